@@ -40,7 +40,6 @@ from webui.sessions import open_sessions
 from webui.shell.actions import action_routes
 from webui.sign_in import SignIn, WayIn
 from webui.theme import aivista_theme
-from webui.trace_routes import trace_routes
 from webui.version_routes import version_routes
 
 SKETCH_PACE_S = 0.02
@@ -178,7 +177,6 @@ class Server:
                 *gallery_routes(lambda: self._studio, self._sessions),
                 *file_routes(lambda: self._studio, self._sessions),
                 *report_routes(lambda: self._studio, self._sessions),
-                *trace_routes(lambda: self._studio, self._sessions),
                 *version_routes(lambda: self._studio, self._sessions),
                 *difference_routes(lambda: self._studio, self._sessions),
                 *preview_routes(lambda: self._studio, self._sessions),

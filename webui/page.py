@@ -17,6 +17,7 @@ from webui.api.gradio_chat import add_chat_endpoint
 from webui.branches import wire_branches
 from webui.clicks import Clicks, Context, read_click, read_references
 from webui.draft_wiring import wire_drafts
+from webui.features.trace import frame_html
 from webui.gallery_wiring import wire_gallery
 from webui.model_limits import BUS
 from webui.opening import Opening, wire_opening
@@ -31,7 +32,6 @@ from webui.panels.painter import build_painter, painter_html
 from webui.panels.recipes import build_recipes
 from webui.panels.stage_tabs import build_stage_tabs, stage_tabs_html
 from webui.panels.thread_foot import build_thread_foot, thread_foot_html
-from webui.panels.trace import build_trace, trace_html
 from webui.preset_wiring import wire_presets
 from webui.recipe_wiring import wire_recipes
 from webui.roles import read_roles
@@ -98,13 +98,13 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
                 canvas, painter = build_canvas(), build_painter()
                 gallery = build_gallery()
                 flat("tree")
-                trace = build_trace()
+                trace = flat("trace")
                 files = build_files()
         panels = Panels(rail, chat, composer, canvas)
         screen = Screen(studio, sessions, panels, is_kept)
         tab = gr.State(Tab())
         spoken = {tabs: stage_tabs_html, painter: painter_html, gallery.pane: gallery_html, files.frame: files_html}
-        spoken |= {trace: trace_html, foot: thread_foot_html, flat("script-words"): script_words_html}
+        spoken |= {trace: frame_html, foot: thread_foot_html, flat("script-words"): script_words_html}
         _speak(sessions.fixed_language, spoken, seen_later=(painter, gallery.pane, files.frame, trace))
         _wire_turns(screen, tab)
         _wire_clicks(bus, screen, tab)

@@ -77,6 +77,11 @@ class Person(Stranger):
     def tree(self, conversation: str, act: str = "show", **args: Any) -> dict[str, Any]:
         return self.act(f"tree.{act}", conversation, **args)
 
+    def trace(self, conversation: str, act: str = "show", **args: Any) -> str:
+        """Return what the page shows of a trace: its turns, those before one, a turn's steps or all of a step."""
+        changed = self.act(f"trace.{act}", conversation, **args)
+        return "".join(html or "" for name, html in changed.items() if name.startswith("trc"))
+
     def preset(self, act: str, key: str = "", name: str = "", **chips: Any) -> dict[str, Any]:
         return self.press("presets-bus", {"act": act, "id": key, "name": name}, **chips)
 

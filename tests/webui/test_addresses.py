@@ -50,6 +50,11 @@ def found(person: Person, **asked: Any) -> list[int]:
     return [int(one) for one in re.findall(r'data-id="(\d+)"', answer.json()["cells"])]
 
 
+def turns(trace: str) -> list[str]:
+    """Return the ids of the turns of a trace, as the page shows it."""
+    return [str(one.get("data-turn")) for one in elements(trace, "//*[@data-turn]")]
+
+
 def unpacked(data: bytes) -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
@@ -104,12 +109,11 @@ def test_every_address_answers_its_owner_and_nobody_else_nor_writes_for_them(
     ann: Person, ben: Person, person: Callable[..., Person], public: PageProcess
 ) -> None:
     key = ann.says("draw a red fox", "draw a cup")
-    [*_, turn] = ann.http.get(f"{TRACE}/{key}").json()["turns"]
+    [*_, turn] = turns(ann.trace(key))
     [picture, _] = found(ann)
     ann.http.post(f"{FILES}/{key}/write", json={"name": "a.md", "text": "hers", "version": 0})
     packed = ann.http.post(f"{GALLERY}/zip", json={"ids": [picture]}).json()["address"]
-    rest = ("", ".json", "/{turn}", "/{turn}.json", "/{turn}/1", "/{turn}/1.json")
-    paths = [f"{TRACE}/{key}{one}" for one in rest]
+    paths = [f"{TRACE}/{key}{one}.json" for one in ("", "/{turn}", "/{turn}/1")]
     paths += [f"{FILES}/{key}/{one}" for one in ("list", "read?name=a.md", "raw?name=a.md", "zip")]
     paths += [f"/media/{key}/1{one}" for one in ("", "?size=200", "?download=1")]
     paths += [
@@ -121,7 +125,7 @@ def test_every_address_answers_its_owner_and_nobody_else_nor_writes_for_them(
     paths += [f"/aivista/preview/{key}/1?warmth=5", f"/aivista/difference/{key}/1/2"]
     forged = httpx.Client(base_url=public.url, cookies={"aivista_session": "forged.0123"}, trust_env=False)
     nobody = httpx.Client(base_url=public.url, trust_env=False)
-    for path in (one.format(turn=turn["id"]) for one in paths):
+    for path in (one.format(turn=turn) for one in paths):
         for stranger, status in ((ben.http, 404), (forged, 403), (nobody, 403)):
             answer = stranger.get(path)
             assert answer.status_code == status, (path, answer.text[:200])
@@ -335,15 +339,15 @@ def test_what_cannot_be_read_of_files_is_one_sentence(ann: Person, path: str, bo
 
 
 def test_turns_and_pictures_come_a_page_at_a_time_and_only_the_newest_turn_is_open(operator: Person, long: str) -> None:
-    first = operator.http.get(f"{TRACE}/{long}")
-    told, turns = first.json(), [one["id"] for one in first.json()["turns"]]
-    assert (turns, told["has_more"]) == ([f"long-{number}" for number in range(4, 24)], True)
-    assert first.headers["cache-control"] == "no-store"
-    assert [one["id"] for one in told["turns"] if "No steps are on record" in one["html"]] == ["long-23"]
-    before = operator.http.get(f"{TRACE}/{long}", params={"before": turns[0]}).json()
-    assert (len(before["turns"]), before["has_more"]) == (3, False)
-    since = operator.http.get(f"{TRACE}/{long}", params={"since": turns[-2]}).json()["turns"]
-    assert [one["id"] for one in since] == turns[-2:]
+    first = operator.trace(long)
+    assert turns(first) == [f"long-{number}" for number in range(4, 24)]
+    [is_open] = [one.get("data-turn") for one in elements(first, "//*[@data-turn][@open]")]
+    assert (is_open, first.count("No steps are on record")) == ("long-23", 1)
+    [mark] = elements(first, "//*[@data-before]")
+    before = operator.trace(long, "older", turn=mark.get("data-before"))
+    assert (turns(before), elements(before, "//*[@data-before]")) == (["long-1", "long-2", "long-3"], [])
+    assert turns(operator.trace(long, since="long-22")) == ["long-22", "long-23"]
+    assert turns(operator.trace(long, since="of-another-branch")) == turns(first)
     after = operator.http.get(f"{GALLERY}/page", params={"conversation": long}).json()["next"]
     shown, rest = found(operator, conversation=long), found(operator, conversation=long, after=after)
     assert (len(shown), len(rest), len({*shown, *rest})) == (60, 9, 69)
@@ -351,29 +355,31 @@ def test_turns_and_pictures_come_a_page_at_a_time_and_only_the_newest_turn_is_op
 
 def test_a_turn_is_read_step_by_step_and_taken_away_and_a_report_of_it_says_what_was_said(ann: Person) -> None:
     key = ann.says("draw a red fox", "draw red fox 22")
-    turns = [one["id"] for one in ann.http.get(f"{TRACE}/{key}").json()["turns"]]
-    inside = ann.http.get(f"{TRACE}/{key}/{turns[-1]}").json()["html"]
-    numbers = re.findall(r'data-number="(\d+)"', inside)
-    assert "red fox 22" in ann.http.get(f"{TRACE}/{key}/{turns[-1]}/{numbers[-1]}").json()["html"]
-    taken = {key: f"{key}.json", turns[-1]: f"{key}/{turns[-1]}.json", "step": f"{key}/{turns[-1]}/{numbers[0]}.json"}
+    [first, last] = turns(ann.trace(key))
+    numbers = re.findall(r'data-number="(\d+)"', ann.trace(key, "turn", turn=last))
+    assert "red fox 22" in ann.trace(key, "step", turn=last, number=numbers[-1])
+    taken = {key: f"{key}.json", last: f"{key}/{last}.json", "step": f"{key}/{last}/{numbers[0]}.json"}
     for name, path in taken.items():
         answer = ann.http.get(f"{TRACE}/{path}")
         assert answer.json()["steps"]
         assert answer.headers["content-disposition"] == f'attachment; filename="aivista-trace-{name}.json"'
         assert answer.headers["x-content-type-options"] == "nosniff"
-    lost = ("nobody", "nobody.json", f"{key}/t9", f"{key}/t9.json", f"{key}/{turns[0]}/99999999999999.json")
+    for act, asked in (("turn", {}), ("older", {}), ("step", {"number": 1})):
+        refused = ann.act(f"trace.{act}", key, turn="t9", **asked)
+        assert [*refused] == ["toast"], act
+    lost = ("nobody.json", f"{key}/t9.json", f"{key}/{first}/99999999999999.json")
     for path in lost:
         answer = ann.http.get(f"{TRACE}/{path}")
         assert (answer.status_code, answer.json()["error"][-1]) == (404, "."), path
-    report = ann.http.get(f"/aivista/report/{key}/{turns[-1]}.json")
+    report = ann.http.get(f"/aivista/report/{key}/{last}.json")
     assert report.json()["said"]["text"] == "draw red fox 22"
     kept = {**SANDBOX, "cache-control": "no-store", "content-type": "application/json"}
-    kept["content-disposition"] = f'attachment; filename="aivista-report-{turns[-1]}.json"'
+    kept["content-disposition"] = f'attachment; filename="aivista-report-{last}.json"'
     assert kept.items() <= dict(report.headers).items()
-    for path in (f"nowhere/{turns[0]}.json", *(f"{key}/{one}.json" for one in ("t2", ".", "%00", "t%0D%0A"))):
+    for path in (f"nowhere/{first}.json", *(f"{key}/{one}.json" for one in ("t2", ".", "%00", "t%0D%0A"))):
         answer = ann.http.get(f"/aivista/report/{path}")
         assert (answer.status_code, answer.text) == (404, "There is no such report."), path
-    assert ann.http.post(f"/aivista/report/{key}/{turns[0]}.json").status_code == 405
+    assert ann.http.post(f"/aivista/report/{key}/{first}.json").status_code == 405
 
 
 # Taking away and taking in

@@ -463,9 +463,10 @@ def test_what_somebody_wrote_is_markup_nowhere(ann: Person) -> None:
     ids = gallery(ann)
     change(ann, "tag", *ids.values(), tag=hostile[:60])
     style(ann, "save", fields=dict.fromkeys(MOON, hostile) | {"name": f"{hostile[:40]} moon"})
-    trace = ann.http.get(f"/aivista/trace/{key}/{turn}").json()["html"]
+    trace = ann.trace(key, "turn", turn=turn)
     numbers = [one.get("data-number") for one in elements(trace, "//*[@data-number]")]
-    steps = [ann.http.get(f"/aivista/trace/{key}/{turn}/{one}").json()["html"] for one in numbers]
+    steps = [ann.trace(key, "step", turn=turn, number=one) for one in numbers]
+    assert len(steps) > 1
     data = ann.http.get(f"/media/{key}/1?download=1").content
     told = ann.http.post("/aivista/recipe", content=data).json()
     lines = dict.fromkeys(("words", "prompt", "model", "model_label", "conversation_title"), hostile)

@@ -8,6 +8,7 @@ from webui.features.settings import settings
 from webui.features.shortcuts import shortcuts
 from webui.features.styles import styles
 from webui.features.suggestions import suggestions
+from webui.features.trace import trace
 from webui.features.tree import tree
 
-FEATURES = (styles, prompts, shortcuts, tree, suggestions, settings, conversations)
+FEATURES = (styles, prompts, shortcuts, tree, suggestions, settings, conversations, trace)

@@ -12,13 +12,36 @@
     const signs = [...element.attributes].filter(one => one.name.startsWith("data-"));
     return signs.length ? signs.map(one => `[${one.name}="${CSS.escape(one.value)}"]`).join("") : "";
   };
+  // What says data-merge is not replaced: only what is other in it is, found by its id or its place. What is open stays
+  // open, what says data-keep stays as it is.
+  const merge = (have, now) => {
+    if (have.hasAttribute("data-keep")) return;
+    for (const name of have.getAttributeNames()) if (name !== "open" && !now.hasAttribute(name)) have.removeAttribute(name);
+    for (const { name, value } of now.attributes) if (name !== "open" && have.getAttribute(name) !== value) have.setAttribute(name, value);
+    if (!$("[id]", now)) { if (have.innerHTML !== now.innerHTML) have.replaceChildren(...now.childNodes); return; }
+    const before = [...have.children];
+    const kept = [...now.children].map((one, at) => {
+      const same = one.id ? before.find(other => other.id === one.id) : before[at];
+      if (same?.tagName !== one.tagName || same.id !== one.id) return one;
+      merge(same, one);
+      return same;
+    });
+    kept.forEach((one, at) => { if (have.children[at] !== one) have.insertBefore(one, have.children[at] ?? null); });
+    while (have.children.length > kept.length) have.lastElementChild.remove();
+  };
+  // Moments are said in the reader's own time zone.
+  const sayMoments = from => {
+    for (const one of from.querySelectorAll("[data-moment]")) one.textContent = new Date(one.dataset.moment).toLocaleString(document.documentElement.lang || undefined, { dateStyle: "medium", timeStyle: "short" });
+  };
   const put = ({ id, html = null, parent = "" }) => {
     const before = document.getElementById(id);
     if (html === null) { before?.remove(); return; }
     const made = document.createElement("template");
     made.innerHTML = html;
+    sayMoments(made.content);
     const now = made.content.firstElementChild;
     if (!before) { (parent ? document.getElementById(parent) : document.body)?.append(now); return; }
+    if (before.hasAttribute("data-merge")) { merge(before, now); return; }
     const focused = before.contains(document.activeElement) ? signOf(document.activeElement) : "";
     const scrolls = from => [from, ...from.querySelectorAll("[data-scroll]")].filter(one => one.matches("[data-scroll]"));
     const tops = scrolls(before).map(one => one.scrollTop);
