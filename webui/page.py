@@ -32,7 +32,6 @@ from webui.panels.painter import build_painter, painter_html
 from webui.panels.recipes import build_recipes
 from webui.panels.stage_tabs import build_stage_tabs, stage_tabs_html
 from webui.panels.thread_foot import build_thread_foot, thread_foot_html
-from webui.preset_wiring import wire_presets
 from webui.recipe_wiring import wire_recipes
 from webui.roles import read_roles
 from webui.screen import Panels, Screen, Updates
@@ -114,7 +113,6 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
         wire_recipes(screen, recipes, tab)
         wire_spend(screen, tab)
         wire_wish(screen)
-        wire_presets(screen, lambda: studio().preferences)
         wire_drafts(screen)
         add_chat_endpoint(screen, TURNS_AT_ONCE)
         with gr.Column(elem_classes="wire"):

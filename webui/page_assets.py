@@ -53,6 +53,7 @@ SCRIPTS = (
         "drop_anywhere",
         "composer_chips",
         "composer_aids",
+        "features/presets/presets",
         "features/prompts/prompts",
         "features/suggestions/suggestions",
         "attached",

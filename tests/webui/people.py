@@ -82,8 +82,9 @@ class Person(Stranger):
         changed = self.act(f"trace.{act}", conversation, **args)
         return "".join(html or "" for name, html in changed.items() if name.startswith("trc"))
 
-    def preset(self, act: str, key: str = "", name: str = "", **chips: Any) -> dict[str, Any]:
-        return self.press("presets-bus", {"act": act, "id": key, "name": name}, **chips)
+    def preset(self, act: str, **args: Any) -> str:
+        """Return the menu of presets, as it is after something was done in it."""
+        return str(self.act(f"presets.{act}", **args)["presets-rows"])
 
     def presets(self) -> list[str]:
-        return [one.get("data-id") for one in elements(self.preset("list")["presets"], "//li[@data-id]")]
+        return [one.get("data-id") for one in elements(self.preset("show", is_begun=True), "//li[@data-id]")]

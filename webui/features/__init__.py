@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from webui.features.conversations import conversations
+from webui.features.presets import presets
 from webui.features.prompts import prompts
 from webui.features.settings import settings
 from webui.features.shortcuts import shortcuts
@@ -11,4 +12,4 @@ from webui.features.suggestions import suggestions
 from webui.features.trace import trace
 from webui.features.tree import tree
 
-FEATURES = (styles, prompts, shortcuts, tree, suggestions, settings, conversations, trace)
+FEATURES = (styles, prompts, shortcuts, tree, suggestions, settings, conversations, trace, presets)
