@@ -77,6 +77,19 @@ class Person(Stranger):
     def tree(self, conversation: str, act: str = "show", **args: Any) -> dict[str, Any]:
         return self.act(f"tree.{act}", conversation, **args)
 
+    def file(self, conversation: str, act: str, **args: Any) -> dict[str, Any]:
+        """Ask for an action of the files; return what it changed, by element's id, and what the script is told."""
+        taken = {"open": "key name", "create": "key name", "save": "key name text version", "run": "key name"}
+        taken |= {"compare": "key name text", "rename": "name new_name is_folder", "delete": "name is_folder"}
+        wanted = {*taken.get(act, "token").split(), "docs"}
+        given = {name: value for name, value in ({"key": "fi-1"} | args).items() if name in wanted}
+        changed = self.act(f"files.{act}", conversation, conversation=conversation, **given)
+        return {**changed, **json.loads(changed.pop("events", None) or "{}")}
+
+    def begins_a_file(self, name: str) -> str:
+        """Begin a file before anything was said; return the conversation that was begun with it."""
+        return str(self.file("", "create", name=name)["begun"])
+
     def preset(self, act: str, key: str = "", name: str = "", **chips: Any) -> dict[str, Any]:
         return self.press("presets-bus", {"act": act, "id": key, "name": name}, **chips)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from webui.features.conversations import conversations
+from webui.features.files import files
 from webui.features.prompts import prompts
 from webui.features.settings import settings
 from webui.features.shortcuts import shortcuts
@@ -10,4 +11,4 @@ from webui.features.styles import styles
 from webui.features.suggestions import suggestions
 from webui.features.tree import tree
 
-FEATURES = (styles, prompts, shortcuts, tree, suggestions, settings, conversations)
+FEATURES = (styles, prompts, shortcuts, tree, suggestions, settings, conversations, files)
