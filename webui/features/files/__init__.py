@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeAlias
 
@@ -46,12 +46,14 @@ Version: TypeAlias = Annotated[int, Field(ge=NEW_FILE, lt=1 << 62)]
 
 
 class Doc(Value):
-    """A file that is open in the page: the id of its element there, and the version that the person sees."""
+    """A file that is open in the page: the id of its element there, the version that the person sees, and the one that
+    they are asked about."""
 
     key: Key
     name: Name
     version: Version = NEW_FILE
     is_dirty: bool = False
+    asked: Version | None = None
 
 
 class Seen(Value):
@@ -60,11 +62,6 @@ class Seen(Value):
     conversation: str = Field(default="", max_length=64)
     docs: tuple[Doc, ...] = Field(default=(), max_length=_MOST_FILES)
     is_begun: bool = True
-
-    @property
-    def names(self) -> dict[str, str]:
-        """The names of the open files by their keys."""
-        return {doc.key: doc.name for doc in self.docs}
 
 
 class Named(Seen):
@@ -92,12 +89,6 @@ class Renamed(Named):
     """A file or a folder, and its new name."""
 
     new_name: Name
-
-
-class Taken(Seen):
-    """Names that files have already."""
-
-    taken: tuple[Name, ...] = Field(min_length=1, max_length=_MOST_FILES)
 
 
 class Back(Seen):
@@ -208,7 +199,7 @@ async def compare(at: Context, mine: Text) -> Reply:
 @files.action
 async def rename(at: Context, renamed: Renamed) -> Reply:
     """Give a file or a folder another name. What is refused ends it; those before it have their new names."""
-    workspace, docs, toast = _workspace(at, renamed), list(renamed.docs), None
+    workspace, docs, toast, moved = _workspace(at, renamed), list(renamed.docs), None, set[str]()
     for name in await _meant(workspace, renamed):
         wanted = renamed.new_name + name[len(renamed.name) :] if renamed.is_folder else renamed.new_name
         try:
@@ -216,9 +207,10 @@ async def rename(at: Context, renamed: Renamed) -> Reply:
         except RequestRefused as error:
             toast = Toast(text=at.words.error(error.info), is_problem=True)
             break
+        moved.add(info.name)
         called = {"name": info.name, "version": info.version}
         docs = [doc.model_copy(update=called) if doc.name == name else doc for doc in docs]
-    return await _shown(at, renamed.model_copy(update={"docs": tuple(docs)}), toast, before=renamed.names)
+    return await _shown(at, renamed.model_copy(update={"docs": tuple(docs)}), toast, moved=moved)
 
 
 @files.action
@@ -249,12 +241,6 @@ async def undelete(at: Context, back: Back) -> Reply:
     restored = await _bin.restore(_workspace(at, back), back.token)
     versions: dict[str, Any] = {name: info.version for name, info in restored.items()}
     return Reply(events={"undeleted": {"token": back.token, "versions": versions}})
-
-
-@files.action
-async def replace(at: Context, taken: Taken) -> Reply:
-    """Ask whether files that were brought in shall take the place of those that have their names."""
-    return Reply(patches=(at.fragment("fi-ask", "files/ask.html", "fi-frame", names=", ".join(taken.taken)),))
 
 
 @files.action
@@ -289,9 +275,9 @@ async def _shown(
     toast: Toast | None = None,
     events: Mapping[str, Any] | None = None,
     *,
-    before: Mapping[str, str] | None = None,
+    moved: Collection[str] = (),
 ) -> Reply:
-    """Return the tree and what has changed of the open files; `before` are their names in the page by key.
+    """Return the tree and what has changed of the open files; `moved` are those with a new name.
 
     The event `files` tells by key what each of them is now, with its text where the page has another one; of one that
     is gone nothing, and of one that somebody changed while the person did as well, it does not tell.
@@ -304,8 +290,11 @@ async def _shown(
     for doc in seen.docs:
         info, notice = next((one for one in infos if one.name == doc.name), None), f"{doc.key}-notice"
         if doc.is_dirty and (info is None or info.version != doc.version):
-            asked = at.fragment(notice, "files/notice.html", f"{doc.key}-note", key=doc.key, info=info)
-            patches.append(asked)
+            version = info.version if info is not None else NEW_FILE
+            # What stands there already is not said again.
+            if doc.asked != version:
+                asked = {"key": doc.key, "info": info, "version": version}
+                patches.append(at.fragment(notice, "files/notice.html", f"{doc.key}-note", **asked))
             continue
         if info is None:
             patches.append(Patch(id=doc.key))
@@ -313,8 +302,7 @@ async def _shown(
             continue
         patches.append(Patch(id=notice))
         told[doc.key] = _told(at.words, info)
-        is_other, is_renamed = info.version != doc.version, bool(before) and before.get(doc.key) != doc.name
-        if is_other or is_renamed:
+        if info.version != doc.version or doc.name in moved:
             file = await workspace.read(doc.name)
             kind, text = kind_of(file), file.text
             shown = {"key": doc.key, "file": info, "kind": kind, "is_program": is_program(info.name)}
@@ -322,8 +310,8 @@ async def _shown(
             is_new = doc.version == NEW_FILE
             template, parent = ("files/file.html", "fi-files") if is_new else ("files/main.html", doc.key)
             patches.append(at.fragment(doc.key if is_new else f"{doc.key}-main", template, parent, **shown))
-        if is_other:
-            told[doc.key] |= {"kind": kind, "text": text if kind == "text" else ""}
+            if info.version != doc.version:
+                told[doc.key] |= {"kind": kind, "text": text if kind == "text" else ""}
     return Reply(patches=tuple(patches), toast=toast, events={**(events or {}), "files": told})
 
 

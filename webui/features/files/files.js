@@ -23,7 +23,10 @@
   let queue = Promise.resolve();
   const ask = async (mine, name, args) => {
     const hadFocus = Boolean(document.activeElement?.closest("#fi-tree"));
-    const docs = [...mine.docs.values()].slice(0, MOST_OPEN).map(doc => ({ key: doc.key, name: doc.name, version: doc.version, is_dirty: isDirty(doc) }));
+    const docs = [...mine.docs.values()].slice(0, MOST_OPEN).map(doc => {
+      const asked = part(doc, "notice")?.dataset.version;
+      return { key: doc.key, name: doc.name, version: doc.version, is_dirty: isDirty(doc), asked: asked ? Number(asked) : null };
+    });
     const given = { conversation: mine.id, docs, is_begun: Boolean($("#fi-frame")), ...args?.() };
     const { events = {} } = await shell.act(`files.${name}`, given);
     const now = events.begun ? space(events.begun) : mine;
@@ -149,7 +152,9 @@
     if (!mine.id && id && mine === here) arrive(id);
     await look();
     if (newest) rove(find(newest));
-    if (taken.length) await shell.act("files.replace", { taken: taken.map(([name]) => name) });
+    const line = $("#fi-ask");
+    line.hidden = !taken.length;
+    $("span", line).textContent = line.dataset.said.replace("{names}", () => taken.map(([name]) => name).join(", "));
   };
 
   // ---- drawing: what only this page knows of the tree, and which of the open files is shown
@@ -232,8 +237,12 @@
   const box = () => $("#fi-name");
   let naming = null;
   const place = () => {
-    const row = naming?.path && find(naming.path), at = row && $("span", row).getBoundingClientRect(), side = row && $(".fi-side").getBoundingClientRect();
-    box().style.cssText = row ? `position: absolute; top: ${at.top + at.height / 2 - side.top}px; left: ${at.left - side.left - 7}px; right: 8px; translate: 0 -50%` : "";
+    const row = naming?.path && find(naming.path);
+    box().style.cssText = row ? "position: absolute; margin: 0; right: 8px; translate: 0 -50%" : "";
+    if (!row) return;
+    const at = $("span", row).getBoundingClientRect(), side = $(".fi-side").getBoundingClientRect();
+    box().style.top = `${at.top + at.height / 2 - side.top}px`;
+    box().style.left = `${at.left - side.left - 7}px`;
   };
   const askName = (path, value, then) => {
     naming = { path, value, then };
@@ -305,8 +314,8 @@
     both: () => { const doc = opened(); return shell.act("files.compare", { conversation: here.id, key: doc.key, name: doc.name, text: textOf(doc) }).then(draw); },
     single: () => { part(opened(), "diff").remove(); draw(); },
     close: () => { close(opened()); draw(); },
-    replace: () => { shell.take("fi-ask"); bringIn(taken, "&replace=1"); },
-    skip: () => shell.take("fi-ask"),
+    replace: () => bringIn(taken, "&replace=1"),
+    skip: () => { $("#fi-ask").hidden = true; },
   };
   addEventListener("click", event => {
     const item = event.target.closest?.("#fi-menu [data-menu]"), button = event.target.closest?.("#files [data-files]"), row = event.target.closest?.("#fi-tree .fi-row");

@@ -42,13 +42,13 @@ _AROUND, _MOST_LINES = 2, 2000
 
 
 class Row(NamedTuple):
-    """A row of the tree: a file, or without one a folder; which of how many it is in its own folder."""
+    """A row of the tree: a file, or without one a folder; its place among so many siblings."""
 
     path: str
     name: str
     level: int
     place: int
-    count: int
+    siblings: int
     file: FileInfo | None = None
 
     @property
