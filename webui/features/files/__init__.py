@@ -134,6 +134,8 @@ _bin = Bin()
 def build_files() -> gr.Code:
     """Return the editor, Gradio's own, which comes when it is first needed; its pane is filled when it is looked at."""
     with gr.Column(elem_id="files"):
+        # Filled by actions; the Tab key comes through it before it comes to the editor.
+        flat("fi-pane")
         looks: dict[str, Any] = {"show_label": False, "container": False, "buttons": [], "wrap_lines": True, "lines": 1}
         editor = gr.Code(elem_id="fi-code", interactive=True, visible=False, **looks)
         bus = flat("fi-bus", js_on_load=_BUS)
@@ -144,10 +146,12 @@ def build_files() -> gr.Code:
 
 @files.action
 async def show(at: Context, seen: Seen) -> Reply:
-    """Show the tree, and of what is open what has changed."""
-    frame = () if seen.is_begun else (at.fragment("fi-frame", "files/frame.html", "files", language=at.words.language),)
+    """Show the tree, and of what is open what has changed; the first time with its frame."""
     reply = await _shown(at, seen)
-    return reply.model_copy(update={"patches": (*frame, *reply.patches)})
+    if seen.is_begun:
+        return reply
+    frame = at.fragment("fi-frame", "files/frame.html", "fi-pane", language=at.words.language)
+    return reply.model_copy(update={"patches": (frame, *reply.patches)})
 
 
 @files.action
