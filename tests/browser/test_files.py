@@ -182,3 +182,54 @@ def test_files_are_brought_in_walked_by_keys_and_taken_back_on_a_phone(
     with phone.expect_download() as download:
         phone.get_by_role("link", name="全部下载（zip）").tap()
     assert download.value.suggested_filename.startswith("aivista-files-")
+
+
+def test_unsaved_words_outlast_a_deletion_a_new_name_and_a_drop(page: Page, studio: PageProcess) -> None:
+    def drop(name: str, content: str, onto: str) -> None:
+        page.evaluate(
+            """([name, content, onto]) => {
+              const dataTransfer = new DataTransfer();
+              dataTransfer.items.add(new File([content], name));
+              for (const kind of ["dragenter", "dragover", "drop"])
+                document.querySelector(onto).dispatchEvent(
+                  new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true }));
+            }""",
+            [name, content, onto],
+        )
+
+    open_files(page, studio.url)
+    drop("a.txt", "one\r\n", "#files .empty")
+    row(page, "a.txt").click()
+    expect(state(page)).to_contain_text("contains outside content")
+    editor(page).press("ControlOrMeta+End")
+    page.keyboard.type("two")
+    page.keyboard.press("ControlOrMeta+s")
+    expect(state(page)).to_contain_text("by you")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download", exact=True).click()
+    assert download.value.path().read_bytes() == b"one\r\ntwo"
+    page.keyboard.press("Tab")
+    editor(page).press("End")
+    page.keyboard.type(" three")
+    row(page, "a.txt").focus()
+    page.keyboard.press("Delete")
+    expect(page.locator("#files .empty")).to_be_visible()
+    page.locator("#toast").get_by_role("button", name="Undo").click()
+    expect(state(page)).to_have_text("Unsaved changes")
+    expect(shown(page, ".fi-note")).to_be_empty()
+    row(page, "a.txt").focus()
+    page.keyboard.press("F2")
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("notes/b.txt")
+    page.keyboard.press("Enter")
+    expect(row(page, "notes/b.txt")).to_be_focused()
+    drop("c.txt", "new", "#files [data-folder=notes]")
+    expect(row(page, "notes/c.txt")).to_be_visible()
+    assert text(page) == "one\ntwo three"
+    drop("c.txt", "newer", "#files [data-folder=notes]")
+    page.get_by_role("button", name="Replace").click()
+    row(page, "notes/c.txt").click()
+    expect(editor(page)).to_have_text("newer")
+    row(page, "notes/b.txt").click()
+    expect(state(page)).to_have_text("Unsaved changes")
+    assert text(page) == "one\ntwo three"
