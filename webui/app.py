@@ -22,7 +22,6 @@ from webui.closing import Ending
 from webui.differences import difference_routes
 from webui.exports import export_routes
 from webui.features import FEATURES
-from webui.file_routes import file_routes
 from webui.gallery_routes import gallery_routes
 from webui.guard import LOOPBACK, Guard, HostRules, is_address
 from webui.health import Health
@@ -175,7 +174,6 @@ class Server:
                 *media_routes(lambda: self._studio, self._sessions),
                 *export_routes(lambda: self._studio, self._sessions),
                 *gallery_routes(lambda: self._studio, self._sessions),
-                *file_routes(lambda: self._studio, self._sessions),
                 *report_routes(lambda: self._studio, self._sessions),
                 *version_routes(lambda: self._studio, self._sessions),
                 *difference_routes(lambda: self._studio, self._sessions),

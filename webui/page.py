@@ -17,6 +17,7 @@ from webui.api.gradio_chat import add_chat_endpoint
 from webui.branches import wire_branches
 from webui.clicks import Clicks, Context, read_click, read_references
 from webui.draft_wiring import wire_drafts
+from webui.features.files import build_files
 from webui.features.trace import frame_html
 from webui.gallery_wiring import wire_gallery
 from webui.model_limits import BUS
@@ -25,7 +26,6 @@ from webui.panels.canvas import build_canvas
 from webui.panels.chat import build_chat
 from webui.panels.composer import Chosen, build_composer
 from webui.panels.conversations import build_rail
-from webui.panels.files import build_files, files_html
 from webui.panels.flat import flat
 from webui.panels.gallery import build_gallery, gallery_html
 from webui.panels.painter import build_painter, painter_html
@@ -98,13 +98,13 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
                 gallery = build_gallery()
                 flat("tree")
                 trace = flat("trace")
-                files = build_files()
+                build_files()
         panels = Panels(rail, chat, composer, canvas)
         screen = Screen(studio, sessions, panels, is_kept)
         tab = gr.State(Tab())
-        spoken = {tabs: stage_tabs_html, painter: painter_html, gallery.pane: gallery_html, files.frame: files_html}
+        spoken = {tabs: stage_tabs_html, painter: painter_html, gallery.pane: gallery_html}
         spoken |= {trace: frame_html, foot: thread_foot_html, flat("script-words"): script_words_html}
-        _speak(sessions.fixed_language, spoken, seen_later=(painter, gallery.pane, files.frame, trace))
+        _speak(sessions.fixed_language, spoken, seen_later=(painter, gallery.pane, trace))
         _wire_turns(screen, tab)
         _wire_clicks(bus, screen, tab)
         _wire_models(screen)

@@ -36,7 +36,7 @@ STYLES = (
         "narrow",
     ),
     *("shell/shell", "features/styles/styles", "painter", "compare", "sheet", "tabs", "branches", "spend", "gallery"),
-    *("recipes", "features/tree/tree", "files", "features/trace/trace", "features/shortcuts/shortcuts"),
+    *("recipes", "features/tree/tree", "features/files/files", "features/trace/trace", "features/shortcuts/shortcuts"),
     *("account", "waiting", "key", "refusal"),
     *("aids", "features/prompts/prompts", "features/suggestions/suggestions", "drop", "long_thread"),
     *("touch", "viewer", "print"),
@@ -73,7 +73,7 @@ SCRIPTS = (
     ),
     *("compare", "adjust", "sheet", "tabs", "viewer", "thread_place", "told"),
     *("gallery", "gallery_chosen", "gallery_drawn", "features/conversations/conversations", "branches"),
-    *("recipes", "features/tree/tree", "files_editor", "files", "files_tree", "files_moves", "features/trace/trace"),
+    *("recipes", "features/tree/tree", "features/files/editor", "features/files/files", "features/trace/trace"),
     *("recall", "cost", "models", "studio", "history", "newest", "lost"),
 )
 _FOREVER = "public, max-age=31536000, immutable"

@@ -37,6 +37,7 @@ ACTIONS: list[tuple[str, dict[str, Any]]] = [
     ("conversations.look", {"query": "zeppelin"}),
     ("conversations.look", {"is_trash": True}),
     ("tree.show", {"is_begun": False}),
+    ("files.show", {"is_begun": False}),
     ("styles.open", {}),
     ("styles.form", {}),
     ("prompts.open", {}),

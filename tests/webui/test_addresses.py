@@ -111,10 +111,11 @@ def test_every_address_answers_its_owner_and_nobody_else_nor_writes_for_them(
     key = ann.says("draw a red fox", "draw a cup")
     [*_, turn] = turns(ann.trace(key))
     [picture, _] = found(ann)
-    ann.http.post(f"{FILES}/{key}/write", json={"name": "a.md", "text": "hers", "version": 0})
+    ann.file(key, "create", name="a.md")
+    ann.file(key, "save", name="a.md", text="hers")
     packed = ann.http.post(f"{GALLERY}/zip", json={"ids": [picture]}).json()["address"]
     paths = [f"{TRACE}/{key}{one}.json" for one in ("", "/{turn}", "/{turn}/1")]
-    paths += [f"{FILES}/{key}/{one}" for one in ("list", "read?name=a.md", "raw?name=a.md", "zip")]
+    paths += [f"{FILES}/{key}/{one}" for one in ("raw?name=a.md", "zip")]
     paths += [f"/media/{key}/1{one}" for one in ("", "?size=200", "?download=1")]
     paths += [
         f"/export/{key}",
@@ -137,14 +138,18 @@ def test_every_address_answers_its_owner_and_nobody_else_nor_writes_for_them(
         told = change(ben, act, picture, tag="x")
         assert (told["ids"], told["said"]) == ([], "These pictures no longer exist.")
     assert ben.http.post(f"{GALLERY}/zip", json={"ids": [picture]}).status_code == 404
-    assert ben.http.post(f"{FILES}/{key}/run", json={"name": "a.md"}).status_code == 404
-    chinese = person(**{"Accept-Language": "zh"}).http.get(f"{FILES}/{key}/list")
+    for act in ("show", "open", "create", "save", "compare", "rename", "delete", "run"):
+        refused = ben.file(key, act, name="a.md", text="x", new_name="b.md")
+        assert refused.keys() == {"toast"}, act
+        assert "hers" not in str(refused), act
+    chinese = person(**{"Accept-Language": "zh"}).http.get(f"{FILES}/{key}/zip")
     assert chinese.json()["error"] == "这段对话已不存在。请新建一个。"
     # Without a cookie nothing is written either.
     writes: dict[str, dict[str, Any]] = {
         f"{GALLERY}/change": {"json": {"act": "delete", "ids": [picture]}},
         f"{GALLERY}/zip": {"json": {"ids": [picture]}},
-        f"{FILES}/{key}/delete": {"json": {"names": ["a.md"]}},
+        f"{FILES}/{key}/upload?name=a.md&replace=1": {"content": b"x"},
+        "/aivista/act/files.delete": {"json": {"args": {"conversation": key, "name": "a.md"}}},
         "/import": {"content": b"", "headers": ZIP},
         "/aivista/recipe": {"content": b"x"},
     }
@@ -237,102 +242,119 @@ def test_a_change_that_cannot_be_read_is_refused_in_one_sentence(ann: Person, bo
 
 
 def test_files_are_written_kept_from_others_changes_renamed_deleted_and_brought_back(ann: Person) -> None:
-    begun = ann.http.post(FILES, json={"name": "notes/plan.md"}).json()["conversation"]
-    assert ann.rows() == [begun]
-    assert ann.http.post(FILES, json={"name": "../up"}).status_code == 422
-    for name in ("../up.md", "", "a//b", "x" * 200, "a\0b", "/etc/passwd"):
-        refused = ann.http.post(f"{FILES}/{begun}/write", json={"name": name, "text": "x"})
-        assert (refused.status_code, bool(refused.json()["error"])) == (422 if name else 400, True), name
-    assert ann.http.get(f"{FILES}/{begun}/list").json() == {"files": []}
+    key = ann.begins_a_file("notes/狐.py")
+    assert ann.rows() == [key]
+    assert "toast" in ann.file("", "create", name="../up")
+    assert ann.rows() == [key], "for a name that is none no conversation is begun"
+    for name in ("../up.md", "a//b", "x" * 200, "a\0b", "/etc/passwd"):
+        for act in ("create", "save"):
+            refused = ann.file(key, act, name=name, text="x")
+            assert ('role="alert"' in refused["toast"], refused.get("files", {})) == (True, {}), name
+    there = ann.file(key, "create", name="notes/狐.py")
+    assert "notes/狐.py already exists." in there["toast"]
 
-    def post(path: str, **body: Any) -> httpx.Response:
-        return ann.http.post(f"{FILES}/{begun}/{path}", json=body)
-
-    def get(path: str, **asked: Any) -> httpx.Response:
-        return ann.http.get(f"{FILES}/{begun}/{path}", params=asked)
-
-    saved = post("write", name="notes/狐.py", text="print('rot')\r\n", version=0).json()["file"]
-    assert saved.items() >= {"name": "notes/狐.py", "size": 14, "by": "person", "language": "python"}.items()
-    read = get("read", name="notes/狐.py").json()
-    assert (read["kind"], read["text"], read["file"]) == ("text", "print('rot')\r\n", saved)
-    post("write", name="notes/狐.py", text="print(2)", version=saved["version"])
-    late = post("write", name="notes/狐.py", text="print(<3>)", version=saved["version"])
-    assert (late.status_code, late.json()["code"]) == (409, "file_changed")
-    compared = post("compare", name="notes/狐.py", text="print(<3>)").json()["html"]
+    saved = ann.file(key, "save", name="notes/狐.py", text="print('rot')\r\n", version=1)["files"]["fi-1"]
+    assert saved.items() >= {"name": "notes/狐.py", "said": "by you, {time}", "language": "python"}.items()
+    read = ann.file(key, "open", name="notes/狐.py")
+    assert read["files"]["fi-1"] == saved | {"kind": "text", "text": "print('rot')\r\n"}
+    assert "14 B" in read["fi-tree"]
+    ann.file(key, "save", name="notes/狐.py", text="print(2)", version=saved["version"])
+    mine = {"key": "fi-1", "name": "notes/狐.py", "version": saved["version"], "is_dirty": True}
+    late = ann.file(key, "save", name="notes/狐.py", text="print(<3>)", version=saved["version"], docs=[mine])
+    assert ("This file changed elsewhere" in late["fi-1-notice"], late["files"]) == (True, {})
+    compared = ann.file(key, "compare", name="notes/狐.py", text="print(<3>)")["fi-1-diff"]
     assert "<del>− print(&lt;3&gt;)</del></p><p><ins>+ print(2)</ins>" in compared
-    assert "Both versions are the same." in post("compare", name="notes/狐.py", text="print(2)").json()["html"]
-    taken = get("raw", name="notes/狐.py", download="1").headers["content-disposition"]
-    assert taken == "attachment; filename=\"_.py\"; filename*=UTF-8''%E7%8B%90.py"
-    post("write", name="b.md", text="two", version=0)
-    assert post("rename", name="notes/狐.py", new_name="c/a.py").json()["file"]["name"] == "c/a.py"
-    refused = post("rename", name="b.md", new_name="C/A.py")
-    assert (refused.status_code, refused.json()["code"]) == (409, "file_name_taken")
-    packed = get("zip")
-    assert unpacked(packed.content) == {"c/a.py": b"print(2)", "b.md": b"two"}
+    same = ann.file(key, "compare", name="notes/狐.py", text="print(2)")["fi-1-diff"]
+    assert "Both versions are the same." in same
+    theirs = ann.file(key, "open", name="notes/狐.py", docs=[mine])
+    assert (theirs["files"]["fi-1"]["text"], theirs["fi-1-notice"]) == ("print(2)", None)
+    answer = ann.http.get(f"{FILES}/{key}/raw", params={"name": "notes/狐.py", "download": "1"})
+    assert answer.headers["content-disposition"] == "attachment; filename=\"_.py\"; filename*=UTF-8''%E7%8B%90.py"
+    ann.file(key, "create", name="b.md")
+    ann.file(key, "save", name="b.md", text="two")
+    assert 'data-path="c/a.py"' in ann.file(key, "rename", name="notes/狐.py", new_name="c/a.py")["fi-tree"]
+    refused = ann.file(key, "rename", name="b.md", new_name="C/A.py")
+    assert ('role="alert"' in refused["toast"], 'data-path="b.md"' in refused["fi-tree"]) == (True, True)
+    assert 'data-path="d/a.py"' in ann.file(key, "rename", name="c", new_name="d", is_folder=True)["fi-tree"]
+    packed = ann.http.get(f"{FILES}/{key}/zip")
+    assert unpacked(packed.content) == {"d/a.py": b"print(2)", "b.md": b"two"}
     assert packed.headers["content-disposition"].startswith('attachment; filename="aivista-files-')
-    deleted = post("delete", names=["b.md", "c/a.py", "none.md"]).json()
-    assert (deleted["said"], get("list").json()) == ("2 files deleted.", {"files": []})
-    other = ann.http.post(FILES, json={"name": "x.md"}).json()["conversation"]
-    assert ann.http.post(f"{FILES}/{other}/undelete", json={"token": deleted["token"]}).status_code == 404
-    assert [post("undelete", token=deleted["token"]).status_code for _ in range(2)] == [200, 404]
-    assert get("read", name="b.md").json()["text"] == "two"
+    gone = {"key": "fi-2", "name": "b.md", "version": 2}
+    deleted = ann.file(key, "delete", name="b.md")
+    assert ("b.md deleted." in deleted["toast"], deleted["deleted"]["names"]) == (True, ["b.md"])
+    assert ann.file(key, "show", docs=[gone])["files"] == {"fi-2": None}
+    unsaved = ann.file(key, "show", docs=[gone | {"is_dirty": True}])
+    assert ("was deleted" in unsaved["fi-2-notice"], unsaved["files"]) == (True, {})
+    token = deleted["deleted"]["token"]
+    assert "toast" in ann.file(ann.begins_a_file("x.md"), "undelete", token=token)
+    assert ["toast" in ann.file(key, "undelete", token=token) for _ in range(2)] == [False, True]
+    assert ann.file(key, "open", name="b.md")["files"]["fi-1"]["text"] == "two"
 
 
 def test_files_are_shown_by_their_bytes_and_none_as_a_page(ann: Person) -> None:
-    begun = ann.http.post(FILES, json={"name": "a.md"}).json()["conversation"]
     picture = png(Image.new("RGB", (4, 4)))
 
-    def upload(name: str, data: bytes, **more: str) -> httpx.Response:
-        return ann.http.post(f"{FILES}/{begun}/upload", params={"name": name, **more}, content=data)
+    def upload(name: str, data: bytes, key: str, **more: str) -> httpx.Response:
+        return ann.http.post(f"{FILES}/{key}/upload", params={"name": name, **more}, content=data)
 
+    key = upload("first.md", b"# one", "new").json()["conversation"]
+    assert ann.rows() == [key]
     kinds: dict[str, tuple[bytes, str, str | None]] = {
         "photo.txt": (picture, "picture", "image/png"),
         "evil.png": (b"<script>alert(1)</script>", "text", None),
         "drawn.svg": (b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", "text", None),
         "zero.txt": (b"a\0b", "bytes", None),
         "half.txt": (b"\xff\xfe", "bytes", None),
+        "long.txt": (b"<em>" * 100_000, "long", None),
     }
     for name, (data, kind, shown_as) in kinds.items():
-        assert upload(name, data).status_code == 200
-        assert ann.http.get(f"{FILES}/{begun}/read", params={"name": name}).json()["kind"] == kind, name
-        raw = ann.http.get(f"{FILES}/{begun}/raw", params={"name": name})
+        assert upload(name, data, key).status_code == 200
+        opened = ann.file(key, "open", name=name)
+        assert opened["files"]["fi-1"]["kind"] == kind, name
+        assert "contains outside content" in opened["files"]["fi-1"]["said"]
+        assert not elements(opened["fi-1"], "//script | //em")
+        raw = ann.http.get(f"{FILES}/{key}/raw", params={"name": name})
         assert (raw.content, raw.headers["x-content-type-options"]) == (data, "nosniff")
         assert raw.headers["content-type"] == (shown_as or "application/octet-stream")
         assert raw.headers.get("content-disposition", "").startswith("attachment;") is (shown_as is None)
         assert "sandbox" in raw.headers["content-security-policy"]
-    assert upload("zero.txt", b"\0two").json()["code"] == "file_changed"
-    assert upload("zero.txt", b"\0two", replace="1").status_code == 200
-    large = upload("big.bin", b"x" * ((1 << 20) + 5))
+    assert upload("zero.txt", b"\0two", key).json()["code"] == "file_changed"
+    assert upload("zero.txt", b"\0two", key, replace="1").status_code == 200
+    large = upload("big.bin", b"x" * ((1 << 20) + 5), key)
     told = "big.bin is larger than 1 MB. Please make it smaller, or split it."
     assert (large.status_code, large.json()["error"]) == (413, told)
-    assert upload("full.bin", b"x" * (1 << 20)).status_code == 200
+    assert upload("full.bin", b"x" * (1 << 20), key).status_code == 200
+    assert upload("../up", b"x", "new").status_code == 422
+    # As JSON it is six times as long.
+    assert "files" in ann.file(key, "save", name="first.md", text="\1" * (1 << 20))
+    assert "first.md is larger than 1 MB" in ann.file(key, "save", name="first.md", text="x" * (1 << 20) + "y")["toast"]
 
 
 def test_a_program_is_run_and_what_it_says_is_text(ann: Person) -> None:
-    begun = ann.http.post(FILES, json={"name": "a.md"}).json()["conversation"]
+    key = ann.begins_a_file("a.js")
 
     def run(text: str) -> str:
-        file = {"name": "a.js", "text": text, "version": None}
-        assert ann.http.post(f"{FILES}/{begun}/write", json=file).status_code == 200
-        return str(ann.http.post(f"{FILES}/{begun}/run", json={"name": "a.js"}).json()["html"])
+        assert "files" in ann.file(key, "save", name="a.js", text=text)
+        return str(ann.file(key, "run", name="a.js")["fi-1-out"])
 
     said = run("console.log('<b>bold</b>'); writeFile('out/a.txt', 'x'); 6 * 7")
     assert "&lt;b&gt;bold&lt;/b&gt;" in said
     assert not elements(said, "//b[text()='bold']")
     assert 'data-name="out/a.txt"' in said
     assert ">\n42</pre>" in said
-    assert ann.http.get(f"{FILES}/{begun}/read", params={"name": "out/a.txt"}).json()["file"]["by"] == "person"
+    assert ann.file(key, "open", name="out/a.txt")["files"]["fi-1"]["said"].startswith("by you")
     broken = run("1\nnull.x")
     assert "TypeError" in broken
     assert 'data-line="2"' in broken
 
 
-@each_case("path", ["write", "rename", "delete", "undelete", "compare", "run"])
-@each_case("body", [b"", b"[]", b'{"name": 1}', b"\xff", b'{"name": "a", "text": "x", "more": 1}'])
-def test_what_cannot_be_read_of_files_is_one_sentence(ann: Person, path: str, body: bytes) -> None:
-    answer = ann.http.post(f"{FILES}/nowhere/{path}", content=body)
-    told = {"error": "This request could not be read. Please reload the page."}
-    assert (answer.status_code, answer.json()) == (400, told)
+@each_case("act", ["open", "create", "save", "compare", "rename", "delete", "undelete", "run"])
+@each_case("args", [{}, {"name": 1}, {"name": "a", "key": "toast"}, {"name": "a", "text": "x", "more": 1}])
+def test_what_cannot_be_read_of_files_is_one_sentence(ann: Person, act: str, args: dict[str, Any]) -> None:
+    answer = ann.http.post(f"/aivista/act/files.{act}", json={"args": args})
+    assert answer.status_code == 400
+    [patch] = answer.json()["patches"]
+    assert "This could not be read. Please reload the page." in patch["html"]
 
 
 # The trace and the report
@@ -419,7 +441,8 @@ def test_what_is_no_archive_or_too_large_or_from_elsewhere_is_not_taken_in(
         assert (answer.status, b"256 MB" in answer.read()) == (413, True)
     for headers in ({**ZIP, "Origin": "https://evil.example"}, {"Content-Type": "text/plain"}):
         assert ann.http.post("/import", content=b"x", headers=headers).status_code == 403
-    for path in ("/import", "/aivista/recipe", "/aivista/gallery/change", "/aivista/files/none/write"):
+    changes = ("/aivista/gallery/change", f"{FILES}/none/upload", "/aivista/act/files.save")
+    for path in ("/import", "/aivista/recipe", *changes):
         # Who leaves in the middle leaves nothing, and nothing is said of it.
         announce(person(), path, 1000, **ZIP).close()
     wait_until(lambda: not any(path for folder in ("exports", "imports") for path in (public.home / folder).glob("*")))
