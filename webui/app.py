@@ -22,7 +22,6 @@ from webui.closing import Ending
 from webui.differences import difference_routes
 from webui.exports import export_routes
 from webui.features import FEATURES
-from webui.gallery_routes import gallery_routes
 from webui.guard import LOOPBACK, Guard, HostRules, is_address
 from webui.health import Health
 from webui.media import media_routes
@@ -173,7 +172,6 @@ class Server:
                 *action_routes(FEATURES, self._screen),
                 *media_routes(lambda: self._studio, self._sessions),
                 *export_routes(lambda: self._studio, self._sessions),
-                *gallery_routes(lambda: self._studio, self._sessions),
                 *report_routes(lambda: self._studio, self._sessions),
                 *version_routes(lambda: self._studio, self._sessions),
                 *difference_routes(lambda: self._studio, self._sessions),

@@ -18,6 +18,7 @@ from webui.branches import wire_branches
 from webui.clicks import Clicks, Context, read_click, read_references
 from webui.draft_wiring import wire_drafts
 from webui.features.files import build_files
+from webui.features.gallery import build_gallery, gallery_html
 from webui.features.trace import frame_html
 from webui.gallery_wiring import wire_gallery
 from webui.model_limits import BUS
@@ -27,7 +28,6 @@ from webui.panels.chat import build_chat
 from webui.panels.composer import Chosen, build_composer
 from webui.panels.conversations import build_rail
 from webui.panels.flat import flat
-from webui.panels.gallery import build_gallery, gallery_html
 from webui.panels.painter import build_painter, painter_html
 from webui.panels.recipes import build_recipes
 from webui.panels.stage_tabs import build_stage_tabs, stage_tabs_html

@@ -77,6 +77,11 @@ class Person(Stranger):
     def tree(self, conversation: str, act: str = "show", **args: Any) -> dict[str, Any]:
         return self.act(f"tree.{act}", conversation, **args)
 
+    def gallery(self, act: str, at: str = "", **args: Any) -> dict[str, Any]:
+        """Ask for an action of the gallery; return what it changed, by element's id, and what the script is told."""
+        changed = self.act(f"gallery.{act}", at, **args)
+        return {**changed, **json.loads(changed.pop("events", None) or "{}")}
+
     def trace(self, conversation: str, act: str = "show", **args: Any) -> str:
         """Return what the page shows of a trace: its turns, those before one, a turn's steps or all of a step."""
         changed = self.act(f"trace.{act}", conversation, **args)

@@ -26,7 +26,7 @@ from tests.page import PageProcess
 from tests.support.cases import each_case
 from tests.support.tables import table
 from tests.support.waiting import wait_until
-from tests.webui.people import Person, png
+from tests.webui.people import Person, png, words
 
 READY = "/readyz"
 GALLERY, FILES, TRACE = "/aivista/gallery", "/aivista/files", "/aivista/trace"
@@ -36,18 +36,20 @@ NUMBERS = "Aivista-Difference"
 SANDBOX = {"content-security-policy": "default-src 'none'; sandbox", "x-content-type-options": "nosniff"}
 
 
-def change(person: Person, act: str, *ids: int, **more: Any) -> dict[str, Any]:
-    answer = person.http.post(f"{GALLERY}/change", json={"act": act, "ids": ids, **more})
-    assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+def change(person: Person, act: str, *ids: int, **more: Any) -> str:
+    """Do something with pictures of the gallery; return what is said of it."""
+    return words(person.gallery(act, ids=ids, **more).get("toast", ""))
 
 
-def found(person: Person, **asked: Any) -> list[int]:
-    """Return the ids of the pictures on the gallery's first page, the newest first."""
-    answer = person.http.get(f"{GALLERY}/page", params=asked)
-    assert answer.status_code == 200, answer.text
-    return [int(one) for one in re.findall(r'data-id="(\d+)"', answer.json()["cells"])]
+def cells(person: Person, at: str = "", **asked: Any) -> str:
+    """Return the pictures on a page of the gallery, as the page shows them."""
+    shown = person.gallery("show", at, **asked)
+    return "".join(str(html) for name, html in shown.items() if name.startswith("gal-") or name == "gal")
+
+
+def found(person: Person, at: str = "", **asked: Any) -> list[int]:
+    """Return the ids of the pictures on a page of the gallery, the newest first."""
+    return [int(one) for one in re.findall(r'data-id="(\d+)"', cells(person, at, **asked))]
 
 
 def turns(trace: str) -> list[str]:
@@ -113,7 +115,7 @@ def test_every_address_answers_its_owner_and_nobody_else_nor_writes_for_them(
     [picture, _] = found(ann)
     ann.file(key, "create", name="a.md")
     ann.file(key, "save", name="a.md", text="hers")
-    packed = ann.http.post(f"{GALLERY}/zip", json={"ids": [picture]}).json()["address"]
+    packed = ann.gallery("pack", ids=[picture])["gallery-packed"]
     paths = [f"{TRACE}/{key}{one}.json" for one in ("", "/{turn}", "/{turn}/1")]
     paths += [f"{FILES}/{key}/{one}" for one in ("raw?name=a.md", "zip")]
     paths += [f"/media/{key}/1{one}" for one in ("", "?size=200", "?download=1")]
@@ -121,7 +123,6 @@ def test_every_address_answers_its_owner_and_nobody_else_nor_writes_for_them(
         f"/export/{key}",
         f"/aivista/report/{key}/{{turn}}.json",
         f"/{packed}",
-        f"{GALLERY}/page?similar={picture}",
     ]
     paths += [f"/aivista/preview/{key}/1?warmth=5", f"/aivista/difference/{key}/1/2"]
     forged = httpx.Client(base_url=public.url, cookies={"aivista_session": "forged.0123"}, trust_env=False)
@@ -134,10 +135,15 @@ def test_every_address_answers_its_owner_and_nobody_else_nor_writes_for_them(
             assert answer.headers["content-type"].startswith(("text/plain", "application/json"))
         assert ann.http.get(path).status_code == 200, path
     assert found(ben) == []
-    for act in ("star", "tag", "delete"):
-        told = change(ben, act, picture, tag="x")
-        assert (told["ids"], told["said"]) == ([], "These pictures no longer exist.")
-    assert ben.http.post(f"{GALLERY}/zip", json={"ids": [picture]}).status_code == 404
+    assert ben.gallery("show", similar=picture).keys() == {"toast"}
+    for act, more in (
+        ("star", {"is_on": True}),
+        ("tag", {"is_on": True, "name": "x"}),
+        ("delete", {}),
+        ("undelete", {}),
+    ):
+        assert "These pictures no longer exist." in change(ben, act, picture, **more), act
+    assert ben.gallery("pack", ids=[picture]).keys() == {"toast"}
     for act in ("show", "open", "create", "save", "compare", "rename", "delete", "run"):
         refused = ben.file(key, act, name="a.md", text="x", new_name="b.md")
         assert refused.keys() == {"toast"}, act
@@ -146,15 +152,14 @@ def test_every_address_answers_its_owner_and_nobody_else_nor_writes_for_them(
     assert chinese.json()["error"] == "这段对话已不存在。请新建一个。"
     # Without a cookie nothing is written either.
     writes: dict[str, dict[str, Any]] = {
-        f"{GALLERY}/change": {"json": {"act": "delete", "ids": [picture]}},
-        f"{GALLERY}/zip": {"json": {"ids": [picture]}},
+        "/aivista/act/gallery.delete": {"json": {"args": {"ids": [picture]}}},
         f"{FILES}/{key}/upload?name=a.md&replace=1": {"content": b"x"},
         "/aivista/act/files.delete": {"json": {"args": {"conversation": key, "name": "a.md"}}},
         "/import": {"content": b"", "headers": ZIP},
         "/aivista/recipe": {"content": b"x"},
     }
     assert [path for path, sent in writes.items() if nobody.post(path, **sent).status_code != 403] == []
-    reads = (f"{GALLERY}/page", f"{GALLERY}/facets", f"{GALLERY}/zip/x", "/export")
+    reads = (f"{GALLERY}/zip/x", "/export")
     assert [path for path in reads if nobody.get(path).status_code != 403] == []
     assert picture in found(ann)
     forged.close()
@@ -170,25 +175,35 @@ def test_pictures_are_found_starred_tagged_deleted_and_brought_back(ann: Person)
     there = ann.says("brighter", files=[png(Image.new("RGB", (64, 48), "teal"))])
     fox, cat, *_ = reversed(found(ann))
     [upload] = found(ann, source="uploaded")
-    answer = ann.http.get(f"{GALLERY}/page", params={"words": "foxes"})
-    assert (answer.json()["found"], answer.headers["cache-control"]) == (1, "no-store")
+    assert "1 picture found" in words(cells(ann, words="foxes"))
     assert (found(ann, words="foxes"), found(ann, words="蓝色的猫")) == ([fox], [cat])
-    starred = {"id": fox, "is_starred": True, "tags": []}
-    assert change(ann, "star", fox) == {"ids": [fox], "items": [starred], "said": ""}
-    tagged = change(ann, "tag", fox, tag=" client  A ")
-    assert (tagged["items"][0]["tags"], tagged["said"]) == (["client A"], "1 picture tagged “client A”")
-    wanted: list[dict[str, Any]] = [{"starred": "1"}, {"tag": "client A"}, {"conversation": here}, {"shape": "1:1"}]
-    assert [found(ann, **one) for one in wanted] == [[fox]] * 4
-    assert upload in found(ann, conversation=there)
+    assert change(ann, "star", fox, is_on=True) == ""
+    assert "1 picture tagged “client A”" in change(ann, "tag", fox, name=" client  A ", is_on=True)
+    wanted: list[dict[str, Any]] = [{"starred": True}, {"tag": "client A"}, {"shape": "1:1"}]
+    assert [found(ann, **one) for one in wanted] == [[fox]] * 3
+    assert found(ann, here, here=True) == [fox]
+    assert upload in found(ann, there, here=True)
     assert found(ann, day_from="2100-01-01") == []
     assert set(found(ann, day_from="2020-01-01", model="Sketch")) == {fox, cat}
-    counts = ann.http.get(f"{GALLERY}/facets", params={"conversation": here}).json()
-    assert (counts["here"], counts["sources"]["uploaded"], counts["tags"]) == (1, 1, {"client A": 1})
-    assert change(ann, "untag", fox, tag="client A")["items"][0]["tags"] == []
-    assert change(ann, "unstar", fox)["items"][0]["is_starred"] is False
-    assert change(ann, "delete", fox, cat)["said"] == "2 pictures deleted"
+    assert set(found(ann, when="1", zone="Asia/Shanghai")) >= {fox, cat}
+    assert found(ann, when="2001-02", zone="no/where") == []
+    counts = ann.gallery("count", here)
+    for one in ("This conversation 1", "Uploaded 1", "Starred 1"):
+        assert one in words(counts["gal-chips"])
+    assert "client A 1" in words(counts["gal-more-in"])
+    assert 'aria-pressed="true"' in ann.gallery("tags", ids=[fox])["gal-tag-options"]
+    assert 'aria-pressed="mixed"' in ann.gallery("tags", ids=[fox, cat])["gal-tag-options"]
+    change(ann, "tag", fox, name="client A", is_on=False)
+    change(ann, "star", fox, is_on=False)
+    assert [found(ann, **one) for one in ({"starred": True}, {"tag": "client A"})] == [[], []]
+    deleted = ann.gallery("delete", here, ids=[fox, cat])
+    assert "2 pictures deleted" in words(deleted["toast"])
+    assert (deleted["pictures"], deleted[f"gal-{cat}"]) == (True, None)
     assert not {fox, cat} & set(found(ann))
-    assert change(ann, "undelete", fox, cat)["said"] == "2 pictures are back"
+    [undo] = elements(deleted["toast"], "//button[@data-action='gallery.undelete']")
+    back = ann.gallery("undelete", there, **json.loads(undo.get("data-args")))
+    assert "2 pictures are back" in words(back["toast"])
+    assert (back["gallery-back"], "pictures" in back) == (2, False)
     assert {fox, cat} < set(found(ann))
 
 
@@ -197,9 +212,9 @@ def test_pictures_are_packed_with_their_recipes_or_clean_and_fetched_once(ann: P
     newest, first = found(ann)
 
     def packed(**wanted: Any) -> httpx.Response:
-        told = ann.http.post(f"{GALLERY}/zip", json=wanted).json()
-        answer = ann.http.get(f"/{told['address']}")
-        assert ann.http.get(f"/{told['address']}").status_code == 404, "once"
+        address = ann.gallery("pack", **wanted)["gallery-packed"]
+        answer = ann.http.get(f"/{address}")
+        assert ann.http.get(f"/{address}").status_code == 404, "once"
         return answer
 
     answer = packed(ids=[first, newest])
@@ -212,7 +227,7 @@ def test_pictures_are_packed_with_their_recipes_or_clean_and_fetched_once(ann: P
     [(name, clean)] = unpacked(packed(ids=[first], clean=True).content).items()
     assert (name, recipe(ann, clean).status_code) == ("aivista-1-draw-a-red-fox-clean.png", 204)
     assert (pixels(clean), b"fox" in clean) == (pixels(stored), False)
-    waiting = [ann.http.post(f"{GALLERY}/zip", json={"ids": [first]}).json()["address"] for _ in range(4)]
+    waiting = [ann.gallery("pack", ids=[first])["gallery-packed"] for _ in range(4)]
     # Of many, the last few wait.
     assert [ann.http.get(f"/{one}").status_code for one in waiting] == [404, 200, 200, 200]
 
@@ -223,19 +238,15 @@ def test_a_picture_whose_file_is_gone_is_told(ann: Person, public: PageProcess) 
     for file in (public.home / "pictures").rglob("*"):
         if file.is_file() and file.read_bytes() == stored:
             file.unlink()
-    told = ann.http.post(f"{GALLERY}/zip", json={"ids": found(ann)}).json()
-    assert told["said"] == "1 packed; #1 could not be read"
+    assert "1 packed; #1 could not be read" in change(ann, "pack", *found(ann))
     assert ann.http.get(f"/aivista/preview/{key}/1?warmth=5").status_code == 404
 
 
-STAR = '{"act": "star", "ids": [1%s]%s}'
-LARGE = [STAR % (",1" * 5000, ""), STAR % ("", " " * 300_000), f'{{"act": "tag", "ids": [1], "tag": "{"x" * 65}"}}']
-
-
-@each_case("body", [*table("page_requests")["no_changes"], *LARGE])
-def test_a_change_that_cannot_be_read_is_refused_in_one_sentence(ann: Person, body: str) -> None:
-    answer = ann.http.post(f"{GALLERY}/change", content=body)
-    assert (answer.status_code, answer.json()) == (400, {"error": "This could not be read. Please reload the page."})
+@each_case(("act", "args"), table("page_requests")["no_changes"])
+def test_a_change_that_cannot_be_read_is_refused_in_one_sentence(ann: Person, act: str, args: dict[str, Any]) -> None:
+    answer = ann.http.post(f"/aivista/act/gallery.{act}", json={"args": args})
+    [toast] = answer.json()["patches"]
+    assert (answer.status_code, "This could not be read. Please reload the page." in toast["html"]) == (400, True)
 
 
 # Files
@@ -370,9 +381,15 @@ def test_turns_and_pictures_come_a_page_at_a_time_and_only_the_newest_turn_is_op
     assert (turns(before), elements(before, "//*[@data-before]")) == (["long-1", "long-2", "long-3"], [])
     assert turns(operator.trace(long, since="long-22")) == ["long-22", "long-23"]
     assert turns(operator.trace(long, since="of-another-branch")) == turns(first)
-    after = operator.http.get(f"{GALLERY}/page", params={"conversation": long}).json()["next"]
-    shown, rest = found(operator, conversation=long), found(operator, conversation=long, after=after)
-    assert (len(shown), len(rest), len({*shown, *rest})) == (60, 9, 69)
+    shown = operator.gallery("show", long, here=True)
+    [day] = (one.get("data-group") for one in elements(shown["gal"], "//section[@data-group]"))
+    more = {"here": True, "after": shown["gallery"]["next"]}
+    first_page, rest = found(operator, long, here=True), found(operator, long, **more)
+    assert (len(first_page), len(rest), len({*first_page, *rest})) == (60, 9, 69)
+    # A group that is there already gets its cells one by one.
+    assert operator.gallery("show", long, **more).keys() == {f"gal-g-{day}", "gallery"}
+    assert operator.gallery("show", long, **more, there=[day]).keys() == {*(f"gal-{one}" for one in rest), "gallery"}
+    assert len(found(operator, long, here=True, count=300)) == 69
 
 
 def test_a_turn_is_read_step_by_step_and_taken_away_and_a_report_of_it_says_what_was_said(ann: Person) -> None:
@@ -441,7 +458,7 @@ def test_what_is_no_archive_or_too_large_or_from_elsewhere_is_not_taken_in(
         assert (answer.status, b"256 MB" in answer.read()) == (413, True)
     for headers in ({**ZIP, "Origin": "https://evil.example"}, {"Content-Type": "text/plain"}):
         assert ann.http.post("/import", content=b"x", headers=headers).status_code == 403
-    changes = ("/aivista/gallery/change", f"{FILES}/none/upload", "/aivista/act/files.save")
+    changes = ("/aivista/act/gallery.delete", f"{FILES}/none/upload", "/aivista/act/files.save")
     for path in ("/import", "/aivista/recipe", *changes):
         # Who leaves in the middle leaves nothing, and nothing is said of it.
         announce(person(), path, 1000, **ZIP).close()

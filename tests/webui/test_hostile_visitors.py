@@ -270,7 +270,7 @@ def test_whoever_asks_too_often_is_told_when_to_come_back(person: Callable[..., 
         return one.join(number, data)
 
     def change(one: Person) -> httpx.Response:
-        return one.http.post("/aivista/gallery/change", json={})
+        return one.http.post("/aivista/act/gallery.star", json={})
 
     number = other.number("stop")
     data = other.plain(number)

@@ -189,7 +189,7 @@ def nodes(updates: dict[str, Any]) -> dict[str, Any]:
 
 def gallery(person: Person) -> dict[str, int]:
     """Return the gallery's ids of a person's pictures by handle, oldest first; of one handle the newest."""
-    cells = elements(person.http.get("/aivista/gallery/page").json()["cells"], "//*[@data-id and @data-handle]")
+    cells = elements(person.gallery("show")["gal"], "//*[@data-id and @data-handle]")
     return {one.get("data-handle"): int(one.get("data-id")) for one in reversed(cells)}
 
 
@@ -392,8 +392,8 @@ def test_every_example_makes_a_picture_on_sketch_and_sliders_do_just_what_they_s
     one, said = person(**{"Accept-Language": language}), {"brightness": 20, "contrast": -10, "saturation": 0}
     for name in ("fox", "poster", "city", "photo", "crop", "letters"):
         one.press("bus", {"act": "try_wish", "arg": name}, conversation="")
-    counts = one.http.get("/aivista/gallery/facets").json()
-    assert (counts["total"], counts["sources"]["uploaded"], len(one.rows())) == (9, 3, 6)
+    chips = elements(one.gallery("count")["gal-chips"], "//button/small")
+    assert ([chip.text for chip in chips[::2]][:2], len(one.rows())) == (["9", "3"], 6)
     key = one.rows()[-1]
     told = {"handle": "#1", "warmth": 100, "sharpness": 35, **said}
     shown = json.dumps(one.press("bus", {"act": "panel_apply", "arg": json.dumps(told)}, conversation=key))
@@ -465,7 +465,7 @@ def test_what_somebody_wrote_is_markup_nowhere(ann: Person) -> None:
     ann.changes("rename", key, key, text=hostile)
     [*_, turn] = turns(ann, key)
     ids = gallery(ann)
-    change(ann, "tag", *ids.values(), tag=hostile[:60])
+    change(ann, "tag", *ids.values(), name=hostile[:60], is_on=True)
     style(ann, "save", fields=dict.fromkeys(MOON, hostile) | {"name": f"{hostile[:40]} moon"})
     trace = ann.trace(key, "turn", turn=turn)
     numbers = [one.get("data-number") for one in elements(trace, "//*[@data-number]")]
@@ -479,7 +479,7 @@ def test_what_somebody_wrote_is_markup_nowhere(ann: Person) -> None:
     foreign = {"tool": "parameters", **dict.fromkeys(("prompt", "negative_prompt", "raw"), hostile)}
     told_of = (file, json.dumps({"foreign": foreign}))
     recipes = [ann.press("recipe-bus", {"act": act, "told": one}) for act in ("found", "read") for one in told_of]
-    cells = ann.http.get("/aivista/gallery/page", params={"words": "fox"}).json()["cells"]
+    cells = ann.gallery("show", words="fox")["gal"]
     written = [ann.look(), ann.look(hostile[:200]), cells, ann.tree(key)["tr-pane"]]
     written += [style(ann, "find", query=hostile, family="mine")["sty-list"], trace + "".join(steps)]
     written += [str(one) for part in recipes for one in part.values()]

@@ -19,15 +19,17 @@
     for (const name of have.getAttributeNames()) if (name !== "open" && !now.hasAttribute(name)) have.removeAttribute(name);
     for (const { name, value } of now.attributes) if (name !== "open" && have.getAttribute(name) !== value) have.setAttribute(name, value);
     if (!$("[id]", now)) { if (have.innerHTML !== now.innerHTML) have.replaceChildren(...now.childNodes); return; }
-    const before = [...have.children];
+    const before = [...have.children], named = new Map(before.map(one => [one.id, one]));
     const kept = [...now.children].map((one, at) => {
-      const same = one.id ? before.find(other => other.id === one.id) : before[at];
+      const same = one.id ? named.get(one.id) : before[at];
       if (same?.tagName !== one.tagName || same.id !== one.id) return one;
       merge(same, one);
       return same;
     });
+    // What stays is not moved for what goes: an element that is moved loses the focus.
+    const staying = new Set(kept);
+    for (const one of before) if (!staying.has(one)) one.remove();
     kept.forEach((one, at) => { if (have.children[at] !== one) have.insertBefore(one, have.children[at] ?? null); });
-    while (have.children.length > kept.length) have.lastElementChild.remove();
   };
   // Moments are said in the reader's own time zone.
   const sayMoments = from => {

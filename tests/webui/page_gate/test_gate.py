@@ -62,7 +62,7 @@ def place(tmp_path: Path) -> Place:
 
 async def test_what_changes_something_is_counted_on_every_route_of_the_page(place: Place) -> None:
     ann, bob = place.browser(), place.browser()
-    for path in ("/aivista/act/files.show", "/aivista/files/x/upload", "/aivista/gallery/change"):
+    for path in ("/aivista/act/files.show", "/aivista/files/x/upload", "/aivista/act/gallery.star"):
         assert (await ann.post(path)).status_code == 200
     refused = await ann.post("/aivista/recipe")
     assert refused.status_code == 429
