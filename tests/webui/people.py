@@ -80,7 +80,8 @@ class Person(Stranger):
     def gallery(self, act: str, at: str = "", **args: Any) -> dict[str, Any]:
         """Ask for an action of the gallery; return what it changed, by element's id, and what the script is told."""
         changed = self.act(f"gallery.{act}", at, **args)
-        return {**changed, **json.loads(changed.pop("events", None) or "{}")}
+        events = json.loads(changed.pop("events", None) or "{}")
+        return {**changed, **events}
 
     def trace(self, conversation: str, act: str = "show", **args: Any) -> str:
         """Return what the page shows of a trace: its turns, those before one, a turn's steps or all of a step."""
