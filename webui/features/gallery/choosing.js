@@ -40,9 +40,9 @@
   const drop = () => only(new Set());
   // One cell is in the order of the Tab key.
   const rove = cell => {
-    if (current && current !== cell) for (const one of current.children) one.tabIndex = -1;
+    if (current && current !== cell) for (const one of all("button", current)) one.tabIndex = -1;
     current = cell;
-    if (current) for (const one of current.children) one.tabIndex = 0;
+    if (current) for (const one of all("button", current)) one.tabIndex = 0;
   };
   // The server knows neither what is chosen nor where the keys are.
   addEventListener("aivista-patched", () => {
