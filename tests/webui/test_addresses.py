@@ -135,7 +135,7 @@ def test_every_address_answers_its_owner_and_nobody_else_nor_writes_for_them(
             assert answer.headers["content-type"].startswith(("text/plain", "application/json"))
         assert ann.http.get(path).status_code == 200, path
     assert found(ben) == []
-    assert ben.gallery("show", similar=picture).keys() == {"toast"}
+    assert ben.gallery("show", similar_to=picture).keys() == {"toast"}
     for act, more in (
         ("star", {"is_on": True}),
         ("tag", {"is_on": True, "name": "x"}),
@@ -179,7 +179,7 @@ def test_pictures_are_found_starred_tagged_deleted_and_brought_back(ann: Person)
     assert (found(ann, words="foxes"), found(ann, words="蓝色的猫")) == ([fox], [cat])
     assert change(ann, "star", fox, is_on=True) == ""
     assert "1 picture tagged “client A”" in change(ann, "tag", fox, name=" client  A ", is_on=True)
-    wanted: list[dict[str, Any]] = [{"starred": True}, {"tag": "client A"}, {"shape": "1:1"}]
+    wanted: list[dict[str, Any]] = [{"is_starred": True}, {"tag": "client A"}, {"shape": "1:1"}]
     assert [found(ann, **one) for one in wanted] == [[fox]] * 3
     assert found(ann, here, here=True) == [fox]
     assert upload in found(ann, there, here=True)
@@ -195,7 +195,7 @@ def test_pictures_are_found_starred_tagged_deleted_and_brought_back(ann: Person)
     assert 'aria-pressed="mixed"' in ann.gallery("tags", ids=[fox, cat])["gal-tag-options"]
     change(ann, "tag", fox, name="client A", is_on=False)
     change(ann, "star", fox, is_on=False)
-    assert [found(ann, **one) for one in ({"starred": True}, {"tag": "client A"})] == [[], []]
+    assert [found(ann, **one) for one in ({"is_starred": True}, {"tag": "client A"})] == [[], []]
     deleted = ann.gallery("delete", here, ids=[fox, cat])
     assert "2 pictures deleted" in words(deleted["toast"])
     assert (deleted["pictures"], deleted[f"gal-{cat}"]) == (True, None)

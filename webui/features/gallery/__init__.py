@@ -16,7 +16,7 @@ from pydantic import Field, JsonValue
 
 from agent import MAX_GALLERY_PAGE, MAX_TAG_CHARACTERS, GalleryItem, GalleryPage, GalleryQuery, Value
 from webui.features.gallery.looking import LONGEST_QUERY, Look, Name, Option, filters, groups
-from webui.features.gallery.packed import packed_routes, shelf
+from webui.features.gallery.packed import kept, packed_routes
 from webui.media import download_name
 from webui.panels.flat import flat
 from webui.shell.actions import Context, Feature, Patch, Reply, Toast
@@ -36,7 +36,6 @@ class Shown(Look):
     """So many pictures, or those `after` a page; `there` are the groups that the page has already."""
 
     count: int = Field(default=PAGE_SIZE, ge=1, le=MOST_AT_ONCE)
-    after: Name | None = None
     there: tuple[Name, ...] = Field(default=(), max_length=MOST_AT_ONCE)
 
 
@@ -118,7 +117,8 @@ async def count(at: Context, look: Look) -> Reply:
 async def star(at: Context, starred: Starred) -> Reply:
     """Give pictures a star, or take it from them."""
     done = await at.screen.studio().gallery.star(at.visitor.owner, starred.ids, starred.is_on)
-    stars = [_star(at, item) for item in await _items(at, done)]
+    items = await _items(at, done)
+    stars = [at.fragment(f"gal-star-{item.id}", "gallery/star.html", item=item) for item in items]
     return Reply(patches=(*stars, *await _counts(at, starred)), toast=None if done else _gone(at))
 
 
@@ -176,8 +176,8 @@ async def pack(at: Context, wanted: Wanted) -> Reply:
     said = at.words.counted("gallery.zipped", packed.count)
     if packed.left_out:
         said = at.words("gallery.zipped_some", count=packed.count, left_out=", ".join(packed.left_out))
-    name = shelf.put(owner, Path(packed.path), packed.count)
-    return Reply(toast=Toast(text=said), events={"gallery-packed": f"aivista/gallery/zip/{name}"})
+    address = kept(owner, Path(packed.path), packed.count)
+    return Reply(toast=Toast(text=said), events={"gallery-packed": address})
 
 
 async def _page(at: Context, shown: Shown) -> GalleryPage:
@@ -210,7 +210,7 @@ async def _tags(at: Context, ids: Sequence[int]) -> Patch:
     items = await _items(at, ids)
     names = dict((await at.screen.studio().gallery.facets(at.visitor.owner)).tags)
     # The counts may be some seconds old.
-    for name in {name for item in items for name in item.tags}:
+    for name in (name for item in items for name in item.tags):
         names.setdefault(name, 1)
 
     def state(name: str) -> str:
@@ -223,10 +223,6 @@ async def _tags(at: Context, ids: Sequence[int]) -> Patch:
 
 async def _items(at: Context, ids: Sequence[int]) -> tuple[GalleryItem, ...]:
     return await at.screen.studio().gallery.items(at.visitor.owner, ids)
-
-
-def _star(at: Context, item: GalleryItem) -> Patch:
-    return at.fragment(f"gal-star-{item.id}", "gallery/star.html", item=item)
 
 
 def _gone(at: Context) -> Toast:

@@ -6,8 +6,8 @@
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
   const PAUSE_MS = 250, READ_AGAIN_MS = 2500, SETTLE_MS = 600, COUNTED_MS = 5500, TOP_PX = 40, KEY = "aivista-gallery-groups";
   const PAGE = 60, MOST_AGAIN = 300, MOST = 5000;
-  const kept = () => { try { return localStorage.getItem(KEY) === "conversation" ? "conversation" : "day"; } catch { return "day"; } };
-  let look = { groups: kept(), zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC" };
+  const kept = () => { try { return localStorage.getItem(KEY) === "conversation"; } catch { return false; } };
+  let look = { is_by_conversation: kept(), zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC" };
   let asked = null, lost = null, next = null, isOther = false, isFilled = false, isStale = false, typed = 0, again = 0, counting = 0, seen = "", end = null;
 
   const pane = () => $("#gal");
@@ -49,7 +49,7 @@
     isStale = false;
     return ask({});
   };
-  const similarTo = (id, handle) => turn({ ...JSON.parse($("#gal-clear").dataset.look), similar: Number(id), similar_handle: handle });
+  const similarTo = (id, handle) => turn({ ...JSON.parse($("#gal-clear").dataset.look), similar_to: Number(id), similar_handle: handle });
   const watchEnd = () => {
     // An observer speaks only when something changes: after a page the end may still be in sight.
     end?.disconnect();
@@ -102,7 +102,7 @@
     const button = event.target.closest?.("#gal [data-look]"), change = button && JSON.parse(button.dataset.look);
     if (!change) return;
     if (button.closest("#gal-dates")) $("#gal-dates").hidePopover();
-    if (change.groups) try { localStorage.setItem(KEY, change.groups); } catch { /* private window: this page only */ }
+    if ("is_by_conversation" in change) try { localStorage.setItem(KEY, change.is_by_conversation ? "conversation" : "day"); } catch { /* private window: this page only */ }
     if (change.words === "") $("#gal-find").value = "";
     await turn(change);
     if (!button.isConnected && document.activeElement === document.body) $("#gal-on button, #gal-find").focus();
@@ -141,7 +141,7 @@
     style.setProperty("--gal-pop-high", `${(isAbove ? place.top : innerHeight - place.bottom) - 24}px`);
   }, true);
   addEventListener("toggle", event => {
-    if (event.target.id === "gal-dates" && event.newState === "open") $("#gal-dates [id^=gal-time][aria-checked=true], #gal-months [aria-checked=true], #gal-time-1").focus();
+    if (event.target.id === "gal-dates" && event.newState === "open") $("#gal-dates [id^=gal-time][aria-checked=true], #gal-months [aria-checked=true], #gal-time-0").focus();
   }, true);
 
   window.aivistaGallery = { cells, open, similarTo, look: () => look, scroller };

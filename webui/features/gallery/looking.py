@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from functools import partial
+from typing import Annotated, Any, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, JsonValue
 
 from agent import (
     EXACT_ADJUSTMENT_LABEL,
-    MAX_TAG_CHARACTERS,
     GalleryFacets,
     GalleryFoundBy,
     GalleryItem,
     GalleryMatch,
     GalleryQuery,
-    GallerySource,
     Picture,
-    Value,
 )
 from webui.cards import View, picture_alt
 from webui.words import Words
@@ -34,35 +32,21 @@ _LEAD = 10
 Name: TypeAlias = Annotated[str, Field(max_length=100)]
 
 
-class Look(Value):
+class Look(GalleryQuery):
     """What is looked for, and how it is grouped. `when` is a number of days or a month, else the days from and to
     count. Days are those of the person's time `zone`."""
 
     words: str = Field(default="", max_length=LONGEST_QUERY)
-    here: bool = False
-    source: GallerySource | None = None
-    starred: bool = False
-    model: Name | None = None
-    shape: Name | None = None
-    tag: str | None = Field(default=None, max_length=MAX_TAG_CHARACTERS)
-    kept: bool = False
-    when: str = Field(default="", pattern=r"^(|1|7|30|(19|20)\d\d-(0[1-9]|1[0-2]))$")
-    day_from: date | None = None
-    day_to: date | None = None
-    similar: int | None = Field(default=None, ge=0, lt=1 << 63)
+    similar_to: int | None = Field(default=None, ge=0, lt=1 << 63)
     similar_handle: Name = ""
-    groups: Literal["day", "conversation"] = "day"
+    here: bool = False
+    when: str = Field(default="", pattern=r"^(|1|7|30|(19|20)\d\d-(0[1-9]|1[0-2]))$")
     zone: Name = "UTC"
-
-    @property
-    def is_search(self) -> bool:
-        """Whether the best come first, without groups."""
-        return bool(self.words or self.similar is not None)
 
     @property
     def is_filtered(self) -> bool:
         """Whether anything but words is asked."""
-        return self.model_dump(include=set(PLAIN)) != PLAIN
+        return self.model_dump(mode="json", include=set(PLAIN)) != PLAIN
 
     @property
     def own_zone(self) -> tzinfo:
@@ -74,35 +58,24 @@ class Look(Value):
 
     def query(self, conversation_id: str) -> GalleryQuery:
         """Return what the gallery is asked, with the open conversation."""
-        day_from, day_to = self._days()
-        return GalleryQuery(
-            conversation_id=conversation_id if self.here else None,
-            model=self.model,
-            shape=self.shape,
-            source=self.source,
-            day_from=day_from,
-            day_to=day_to,
-            is_starred=self.starred or None,
-            tag=self.tag,
-            hides_rejected=self.kept,
-            is_by_conversation=self.groups == "conversation",
-            words=self.words,
-            similar_to=self.similar,
-        )
-
-    def _days(self) -> tuple[date | None, date | None]:
-        if not self.when:
-            return self.day_from, self.day_to
+        asked = self.model_dump(include=set(GalleryQuery.model_fields))
+        asked["conversation_id"] = conversation_id if self.here else None
         if "-" in self.when:
             first = date.fromisoformat(f"{self.when}-01")
-            return first, (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
-        # The gallery's days are those of UTC: the one on which the person's own day began, so that nothing is missing.
-        own = datetime.now(self.own_zone).date() - timedelta(days=int(self.when) - 1)
-        return datetime.combine(own, time(), self.own_zone).astimezone(UTC).date(), None
+            last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+            asked |= {"day_from": first, "day_to": last}
+        elif self.when:
+            # The gallery's days are those of UTC: the one on which the person's own began, so that nothing is missing.
+            own = datetime.now(self.own_zone).date() - timedelta(days=int(self.when) - 1)
+            start = datetime.combine(own, time(), self.own_zone).astimezone(UTC)
+            asked |= {"day_from": start.date(), "day_to": None}
+        return GalleryQuery(**asked)
 
 
 # What is looked for when nothing is, but words.
-PLAIN = Look().model_dump(exclude={"words", "groups", "zone"})
+PLAIN: dict[str, JsonValue] = Look().model_dump(
+    mode="json", exclude={"words", "zone", "is_by_conversation", "conversation_id", "after", "limit"}
+)
 _ANY_DAY: dict[str, JsonValue] = {"when": "", "day_from": None, "day_to": None}
 
 
@@ -110,7 +83,7 @@ class Option(NamedTuple):
     """What can be chosen: how many pictures have it, what it changes of the look, and whether it is chosen."""
 
     label: str
-    count: int | None
+    number: int | None
     change: dict[str, JsonValue]
     is_on: bool = False
 
@@ -138,50 +111,39 @@ class Group(NamedTuple):
 
 def filters(words: Words, look: Look, facets: GalleryFacets | None = None, here: int = 0) -> dict[str, Any]:
     """Return what there is to choose from; without `facets` nothing has been counted."""
-    known = facets or GalleryFacets()
+    dates, known = _dates(words, look), facets or GalleryFacets()
 
-    def option(label: str, count: int, **change: Any) -> Option:
-        [(name, value)] = change.items()
+    def option(label: str, count: int | None, name: str, value: Any) -> Option:
+        """Return a filter that is set by pressing it, and left off by pressing it again."""
         is_on = getattr(look, name) == value
         return Option(label, count if facets else None, {name: PLAIN[name] if is_on else value}, is_on)
 
-    def listed(name: str, counts: dict[str, int]) -> list[Option]:
-        return [option(_label(words, value), count, **{name: value}) for value, count in counts.items()]
+    def time_of(label: str, when: str, count: int | None = None) -> Option:
+        return Option(label, count, {**_ANY_DAY, "when": when}, look.when == when and bool(when or not dates))
 
-    chips = [
-        Option(words("gallery.all"), known.total if facets else None, PLAIN, not look.is_filtered),
-        option(words("gallery.here"), here, here=True),
-        option(words("gallery.uploaded"), known.sources.get("uploaded", 0), source="uploaded"),
-        option(words("gallery.edited"), known.sources.get("edited", 0), source="edited"),
-        option(words("gallery.starred"), known.starred, starred=True),
-    ]
-    names = {"": "any_time", "1": "today", "7": "week", "30": "month"}
-    whens = [*((value, words(f"gallery.{name}"), None) for value, name in names.items())]
-    months = [(month, _month(words, month), count) for month, count in known.months.items()]
-    dates = _dates(words, look)
-    times, by_month = (
-        [
-            Option(label, count, {**_ANY_DAY, "when": value}, look.when == value and bool(value or not dates))
-            for value, label, count in some
-        ]
-        for some in (whens, months)
-    )
+    def label_of(value: str) -> str:
+        """Return a facet's name: what was done without a model has one of its own in each language."""
+        return words("receipt.exact") if value == EXACT_ADJUSTMENT_LABEL else value
+
     more = {"model": known.models, "shape": known.shapes, "tag": known.tags}
     on = {
-        "similar": words("gallery.similar_to", handle=look.similar_handle) if look.similar is not None else "",
-        **{name: _label(words, getattr(look, name) or "") for name in more},
-        "kept": words("gallery.kept") if look.kept else "",
+        "similar_to": words("gallery.similar_to", handle=look.similar_handle) if look.similar_to is not None else "",
+        **{name: label_of(getattr(look, name) or "") for name in more},
+        "hides_rejected": words("gallery.kept") if look.hides_rejected else "",
     }
-    chosen = [Option(label, None, {name: PLAIN[name]}) for name, label in on.items() if label]
+    off = [Option(label, None, {name: PLAIN[name]}) for name, label in on.items() if label]
     return {
         "look": look,
-        "chips": chips,
-        "on": [*chosen, *([Option(dates, None, _ANY_DAY)] if dates else [])],
-        "hidden_count": sum(bool(getattr(look, name)) for name in (*more, "kept")),
-        "more": {name: listed(name, counts) for name, counts in more.items()},
-        "kept": option(words("gallery.kept"), 0, kept=True),
-        "times": times,
-        "months": by_month,
+        "everything": Option(words("gallery.all"), known.total if facets else None, PLAIN, not look.is_filtered),
+        "facets": known,
+        "here": here,
+        "option": option,
+        "time_of": time_of,
+        "label_of": label_of,
+        "month_of": partial(_month, words),
+        "on": [*off, *([Option(dates, None, _ANY_DAY)] if dates else [])],
+        "hidden_count": sum(bool(getattr(look, name)) for name in (*more, "hides_rejected")),
+        "more": more,
         "order": dates or words("gallery.best" if look.is_search else "gallery.newest"),
         "clear": {**PLAIN, "words": ""},
     }
@@ -193,7 +155,7 @@ def groups(words: Words, look: Look, items: Sequence[GalleryItem]) -> list[Group
     zone = look.own_zone
     for item in items:
         key, name = "found", ""
-        if look.groups == "conversation" and not look.is_search:
+        if look.is_by_conversation and not look.is_search:
             key, name = item.conversation_id, _title(words, item)
         elif not look.is_search:
             day = item.picture.created_at.astimezone(zone).date()
@@ -263,11 +225,6 @@ def _marked(match: GalleryMatch) -> list[tuple[str, bool]]:
 
 def _title(words: Words, item: GalleryItem) -> str:
     return item.conversation_title or words("top.untitled")
-
-
-def _label(words: Words, value: str) -> str:
-    """Return the name of what is counted: what was done without a model has one of its own in each language."""
-    return words("receipt.exact") if value == EXACT_ADJUSTMENT_LABEL else value
 
 
 def _dates(words: Words, look: Look) -> str:

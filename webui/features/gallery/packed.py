@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,33 +24,23 @@ _HEADERS = {"Cache-Control": "no-store", "Cross-Origin-Resource-Policy": "same-o
 class _Ready(NamedTuple):
     owner: str
     path: Path
-    count: int
+    pictures: int
     until_s: float
 
 
-@dataclass
-class Shelf:
-    """Files by name, until they are fetched; one goes when nobody comes for it, or its owner has others packed."""
-
-    _ready: dict[str, _Ready] = field(default_factory=dict)
-
-    def put(self, owner: str, path: Path, count: int) -> str:
-        """Return the name under which the owner fetches the file."""
-        now_s, theirs = time.monotonic(), [name for name, one in self._ready.items() if one.owner == owner]
-        old = [name for name, one in self._ready.items() if one.until_s < now_s]
-        for gone in {*old, *theirs[: 1 - _MOST_READY]}:
-            self._ready.pop(gone).path.unlink(missing_ok=True)
-        name = secrets.token_urlsafe(16)
-        self._ready[name] = _Ready(owner, path, count, now_s + _READY_S)
-        return name
-
-    def take(self, owner: str, name: str) -> _Ready | None:
-        """Return the file of that name, which is the caller's to remove."""
-        one = self._ready.get(name)
-        return self._ready.pop(name) if one is not None and one.owner == owner else None
+_ready: dict[str, _Ready] = {}
 
 
-shelf = Shelf()
+def kept(owner: str, path: Path, count: int) -> str:
+    """Return the address where the owner fetches a file of so many pictures. It goes when nobody comes for it, or when
+    its owner has others packed instead."""
+    now_s, theirs = time.monotonic(), [name for name, one in _ready.items() if one.owner == owner]
+    old = [name for name, one in _ready.items() if one.until_s < now_s]
+    for gone in {*old, *theirs[: 1 - _MOST_READY]}:
+        _ready.pop(gone).path.unlink(missing_ok=True)
+    name = secrets.token_urlsafe(16)
+    _ready[name] = _Ready(owner, path, count, now_s + _READY_S)
+    return f"aivista/gallery/zip/{name}"
 
 
 def packed_routes(screen: Screen) -> Sequence[Route]:
@@ -61,13 +50,15 @@ def packed_routes(screen: Screen) -> Sequence[Route]:
         visitor = screen.sessions.visitor(request)
         if screen.sessions.token_of(request.cookies.get(COOKIE)) is None:
             return PlainTextResponse(visitor.words("route.not_yours"), 403, _HEADERS)
-        found = shelf.take(visitor.owner, request.path_params["name"])
-        if found is None:
+        name = request.path_params["name"]
+        found = _ready.get(name)
+        if found is None or found.owner != visitor.owner:
             return PlainTextResponse(visitor.words("route.no_file"), 404, _HEADERS)
+        del _ready[name]
         return FileResponse(
             found.path,
             media_type="application/zip",
-            filename=f"aivista-pictures-{found.count}.zip",
+            filename=f"aivista-pictures-{found.pictures}.zip",
             headers={**_HEADERS, "X-Content-Type-Options": "nosniff"},
             background=BackgroundTask(found.path.unlink, missing_ok=True),
         )
