@@ -22,8 +22,6 @@ from webui.closing import Ending
 from webui.differences import difference_routes
 from webui.exports import export_routes
 from webui.features import FEATURES
-from webui.file_routes import file_routes
-from webui.gallery_routes import gallery_routes
 from webui.guard import LOOPBACK, Guard, HostRules, is_address
 from webui.health import Health
 from webui.media import media_routes
@@ -40,7 +38,6 @@ from webui.sessions import open_sessions
 from webui.shell.actions import action_routes
 from webui.sign_in import SignIn, WayIn
 from webui.theme import aivista_theme
-from webui.trace_routes import trace_routes
 from webui.version_routes import version_routes
 
 SKETCH_PACE_S = 0.02
@@ -175,10 +172,7 @@ class Server:
                 *action_routes(FEATURES, self._screen),
                 *media_routes(lambda: self._studio, self._sessions),
                 *export_routes(lambda: self._studio, self._sessions),
-                *gallery_routes(lambda: self._studio, self._sessions),
-                *file_routes(lambda: self._studio, self._sessions),
                 *report_routes(lambda: self._studio, self._sessions),
-                *trace_routes(lambda: self._studio, self._sessions),
                 *version_routes(lambda: self._studio, self._sessions),
                 *difference_routes(lambda: self._studio, self._sessions),
                 *preview_routes(lambda: self._studio, self._sessions),

@@ -101,6 +101,8 @@ class Clicks:
                 return await redrawn(self.screen, visitor, where, on_page)
             case "role":
                 return self._role(visitor, click, context)
+            case "use_preset" | "set" | "reset":
+                return await self._settings(visitor, click, context.chosen)
             case "ended":
                 return await self._ended(visitor, tab, click.arg, context)
             case "try_style":
@@ -244,6 +246,26 @@ class Clicks:
             references = (*(handle for handle in references if handle != click.arg), click.arg)[-MAX_REFERENCES:]
         view = self.screen.view(visitor, context.conversation_id)
         return self.screen.context(view, editing, references, context.roles)
+
+    async def _settings(self, visitor: Visitor, click: Click, chosen: Chosen) -> Updates:
+        """Return the settings as a preset or a button beside them says, or automatic; others change nothing."""
+        name, _, value = click.arg.partition(" ")
+        try:
+            match click.act:
+                case "use_preset":
+                    preset = await self.screen.studio().preferences.presets.find(visitor.owner, click.arg)
+                    return self.screen.chips(visitor, Chosen.of(preset.settings))
+                case "set":
+                    changed = Chosen.model_validate({**chosen.model_dump(), name: value})
+                    changed.turn_settings()
+                    return self.screen.narrowed(visitor, changed.model_dump(), fixed=name)
+                case _:
+                    return self.screen.chips(visitor, Chosen(allow_search=chosen.allow_search))
+        except AivistaError as error:
+            gr.Warning(visitor.words.error(error.info))
+        except ValueError:
+            pass
+        return {}
 
     def _role(self, visitor: Visitor, click: Click, context: Context) -> Updates:
         choice = read_choice(click.arg)

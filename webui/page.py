@@ -17,6 +17,9 @@ from webui.api.gradio_chat import add_chat_endpoint
 from webui.branches import wire_branches
 from webui.clicks import Clicks, Context, Held, read_click, read_references
 from webui.draft_wiring import wire_drafts
+from webui.features.files import build_files
+from webui.features.gallery import build_gallery, gallery_html
+from webui.features.trace import frame_html
 from webui.gallery_wiring import wire_gallery
 from webui.model_limits import BUS
 from webui.opening import Opening, wire_opening
@@ -24,15 +27,11 @@ from webui.panels.canvas import build_canvas
 from webui.panels.chat import build_chat
 from webui.panels.composer import Chosen, build_composer
 from webui.panels.conversations import build_rail
-from webui.panels.files import build_files, files_html
 from webui.panels.flat import flat
-from webui.panels.gallery import build_gallery, gallery_html
 from webui.panels.painter import build_painter, painter_html
 from webui.panels.recipes import build_recipes
 from webui.panels.stage_tabs import build_stage_tabs, stage_tabs_html
 from webui.panels.thread_foot import build_thread_foot, thread_foot_html
-from webui.panels.trace import build_trace, trace_html
-from webui.preset_wiring import wire_presets
 from webui.recipe_wiring import wire_recipes
 from webui.roles import read_roles
 from webui.screen import Panels, Screen, Updates
@@ -98,14 +97,14 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
                 canvas, painter = build_canvas(), build_painter()
                 gallery = build_gallery()
                 flat("tree")
-                trace = build_trace()
-                files = build_files()
+                trace = flat("trace")
+                build_files()
         panels = Panels(rail, chat, composer, canvas)
         screen = Screen(studio, sessions, panels, is_kept)
         tab = gr.State(Tab())
-        spoken = {tabs: stage_tabs_html, painter: painter_html, gallery.pane: gallery_html, files.frame: files_html}
-        spoken |= {trace: trace_html, foot: thread_foot_html, flat("script-words"): script_words_html}
-        _speak(sessions.fixed_language, spoken, seen_later=(painter, gallery.pane, files.frame, trace))
+        spoken = {tabs: stage_tabs_html, painter: painter_html, gallery.pane: gallery_html}
+        spoken |= {trace: frame_html, foot: thread_foot_html, flat("script-words"): script_words_html}
+        _speak(sessions.fixed_language, spoken, seen_later=(painter, gallery.pane, trace))
         _wire_turns(screen, tab)
         _wire_clicks(bus, screen, tab)
         _wire_models(screen)
@@ -114,7 +113,6 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
         wire_recipes(screen, recipes, tab)
         wire_spend(screen, tab)
         wire_wish(screen)
-        wire_presets(screen, lambda: studio().preferences)
         wire_drafts(screen)
         add_chat_endpoint(screen, TURNS_AT_ONCE)
         with gr.Column(elem_classes="wire"):

@@ -35,9 +35,10 @@ STYLES = (
         "features/settings/settings",
         "narrow",
     ),
-    *("shell/shell", "features/styles/styles", "painter", "compare", "sheet", "tabs", "branches", "spend", "gallery"),
-    *("recipes", "features/tree/tree", "files", "trace", "features/shortcuts/shortcuts", "account", "waiting"),
-    *("key", "refusal"),
+    *("shell/shell", "features/styles/styles", "painter", "compare", "sheet", "tabs", "branches", "spend"),
+    "features/gallery/gallery",
+    *("recipes", "features/tree/tree", "features/files/files", "features/trace/trace", "features/shortcuts/shortcuts"),
+    *("account", "waiting", "key", "refusal"),
     *("aids", "features/prompts/prompts", "features/suggestions/suggestions", "drop"),
     *("touch", "viewer", "print"),
 )
@@ -53,6 +54,7 @@ SCRIPTS = (
         "drop_anywhere",
         "composer_chips",
         "composer_aids",
+        "features/presets/presets",
         "features/prompts/prompts",
         "features/suggestions/suggestions",
         "attached",
@@ -70,8 +72,9 @@ SCRIPTS = (
         "painter_drop",
     ),
     *("compare", "adjust", "sheet", "tabs", "viewer", "features/thread/thread", "told"),
-    *("gallery", "gallery_chosen", "gallery_drawn", "features/conversations/conversations", "branches"),
-    *("recipes", "features/tree/tree", "files_editor", "files", "files_tree", "files_moves", "trace"),
+    *("features/gallery/gallery", "features/gallery/choosing"),
+    *("features/conversations/conversations", "branches"),
+    *("recipes", "features/tree/tree", "features/files/editor", "features/files/files", "features/trace/trace"),
     *("recall", "cost", "models", "studio", "history", "lost"),
 )
 _FOREVER = "public, max-age=31536000, immutable"
@@ -96,12 +99,12 @@ class Asset:
 def stylesheet() -> Asset:
     """Return all styles. They are nested in a selector that outranks Gradio's own."""
     sheets = "\n".join(_read(f"{name}.css") for name in STYLES)
-    names = ("globe", "list-checks", "scan-eye", "x", "lock", "copy", "check", "image-off")
+    names = ("globe", "list-checks", "scan-eye", "x", "lock", "copy", "check", "image-off", "star")
     masks = "".join(f"--av-{name}:url({icon_url(name)});" for name in names)
-    chevron = icon_url("chevron-down", "#808079")
+    chevron, full = icon_url("chevron-down", "#808079"), icon_url("star").replace(quote('fill="none"'), "")
     shown = "gradio-app{visibility:visible;animation:none}"
     style = (
-        f":root{{{masks}--av-chevron:url({chevron})}}\n{tokens_css()}{_read('motion.css')}\n"
+        f":root{{{masks}--av-chevron:url({chevron});--av-star-full:url({full})}}\n{tokens_css()}{_read('motion.css')}\n"
         f"html:root:root:root {{\n{sheets}\n{shown}\n}}"
     )
     return _asset(style, "css", "text/css", "style")

@@ -79,7 +79,7 @@ class Article(NamedTuple):
         said = f'<div class="user" id="{self.id}-said">{self.said}</div>' if self.said else ""
         inside = f'{said}<div class="bot" id="{self.id}-told">{blocks}</div>'
         look = blake2b(inside.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-        return f'<article class="turn" id="{self.id}" data-is="{look}" data-morph>{inside}</article>'
+        return f'<article class="turn" id="{self.id}" data-is="{look}" data-merge>{inside}</article>'
 
 
 def article_id(turn_id: str) -> str:
@@ -93,7 +93,7 @@ def article(turn_id: str, blocks: Sequence[Block]) -> Article:
     for block in blocks:
         if block.role == "assistant":
             place = f"{name}-{block.name or len(told)}"
-            told[place] = f'<div class="block" id="{place}" data-morph>{block.html}</div>'
+            told[place] = f'<div class="block" id="{place}" data-merge>{block.html}</div>'
     return Article(name, "".join(one.html for one in blocks if one.role == "user"), told)
 
 

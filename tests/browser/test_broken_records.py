@@ -45,7 +45,7 @@ def test_each_part_of_the_page_says_what_is_wrong_and_works_again_when_it_is_ove
             expect_sentence(page)
             expect_rest(page)
             page.locator("#gallery .gal-star").first.click()
-            expect(page.locator("#gallery").get_by_text(SENTENCE)).to_be_visible()
+            expect(page.locator("#toast").get_by_text(SENTENCE)).to_be_visible()
             expect(pictures(page)).to_have_count(1)
         composer(page).press("Enter")
         expect(pictures(page)).to_have_count(2)

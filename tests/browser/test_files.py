@@ -24,6 +24,15 @@ def row(page: Page, path: str) -> Locator:
     return page.locator(f'#files .fi-row[data-path="{path}"]')
 
 
+def shown(page: Page, what: str) -> Locator:
+    """Return a part of the file that is shown, of those that are open."""
+    return page.locator(f".fi-file:not([hidden]) {what}")
+
+
+def state(page: Page) -> Locator:
+    return shown(page, ".fi-title small")
+
+
 def editor(page: Page) -> Locator:
     return page.locator("#fi-code .cm-content")
 
@@ -63,19 +72,19 @@ def test_a_program_is_written_saved_and_run_and_nothing_unsaved_is_left_behind_u
     with step("a program is written, saved and run"):
         begin(page, "tools/sum.js", "const rows = [1, 2, 39];\nconsole.log('adding', rows.length);\n")
         page.keyboard.insert_text("writeFile('sum.txt', String(eval(rows.join('+'))));\nmissing()")
-        expect(page.locator(".fi-title small")).to_have_text("Unsaved changes")
+        expect(state(page)).to_have_text("Unsaved changes")
         # A colour of ours, read by the stylesheet's name and not as Gradio has it.
         keyword = page.locator("#fi-code .cm-line span", has_text="const").first
         expect(keyword).to_have_css("color", "rgb(31, 94, 150)")
         page.locator("#files").get_by_role("button", name="Run").click()
-        said = page.locator("#files .fi-out")
+        said = shown(page, ".fi-out")
         expect(said).to_contain_text("adding 3")
         expect(said.get_by_role("alert")).to_contain_text("missing is not defined")
         expect(row(page, "tools/sum.js")).not_to_have_attribute("data-unsaved", "")
         said.get_by_role("button", name="line 4").click()
         page.keyboard.press("Delete")
         page.keyboard.press("ControlOrMeta+s")
-        expect(page.locator(".fi-title small")).to_contain_text("by you")
+        expect(state(page)).to_contain_text("by you")
         page.locator("#files").get_by_role("button", name="Run").click()
         said.get_by_role("button", name="sum.txt").click()
         expect(editor(page)).to_have_text("42")
@@ -116,7 +125,7 @@ def test_what_the_agent_writes_appears_while_unsaved_changes_stay(
     open_files(page, gemini_studio.url)
     begin(page, "mine.md", "my own words")
     page.keyboard.press("ControlOrMeta+s")
-    expect(page.locator(".fi-title small")).to_contain_text("by you")
+    expect(state(page)).to_contain_text("by you")
     page.keyboard.insert_text(", and more")
     gemini.control(
         on_text=[writes("notes/fox.md", "A fox."), writes("mine.md", "its words"), held(words("Done. " * 9))]
@@ -124,12 +133,12 @@ def test_what_the_agent_writes_appears_while_unsaved_changes_stay(
     say(page, "write about foxes")
     # The turn is still at work when both are there.
     expect(row(page, "notes/fox.md")).to_have_accessible_name(re.compile("^fox.md, 6 B, by the assistant, "))
-    note = page.locator("#files .fi-note")
+    note = shown(page, ".fi-note")
     expect(note).to_contain_text("The assistant changed this file")
     expect(page.locator("#box .stop-button")).to_be_visible()
     assert text(page) == "my own words, and more"
     note.get_by_role("button", name="Compare").click()
-    expect(page.locator(".fi-diff ins").last).to_have_text("+ its words")
+    expect(shown(page, ".fi-diff ins").last).to_have_text("+ its words")
     row(page, "notes/fox.md").click()
     expect(editor(page)).to_have_text("A fox.")
     gemini.release()
@@ -137,7 +146,7 @@ def test_what_the_agent_writes_appears_while_unsaved_changes_stay(
     row(page, "mine.md").click()
     note.get_by_role("button", name="Keep mine").click()
     expect(note).to_be_empty()
-    expect(page.locator(".fi-title small")).to_contain_text("by you")
+    expect(state(page)).to_contain_text("by you")
     assert text(page) == "my own words, and more"
 
 
@@ -150,7 +159,7 @@ def test_files_are_brought_in_walked_by_keys_and_taken_back_on_a_phone(
     expect(phone.locator("#files .fi-row")).to_have_count(2)
     assert phone.evaluate("document.documentElement.scrollWidth") <= 390
     row(phone, "garden.jpg").tap()
-    expect_loaded(phone.locator("#files .fi-view img"))
+    expect_loaded(shown(phone, "img"))
     phone.get_by_role("button", name="返回文件列表").tap()
     row(phone, "garden.jpg").focus()
     phone.keyboard.press("ArrowDown")
@@ -164,12 +173,63 @@ def test_files_are_brought_in_walked_by_keys_and_taken_back_on_a_phone(
     expect(row(phone, "notes")).to_be_focused()
     phone.keyboard.press("ArrowLeft")
     expect(row(phone, "notes")).to_have_attribute("aria-expanded", "false")
-    expect(row(phone, "notes/plan.md")).to_have_count(0)
+    expect(row(phone, "notes/plan.md")).to_be_hidden()
     phone.keyboard.press("Delete")
-    expect(phone.locator("#files .fi-said")).to_contain_text("已删除 notes/plan.md")
+    expect(phone.locator("#toast")).to_contain_text("已删除 notes/plan.md")
     expect(phone.locator("#files .fi-row")).to_have_count(1)
     phone.get_by_role("button", name="撤销").tap()
     expect(row(phone, "notes")).to_be_visible()
     with phone.expect_download() as download:
         phone.get_by_role("link", name="全部下载（zip）").tap()
     assert download.value.suggested_filename.startswith("aivista-files-")
+
+
+def test_unsaved_words_outlast_a_deletion_a_new_name_and_a_drop(page: Page, studio: PageProcess) -> None:
+    def drop(name: str, content: str, onto: str) -> None:
+        page.evaluate(
+            """([name, content, onto]) => {
+              const dataTransfer = new DataTransfer();
+              dataTransfer.items.add(new File([content], name));
+              for (const kind of ["dragenter", "dragover", "drop"])
+                document.querySelector(onto).dispatchEvent(
+                  new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true }));
+            }""",
+            [name, content, onto],
+        )
+
+    open_files(page, studio.url)
+    drop("a.txt", "one\r\n", "#files .empty")
+    row(page, "a.txt").click()
+    expect(state(page)).to_contain_text("contains outside content")
+    editor(page).press("ControlOrMeta+End")
+    page.keyboard.type("two")
+    page.keyboard.press("ControlOrMeta+s")
+    expect(state(page)).to_contain_text("by you")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download", exact=True).click()
+    assert download.value.path().read_bytes() == b"one\r\ntwo"
+    page.keyboard.press("Tab")
+    editor(page).press("End")
+    page.keyboard.type(" three")
+    row(page, "a.txt").focus()
+    page.keyboard.press("Delete")
+    expect(page.locator("#files .empty")).to_be_visible()
+    page.locator("#toast").get_by_role("button", name="Undo").click()
+    expect(state(page)).to_have_text("Unsaved changes")
+    expect(shown(page, ".fi-note")).to_be_empty()
+    row(page, "a.txt").focus()
+    page.keyboard.press("F2")
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("notes/b.txt")
+    page.keyboard.press("Enter")
+    expect(row(page, "notes/b.txt")).to_be_focused()
+    drop("c.txt", "new", "#files [data-folder=notes]")
+    expect(row(page, "notes/c.txt")).to_be_visible()
+    assert text(page) == "one\ntwo three"
+    drop("c.txt", "newer", "#files [data-folder=notes]")
+    page.get_by_role("button", name="Replace").click()
+    row(page, "notes/c.txt").click()
+    expect(editor(page)).to_have_text("newer")
+    row(page, "notes/b.txt").click()
+    expect(state(page)).to_have_text("Unsaved changes")
+    assert text(page) == "one\ntwo three"

@@ -48,12 +48,12 @@ def as_it_was(visitor: httpx.Client) -> Iterator[None]:
     """No test leaves a star or a tag behind, or a picture deleted."""
     yield
     ids = [1, 2, 3]
-    for change in (
-        {"act": "undelete", "ids": ids},
-        {"act": "unstar", "ids": ids},
-        *({"act": "untag", "ids": ids, "tag": tag} for tag in ("poster", "客户")),
+    for act, args in (
+        ("undelete", {"ids": ids}),
+        ("star", {"ids": ids, "is_on": False}),
+        *(("tag", {"ids": ids, "name": tag, "is_on": False}) for tag in ("poster", "客户")),
     ):
-        visitor.post("/aivista/gallery/change", json=change).raise_for_status()
+        visitor.post(f"/aivista/act/gallery.{act}", json={"args": args}).raise_for_status()
 
 
 def cells(page: Page) -> Locator:
@@ -136,7 +136,7 @@ def test_what_is_made_while_the_gallery_is_open_joins_it_and_is_sent_as_referenc
             reload(page)
             expect(page.locator("#chat .pic .frame:not(.pending)")).to_have_count(1)
             held: list[tuple[Route, APIResponse]] = []
-            page.route("**/aivista/gallery/page*", lambda route: held.append((route, route.fetch())), times=1)
+            page.route("**/aivista/act/gallery.show", lambda route: held.append((route, route.fetch())), times=1)
             page.evaluate("aivistaTabs.show('gallery')")
             expect(page.locator("#gallery .gal-grid")).to_have_attribute("aria-busy", "true")
             say(page, "draw a boat")
@@ -215,12 +215,14 @@ def pictures_are_found_by_words_likeness_filters_and_tags_and_nothing_is_lost_wh
     with step("that the studio is away is said once"):
         page.context.set_offline(True)
         words.fill("lighthouse")
-        expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
+        expect(page.get_by_role("alert")).to_contain_text("did not answer")
         expect(found).to_have_count(3)
         page.context.set_offline(False)
-        page.locator(".gal-said").get_by_role("button", name="Try again").click()
+        again = page.locator("#gal").get_by_role("button", name="Try again")
+        again.click()
         expect(found).to_have_count(1)
-        expect(page.locator(".gal-said p")).to_have_count(0)
+        expect(page.get_by_role("alert")).to_have_count(0)
+        expect(again).to_be_hidden()
     found = open_gallery(page, studio, talk)
     with step("filters narrow, stand as chips and go one by one"):
         page.get_by_role("button", name="This conversation 2").click()
@@ -401,7 +403,7 @@ def pictures_are_chosen_taken_away_starred_and_deleted_by_mouse_and_by_keys(
         bar(page).get_by_role("button", name="Delete").click()
         expect(found).to_have_count(1)
         expect(page.get_by_role("button", name="All 1")).to_be_visible()
-        expect(page.locator(".gal-said")).to_contain_text("2 pictures deleted")
+        expect(page.get_by_role("status").filter(has_text="2 pictures deleted")).to_be_visible()
         page.get_by_role("button", name="Undo").click()
         expect(found).to_have_count(3)
         assert [found.nth(at).get_attribute("data-id") for at in range(3)] == order
@@ -529,7 +531,7 @@ def test_on_a_phone_fingers_do_the_same_and_everything_is_chinese(phone: Page, s
     with step("what is deleted comes back"):
         called.inside(bar(phone)).button("gallery.delete").tap()
         expect(found).to_have_count(1)
-        called.button("gallery.undo").tap()
+        called.button("action.undo").tap()
         expect(found).to_have_count(3)
     with step("more filters open and close"):
         called.button("gallery.more_filters").tap()

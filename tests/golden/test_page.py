@@ -30,7 +30,6 @@ PRESSES: list[tuple[str, dict[str, str]]] = [
     ("bus", {"act": "compare", "arg": "#16"}),
     ("bus", {"act": "edit", "arg": "#8"}),
     ("bus", {"act": "reference", "arg": "#9"}),
-    ("presets-bus", {"act": "open"}),
     ("wish-bus", {"text": "Draw a red fox"}),
 ]
 ACTIONS: list[tuple[str, dict[str, Any]]] = [
@@ -38,6 +37,7 @@ ACTIONS: list[tuple[str, dict[str, Any]]] = [
     ("conversations.look", {"query": "zeppelin"}),
     ("conversations.look", {"is_trash": True}),
     ("tree.show", {"is_begun": False}),
+    ("files.show", {"is_begun": False}),
     ("styles.open", {}),
     ("styles.form", {}),
     ("prompts.open", {}),

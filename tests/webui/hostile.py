@@ -108,7 +108,7 @@ class Stranger:
         assert answer.status_code == 200, answer.text
         return self.told(answer.json()["event_id"])
 
-    def act(self, name: str, at: str = "", **args: Any) -> dict[str, str | None]:
+    def act(self, name: str, at: str = "", /, **args: Any) -> dict[str, str | None]:
         """Have the page ask for an action, with a conversation open; return the HTML that it changed by element's id.
 
         What goes has None. What a script does with the reply stands there as JSON under `events`.

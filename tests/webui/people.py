@@ -105,8 +105,33 @@ class Person(Stranger):
     def tree(self, conversation: str, act: str = "show", **args: Any) -> dict[str, Any]:
         return self.act(f"tree.{act}", conversation, **args)
 
-    def preset(self, act: str, key: str = "", name: str = "", **chips: Any) -> dict[str, Any]:
-        return self.press("presets-bus", {"act": act, "id": key, "name": name}, **chips)
+    def gallery(self, act: str, at: str = "", **args: Any) -> dict[str, Any]:
+        """Ask for an action of the gallery; return what it changed, by element's id, and what the script is told."""
+        changed = self.act(f"gallery.{act}", at, **args)
+        events = json.loads(changed.pop("events", None) or "{}")
+        return {**changed, **events}
+
+    def trace(self, conversation: str, act: str = "show", **args: Any) -> str:
+        """Return what the page shows of a trace: its turns, those before one, a turn's steps or all of a step."""
+        changed = self.act(f"trace.{act}", conversation, **args)
+        return "".join(html or "" for name, html in changed.items() if name.startswith("trc"))
+
+    def preset(self, act: str, **args: Any) -> str:
+        """Return the menu of presets, as it is after something was done in it."""
+        return str(self.act(f"presets.{act}", **args)["presets-rows"])
+
+    def file(self, conversation: str, act: str, **args: Any) -> dict[str, Any]:
+        """Ask for an action of the files; return what it changed, by element's id, and what the script is told."""
+        taken = {"open": "key name", "create": "key name", "save": "key name text version", "run": "key name"}
+        taken |= {"compare": "key name text", "rename": "name new_name is_folder", "delete": "name is_folder"}
+        wanted = {*taken.get(act, "token").split(), "docs"}
+        given = {name: value for name, value in ({"key": "fi-1"} | args).items() if name in wanted}
+        changed = self.act(f"files.{act}", conversation, conversation=conversation, **given)
+        return {**changed, **json.loads(changed.pop("events", None) or "{}")}
+
+    def begins_a_file(self, name: str) -> str:
+        """Begin a file before anything was said; return the conversation that was begun with it."""
+        return str(self.file("", "create", name=name)["begun"])
 
     def presets(self) -> list[str]:
-        return [one.get("data-id") for one in elements(self.preset("list")["presets"], "//li[@data-id]")]
+        return [one.get("data-id") for one in elements(self.preset("show", is_begun=True), "//li[@data-id]")]

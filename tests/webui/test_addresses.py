@@ -26,7 +26,7 @@ from tests.page import PageProcess
 from tests.support.cases import each_case
 from tests.support.tables import table
 from tests.support.waiting import wait_until
-from tests.webui.people import Person, png
+from tests.webui.people import Person, png, words
 
 READY = "/readyz"
 GALLERY, FILES, TRACE = "/aivista/gallery", "/aivista/files", "/aivista/trace"
@@ -36,18 +36,25 @@ NUMBERS = "Aivista-Difference"
 SANDBOX = {"content-security-policy": "default-src 'none'; sandbox", "x-content-type-options": "nosniff"}
 
 
-def change(person: Person, act: str, *ids: int, **more: Any) -> dict[str, Any]:
-    answer = person.http.post(f"{GALLERY}/change", json={"act": act, "ids": ids, **more})
-    assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+def change(person: Person, act: str, *ids: int, **more: Any) -> str:
+    """Do something with pictures of the gallery; return what is said of it."""
+    return words(person.gallery(act, ids=ids, **more).get("toast", ""))
 
 
-def found(person: Person, **asked: Any) -> list[int]:
-    """Return the ids of the pictures on the gallery's first page, the newest first."""
-    answer = person.http.get(f"{GALLERY}/page", params=asked)
-    assert answer.status_code == 200, answer.text
-    return [int(one) for one in re.findall(r'data-id="(\d+)"', answer.json()["cells"])]
+def cells(person: Person, at: str = "", **asked: Any) -> str:
+    """Return the pictures on a page of the gallery, as the page shows them."""
+    shown = person.gallery("show", at, **asked)
+    return "".join(str(html) for name, html in shown.items() if name.startswith("gal-") or name == "gal")
+
+
+def found(person: Person, at: str = "", **asked: Any) -> list[int]:
+    """Return the ids of the pictures on a page of the gallery, the newest first."""
+    return [int(one) for one in re.findall(r'data-id="(\d+)"', cells(person, at, **asked))]
+
+
+def turns(trace: str) -> list[str]:
+    """Return the ids of the turns of a trace, as the page shows it."""
+    return [str(one.get("data-turn")) for one in elements(trace, "//*[@data-turn]")]
 
 
 def unpacked(data: bytes) -> dict[str, bytes]:
@@ -104,24 +111,23 @@ def test_every_address_answers_its_owner_and_nobody_else_nor_writes_for_them(
     ann: Person, ben: Person, person: Callable[..., Person], public: PageProcess
 ) -> None:
     key = ann.says("draw a red fox", "draw a cup")
-    [*_, turn] = ann.http.get(f"{TRACE}/{key}").json()["turns"]
+    [*_, turn] = turns(ann.trace(key))
     [picture, _] = found(ann)
-    ann.http.post(f"{FILES}/{key}/write", json={"name": "a.md", "text": "hers", "version": 0})
-    packed = ann.http.post(f"{GALLERY}/zip", json={"ids": [picture]}).json()["address"]
-    rest = ("", ".json", "/{turn}", "/{turn}.json", "/{turn}/1", "/{turn}/1.json")
-    paths = [f"{TRACE}/{key}{one}" for one in rest]
-    paths += [f"{FILES}/{key}/{one}" for one in ("list", "read?name=a.md", "raw?name=a.md", "zip")]
+    ann.file(key, "create", name="a.md")
+    ann.file(key, "save", name="a.md", text="hers")
+    packed = ann.gallery("pack", ids=[picture])["gallery-packed"]
+    paths = [f"{TRACE}/{key}{one}.json" for one in ("", "/{turn}", "/{turn}/1")]
+    paths += [f"{FILES}/{key}/{one}" for one in ("raw?name=a.md", "zip")]
     paths += [f"/media/{key}/1{one}" for one in ("", "?size=200", "?download=1")]
     paths += [
         f"/export/{key}",
         f"/aivista/report/{key}/{{turn}}.json",
         f"/{packed}",
-        f"{GALLERY}/page?similar={picture}",
     ]
     paths += [f"/aivista/preview/{key}/1?warmth=5", f"/aivista/difference/{key}/1/2"]
     forged = httpx.Client(base_url=public.url, cookies={"aivista_session": "forged.0123"}, trust_env=False)
     nobody = httpx.Client(base_url=public.url, trust_env=False)
-    for path in (one.format(turn=turn["id"]) for one in paths):
+    for path in (one.format(turn=turn) for one in paths):
         for stranger, status in ((ben.http, 404), (forged, 403), (nobody, 403)):
             answer = stranger.get(path)
             assert answer.status_code == status, (path, answer.text[:200])
@@ -129,23 +135,31 @@ def test_every_address_answers_its_owner_and_nobody_else_nor_writes_for_them(
             assert answer.headers["content-type"].startswith(("text/plain", "application/json"))
         assert ann.http.get(path).status_code == 200, path
     assert found(ben) == []
-    for act in ("star", "tag", "delete"):
-        told = change(ben, act, picture, tag="x")
-        assert (told["ids"], told["said"]) == ([], "These pictures no longer exist.")
-    assert ben.http.post(f"{GALLERY}/zip", json={"ids": [picture]}).status_code == 404
-    assert ben.http.post(f"{FILES}/{key}/run", json={"name": "a.md"}).status_code == 404
-    chinese = person(**{"Accept-Language": "zh"}).http.get(f"{FILES}/{key}/list")
+    assert ben.gallery("show", similar_to=picture).keys() == {"toast"}
+    for act, more in (
+        ("star", {"is_on": True}),
+        ("tag", {"is_on": True, "name": "x"}),
+        ("delete", {}),
+        ("undelete", {}),
+    ):
+        assert "These pictures no longer exist." in change(ben, act, picture, **more), act
+    assert ben.gallery("pack", ids=[picture]).keys() == {"toast"}
+    for act in ("show", "open", "create", "save", "compare", "rename", "delete", "run"):
+        refused = ben.file(key, act, name="a.md", text="x", new_name="b.md")
+        assert refused.keys() == {"toast"}, act
+        assert "hers" not in str(refused), act
+    chinese = person(**{"Accept-Language": "zh"}).http.get(f"{FILES}/{key}/zip")
     assert chinese.json()["error"] == "这段对话已不存在。请新建一个。"
     # Without a cookie nothing is written either.
     writes: dict[str, dict[str, Any]] = {
-        f"{GALLERY}/change": {"json": {"act": "delete", "ids": [picture]}},
-        f"{GALLERY}/zip": {"json": {"ids": [picture]}},
-        f"{FILES}/{key}/delete": {"json": {"names": ["a.md"]}},
+        "/aivista/act/gallery.delete": {"json": {"args": {"ids": [picture]}}},
+        f"{FILES}/{key}/upload?name=a.md&replace=1": {"content": b"x"},
+        "/aivista/act/files.delete": {"json": {"args": {"conversation": key, "name": "a.md"}}},
         "/import": {"content": b"", "headers": ZIP},
         "/aivista/recipe": {"content": b"x"},
     }
     assert [path for path, sent in writes.items() if nobody.post(path, **sent).status_code != 403] == []
-    reads = (f"{GALLERY}/page", f"{GALLERY}/facets", f"{GALLERY}/zip/x", "/export")
+    reads = (f"{GALLERY}/zip/x", "/export")
     assert [path for path in reads if nobody.get(path).status_code != 403] == []
     assert picture in found(ann)
     forged.close()
@@ -161,25 +175,35 @@ def test_pictures_are_found_starred_tagged_deleted_and_brought_back(ann: Person)
     there = ann.says("brighter", files=[png(Image.new("RGB", (64, 48), "teal"))])
     fox, cat, *_ = reversed(found(ann))
     [upload] = found(ann, source="uploaded")
-    answer = ann.http.get(f"{GALLERY}/page", params={"words": "foxes"})
-    assert (answer.json()["found"], answer.headers["cache-control"]) == (1, "no-store")
+    assert "1 picture found" in words(cells(ann, words="foxes"))
     assert (found(ann, words="foxes"), found(ann, words="蓝色的猫")) == ([fox], [cat])
-    starred = {"id": fox, "is_starred": True, "tags": []}
-    assert change(ann, "star", fox) == {"ids": [fox], "items": [starred], "said": ""}
-    tagged = change(ann, "tag", fox, tag=" client  A ")
-    assert (tagged["items"][0]["tags"], tagged["said"]) == (["client A"], "1 picture tagged “client A”")
-    wanted: list[dict[str, Any]] = [{"starred": "1"}, {"tag": "client A"}, {"conversation": here}, {"shape": "1:1"}]
-    assert [found(ann, **one) for one in wanted] == [[fox]] * 4
-    assert upload in found(ann, conversation=there)
+    assert change(ann, "star", fox, is_on=True) == ""
+    assert "1 picture tagged “client A”" in change(ann, "tag", fox, name=" client  A ", is_on=True)
+    wanted: list[dict[str, Any]] = [{"is_starred": True}, {"tag": "client A"}, {"shape": "1:1"}]
+    assert [found(ann, **one) for one in wanted] == [[fox]] * 3
+    assert found(ann, here, here=True) == [fox]
+    assert upload in found(ann, there, here=True)
     assert found(ann, day_from="2100-01-01") == []
     assert set(found(ann, day_from="2020-01-01", model="Sketch")) == {fox, cat}
-    counts = ann.http.get(f"{GALLERY}/facets", params={"conversation": here}).json()
-    assert (counts["here"], counts["sources"]["uploaded"], counts["tags"]) == (1, 1, {"client A": 1})
-    assert change(ann, "untag", fox, tag="client A")["items"][0]["tags"] == []
-    assert change(ann, "unstar", fox)["items"][0]["is_starred"] is False
-    assert change(ann, "delete", fox, cat)["said"] == "2 pictures deleted"
+    assert set(found(ann, when="1", zone="Asia/Shanghai")) >= {fox, cat}
+    assert found(ann, when="2001-02", zone="no/where") == []
+    counts = ann.gallery("count", here)
+    for one in ("This conversation 1", "Uploaded 1", "Starred 1"):
+        assert one in words(counts["gal-chips"])
+    assert "client A 1" in words(counts["gal-more-in"])
+    assert 'aria-pressed="true"' in ann.gallery("tags", ids=[fox])["gal-tag-options"]
+    assert 'aria-pressed="mixed"' in ann.gallery("tags", ids=[fox, cat])["gal-tag-options"]
+    change(ann, "tag", fox, name="client A", is_on=False)
+    change(ann, "star", fox, is_on=False)
+    assert [found(ann, **one) for one in ({"is_starred": True}, {"tag": "client A"})] == [[], []]
+    deleted = ann.gallery("delete", here, ids=[fox, cat])
+    assert "2 pictures deleted" in words(deleted["toast"])
+    assert (deleted["pictures"], deleted[f"gal-{cat}"]) == (True, None)
     assert not {fox, cat} & set(found(ann))
-    assert change(ann, "undelete", fox, cat)["said"] == "2 pictures are back"
+    [undo] = elements(deleted["toast"], "//button[@data-action='gallery.undelete']")
+    back = ann.gallery("undelete", there, **json.loads(undo.get("data-args")))
+    assert "2 pictures are back" in words(back["toast"])
+    assert (back["gallery-back"], "pictures" in back) == (2, False)
     assert {fox, cat} < set(found(ann))
 
 
@@ -188,9 +212,9 @@ def test_pictures_are_packed_with_their_recipes_or_clean_and_fetched_once(ann: P
     newest, first = found(ann)
 
     def packed(**wanted: Any) -> httpx.Response:
-        told = ann.http.post(f"{GALLERY}/zip", json=wanted).json()
-        answer = ann.http.get(f"/{told['address']}")
-        assert ann.http.get(f"/{told['address']}").status_code == 404, "once"
+        address = ann.gallery("pack", **wanted)["gallery-packed"]
+        answer = ann.http.get(f"/{address}")
+        assert ann.http.get(f"/{address}").status_code == 404, "once"
         return answer
 
     answer = packed(ids=[first, newest])
@@ -203,7 +227,7 @@ def test_pictures_are_packed_with_their_recipes_or_clean_and_fetched_once(ann: P
     [(name, clean)] = unpacked(packed(ids=[first], clean=True).content).items()
     assert (name, recipe(ann, clean).status_code) == ("aivista-1-draw-a-red-fox-clean.png", 204)
     assert (pixels(clean), b"fox" in clean) == (pixels(stored), False)
-    waiting = [ann.http.post(f"{GALLERY}/zip", json={"ids": [first]}).json()["address"] for _ in range(4)]
+    waiting = [ann.gallery("pack", ids=[first])["gallery-packed"] for _ in range(4)]
     # Of many, the last few wait.
     assert [ann.http.get(f"/{one}").status_code for one in waiting] == [404, 200, 200, 200]
 
@@ -214,166 +238,187 @@ def test_a_picture_whose_file_is_gone_is_told(ann: Person, public: PageProcess) 
     for file in (public.home / "pictures").rglob("*"):
         if file.is_file() and file.read_bytes() == stored:
             file.unlink()
-    told = ann.http.post(f"{GALLERY}/zip", json={"ids": found(ann)}).json()
-    assert told["said"] == "1 packed; #1 could not be read"
+    assert "1 packed; #1 could not be read" in change(ann, "pack", *found(ann))
     assert ann.http.get(f"/aivista/preview/{key}/1?warmth=5").status_code == 404
 
 
-STAR = '{"act": "star", "ids": [1%s]%s}'
-LARGE = [STAR % (",1" * 5000, ""), STAR % ("", " " * 300_000), f'{{"act": "tag", "ids": [1], "tag": "{"x" * 65}"}}']
-
-
-@each_case("body", [*table("page_requests")["no_changes"], *LARGE])
-def test_a_change_that_cannot_be_read_is_refused_in_one_sentence(ann: Person, body: str) -> None:
-    answer = ann.http.post(f"{GALLERY}/change", content=body)
-    assert (answer.status_code, answer.json()) == (400, {"error": "This could not be read. Please reload the page."})
+@each_case(("act", "args"), table("page_requests")["no_changes"])
+def test_a_change_that_cannot_be_read_is_refused_in_one_sentence(ann: Person, act: str, args: dict[str, Any]) -> None:
+    answer = ann.http.post(f"/aivista/act/gallery.{act}", json={"args": args})
+    [toast] = answer.json()["patches"]
+    assert (answer.status_code, "This could not be read. Please reload the page." in toast["html"]) == (400, True)
 
 
 # Files
 
 
 def test_files_are_written_kept_from_others_changes_renamed_deleted_and_brought_back(ann: Person) -> None:
-    begun = ann.http.post(FILES, json={"name": "notes/plan.md"}).json()["conversation"]
-    assert ann.rows() == [begun]
-    assert ann.http.post(FILES, json={"name": "../up"}).status_code == 422
-    for name in ("../up.md", "", "a//b", "x" * 200, "a\0b", "/etc/passwd"):
-        refused = ann.http.post(f"{FILES}/{begun}/write", json={"name": name, "text": "x"})
-        assert (refused.status_code, bool(refused.json()["error"])) == (422 if name else 400, True), name
-    assert ann.http.get(f"{FILES}/{begun}/list").json() == {"files": []}
+    key = ann.begins_a_file("notes/狐.py")
+    assert ann.rows() == [key]
+    assert "toast" in ann.file("", "create", name="../up")
+    assert ann.rows() == [key], "for a name that is none no conversation is begun"
+    for name in ("../up.md", "a//b", "x" * 200, "a\0b", "/etc/passwd"):
+        for act in ("create", "save"):
+            refused = ann.file(key, act, name=name, text="x")
+            assert ('role="alert"' in refused["toast"], refused.get("files", {})) == (True, {}), name
+    there = ann.file(key, "create", name="notes/狐.py")
+    assert "notes/狐.py already exists." in there["toast"]
 
-    def post(path: str, **body: Any) -> httpx.Response:
-        return ann.http.post(f"{FILES}/{begun}/{path}", json=body)
-
-    def get(path: str, **asked: Any) -> httpx.Response:
-        return ann.http.get(f"{FILES}/{begun}/{path}", params=asked)
-
-    saved = post("write", name="notes/狐.py", text="print('rot')\r\n", version=0).json()["file"]
-    assert saved.items() >= {"name": "notes/狐.py", "size": 14, "by": "person", "language": "python"}.items()
-    read = get("read", name="notes/狐.py").json()
-    assert (read["kind"], read["text"], read["file"]) == ("text", "print('rot')\r\n", saved)
-    post("write", name="notes/狐.py", text="print(2)", version=saved["version"])
-    late = post("write", name="notes/狐.py", text="print(<3>)", version=saved["version"])
-    assert (late.status_code, late.json()["code"]) == (409, "file_changed")
-    compared = post("compare", name="notes/狐.py", text="print(<3>)").json()["html"]
+    saved = ann.file(key, "save", name="notes/狐.py", text="print('rot')\r\n", version=1)["files"]["fi-1"]
+    assert saved.items() >= {"name": "notes/狐.py", "said": "by you, {time}", "language": "python"}.items()
+    read = ann.file(key, "open", name="notes/狐.py")
+    assert read["files"]["fi-1"] == saved | {"kind": "text", "text": "print('rot')\r\n"}
+    assert "14 B" in read["fi-tree"]
+    ann.file(key, "save", name="notes/狐.py", text="print(2)", version=saved["version"])
+    mine = {"key": "fi-1", "name": "notes/狐.py", "version": saved["version"], "is_dirty": True}
+    late = ann.file(key, "save", name="notes/狐.py", text="print(<3>)", version=saved["version"], docs=[mine])
+    assert ("This file changed elsewhere" in late["fi-1-notice"], late["files"]) == (True, {})
+    compared = ann.file(key, "compare", name="notes/狐.py", text="print(<3>)")["fi-1-diff"]
     assert "<del>− print(&lt;3&gt;)</del></p><p><ins>+ print(2)</ins>" in compared
-    assert "Both versions are the same." in post("compare", name="notes/狐.py", text="print(2)").json()["html"]
-    taken = get("raw", name="notes/狐.py", download="1").headers["content-disposition"]
-    assert taken == "attachment; filename=\"_.py\"; filename*=UTF-8''%E7%8B%90.py"
-    post("write", name="b.md", text="two", version=0)
-    assert post("rename", name="notes/狐.py", new_name="c/a.py").json()["file"]["name"] == "c/a.py"
-    refused = post("rename", name="b.md", new_name="C/A.py")
-    assert (refused.status_code, refused.json()["code"]) == (409, "file_name_taken")
-    packed = get("zip")
-    assert unpacked(packed.content) == {"c/a.py": b"print(2)", "b.md": b"two"}
+    same = ann.file(key, "compare", name="notes/狐.py", text="print(2)")["fi-1-diff"]
+    assert "Both versions are the same." in same
+    theirs = ann.file(key, "open", name="notes/狐.py", docs=[mine])
+    assert (theirs["files"]["fi-1"]["text"], theirs["fi-1-notice"]) == ("print(2)", None)
+    answer = ann.http.get(f"{FILES}/{key}/raw", params={"name": "notes/狐.py", "download": "1"})
+    assert answer.headers["content-disposition"] == "attachment; filename=\"_.py\"; filename*=UTF-8''%E7%8B%90.py"
+    ann.file(key, "create", name="b.md")
+    ann.file(key, "save", name="b.md", text="two")
+    assert 'data-path="c/a.py"' in ann.file(key, "rename", name="notes/狐.py", new_name="c/a.py")["fi-tree"]
+    refused = ann.file(key, "rename", name="b.md", new_name="C/A.py")
+    assert ('role="alert"' in refused["toast"], 'data-path="b.md"' in refused["fi-tree"]) == (True, True)
+    assert 'data-path="d/a.py"' in ann.file(key, "rename", name="c", new_name="d", is_folder=True)["fi-tree"]
+    packed = ann.http.get(f"{FILES}/{key}/zip")
+    assert unpacked(packed.content) == {"d/a.py": b"print(2)", "b.md": b"two"}
     assert packed.headers["content-disposition"].startswith('attachment; filename="aivista-files-')
-    deleted = post("delete", names=["b.md", "c/a.py", "none.md"]).json()
-    assert (deleted["said"], get("list").json()) == ("2 files deleted.", {"files": []})
-    other = ann.http.post(FILES, json={"name": "x.md"}).json()["conversation"]
-    assert ann.http.post(f"{FILES}/{other}/undelete", json={"token": deleted["token"]}).status_code == 404
-    assert [post("undelete", token=deleted["token"]).status_code for _ in range(2)] == [200, 404]
-    assert get("read", name="b.md").json()["text"] == "two"
+    gone = {"key": "fi-2", "name": "b.md", "version": 2}
+    deleted = ann.file(key, "delete", name="b.md")
+    assert ("b.md deleted." in deleted["toast"], deleted["deleted"]["names"]) == (True, ["b.md"])
+    assert ann.file(key, "show", docs=[gone])["files"] == {"fi-2": None}
+    unsaved = ann.file(key, "show", docs=[gone | {"is_dirty": True}])
+    assert ("was deleted" in unsaved["fi-2-notice"], unsaved["files"]) == (True, {})
+    token = deleted["deleted"]["token"]
+    assert "toast" in ann.file(ann.begins_a_file("x.md"), "undelete", token=token)
+    assert ["toast" in ann.file(key, "undelete", token=token) for _ in range(2)] == [False, True]
+    assert ann.file(key, "open", name="b.md")["files"]["fi-1"]["text"] == "two"
 
 
 def test_files_are_shown_by_their_bytes_and_none_as_a_page(ann: Person) -> None:
-    begun = ann.http.post(FILES, json={"name": "a.md"}).json()["conversation"]
     picture = png(Image.new("RGB", (4, 4)))
 
-    def upload(name: str, data: bytes, **more: str) -> httpx.Response:
-        return ann.http.post(f"{FILES}/{begun}/upload", params={"name": name, **more}, content=data)
+    def upload(name: str, data: bytes, key: str, **more: str) -> httpx.Response:
+        return ann.http.post(f"{FILES}/{key}/upload", params={"name": name, **more}, content=data)
 
+    key = upload("first.md", b"# one", "new").json()["conversation"]
+    assert ann.rows() == [key]
     kinds: dict[str, tuple[bytes, str, str | None]] = {
         "photo.txt": (picture, "picture", "image/png"),
         "evil.png": (b"<script>alert(1)</script>", "text", None),
         "drawn.svg": (b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", "text", None),
         "zero.txt": (b"a\0b", "bytes", None),
         "half.txt": (b"\xff\xfe", "bytes", None),
+        "long.txt": (b"<em>" * 100_000, "long", None),
     }
     for name, (data, kind, shown_as) in kinds.items():
-        assert upload(name, data).status_code == 200
-        assert ann.http.get(f"{FILES}/{begun}/read", params={"name": name}).json()["kind"] == kind, name
-        raw = ann.http.get(f"{FILES}/{begun}/raw", params={"name": name})
+        assert upload(name, data, key).status_code == 200
+        opened = ann.file(key, "open", name=name)
+        assert opened["files"]["fi-1"]["kind"] == kind, name
+        assert "contains outside content" in opened["files"]["fi-1"]["said"]
+        assert not elements(opened["fi-1"], "//script | //em")
+        raw = ann.http.get(f"{FILES}/{key}/raw", params={"name": name})
         assert (raw.content, raw.headers["x-content-type-options"]) == (data, "nosniff")
         assert raw.headers["content-type"] == (shown_as or "application/octet-stream")
         assert raw.headers.get("content-disposition", "").startswith("attachment;") is (shown_as is None)
         assert "sandbox" in raw.headers["content-security-policy"]
-    assert upload("zero.txt", b"\0two").json()["code"] == "file_changed"
-    assert upload("zero.txt", b"\0two", replace="1").status_code == 200
-    large = upload("big.bin", b"x" * ((1 << 20) + 5))
+    assert upload("zero.txt", b"\0two", key).json()["code"] == "file_changed"
+    assert upload("zero.txt", b"\0two", key, replace="1").status_code == 200
+    large = upload("big.bin", b"x" * ((1 << 20) + 5), key)
     told = "big.bin is larger than 1 MB. Please make it smaller, or split it."
     assert (large.status_code, large.json()["error"]) == (413, told)
-    assert upload("full.bin", b"x" * (1 << 20)).status_code == 200
+    assert upload("full.bin", b"x" * (1 << 20), key).status_code == 200
+    assert upload("../up", b"x", "new").status_code == 422
+    # As JSON it is six times as long.
+    assert "files" in ann.file(key, "save", name="first.md", text="\1" * (1 << 20))
+    assert "first.md is larger than 1 MB" in ann.file(key, "save", name="first.md", text="x" * (1 << 20) + "y")["toast"]
 
 
 def test_a_program_is_run_and_what_it_says_is_text(ann: Person) -> None:
-    begun = ann.http.post(FILES, json={"name": "a.md"}).json()["conversation"]
+    key = ann.begins_a_file("a.js")
 
     def run(text: str) -> str:
-        file = {"name": "a.js", "text": text, "version": None}
-        assert ann.http.post(f"{FILES}/{begun}/write", json=file).status_code == 200
-        return str(ann.http.post(f"{FILES}/{begun}/run", json={"name": "a.js"}).json()["html"])
+        assert "files" in ann.file(key, "save", name="a.js", text=text)
+        return str(ann.file(key, "run", name="a.js")["fi-1-out"])
 
     said = run("console.log('<b>bold</b>'); writeFile('out/a.txt', 'x'); 6 * 7")
     assert "&lt;b&gt;bold&lt;/b&gt;" in said
     assert not elements(said, "//b[text()='bold']")
     assert 'data-name="out/a.txt"' in said
     assert ">\n42</pre>" in said
-    assert ann.http.get(f"{FILES}/{begun}/read", params={"name": "out/a.txt"}).json()["file"]["by"] == "person"
+    assert ann.file(key, "open", name="out/a.txt")["files"]["fi-1"]["said"].startswith("by you")
     broken = run("1\nnull.x")
     assert "TypeError" in broken
     assert 'data-line="2"' in broken
 
 
-@each_case("path", ["write", "rename", "delete", "undelete", "compare", "run"])
-@each_case("body", [b"", b"[]", b'{"name": 1}', b"\xff", b'{"name": "a", "text": "x", "more": 1}'])
-def test_what_cannot_be_read_of_files_is_one_sentence(ann: Person, path: str, body: bytes) -> None:
-    answer = ann.http.post(f"{FILES}/nowhere/{path}", content=body)
-    told = {"error": "This request could not be read. Please reload the page."}
-    assert (answer.status_code, answer.json()) == (400, told)
+@each_case("act", ["open", "create", "save", "compare", "rename", "delete", "undelete", "run"])
+@each_case("args", [{}, {"name": 1}, {"name": "a", "key": "toast"}, {"name": "a", "text": "x", "more": 1}])
+def test_what_cannot_be_read_of_files_is_one_sentence(ann: Person, act: str, args: dict[str, Any]) -> None:
+    answer = ann.http.post(f"/aivista/act/files.{act}", json={"args": args})
+    assert answer.status_code == 400
+    [patch] = answer.json()["patches"]
+    assert "This could not be read. Please reload the page." in patch["html"]
 
 
 # The trace and the report
 
 
 def test_turns_and_pictures_come_a_page_at_a_time_and_only_the_newest_turn_is_open(operator: Person, long: str) -> None:
-    first = operator.http.get(f"{TRACE}/{long}")
-    told, turns = first.json(), [one["id"] for one in first.json()["turns"]]
-    assert (turns, told["has_more"]) == ([f"long-{number}" for number in range(4, 24)], True)
-    assert first.headers["cache-control"] == "no-store"
-    assert [one["id"] for one in told["turns"] if "No steps are on record" in one["html"]] == ["long-23"]
-    before = operator.http.get(f"{TRACE}/{long}", params={"before": turns[0]}).json()
-    assert (len(before["turns"]), before["has_more"]) == (3, False)
-    since = operator.http.get(f"{TRACE}/{long}", params={"since": turns[-2]}).json()["turns"]
-    assert [one["id"] for one in since] == turns[-2:]
-    after = operator.http.get(f"{GALLERY}/page", params={"conversation": long}).json()["next"]
-    shown, rest = found(operator, conversation=long), found(operator, conversation=long, after=after)
-    assert (len(shown), len(rest), len({*shown, *rest})) == (60, 9, 69)
+    first = operator.trace(long)
+    assert turns(first) == [f"long-{number}" for number in range(4, 24)]
+    [is_open] = [one.get("data-turn") for one in elements(first, "//*[@data-turn][@open]")]
+    assert (is_open, first.count("No steps are on record")) == ("long-23", 1)
+    [mark] = elements(first, "//*[@data-before]")
+    before = operator.trace(long, "older", turn=mark.get("data-before"))
+    assert (turns(before), elements(before, "//*[@data-before]")) == (["long-1", "long-2", "long-3"], [])
+    assert turns(operator.trace(long, since="long-22")) == ["long-22", "long-23"]
+    assert turns(operator.trace(long, since="of-another-branch")) == turns(first)
+    shown = operator.gallery("show", long, here=True)
+    [day] = (one.get("data-group") for one in elements(shown["gal"], "//section[@data-group]"))
+    more = {"here": True, "after": shown["gallery"]["next"]}
+    first_page, rest = found(operator, long, here=True), found(operator, long, **more)
+    assert (len(first_page), len(rest), len({*first_page, *rest})) == (60, 9, 69)
+    # A group that is there already gets its cells one by one.
+    assert operator.gallery("show", long, **more).keys() == {f"gal-g-{day}", "gallery"}
+    assert operator.gallery("show", long, **more, there=[day]).keys() == {*(f"gal-{one}" for one in rest), "gallery"}
+    assert len(found(operator, long, here=True, count=300)) == 69
 
 
 def test_a_turn_is_read_step_by_step_and_taken_away_and_a_report_of_it_says_what_was_said(ann: Person) -> None:
     key = ann.says("draw a red fox", "draw red fox 22")
-    turns = [one["id"] for one in ann.http.get(f"{TRACE}/{key}").json()["turns"]]
-    inside = ann.http.get(f"{TRACE}/{key}/{turns[-1]}").json()["html"]
-    numbers = re.findall(r'data-number="(\d+)"', inside)
-    assert "red fox 22" in ann.http.get(f"{TRACE}/{key}/{turns[-1]}/{numbers[-1]}").json()["html"]
-    taken = {key: f"{key}.json", turns[-1]: f"{key}/{turns[-1]}.json", "step": f"{key}/{turns[-1]}/{numbers[0]}.json"}
+    [first, last] = turns(ann.trace(key))
+    numbers = re.findall(r'data-number="(\d+)"', ann.trace(key, "turn", turn=last))
+    assert "red fox 22" in ann.trace(key, "step", turn=last, number=numbers[-1])
+    taken = {key: f"{key}.json", last: f"{key}/{last}.json", "step": f"{key}/{last}/{numbers[0]}.json"}
     for name, path in taken.items():
         answer = ann.http.get(f"{TRACE}/{path}")
         assert answer.json()["steps"]
         assert answer.headers["content-disposition"] == f'attachment; filename="aivista-trace-{name}.json"'
         assert answer.headers["x-content-type-options"] == "nosniff"
-    lost = ("nobody", "nobody.json", f"{key}/t9", f"{key}/t9.json", f"{key}/{turns[0]}/99999999999999.json")
+    for act, asked in (("turn", {}), ("older", {}), ("step", {"number": 1})):
+        refused = ann.act(f"trace.{act}", key, turn="t9", **asked)
+        assert [*refused] == ["toast"], act
+    lost = ("nobody.json", f"{key}/t9.json", f"{key}/{first}/99999999999999.json")
     for path in lost:
         answer = ann.http.get(f"{TRACE}/{path}")
         assert (answer.status_code, answer.json()["error"][-1]) == (404, "."), path
-    report = ann.http.get(f"/aivista/report/{key}/{turns[-1]}.json")
+    report = ann.http.get(f"/aivista/report/{key}/{last}.json")
     assert report.json()["said"]["text"] == "draw red fox 22"
     kept = {**SANDBOX, "cache-control": "no-store", "content-type": "application/json"}
-    kept["content-disposition"] = f'attachment; filename="aivista-report-{turns[-1]}.json"'
+    kept["content-disposition"] = f'attachment; filename="aivista-report-{last}.json"'
     assert kept.items() <= dict(report.headers).items()
-    for path in (f"nowhere/{turns[0]}.json", *(f"{key}/{one}.json" for one in ("t2", ".", "%00", "t%0D%0A"))):
+    for path in (f"nowhere/{first}.json", *(f"{key}/{one}.json" for one in ("t2", ".", "%00", "t%0D%0A"))):
         answer = ann.http.get(f"/aivista/report/{path}")
         assert (answer.status_code, answer.text) == (404, "There is no such report."), path
-    assert ann.http.post(f"/aivista/report/{key}/{turns[0]}.json").status_code == 405
+    assert ann.http.post(f"/aivista/report/{key}/{first}.json").status_code == 405
 
 
 # Taking away and taking in
@@ -413,7 +458,8 @@ def test_what_is_no_archive_or_too_large_or_from_elsewhere_is_not_taken_in(
         assert (answer.status, b"256 MB" in answer.read()) == (413, True)
     for headers in ({**ZIP, "Origin": "https://evil.example"}, {"Content-Type": "text/plain"}):
         assert ann.http.post("/import", content=b"x", headers=headers).status_code == 403
-    for path in ("/import", "/aivista/recipe", "/aivista/gallery/change", "/aivista/files/none/write"):
+    changes = ("/aivista/act/gallery.delete", f"{FILES}/none/upload", "/aivista/act/files.save")
+    for path in ("/import", "/aivista/recipe", *changes):
         # Who leaves in the middle leaves nothing, and nothing is said of it.
         announce(person(), path, 1000, **ZIP).close()
     wait_until(lambda: not any(path for folder in ("exports", "imports") for path in (public.home / folder).glob("*")))

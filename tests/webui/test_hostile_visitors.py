@@ -145,8 +145,9 @@ def test_what_belongs_to_another_is_not_reached_by_any_event(person: Callable[..
             if answer.status_code == 200:
                 assert SECRET not in str(other.told(answer.json()["event_id"])), number
     assert other.http.get(f"/media/{conversation}/1").status_code == 404
-    for path in ("export", "aivista/trace", "aivista/files"):
-        assert SECRET not in other.http.get(f"/{path}/{conversation}").text
+    for path in (f"export/{conversation}", f"aivista/trace/{conversation}.json", f"aivista/files/{conversation}/list"):
+        assert SECRET not in other.http.get(f"/{path}").text
+    assert SECRET not in str(other.act("trace.show", conversation))
     # And it is all still there.
     act = victim.number("load")
     assert SECRET in str(victim.done(act, victim.plain(act)))
@@ -269,7 +270,7 @@ def test_whoever_asks_too_often_is_told_when_to_come_back(person: Callable[..., 
         return one.join(number, data)
 
     def change(one: Person) -> httpx.Response:
-        return one.http.post("/aivista/gallery/change", json={})
+        return one.http.post("/aivista/act/gallery.star", json={})
 
     number = other.number("stop")
     data = other.plain(number)

@@ -132,47 +132,51 @@ def test_a_cross_at_the_picture_that_is_edited_has_the_next_words_make_a_new_one
 
 
 def test_a_button_of_a_model_sets_it_and_what_no_button_says_changes_nothing(ann: Person) -> None:
-    assert ann.press("presets-bus", {"act": "set", "id": "aspect_ratio", "name": "16:9"})["aspect-ratio"] == "16:9"
-    for name, value in (("image_model", "nonsense"), ("nothing", "x"), ("number_of_images", "99")):
-        assert "aspect-ratio" not in ann.press("presets-bus", {"act": "set", "id": name, "name": value}), name
+    assert ann.press("bus", {"act": "set", "arg": "aspect_ratio 16:9"})["aspect-ratio"] == "16:9"
+    for wrong in ("image_model nonsense", "nothing x", "number_of_images 99", ""):
+        assert "aspect-ratio" not in ann.press("bus", {"act": "set", "arg": wrong}), wrong
+    assert ann.press("bus", {"act": "reset"}, aspect_ratio="16:9")["aspect-ratio"] == "auto"
 
 
 # Presets
 
 
 def test_presets_are_saved_taken_up_renamed_deleted_and_brought_back(ann: Person) -> None:
-    wide: dict[str, Any] = {"aspect_ratio": "21:9", "count": "2", "review": "always", "confirm": True}
-    assert "No presets yet" in words(ann.preset("list")["presets"])
-    assert "“Wide” is saved." in words(ann.preset("save", name="Wide", **wide)["presets"])
-    shown = words(ann.preset("list")["presets"])
+    wide = {"aspect_ratio": "21:9", "number_of_images": "2", "review": "always", "confirm": True}
+    assert "No presets yet" in words(ann.act("presets.show", is_begun=False)["presets"])
+    assert "“Wide” is saved." in words(ann.preset("save", name="Wide", settings=wide))
+    shown = words(ann.preset("show", is_begun=True))
     for part in ("Wide", "21:9", "×2", "Ask before painting"):
         assert part in shown
     [key] = ann.presets()
-    taken = ann.preset("use", key)
+    taken = ann.press("bus", {"act": "use_preset", "arg": key})
     assert [taken[chip] for chip in ("aspect-ratio", "count", "confirm")] == ["21:9", "2", True]
-    assert "“wide” is updated." in words(ann.preset("save", name="wide")["presets"])
-    assert "Everything automatic" in words(ann.preset("list")["presets"])
-    assert "Film" in words(ann.preset("rename", key, "Film")["presets"])
-    assert "“Film” is deleted." in words(ann.preset("delete", key)["presets"])
+    assert "“wide” is updated." in words(ann.preset("save", name="wide", settings={}))
+    assert "Everything automatic" in words(ann.preset("show", is_begun=True))
+    assert "Film" in words(ann.preset("rename", id=key, name="Film"))
+    deleted = ann.preset("delete", id=key)
+    assert "“Film” is deleted." in words(deleted)
     assert ann.presets() == []
-    ann.preset("undo")
-    ann.preset("undo")
+    [undo] = elements(deleted, "//button[@data-args]")
+    for _ in range(2):
+        ann.act(str(undo.get("data-action")), **json.loads(str(undo.get("data-args"))))
     assert ann.presets() == [key]
 
 
 def test_what_cannot_be_done_with_a_preset_is_told_in_one_sentence(ann: Person, ben: Person) -> None:
-    ann.preset("save", name="Wide")
-    ann.preset("save", name="Tall")
+    ann.preset("save", name="Wide", settings={})
+    ann.preset("save", name="Tall", settings={})
     first, _ = ann.presets()
-    refused = ann.preset("rename", first, "tall")["presets"]
-    assert "already" in words(refused)
-    assert [one.get("data-id") for one in elements(refused, "//li[@data-typed='tall']")] == [first], "to be typed on"
-    assert "A preset needs a name of 1 to 60 characters." in words(ann.preset("save", name=" ")["presets"])
+    assert "already" in words(ann.preset("rename", id=first, name="tall"))
+    assert "A preset needs a name of 1 to 60 characters." in words(ann.preset("save", name=" ", settings={}))
+    unread = ann.act("presets.save", name="Wide", settings={"image_model": "nonsense"})
+    assert "could not be read" in words(unread["toast"])
     assert ben.presets() == []
-    for act in ("use", "rename", "delete"):
-        assert "This preset is not there any more." in words(ben.preset(act, first, "Mine")["presets"])
+    assert "aspect-ratio" not in ben.press("bus", {"act": "use_preset", "arg": first})
+    for act, more in (("rename", {"name": "Mine"}), ("delete", {})):
+        assert "This preset is not there any more." in words(ben.preset(act, id=first, **more))
     assert len(ann.presets()) == 2
-    assert elements(ann.preset("save", name='<img src=x onerror="x">')["presets"], "//img") == []
+    assert elements(ann.preset("save", name='<img src=x onerror="x">', settings={}), "//img") == []
 
 
 # The tree and the gallery
@@ -185,7 +189,7 @@ def nodes(updates: dict[str, Any]) -> dict[str, Any]:
 
 def gallery(person: Person) -> dict[str, int]:
     """Return the gallery's ids of a person's pictures by handle, oldest first; of one handle the newest."""
-    cells = elements(person.http.get("/aivista/gallery/page").json()["cells"], "//*[@data-id and @data-handle]")
+    cells = elements(person.gallery("show")["gal"], "//*[@data-id and @data-handle]")
     return {one.get("data-handle"): int(one.get("data-id")) for one in reversed(cells)}
 
 
@@ -388,8 +392,8 @@ def test_every_example_makes_a_picture_on_sketch_and_sliders_do_just_what_they_s
     one, said = person(**{"Accept-Language": language}), {"brightness": 20, "contrast": -10, "saturation": 0}
     for name in ("fox", "poster", "city", "photo", "crop", "letters"):
         one.press("bus", {"act": "try_wish", "arg": name}, conversation="")
-    counts = one.http.get("/aivista/gallery/facets").json()
-    assert (counts["total"], counts["sources"]["uploaded"], len(one.rows())) == (9, 3, 6)
+    chips = elements(one.gallery("count")["gal-chips"], "//button/small")
+    assert ([chip.text for chip in chips[::2]][:2], len(one.rows())) == (["9", "3"], 6)
     key = one.rows()[-1]
     told = {"handle": "#1", "warmth": 100, "sharpness": 35, **said}
     shown = json.dumps(one.press("bus", {"act": "panel_apply", "arg": json.dumps(told)}, conversation=key))
@@ -461,11 +465,12 @@ def test_what_somebody_wrote_is_markup_nowhere(ann: Person) -> None:
     ann.changes("rename", key, key, text=hostile)
     [*_, turn] = turns(ann, key)
     ids = gallery(ann)
-    change(ann, "tag", *ids.values(), tag=hostile[:60])
+    change(ann, "tag", *ids.values(), name=hostile[:60], is_on=True)
     style(ann, "save", fields=dict.fromkeys(MOON, hostile) | {"name": f"{hostile[:40]} moon"})
-    trace = ann.http.get(f"/aivista/trace/{key}/{turn}").json()["html"]
+    trace = ann.trace(key, "turn", turn=turn)
     numbers = [one.get("data-number") for one in elements(trace, "//*[@data-number]")]
-    steps = [ann.http.get(f"/aivista/trace/{key}/{turn}/{one}").json()["html"] for one in numbers]
+    steps = [ann.trace(key, "step", turn=turn, number=one) for one in numbers]
+    assert len(steps) > 1
     data = ann.http.get(f"/media/{key}/1?download=1").content
     told = ann.http.post("/aivista/recipe", content=data).json()
     lines = dict.fromkeys(("words", "prompt", "model", "model_label", "conversation_title"), hostile)
@@ -474,11 +479,11 @@ def test_what_somebody_wrote_is_markup_nowhere(ann: Person) -> None:
     foreign = {"tool": "parameters", **dict.fromkeys(("prompt", "negative_prompt", "raw"), hostile)}
     told_of = (file, json.dumps({"foreign": foreign}))
     recipes = [ann.press("recipe-bus", {"act": act, "told": one}) for act in ("found", "read") for one in told_of]
-    cells = ann.http.get("/aivista/gallery/page", params={"words": "fox"}).json()["cells"]
+    cells = ann.gallery("show", words="fox")["gal"]
     written = [ann.look(), ann.look(hostile[:200]), cells, ann.tree(key)["tr-pane"]]
     written += [style(ann, "find", query=hostile, family="mine")["sty-list"], trace + "".join(steps)]
     written += [str(one) for part in recipes for one in part.values()]
-    written += [str(ann.preset("save", name=hostile[:60])["presets"])]
+    written += [ann.preset("save", name=hostile[:60], settings={"negative_prompt": hostile})]
     for text in written:
         assert "hostile" in text
         assert elements(text, "//*[@class='hostile' or @onmouseover] | //script") == []
@@ -490,7 +495,6 @@ def test_what_somebody_wrote_is_markup_nowhere(ann: Person) -> None:
 
 LONG: list[tuple[str, Any]] = [
     ("recipe-bus", {"act": "read", "told": " " * 300_000}),
-    ("presets-bus", {"act": "save", "name": "x" * 401}),
 ]
 LONG += [("draft-bus", {"references": ["#1"] * 50}), ("draft-bus", {"roles": "x" * 3000})]
 

@@ -41,7 +41,7 @@ def browser(way_in: WayIn) -> Browser:
     async def page(request: Request) -> PlainTextResponse:
         return PlainTextResponse(f"the page of {way_in.sessions.visitor(request).owner}")
 
-    paths = ["/", "/media/c/1", "/api/v1/conversations", "/readyz", "/gradio_api/upload", "/aivista/gallery/page"]
+    paths = ["/", "/media/c/1", "/api/v1/conversations", "/readyz", "/gradio_api/upload", "/aivista/gallery/zip/x"]
     routes = [Route(path, page, methods=["GET", "POST"]) for path in paths]
     app = Starlette(routes=routes, middleware=[Middleware(SignIn, way_in=way_in)])
 
@@ -77,7 +77,7 @@ async def test_without_the_password_nothing_is_answered_and_a_browser_is_asked_f
     browser: Browser, way_in: WayIn
 ) -> None:
     async with browser() as stranger:
-        for path in ("/", "/media/c/1", "/gradio_api/upload", "/aivista/gallery/page", "/no-such-page"):
+        for path in ("/", "/media/c/1", "/gradio_api/upload", "/aivista/gallery/zip/x", "/no-such-page"):
             for method in ("GET", "POST"):
                 answer = await stranger.request(method, path)
                 assert (answer.status_code, answer.text) == (401, "Please sign in with the password first.")

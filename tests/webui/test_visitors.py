@@ -68,7 +68,7 @@ def test_visitors_draw_without_the_operators_key_and_the_operator_with_it_and_ou
         drawn = say(public, "draw a fox", operator)
         assert (drawn["error"], gemini.read("requests") != []) == (None, True)
         for one, status in ((operator, 200), (ada, 404)):
-            assert one.get(f"/aivista/trace/{drawn['conversation']}").status_code == status
+            assert one.get(f"/aivista/trace/{drawn['conversation']}.json").status_code == status
 
 
 def test_a_key_that_is_lent_to_visitors_is_tried_out_for_none_of_them(gemini: GeminiProcess, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-// The composer's aids: a wish written out, presets, and the panel of settings.
+// The composer's aids: a wish written out, the panel of settings, and how menus stand over the composer.
 (() => {
   const $ = (selector, from = document) => from.querySelector(selector);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
@@ -122,97 +122,16 @@
   }, true);
   addEventListener("resize", () => { if ($("#setup")?.matches(":popover-open")) place($("#setup"), $("[data-aid=setup]")); });
 
-  // ---- presets
-  let isSaving = false;
-  const preset = (act, data = {}) => window.aivistaPresets?.act({ act, ...data });
-  const row = button => button.closest("li").dataset;
-  const presets = () => {
-    const menu = $("#presets");
-    if (!menu) return;
-    menu.setAttribute("popover", "auto");
-    menu.setAttribute("role", "dialog");
-    menu.setAttribute("aria-labelledby", "presets-title");
-    menu.tabIndex = -1;
-    open(menu, $("[data-aid=presets]"));
-    if (!menu.matches(":popover-open")) return;
-    preset("list");
-    menu.focus();
-  };
-  let renaming = null;  // { id, text } while a name is typed: the list may be rendered anew meanwhile
-  const rename = (button, typed) => {
-    const line = button.closest("li"), name = $(".use b", line);
-    if (!name || $("input", line)) return;
-    renaming = { id: line.dataset.id, text: typed || line.dataset.name };
-    const input = Object.assign(document.createElement("input"), { value: renaming.text, maxLength: 60, className: "renaming" });
-    input.setAttribute("aria-label", button.title);
-    line.prepend(input);
-    input.focus();
-    input.select();
-    let isDone = false;
-    const done = isKept => {
-      if (isDone) return;
-      isDone = true;
-      renaming = null;
-      const text = input.value.trim();
-      input.remove();
-      if (isKept && text && text !== line.dataset.name) preset("rename", { id: line.dataset.id, name: text });
-      else button.focus();
-    };
-    input.addEventListener("keydown", event => {
-      const isKept = keys.is(event, "field.keep");
-      if (!isKept && !keys.is(event, "field.leave")) return;
-      event.preventDefault();
-      event.stopPropagation();
-      done(isKept);
-    });
-    input.addEventListener("input", () => { renaming = { ...renaming, text: input.value }; });
-    // Not at once: where the list goes, nothing was left, and nothing of it may be removed meanwhile.
-    input.addEventListener("blur", () => setTimeout(() => { if (input.isConnected) done(true); }));
-  };
-  addEventListener("submit", event => {
-    const form = event.target.closest?.("#presets form.save");
-    if (!form) return;
-    event.preventDefault();
-    const name = form.elements.name.value.trim();
-    if (!name) return;
-    isSaving = true;
-    preset("save", { name });
-  });
-  // A list that is rendered anew may be higher, and took the focus with it. Gradio patches what is there: a name that was
-  // refused stays in its field.
-  const listed = () => {
-    const menu = $("#presets");
-    if (!menu?.matches(":popover-open")) return;
-    place(menu, $("[data-aid=presets]"));
-    if (isSaving && $(".said", menu)) {
-      isSaving = false;
-      if (!$(".said.bad", menu)) $("form.save", menu).reset();
-    }
-    const refused = $("li[data-typed]", menu), again = renaming && $(`li[data-id="${CSS.escape(renaming.id)}"]`, menu);
-    if (refused || again) {
-      const line = refused || again, typed = refused?.dataset.typed || renaming.text;
-      line.removeAttribute("data-typed");
-      rename($("[data-aid=rename_preset]", line), typed);
-      return;
-    }
-    if (!menu.contains(document.activeElement)) menu.focus();
-  };
-
   const acts = {
     expand: () => { shut(); expand(); },
     setup,
-    set: button => preset("set", { id: button.dataset.setting, name: button.dataset.value }),
-    reset: () => { preset("reset"); area()?.focus(); },
-    presets,
+    set: button => window.aivista?.act({ act: "set", arg: `${button.dataset.setting} ${button.dataset.value}` }),
+    reset: () => { window.aivista?.act({ act: "reset" }); area()?.focus(); },
     prompts: () => { shut(); window.aivistaPrompts?.open(); },
     take_wish: take,
     keep_wish: () => { drop(); area()?.focus(); },
     undo_wish: undo,
     stop_wish: () => { drop(); area()?.focus(); },
-    use_preset: button => { preset("use", { id: row(button).id }); shut(); area()?.focus(); },
-    rename_preset: button => rename(button),
-    delete_preset: button => preset("delete", { id: row(button).id }),
-    undo_preset: () => preset("undo"),
   };
   addEventListener("click", event => {
     const button = event.target.closest?.("[data-aid]");
@@ -229,13 +148,12 @@
   window.aivistaChips.onChange(priced);
 
   const watch = () => {
-    if (!$("#fuller") || !$("#presets") || !$("#top") || !$("#wording")) { setTimeout(watch, 200); return; }
+    if (!$("#fuller") || !$("#top") || !$("#wording")) { setTimeout(watch, 200); return; }
     document.body.append(line);
     new MutationObserver(answered).observe($("#fuller"), { childList: true, subtree: true });
     new MutationObserver(wording).observe($("#wording"), { childList: true, subtree: true, attributes: true });
-    new MutationObserver(listed).observe($("#presets"), { childList: true, subtree: true, characterData: true, attributeFilter: ["data-typed", "class"] });
     new MutationObserver(moved).observe($("#top"), { childList: true, subtree: true, attributeFilter: ["data-conversation"] });
   };
   if (document.body) watch(); else addEventListener("DOMContentLoaded", watch);
-  window.aivistaAids = { put };
+  window.aivistaAids = { put, open, place, shut };
 })();

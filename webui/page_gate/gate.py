@@ -46,7 +46,7 @@ _RESULT = re.compile(r"call/[a-z_0-9]+/[0-9a-f]+")
 _FILE = re.compile(r"file=(?P<path>.+)")
 _EVENT = re.compile(r"queue/join|cancel|reset|call/(?P<name>[a-z_0-9]+)")
 # Each makes or takes a file that may be large.
-_HEAVY = re.compile(r"/import|/export(/.*)?|/aivista/gallery/zip|/aivista/files/[^/]+/zip")
+_HEAVY = re.compile(r"/import|/export(/.*)?|/aivista/act/gallery\.pack|/aivista/files/[^/]+/zip")
 
 
 class Turned(Exception):

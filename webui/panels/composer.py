@@ -71,7 +71,6 @@ class ComposerPanel:
     aids: gr.HTML
     cost: gr.HTML
     fuller: gr.HTML
-    presets: gr.HTML
     wording: gr.HTML
     cost_bus: gr.HTML
     conversation: gr.Textbox
@@ -222,7 +221,7 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
             mode = _dropdown("reference-mode", "reference_mode", [AUTO, *ReferenceMode], AUTO)
             how_many = _dropdown("reference-count", "reference_count", [AUTO, *REFERENCE_COUNTS], AUTO)
             aids = flat("aids")
-        models, presets = flat("models-note"), flat("presets")
+        models = flat("models-note")
         with gr.Column(elem_id="wires"):
             names = ("conversation", "editing", "references", "roles", "mask", "expand", "beside")
             wires = [gr.Textbox("", label=name, elem_id=name) for name in names]
@@ -243,7 +242,6 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
         aids,
         cost,
         fuller,
-        presets,
         wording,
         cost_bus,
         *wires,

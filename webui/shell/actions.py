@@ -25,7 +25,7 @@ from webui.shell.templates import render
 from webui.whole_json import whole_body
 from webui.words import Words
 
-# A file of styles is the largest thing that an action takes.
+# A file of styles is the largest thing that most actions take.
 MOST_BYTES = 2 << 20
 _HEADERS = {"Cache-Control": "no-store"}
 _log = logging.getLogger(__name__)
@@ -71,11 +71,13 @@ class _Action(NamedTuple):
 
 @dataclass(frozen=True)
 class Feature:
-    """A part of the page: its actions, the routes beside them, and how its refusals read where they read otherwise."""
+    """A part of the page: its actions, the routes beside them, how its refusals read where they read otherwise, and
+    how much an action of it takes."""
 
     name: str
     routes: Callable[[Screen], Sequence[Route]] = lambda _: ()
     refusal: Callable[[Words, ErrorInfo], str] = Words.error
+    most_bytes: int = MOST_BYTES
     actions: dict[str, _Action] = field(default_factory=dict)
 
     def action(self, handler: Handler) -> Handler:
@@ -115,7 +117,7 @@ def action_routes(features: Sequence[Feature], screen: Screen) -> list[Route]:
         if feature is None or action is None:
             return problem(visitor.words("page_gate.nothing_here"), 404)
         try:
-            asked = _Asked.model_validate_json(await _body(request))
+            asked = _Asked.model_validate_json(await _body(request, feature.most_bytes))
             given = [action.arguments.model_validate(asked.args)] if action.arguments is not None else []
         except ValidationError:
             return problem(visitor.words("gallery.unreadable"), 400)
@@ -131,11 +133,11 @@ def action_routes(features: Sequence[Feature], screen: Screen) -> list[Route]:
     return [Route("/aivista/act/{name}", answer, methods=["POST"]), *beside]
 
 
-async def _body(request: Request) -> bytes:
-    """Return what was sent, cut where no action takes as much: then it cannot be read."""
+async def _body(request: Request, most_bytes: int) -> bytes:
+    """Return what was sent; nothing when that is more than the action takes."""
     found = bytearray()
     async for some in request.stream():
         found += some
-        if len(found) > MOST_BYTES:
+        if len(found) > most_bytes:
             return b""
     return whole_body(bytes(found))

@@ -12,15 +12,28 @@
     const signs = [...element.attributes].filter(one => one.name.startsWith("data-"));
     return signs.length ? signs.map(one => `[${one.name}="${CSS.escape(one.value)}"]`).join("") : "";
   };
-  // In an element marked by `data-morph` only what differs is touched: pictures do not flash, what is open stays open.
-  const morph = (before, now) => {
-    if (before.isEqualNode(now)) return;
-    if (before.nodeName !== now.nodeName || before.nodeType !== Node.ELEMENT_NODE || before.id !== now.id) { before.replaceWith(now); return; }
-    for (const { name } of [...before.attributes]) if (name !== "open" && !now.hasAttribute(name)) before.removeAttribute(name);
-    for (const { name, value } of now.attributes) if (before.getAttribute(name) !== value) before.setAttribute(name, value);
-    const [olds, news] = [[...before.childNodes], [...now.childNodes]];
-    news.forEach((one, at) => { if (at < olds.length) morph(olds[at], one); else before.append(one); });
-    for (const one of olds.slice(news.length)) one.remove();
+  // What says data-merge is not replaced: only what is other in it is, found by its id or its place. Pictures do not
+  // flash, what is open stays open, what says data-keep stays as it is.
+  const merge = (have, now) => {
+    if (have.nodeType !== Node.ELEMENT_NODE) { if (have.data !== now.data) have.data = now.data; return; }
+    if (have.isEqualNode(now) || have.hasAttribute("data-keep")) return;
+    for (const name of have.getAttributeNames()) if (name !== "open" && !now.hasAttribute(name)) have.removeAttribute(name);
+    for (const { name, value } of now.attributes) if (name !== "open" && have.getAttribute(name) !== value) have.setAttribute(name, value);
+    const before = [...have.childNodes], named = new Map(before.filter(one => one.id).map(one => [one.id, one]));
+    const kept = [...now.childNodes].map((one, at) => {
+      const same = one.id ? named.get(one.id) : before[at];
+      if (same?.nodeName !== one.nodeName || (same.id || "") !== (one.id || "")) return one;
+      merge(same, one);
+      return same;
+    });
+    // What stays is not moved for what goes: an element that is moved loses the focus.
+    const staying = new Set(kept);
+    for (const one of before) if (!staying.has(one)) one.remove();
+    kept.forEach((one, at) => { if (have.childNodes[at] !== one) have.insertBefore(one, have.childNodes[at] ?? null); });
+  };
+  // Moments are said in the reader's own time zone.
+  const sayMoments = from => {
+    for (const one of from.querySelectorAll("[data-moment]")) one.textContent = new Date(one.dataset.moment).toLocaleString(document.documentElement.lang || undefined, { dateStyle: "medium", timeStyle: "short" });
   };
   const put = ({ id, html = null, parent = "", before: next = "" }) => {
     const before = document.getElementById(id), place = parent ? document.getElementById(parent) : document.body;
@@ -29,13 +42,11 @@
     if (html === null) { before?.remove(); return; }
     const made = document.createElement("template");
     made.innerHTML = html;
+    sayMoments(made.content);
     const now = made.content.firstElementChild;
-    if (!before) {
-      place?.insertBefore(now, next ? document.getElementById(next) : null);
-      return;
-    }
+    if (!before) { place?.insertBefore(now, next ? document.getElementById(next) : null); return; }
     if (now.dataset.is && now.dataset.is === before.dataset.is) return;
-    if ("morph" in now.dataset) { morph(before, now); return; }
+    if (before.hasAttribute("data-merge")) { merge(before, now); return; }
     const focused = before.contains(document.activeElement) ? signOf(document.activeElement) : "";
     const scrolls = from => [from, ...from.querySelectorAll("[data-scroll]")].filter(one => one.matches("[data-scroll]"));
     const tops = scrolls(before).map(one => one.scrollTop);

@@ -70,7 +70,7 @@ def test_the_docs_show_the_problem_that_comes_and_the_addresses_that_there_are(o
         conversation = client.post("/api/v1/conversations").json()["id"]
         assert client.get(f"/api/v1/conversations/{conversation}/pictures/9").json() == shown
         # The page and the API share what is on one's own machine.
-        assert client.get(f"/aivista/trace/{conversation}").json() == {"turns": [], "has_more": False}
+        assert client.get(f"/aivista/trace/{conversation}.json").json()["steps"] == []
         found = client.get("/api/v1/openapi.json").json()
         assert client.get("/openapi.json").status_code in (404, 405)
     table = re.findall(r"^\| (`(?:GET|POST).*?) \|", PAGE.read_text("utf-8"), re.MULTILINE)

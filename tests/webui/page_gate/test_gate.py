@@ -62,18 +62,18 @@ def place(tmp_path: Path) -> Place:
 
 async def test_what_changes_something_is_counted_on_every_route_of_the_page(place: Place) -> None:
     ann, bob = place.browser(), place.browser()
-    for path in ("/aivista/files", "/aivista/files/x/run", "/aivista/gallery/change"):
+    for path in ("/aivista/act/files.show", "/aivista/files/x/upload", "/aivista/act/gallery.star"):
         assert (await ann.post(path)).status_code == 200
     refused = await ann.post("/aivista/recipe")
     assert refused.status_code == 429
     assert refused.json()["error"].startswith(AGAIN[:20])
     assert int(refused.headers["Retry-After"]) >= 1
-    assert (await bob.post("/aivista/files")).status_code == 200
+    assert (await bob.post("/aivista/act/files.show")).status_code == 200
     assert [(await bob.post("/import")).status_code for _ in range(2)] == [200, 200]
     told = (await bob.post("/import")).json()
     assert (told["isDone"], told["text"][:20]) == (False, AGAIN[:20])
     # To look is free, and programs are counted elsewhere.
-    for path in ("/aivista/files/x/list", "/media/x/1"):
+    for path in ("/aivista/files/x/raw", "/media/x/1"):
         assert (await ann.get(path)).status_code == 200
     for path in ("/api/v1/conversations", "/v1/images/generations"):
         assert (await ann.post(path)).status_code == 200
@@ -90,9 +90,9 @@ async def test_the_page_is_counted_for_it_comes_with_all_of_a_conversation(place
 
 
 async def test_a_fresh_cookie_for_each_request_is_counted_by_its_address(place: Place) -> None:
-    answers = [(await place.browser().post("/aivista/files")).status_code for _ in range(16)]
+    answers = [(await place.browser().post("/aivista/act/files.show")).status_code for _ in range(16)]
     assert answers == [200] * 15 + [429]
-    assert (await place.browser(address="93.184.216.2").post("/aivista/files")).status_code == 200
+    assert (await place.browser(address="93.184.216.2").post("/aivista/act/files.show")).status_code == 200
 
 
 @pytest.mark.parametrize(("method", "path"), table("page_requests")["long_ones"])
@@ -117,7 +117,7 @@ async def test_nothing_is_counted_of_the_operator_and_where_nobody_else_comes(pl
     for _ in range(40):
         for path in ("/export", "/gradio_api/queue/data?session_hash=abc"):
             assert (await own.get(path)).status_code == 200
-        assert (await own.post("/aivista/files")).status_code == 200
+        assert (await own.post("/aivista/act/files.show")).status_code == 200
     ann = Place(tmp_path, is_shared=False).browser()
     answers = await asyncio.gather(*(ann.post("/import") for _ in range(40)))
     assert {one.status_code for one in answers} == {200}

@@ -1,0 +1,332 @@
+"""The files of a conversation: their tree, an editor, and the console of a program.
+
+What a person has opened, and what of it is not saved, the page alone knows: it tells with each action, and the answer
+brings in line what has changed since. So a file that somebody else changed is shown anew, unless the person changed it
+as well: then they are asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeAlias
+
+import gradio as gr
+from pydantic import Field
+
+from agent import (
+    NEW_FILE,
+    ErrorCode,
+    FileInfo,
+    RequestRefused,
+    Value,
+    Workspace,
+    WorkspaceFile,
+)
+from webui.features.files.kinds import differences, is_program, kind_of, language_of, rows
+from webui.features.files.routes import begun, file_routes
+from webui.panels.flat import flat
+from webui.shell.actions import Context, Feature
+from webui.shell.patches import Patch, Reply, Toast
+from webui.words import Words
+
+# A file of 1 MB as JSON: a control character takes six bytes there.
+files = Feature("files", routes=file_routes, most_bytes=7 << 20)
+_MOST_FILES = 200
+_MOST_DELETED_BYTES = 32 << 20
+_BUS = "window.aivistaEditorBus = { tell: () => trigger('click', {}) };"
+# Runs in the page alone: what the script there wants of the editor, as an update of it.
+_UPDATE = "() => ({ __type__: 'update', ...(window.aivistaEditor?.wanted() || {}) })"
+
+Key: TypeAlias = Annotated[str, Field(pattern=r"^fi-[0-9]{1,9}$")]
+Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=1000)]
+Version: TypeAlias = Annotated[int, Field(ge=NEW_FILE, lt=1 << 62)]
+
+
+class Doc(Value):
+    """A file that is open in the page: the id of its element there, the version that the person sees, and the one that
+    they are asked about."""
+
+    key: Key
+    name: Name
+    version: Version = NEW_FILE
+    is_dirty: bool = False
+    asked: Version | None = None
+
+
+class Seen(Value):
+    """A conversation, empty for a new one, what of it is open, and whether the pane was shown before."""
+
+    conversation: str = Field(default="", max_length=64)
+    docs: tuple[Doc, ...] = Field(default=(), max_length=_MOST_FILES)
+    is_begun: bool = True
+
+
+class Named(Seen):
+    """A file, or a folder with all that is in it."""
+
+    name: Name
+    is_folder: bool = False
+
+
+class Opened(Seen):
+    """A file, and the id of its element in the page."""
+
+    key: Key
+    name: Name
+
+
+class Text(Opened):
+    """A text that the person has not saved, and the version of the file that it takes the place of."""
+
+    text: str
+    version: Version | None = None
+
+
+class Renamed(Named):
+    """A file or a folder, and its new name."""
+
+    new_name: Name
+
+
+class Back(Seen):
+    """Files to be brought back, by what their deletion was answered with."""
+
+    token: str = Field(max_length=64)
+
+
+@dataclass
+class Bin:
+    """What was deleted last, for as long as there is room for it: it comes back as it was, marks and all."""
+
+    _kept: dict[str, tuple[Workspace, tuple[WorkspaceFile, ...]]] = field(default_factory=dict)
+
+    def put(self, workspace: Workspace, deleted: Sequence[WorkspaceFile]) -> str:
+        """Return the name under which the owner takes the files back."""
+        token = secrets.token_urlsafe(16)
+        self._kept[token] = workspace, tuple(deleted)
+        while len(self._kept) > 1 and (len(self._kept) > _MOST_FILES or self._size() > _MOST_DELETED_BYTES):
+            del self._kept[next(iter(self._kept))]
+        return token
+
+    async def restore(self, workspace: Workspace, token: str) -> dict[str, FileInfo]:
+        """Bring files back whose names nothing else has by now. Raises RequestRefused."""
+        origin, deleted = self._kept.get(token, (None, ()))
+        if origin is None or origin.place != workspace.place:
+            raise RequestRefused(ErrorCode.FILE_NOT_FOUND, name="…")
+        back = {}
+        for file in deleted:
+            back[file.name] = await workspace.write(
+                file.name, file.content, by=file.written_by, expected_version=NEW_FILE, is_untrusted=file.is_untrusted
+            )
+        self._kept.pop(token, None)
+        return back
+
+    def _size(self) -> int:
+        return sum(file.size_bytes for _, deleted in self._kept.values() for file in deleted)
+
+
+_bin = Bin()
+
+
+def build_files() -> gr.Code:
+    """Return the editor, Gradio's own, which comes when it is first needed; its pane is filled when it is looked at."""
+    with gr.Column(elem_id="files"):
+        # Filled by actions; the Tab key comes through it before it comes to the editor.
+        flat("fi-pane")
+        looks: dict[str, Any] = {"show_label": False, "container": False, "buttons": [], "wrap_lines": True, "lines": 1}
+        editor = gr.Code(elem_id="fi-code", interactive=True, visible=False, **looks)
+        bus = flat("fi-bus", js_on_load=_BUS)
+    quiet: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
+    bus.click(None, None, editor, js=_UPDATE, trigger_mode="multiple", **quiet)
+    return editor
+
+
+@files.action
+async def show(at: Context, seen: Seen) -> Reply:
+    """Show the tree, and of what is open what has changed; the first time with its frame."""
+    reply = await _shown(at, seen)
+    if seen.is_begun:
+        return reply
+    frame = at.fragment("fi-frame", "files/frame.html", "fi-pane", language=at.words.language)
+    return reply.model_copy(update={"patches": (frame, *reply.patches)})
+
+
+@files.action
+async def open(at: Context, opened: Opened) -> Reply:
+    """Show a file as it is now."""
+    file = await _workspace(at, opened).read(opened.name)
+    version = next((doc.version for doc in opened.docs if doc.key == opened.key), NEW_FILE)
+    return await _shown(at, _with(opened, Doc(key=opened.key, name=file.name, version=version)))
+
+
+@files.action
+async def create(at: Context, opened: Opened) -> Reply:
+    """Begin a file, and with it a conversation where there is none; show it."""
+    conversation = opened.conversation or await begun(at.screen.studio(), at.visitor.owner, opened.name)
+    seen = opened.model_copy(update={"conversation": conversation})
+    events = {} if opened.conversation else {"begun": conversation}
+    try:
+        info = await _workspace(at, seen).write(opened.name, "", by="person", expected_version=NEW_FILE)
+    except RequestRefused as error:
+        is_there = error.code is ErrorCode.FILE_CHANGED
+        said = at.words("files.exists", names=opened.name) if is_there else at.words.error(error.info)
+        return await _shown(at, seen, Toast(text=said, is_problem=True), events)
+    return await _shown(at, _with(seen, Doc(key=opened.key, name=info.name)), events=events)
+
+
+@files.action
+async def save(at: Context, saved: Text) -> Reply:
+    """Save a text; where the file was changed meanwhile, nothing is saved and the person is asked."""
+    try:
+        info = await _workspace(at, saved).write(saved.name, saved.text, by="person", expected_version=saved.version)
+    except RequestRefused as error:
+        if error.code is not ErrorCode.FILE_CHANGED:
+            raise
+        return await _shown(at, saved)
+    return await _shown(at, _with(saved, Doc(key=saved.key, name=info.name, version=info.version)))
+
+
+@files.action
+async def compare(at: Context, mine: Text) -> Reply:
+    """Show line by line how a text differs from what is saved."""
+    theirs = await _workspace(at, mine).read_text(mine.name)
+    lines, is_cut = await asyncio.to_thread(differences, mine.text, theirs)
+    shown = at.fragment(
+        f"{mine.key}-diff", "files/differences.html", f"{mine.key}-main", key=mine.key, lines=lines, is_cut=is_cut
+    )
+    return Reply(patches=(shown,))
+
+
+@files.action
+async def rename(at: Context, renamed: Renamed) -> Reply:
+    """Give a file or a folder another name. What is refused ends it; those before it have their new names."""
+    workspace, docs, toast, moved = _workspace(at, renamed), list(renamed.docs), None, set[str]()
+    for name in await _meant(workspace, renamed):
+        wanted = renamed.new_name + name[len(renamed.name) :] if renamed.is_folder else renamed.new_name
+        try:
+            info = await workspace.rename(name, wanted)
+        except RequestRefused as error:
+            toast = Toast(text=at.words.error(error.info), is_problem=True)
+            break
+        moved.add(info.name)
+        called = {"name": info.name, "version": info.version}
+        docs = [doc.model_copy(update=called) if doc.name == name else doc for doc in docs]
+    return await _shown(at, renamed.model_copy(update={"docs": tuple(docs)}), toast, moved=moved)
+
+
+@files.action
+async def delete(at: Context, named: Named) -> Reply:
+    """Delete a file, or a folder with all that is in it. What is refused ends it."""
+    workspace, gone = _workspace(at, named), list[WorkspaceFile]()
+    for name in await _meant(workspace, named):
+        try:
+            file = await workspace.read(name)
+            await workspace.delete(name, expected_version=file.version)
+        except RequestRefused:
+            if not gone:
+                raise
+            break
+        gone.append(file)
+    if not gone:
+        raise RequestRefused(ErrorCode.FILE_NOT_FOUND, name=named.name)
+    token, names = _bin.put(workspace, gone), [file.name for file in gone]
+    said = at.words.counted("files.deleted", len(gone), name=names[0])
+    undo = files.undo(undelete, {"conversation": named.conversation, "token": token})
+    left = named.model_copy(update={"docs": tuple(doc for doc in named.docs if doc.name not in names)})
+    return await _shown(at, left, Toast(text=said, undo=undo), {"deleted": {"token": token, "names": names}})
+
+
+@files.action
+async def undelete(at: Context, back: Back) -> Reply:
+    """Bring files back that were deleted."""
+    restored = await _bin.restore(_workspace(at, back), back.token)
+    versions: dict[str, Any] = {name: info.version for name, info in restored.items()}
+    return Reply(events={"undeleted": {"token": back.token, "versions": versions}})
+
+
+@files.action
+async def run(at: Context, opened: Opened) -> Reply:
+    """Run a program, and show what it says, its result or what ended it, and what became of the files it wrote."""
+    done = await at.screen.studio().run_script(opened.conversation, opened.name, at.visitor.owner)
+    result = None if done.run.result is None else json.dumps(done.run.result, ensure_ascii=False, indent=2)
+    said = at.fragment(
+        f"{opened.key}-out", "files/console.html", f"{opened.key}-run", key=opened.key, done=done, result=result
+    )
+    return Reply(patches=(said,))
+
+
+def _workspace(at: Context, seen: Seen) -> Workspace:
+    return at.screen.studio().files(seen.conversation, at.visitor.owner)
+
+
+def _with(seen: Seen, doc: Doc) -> Seen:
+    others = tuple(one for one in seen.docs if one.key != doc.key)
+    return seen.model_copy(update={"docs": (*others, doc)})
+
+
+async def _meant(workspace: Workspace, named: Named) -> list[str]:
+    if not named.is_folder:
+        return [named.name]
+    return [info.name for info in await workspace.list() if info.name.startswith(f"{named.name}/")]
+
+
+async def _shown(
+    at: Context,
+    seen: Seen,
+    toast: Toast | None = None,
+    events: Mapping[str, Any] | None = None,
+    *,
+    moved: Collection[str] = (),
+) -> Reply:
+    """Return the tree and what has changed of the open files; `moved` are those with a new name.
+
+    The event `files` tells by key what each of them is now, with its text where the page has another one; of one that
+    is gone nothing, and of one that somebody changed while the person did as well, it does not tell.
+    """
+    workspace = _workspace(at, seen)
+    infos = await workspace.list() if seen.conversation else ()
+    bar = at.fragment("fi-bar", "files/bar.html", count=len(infos), conversation=seen.conversation)
+    patches = [bar, at.fragment("fi-tree", "files/tree.html", rows=list(rows(infos)))]
+    told = dict[str, Any]()
+    for doc in seen.docs:
+        info, notice = next((one for one in infos if one.name == doc.name), None), f"{doc.key}-notice"
+        if doc.is_dirty and (info is None or info.version != doc.version):
+            version = info.version if info is not None else NEW_FILE
+            # What stands there already is not said again.
+            if doc.asked != version:
+                asked = {"key": doc.key, "info": info, "version": version}
+                patches.append(at.fragment(notice, "files/notice.html", f"{doc.key}-note", **asked))
+            continue
+        if info is None:
+            patches.append(Patch(id=doc.key))
+            told[doc.key] = None
+            continue
+        patches.append(Patch(id=notice))
+        told[doc.key] = _told(at.words, info)
+        if info.version != doc.version or doc.name in moved:
+            file = await workspace.read(doc.name)
+            kind, text = kind_of(file), file.text
+            shown = {"key": doc.key, "file": info, "kind": kind, "is_program": is_program(info.name)}
+            shown |= {"conversation": seen.conversation, "text": text if kind == "long" else ""}
+            is_new = doc.version == NEW_FILE
+            template, parent = ("files/file.html", "fi-files") if is_new else ("files/main.html", doc.key)
+            patches.append(at.fragment(doc.key if is_new else f"{doc.key}-main", template, parent, **shown))
+            if info.version != doc.version:
+                told[doc.key] |= {"kind": kind, "text": text if kind == "text" else ""}
+    return Reply(patches=tuple(patches), toast=toast, events={**(events or {}), "files": told})
+
+
+def _told(words: Words, info: FileInfo) -> dict[str, Any]:
+    by = words("files.by_agent" if info.written_by == "agent" else "files.by_person", time="{time}")
+    return {
+        "name": info.name,
+        "version": info.version,
+        "said": f"{by} · {words('files.untrusted')}" if info.is_untrusted else by,
+        "at": info.updated_at.isoformat(timespec="seconds"),
+        "language": language_of(info.name),
+        "isProgram": is_program(info.name),
+    }

@@ -1,0 +1,148 @@
+"""Presets: the settings of a message saved under a name, renamed, deleted and brought back, each visitor's own.
+
+What is taken up goes by the page's own event (`webui/clicks.py`): the settings are Gradio's.
+"""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+from pydantic import Field, field_validator
+
+from agent import MAX_PRESET_NAME_CHARACTERS, AivistaError, Preset, ReferenceMode, Value
+from webui.panels.composer import AUTO, REFERENCE_MODES, Chosen
+from webui.ratio_shapes import shape_html
+from webui.shell.actions import Context, Feature
+from webui.shell.patches import Reply, Undo
+from webui.words import Words
+
+presets = Feature("presets")
+_LONGEST_AVOIDED = 24
+_REVIEWS = {"off": "presets.review_off", "always": "presets.review_always"}
+
+
+class Seen(Value):
+    """Whether the menu was shown before."""
+
+    is_begun: bool
+
+
+class Saved(Value):
+    """A name, and the settings as the page says them."""
+
+    name: str = Field(max_length=400)
+    settings: Chosen
+
+    @field_validator("settings")
+    @classmethod
+    def _are_offered(cls, settings: Chosen) -> Chosen:
+        settings.turn_settings()
+        return settings
+
+
+class OfPreset(Value):
+    """A preset."""
+
+    id: str = Field(max_length=64)
+
+
+class Renamed(OfPreset):
+    """A preset, and its new name."""
+
+    name: str = Field(max_length=400)
+
+
+class Deleted(Value):
+    """A preset as it was when it was deleted."""
+
+    preset: Preset
+
+
+@presets.action
+async def show(at: Context, seen: Seen) -> Reply:
+    """Show the presets, the first time with the menu around them and its field to save the settings."""
+    return await _listed(at, is_begun=seen.is_begun)
+
+
+@presets.action
+async def save(at: Context, saved: Saved) -> Reply:
+    """Keep the settings under a name."""
+    kept, owner = at.screen.studio().preferences.presets, at.visitor.owner
+    try:
+        before = {one.id for one in await kept.of(owner)}
+        preset = await kept.save(owner, saved.name, saved.settings.turn_settings())
+    except AivistaError as error:
+        return await _refused(at, error)
+    return await _listed(at, at.words("presets.changed" if preset.id in before else "presets.saved", name=preset.name))
+
+
+@presets.action
+async def rename(at: Context, renamed: Renamed) -> Reply:
+    """Give a preset another name."""
+    try:
+        await at.screen.studio().preferences.presets.rename(at.visitor.owner, renamed.id, renamed.name)
+    except AivistaError as error:
+        return await _refused(at, error)
+    return await _listed(at)
+
+
+@presets.action
+async def delete(at: Context, deleted: OfPreset) -> Reply:
+    """Delete a preset."""
+    try:
+        gone = await at.screen.studio().preferences.presets.delete(at.visitor.owner, deleted.id)
+    except AivistaError as error:
+        return await _refused(at, error)
+    undo = presets.undo(restore, {"preset": gone.model_dump(mode="json")})
+    return await _listed(at, at.words("presets.deleted", name=gone.name), undo)
+
+
+@presets.action
+async def restore(at: Context, deleted: Deleted) -> Reply:
+    """Bring a deleted preset back."""
+    try:
+        await at.screen.studio().preferences.presets.restore(at.visitor.owner, deleted.preset)
+    except AivistaError as error:
+        return await _refused(at, error)
+    return await _listed(at)
+
+
+async def _refused(at: Context, error: AivistaError) -> Reply:
+    """Say it in the menu: another sentence of the page may lie below it."""
+    return await _listed(at, at.words.error(error.info), is_problem=True)
+
+
+async def _listed(
+    at: Context, said: str = "", undo: Undo | None = None, *, is_problem: bool = False, is_begun: bool = True
+) -> Reply:
+    """Return the presets, and one sentence about what was just done."""
+    kept = await at.screen.studio().preferences.presets.of(at.visitor.owner)
+    rows = [(one, _summary(at.words, Chosen.of(one.settings))) for one in kept]
+    values = {"rows": rows, "said": said, "undo": undo, "is_problem": is_problem, "shape": _shape}
+    if is_begun:
+        return Reply(patches=(at.fragment("presets-rows", "presets/rows.html", "presets", **values),))
+    longest = MAX_PRESET_NAME_CHARACTERS
+    return Reply(patches=(at.fragment("presets", "presets/menu.html", "composer", longest=longest, **values),))
+
+
+def _shape(said: str) -> Markup:
+    return Markup(shape_html(said))  # noqa: S704  numbers alone are drawn
+
+
+def _summary(words: Words, chosen: Chosen) -> list[str]:
+    """Return what a preset fixes: only what is not left to the agent."""
+    image_model = "flash_pro" if chosen.image_model == "both" else chosen.image_model
+    avoided = chosen.negative_prompt
+    if len(avoided) > _LONGEST_AVOIDED:
+        avoided = f"{avoided[: _LONGEST_AVOIDED - 1].rstrip()}…"
+    count = f" ×{chosen.reference_count}" if chosen.reference_count != AUTO else ""
+    return [
+        *([words(f"composer.{chosen.text_model}")] if chosen.text_model != "flash" else []),
+        *([words(f"composer.{image_model}")] if image_model != AUTO else []),
+        *(one for one in (chosen.aspect_ratio, chosen.resolution) if one != AUTO),
+        *([f"×{chosen.number_of_images}"] if chosen.number_of_images != AUTO else []),
+        *([words("composer.search")] if chosen.allow_search else []),
+        *([words(_REVIEWS[chosen.review])] if chosen.review != "on" else []),
+        *([words("presets.avoids", words=avoided)] if avoided else []),
+        *(words(REFERENCE_MODES[one]) + count for one in ReferenceMode if one == chosen.reference_mode),
+        *([words("composer.confirm")] if chosen.confirm else []),
+    ]

@@ -1,0 +1,195 @@
+"""The trace of a conversation: its turns, the steps of each, and all that went into a step and came out; also as JSON.
+
+The page asks for turns when they are looked at, for steps when their turn is opened, for the rest when a step is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from agent import AivistaError, Conversation, ErrorCode, RequestRefused, TraceStep, Value, report_text
+from webui.features.trace.lines import FUNCTIONS, TracedTurn
+from webui.screen import Screen
+from webui.sessions import COOKIE
+from webui.shell.actions import Context, Feature
+from webui.shell.patches import Patch, Reply
+from webui.shell.templates import render
+from webui.words import Words
+
+_PAGE_TURNS = 20
+_THUMB_EDGE_PX = 192
+# Beyond what a database counts to there is no step.
+_MOST_STEPS = 1 << 31
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class Seen(Value):
+    """The last of the turns that are shown already, if any are, and whether only those with errors are."""
+
+    since: str = Field(default="", max_length=200)
+    errors_only: bool = False
+
+
+class OfTurn(Value):
+    """A turn."""
+
+    turn: str = Field(max_length=200)
+
+
+class OfStep(OfTurn):
+    """A step of a turn, by its number."""
+
+    number: int = Field(ge=0, lt=_MOST_STEPS)
+
+
+def frame_html(words: Words) -> str:
+    """Return what the pane says until its turns are there."""
+    return render("trace/frame.html", words)
+
+
+def _files(screen: Screen) -> Sequence[Route]:
+    """Return the routes of a conversation, a turn and a step as JSON files.
+
+    Without our cookie they answer 403, for what the owner does not have 404, and 500 when the records fail; always
+    with one sentence under `error`.
+    """
+
+    async def answer(request: Request) -> Response:
+        visitor, traces = screen.sessions.visitor(request), screen.studio().traces
+        key, turn, number = (request.path_params.get(one) for one in ("conversation", "turn", "number"))
+        if screen.sessions.token_of(request.cookies.get(COOKIE)) is None:
+            return JSONResponse({"error": visitor.words("route.not_yours")}, 403, _HEADERS)
+        try:
+            conversation = await screen.studio().conversations.get(str(key), visitor.owner)
+            if turn is None:
+                return await _file(await traces.steps(conversation.id), conversation.id, conversation.id)
+            if number is not None:
+                return await _file([await _step(screen, conversation, turn, number)], conversation.id, "step")
+            steps = await traces.steps(conversation.id, [turn])
+            if not steps:
+                raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+            return await _file(steps, conversation.id, turn)
+        except AivistaError as error:
+            status = 404 if isinstance(error, RequestRefused) else 500
+            return JSONResponse({"error": visitor.words.error(error.info)}, status, _HEADERS)
+
+    paths = ("{conversation}/{turn}/{number:int}", "{conversation}/{turn}", "{conversation}")
+    return [Route(f"/aivista/trace/{path}.json", answer, methods=["GET"]) for path in paths]
+
+
+trace = Feature("trace", routes=_files)
+
+
+@trace.action
+async def show(at: Context, seen: Seen) -> Reply:
+    """Show the newest turns of the branch; of a trace that is there only what has come since its last turn began."""
+    conversation = await at.screen.conversation(at.visitor, at.place.conversation)
+    ids = [turn.id for turn in conversation.turns] if conversation is not None else []
+    if conversation is None or not ids:
+        values: dict[str, Any] = {"turns": []}
+    elif seen.since in ids:
+        turns = await _traced(at, conversation, ids.index(seen.since), len(ids))
+        come = [_fragment(at, f"trc-{one.turn.id}", "turn.html", "trc-turns", one=one, is_open=True) for one in turns]
+        return Reply(patches=tuple(come))
+    else:
+        values = {**await _page(at, conversation, len(ids)), "newest": ids[-1]}
+    values |= {"conversation": at.place.conversation, "errors_only": seen.errors_only}
+    return Reply(patches=(_fragment(at, "trc", "pane.html", "trace", **values),))
+
+
+@trace.action
+async def older(at: Context, before: OfTurn) -> Reply:
+    """Show the turns before one."""
+    conversation = await _conversation(at)
+    page = await _page(at, conversation, _place(conversation, before.turn))
+    # When the trace that asked is gone, so is where they would stand.
+    name = f"trc-before-{before.turn}"
+    return Reply(patches=(_fragment(at, name, "older.html", name, newest="", **page),))
+
+
+@trace.action
+async def turn(at: Context, opened: OfTurn) -> Reply:
+    """Show the steps of a turn."""
+    conversation = await _conversation(at)
+    place = _place(conversation, opened.turn)
+    [found] = await _traced(at, conversation, place, place + 1)
+    inside = _fragment(at, f"trc-{opened.turn}-in", "inside.html", f"trc-{opened.turn}", one=found, is_open=True)
+    return Reply(patches=(inside,))
+
+
+@trace.action
+async def step(at: Context, opened: OfStep) -> Reply:
+    """Show all of a step."""
+    conversation = await _conversation(at)
+    found = await _step(at.screen, conversation, opened.turn, opened.number)
+    handles = {picture.image.digest: picture.handle for picture in conversation.all_pictures}
+    view = at.screen.view(at.visitor, conversation.id)
+    values = {"step": found, "handles": handles, "thumbnail": lambda handle: view.url(handle, _THUMB_EDGE_PX)}
+    name = f"trc-{opened.turn}-{opened.number}"
+    return Reply(patches=(_fragment(at, name, "step.html", f"trc-{opened.turn}", **values),))
+
+
+def _fragment(at: Context, name: str, template: str, parent: str, **values: Any) -> Patch:
+    def address(turn_id: str = "", number: int | None = None) -> str:
+        parts = [quote(one, safe="") for one in (at.place.conversation, turn_id) if one]
+        return "/".join(["aivista/trace", *parts, *([str(number)] if number is not None else [])]) + ".json"
+
+    return at.fragment(name, f"trace/{template}", parent, address=address, **FUNCTIONS, **values)
+
+
+async def _conversation(at: Context) -> Conversation:
+    return await at.screen.studio().conversations.get(at.place.conversation, at.visitor.owner)
+
+
+def _place(conversation: Conversation, turn_id: str) -> int:
+    place = next((place for place, one in enumerate(conversation.turns) if one.id == turn_id), None)
+    if place is None:
+        raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+    return place
+
+
+async def _page(at: Context, conversation: Conversation, end: int) -> dict[str, Any]:
+    """Return a page of turns, and the first of them if there are others before it."""
+    first = max(0, end - _PAGE_TURNS)
+    return {
+        "turns": await _traced(at, conversation, first, end),
+        "before": conversation.turns[first].id if first else "",
+    }
+
+
+async def _traced(at: Context, conversation: Conversation, first: int, end: int) -> list[TracedTurn]:
+    turns = conversation.turns[first:end]
+    steps = await at.screen.studio().traces.summaries(conversation.id, [turn.id for turn in turns])
+    return [
+        TracedTurn(turn, place, [step for step in steps if step.turn_id == turn.id])
+        for place, turn in enumerate(turns, first + 1)
+    ]
+
+
+async def _step(screen: Screen, conversation: Conversation, turn_id: str, number: int) -> TraceStep:
+    step = await screen.studio().traces.step(conversation.id, turn_id, number) if number < _MOST_STEPS else None
+    if step is None:
+        raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+    return step
+
+
+async def _file(steps: Sequence[TraceStep], conversation_id: str, name: str) -> Response:
+    kept = [step.model_dump(mode="json") for step in steps]
+    told: dict[str, Any] = {"trace": 1, "conversation": conversation_id, "steps": kept}
+    plain = re.sub(r"[^\w-]", "", name, flags=re.ASCII)[:64]
+    headers = {**_HEADERS, "Content-Disposition": f'attachment; filename="aivista-trace-{plain}.json"'}
+    return Response(await asyncio.to_thread(report_text, told), media_type="application/json", headers=headers)
