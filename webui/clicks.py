@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import gradio as gr
 from pydantic import ValidationError
@@ -25,7 +24,7 @@ from webui.screen import Screen, Updates
 from webui.sessions import Visitor
 from webui.streams import TurnEnds
 from webui.tabs import Tab
-from webui.turns import UNPAINTED, Fields, Turns, give_back, paint_back, words_of_turn
+from webui.turns import Turns, words_of_turn
 
 MAX_REFERENCES = 14
 
@@ -38,14 +37,6 @@ class Click(Value):
 
 
 @dataclass(frozen=True)
-class Held:
-    """What the composer's box and the painter hold."""
-
-    message: dict[str, Any] | None = None
-    fields: Fields = UNPAINTED
-
-
-@dataclass(frozen=True)
 class Context:
     """What the composer works on, a picture to change and pictures to lean on, by handle, with what some of those are
     for, and what its chips say."""
@@ -55,7 +46,6 @@ class Context:
     references: tuple[str, ...] = ()
     roles: Mapping[str, ReferenceRole] = field(default_factory=dict)
     chosen: Chosen = field(default_factory=Chosen)
-    held: Held = field(default_factory=Held)
 
 
 def read_click(data: object) -> Click | None:
@@ -104,7 +94,7 @@ class Clicks:
             case "use_preset" | "set" | "reset":
                 return await self._settings(visitor, click, context.chosen)
             case "ended":
-                return await self._ended(visitor, tab, click.arg, context)
+                return await TurnEnds(self.screen).end(visitor, tab, where, click.arg)
             case "try_style":
                 return await self._try_style(visitor, tab, click.arg, context)
             case "try_wish" if wish := wish_of(visitor.words, click.arg):
@@ -133,13 +123,6 @@ class Clicks:
                 return await self._edit(visitor, tab, click, where)
             case _:
                 return {}
-
-    async def _ended(self, visitor: Visitor, tab: Tab, turn_id: str, context: Context) -> Updates:
-        """Return the page after a turn, with what was sent for nothing in the composer and the painter again."""
-        ended = await TurnEnds(self.screen).end(visitor, tab, context.conversation_id, turn_id)
-        box, held = self.screen.panels.composer, context.held
-        mask, expand = paint_back(tab, held.fields.mask, held.fields.expand)
-        return {**ended, box.mask: mask, box.expand: expand, box.message: give_back(tab, held.message)}
 
     async def _try(self, visitor: Visitor, tab: Tab, wish: Wish, context: Context) -> Updates:
         """Run an example of the first page where that is free; elsewhere it only fills the composer."""

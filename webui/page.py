@@ -15,7 +15,7 @@ import gradio as gr
 from agent import AivistaError, Catalogue, ErrorCode, ErrorInfo, Studio
 from webui.api.gradio_chat import add_chat_endpoint
 from webui.branches import wire_branches
-from webui.clicks import Clicks, Context, Held, read_click, read_references
+from webui.clicks import Clicks, Context, read_click, read_references
 from webui.draft_wiring import wire_drafts
 from webui.features.files import build_files
 from webui.features.gallery import build_gallery, gallery_html
@@ -226,9 +226,11 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
         trigger_mode="multiple",
         **_QUIET,
     )
-    # What failed is not followed by what comes `then`.
-    for ended in (sent.then, sent.failure):
-        kept = ended(paint_back, [tab, *painted.values()], [*painted.values()], **_QUIET)
+    # The page asks for what was sent for nothing once it has heard of it: what it holds then is what counts.
+    with gr.Column(elem_classes="wire"):
+        again = gr.Button("give back", elem_id="give-back")
+    for unused in (again.click, sent.failure):
+        kept = unused(paint_back, [tab, *painted.values()], [*painted.values()], **_QUIET)
         kept.then(give_back, [tab, composer.message], composer.message, **_QUIET)
 
     async def stop(request: gr.Request, conversation: str) -> None:
@@ -276,17 +278,13 @@ def _wire_clicks(bus: gr.HTML, screen: Screen, tab: gr.State) -> None:
         editing: str,
         references: str,
         roles: str,
-        message: dict[str, Any] | None,
-        mask: str,
-        expand: str,
         **chips: Any,
     ) -> Updates:
         click = read_click(event._data)
         if click is None:
             return screen.nothing()
         named = read_references(references)
-        held = Held(message, Fields(mask or "", expand or ""))
-        context = Context(conversation, editing, named, read_roles(roles, named), Chosen.from_chips(chips), held)
+        context = Context(conversation, editing, named, read_roles(roles, named), Chosen.from_chips(chips))
         return await clicks.answer(screen.sessions.visitor(request), tab, click, context) or screen.nothing()
 
     bus.click(
@@ -299,9 +297,6 @@ def _wire_clicks(bus: gr.HTML, screen: Screen, tab: gr.State) -> None:
             "editing": composer.editing,
             "references": composer.references,
             "roles": composer.roles,
-            "message": composer.message,
-            "mask": composer.mask,
-            "expand": composer.expand,
             **composer.settings,
         },
         concurrency_limit=TURNS_AT_ONCE,

@@ -248,13 +248,14 @@ class Screen:
         live: LiveTurn | None = None,
         more: Sequence[Block] = (),
         is_answer: bool = False,
+        gives_back: bool = False,
     ) -> str:
-        """Return the thread for the page's script; see `articles`. It `is_answer` to what the page has sent."""
+        """Return the thread for the page's script; see `articles` and `thread_json`."""
         first = self.at_work(conversation) or live
         followed = article_id(first.turn_id) if first is not None else ""
         shown = self.articles(visitor, conversation, live, more)
         key = conversation.id if conversation else ""
-        return thread_json(visitor.words, key, shown, followed=followed, is_answer=is_answer)
+        return thread_json(visitor.words, key, shown, followed=followed, is_answer=is_answer, gives_back=gives_back)
 
     def nothing(self) -> Updates:
         """Return an update that changes nothing: Gradio wants one."""

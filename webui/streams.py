@@ -129,7 +129,11 @@ class TurnEnds:
             **learnt,
             panels.chat.welcome: "",
             panels.chat.thread: self.screen.thread(
-                visitor, conversation, more=_unrecorded(view, conversation, live), is_answer=True
+                visitor,
+                conversation,
+                more=_unrecorded(view, conversation, live),
+                is_answer=True,
+                gives_back=tab.returned is not None,
             ),
         }
 

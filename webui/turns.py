@@ -264,7 +264,8 @@ class Turns:
     def _refused(self, visitor: Visitor, conversation: Conversation | None, sentence: str) -> Updates:
         """Return the thread with the reason why what was asked for was not carried out."""
         more = [Block("assistant", notices.refused(visitor.words, sentence))]
-        return {self.screen.panels.chat.thread: self.screen.thread(visitor, conversation, more=more, is_answer=True)}
+        told = self.screen.thread(visitor, conversation, more=more, is_answer=True, gives_back=True)
+        return {self.screen.panels.chat.thread: told}
 
 
 def give_back(tab: Tab, message: dict[str, Any] | None) -> Any:

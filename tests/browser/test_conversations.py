@@ -266,8 +266,8 @@ def expect_right(page: Page) -> None:
     assert bounds is not None
     assert bounds[0] > grey.width / 2
     say(page, "ثعلب أحمر في الثلج يمشي بين الأشجار\nقطة")
+    expect_rest(page)
     own = page.locator("#chat .user .own")
-    expect(own).to_be_visible()
     gaps = own.evaluate("""element => {
       const range = document.createRange(), text = element.firstChild, at = text.data.indexOf("\\n") + 1;
       range.setStart(text, at); range.setEnd(text, text.length);

@@ -23,7 +23,7 @@
     const files = pictures.length ? [made("div", { className: "sent-files" }, ...pictures)] : [];
     $("#turn-now")?.remove();
     const turn = made("article", { id: "turn-now", className: "turn" }, made("div", { id: "turn-now-said", className: "user" }, ...files, ...said), made("div", { id: "turn-now-told", className: "bot" }));
-    turn.dataset.sending = "";
+    Object.assign(turn.dataset, { sending: "", merge: "" });
     list.append(turn);
     // Nothing comes of a turn that fails before it stands there: its words come back into the box.
     left = "";

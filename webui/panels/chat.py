@@ -73,9 +73,11 @@ def thread_json(
     *,
     followed: str = "",
     is_answer: bool = False,
+    gives_back: bool = False,
 ) -> str:
     """Return a conversation's thread for the page's script: the newest turns in their order, whether there are more,
-    the one that is at work and to be `followed`, and whether this `is_answer` to what the page has sent."""
+    the one that is at work and to be `followed`, whether this `is_answer` to what the page has sent, and whether that
+    was for nothing: then the page asks to have it back."""
     shown = newest(articles)
     told = {
         "at": time.monotonic_ns(),
@@ -87,6 +89,7 @@ def thread_json(
         "earlier": earlier_html(words) if len(articles) > len(shown) else "",
         "followed": followed,
         "is_answer": is_answer,
+        "gives_back": gives_back,
     }
     return orjson.dumps(told).decode()
 

@@ -26,6 +26,7 @@
     const isFollowed = one => isOpen(told.conversation) && one.id === told.followed && document.getElementById(one.id);
     shell.take({ patches: told.patches.filter(one => !isFollowed(one)) });
     if (before.length) shell.act("thread.earlier", { before: name(told.turns[0]), until: name(before[0].id) });
+    if (told.gives_back) $("#give-back")?.click();
     if (!told.followed) leave(); else if (!isOpen(told.conversation)) follow(told.conversation);
   };
   const name = id => id.slice("turn-".length);
@@ -147,6 +148,7 @@
     width = box.clientWidth;
     if (isFollowing && !release) toEnd();
     else if (isOther && anchor?.element.isConnected) box.scrollTop += from(anchor.element) - anchor.from;
+    height = box.scrollHeight;
     show();
   };
   const sizes = new ResizeObserver(fitted), comes = new MutationObserver(come);
