@@ -83,6 +83,7 @@ from .events import TargetChanged as TargetChanged
 from .events import TargetMove as TargetMove
 from .events import TargetNote as TargetNote
 from .events import TextDelta as TextDelta
+from .events import ThoughtDelta as ThoughtDelta
 from .events import ThoughtLog as ThoughtLog
 from .events import TurnDone as TurnDone
 from .events import TurnEvent as TurnEvent

@@ -131,6 +131,14 @@ class TextDelta(Value):
     text: str
 
 
+class ThoughtDelta(Value):
+    """More of what the model says of its thinking, as Markdown. It is no part of the answer, and not every model says
+    any."""
+
+    type: Literal["thought_delta"] = "thought_delta"
+    text: str
+
+
 class SearchFound(Value):
     """A search ended: its sources and the suggestions to show with them."""
 
@@ -266,6 +274,7 @@ TurnEvent: TypeAlias = (
     TurnStarted
     | ThoughtLog
     | TextDelta
+    | ThoughtDelta
     | SearchFound
     | PaintingStarted
     | PictureReady

@@ -35,6 +35,7 @@ from agent import (
     TargetChanged,
     TargetNote,
     TextDelta,
+    ThoughtDelta,
     ThoughtLog,
     Turn,
     TurnDone,
@@ -90,7 +91,8 @@ class LiveTurn:
     `step` is what the agent is doing now and `turn_id` is empty until the turn is on record. `earlier` is what a turn
     that goes on had shown before it was held up. `beside` are the turns of all versions of its words, itself as the
     newest (empty while it has no id), if there are several. `tools_done` counts the calls of tools that have ended.
-    `usual` is when its pictures can be expected, where something tells.
+    `usual` is when its pictures can be expected, where something tells, `thoughts` what the model has said of its
+    thinking.
     """
 
     text: str
@@ -99,6 +101,7 @@ class LiveTurn:
     turn_id: str = ""
     earlier: tuple[Component, ...] = ()
     step: ThoughtLog | None = None
+    thoughts: str = ""
     blocks: tuple[LiveBlock, ...] = ()
     ending: Ending | None = None
     beside: tuple[str, ...] = ()
@@ -157,6 +160,8 @@ def advance(turn: LiveTurn, event: TurnEvent) -> LiveTurn:
             return replace(turn, step=event)
         case TextDelta():
             return replace(turn, blocks=_with_words(turn.blocks, event.text))
+        case ThoughtDelta():
+            return replace(turn, thoughts=turn.thoughts + event.text)
         case SearchFound():
             note = SearchNote(sources=event.sources, suggestions_html=event.suggestions_html)
             return replace(turn, blocks=(*turn.blocks, note))

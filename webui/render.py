@@ -28,6 +28,7 @@ from agent import (
     Steps,
     StoppedNote,
     TargetNote,
+    TextPart,
     Turn,
     TurnDone,
     TurnFailed,
@@ -115,14 +116,15 @@ _OUTCOMES: dict[TurnState, Outcome] = {TurnState.FAILED: "failed", TurnState.STO
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a component stands: in which turn, how far that came, which pictures it may show, and which sources its
-    words may refer to."""
+    """Where a component stands: in which turn, how far that came, which pictures it may show, which sources its words
+    may refer to, and what the models said of their thinking."""
 
     view: View
     turn_id: str
     state: TurnState
     pictures: Mapping[str, Picture]
     sources: tuple[Source, ...] = ()
+    thoughts: str = ""
 
 
 def render_conversation(
@@ -151,7 +153,7 @@ def render_turn(
     `beside` are the turns of all versions of its words, if there are several; while a turn is at work (`is_busy`)
     they can neither be switched nor said otherwise.
     """
-    place = _Place(view, turn.id, turn.state, pictures, _sources(turn.components))
+    place = _Place(view, turn.id, turn.state, pictures, _sources(turn.components), _thoughts(turn))
     named = (*((turn.editing,) if turn.editing else ()), *turn.references)
     blocks = _said(view, turn.text, named, turn.uploads)
     blocks.append(Block("user", cards.said_tools(view, turn.id, turn.text, beside, is_busy=is_busy)))
@@ -174,7 +176,7 @@ def render_live(
         blocks.append(Block("user", cards.said_tools(view, turn.turn_id, turn.text, turn.beside, is_busy=True)))
     for component in turn.earlier:
         blocks += _component(place, component)
-    line = live_line(view.words, turn.step, seconds, turn.tools_done, turn.usual)
+    line = live_line(view.words, turn.step, seconds, turn.tools_done, turn.usual, turn.thoughts)
     now = Block("assistant", line, "live") if turn.ending is None else None
     for block in turn.blocks:
         if now is not None and isinstance(block, Painting):
@@ -265,7 +267,7 @@ def _component(place: _Place, component: Component) -> list[Block]:
             return _prose(view, component.text, place.sources)
         case Steps():
             outcome = component.outcome or _OUTCOMES.get(place.state, "done")
-            return [Block("assistant", steps(view.words, component.lines, component.seconds, outcome))]
+            return [Block("assistant", steps(view.words, component.lines, component.seconds, outcome, place.thoughts))]
         case SmartCanvas():
             return _canvas(place, component)
         case ActionPanel() if component.handle not in place.pictures:
@@ -360,6 +362,12 @@ def _sources(shown: Sequence[Component | LiveBlock]) -> tuple[Source, ...]:
 
 def _search_note(view: View, note: SearchNote) -> Block:
     return Block("assistant", cards.search_note(view, note.sources, note.suggestions_html))
+
+
+def _thoughts(turn: Turn) -> str:
+    """Return what the models of a turn said of their thinking."""
+    parts = (part for message in turn.messages for part in message.parts)
+    return "\n\n".join(part.text for part in parts if isinstance(part, TextPart) and part.is_thought)
 
 
 def _model(picture: Picture) -> str:

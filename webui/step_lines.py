@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from agent import Outcome, Step, ThoughtLog
 from webui.icons import icon
+from webui.markdown import markdown_html
 from webui.usual_times import Usual
 from webui.words import Words
 
@@ -60,6 +61,7 @@ _WORK: dict[Step, tuple[Step, ...]] = {
     Step.REVIEWING: (Step.REVIEWED, Step.NOT_REVIEWED),
     Step.REWORDING: (),
 }
+_LONGEST_THOUGHT = 120
 # Stands for the seconds until they are put in as an element; no sentence holds it.
 _SECONDS = "\x00"
 
@@ -105,20 +107,37 @@ def _reviewed(words: Words, line: ThoughtLog) -> str:
 
 
 def live_line(
-    words: Words, line: ThoughtLog | None, seconds: float, tools_done: int = 0, usual: Usual | None = None
+    words: Words,
+    line: ThoughtLog | None,
+    seconds: float,
+    tools_done: int = 0,
+    usual: Usual | None = None,
+    thoughts: str = "",
 ) -> str:
-    """Return the line that says what is being done now, for how long the turn has run, and how long is usual.
+    """Return the line that says what is being done now, for how long the turn has run, and how long is usual; while the
+    model thinks, below it what it said last of its thinking.
 
     By `tools_done`, the calls of tools that have ended, the page sees that the agent may have written a file.
     """
+    is_thinking = line is None or line.step is Step.THINKING
+    newest = newest_thought(thoughts) if is_thinking else ""
+    thought = f'<p class="thought" aria-hidden="true">{escape(newest)}</p>' if newest else ""
     sentence = escape(step_sentence(words, line)) if line else escape(words("step.thinking"))
     if line is not None and line.step is Step.RETRYING:
         sentence = _countdown(words, line)
     expected = _usual(words, usual) if usual else ""
     return (
         f'<div class="live" data-tools="{tools_done}"><i></i><span>{sentence}</span>'
-        f'<time data-s="{int(seconds)}">{_seconds(words, f"{int(seconds)}")}</time>{expected}</div>'
+        f'<time data-s="{int(seconds)}">{_seconds(words, f"{int(seconds)}")}</time>{expected}</div>{thought}'
     )
+
+
+def newest_thought(thoughts: str) -> str:
+    """Return what a model said last of its thinking, in a line: its newest heading, else its newest sentence."""
+    lines = [one.strip() for one in thoughts.splitlines() if one.strip()]
+    headings = [one.strip("*# ") for one in lines if one.startswith(("**", "#"))]
+    newest = headings[-1] if headings else lines[-1] if lines else ""
+    return newest if len(newest) <= _LONGEST_THOUGHT else f"{newest[:_LONGEST_THOUGHT]}…"
 
 
 def _usual(words: Words, usual: Usual) -> str:
@@ -181,14 +200,29 @@ def step_rows(lines: Sequence[ThoughtLog], seconds: float, outcome: Outcome = "d
     return rows
 
 
-def steps(words: Words, lines: Sequence[ThoughtLog], seconds: float, outcome: Outcome = "done") -> str:
-    """Return the folded record of what the agent did in a turn that took so long and ended so."""
+def steps(
+    words: Words, lines: Sequence[ThoughtLog], seconds: float, outcome: Outcome = "done", thoughts: str = ""
+) -> str:
+    """Return the folded record of what the agent did in a turn that took so long and ended so, and of what the model
+    said of its thinking."""
     rows = step_rows(lines, seconds, outcome)
     head = words("did.join").join(dict.fromkeys(_did(words, row) for row in rows))
     items = "".join(_row(words, row) for row in rows)
     return (
         f'<details class="steps"><summary>{icon("chevron-right", 15)}<span>{escape(head[:1].upper() + head[1:])}</span>'
-        f"<time>{_seconds(words, f'{seconds:.0f}')}</time></summary><ol>{items}</ol></details>"
+        f"<time>{_seconds(words, f'{seconds:.0f}')}</time></summary><ol>{items}</ol>{_thoughts(words, thoughts)}"
+        "</details>"
+    )
+
+
+def _thoughts(words: Words, thoughts: str) -> str:
+    if not thoughts.strip():
+        return ""
+    said = markdown_html(thoughts, copy=words("builtin.copy_code"))
+    return (
+        f'<details class="thoughts"><summary>{icon("chevron-right", 15)}'
+        f"<span>{escape(words('step.thoughts'))}</span>"
+        f'</summary><div class="md">{said}</div></details>'
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,7 +17,7 @@ from agent.messages import CompletionChunk, PromptMessage, TokenUsage
 from agent.providers.base import ChatOptions, ImageRequest, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
 from agent.workflow.deps import Deps, today
-from agent.workflow.hearing import Answer
+from agent.workflow.hearing import Answer, OnText
 from agent.workflow.purse import Held
 from agent.workflow.retrying import hear_patiently
 from agent.workflow.tracing import OpenStep, TextRequest
@@ -26,8 +26,6 @@ from agent.worst_case import affordable_tokens, input_usage, message_tokens, pic
 # How often a pause says that it is one; shorter than any sensible patience.
 _BEAT_S = 0.5
 
-_OnText = Callable[[str], Awaitable[None]]
-
 
 async def ask_text(
     deps: Deps,
@@ -35,7 +33,7 @@ async def ask_text(
     messages: Sequence[PromptMessage],
     tools: Sequence[ToolDeclaration],
     options: ChatOptions,
-    on_text: _OnText | None = None,
+    on_text: OnText | None = None,
     *,
     model: ModelEntry | None = None,
 ) -> Answer:
@@ -93,18 +91,18 @@ class _Call:
     most_usd: float
     is_text: bool
 
-    async def answer(self, on_text: _OnText | None = None) -> Answer:
+    async def answer(self, on_text: OnText | None = None) -> Answer:
         ledger = self.deps.ledger
         known = ledger.answered(self.name, self.model)
         if known is not None:
             if on_text is not None and known.text:
-                await on_text(known.text)
+                await on_text(known.text, False)
             self.step.answer(known, 0.0, "journal")
             return known
         with self.deps.purse.holding(self.most_usd) as held:
             return await self._paid(held, on_text)
 
-    async def _paid(self, held: Held, on_text: _OnText | None) -> Answer:
+    async def _paid(self, held: Held, on_text: OnText | None) -> Answer:
         ledger = self.deps.ledger
         ledger.queue(self.name, self.model)
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
 from agent.messages import (
@@ -19,6 +20,9 @@ from agent.messages import (
     ToolCallPart,
     is_visible,
 )
+
+# Words as they come, and whether they are a thought.
+OnText: TypeAlias = Callable[[str, bool], Awaitable[None]]
 
 
 @dataclass
@@ -70,7 +74,7 @@ class Answer:
 
 async def hear(
     chunks: AsyncIterator[CompletionChunk],
-    on_text: Callable[[str], Awaitable[None]] | None = None,
+    on_text: OnText | None = None,
     *,
     on_chunk: Callable[[], None] = lambda: None,
     limit_s: float | None = None,
@@ -78,9 +82,9 @@ async def hear(
 ) -> Answer:
     """Gather the chunks of one call. A failure does not raise: it becomes the answer's `error`, parts so far kept.
 
-    Words are handed to `on_text` as they come; `on_chunk` hears of every chunk, a thought included. Unsigned
-    neighbouring texts are joined; a signed part stays as it came, because a signature belongs to its part and its
-    place. An answer that has not ended after `limit_s` is given up, however often something still comes.
+    Words are handed to `on_text` as they come, and whether they are a thought; `on_chunk` hears of every chunk.
+    Unsigned neighbouring texts are joined; a signed part stays as it came, because a signature belongs to its part and
+    its place. An answer that has not ended after `limit_s` is given up, however often something still comes.
     """
     answer = Answer()
     words: list[TextPart] = []
@@ -90,8 +94,8 @@ async def hear(
                 on_chunk()
                 part = chunk.part
                 if isinstance(part, TextPart):
-                    if on_text is not None and part.text and not part.is_thought:
-                        await on_text(part.text)
+                    if on_text is not None and part.text:
+                        await on_text(part.text, part.is_thought)
                     if words and not _can_join(words[-1], part):
                         answer.parts.append(_joined(words))
                     words.append(part)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from langgraph.types import Command
 
 from agent.errors import ErrorCode, ErrorInfo
-from agent.events import AgentMessage, SearchNote, Step, TextDelta, ThoughtLog
+from agent.events import AgentMessage, SearchNote, Step, TextDelta, ThoughtDelta, ThoughtLog
 from agent.imaging.contract import declaration
 from agent.imaging.picture_claims import claims_a_picture
 from agent.messages import Role, ToolCallPart
@@ -93,7 +93,11 @@ async def _ask(deps: Deps, name: str, state: TurnProgress, runtime: TurnRuntime)
     messages = await model_view(deps, state["messages"], target=target, words=state["words"])
     tools = declared_tools(deps)
     options = ChatOptions(system=system_prompt(deps), shows_thoughts=True)
-    async with TextFlow(lambda text: emit(runtime, TextDelta(text=text))) as flow:
+
+    def tell(text: str, is_thought: bool) -> None:
+        emit(runtime, ThoughtDelta(text=text) if is_thought else TextDelta(text=text))
+
+    async with TextFlow(tell) as flow:
         answer, is_reused = await ask_or_reuse(deps, name, messages, tools, options, flow.take)
         if _was_rejected_for_signatures(answer):
             messages = without_old_signatures(messages)

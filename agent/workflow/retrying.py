@@ -17,7 +17,7 @@ from math import ceil
 
 from agent.errors import Charge, ErrorCode, ErrorInfo
 from agent.messages import CompletionChunk
-from agent.workflow.hearing import Answer, hear
+from agent.workflow.hearing import Answer, OnText, hear
 
 _NO_WORK_DONE = frozenset(
     {
@@ -142,7 +142,7 @@ async def hear_patiently(
     is_asked_for: bool = False,
     on_send: Callable[[], Awaitable[None]],
     on_pause: Callable[[float, int, ErrorInfo], None],
-    on_text: Callable[[str], Awaitable[None]] | None = None,
+    on_text: OnText | None = None,
     on_chunk: Callable[[], None] = lambda: None,
 ) -> Answer:
     """Return the answer of the call, asked again where that is right.

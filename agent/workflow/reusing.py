@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from agent.messages import PromptMessage
 from agent.providers.base import ChatOptions, ToolDeclaration
@@ -10,7 +10,7 @@ from agent.storage.answer_cache import heard_in, key_of, value_of
 from agent.storage.journal import Heard
 from agent.workflow.asking import ask_text
 from agent.workflow.deps import Deps
-from agent.workflow.hearing import Answer
+from agent.workflow.hearing import Answer, OnText
 from agent.workflow.tracing import TextRequest
 
 
@@ -20,7 +20,7 @@ async def ask_or_reuse(
     messages: Sequence[PromptMessage],
     tools: Sequence[ToolDeclaration],
     options: ChatOptions,
-    on_text: Callable[[str], Awaitable[None]],
+    on_text: OnText,
 ) -> tuple[Answer, bool]:
     """Return the text model's answer, and whether it was there already. What is reused costs nothing again."""
     if deps.answers is None:
@@ -33,7 +33,7 @@ async def ask_or_reuse(
         with deps.trace.call(name, deps.text_model, TextRequest(messages, tools, options)) as step:
             step.answer(answer, 0.0, "cache")
         if answer.text:
-            await on_text(answer.text)
+            await on_text(answer.text, False)
         return answer, True
     answer = await ask_text(deps, name, messages, tools, options, on_text)
     if answer.error is None:

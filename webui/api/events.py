@@ -27,6 +27,7 @@ from agent import (
     StepTraced,
     TargetChanged,
     TextDelta,
+    ThoughtDelta,
     ThoughtLog,
     TurnDone,
     TurnEvent,
@@ -181,6 +182,9 @@ class Streams:
                 return [("thought_log", {**_data(event), "text": step_sentence(words, event)})]
             case TextDelta():
                 return [("text", {"text": event.text})]
+            case ThoughtDelta():
+                # What a model says of its thinking is for whoever watches: programs are told the answer.
+                return []
             case PictureReady():
                 picture = picture_view(self.conversation_id, event.picture).model_dump(mode="json")
                 return [("image", {"index": event.index, **picture})]

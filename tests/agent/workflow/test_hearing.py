@@ -41,14 +41,14 @@ async def test_a_signed_part_stays_as_it_came_and_where_it_came() -> None:
     assert answer.calls == [CALL]
 
 
-async def test_thoughts_are_neither_joined_with_words_nor_spoken() -> None:
-    spoken: list[str] = []
+async def test_thoughts_are_told_as_such_and_not_joined_with_words() -> None:
+    spoken: list[tuple[str, bool]] = []
 
-    async def listen(text: str) -> None:
-        spoken.append(text)
+    async def listen(text: str, is_thought: bool) -> None:
+        spoken.append((text, is_thought))
 
     answer = await hear(stream(words("hm", is_thought=True), words("Yes.")), listen)
-    assert spoken == ["Yes."]
+    assert spoken == [("hm", True), ("Yes.", False)]
     assert answer.text == "Yes."
     assert len(answer.parts) == 2
 

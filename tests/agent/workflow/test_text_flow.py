@@ -9,7 +9,7 @@ from agent.workflow.text_flow import TextFlow
 
 async def test_the_first_words_go_at_once_and_the_rest_together() -> None:
     heard: list[str] = []
-    async with TextFlow(heard.append) as flow:
+    async with TextFlow(lambda text, _: heard.append(text)) as flow:
         await flow.take("One ")
         assert heard == ["One "]
         await flow.take("two ")
@@ -22,7 +22,7 @@ async def test_words_do_not_wait_for_the_ones_after_them() -> None:
     arrived = asyncio.Event()
     heard: list[str] = []
 
-    def listen(text: str) -> None:
+    def listen(text: str, _: bool) -> None:
         heard.append(text)
         if len(heard) == 2:
             arrived.set()
@@ -36,6 +36,14 @@ async def test_words_do_not_wait_for_the_ones_after_them() -> None:
 
 async def test_nothing_said_is_nothing_heard() -> None:
     heard: list[str] = []
-    async with TextFlow(heard.append):
+    async with TextFlow(lambda text, _: heard.append(text)):
         pass
     assert heard == []
+
+
+async def test_thoughts_and_words_are_handed_on_apart() -> None:
+    heard: list[tuple[str, bool]] = []
+    async with TextFlow(lambda text, is_thought: heard.append((text, is_thought))) as flow:
+        for text, is_thought in (("I ", True), ("weigh it.", True), ("Yes", False), (".", False)):
+            await flow.take(text, is_thought)
+    assert heard == [("I ", True), ("weigh it.", True), ("Yes.", False)]
