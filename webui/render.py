@@ -50,7 +50,7 @@ from webui.questions import asked, target_sentence
 from webui.receipts import folded_receipt
 from webui.review_cards import earlier_attempts, folded_review
 from webui.shell.patches import Patch
-from webui.step_lines import live_line, steps
+from webui.step_lines import folded_thoughts, live_line, steps
 from webui.thumbnails import thread_picture
 
 Role: TypeAlias = Literal["user", "assistant"]
@@ -157,6 +157,9 @@ def render_turn(
     named = (*((turn.editing,) if turn.editing else ()), *turn.references)
     blocks = _said(view, turn.text, named, turn.uploads)
     blocks.append(Block("user", cards.said_tools(view, turn.id, turn.text, beside, is_busy=is_busy)))
+    if place.thoughts.strip() and not any(isinstance(one, Steps) for one in turn.components):
+        # A turn of nothing but words has no other record of what was done.
+        blocks.append(Block("assistant", folded_thoughts(view.words, place.thoughts)))
     for component in turn.components:
         blocks += _component(place, component)
     answer = "\n\n".join(one.text for one in turn.components if isinstance(one, AgentMessage)).strip()

@@ -210,17 +210,18 @@ def steps(
     items = "".join(_row(words, row) for row in rows)
     return (
         f'<details class="steps"><summary>{icon("chevron-right", 15)}<span>{escape(head[:1].upper() + head[1:])}</span>'
-        f"<time>{_seconds(words, f'{seconds:.0f}')}</time></summary><ol>{items}</ol>{_thoughts(words, thoughts)}"
+        f"<time>{_seconds(words, f'{seconds:.0f}')}</time></summary><ol>{items}</ol>{folded_thoughts(words, thoughts)}"
         "</details>"
     )
 
 
-def _thoughts(words: Words, thoughts: str) -> str:
+def folded_thoughts(words: Words, thoughts: str) -> str:
+    """Return what the model said of its thinking, folded; nothing where it said nothing."""
     if not thoughts.strip():
         return ""
     said = markdown_html(thoughts, copy=words("builtin.copy_code"))
     return (
-        f'<details class="thoughts"><summary>{icon("chevron-right", 15)}'
+        f'<details class="steps thoughts"><summary>{icon("chevron-right", 15)}'
         f"<span>{escape(words('step.thoughts'))}</span>"
         f'</summary><div class="md">{said}</div></details>'
     )

