@@ -6,7 +6,6 @@ import inspect
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy
 from functools import wraps
 from typing import Any, NamedTuple
 
@@ -47,27 +46,9 @@ _log = logging.getLogger(__name__)
 
 _LONGEST_REQUEST_ID = 64
 _BUS = "window.aivista = { act: data => trigger('click', data) };"
-# Where no component is named, Gradio tells each output of an event every step of it, and draws it anew for that: with a
-# long thread among them, the page stands still while an answer streams.
+# Where no component is named, Gradio tells each output of an event that it waits, and draws it anew for that.
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 TURNS_AT_ONCE = 64
-
-
-class _Blocks(gr.Blocks):
-    """Gradio's, which builds each output of an event anew at every step, with its schema: a quarter of what a turn
-    takes of the processor. Here what a handler leaves alone is left alone."""
-
-    async def postprocess_data(self, block_fn: Any, predictions: Any, state: Any) -> list[Any]:
-        outputs = block_fn.outputs
-        if len(outputs) < 2 or not isinstance(predictions, dict) or not predictions.keys() <= set(outputs):
-            return await super().postprocess_data(block_fn, predictions, state)
-        changed = [one for one in outputs if predictions.get(one, gr.skip()) != gr.skip()]
-        told = copy(block_fn)
-        told.outputs = changed
-        values = [predictions[one] for one in changed]
-        drawn = await super().postprocess_data(told, values[0] if len(values) == 1 else values, state)
-        by_output = dict(zip(changed, drawn, strict=True))
-        return [by_output.get(one, gr.skip()) for one in outputs]
 
 
 class Page(NamedTuple):
@@ -83,7 +64,7 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
 
     Without `is_kept` it says that what is made is gone when the studio restarts.
     """
-    page = _Blocks(title="Aivista", fill_width=True, analytics_enabled=False, delete_cache=(600, 7200))
+    page = gr.Blocks(title="Aivista", fill_width=True, analytics_enabled=False, delete_cache=(600, 7200))
     with page:
         bus = flat("bus", js_on_load=_BUS)
         with gr.Row(elem_id="shell"):
@@ -214,7 +195,7 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
     sent = composer.message.submit(
         send,
         None,
-        screen.panels.of_a_turn,
+        screen.panels.outputs,
         inputs_kwargs={
             "tab": tab,
             "message": composer.message,

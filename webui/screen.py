@@ -53,14 +53,6 @@ class Panels:
     canvas: gr.HTML
 
     @property
-    def of_a_turn(self) -> list[Any]:
-        """Those that a turn changes. Gradio builds each output of an event anew at every step of it."""
-        top, box = self.chat, self.composer
-        wires = [box.conversation, box.editing, box.references, box.roles, box.mask, box.expand]
-        shown = [box.next_target, box.context, box.message, box.models]
-        return [self.rail.stamp, top.top, top.thread, top.welcome, *shown, *wires]
-
-    @property
     def outputs(self) -> list[Any]:
         """All of them, as the outputs of a handler that may change any."""
         top, box = self.chat, self.composer
