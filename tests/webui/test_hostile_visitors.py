@@ -6,7 +6,6 @@ Two studios run: one of a single person on this machine, and one that others rea
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -130,12 +129,7 @@ def test_a_session_has_a_browsers_name_and_none_that_is_missing_is_logged(own: P
 
 def test_what_belongs_to_another_is_not_reached_by_any_event(person: Callable[..., Person]) -> None:
     victim, other = person(), person()
-    send = victim.number("send")
-    data = victim.plain(send)
-    data[victim.events[send].index("multimodaltextbox")] = {"text": f"Draw a fox. {SECRET}", "files": []}
-    told = victim.done(send, data)
-    assert told[-1]["success"]
-    [conversation] = set(re.findall(r"\bmedia/([0-9a-f]{32})/", str(told)))
+    conversation = victim.says(f"Draw a fox. {SECRET}")
     click = {"act": "open", "arg": conversation}
     for number, kinds in other.events.items():
         values = zip(kinds, other.plain(number), strict=True)
@@ -144,7 +138,8 @@ def test_what_belongs_to_another_is_not_reached_by_any_event(person: Callable[..
             answer = other.join(number, hostile, event_data=event_data)
             if answer.status_code == 200:
                 assert SECRET not in str(other.told(answer.json()["event_id"])), number
-    assert other.http.get(f"/media/{conversation}/1").status_code == 404
+    for path in (f"/media/{conversation}/1", f"/aivista/thread/{conversation}"):
+        assert other.http.get(path).status_code == 404
     for path in (f"export/{conversation}", f"aivista/trace/{conversation}.json", f"aivista/files/{conversation}/list"):
         assert SECRET not in other.http.get(f"/{path}").text
     assert SECRET not in str(other.act("trace.show", conversation))
@@ -211,8 +206,7 @@ def test_five_megabytes_of_text_are_too_much_however_they_come(stranger: Strange
     answer = stranger.http.post("/gradio_api/queue/join", content=without_length())
     assert answer.status_code == 413
     # What fits through the door is still more than a message may be.
-    data[place] = {"text": "x" * MB, "files": []}
-    assert 'data-code="text_too_long"' in str(stranger.done(send, data))
+    assert 'data-code="text_too_long"' in Person(stranger.url).send("x" * MB)
 
 
 @each_case("host", ["evil.test", "127.0.0.1.evil.test", "evil.test:{port}"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 
@@ -36,6 +37,8 @@ _HEADERS = {
 }
 # A connection on which nothing comes for a while is closed by proxies.
 _BEAT_S = 15.0
+# At once, by one visitor: a browser opens six at most.
+_MOST_FOLLOWED = 24
 
 
 class Shown(Value):
@@ -46,6 +49,8 @@ class Shown(Value):
 
 
 def _routes(screen: Screen) -> list[Route]:
+    followed = Counter[str]()
+
     async def follow(request: Request) -> Response:
         visitor = screen.sessions.visitor(request)
         if screen.sessions.token_of(request.cookies.get(COOKIE)) is None:
@@ -54,10 +59,24 @@ def _routes(screen: Screen) -> list[Route]:
             conversation = await screen.studio().conversations.get(request.path_params["id"], visitor.owner)
         except AivistaError as error:
             return JSONResponse({"error": visitor.words.error(error.info)}, error.info.code.http_status, _HEADERS)
+        if followed[visitor.owner] >= _MOST_FOLLOWED:
+            return JSONResponse({"error": visitor.words("route.too_much")}, 429, _HEADERS)
         # A browser that comes back after the stream was cut may have missed any of it.
         is_back = "last-event-id" in request.headers
-        told = _frames(Following(screen, visitor, conversation).replies(is_back=is_back), visitor)
-        return StreamingResponse(told, media_type="text/event-stream", headers=_HEADERS)
+        replies = Following(screen, visitor, conversation).replies(is_back=is_back)
+
+        async def frames() -> AsyncIterator[bytes]:
+            followed[visitor.owner] += 1
+            try:
+                async for frame in _frames(replies, visitor):
+                    yield frame
+            finally:
+                followed[visitor.owner] -= 1
+                # A Counter keeps what it counted down to nothing.
+                if not followed[visitor.owner]:
+                    del followed[visitor.owner]
+
+        return StreamingResponse(frames(), media_type="text/event-stream", headers=_HEADERS)
 
     return [Route("/aivista/thread/{id}", follow, methods=["GET"])]
 

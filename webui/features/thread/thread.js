@@ -5,7 +5,7 @@
   const root = document.documentElement, shell = window.aivistaShell;
   const $ = (selector, from = document) => from.querySelector(selector);
   const NEAR_PX = 48, FAR_PX = 240, HELD_MS = 2000, HANDS = ["wheel", "touchstart", "pointerdown", "keydown"];
-  const LOOK_MS = 1000, AWAY_AFTER = 3;
+  const LOOK_MS = 1000, AGAIN_MS = 5000, AWAY_AFTER = 3;
   const THINGS = ".md > *, .frame, .acts, .receipt, .card, .steps, .live";
   let box = null, isFollowing = true, anchor = null, width = 0, release = null, turns = 0, last = "", height = 0, at = 0;
 
@@ -39,6 +39,12 @@
     leave();
     const mine = stream = new EventSource(`aivista/thread/${encodeURIComponent(conversation)}`);
     followed = conversation;
+    // What is refused is not asked again by the browser.
+    mine.onerror = () => {
+      if (stream !== mine || mine.readyState !== EventSource.CLOSED) return;
+      leave();
+      setTimeout(() => window.aivista?.act({ act: "refresh", arg: conversation }), AGAIN_MS);
+    };
     mine.onmessage = event => { if (stream === mine) shell.take(JSON.parse(event.data)); };
   };
   const ended = turn => window.aivista?.act({ act: "ended", arg: turn });
