@@ -61,7 +61,7 @@ class TurnEnds:
             tab.begins(await start(), sent)
         except AivistaError as error:
             live = replace(live, ending=TurnFailed(error=error.info))
-            return await self._ended(visitor, tab, conversation.id, live, sent)
+            return await self._ended(visitor, tab, conversation.id, live, sent, is_answer=True)
         if ahead:
             live = replace(live, step=ThoughtLog(step=Step.WAITING, parameters={"count": ahead}))
         tab.returned = None
@@ -90,7 +90,7 @@ class TurnEnds:
 
     async def _as_it_is(self, visitor: Visitor, conversation_id: str) -> Updates:
         conversation = await self.screen.conversation(visitor, conversation_id)
-        return {self.screen.panels.chat.thread: self.screen.thread(visitor, conversation, is_answer=True)}
+        return {self.screen.panels.chat.thread: self.screen.thread(visitor, conversation)}
 
     async def _begun(
         self, visitor: Visitor, conversation: Conversation, live: LiveTurn, sent: Returned | None
@@ -107,7 +107,14 @@ class TurnEnds:
         }
 
     async def _ended(
-        self, visitor: Visitor, tab: Tab, conversation_id: str, live: LiveTurn, sent: Returned | None
+        self,
+        visitor: Visitor,
+        tab: Tab,
+        conversation_id: str,
+        live: LiveTurn,
+        sent: Returned | None,
+        *,
+        is_answer: bool = False,
     ) -> Updates:
         conversation = await self.screen.conversation(visitor, conversation_id)
         panels, view = self.screen.panels, self.screen.view(visitor, conversation_id)
@@ -132,7 +139,8 @@ class TurnEnds:
                 visitor,
                 conversation,
                 more=_unrecorded(view, conversation, live),
-                is_answer=True,
+                # At its end the next message may have been sent already, and stands there until its own answer.
+                is_answer=is_answer,
                 gives_back=tab.returned is not None,
             ),
         }

@@ -45,7 +45,13 @@
       leave();
       setTimeout(() => window.aivista?.act({ act: "refresh", arg: conversation }), AGAIN_MS);
     };
-    mine.onmessage = event => { if (stream === mine) shell.take(JSON.parse(event.data)); };
+    mine.onmessage = event => {
+      if (stream !== mine) return;
+      const reply = JSON.parse(event.data);
+      // What was sent a moment ago stays until its own turn stands there.
+      const isSending = one => one.id === "turn-now" && !one.html && $("#turn-now[data-sending]");
+      shell.take({ ...reply, patches: reply.patches.filter(one => !isSending(one)) });
+    };
   };
   const ended = turn => window.aivista?.act({ act: "ended", arg: turn });
   addEventListener("aivista-turn-ended", event => ended(event.detail));
