@@ -112,7 +112,7 @@ class Server:
         self._way_in = WayIn(self._sessions, options.password, is_behind_proxy=settings.is_behind_proxy)
         is_kept = options.place is None or options.place.is_kept
         page = build_page(lambda: self._studio, self._studio.catalogue, self._sessions, is_kept=is_kept)
-        self._page, self._opening, self._screen = page.blocks, page.opening, page.screen
+        self._page, self._screen = page.blocks, page.screen
 
     def start(self) -> str:
         """Serve the page and return its local address.
@@ -191,7 +191,7 @@ class Server:
                 Middleware(Guard, rules=self._rules, sessions=self._sessions),
                 Middleware(SignIn, way_in=self._way_in),
                 Middleware(Preloads),
-                Middleware(PageFill, opening=self._opening),
+                Middleware(PageFill, screen=self._screen),
                 Middleware(PageGate, house=self._gate_house),
             ],
             "docs_url": None,

@@ -12,7 +12,6 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from agent import AivistaError, ErrorCode, Picture, PictureFile, RequestRefused, Studio
-from webui.recipes import recipe_routes
 from webui.sessions import COOKIE, Sessions, Visitor
 from webui.words import load_words
 
@@ -56,7 +55,7 @@ def media_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route
         except AivistaError as error:
             return PlainTextResponse(visitor.words.error(error.info), status_code=500)
 
-    return [Route("/media/{conversation}/{picture}", media, methods=["GET"]), *recipe_routes(sessions)]
+    return [Route("/media/{conversation}/{picture}", media, methods=["GET"])]
 
 
 def _visitor(request: Request, sessions: Sessions, conversation_id: str, name: str) -> Visitor | None:

@@ -12,9 +12,6 @@ from webui.icons import icon
 from webui.next_steps import next_step
 from webui.words import Words
 
-BUS = "window.aivistaModels = { ask: () => trigger('click') };"
-"""How the page's script asks for the chips once more, when the page stands and has nothing to do."""
-
 # The chips' values, by the chip, and the role of the model that each stands for.
 _ROLES = {
     "text_model": {"flash": ModelRole.FLASH, "thinking": ModelRole.THINKING},

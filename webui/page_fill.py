@@ -9,18 +9,16 @@ from __future__ import annotations
 import asyncio
 import gzip
 import logging
-from typing import Any
 
 import orjson
-from gradio.data_classes import GradioModel, GradioRootModel
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent import AivistaError
+from webui.features.page.filling import written
 from webui.guard import LOOPBACK
-from webui.opening import Opening
-from webui.screen import Updates
+from webui.screen import Screen, Updates, properties
 
 _log = logging.getLogger(__name__)
 # By then a page has its styles and scripts, and nobody has finished a sentence.
@@ -34,9 +32,9 @@ _IN_A_SCRIPT = [(char.encode(), f"\\u{ord(char):04x}".encode()) for char in "<>&
 class PageFill:
     """ASGI middleware around the page. A page that it cannot fill goes out as it is, and asks for what it lacks."""
 
-    def __init__(self, app: ASGIApp, opening: Opening) -> None:
+    def __init__(self, app: ASGIApp, screen: Screen) -> None:
         self.app = app
-        self.opening = opening
+        self.screen = screen
         self._has_served = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -70,13 +68,13 @@ class PageFill:
         """Once the first page is out and drawn, have the studio load what its first turn would wait for."""
         if not self._has_served:
             self._has_served = True
-            asyncio.get_running_loop().call_later(_DRAWN_AFTER_S, self.opening.screen.studio().warm_up)
+            asyncio.get_running_loop().call_later(_DRAWN_AFTER_S, self.screen.studio().warm_up)
 
     async def _filled(self, request: Request, document: bytes) -> bytes:
         """Return the document with what its visitor is to see, or as it was."""
-        visitor = self.opening.screen.sessions.visitor(request)
+        visitor = self.screen.sessions.visitor(request)
         try:
-            updates = await self.opening.written(visitor, request.query_params.get("c", ""))
+            updates = await written(self.screen, visitor, request.query_params.get("c", ""))
         except AivistaError as error:
             # The page asks once more, and tells what is wrong.
             _log.info("the page went out unfilled: %s", error.info.code)
@@ -105,21 +103,10 @@ def with_updates(document: bytes, updates: Updates) -> bytes:
     start = document.index(_BEFORE) + len(_BEFORE)
     end = document.index(_AFTER, start)
     config = orjson.loads(document[start:end])
-    shown = {component._id: _shown(component, update) for component, update in updates.items()}
+    shown = {component._id: properties(component, update) for component, update in updates.items()}
     for one in config["components"]:
         one["props"].update(shown.get(one["id"], {}))
     told = orjson.dumps(config)
     for char, escaped in _IN_A_SCRIPT:
         told = told.replace(char, escaped)
     return document[:start] + told + document[end:]
-
-
-def _shown(component: Any, update: Any) -> dict[str, Any]:
-    """Return the properties that an update changes, as Gradio sends them."""
-    is_partial = isinstance(update, dict) and update.get("__type__") == "update"
-    changed = {**update} if is_partial else {"value": update}
-    changed.pop("__type__", None)
-    if "value" in changed:
-        value = component.postprocess(changed["value"])
-        changed["value"] = value.model_dump() if isinstance(value, GradioModel | GradioRootModel) else value
-    return changed

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from agent import ReferenceRole, Value
 
 _ROLES = TypeAdapter(dict[str, str])
+MAX_REFERENCES = 14
 
 
 class RoleChoice(Value):
@@ -17,6 +18,11 @@ class RoleChoice(Value):
 
     handle: str
     role: ReferenceRole | None
+
+
+def read_references(text: str | None) -> tuple[str, ...]:
+    """Return the handles in the hidden field of references, at most `MAX_REFERENCES`."""
+    return tuple(dict.fromkeys((text or "").split()))[:MAX_REFERENCES]
 
 
 def read_roles(text: str | None, references: Collection[str]) -> dict[str, ReferenceRole]:

@@ -9,7 +9,8 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import gradio as gr
-from pydantic import SecretStr
+from gradio.data_classes import GradioModel, GradioRootModel
+from pydantic import JsonValue, SecretStr
 
 from agent import (
     IMAGE_ROLES,
@@ -32,38 +33,33 @@ from webui.model_limits import Limits, limits_html, limits_of
 from webui.offers import Offer, image_offers
 from webui.panels import canvas, chat, composer, conversations
 from webui.panels.aids import aids_html
-from webui.panels.chat import ChatPanel, thread_json
+from webui.panels.chat import ChatPanel, thread_told
 from webui.panels.composer import Chosen, ComposerPanel
 from webui.panels.conversations import RailPanel
 from webui.render import Article, Block, article, article_id, render_conversation, render_live
 from webui.roles import write_roles
 from webui.sessions import Sessions, Visitor
+from webui.shell.patches import Patch, Reply
 from webui.spend import button_prices, chosen_estimate, estimate_html
+from webui.tabs import Tab, Tabs
+from webui.words import Words
 
 Updates = dict[Any, Any]
+THREAD = "thread"
+"""In updates: the thread, as `thread_told` gives it."""
 
 
 @dataclass(frozen=True)
 class Panels:
-    """Every component of the page that a handler fills."""
+    """Every component of the page that is filled."""
 
     rail: RailPanel
     chat: ChatPanel
     composer: ComposerPanel
     canvas: gr.HTML
-
-    @property
-    def outputs(self) -> list[Any]:
-        """All of them, as the outputs of a handler that may change any."""
-        top, box = self.chat, self.composer
-        wires = [box.conversation, box.editing, box.references, box.roles, box.mask, box.expand]
-        chips = [*box.settings.values(), *box.told]
-        return [
-            *(self.rail.stamp, top.top, top.thread, top.welcome),
-            *(box.next_target, box.context, box.message, box.wording, self.canvas),
-            *chips,
-            *wires,
-        ]
+    recipe: gr.HTML
+    spoken: Mapping[gr.HTML, Callable[[Words], str]]
+    """Those that need no more than the visitor's words."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +70,15 @@ class Screen:
     sessions: Sessions
     panels: Panels
     is_kept: bool = True
+    tabs: Tabs = field(default_factory=Tabs)
+    _spoken: dict[str, Updates] = field(default_factory=dict)
     _button_prices: dict[tuple[str, date], dict[str, str]] = field(default_factory=dict)
+
+    def spoken(self, words: Words) -> Updates:
+        """Return what needs no more than the visitor's words."""
+        if words.language not in self._spoken:
+            self._spoken[words.language] = {part: html(words) for part, html in self.panels.spoken.items()}
+        return self._spoken[words.language]
 
     def is_sketch(self, visitor: Visitor) -> bool:
         """Whether this visitor is served by the built-in model."""
@@ -201,7 +205,7 @@ class Screen:
         view = self.view(visitor, conversation.id if conversation else "")
         return {
             **await self.frame(visitor, conversation, opened_at=time.monotonic_ns()),
-            self.panels.chat.thread: self.thread(visitor, conversation),
+            THREAD: self.thread(visitor, conversation),
             self.panels.canvas: canvas.opened_canvas_html(view, conversation),
             self.panels.composer.message: gr.update(
                 label=visitor.words("builtin.message"), placeholder=visitor.words("composer.placeholder")
@@ -240,18 +244,29 @@ class Screen:
         live: LiveTurn | None = None,
         more: Sequence[Block] = (),
         is_answer: bool = False,
-        gives_back: bool = False,
-    ) -> str:
-        """Return the thread for the page's script; see `articles` and `thread_json`."""
+    ) -> dict[str, JsonValue]:
+        """Return the thread for the page's script; see `articles` and `thread_told`."""
         first = self.at_work(conversation) or live
         followed = article_id(first.turn_id) if first is not None else ""
         shown = self.articles(visitor, conversation, live, more)
         key = conversation.id if conversation else ""
-        return thread_json(visitor.words, key, shown, followed=followed, is_answer=is_answer, gives_back=gives_back)
+        return thread_told(visitor.words, key, shown, followed=followed, is_answer=is_answer)
 
-    def nothing(self) -> Updates:
-        """Return an update that changes nothing: Gradio wants one."""
-        return {self.panels.chat.thread: gr.skip()}
+    def reply(self, updates: Updates, tab: Tab) -> Reply:
+        """Return what the page does for updates of its components: our own boxes get their HTML, Gradio's inputs what
+        is other about them, by a script; and what was sent from this tab for nothing comes back."""
+        events = dict[str, JsonValue]()
+        inputs = {part.elem_id: properties(part, update) for part, update in updates.items() if _is_input(part)}
+        if any(inputs.values()):
+            events["inputs"] = {name: told for name, told in inputs.items() if told}
+        if THREAD in updates:
+            events["thread"] = updates[THREAD]
+        if tab.returned is not None:
+            returned, tab.returned = tab.returned, None
+            message = properties(self.panels.composer.message, returned.value)["value"]
+            events["returned"] = {"message": message, **returned.painted}
+        boxes = {part: html for part, html in updates.items() if isinstance(part, gr.HTML) and isinstance(html, str)}
+        return Reply(patches=tuple(Patch(id=part.elem_id, html=html) for part, html in boxes.items()), events=events)
 
     def chips_of(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
         """Return the chips as they were for the newest message; a new conversation leaves them as they are."""
@@ -318,3 +333,20 @@ class Screen:
             if name != fixed and updates[chip].get("value") == sent[name]:
                 del updates[chip]["value"]
         return updates
+
+
+def _is_input(part: object) -> bool:
+    return part != THREAD and not isinstance(part, gr.HTML)
+
+
+def properties(component: Any, update: Any) -> dict[str, Any]:
+    """Return the properties of a component that an update changes, as Gradio sends them."""
+    is_partial = isinstance(update, dict) and update.get("__type__") == "update"
+    changed = {**update} if is_partial else {"value": update}
+    changed.pop("__type__", None)
+    if "choices" in changed:
+        changed["choices"] = [list(choice) for choice in changed["choices"]]
+    if "value" in changed:
+        value = component.postprocess(changed["value"])
+        changed["value"] = value.model_dump() if isinstance(value, GradioModel | GradioRootModel) else value
+    return changed

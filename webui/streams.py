@@ -29,7 +29,7 @@ from webui.cards import View
 from webui.live import Ending, LiveTurn, advance_all
 from webui.panels.conversations import stamp_html
 from webui.render import Block, render_live
-from webui.screen import Screen, Updates
+from webui.screen import THREAD, Screen, Updates
 from webui.sessions import Visitor
 from webui.tabs import Returned, Tab, Underway
 
@@ -90,14 +90,14 @@ class TurnEnds:
 
     async def _as_it_is(self, visitor: Visitor, conversation_id: str) -> Updates:
         conversation = await self.screen.conversation(visitor, conversation_id)
-        return {self.screen.panels.chat.thread: self.screen.thread(visitor, conversation)}
+        return {THREAD: self.screen.thread(visitor, conversation)}
 
     async def _begun(
         self, visitor: Visitor, conversation: Conversation, live: LiveTurn, sent: Returned | None
     ) -> Updates:
         panels = self.screen.panels
         return {
-            panels.chat.thread: self.screen.thread(visitor, conversation, live=live, is_answer=True),
+            THREAD: self.screen.thread(visitor, conversation, live=live, is_answer=True),
             panels.chat.welcome: "",
             # One that has a title is shown already, with all that its branches cost.
             panels.chat.top: gr.skip() if conversation.title else await self.screen.top(visitor, conversation),
@@ -135,13 +135,12 @@ class TurnEnds:
             **(self.screen.context(view, "", ()) if sent is not None and tab.returned is None else {}),
             **learnt,
             panels.chat.welcome: "",
-            panels.chat.thread: self.screen.thread(
+            THREAD: self.screen.thread(
                 visitor,
                 conversation,
                 more=_unrecorded(view, conversation, live),
                 # At its end the next message may have been sent already, and stands there until its own answer.
                 is_answer=is_answer,
-                gives_back=tab.returned is not None,
             ),
         }
 

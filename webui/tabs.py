@@ -1,11 +1,14 @@
-"""What the server remembers of one open tab: what it has sent, and what to give back to its composer."""
+"""What the server remembers of open tabs: what each has sent, and what to give back to its composer."""
 
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
+
+from pydantic import JsonValue
 
 from agent import TurnEvent
 
@@ -13,6 +16,7 @@ ECHO_S = 1.0
 LEFT_S = 3.0
 MOST_REQUEST_IDS = 20
 MOST_UNDERWAY = 20
+MOST_TABS = 2000
 
 
 class Underway(Protocol):
@@ -52,6 +56,11 @@ class Returned:
         return {"text": self.text, "files": list(self.files)}
 
     @property
+    def painted(self) -> dict[str, JsonValue]:
+        """The painter's fields."""
+        return {}
+
+    @property
     def unused(self) -> Returned | None:
         """What goes back after an answer that changed no picture, if anything does: what was painted over it."""
         return None
@@ -59,11 +68,10 @@ class Returned:
 
 @dataclass
 class Tab:
-    """One open tab. `ticket` is another one whenever a conversation is opened or a turn begins, `is_filled` says that
-    the page's first fill was sent, and `underway` are the turns that it began, with what was sent for them."""
+    """One open tab. `ticket` is another one whenever a conversation is opened or a turn begins, and `underway` are the
+    turns that it began, with what was sent for them."""
 
     ticket: int = 0
-    is_filled: bool = False
     underway: tuple[tuple[Underway, Returned | None], ...] = ()
     returned: Returned | None = None
     sent: Returned | None = None
@@ -116,3 +124,21 @@ class Tab:
         is_same = message == self.sent and now_s - self.sent_at_s < ECHO_S
         self.sent, self.sent_at_s = message, now_s
         return is_same
+
+
+@dataclass
+class Tabs:
+    """The tabs of all visitors, each by the name that it has given itself; those that were not heard of for longest are
+    forgotten."""
+
+    _tabs: OrderedDict[tuple[str, str], Tab] = field(default_factory=OrderedDict)
+
+    def of(self, owner: str, name: str) -> Tab:
+        """Return a visitor's tab; of one without a name nothing is remembered."""
+        if not name:
+            return Tab()
+        tab = self._tabs.setdefault((owner, name), Tab())
+        self._tabs.move_to_end((owner, name))
+        if len(self._tabs) > MOST_TABS:
+            self._tabs.popitem(last=False)
+        return tab

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import gradio as gr
+from pydantic import JsonValue
 
 from agent import (
     AivistaError,
@@ -31,7 +31,7 @@ from webui.mask_wires import WireRefusal, read_painted
 from webui.panels.composer import Chosen
 from webui.plan_answers import after, decision_to_run, read_run
 from webui.render import Block
-from webui.screen import Screen, Updates
+from webui.screen import THREAD, Screen, Updates
 from webui.sessions import Visitor
 from webui.spend import shown_maximum
 from webui.streams import TurnEnds, turn_of
@@ -54,6 +54,11 @@ class Sent(Returned):
     """What Send took out of the composer and of the painter."""
 
     fields: Fields = UNPAINTED
+
+    @property
+    def painted(self) -> dict[str, JsonValue]:
+        """The painter's fields."""
+        return {"mask": self.fields.mask, "expand": self.fields.expand}
 
     @property
     def unused(self) -> Returned | None:
@@ -264,43 +269,7 @@ class Turns:
     def _refused(self, visitor: Visitor, conversation: Conversation | None, sentence: str) -> Updates:
         """Return the thread with the reason why what was asked for was not carried out."""
         more = [Block("assistant", notices.refused(visitor.words, sentence))]
-        told = self.screen.thread(visitor, conversation, more=more, is_answer=True, gives_back=True)
-        return {self.screen.panels.chat.thread: told}
-
-
-def give_back(tab: Tab, message: dict[str, Any] | None) -> Any:
-    """Return the composer's value after a failure: what was sent, unless something new has been typed meanwhile."""
-    returned, tab.returned = tab.returned, None
-    is_free = not message or not (message.get("text") or message.get("files")) or _still_holds(message, returned)
-    has_any = returned is not None and bool(returned.text or returned.files)
-    return gr.update(value=returned.value) if returned is not None and has_any and is_free else gr.skip()
-
-
-def paint_back(tab: Tab, mask: str, expand: str) -> tuple[Any, Any]:
-    """Return the painter's two fields after a failure: what was sent, unless something was painted meanwhile.
-
-    To be called before `give_back`, which forgets what was sent.
-    """
-    sent = tab.returned
-    if not isinstance(sent, Sent):
-        return gr.skip(), gr.skip()
-    is_free = (mask or "") in ("", sent.fields.mask) and (expand or "") in ("", sent.fields.expand)
-    if not is_free:
-        return gr.skip(), gr.skip()
-    return sent.fields.mask, sent.fields.expand
-
-
-def _still_holds(message: dict[str, Any], returned: Returned | None) -> bool:
-    """Whether the composer holds what was sent: a page that is busy asks before it has emptied it."""
-    files = tuple(str(file) for file in message.get("files") or [])
-    text = str(message.get("text") or "")
-    return returned is not None and (text, files) == (returned.text, tuple(map(str, returned.files)))
-
-
-def words_of_turn(conversation: Conversation | None, turn_id: str) -> str:
-    """Return the words a turn was sent with, to edit them."""
-    turn = turn_of(conversation, turn_id)
-    return turn.text if turn else ""
+        return {THREAD: self.screen.thread(visitor, conversation, more=more, is_answer=True)}
 
 
 def _waiting(turn: Turn | None) -> PlanCard | ConsentCard | None:

@@ -23,9 +23,10 @@ SENTENCE = "The studio's records cannot be read or written"
 
 def expect_sentence(page: Page) -> None:
     """Wait for the sentence, and close it, so that the next one is another."""
-    expect(page.locator(".toast-body")).to_contain_text(SENTENCE)
-    page.locator(".toast-close").first.click()
-    expect(page.locator(".toast-body")).to_have_count(0)
+    line = page.locator("#toast")
+    expect(line).to_contain_text(SENTENCE)
+    line.get_by_role("button").click()
+    expect(line).to_have_count(0)
 
 
 def test_each_part_of_the_page_says_what_is_wrong_and_works_again_when_it_is_over(page: Page, tmp_path: Path) -> None:

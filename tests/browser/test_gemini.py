@@ -73,7 +73,7 @@ def what_is_chosen_is_what_the_model_is_asked_for_and_the_price_follows_it(
         asked: list[str] = []
 
         def note(request: Request) -> None:
-            if "/queue/join" in request.url:
+            if "/aivista/act/page.price" in request.url:
                 asked.append(request.post_data or "")
 
         page.on("request", note)

@@ -27,7 +27,7 @@ from tests.page.hands import (
 from tests.page.journeys import Called, step
 from tests.support.waiting import wait_until
 
-JOIN = "**/gradio_api/queue/join*"
+JOIN = re.compile(r"/gradio_api/queue/join|/aivista/act/page\.")
 # What the page waits before it asks again or gives up is long for a test; typing comes before the end of three seconds.
 IMPATIENT = """
   const plain = window.setTimeout, long = [1000, 2000, 4000, 10000];
@@ -233,12 +233,14 @@ def test_on_a_phone_a_message_is_answered_while_the_stream_of_answers_ends_and_w
     with step("a message that is sent while the stream of answers ends is answered"):
         phone.add_init_script(SLOW_END)
         open_page(phone, studio.url)
+        phone.locator("#box .submit-button").click()
         phone.wait_for_function("window.isHeld")
         with phone.expect_response(JOIN) as accepted:
-            phone.locator("#box .submit-button").click()
+            say(phone, "画一座磨坊")
         assert accepted.value.ok
         phone.evaluate("release()")
         expect(phone.locator("#chat .ask")).to_contain_text("想看到什么？")
+        expect(pictures(phone)).to_have_count(1)
         expect_rest(phone)
     with step("words in the box stay when an example runs, and after a reload"):
         phone.goto(f"{studio.url}/?c=new")

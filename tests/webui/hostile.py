@@ -7,20 +7,12 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 import httpx
 
-# The package brings no types.
-apply_diff: Any = import_module("gradio_client.utils").apply_diff
 # What no stranger may read.
 SECRET = "canary-of-the-victim-5d1c"
-
-
-def _is_nothing(update: Any) -> bool:
-    """Return whether Gradio says that a part stays as it is."""
-    return isinstance(update, dict) and update.get("__type__") == "update" and not update.keys() - {"__type__", "props"}
 
 
 @dataclass
@@ -79,10 +71,10 @@ class Stranger:
             for name, kind in zip(inputs, self.events[number], strict=True)
         ]
 
-    def join(self, number: int, data: Any, **more: Any) -> httpx.Response:
+    def join(self, number: int, data: Any, headers: Mapping[str, str] | None = None, **more: Any) -> httpx.Response:
         """Ask for an event by its number."""
         body = {"fn_index": number, "data": data, "session_hash": self.session, "event_data": None, **more}
-        return self.http.post("/gradio_api/queue/join", json=body)
+        return self.http.post("/gradio_api/queue/join", json=body, headers=headers)
 
     def told(self, *event_ids: str) -> list[dict[str, Any]]:
         """Return all that is told of events until each is done; the last says how one of them ended.
@@ -102,9 +94,11 @@ class Stranger:
                     return found
         raise AssertionError("the stream ended before the event")
 
-    def done(self, number: int, data: Any, **more: Any) -> list[dict[str, Any]]:
+    def done(
+        self, number: int, data: Any, headers: Mapping[str, str] | None = None, **more: Any
+    ) -> list[dict[str, Any]]:
         """Return all that is told of an event that was let in."""
-        answer = self.join(number, data, **more)
+        answer = self.join(number, data, headers, **more)
         assert answer.status_code == 200, answer.text
         return self.told(answer.json()["event_id"])
 
@@ -117,38 +111,6 @@ class Stranger:
         reply = self.http.post(f"/aivista/act/{name}", json=asked).json()
         changed = {patch["id"]: patch.get("html") for patch in reply["patches"]}
         return changed | ({"events": json.dumps(reply["events"])} if reply["events"] else {})
-
-    def press(self, part: str, sent: Any, how: str = "click", **values: Any) -> dict[str, Any]:
-        """Press what a script presses for the page, by its element's id; return what it changed, by element's id.
-
-        `how` is the kind of event, `sent` goes with the press, `values` are inputs of the event by element's id, with
-        `_` for `-`.
-        """
-        names = self.names
-        event = next(
-            one
-            for one in self.config["dependencies"]
-            for at, kind in one["targets"]
-            if (names.get(at), kind) == (part, how)
-        )
-        data = self.plain(event["id"])
-        for name, value in values.items():
-            data[[names[one] for one in event["inputs"]].index(name.replace("_", "-"))] = value
-        messages = self.done(event["id"], data, event_data=sent)
-        assert messages[-1]["success"], messages[-1]
-        ids = [self.names[one] for one in event["outputs"]]
-        parts, changed = list[Any](), dict[str, Any]()
-        told_of = [one for one in messages if one["msg"] == "process_generating"] or messages[-1:]
-        for message in told_of:
-            # An event that goes on for a while tells all at first, and then what is different.
-            news = message["output"]["data"]
-            parts = list(map(apply_diff, parts, news)) if parts else news
-            # An event that told nothing ends with nothing for each part.
-            told = zip(ids, parts, strict=True)
-            changed |= {name: one for name, one in told if one is not None and not _is_nothing(one)}
-        return {
-            name: one["value"] if isinstance(one, dict) and "value" in one else one for name, one in changed.items()
-        }
 
     def upload(self, name: str, data: bytes, **headers: str) -> httpx.Response:
         """Send a file as the composer does."""

@@ -13,6 +13,21 @@ from tests.golden.reading import elements, read
 from tests.webui.hostile import Stranger
 
 _META = {"_type": "gradio.FileData"}
+# The inputs of the settings, by element's id.
+_SETTINGS = {
+    "text_model": "text_model",
+    "image_model": "image_model",
+    "aspect_ratio": "aspect_ratio",
+    "resolution": "resolution",
+    "count": "number_of_images",
+    "search": "allow_search",
+    "policy": "search_policy",
+    "review": "review",
+    "confirm": "confirm",
+    "avoid": "negative_prompt",
+    "reference_mode": "reference_mode",
+    "reference_count": "reference_count",
+}
 
 
 def words(html: Any) -> str:
@@ -49,28 +64,49 @@ class Person(Stranger):
         sent = [{"path": self.upload("a.png", one).json()[0], "meta": _META} for one in files]
         for name, value in (on_page | {"box": {"text": text, "files": sent}}).items():
             data[names.index(name.replace("_", "-"))] = value
-        told = self.done(send, data)
+        told = self.done(send, data, headers={"x-aivista-tab": self.session})
         assert told[-1]["success"]
-        outputs = next(one["outputs"] for one in self.config["dependencies"] if one["id"] == send)
-        by_id = dict(zip([self.names[one] for one in outputs], told[-1]["output"]["data"], strict=True))
-        said = str(told) + str(self._followed({"thread-told": by_id["thread-told"]}))
-        # The thread is told as JSON.
-        return said.replace('\\\\"', '"')
+        changed = self.changed(json.loads(told[-1]["output"]["data"][0]))
+        return (json.dumps(changed) + json.dumps(self._followed(changed))).replace('\\"', '"')
 
-    def press(self, part: str, sent: Any, how: str = "click", **values: Any) -> dict[str, Any]:
-        """Press what a script presses for the page, and follow the turn that begins; return all that was changed."""
-        changed = super().press(part, sent, how, **values)
+    def press(self, act: str, arg: str = "", conversation: str = "", **at: Any) -> dict[str, Any]:
+        """Press a button of the page, and follow the turn that begins; return all that was changed.
+
+        `at` is what else stands there by element's id, with `_` for `-`.
+        """
+        return self.ask(f"page.{act}", conversation, at, **({"arg": arg} if arg else {}))
+
+    def ask(self, action: str, open_: str = "", at: dict[str, Any] | None = None, /, **args: Any) -> dict[str, Any]:
+        """Ask for an action, and follow the turn that begins; return all that was changed, by element's id."""
+        place = {"conversation": open_, "tab": self.session}
+        chips = {_SETTINGS[one]: value for one, value in (at or {}).items() if one in _SETTINGS}
+        place |= {one: value for one, value in (at or {}).items() if one not in _SETTINGS}
+        answer = self.http.post(f"/aivista/act/{action}", json={"args": args, "place": place | {"chips": chips}})
+        changed = self.changed(answer.json())
         return changed | self._followed(changed)
+
+    def chooses(self, **settings: Any) -> dict[str, Any]:
+        """Choose a setting that others follow from; return what was changed."""
+        narrow = self.number("narrow")
+        data = self.plain(narrow)
+        inputs = next(one["inputs"] for one in self.config["dependencies"] if one["id"] == narrow)
+        names = [self.names[one] for one in inputs]
+        for name, value in settings.items():
+            data[names.index(name.replace("_", "-"))] = value
+        return self.changed(json.loads(self.done(narrow, data)[-1]["output"]["data"][0]))
+
+    def changed(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """Return what a reply changes: HTML and values by element's id, and the events of its scripts by name."""
+        html = {patch["id"]: patch.get("html") for patch in reply["patches"]}
+        inputs = reply["events"].pop("inputs", {})
+        return {**html, **{name: one["value"] for name, one in inputs.items() if "value" in one}, **reply["events"]}
 
     def _followed(self, changed: dict[str, Any]) -> dict[str, Any]:
         """Follow the turn that is at work by what the page was told, and return what its end changed."""
-        told = changed.get("thread-told")
-        thread = json.loads(told) if isinstance(told, str) and told else {}
+        thread = changed.get("thread") or {}
         if not thread.get("followed"):
             return {}
-        return super().press(
-            "bus", {"act": "ended", "arg": self.follow(thread["conversation"])}, conversation=thread["conversation"]
-        )
+        return self.press("ended", self.follow(thread["conversation"]), thread["conversation"])
 
     def follow(self, conversation: str) -> str:
         """Read the stream of a conversation's turns until none is at work; return the id of the last one."""
@@ -96,7 +132,7 @@ class Person(Stranger):
         opened = json.loads(changed.get("events") or "{}").get("open")
         if opened is None:
             return changed
-        return changed | self.press("bus", {"act": "open", "arg": opened}, conversation=current)
+        return changed | self.press("open", opened, current)
 
     def shown(self, conversation: str) -> str:
         """Return the page as it comes for a conversation."""

@@ -519,7 +519,7 @@ def test_the_preview_of_sliders_shows_what_applying_gives(ann: Person) -> None:
     answer = ann.http.get(path)
     assert answer.headers["content-type"] == "image/jpeg"
     assert answer.headers["cache-control"] == "private, max-age=86400, immutable"
-    ann.press("bus", {"act": "panel_apply", "arg": json.dumps(said)}, conversation=key)
+    ann.press("panel_apply", json.dumps(said), key)
     applied = Image.open(io.BytesIO(ann.http.get(f"/media/{key}/1b").content)).convert("RGB")
     shown = Image.open(io.BytesIO(answer.content)).convert("RGB")
     assert (applied.size, shown.size) == ((1800, 900), (896, 448))

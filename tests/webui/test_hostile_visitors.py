@@ -110,8 +110,8 @@ def test_a_session_of_the_page_opens_to_nobody_but_the_browser_that_began_it(per
         assert thief.http.get(f"/gradio_api/queue/data?{doubled}").status_code == 422
         assert thief.http.get(f"/gradio_api/heartbeat/{victim.session}").status_code == 404
         assert thief.join(number, thief.plain(number)).status_code == 404
-        give_back = thief.number("give_back")
-        assert thief.join(give_back, thief.plain(give_back)).status_code == 404
+        narrow = thief.number("narrow")
+        assert thief.join(narrow, thief.plain(narrow)).status_code == 404
         cancel = {"session_hash": victim.session, "fn_index": number, "event_id": event}
         assert thief.http.post("/gradio_api/cancel", json=cancel).status_code == 404
         assert thief.http.get(f"/gradio_api/deep_link?session_hash={victim.session}").status_code == 404
@@ -143,9 +143,10 @@ def test_what_belongs_to_another_is_not_reached_by_any_event(person: Callable[..
     for path in (f"export/{conversation}", f"aivista/trace/{conversation}.json", f"aivista/files/{conversation}/list"):
         assert SECRET not in other.http.get(f"/{path}").text
     assert SECRET not in str(other.act("trace.show", conversation))
+    for name, args in (("fill", {"name": conversation}), ("open", {"arg": conversation}), ("view", {"arg": "#1"})):
+        assert SECRET not in str(other.ask(f"page.{name}", conversation, **args)), name
     # And it is all still there.
-    act = victim.number("load")
-    assert SECRET in str(victim.done(act, victim.plain(act)))
+    assert SECRET in str(victim.ask("page.fill", name=conversation))
 
 
 def test_the_page_tells_a_visitor_nothing_of_anybody_else(public: PageProcess, person: Callable[..., Person]) -> None:

@@ -31,7 +31,7 @@ def ann(gemini_studio: PageProcess, gemini: GeminiProcess) -> Iterator[Person]:
 def price(person: Person, beside: dict[str, Any] | str = "", **chips: Any) -> tuple[float, float]:
     """Return about what a message would cost, at least and at most, as it stands before Send."""
     told = beside if isinstance(beside, str) else json.dumps(beside)
-    shown = person.press("cost-bus", None, beside=told, **chips)["cost"]
+    shown = person.ask("page.price", "", chips, beside=told)["cost"]
     assert elements(shown, "//script") == []
     [text] = elements(shown, "//*[contains(@class, 'price')]")
     amounts = [float(one) for one in re.findall(r"(?<=\$)[\d.]+", text.text_content())]
@@ -63,9 +63,9 @@ def test_the_price_before_send_follows_the_chips_and_what_stands_beside_the_word
 
 def test_a_lock_that_the_chosen_model_does_not_obey_goes_back_to_auto(ann: Person) -> None:
     for model, kept in (("flash", True), ("pro", False), ("both", False)):
-        ann.press("image-model", None, "input", image_model="flash")
-        changed = ann.press("image-model", None, "input", image_model=model, aspect_ratio="1:8", resolution="4K")
-        assert (changed["aspect-ratio"] == "auto") is not kept, model
+        ann.chooses(image_model="flash")
+        changed = ann.chooses(image_model=model, aspect_ratio="1:8", resolution="4K")
+        assert (changed.get("aspect-ratio") == "auto") is not kept, model
 
 
 def test_caps_are_amounts_and_a_plan_says_which_it_passes_and_by_how_much(ann: Person, gemini: GeminiProcess) -> None:
@@ -95,7 +95,7 @@ def test_a_plan_is_run_once_as_it_was_changed_within_what_its_model_offers(ann: 
 
     def run(which: str = turn, **edit: Any) -> str:
         told = {"turn": which, "edits": [{"call": 0, **edit}]}
-        return json.dumps(ann.press("bus", {"act": "run_plan", "arg": json.dumps(told)}, conversation=key))
+        return json.dumps(ann.press("run_plan", json.dumps(told), key))
 
     refused = {
         "Pro does not offer Aspect ratio 7:5": {"aspect_ratio": "7:5"},

@@ -22,21 +22,26 @@
   };
 
   // Under the names they had: a part that was painted over is found by its picture's name.
-  const fetched = async address => {
+  const fetched = async (address, called = "") => {
     try {
       const answer = await fetch(address), data = await answer.blob();
-      const name = decodeURIComponent(new URL(address).pathname.split("/").at(-1));
+      const name = called || decodeURIComponent(new URL(address).pathname.split("/").at(-1));
       return answer.ok ? [new File([data], name, { type: data.type })] : [];
     } catch { return []; }
   };
   const arrive = async conversation => {
     const addresses = shelf.get(conversation), move = moves;
     if (!addresses) return;
-    const files = (await Promise.all(addresses.map(fetched))).flat();
+    const files = (await Promise.all(addresses.map(one => fetched(one)))).flat();
     // Another conversation may have been opened meanwhile.
     if (move !== moves) return;
     shelf.delete(conversation);
     window.aivistaDrops.hand(files);
   };
+  // Pictures of other conversations come as files.
+  addEventListener("aivista-attach", async event => {
+    const files = await Promise.all(event.detail.map(one => fetched(one.url, one.name)));
+    window.aivistaDrops.hand(files.flat());
+  });
   window.aivistaAttached = { leave, arrive, clear };
 })();

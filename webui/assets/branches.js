@@ -1,7 +1,6 @@
 // Under the person's words: a form to say them otherwise, and the way from version to version, which moves nothing.
 (() => {
   const $ = (selector, from = document) => from.querySelector(selector);
-  const send = data => window.aivistaBranches?.turn(data);
   const HOLD_MS = 1500, REST_MS = 1500;
   // What is typed and not sent, by turn: the page may draw the thread anew meanwhile.
   const drafts = new Map();
@@ -26,7 +25,7 @@
     // Refused, the form stays with the words; else the thread is drawn without it.
     button.disabled = true;
     setTimeout(() => { button.disabled = false; }, REST_MS);
-    send({ act: "say", turn: form.dataset.turn, text: area.value });
+    window.aivistaShell.act("page.say_otherwise", { turn: form.dataset.turn, text: area.value });
   };
 
   const copy = async button => {
@@ -62,7 +61,7 @@
   const go = button => {
     const turn = button.dataset.turn, row = button.closest(".user") || button;
     held = { turn, name: button.getAttribute("aria-label"), top: row.getBoundingClientRect().top, until: performance.now() + HOLD_MS, isNew: true };
-    send({ act: "switch", turn });
+    window.aivistaShell.act("page.switch", { arg: turn });
     requestAnimationFrame(hold);
   };
   for (const kind of ["wheel", "touchstart", "pointerdown"]) addEventListener(kind, () => { held = null; }, { passive: true, capture: true });

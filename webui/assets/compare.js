@@ -11,7 +11,7 @@
   const fill = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
 
   // ---- which pictures
-  const ask = (first, second) => window.aivista?.act({ act: "compare", arg: `${first} ${second}` });
+  const ask = (first, second) => window.aivistaShell.act("page.compare", { arg: `${first} ${second}` });
   const picked = () => [..."first second".split(" ")].map(name => $(`[data-cmp-pick=${name}]`, stage())?.value || "");
 
   // ---- the slider

@@ -49,7 +49,7 @@
     if (wait) $("#fuller").after(wait);
     for (const button of all("[data-aid=expand]")) button.setAttribute("aria-busy", "true");
     const filled = name => Boolean($(`#${name} :is(textarea, input)`)?.value);
-    window.aivistaWish?.ask({ ticket, text, files: all("#box .thumbnail-item").length, is_painted: filled("mask") || filled("expand") });
+    window.aivistaShell.act("page.expand", { ticket, text, files: all("#box .thumbnail-item").length, is_painted: filled("mask") || filled("expand") });
   };
   const answered = () => {
     const found = panel();
@@ -125,8 +125,8 @@
   const acts = {
     expand: () => { shut(); expand(); },
     setup,
-    set: button => window.aivista?.act({ act: "set", arg: `${button.dataset.setting} ${button.dataset.value}` }),
-    reset: () => { window.aivista?.act({ act: "reset" }); area()?.focus(); },
+    set: button => window.aivistaShell.act("page.set", { arg: `${button.dataset.setting} ${button.dataset.value}` }),
+    reset: () => { window.aivistaShell.act("page.reset"); area()?.focus(); },
     prompts: () => { shut(); window.aivistaPrompts?.open(); },
     take_wish: take,
     keep_wish: () => { drop(); area()?.focus(); },

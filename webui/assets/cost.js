@@ -23,12 +23,10 @@
     if (text) beside.text = text;
     return Object.values(beside).some(Boolean) ? JSON.stringify(beside) : "";
   };
-  const ask = beside => {
-    const input = field("beside");
-    if (!input) return;
-    Object.getOwnPropertyDescriptor(Object.getPrototypeOf(input), "value").set.call(input, beside);
-    input.dispatchEvent(new Event("input", { bubbles: true }));
-    window.aivistaCost?.ask();
+  let told = "";
+  const ask = (beside = told) => {
+    told = beside;
+    window.aivistaShell.act("page.price", { beside }, { isNewest: true });
   };
   // The settings: once they have been still for a moment, their price is asked for.
   let timer = 0, settings = "";
@@ -37,7 +35,7 @@
     if (now === settings) return;
     settings = now;
     clearTimeout(timer);
-    timer = setTimeout(() => window.aivistaCost?.ask(), STILL_MS);
+    timer = setTimeout(ask, STILL_MS);
   });
   setInterval(() => {
     const shown = $("#cost .price[data-beside]"), beside = now(), isStill = beside === seen;

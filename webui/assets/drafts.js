@@ -64,14 +64,7 @@
     if (!isChanged && !editing && !references.length) return;
     const told = { conversation: conversation === NEW ? "" : conversation, chips: isChanged ? chips : {}, editing, references, roles };
     const mine = awaited = { marks: { chips, editing, references, roles }, until: Infinity };
-    // The way to Python stands a moment after the page does.
-    const ask = (tries = 40) => {
-      if (mine !== awaited) return;
-      if (!window.aivistaDraft && tries) { setTimeout(ask, 100, tries - 1); return; }
-      window.aivistaDraft?.restore(told);
-      mine.until = Date.now() + SHOWN_MS;
-    };
-    ask();
+    window.aivistaShell.act("page.restore", told).then(() => { mine.until = Date.now() + SHOWN_MS; });
   };
 
   // ---- another conversation is asked for: its box is empty from now on, and what is typed is typed for that one

@@ -48,8 +48,8 @@
   // Once the page stands and rests, what its key is offered is asked for: the first look at the page need not wait for it.
   const rest = window.requestIdleCallback || (work => setTimeout(work, 0));
   const ask = () => {
-    if (!window.aivistaModels || !$("#top h1")) { setTimeout(ask, REST_MS); return; }
-    if ($("#models-note [data-ask]")) rest(() => window.aivistaModels.ask());
+    if (!$("#top h1")) { setTimeout(ask, REST_MS); return; }
+    if ($("#models-note [data-ask]")) rest(() => window.aivistaShell.act("page.models"));
   };
   addEventListener("load", () => setTimeout(ask, REST_MS));
 })();

@@ -213,7 +213,7 @@
     over: button => {
       const handle = button.dataset.arg, until = performance.now() + 10000;
       root.setAttribute("data-stage", "");
-      window.aivista?.act({ act: "view", arg: handle });
+      window.aivistaShell.act("page.view", { arg: handle });
       const open = () => {
         if ($("#canvas .cv-pic")?.dataset.handle === handle) acts.open({ dataset: { mode: "mask" } });
         else if (performance.now() < until) setTimeout(open, 50);

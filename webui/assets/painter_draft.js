@@ -28,7 +28,7 @@
   const wired = ({ value }) => others.length ? `[${[value, ...others.map(one => one.value)].join()}]` : value;
   const wire = draft => write(draft.name, wired(draft));
   const chip = () => $("#ctx .ctx[data-handle]");
-  const act = (name, handle) => window.aivista?.act({ act: name, arg: handle });
+  const act = (name, handle) => window.aivistaShell.act(`page.${name}`, { arg: handle });
   const claim = handle => {
     if (painter.isNew(handle)) { release(); return; }
     if (claimed === handle || chip()?.dataset.handle === handle) return;

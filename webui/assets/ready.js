@@ -9,14 +9,12 @@
   const stamp = () => $("#top h1")?.dataset.opened || "";
   const open = () => $("#top h1")?.dataset.conversation || "";
   const isShut = () => !root.hasAttribute("data-ready") || Boolean(window.aivistaUploads?.isBusy());
-  let last = "", before = "", asked = "", isKept = false, timer = 0, unfilled = 0, refusals = 0;
+  let last = "", before = "", asked = "", isKept = false, isAsked = false, timer = 0, unfilled = 0, refusals = 0;
 
   const unlock = () => {
     clearTimeout(timer);
     clearTimeout(unfilled);
     $("#unfilled")?.remove();
-    // Gradio's own notices of what was refused are about a page that is there now.
-    if (refusals) for (const close of document.querySelectorAll(".toast-close")) close.click();
     refusals = 0;
     asked = "";
     root.setAttribute("data-ready", "");
@@ -29,6 +27,8 @@
   const look = () => {
     if (root.hasAttribute("data-ready")) return;
     last = stamp() || last;
+    // Python had nobody to fill it for: the visitor had no cookie yet.
+    if (!isAsked && $("#box textarea") && isUnfilled()) { isAsked = true; ask(); }
     // A page that comes filled is drawn part by part, and its box may be the last.
     if (!$("#box textarea") || last === before || (asked && open() !== asked)) return;
     unlock();
@@ -48,23 +48,35 @@
     const notice = $("#unfilled") || document.body.appendChild(Object.assign(document.createElement("p"), { id: "unfilled", role: "alert" }));
     if (notice.textContent !== text) notice.textContent = text;
   };
+  let asking = null;
+  const ask = async () => {
+    const mine = asking = {}, args = { name: new URLSearchParams(location.search).get("c") || "" };
+    let status = 0, told = {};
+    try {
+      const answer = await fetch("aivista/act/page.fill", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ args }) });
+      status = answer.status;
+      told = await answer.json();
+      if (answer.ok) { if (mine === asking && isUnfilled()) window.aivistaShell.take(told); return; }
+    } catch { /* told below */ }
+    refused(status, told.error || told.detail);
+  };
   const askIn = (ms, isSilent) => {
     clearTimeout(unfilled);
     unfilled = setTimeout(() => {
       if (!isUnfilled()) return;
       if (isSilent) tell("silent");
-      $("#fill-again")?.click();
+      ask();
       askIn(PATIENCE_MS, true);
     }, ms);
   };
-  addEventListener("aivista-refused", ({ detail: { status, detail } }) => {
+  const refused = (status, detail) => {
     if (!isUnfilled()) return;
     if (typeof detail === "string") tell("refused", { why: detail });
     else if (status) tell("failed", { status });
     else tell("silent");
     askIn(Math.min(AGAIN_MS * 2 ** refusals, PATIENCE_MS), false);
     refusals += 1;
-  });
+  };
 
   const isSent = event => event.type === "click"
     ? event.target.closest?.("#box .submit-button")

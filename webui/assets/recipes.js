@@ -7,7 +7,12 @@
   const SIGNS = ["aivista", "parameters", "prompt\0", "workflow\0", "UNICODE\0", "ASCII\0\0\0"];
   let told = "", asked = 0, emptySince = 0;
 
-  const act = (name, more = {}) => window.aivistaRecipes?.act({ act: name, ...more });
+  const act = (name, args) => window.aivistaShell.act(`recipes.${name}`, args);
+  const written = () => ({ told, is_written: Boolean($("#box textarea")?.value.trim()) });
+  // A single file that was brought for what it says leaves the message.
+  addEventListener("aivista-recipe-taken", () => {
+    if (document.querySelectorAll("#box .thumbnail-item").length === 1) window.aivistaAttached.clear();
+  });
   const hide = () => { told = ""; root.removeAttribute("data-recipe"); };
 
   // ---- a file that is added to the message
@@ -32,7 +37,7 @@
       told = found;
       emptySince = 0;
       root.setAttribute("data-recipe", "");
-      act("found", { told });
+      act("found", written());
       return;
     }
   };
@@ -69,10 +74,10 @@
   };
   const acts = {
     close: () => { hide(); $("#box textarea")?.focus(); },
-    read: () => { act("read", { told }); window.aivistaTabs?.show("canvas"); },
-    restore: () => { act("restore", { told }); hide(); toComposer(); },
-    take_prompt: () => { act("take_prompt", { told }); hide(); toComposer(); },
-    branch: () => { act("branch", { told }); hide(); toComposer(); },
+    read: () => { act("read", written()); window.aivistaTabs?.show("canvas"); },
+    restore: () => { act("restore", written()); hide(); toComposer(); },
+    take_prompt: () => { act("take_prompt", written()); hide(); toComposer(); },
+    branch: () => { act("branch", written()); hide(); toComposer(); },
     reuse: button => { act("reuse", { arg: button.dataset.arg }); toComposer(); },
     other_model: button => once(button, () => { act("other_model", { arg: button.dataset.arg }); toComposer(); }),
     upscale: button => once(button, () => { act("upscale", { arg: button.dataset.arg }); toComposer(); }),

@@ -61,6 +61,7 @@
     mine.due -= 1;
     const headers = new Headers(init.headers);
     headers.set("x-aivista-request", mine.id);
+    headers.set("x-aivista-tab", window.aivistaShell.tab);
     // Python holds words back that were said to a conversation which has gone on elsewhere.
     if (mine.seen) headers.set("x-aivista-seen", mine.seen);
     // Taken: what was sent leaves the box; words that were typed behind it meanwhile stay, and so does a file that came.

@@ -30,7 +30,7 @@
     location.reload();
   };
 
-  const send = button => window.aivista?.act({ act: button.dataset.act, arg: button.dataset.arg || "" });
+  const send = button => window.aivistaShell.act(`page.${button.dataset.act}`, { arg: button.dataset.arg || "" });
   const open = button => { root.removeAttribute("data-rail-open"); if (button.dataset.act === "new" || phone()) root.removeAttribute("data-stage"); window.aivistaOpening(button.dataset.act === "new" ? "new" : button.dataset.arg); send(button); };
   const acts = {
     rail: () => root.toggleAttribute(narrow() ? "data-rail-open" : "data-rail-hidden"),
@@ -57,7 +57,7 @@
   addEventListener("aivista-pictures", () => {
     const opened = [...document.querySelectorAll("#canvas .cv-pic[data-handle], #canvas .cmp[data-pair]")].map(one => one.dataset.handle || one.dataset.pair);
     window.aivistaThread?.hold();
-    window.aivista?.act({ act: "changed", arg: opened.join(" ") });
+    window.aivistaShell.act("page.changed", { arg: opened.join(" ") });
   });
   const toComposer = () => {
     if (phone()) root.removeAttribute("data-stage");
@@ -95,7 +95,7 @@
   // ---- what a reference is for
   addEventListener("change", event => {
     const select = event.target.closest?.("#ctx select[data-role]");
-    if (select) window.aivista?.act({ act: "role", arg: JSON.stringify({ handle: select.dataset.role, role: select.value || null }) });
+    if (select) window.aivistaShell.act("page.role", { arg: JSON.stringify({ handle: select.dataset.role, role: select.value || null }) });
   });
 
   // ---- the seconds of a running turn go on between two updates

@@ -65,7 +65,7 @@
   const showNewest = () => {
     const isSeen = root.dataset.tab === "canvas" && root.hasAttribute("data-stage") && !root.matches("[data-painting], [data-full]");
     if (!newest || !isSeen || !$("#canvas :is(.cv-pic, [data-act=say])")) return;
-    window.aivista?.act({ act: "view", arg: newest });
+    window.aivistaShell.act("page.view", { arg: newest });
     newest = "";
   };
   addEventListener("aivista-ended", event => { newest = event.detail.newest || newest; showNewest(); });

@@ -5,7 +5,7 @@
   const root = document.documentElement, keys = window.aivistaKeys;
   const $ = selector => document.querySelector(selector);
   const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
-  const MOST = 4, STEP = 1.25, PREVIEW_PX = 2048, SWIPE_PX = 48, MOVE_PX = 96, TWICE_MS = 500;
+  const MOST = 4, STEP = 1.25, PREVIEW_PX = 2048, SWIPE_PX = 48, MOVE_PX = 96;
   const isFull = () => root.hasAttribute("data-full"), isPainting = () => root.hasAttribute("data-painting");
   const picture = () => (isPainting() ? null : $("#canvas .cv-pic"));
   const canFill = () => root.hasAttribute("data-stage") && root.dataset.tab === "canvas" && (isPainting() || Boolean($("#canvas :is(.cv-pic, .cmp)")));
@@ -94,11 +94,10 @@
     if (event.ctrlKey) zoomTo(view.zoom * Math.exp(-event.deltaY * px / 200), { x: event.clientX, y: event.clientY });
     else move(-event.deltaX * px, -event.deltaY * px);
   }, { passive: false });
-  let openedAt = 0;
-  addEventListener("dblclick", event => {
-    // The first of the two clicks may have opened it.
-    if (wellAt(event) && performance.now() - openedAt > TWICE_MS) turnFit({ x: event.clientX, y: event.clientY });
-  });
+  // The first of the two clicks may have opened it.
+  let isOpening = false;
+  addEventListener("click", event => { if (event.detail === 1) isOpening = !isFull(); }, true);
+  addEventListener("dblclick", event => { if (wellAt(event) && !isOpening) turnFit({ x: event.clientX, y: event.clientY }); });
 
   // ---- buttons and keys
   const step = to => $(`#canvas .vw-steps .b:${to === "previous" ? "first" : "last"}-child`)?.click();
@@ -146,7 +145,7 @@
     const stage = $("#stage"), name = $("#stage [data-viewer=open]").ariaLabel;
     for (const [key, value] of [["role", "dialog"], ["aria-modal", "true"], ["aria-label", name]]) if (wasFull) stage.setAttribute(key, value); else stage.removeAttribute(key);
     const at = document.activeElement;
-    if (wasFull) { openedAt = performance.now(); back = at; shown = ""; } else fingers.clear();
+    if (wasFull) { back = at; shown = ""; } else fingers.clear();
     // Whoever went on to something that is seen stays there.
     if (wasFull ? !isSeen(at) || !stage.contains(at) : !isSeen(at)) (wasFull ? seen("[data-viewer=close]") : isSeen(back) ? back : seen("[data-viewer=open]") || seen("#box textarea"))?.focus({ preventScroll: true });
   };

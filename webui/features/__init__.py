@@ -5,8 +5,10 @@ from __future__ import annotations
 from webui.features.conversations import conversations
 from webui.features.files import files
 from webui.features.gallery import gallery
+from webui.features.page import page
 from webui.features.presets import presets
 from webui.features.prompts import prompts
+from webui.features.recipes import recipes
 from webui.features.settings import settings
 from webui.features.shortcuts import shortcuts
 from webui.features.styles import styles
@@ -17,5 +19,5 @@ from webui.features.tree import tree
 
 FEATURES = (
     *(styles, prompts, shortcuts, tree, suggestions, settings, conversations),
-    *(trace, presets, files, gallery, thread),
+    *(trace, presets, files, gallery, thread, page, recipes),
 )

@@ -80,7 +80,7 @@ class House:
     @cached_property
     def transit(self) -> Transit:
         """The folder of the uploads."""
-        return Transit(self.folder, self.sessions)
+        return Transit(self.folder)
 
 
 class _Asked(NamedTuple):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hmac
 import os
-import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -13,16 +11,13 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from agent import OPERATOR
 from webui.page_gate.comers import Comer
-from webui.sessions import Sessions, Visitor
 
 KEPT_S = 2 * 3600.0
 _MOST_BYTES = 4 << 30
 _MOST_BYTES_OF_ONE = 400 << 20
 # Less than all even for a crowd whose addresses are not known: something is left for the operator.
 _OF_ONE_ADDRESS, _OF_UNKNOWN = 4, 8
-_GIVEN = "given"
 
 
 @dataclass
@@ -51,7 +46,6 @@ class Transit:
     """
 
     folder: Path
-    sessions: Sessions
     most_bytes: int = _MOST_BYTES
     most_bytes_of_one: int = _MOST_BYTES_OF_ONE
     clock: Callable[[], float] = time.time
@@ -93,7 +87,7 @@ class Transit:
         kept.names.add(name)
 
     def is_of(self, path: str, name: str) -> bool:
-        """Whether a file is theirs: they sent it, or were given it. What lies elsewhere Gradio looks after."""
+        """Whether a file is theirs: they sent it. What lies elsewhere Gradio looks after."""
         try:
             found = os.path.realpath(path)
         except ValueError:
@@ -102,21 +96,7 @@ class Transit:
         if not Path(found).is_relative_to(self.folder):
             return True
         kept = self._kept.get(found)
-        return name in kept.names if kept is not None else self._is_given(Path(found), name)
-
-    def _is_given(self, path: Path, name: str) -> bool:
-        match path.relative_to(self.folder).parts[:1]:
-            case [given] if given.startswith(f"{_GIVEN}-"):
-                nonce, _, signature = given.removeprefix(f"{_GIVEN}-").partition("-")
-                return hmac.compare_digest(signature.encode(), self.sessions.sign(_GIVEN, name, nonce).encode())
-            case _:
-                return False
-
-
-def given_folder(sessions: Sessions, visitor: Visitor) -> str:
-    """Return the name of a folder below the uploads whose files this visitor's browser may have and send."""
-    name, nonce = (visitor.token or "") if sessions.is_shared else OPERATOR, secrets.token_hex(16)
-    return f"{_GIVEN}-{nonce}-{sessions.sign(_GIVEN, name, nonce)}"
+        return kept is not None and name in kept.names
 
 
 def _cleared(folder: Path, before_s: float) -> int:

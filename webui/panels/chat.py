@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 import gradio as gr
-import orjson
+from pydantic import JsonValue
 
 from agent import Conversation, LostRecords
 from webui.cards import button
@@ -28,13 +28,12 @@ class ChatPanel:
 
     top: gr.HTML
     log: gr.HTML
-    thread: gr.Textbox
+    told: gr.Textbox
     welcome: gr.HTML
 
 
 # So many turns come with a conversation; those before them when somebody scrolls up.
 TURNS_AT_ONCE = 12
-_TAKE = "told => { if (told) window.aivistaThread.take(JSON.parse(told)); }"
 
 
 def build_chat() -> ChatPanel:
@@ -42,13 +41,12 @@ def build_chat() -> ChatPanel:
     top = flat("top")
     log = flat("chat", log_html())
     with gr.Column(elem_classes="wire"):
-        thread = gr.Textbox("", label="thread", elem_id="thread-told")
-    thread.change(None, thread, None, js=_TAKE, show_progress="hidden", api_visibility="private")
-    return ChatPanel(top, log, thread, flat("welcome"))
+        told = gr.Textbox("", label="told", elem_id="told")
+    return ChatPanel(top, log, told, flat("welcome"))
 
 
 def log_html(articles: Sequence[Article] = (), earlier: str = "", *, is_live: bool = False) -> str:
-    """Return the thread's own element. Only its script changes it, by what the wire `thread` and the stream of a turn
+    """Return the thread's own element. Only its script changes it, by what `thread_told` and the stream of a turn
     tell."""
     inside = earlier + "".join(one.html for one in articles)
     live = " data-live" if is_live else ""
@@ -66,20 +64,18 @@ def earlier_html(words: Words) -> str:
     return f'<button type="button" class="b line" id="earlier" data-thread="earlier">{label}</button>'
 
 
-def thread_json(
+def thread_told(
     words: Words,
     conversation_id: str,
     articles: Sequence[Article],
     *,
     followed: str = "",
     is_answer: bool = False,
-    gives_back: bool = False,
-) -> str:
+) -> dict[str, JsonValue]:
     """Return a conversation's thread for the page's script: the newest turns in their order, whether there are more,
-    the one that is at work and to be `followed`, whether this `is_answer` to what the page has sent, and whether that
-    was for nothing: then the page asks to have it back."""
+    the one that is at work and to be `followed`, and whether this `is_answer` to what the page has sent."""
     shown = newest(articles)
-    told = {
+    return {
         "at": time.monotonic_ns(),
         "conversation": conversation_id,
         "turns": [one.id for one in shown],
@@ -89,9 +85,7 @@ def thread_json(
         "earlier": earlier_html(words) if len(articles) > len(shown) else "",
         "followed": followed,
         "is_answer": is_answer,
-        "gives_back": gives_back,
     }
-    return orjson.dumps(told).decode()
 
 
 def top_html(

@@ -41,7 +41,6 @@ REFERENCE_MODES = {
 }
 REFERENCE_COUNTS = ("1", "2", "3", "4", "6", "8", "10", "14")
 REVIEWS = ("off", "on", "always")
-_COST_BUS = "window.aivistaCost = { ask: () => trigger('click') };"
 Update = dict[str, Any]
 
 
@@ -72,14 +71,12 @@ class ComposerPanel:
     cost: gr.HTML
     fuller: gr.HTML
     wording: gr.HTML
-    cost_bus: gr.HTML
     conversation: gr.Textbox
     editing: gr.Textbox
     references: gr.Textbox
     roles: gr.Textbox
     mask: gr.Textbox
     expand: gr.Textbox
-    beside: gr.Textbox
 
     @property
     def told(self) -> list[gr.HTML]:
@@ -223,9 +220,9 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
             aids = flat("aids")
         models = flat("models-note")
         with gr.Column(elem_id="wires"):
-            names = ("conversation", "editing", "references", "roles", "mask", "expand", "beside")
+            names = ("conversation", "editing", "references", "roles", "mask", "expand")
             wires = [gr.Textbox("", label=name, elem_id=name) for name in names]
-            wording, cost_bus = flat("wording"), flat("cost-bus", js_on_load=_COST_BUS)
+            wording = flat("wording")
     chips = (text_model, image_model, aspect_ratio, resolution, number, search, policy, review, confirm)
     return ComposerPanel(
         next_target,
@@ -243,7 +240,6 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
         cost,
         fuller,
         wording,
-        cost_bus,
         *wires,
     )
 

@@ -17,11 +17,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from agent import AivistaError, ErrorCode, ErrorInfo, Value
-from webui.screen import Screen
+from agent import AivistaError, Conversation, ErrorCode, ErrorInfo, ReferenceRole, Value
+from webui.cards import View
+from webui.panels.composer import Chosen
+from webui.roles import read_references, read_roles
+from webui.screen import Screen, Updates
 from webui.sessions import COOKIE, Visitor
 from webui.shell.patches import Patch, Reply, Toast, Undo
 from webui.shell.templates import render
+from webui.tabs import Tab
 from webui.whole_json import whole_body
 from webui.words import Words
 
@@ -32,9 +36,30 @@ _log = logging.getLogger(__name__)
 
 
 class Place(Value):
-    """Where the page stands: the open conversation, empty for a new one."""
+    """Where the page stands: the open conversation, empty for a new one, what the composer works on and its settings,
+    by name, and a name that the page has given itself."""
 
     conversation: str = Field(default="", max_length=64)
+    editing: str = Field(default="", max_length=16)
+    references: str = Field(default="", max_length=400)
+    roles: str = Field(default="", max_length=2000)
+    chips: dict[str, JsonValue] = Field(default_factory=dict)
+    tab: str = Field(default="", max_length=64)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The handles of the references."""
+        return read_references(self.references)
+
+    @property
+    def given_roles(self) -> dict[str, ReferenceRole]:
+        """What some of them are for."""
+        return read_roles(self.roles, self.named)
+
+    @property
+    def chosen(self) -> Chosen:
+        """The settings; what the composer does not offer counts as not chosen."""
+        return Chosen.from_chips(self.chips)
 
 
 class _Asked(Value):
@@ -55,6 +80,24 @@ class Context:
         """The visitor's words."""
         return self.visitor.words
 
+    @property
+    def tab(self) -> Tab:
+        """What is remembered of the page that asks."""
+        return self.screen.tabs.of(self.visitor.owner, self.place.tab)
+
+    @property
+    def view(self) -> View:
+        """What the open conversation is shown with."""
+        return self.screen.view(self.visitor, self.place.conversation)
+
+    async def conversation(self) -> Conversation | None:
+        """Return the conversation that is open, if the visitor has it."""
+        return await self.screen.conversation(self.visitor, self.place.conversation)
+
+    def reply(self, updates: Updates) -> Reply:
+        """Return what the page does for updates of its components; see `Screen.reply`."""
+        return self.screen.reply(updates, self.tab)
+
     def fragment(self, name: str, template: str, parent: str = "", **values: object) -> Patch:
         """Return the element with this id, as a template makes it."""
         return Patch(id=name, html=render(template, self.words, **values), parent=parent)
@@ -67,6 +110,7 @@ Handler: TypeAlias = Callable[..., Awaitable[Reply]]
 class _Action(NamedTuple):
     handler: Handler
     arguments: type[Value] | None
+    is_for_anybody: bool
 
 
 @dataclass(frozen=True)
@@ -80,11 +124,12 @@ class Feature:
     most_bytes: int = MOST_BYTES
     actions: dict[str, _Action] = field(default_factory=dict)
 
-    def action(self, handler: Handler) -> Handler:
-        """Have the page ask for the function under its own name."""
+    def action(self, handler: Handler, *, is_for_anybody: bool = False) -> Handler:
+        """Have the page ask for the function under its own name, without the `_` of one that Python has a meaning for;
+        if it `is_for_anybody`, also without our cookie."""
         parameters = [name for name in inspect.signature(handler).parameters if name != "at"]
         arguments = get_type_hints(handler)[parameters[0]] if parameters else None
-        self.actions[handler.__name__] = _Action(handler, arguments)
+        self.actions[handler.__name__.rstrip("_")] = _Action(handler, arguments, is_for_anybody)
         return handler
 
     def undo(self, action: Handler, args: dict[str, JsonValue]) -> Undo:
@@ -112,7 +157,8 @@ def action_routes(features: Sequence[Feature], screen: Screen) -> list[Route]:
         def answered(reply: Reply, status: int = 200) -> Response:
             return JSONResponse(reply.written(visitor.words), status, _HEADERS)
 
-        if screen.sessions.token_of(request.cookies.get(COOKIE)) is None:
+        is_anybody = screen.sessions.token_of(request.cookies.get(COOKIE)) is None
+        if is_anybody and not (action is not None and action.is_for_anybody):
             return problem(visitor.words("route.not_yours"), 403)
         if feature is None or action is None:
             return problem(visitor.words("page_gate.nothing_here"), 404)

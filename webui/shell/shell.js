@@ -4,7 +4,10 @@
   const $ = (selector, from = document) => from.querySelector(selector);
   const TOAST_MS = 8000;
 
-  const place = () => ({ conversation: $("#top h1")?.dataset.conversation || "" });
+  // What stands in Gradio's hidden fields is what the composer works on.
+  const field = name => $(`#${name} :is(textarea, input)`)?.value || "";
+  const tab = crypto.randomUUID().replaceAll("-", "");
+  const place = () => ({ conversation: field("conversation"), editing: field("editing"), references: field("references"), roles: field("roles"), chips: window.aivistaChips?.values || {}, tab });
 
   // ---- an element takes the place of the one that is there: what is scrolled there and has the focus stays so
   const signOf = element => {
@@ -18,7 +21,10 @@
     if (have.nodeType !== Node.ELEMENT_NODE) { if (have.data !== now.data) have.data = now.data; return; }
     if (have.isEqualNode(now) || have.hasAttribute("data-keep")) return;
     for (const name of have.getAttributeNames()) if (name !== "open" && !now.hasAttribute(name)) have.removeAttribute(name);
-    for (const { name, value } of now.attributes) if (name !== "open" && have.getAttribute(name) !== value) have.setAttribute(name, value);
+    for (const { name, value } of now.attributes) if (name !== "open" && have.getAttribute(name) !== value) {
+      have.setAttribute(name, value);
+      if (name === "value" && have.matches("input")) have.value = value;
+    }
     const before = [...have.childNodes], named = new Map(before.filter(one => one.id).map(one => [one.id, one]));
     const kept = [...now.childNodes].map((one, at) => {
       const same = one.id ? named.get(one.id) : before[at];
@@ -35,8 +41,19 @@
   const sayMoments = from => {
     for (const one of from.querySelectorAll("[data-moment]")) one.textContent = new Date(one.dataset.moment).toLocaleString(document.documentElement.lang || undefined, { dateStyle: "medium", timeStyle: "short" });
   };
+  // A box of Gradio's keeps its frame, and its component hears nothing of what comes into it: only what is other in it
+  // is changed.
+  const fill = (box, html) => {
+    const frame = $(".html-container", box), inside = $(":scope > .flat", frame) || frame.appendChild(Object.assign(document.createElement("div"), { className: "flat" }));
+    const now = inside.cloneNode(false);
+    now.innerHTML = html;
+    sayMoments(now);
+    merge(inside, now);
+  };
   const put = ({ id, html = null, parent = "", before: next = "" }) => {
-    const before = document.getElementById(id), place = parent ? document.getElementById(parent) : document.body;
+    const before = document.getElementById(id);
+    if (before?.classList.contains("flat")) { fill(before, html); return; }
+    const place = parent ? document.getElementById(parent) : document.body;
     // What holds a part that changes is not what it was.
     (before || place)?.closest(`[data-is]:not([id="${CSS.escape(id)}"])`)?.removeAttribute("data-is");
     if (html === null) { before?.remove(); return; }
@@ -73,8 +90,10 @@
   };
 
   // ---- a reply is carried out
-  const take = reply => {
-    const { patches = [], events = {} } = reply;
+  // Gradio's inputs come first: what the patches say of the page, such as which conversation is open, holds for them then.
+  const take = async reply => {
+    const { patches = [], events: { inputs: changed, ...events } = {} } = reply;
+    if (changed) await set(changed);
     for (const patch of patches) put(patch);
     if (patches.some(patch => patch.id === "toast") && !$("#toast.bad")) wait();
     if (patches.length) dispatchEvent(new CustomEvent("aivista-patched"));
@@ -98,6 +117,31 @@
     if (reply.error) { say(reply.error, { isProblem: true }); return {}; }
     return take(reply);
   };
+  // ---- Gradio's inputs are changed by Gradio: its event asks for what is other about them, and says when it is done
+  const SET_MS = 2000;
+  let others = {}, settled = [];
+  const set = told => new Promise(done => {
+    for (const [name, other] of Object.entries(told)) others[name] = { ...others[name], ...other };
+    settled.push(done);
+    setTimeout(done, SET_MS);
+    $("#set-inputs")?.click();
+  });
+  const inputs = names => {
+    const now = others;
+    others = {};
+    return names.map(name => now[name] && { __type__: "update", ...now[name] });
+  };
+  const areSet = () => { for (const done of settled.splice(0)) done(); };
+  // What was sent for nothing comes back, unless something else stands there by now.
+  addEventListener("aivista-returned", event => {
+    const { message: { text, files }, mask = "", expand = "" } = event.detail;
+    const there = $("#box textarea")?.value || "", pictures = document.querySelectorAll("#box .thumbnail-item").length;
+    const isFree = (!there && !pictures) || (there === text && pictures === files.length);
+    const isUnpainted = ["", mask].includes(field("mask")) && ["", expand].includes(field("expand"));
+    const box = { value: { text, files: files.map(one => ({ ...one, url: new URL(`gradio_api/file=${one.path}`, document.baseURI).href })) } };
+    const detail = { ...(isFree && (text || files.length) && { box }), ...(isUnpainted && (mask || expand) && { mask: { value: mask }, expand: { value: expand } }) };
+    set(detail);
+  });
   const remove = id => { document.getElementById(id)?.remove(); dispatchEvent(new CustomEvent("aivista-patched")); };
 
   addEventListener("click", event => {
@@ -113,5 +157,5 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), TOAST_MS);
   });
-  window.aivistaShell = { act, say, hush, take, remove };
+  window.aivistaShell = { act, say, hush, take, remove, inputs, areSet, tab };
 })();

@@ -10,12 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.webui.page_gate.test_limits import comer
-from webui.page_gate.transit import KEPT_S, Transit, given_folder
-from webui.sessions import Sessions, Visitor
-from webui.words import load_words
+from webui.page_gate.transit import KEPT_S, Transit
 
 MB = 1 << 20
-WORDS = load_words("en")
 
 
 @pytest.fixture
@@ -27,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def transit(folder: Path) -> Transit:
-    return Transit(folder, Sessions(b"s" * 32, is_shared=True), most_bytes_of_one=10 * MB)
+    return Transit(folder, most_bytes_of_one=10 * MB)
 
 
 def file_in(folder: Path, name: str) -> str:
@@ -71,7 +68,7 @@ async def test_what_is_sent_while_the_folder_is_looked_through_keeps_its_owner(t
 
 async def test_what_is_too_old_is_gone_and_nobodys(folder: Path) -> None:
     now = [time.time()]
-    transit = Transit(folder, Sessions(b"s" * 32), most_bytes=MB, clock=lambda: now[0])
+    transit = Transit(folder, most_bytes=MB, clock=lambda: now[0])
     path = file_in(folder, "abc/a.png")
     transit.keep("ann", path)
     assert await transit.room() == MB - 1000
@@ -81,22 +78,6 @@ async def test_what_is_too_old_is_gone_and_nobodys(folder: Path) -> None:
     with pytest.raises(FileNotFoundError):
         os.unlink(path)
     assert not transit.is_of(path, "ann")
-
-
-def test_what_a_visitor_is_given_is_for_them_alone(transit: Transit, folder: Path) -> None:
-    sessions = transit.sessions
-    ann, bob = (Visitor(token, sessions.owner(token), WORDS) for token in ("ann", "bob"))
-    name = given_folder(sessions, ann)
-    path = file_in(folder, f"{name}/a.png")
-    assert [transit.is_of(path, one) for one in ("ann", "bob")] == [True, False]
-    assert not transit.is_of(path.replace("given-", "given-0"), "ann")
-    assert given_folder(sessions, ann) != name
-    signature = given_folder(sessions, bob).rpartition("-")[2]
-    assert not transit.is_of(file_in(folder, f"{name.rpartition('-')[0]}-{signature}/a.png"), "bob")
-    alone = Sessions(b"s" * 32)
-    visitor = Visitor(alone.token_of(alone.new_cookie()), alone.owner(None), WORDS)
-    given = file_in(folder, f"{given_folder(alone, visitor)}/a.png")
-    assert Transit(folder, alone).is_of(given, alone.owner(None))
 
 
 async def test_a_fresh_cookie_makes_no_more_room_and_what_is_under_way_takes_it_already(transit: Transit) -> None:

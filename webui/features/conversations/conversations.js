@@ -137,7 +137,7 @@
     } catch { shell.say(words().cut, { isProblem: true }); return; }
     shell.say(answer.text, { isProblem: !answer.isDone });
     refresh();
-    if (answer.conversation) window.aivista?.act({ act: "open", arg: answer.conversation });
+    if (answer.conversation) window.aivistaShell.act("page.open", { arg: answer.conversation });
   };
   addEventListener("change", event => {
     if (event.target.id !== "import-file") return;

@@ -68,7 +68,7 @@
     if (at.open === doc.name) at.open = "";
   };
   // A first file has begun a conversation.
-  const arrive = id => { here = space(id); window.aivista?.act({ act: "open", arg: id }); };
+  const arrive = id => { here = space(id); window.aivistaShell.act("page.open", { arg: id }); };
 
   // ---- what is done with a file
   const open = async name => {

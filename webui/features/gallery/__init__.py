@@ -7,18 +7,19 @@ are appended. Which pictures are chosen the page alone knows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-import gradio as gr
 from pydantic import Field, JsonValue
 
 from agent import MAX_GALLERY_PAGE, MAX_TAG_CHARACTERS, GalleryItem, GalleryPage, GalleryQuery, Value
 from webui.features.gallery.looking import LONGEST_QUERY, Look, Name, Option, filters, groups
 from webui.features.gallery.packed import kept, packed_routes
+from webui.features.page.opening import opened
 from webui.media import download_name
-from webui.panels.flat import flat
+from webui.panels.canvas import canvas_html
+from webui.panels.compare import compare_html
+from webui.roles import MAX_REFERENCES
 from webui.shell.actions import Context, Feature
 from webui.shell.patches import Patch, Reply, Toast
 from webui.shell.templates import render
@@ -27,7 +28,6 @@ from webui.words import Words
 PAGE_SIZE = 60
 MOST_AT_ONCE = 5000
 _LIMITS = {"longest_query": LONGEST_QUERY, "longest_tag": MAX_TAG_CHARACTERS}
-_BUS = "window.aivistaGalleryBus = { act: data => trigger('click', data) };"
 
 # Beyond what a database counts to there is no picture.
 Ids: TypeAlias = Annotated[tuple[Annotated[int, Field(ge=0, lt=1 << 63)], ...], Field(max_length=MOST_AT_ONCE)]
@@ -44,6 +44,12 @@ class Chosen(Value):
     """Pictures by the gallery's ids."""
 
     ids: Ids
+
+
+class Together(Value):
+    """Pictures that are used together, by the gallery's ids."""
+
+    ids: Annotated[tuple[Annotated[int, Field(ge=0, lt=1 << 63)], ...], Field(min_length=1, max_length=MAX_REFERENCES)]
 
 
 class Changed(Look, Chosen):
@@ -66,19 +72,6 @@ class Wanted(Chosen):
     """Pictures to take away; `clean` ones carry no recipe, nor anything else that is said of them."""
 
     clean: bool = False
-
-
-@dataclass(frozen=True)
-class GalleryPanel:
-    """The components of the gallery: the pane, and `bus`, which brings the clicks that change the rest of the page."""
-
-    pane: gr.HTML
-    bus: gr.HTML
-
-
-def build_gallery() -> GalleryPanel:
-    """Return the gallery, empty until a visitor is known."""
-    return GalleryPanel(flat("gallery"), flat("gal-bus", js_on_load=_BUS))
 
 
 def gallery_html(words: Words) -> str:
@@ -179,6 +172,59 @@ async def pack(at: Context, wanted: Wanted) -> Reply:
         said = at.words("gallery.zipped_some", count=packed.count, left_out=", ".join(packed.left_out))
     address = kept(owner, Path(packed.path), packed.count)
     return Reply(toast=Toast(text=said), events={"gallery-packed": address})
+
+
+@gallery.action
+async def open_(at: Context, which: Together) -> Reply:
+    """Open a picture, with its conversation."""
+    items = await _together(at, which)
+    return await _staged(at, items[:1]) if items else Reply(toast=_gone(at))
+
+
+@gallery.action
+async def compare(at: Context, which: Together) -> Reply:
+    """Compare two pictures of one conversation."""
+    items = await _together(at, which)
+    is_pair = len(items) == 2 and items[0].conversation_id == items[1].conversation_id
+    return await _staged(at, items) if is_pair else Reply(toast=_gone(at))
+
+
+@gallery.action
+async def reference(at: Context, which: Together) -> Reply:
+    """Make pictures references: in a new conversation, as files, unless all are of the open one."""
+    items = await _together(at, which)
+    if not items:
+        return Reply(toast=_gone(at))
+    if any(item.conversation_id != at.place.conversation for item in items):
+        files: list[JsonValue] = []
+        for item in items:
+            view = at.screen.view(at.visitor, item.conversation_id)
+            files.append({"url": view.url(item.picture.handle), "name": download_name(item.picture)})
+        reply = at.reply(await opened(at, ""))
+        return reply.model_copy(update={"events": {**reply.events, "attach": files}})
+    named = [item.picture.handle for item in items if item.picture.handle != at.place.editing]
+    kept = [handle for handle in at.place.named if handle not in named]
+    references = (*kept, *named)[-MAX_REFERENCES:]
+    return at.reply(at.screen.context(at.view, at.place.editing, references, at.place.given_roles))
+
+
+async def _together(at: Context, which: Together) -> tuple[GalleryItem, ...]:
+    """Return the pictures; none when one of them is not there, or not the visitor's."""
+    items = await _items(at, which.ids)
+    return items if len(items) == len(set(which.ids)) else ()
+
+
+async def _staged(at: Context, items: Sequence[GalleryItem]) -> Reply:
+    """Show one picture, or two of them compared, the older one first."""
+    key = items[0].conversation_id
+    conversation = await at.screen.studio().conversations.get(key, at.visitor.owner)
+    view, pictures = at.screen.view(at.visitor, key), [conversation.picture(item.picture.handle) for item in items]
+    if len(pictures) == 1:
+        html = canvas_html(view, conversation, pictures[0])
+    else:
+        html = compare_html(view, conversation, *sorted(pictures, key=lambda one: one.created_at))
+    around = await opened(at, key) if key != at.place.conversation else {}
+    return at.reply({**around, at.screen.panels.canvas: html})
 
 
 async def _page(at: Context, shown: Shown) -> GalleryPage:

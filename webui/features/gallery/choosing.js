@@ -109,10 +109,10 @@
   };
 
   // ---- what the rest of the page does with them
-  const tell = (act, list) => window.aivistaGalleryBus?.act({ act, ids: idsOf(list) });
+  const tell = (act, list) => shell.act(`gallery.${act}`, { ids: idsOf(list) });
   const open = (cell, isByKey) => {
     const { conversation, handle } = cell.dataset;
-    if (conversation === gallery.open()) window.aivista?.act({ act: "view", arg: handle }); else tell("open", [cell]);
+    if (conversation === gallery.open()) shell.act("page.view", { arg: handle }); else tell("open", [cell]);
     window.aivistaTabs?.show("canvas", isByKey);
   };
   const compare = list => { tell("compare", list); window.aivistaTabs?.show("canvas"); drop(); };

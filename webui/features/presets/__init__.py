@@ -1,6 +1,6 @@
 """Presets: the settings of a message saved under a name, renamed, deleted and brought back, each visitor's own.
 
-What is taken up goes by the page's own event (`webui/clicks.py`): the settings are Gradio's.
+What is taken up goes by the action `page.use_preset`.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@
     if (name && await act("save", { name, settings: window.aivistaChips.values })) form.reset();
   });
   const acts = {
-    use: line => { window.aivista?.act({ act: "use_preset", arg: line.dataset.id }); aids.shut(); $("#box textarea")?.focus(); },
+    use: line => { window.aivistaShell.act("page.use_preset", { arg: line.dataset.id }); aids.shut(); $("#box textarea")?.focus(); },
     rename: line => rename(line, line.dataset.name),
     delete: line => act("delete", { id: line.dataset.id }),
     undo: (_, { args }) => act("restore", JSON.parse(args)),

@@ -45,6 +45,6 @@
   addEventListener("aivista-settings-opened", event => { markTheme(); if (event.detail) act("settings.size"); });
   addEventListener("aivista-settings-saved", test);
   // What the studio offers may be another now.
-  addEventListener("aivista-served", () => window.aivistaModels?.ask());
+  addEventListener("aivista-served", () => window.aivistaShell.act("page.models"));
   window.aivistaDialogs.fills("settings", () => act("settings.open"));
 })();

@@ -13,7 +13,7 @@
   const paint = ({ id, words }) => {
     close();
     root.removeAttribute("data-stage");
-    if ($("#chat :is(.pic .frame:not(.pending), .refs img)")) { window.aivista?.act({ act: "try_style", arg: id }); return; }
+    if ($("#chat :is(.pic .frame:not(.pending), .refs img)")) { window.aivistaShell.act("page.try_style", { arg: id }); return; }
     window.aivistaAids.put(`${$("#box textarea").value.trimEnd()} ${words}`.trim());
   };
   window.aivistaDialogs.fills("styles", () => act("styles.open", look()));

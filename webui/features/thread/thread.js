@@ -26,7 +26,6 @@
     const isFollowed = one => isOpen(told.conversation) && one.id === told.followed && document.getElementById(one.id);
     shell.take({ patches: told.patches.filter(one => !isFollowed(one)) });
     if (before.length) shell.act("thread.earlier", { before: name(told.turns[0]), until: name(before[0].id) });
-    if (told.gives_back) $("#give-back")?.click();
     if (!told.followed) leave(); else if (!isOpen(told.conversation)) follow(told.conversation);
   };
   const name = id => id.slice("turn-".length);
@@ -43,7 +42,7 @@
     mine.onerror = () => {
       if (stream !== mine || mine.readyState !== EventSource.CLOSED) return;
       leave();
-      setTimeout(() => window.aivista?.act({ act: "refresh", arg: conversation }), AGAIN_MS);
+      setTimeout(() => shell.act("page.refresh", { arg: conversation }), AGAIN_MS);
     };
     mine.onmessage = event => {
       if (stream !== mine) return;
@@ -53,7 +52,7 @@
       shell.take({ ...reply, patches: reply.patches.filter(one => !isSending(one)) });
     };
   };
-  const ended = turn => window.aivista?.act({ act: "ended", arg: turn });
+  const ended = turn => shell.act("page.ended", { arg: turn });
   addEventListener("aivista-turn-ended", event => ended(event.detail));
   addEventListener("aivista-turn-over", event => { leave(); ended(event.detail); });
   addEventListener("pagehide", leave);
@@ -84,7 +83,7 @@
     if (isBusy() || now?.conversation !== conversation || now.version !== version) return;
     if (found === `${conversation} ${version}` || found === asked) return;
     asked = found;
-    window.aivista?.act({ act: "refresh", arg: conversation });
+    shell.act("page.refresh", { arg: conversation });
   };
   const askOn = async () => { await askVersion(); setTimeout(askOn, LOOK_MS); };
   setTimeout(askOn, LOOK_MS);
@@ -224,5 +223,6 @@
     for (const hand of HANDS) held.addEventListener(hand, letGo, { passive: true });
     release = letGo;
   };
-  window.aivistaThread = { hold, take };
+  addEventListener("aivista-thread", event => take(event.detail));
+  window.aivistaThread = { hold };
 })();

@@ -135,7 +135,7 @@
   const leavePick = () => { delete root.dataset.treePick; markPick(); };
   const pick = handle => { root.dataset.treePick = handle; markPick(); const one = node(handle); if (one) { rove(one); $(".tr-open", one).focus(); } };
 
-  const toCanvas = (name, arg) => { window.aivista?.act({ act: name, arg }); window.aivistaTabs?.show("canvas"); };
+  const toCanvas = (name, arg) => { window.aivistaShell.act(`page.${name}`, { arg }); window.aivistaTabs?.show("canvas"); };
   const view = handle => {
     const first = picking();
     if (!first) { toCanvas("view", handle); return; }
@@ -144,7 +144,7 @@
     toCanvas("compare", `${first} ${handle}`);
   };
   const edit = handle => {
-    window.aivista?.act({ act: "edit", arg: handle });
+    window.aivistaShell.act("page.edit", { arg: handle });
     if (matchMedia("(max-width: 760px)").matches) window.aivistaTabs?.show("chat");
     $("#box textarea")?.focus();
   };

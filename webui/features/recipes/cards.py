@@ -6,33 +6,15 @@ What a file says is somebody's data: every word of it is escaped here, and none 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
-
-import gradio as gr
 
 from agent import ForeignRecipe, FoundRecipe, Recipe, RecipeRefusal, ReferenceRole, RefusedRecipe, Source
 from webui.cards import source_links
 from webui.icons import icon
-from webui.panels.flat import flat
 from webui.receipts import changes_text, price
 from webui.words import Words
 
 _WORDS_ON_CARD = 160
-_BUS = "window.aivistaRecipes = { act: data => trigger('click', data) };"
-
-
-@dataclass(frozen=True)
-class RecipesPanel:
-    """The components: `card` over the composer, `bus` brings clicks on it and on receipts."""
-
-    card: gr.HTML
-    bus: gr.HTML
-
-
-def build_recipes() -> RecipesPanel:
-    """Return the card, empty: the page's script shows it when a file says something."""
-    return RecipesPanel(flat("recipe"), flat("recipe-bus", js_on_load=_BUS))
 
 
 def card_html(words: Words, found: FoundRecipe, *, is_known: bool = False) -> str:

@@ -1,0 +1,145 @@
+"""Which conversation the page shows, and what of it: opened, as it is on record now, one picture, two compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pydantic import Field
+
+from agent import NO_PICTURE, Conversation, ReferenceRole, RequestRefused, Value
+from webui.features.page import Arg, page
+from webui.features.page.filling import whole
+from webui.panels.canvas import canvas_html, empty_canvas_html
+from webui.panels.compare import compare_html, pair, read_pair
+from webui.roles import read_references
+from webui.screen import THREAD, Screen, Updates
+from webui.sessions import Visitor
+from webui.shell.actions import Context
+from webui.shell.patches import Reply
+from webui.streams import TurnEnds
+
+
+class Address(Value):
+    """The conversation that the page's address names."""
+
+    name: str = Field(default="", max_length=64)
+
+
+async def fill(at: Context, asked: Address) -> Reply:
+    """Fill a page that came empty, because its visitor had no cookie yet."""
+    return at.reply(await whole(at.screen, at.visitor, asked.name))
+
+
+page.action(fill, is_for_anybody=True)
+
+
+@page.action
+async def new(at: Context) -> Reply:
+    """Begin a conversation."""
+    return await open_(at, Arg())
+
+
+@page.action
+async def open_(at: Context, asked: Arg) -> Reply:
+    """Open a conversation with its settings."""
+    if asked.arg != at.place.conversation:
+        at.tab.leave(at.place.conversation)
+    return at.reply(await opened(at, asked.arg))
+
+
+async def opened(at: Context, conversation_id: str, *, has_chips: bool = True) -> Updates:
+    """Return the screen with a conversation and its settings, or with a new one."""
+    at.tab.take_over()
+    conversation = await at.screen.conversation(at.visitor, conversation_id)
+    chips = at.screen.chips_of(at.visitor, conversation) if has_chips else {}
+    return {**await at.screen.opened(at.visitor, conversation), **chips}
+
+
+@page.action
+async def refresh(at: Context, asked: Arg) -> Reply:
+    """Show what came to the open conversation without this page."""
+    if asked.arg != at.place.conversation or at.tab.has_just_left(asked.arg):
+        return Reply()
+    ticket, conversation = at.tab.ticket, await at.conversation()
+    if conversation is None:
+        return Reply()
+    frame = await at.screen.frame(at.visitor, conversation)
+    if not at.tab.holds(ticket):
+        return Reply()
+    return at.reply({**frame, THREAD: at.screen.thread(at.visitor, conversation)})
+
+
+@page.action
+async def ended(at: Context, turn: Arg) -> Reply:
+    """Show what has changed around a turn that is over."""
+    return at.reply(await TurnEnds(at.screen).end(at.visitor, at.tab, at.place.conversation, turn.arg))
+
+
+@page.action
+async def changed(at: Context, asked: Arg) -> Reply:
+    """Show the open conversation after some of its pictures were deleted or came back; `arg` are those that are opened
+    beside it."""
+    return at.reply(
+        await redrawn(
+            at.screen,
+            at.visitor,
+            at.place.conversation,
+            read_references(asked.arg),
+            at.place.editing,
+            at.place.named,
+            at.place.given_roles,
+        )
+    )
+
+
+async def redrawn(
+    screen: Screen,
+    visitor: Visitor,
+    conversation_id: str,
+    opened: Sequence[str],
+    editing: str,
+    references: Sequence[str],
+    roles: Mapping[str, ReferenceRole],
+) -> Updates:
+    """Return the thread and the top bar; of the stage and the composer's line what must not stay as it is.
+
+    The stage is emptied when a picture that is gone stands there, and marks of such pictures are taken away.
+    """
+    conversation = await screen.conversation(visitor, conversation_id)
+    if conversation is None:
+        return {}
+    there = {picture.handle for picture in conversation.all_pictures}
+    updates = {
+        THREAD: screen.thread(visitor, conversation),
+        screen.panels.chat.top: await screen.top(visitor, conversation),
+        **screen.next_target(visitor, conversation),
+    }
+    if any(handle not in there for handle in opened):
+        updates[screen.panels.canvas] = empty_canvas_html(visitor.words)
+    if not {editing, *references} - {"", NO_PICTURE} <= there:
+        kept = tuple(handle for handle in references if handle in there)
+        view = screen.view(visitor, conversation_id)
+        updates |= screen.context(view, editing if editing in there else "", kept, roles)
+    return updates
+
+
+@page.action
+async def view(at: Context, asked: Arg) -> Reply:
+    """Open a picture."""
+    return await _shown(at, lambda one: canvas_html(at.view, one, one.picture(asked.arg)))
+
+
+@page.action
+async def compare(at: Context, asked: Arg) -> Reply:
+    """Compare two pictures, or one with what it is best compared with."""
+    return await _shown(at, lambda one: compare_html(at.view, one, *pair(one, *read_pair(asked.arg))))
+
+
+async def _shown(at: Context, html: Callable[[Conversation], str]) -> Reply:
+    conversation = await at.conversation()
+    if conversation is None:
+        return Reply()
+    try:
+        return at.reply({at.screen.panels.canvas: html(conversation)})
+    except RequestRefused:
+        return Reply()
