@@ -10,11 +10,10 @@ import gradio as gr
 from pydantic import ValidationError
 
 from agent import NO_PICTURE, AivistaError, Conversation, ReferenceRole, RequestRefused, Value
-from webui.action_panels import PAINTING, amounts_sentence, pressed_sentence, read_amounts, read_press
 from webui.features.styles.finding import title_of
-from webui.panels.canvas import canvas_html
+from webui.features.viewer import canvas_html, compare_html, pair, read_pair
+from webui.features.viewer.actions import PAINTING, amounts_sentence, pressed_sentence, read_amounts, read_press
 from webui.panels.chat import Wish, wish_of
-from webui.panels.compare import compare_html, pair, read_pair
 from webui.panels.composer import Chosen
 from webui.redrawing import OnPage, redrawn
 from webui.roles import chosen_roles, read_choice

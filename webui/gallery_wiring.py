@@ -14,10 +14,9 @@ from pydantic import Field, ValidationError
 from agent import AivistaError, Conversation, GalleryItem, ReferenceRole, Value, storage_failure
 from webui.clicks import MAX_REFERENCES, read_references
 from webui.features.gallery import GalleryPanel
+from webui.features.viewer import canvas_html, compare_html
 from webui.media import download_name
 from webui.page_gate.transit import given_folder
-from webui.panels.canvas import canvas_html
-from webui.panels.compare import compare_html
 from webui.roles import read_roles
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor

@@ -22,12 +22,11 @@ from webui.features.trace import frame_html
 from webui.gallery_wiring import wire_gallery
 from webui.model_limits import BUS
 from webui.opening import Opening, wire_opening
-from webui.panels.canvas import build_canvas
 from webui.panels.chat import build_chat
 from webui.panels.composer import Chosen, build_composer
 from webui.panels.conversations import build_rail
 from webui.panels.flat import flat
-from webui.panels.painter import build_painter, painter_html
+from webui.panels.painter import build_canvas, build_painter, painter_html
 from webui.panels.recipes import build_recipes
 from webui.panels.stage_tabs import build_stage_tabs, stage_tabs_html
 from webui.panels.thread_foot import build_thread_foot, thread_foot_html

@@ -23,10 +23,10 @@ from agent import (
     Value,
 )
 from webui.clicks import Clicks
+from webui.features.viewer.receipt import asked_pixels, repainter
 from webui.panels import recipes as panel
 from webui.panels.composer import AUTO, Chosen
 from webui.panels.recipes import RecipesPanel
-from webui.receipts import asked_pixels, repainter
 from webui.recipes import MAX_FOUND_CHARACTERS, chosen_as, read_told
 from webui.redrawing import thread
 from webui.screen import Screen, Updates

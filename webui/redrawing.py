@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent import NO_PICTURE, Conversation, ReferenceRole
-from webui.panels.canvas import empty_canvas_html
+from webui.features.viewer import empty_canvas_html
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
 

@@ -27,10 +27,11 @@ from agent import (
     upload_limit_megabytes,
 )
 from webui.cards import View
+from webui.features import viewer as canvas
 from webui.live import LiveTurn, resumed
 from webui.model_limits import Limits, limits_html, limits_of
 from webui.offers import Offer, image_offers
-from webui.panels import canvas, chat, composer, conversations
+from webui.panels import chat, composer, conversations
 from webui.panels.aids import aids_html
 from webui.panels.chat import ChatPanel, thread_json
 from webui.panels.composer import Chosen, ComposerPanel
