@@ -1,4 +1,4 @@
-"""Trusted pieces of HTML in the thread. Only these functions (and the panels) write `data-act`.
+"""Trusted pieces of HTML in the thread. Only these functions, the panels and the templates write `data-act`.
 
 Model and user text never becomes HTML here: it is escaped, or goes to the page as Markdown, whose sanitiser drops
 every `data-*` attribute, so that words from a model cannot make a working button.

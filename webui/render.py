@@ -42,7 +42,7 @@ from webui.cards import ALONE, Place, View
 from webui.consent_cards import closed_consent, open_consent
 from webui.edit_cards import edit_lines
 from webui.features.viewer.actions import action_panel, picture_actions
-from webui.features.viewer.receipt import folded_receipt
+from webui.features.viewer.receipt import receipt_html
 from webui.icons import icon
 from webui.live import Ending, LiveBlock, LiveTurn, Painting
 from webui.markdown import markdown_html, own_words_html
@@ -397,6 +397,6 @@ def figure(view: View, picture: Picture, place: Place = ALONE, model: str = "") 
         f'title="{escape(words("action.open", handle=handle))}" style="aspect-ratio:{ratio}"{skipped}>'
         f"{thread_picture(view, picture, cards.picture_alt(words, picture), is_in_sheet=place.is_in_sheet)}"
         f"{blank_mark(words, picture)}{cards.tag(handle, note)}</button>"
-        f"<figcaption>{blank_note(view, picture)}{label}{actions}{folded_receipt(view, picture)}"
+        f"<figcaption>{blank_note(view, picture)}{label}{actions}{receipt_html(view, picture, is_folded=True)}"
         f"{folded_review(view, picture)}{edit_lines(view, picture)}</figcaption></figure>"
     )

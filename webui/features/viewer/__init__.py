@@ -8,7 +8,7 @@ from webui.cards import THUMB_EDGE_PX, View, picture_alt
 from webui.differences import CLEAR_LEVELS
 from webui.edit_cards import size_text
 from webui.features.viewer.actions import BY_NAME, picture_actions
-from webui.features.viewer.receipt import whole_receipt
+from webui.features.viewer.receipt import receipt_html
 from webui.panels.painter import choose_button_html, stage_buttons_html
 from webui.review_cards import review_badge, review_rows
 from webui.shell.templates import render
@@ -57,7 +57,7 @@ def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str
         mark=blank_mark(words, picture),
         badge=review_badge(words, review) if review else "",
         found=review_rows(words, review) if review else "",
-        receipt=whole_receipt(view, picture),
+        receipt=receipt_html(view, picture),
         uploaded=() if picture.receipt else _uploaded(words, picture),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from agent import AdjustmentChange, MissingStyle, MissingStyleReason, Picture, Receipt, ReferenceRole, shape_of
+from agent import AdjustmentChange, MissingStyleReason, Picture, Receipt, ReferenceRole, shape_of
 from webui.cards import View, source_links
 from webui.edit_cards import reduction_text
 from webui.offers import Offer
@@ -37,26 +37,19 @@ def receipt_line(words: Words, receipt: Receipt) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def folded_receipt(view: View, picture: Picture) -> str:
-    """Return the receipt under a picture: its line, which unfolds to the whole; empty for an upload.
+def receipt_html(view: View, picture: Picture, *, is_folded: bool = False) -> str:
+    """Return every row of the picture's receipt and its buttons; empty for an upload.
 
-    Below it, until the person is content with it, what was asked and not delivered, and what can be done about it.
+    One that is folded is a line which unfolds to the whole. Below it stands, until the person is content with it, what
+    was asked and not delivered, and what can be done about it.
     """
-    return _receipt(view, picture, is_folded=True)
-
-
-def whole_receipt(view: View, picture: Picture) -> str:
-    """Return every row of the picture's receipt and its buttons; empty for an upload."""
-    return _receipt(view, picture, is_folded=False)
-
-
-def _receipt(view: View, picture: Picture, *, is_folded: bool) -> str:
     words, receipt, edit, image = view.words, picture.receipt, picture.edit, picture.image
     if receipt is None:
         return ""
     asked = " ".join(part for part in (receipt.asked_resolution, receipt.asked_aspect_ratio) if part)
     shape = shape_of(receipt.width, receipt.height)
     got = f"{receipt.width}×{receipt.height}{f' ({shape})' if shape else ''}"
+    roles = {str(role): words(f"role.{role}") for role in ReferenceRole} if receipt.references else {}
     drawn, missing = words("receipt.style_drawn"), receipt.missing_style
     outside = ""
     if edit is not None and edit.outside and not edit.is_set_aside:
@@ -77,12 +70,13 @@ def _receipt(view: View, picture: Picture, *, is_folded: bool) -> str:
         shortfalls=_shortfalls(words, receipt),
         format=words("receipt.bytes", type=image.mime_type, bytes=f"{image.size_bytes:,}", bits=image.bit_depth),
         reduced=[reduction_text(words, one) for one in receipt.reductions],
-        referred=" · ".join(f"{one.handle} {_role(words, one.role)}".strip() for one in receipt.references),
+        referred=" · ".join(f"{one.handle} {roles.get(one.role, one.role)}".strip() for one in receipt.references),
         reference_mode=_reference_mode(words, receipt),
         # In a sketch no phrase went into the prompt, and the look is drawn.
         styles=[(one.name, drawn if receipt.is_sketch else "; ".join(one.phrases)) for one in receipt.styles],
-        missing=words(_MISSING_STYLES[missing.reason], style=missing.requested) if missing else "",
-        is_missed=missing is not None and _is_told(missing),
+        missing=words(f"style_missing.{missing.reason}", style=missing.requested) if missing else "",
+        # A style that the agent thought of by itself, and the library has not, is told among the rows alone.
+        is_missed=missing and (missing.is_asked_for or missing.reason is not MissingStyleReason.UNKNOWN),
         facts=[(fact.item, fact.source) for fact in receipt.facts],
         sources=source_links(receipt.sources),
         captions=[
@@ -147,24 +141,6 @@ def _reference_mode(words: Words, receipt: Receipt) -> str:
         return ""
     count = f" ×{receipt.asked_reference_count}" if receipt.asked_reference_count else ""
     return words(REFERENCE_MODES[receipt.asked_reference_mode]) + count
-
-
-def _role(words: Words, role: str) -> str:
-    return words(f"role.{role}") if role in set(ReferenceRole) else role
-
-
-_MISSING_STYLES = {
-    MissingStyleReason.UNKNOWN: "style_missing.unknown",
-    MissingStyleReason.NOT_DRAWN: "style_missing.not_drawn",
-    MissingStyleReason.LATE: "style_missing.late",
-    MissingStyleReason.FAILED: "style_missing.failed",
-}
-
-
-def _is_told(missing: MissingStyle) -> bool:
-    """Whether it is told under the picture. A style that the agent thought of by itself, and the library has not,
-    stands on the receipt alone."""
-    return missing.is_asked_for or missing.reason is not MissingStyleReason.UNKNOWN
 
 
 def _review(words: Words, picture: Picture) -> str:
