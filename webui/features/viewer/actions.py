@@ -40,7 +40,7 @@ class PictureAction(NamedTuple):
     """Something that can be done with a picture; `label` and `title` are keys of the words.
 
     `way` is who does it: the page's click handler (which knows it by its name), a sentence said for the person, the
-    painter, or a link to the file, for a copy of some kind with what kind that is. A rare one stands in the menu.
+    painter, or a link to the file, for a copy of some kind with what kind that is. The menu has what is rarer.
     """
 
     name: str
@@ -48,7 +48,7 @@ class PictureAction(NamedTuple):
     label: str
     title: str = ""
     way: Literal["click", "panel", "painter", "download", "copy"] = "click"
-    is_rare: bool = False
+    place: Literal["row", "menu"] = "row"
     is_offered: Callable[[Picture], bool] = lambda _: True
 
     def press(self, handle: str) -> str:
@@ -60,7 +60,7 @@ def _is_made(picture: Picture) -> bool:
     return picture.receipt is not None
 
 
-def _has_credentials(picture: Picture) -> bool:
+def _is_signed(picture: Picture) -> bool:
     return picture.receipt is not None and picture.receipt.has_credentials
 
 
@@ -70,16 +70,11 @@ ACTIONS = (
     PictureAction("vary", "shuffle", "panel.vary", way="panel", is_offered=_is_made),
     PictureAction("compare", "square-split-horizontal", "compare.action"),
     PictureAction("download", "download", "action.download", "action.download_title", way="download"),
-    PictureAction("reference", "image", "action.reference", is_rare=True),
-    PictureAction("regenerate", "refresh-cw", "panel.regenerate", way="panel", is_rare=True, is_offered=_is_made),
-    PictureAction("adjust", "sliders-horizontal", "panel.adjust", is_rare=True),
-    PictureAction("clean", "", "action.clean", "action.clean_title", way="copy", is_rare=True),
-    PictureAction(
-        *("original", "", "action.original_bytes", "action.original_bytes_title"),
-        way="copy",
-        is_rare=True,
-        is_offered=_has_credentials,
-    ),
+    PictureAction("reference", "image", "action.reference", place="menu"),
+    PictureAction("regenerate", "refresh-cw", "panel.regenerate", way="panel", place="menu", is_offered=_is_made),
+    PictureAction("adjust", "sliders-horizontal", "panel.adjust", place="menu"),
+    PictureAction("clean", "", "action.clean", "action.clean_title", way="copy", place="menu"),
+    PictureAction("original", "", "action.original_bytes", "action.original_bytes_title", "copy", "menu", _is_signed),
 )
 _QUICK = {
     "more_contrast": PictureAction("more_contrast", "contrast", "panel.more_contrast"),
@@ -94,8 +89,8 @@ def picture_actions(view: View, picture: Picture, place: Place = ALONE, *, is_on
     On the stage other buttons open the painter.
     """
     offered = [one for one in ACTIONS if one.is_offered(picture)]
-    row = [one for one in offered if not one.is_rare and not (is_on_stage and one.way == "painter")]
-    menu = [one for one in offered if one.is_rare]
+    row = [one for one in offered if one.place == "row" and not (is_on_stage and one.way == "painter")]
+    menu = [one for one in offered if one.place == "menu"]
     return render("viewer/actions.html", view.words, view=view, picture=picture, row=row, menu=menu, pair=place.pair)
 
 
