@@ -21,7 +21,7 @@ from webui.api.mounting import api_mounts
 from webui.closing import Ending
 from webui.differences import difference_routes
 from webui.exports import export_routes
-from webui.features import FEATURES
+from webui.features.all import FEATURES
 from webui.guard import LOOPBACK, Guard, HostRules, is_address
 from webui.health import Health
 from webui.media import media_routes

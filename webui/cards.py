@@ -1,4 +1,4 @@
-"""Trusted pieces of HTML in the thread. Only these functions (and the panels) write `data-act`.
+"""Trusted pieces of HTML in the thread. Only these functions, the panels and the templates write `data-act`.
 
 Model and user text never becomes HTML here: it is escaped, or goes to the page as Markdown, whose sanitiser drops
 every `data-*` attribute, so that words from a model cannot make a working button.
@@ -6,7 +6,6 @@ every `data-*` attribute, so that words from a model cannot make a working butto
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -242,58 +241,6 @@ def deleted(words: Words, handles: Sequence[str]) -> str:
     """Return what stands where pictures were that have been deleted since."""
     said = words.counted("action.deleted", len(handles), names=", ".join(handles))
     return f'<p class="gone-pic">{icon("image-off", 15)}<span>{escape(said)}</span></p>'
-
-
-def picture_actions(view: View, picture: Picture, place: Place = ALONE, *, is_on_stage: bool = False) -> str:
-    """Return the row of buttons beneath a picture, the rarer ones in a menu; on the stage it is painted over there."""
-    words, handle, receipt = view.words, picture.handle, picture.receipt
-    compare = words("compare.these_two") if place.pair else words("compare.action")
-    paint = escape(words("action.paint_over"))
-    row = [button("edit", words("action.edit"), "pencil", arg=handle)]
-    if not is_on_stage:
-        row.append(
-            f'<button type="button" class="b" data-paint="over" data-arg="{escape(handle)}">{icon("brush")}'
-            f"<span>{paint}</span></button>"
-        )
-    if receipt is not None:
-        row.append(_paint_again(view, picture, "vary", "shuffle"))
-    row.append(
-        button("compare", compare, "square-split-horizontal", arg=place.pair or handle, short=words("compare.action"))
-    )
-    row.append(
-        f'<a class="b" href="{view.url(handle, is_download=True)}" download '
-        f'title="{escape(words("action.download_title"))}">{icon("download")}'
-        f"<span>{escape(words('action.download'))}</span></a>"
-    )
-    return f'<div class="acts" role="group" aria-label="{escape(handle)}">{"".join(row)}{_more(view, picture)}</div>'
-
-
-def _paint_again(view: View, picture: Picture, action: str, symbol: str) -> str:
-    price = view.prices.get(picture.receipt.model if picture.receipt else "", view.turn_price)
-    press = json.dumps({"handle": picture.handle, "action": action})
-    return button("panel", view.words(f"panel.{action}"), symbol, arg=press, price=price)
-
-
-def _more(view: View, picture: Picture) -> str:
-    """Return the menu of what is done less often with a picture; the page's script hides what it cannot do."""
-    words, handle, more = view.words, picture.handle, escape(view.words("action.more"))
-    items = [button("reference", words("action.reference"), "image", arg=handle)]
-    if picture.receipt is not None:
-        items.append(_paint_again(view, picture, "regenerate", "refresh-cw"))
-    items.append(button("adjust", words("panel.adjust"), "sliders-horizontal", arg=handle))
-    copies = ["clean"]
-    if picture.receipt is not None and picture.receipt.has_credentials:
-        copies.append("original_bytes")
-    for name in copies:
-        kind = "original" if name == "original_bytes" else name
-        items.append(
-            f'<a href="{escape(view.url(handle, is_download=True, kind=kind))}" download>'
-            f"{escape(words(f'action.{name}'))}<small>{escape(words(f'action.{name}_title'))}</small></a>"
-        )
-    return (
-        f'<details class="more"><summary class="b icon" aria-label="{more}" title="{more}">{icon("ellipsis")}</summary>'
-        f"<div>{''.join(items)}</div></details>"
-    )
 
 
 def source_links(sources: Sequence[Source]) -> str:

@@ -15,12 +15,11 @@ from webui.api.gradio_chat import add_chat_endpoint
 from webui.features.files import build_files
 from webui.features.gallery import gallery_html
 from webui.features.trace import frame_html
-from webui.panels.canvas import build_canvas
 from webui.panels.chat import build_chat
 from webui.panels.composer import Chosen, build_composer
 from webui.panels.conversations import build_rail
 from webui.panels.flat import flat
-from webui.panels.painter import build_painter, painter_html
+from webui.panels.painter import build_canvas, build_painter, painter_html
 from webui.panels.stage_tabs import build_stage_tabs, stage_tabs_html
 from webui.panels.thread_foot import build_thread_foot, thread_foot_html
 from webui.roles import read_references, read_roles

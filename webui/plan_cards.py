@@ -8,9 +8,9 @@ from html import escape
 from agent import Plan
 from webui.cards import View, button, thumbs
 from webui.edit_cards import notice_lines
+from webui.features.viewer.receipt import price
 from webui.icons import icon
 from webui.offers import Offer
-from webui.receipts import price
 from webui.spend import cap_lines, dollars_up
 from webui.words import Words
 

@@ -37,17 +37,17 @@ from agent import (
     TurnStopped,
 )
 from webui import cards, notices
-from webui.action_panels import action_panel
 from webui.blank_notes import blank_mark, blank_note
 from webui.cards import ALONE, Place, View
 from webui.consent_cards import closed_consent, open_consent
 from webui.edit_cards import edit_lines
+from webui.features.viewer.actions import action_panel, picture_actions
+from webui.features.viewer.receipt import receipt_html
 from webui.icons import icon
 from webui.live import Ending, LiveBlock, LiveTurn, Painting
 from webui.markdown import markdown_html, own_words_html
 from webui.plan_cards import closed_plan, open_plan
 from webui.questions import asked, target_sentence
-from webui.receipts import folded_receipt
 from webui.review_cards import earlier_attempts, folded_review
 from webui.shell.patches import Patch
 from webui.step_lines import folded_thoughts, live_line, steps
@@ -390,13 +390,13 @@ def figure(view: View, picture: Picture, place: Place = ALONE, model: str = "") 
     if place.is_in_sheet:
         label = cards.tag(handle, is_on_picture=False)
     skipped = "" if place.is_current else ' tabindex="-1"'
-    actions = cards.picture_actions(view, picture, place)
+    actions = picture_actions(view, picture, place)
     return (
         f'<figure class="pic{current}" style="--shape:{shape:.4f}">'
         f'<button type="button" class="frame" data-act="view" data-arg="{escape(handle)}" '
         f'title="{escape(words("action.open", handle=handle))}" style="aspect-ratio:{ratio}"{skipped}>'
         f"{thread_picture(view, picture, cards.picture_alt(words, picture), is_in_sheet=place.is_in_sheet)}"
         f"{blank_mark(words, picture)}{cards.tag(handle, note)}</button>"
-        f"<figcaption>{blank_note(view, picture)}{label}{actions}{folded_receipt(view, picture)}"
+        f"<figcaption>{blank_note(view, picture)}{label}{actions}{receipt_html(view, picture, is_folded=True)}"
         f"{folded_review(view, picture)}{edit_lines(view, picture)}</figcaption></figure>"
     )

@@ -28,10 +28,11 @@ from agent import (
     upload_limit_megabytes,
 )
 from webui.cards import View
+from webui.features.viewer import opened_canvas_html
 from webui.live import LiveTurn, resumed
 from webui.model_limits import Limits, limits_html, limits_of
 from webui.offers import Offer, image_offers
-from webui.panels import canvas, chat, composer, conversations
+from webui.panels import chat, composer, conversations
 from webui.panels.aids import aids_html
 from webui.panels.chat import ChatPanel, thread_told
 from webui.panels.composer import Chosen, ComposerPanel
@@ -206,7 +207,7 @@ class Screen:
         return {
             **await self.frame(visitor, conversation, opened_at=time.monotonic_ns()),
             THREAD: self.thread(visitor, conversation),
-            self.panels.canvas: canvas.opened_canvas_html(view, conversation),
+            self.panels.canvas: opened_canvas_html(view, conversation),
             self.panels.composer.message: gr.update(
                 label=visitor.words("builtin.message"), placeholder=visitor.words("composer.placeholder")
             ),

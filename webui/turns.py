@@ -25,7 +25,7 @@ from agent import (
     TurnState,
 )
 from webui import notices
-from webui.action_panels import PanelPress, pressed_sentence
+from webui.features.viewer.actions import PanelPress, pressed_sentence
 from webui.live import LiveTurn, resumed
 from webui.mask_wires import WireRefusal, read_painted
 from webui.panels.composer import Chosen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webui.features import FEATURES
+from webui.features.all import FEATURES
 
 __all__ = ["actions"]
 

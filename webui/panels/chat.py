@@ -12,10 +12,10 @@ from pydantic import JsonValue
 
 from agent import Conversation, LostRecords
 from webui.cards import button
+from webui.features.viewer.receipt import price
 from webui.icons import icon
 from webui.panels.bell import bell_html
 from webui.panels.flat import flat
-from webui.receipts import price
 from webui.render import Article
 from webui.shell.patches import Patch
 from webui.shell.templates import render

@@ -9,7 +9,7 @@ import gradio as gr
 from webui.icons import icon
 from webui.mask_wires import MAX_EDGE_PX, MAX_FEATHER_PX, MAX_GROWTH, MIN_FEATHER_PX
 from webui.panels.flat import flat
-from webui.panels.viewer import full_buttons
+from webui.shell.templates import render
 from webui.words import Words
 
 RATIOS = ("1:1", "4:3", "3:4", "16:9", "9:16", "21:9")
@@ -44,6 +44,11 @@ _SAID = (
     "painter.new_gone",
 )
 _LEFT_OPEN = {name: f"{{{name}}}" for name in ("share", "width", "height", "mask_width", "mask_height")}
+
+
+def build_canvas() -> gr.HTML:
+    """Return the empty stage, beside which the page lays the painter."""
+    return flat("canvas")
 
 
 def build_painter() -> gr.HTML:
@@ -120,7 +125,7 @@ def _bar(words: Words) -> str:
     )
     return (
         f'<div class="pt-bar"><b id="pt-handle"></b>{_segments(words("painter.mode"), modes)}<span class="grow"></span>'
-        f"{full_buttons(words, 'minimize')}"
+        f"{render('viewer/full.html', words, closing='minimize')}"
         '<button type="button" class="b solid" data-paint="close">'
         f"<span>{escape(words('painter.done'))}</span></button></div>"
     )

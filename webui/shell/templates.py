@@ -7,6 +7,7 @@ from functools import cache
 import jinja2
 from markupsafe import Markup
 
+from webui.cards import button, tag
 from webui.icons import icon
 from webui.words import Words
 
@@ -26,4 +27,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.globals["icon"] = lambda name, size_px=16: Markup(icon(name, size_px))  # noqa: S704  our own drawing
+    # What these write is escaped.
+    made.globals["button"] = lambda *told, **more: Markup(button(*told, **more))  # noqa: S704
+    made.globals["tag"] = lambda *told, **more: Markup(tag(*told, **more))  # noqa: S704
     return made

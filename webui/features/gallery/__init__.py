@@ -16,9 +16,8 @@ from agent import MAX_GALLERY_PAGE, MAX_TAG_CHARACTERS, GalleryItem, GalleryPage
 from webui.features.gallery.looking import LONGEST_QUERY, Look, Name, Option, filters, groups
 from webui.features.gallery.packed import kept, packed_routes
 from webui.features.page.opening import opened
+from webui.features.viewer import canvas_html, compare_html
 from webui.media import download_name
-from webui.panels.canvas import canvas_html
-from webui.panels.compare import compare_html
 from webui.roles import MAX_REFERENCES
 from webui.shell.actions import Context, Feature
 from webui.shell.patches import Patch, Reply, Toast

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pydantic import Field
 
 from agent import Conversation, ErrorCode, RequestRefused, Turn, TurnRequest, Value, check_request
-from webui.action_panels import PAINTING, amounts_sentence, pressed_sentence, read_amounts, read_press
 from webui.features.page import Arg, page
 from webui.features.page.opening import opened
 from webui.features.styles.finding import title_of
+from webui.features.viewer.actions import PAINTING, amounts_sentence, pressed_sentence, read_amounts, read_press
 from webui.live import LiveTurn, resumed
 from webui.panels.chat import wish_of
 from webui.sample_picture import NAME as SAMPLE_NAME

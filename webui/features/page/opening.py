@@ -9,8 +9,7 @@ from pydantic import Field
 from agent import NO_PICTURE, Conversation, ReferenceRole, RequestRefused, Value
 from webui.features.page import Arg, page
 from webui.features.page.filling import whole
-from webui.panels.canvas import canvas_html, empty_canvas_html
-from webui.panels.compare import compare_html, pair, read_pair
+from webui.features.viewer import canvas_html, compare_html, empty_canvas_html, pair, read_pair
 from webui.roles import read_references
 from webui.screen import THREAD, Screen, Updates
 from webui.sessions import Visitor

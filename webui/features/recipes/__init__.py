@@ -21,8 +21,8 @@ from agent import (
 from webui.features.page.opening import opened
 from webui.features.recipes.cards import card_html, recipe_html
 from webui.features.recipes.reading import MAX_FOUND_CHARACTERS, chosen_as, read_told, recipe_routes
+from webui.features.viewer.receipt import asked_pixels, repainter
 from webui.panels.composer import AUTO, Chosen
-from webui.receipts import asked_pixels, repainter
 from webui.screen import THREAD, Updates
 from webui.shell.actions import Context, Feature
 from webui.shell.patches import Reply

@@ -10,8 +10,8 @@ from html import escape
 
 from agent import ForeignRecipe, FoundRecipe, Recipe, RecipeRefusal, ReferenceRole, RefusedRecipe, Source
 from webui.cards import source_links
+from webui.features.viewer.receipt import changes_text, price
 from webui.icons import icon
-from webui.receipts import changes_text, price
 from webui.words import Words
 
 _WORDS_ON_CARD = 160

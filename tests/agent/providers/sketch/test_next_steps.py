@@ -13,7 +13,7 @@ from tests.adapters.pixels import apply_adjustment
 from tests.adapters.sketch import Edit, Retake, RetakeKind, understand
 from tests.support.scenes import only, run
 from tests.support.small_frames import with_small_frames
-from webui.action_panels import PanelAmounts, PanelPress, amounts_sentence, pressed_sentence
+from webui.features.viewer.actions import PanelAmounts, PanelPress, amounts_sentence, pressed_sentence
 from webui.words import LANGUAGES, load_words
 
 TONES: tuple[tuple[PanelAction, str], ...] = (("more_contrast", "contrast"), ("warmer", "warmth"))

@@ -1,0 +1,23 @@
+"""Every part of the page that asks Python by actions."""
+
+from __future__ import annotations
+
+from webui.features.conversations import conversations
+from webui.features.files import files
+from webui.features.gallery import gallery
+from webui.features.page import page
+from webui.features.presets import presets
+from webui.features.prompts import prompts
+from webui.features.recipes import recipes
+from webui.features.settings import settings
+from webui.features.shortcuts import shortcuts
+from webui.features.styles import styles
+from webui.features.suggestions import suggestions
+from webui.features.thread import thread
+from webui.features.trace import trace
+from webui.features.tree import tree
+
+FEATURES = (
+    *(styles, prompts, shortcuts, tree, suggestions, settings, conversations),
+    *(trace, presets, files, gallery, thread, page, recipes),
+)
