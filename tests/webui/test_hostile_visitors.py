@@ -193,7 +193,9 @@ def test_a_message_with_half_a_character_is_sent_all_the_same(stranger: Stranger
     assert stranger.http.post("/gradio_api/queue/join", content=body, headers=headers).status_code == 200
 
 
-def test_five_megabytes_of_text_are_too_much_however_they_come(stranger: Stranger) -> None:
+def test_five_megabytes_of_text_are_too_much_however_they_come(
+    stranger: Stranger, person: Callable[..., Person]
+) -> None:
     send = stranger.number("send")
     data = stranger.plain(send)
     place = stranger.events[send].index("multimodaltextbox")
@@ -207,7 +209,7 @@ def test_five_megabytes_of_text_are_too_much_however_they_come(stranger: Strange
     answer = stranger.http.post("/gradio_api/queue/join", content=without_length())
     assert answer.status_code == 413
     # What fits through the door is still more than a message may be.
-    assert 'data-code="text_too_long"' in Person(stranger.url).send("x" * MB)
+    assert 'data-code="text_too_long"' in person().send("x" * MB)
 
 
 @each_case("host", ["evil.test", "127.0.0.1.evil.test", "evil.test:{port}"])
