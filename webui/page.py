@@ -11,7 +11,7 @@ import gradio as gr
 import orjson
 
 from agent import AivistaError, Catalogue, ErrorCode, ErrorInfo, Studio
-from webui.api.gradio_chat import add_chat_endpoint
+from webui.api.gradio_chat import add_chat_endpoint, saying_failures
 from webui.features.files import build_files
 from webui.features.gallery import gallery_html
 from webui.features.trace import frame_html
@@ -133,13 +133,15 @@ def _wire(screen: Screen) -> None:
 
     async def stop(request: gr.Request, conversation: str) -> None:
         visitor = screen.sessions.visitor(request)
-        await screen.studio().cancel(conversation, visitor.owner)
+        with saying_failures(visitor.words):
+            await screen.studio().cancel(conversation, visitor.owner)
 
     composer.message.stop(stop, None, None, inputs_kwargs={"conversation": composer.conversation}, **_QUIET)
 
     def narrow(request: gr.Request, **chips: Any) -> str:
         visitor = screen.sessions.visitor(request)
-        return _told(screen, visitor, Tab(), screen.narrowed(visitor, chips))
+        with saying_failures(visitor.words):
+            return _told(screen, visitor, Tab(), screen.narrowed(visitor, chips))
 
     others_follow = [composer.image_model.input, composer.allow_search.input, composer.reference_mode.input]
     narrowed = gr.on(others_follow, narrow, None, told, inputs_kwargs=composer.settings, **_QUIET)

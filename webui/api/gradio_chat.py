@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import logging
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import gradio as gr
 
 from agent import (
+    AivistaError,
     Conversation,
     Decision,
     ErrorCode,
@@ -35,6 +38,9 @@ from webui.root_path import public_url
 from webui.screen import Screen
 from webui.sessions import PageRequest, Sessions, Visitor
 from webui.step_lines import step_sentence
+from webui.words import Words
+
+_log = logging.getLogger(__name__)
 
 _DECISIONS = {"run": Decision(run=True), "drop": Decision(run=False)}
 
@@ -69,24 +75,26 @@ def add_chat_endpoint(screen: Screen, concurrency_limit: int) -> None:
         along to go on with it. A picture is {"handle", "url", "width", "height"}. With `confirm` a turn rests with its
         `plan`, a list of what would be painted: call again with its `conversation` and `decision` "run" or "drop".
         """
-        chosen = Chosen(
-            text_model=text_model,
-            image_model=image_model,
-            allow_search=allow_search,
-            search_policy=search_policy,
-            aspect_ratio=aspect_ratio,
-            resolution=resolution,
-            number_of_images=number_of_images,
-            review=review,
-            confirm=confirm,
-            negative_prompt=negative_prompt,
-            reference_mode=reference_mode,
-            reference_count=reference_count,
-        )
         script = _script_of(screen.sessions, request, conversation)
         base_url = public_url(request.request) if request.request else ""
-        async for state in _ChatTurn(screen.studio(), screen.sessions, script, base_url).run(message, chosen, decision):
-            yield state
+        with saying_failures(script.visitor.words):
+            chosen = Chosen(
+                text_model=text_model,
+                image_model=image_model,
+                allow_search=allow_search,
+                search_policy=search_policy,
+                aspect_ratio=aspect_ratio,
+                resolution=resolution,
+                number_of_images=number_of_images,
+                review=review,
+                confirm=confirm,
+                negative_prompt=negative_prompt,
+                reference_mode=reference_mode,
+                reference_count=reference_count,
+            )
+            turn = _ChatTurn(screen.studio(), screen.sessions, script, base_url)
+            async for state in turn.run(message, chosen, decision):
+                yield state
 
     trigger.click(
         chat,
@@ -103,6 +111,18 @@ def add_chat_endpoint(screen: Screen, concurrency_limit: int) -> None:
         show_progress="hidden",
         show_progress_on=[],
     )
+
+
+@contextmanager
+def saying_failures(words: Words) -> Iterator[None]:
+    """Have what an event of Gradio's raises reach the log whole, and the person as one sentence: Gradio alone says
+    nothing."""
+    try:
+        yield
+    except Exception as error:
+        _log.exception("an event of the page failed")
+        info = error.info if isinstance(error, AivistaError) else ErrorInfo(code=ErrorCode.INTERNAL)
+        raise gr.Error(words.error(info), print_exception=False) from None
 
 
 @dataclass(frozen=True)
