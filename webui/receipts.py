@@ -16,11 +16,10 @@ from agent import (
     shape_of,
 )
 from webui.cards import View, button, source_links
-from webui.edit_cards import reduction_text
 from webui.icons import icon
 from webui.offers import Offer
 from webui.panels.composer import REFERENCE_MODES
-from webui.review_cards import review_text
+from webui.picture_notes import reduction_text, review_text
 from webui.words import Words
 
 # `2K` is as many pixels as a square of 2048 has.

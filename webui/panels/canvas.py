@@ -7,15 +7,13 @@ from html import escape
 import gradio as gr
 
 from agent import MODEL_COPY_SIDE_PX, Conversation, Picture, PixelSize, fitted_size
-from webui.blank_notes import blank_mark
 from webui.cards import THUMB_EDGE_PX, View, button, picture_actions, picture_alt
-from webui.edit_cards import size_text
 from webui.icons import icon
 from webui.panels.flat import flat
 from webui.panels.painter import choose_button_html, stage_buttons_html
 from webui.panels.viewer import viewer_bar
+from webui.picture_notes import blank_mark, review_badge, review_rows, size_text
 from webui.receipts import whole_receipt
-from webui.review_cards import review_badge, review_rows
 from webui.words import Words
 
 STAGE_EDGE_PX = 2048
