@@ -42,8 +42,8 @@ from webui.cards import ALONE, Place, View
 from webui.icons import icon
 from webui.live import Ending, LiveBlock, LiveTurn, Painting
 from webui.markdown import markdown_html, own_words_html
+from webui.notices import asked, target_sentence
 from webui.picture_notes import blank_mark, blank_note, earlier_attempts, edit_lines, folded_review
-from webui.questions import asked, target_sentence
 from webui.receipts import folded_receipt
 from webui.shell.patches import Patch
 from webui.step_lines import folded_thoughts, live_line, steps
