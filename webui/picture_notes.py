@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agent import Blank, DriftRecord, EditRecord, Picture, PixelSize, Reduction, ReductionKind, Review
-from webui.cards import View
+from webui.cards import THUMB_EDGE_PX, View
 from webui.shell.templates import render
 from webui.words import Words
 
@@ -79,7 +79,11 @@ def review_rows(words: Words, review: Review) -> str:
 def earlier_attempts(view: View, pictures: Sequence[Picture]) -> str:
     """Return the folded attempts that a review sent back, each with its score; empty when there were none."""
     attempts = [(one.handle, review_badge(view.words, one.review) if one.review else "") for one in pictures]
-    return render("thread/attempts.html", view.words, view=view, attempts=attempts) if attempts else ""
+    return (
+        render("thread/attempts.html", view.words, view=view, edge_px=THUMB_EDGE_PX, attempts=attempts)
+        if attempts
+        else ""
+    )
 
 
 def _is_studios_own(review: Review) -> bool:
