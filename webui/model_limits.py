@@ -9,7 +9,7 @@ from html import escape
 from agent import Catalogue, ErrorInfo, KeyDiagnosis, ModelRole
 from webui.cards import button
 from webui.icons import icon
-from webui.next_steps import next_step
+from webui.notices import next_step
 from webui.words import Words
 
 # The chips' values, by the chip, and the role of the model that each stands for.
@@ -69,7 +69,7 @@ def _lines(words: Words, limits: Limits) -> list[str]:
 
 def _line(words: Words, info: ErrorInfo, names: list[str]) -> str:
     told = info.model_copy(update={"parameters": {**info.parameters, "model": words("did.join").join(names)}})
-    return f"{escape(words.error(told))} {next_step(info.code)}".strip()
+    return f"{escape(words.error(told))} {next_step(words, info.code)}".strip()
 
 
 def _told(words: Words, value: str, info: ErrorInfo) -> ErrorInfo:

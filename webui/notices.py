@@ -1,14 +1,15 @@
-"""How a turn ended when it did not end well: failed, cut off, stopped, refused. Calm where the person can act."""
+"""What the page says when a turn did not end well or the agent asks back, with the ways on. Calm where the person can
+act."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
+from typing import assert_never
 
-from agent import Actor, Charge, ErrorCode, ErrorInfo
-from webui.cards import View, button
-from webui.icons import icon
-from webui.next_steps import next_step
+from agent import Actor, Charge, ErrorCode, ErrorInfo, Question, TargetChanged
+from webui.cards import View
+from webui.panels.painter import choose_button_html
+from webui.shell.templates import render
 from webui.words import Words
 
 _HEAD_ICONS = {
@@ -17,11 +18,8 @@ _HEAD_ICONS = {
     Actor.NETWORK: "wifi-off",
     Actor.YOU: "circle-alert",
 }
-
-
 # Those who act when a call of a model failed: of such a one it is told whether it was charged.
 _OF_A_CALL = frozenset({Actor.KEY, Actor.POLICY, Actor.PROVIDER, Actor.NETWORK})
-
 # What the provider gives as its reason, in words that say something.
 _REASONS = {
     "SAFETY": "reason.safety",
@@ -37,15 +35,38 @@ _REASONS = {
     "IMAGE_OTHER": "reason.other",
     "OTHER": "reason.other",
 }
+KEYS_PAGE = "aistudio.google.com/apikey"
+_BILLING = "ai.studio/projects"
+_CREDENTIALS = "console.cloud.google.com/apis/credentials"
+# Where a person goes on after a failure that lies with their key.
+_PLACES = {
+    ErrorCode.KEY_INVALID: KEYS_PAGE,
+    ErrorCode.KEY_MISSING: KEYS_PAGE,
+    ErrorCode.KEY_EXPIRED: KEYS_PAGE,
+    ErrorCode.KEY_LEAKED: KEYS_PAGE,
+    ErrorCode.KEY_SUSPENDED: KEYS_PAGE,
+    ErrorCode.ACCOUNT_LIMITED: KEYS_PAGE,
+    ErrorCode.KEY_FORBIDDEN: KEYS_PAGE,
+    ErrorCode.BILLING_REQUIRED: _BILLING,
+    ErrorCode.CREDITS_USED_UP: _BILLING,
+    ErrorCode.QUOTA_EXHAUSTED: "ai.dev/rate-limit",
+    ErrorCode.KEY_RESTRICTED: _CREDENTIALS,
+    ErrorCode.KEY_WITHOUT_API: _CREDENTIALS,
+    ErrorCode.API_DISABLED: "console.cloud.google.com/apis/library/generativelanguage.googleapis.com",
+    ErrorCode.REGION_UNSUPPORTED: "ai.google.dev/gemini-api/docs/available-regions",
+    ErrorCode.MODEL_NOT_OFFERED: "ai.google.dev/gemini-api/docs/models",
+}
+_EXAMPLES = ("wish.fox_text", "wish.poster_text", "wish.city_text")
 
 
-def failure_sentence(words: Words, error: ErrorInfo) -> str:
-    """Return the sentence of a failure, with the provider's reason in words beside its code."""
-    reason = str(error.parameters.get("reason", ""))
-    if reason not in _REASONS:
-        return words.error(error)
-    told = words("reason.with_code", reason=words(_REASONS[reason]), code=reason)
-    return words.error(error.model_copy(update={"parameters": {**error.parameters, "reason": told}}))
+def next_step(words: Words, code: ErrorCode) -> str:
+    """Return a link to where the person can act, its address as its words; nothing where there is no such place."""
+    return place_link(words, _PLACES[code]) if code in _PLACES else ""
+
+
+def place_link(words: Words, place: str) -> str:
+    """Return a link to an address that is written without its scheme."""
+    return render("thread/place.html", words, place=place)
 
 
 def failure(view: View, error: ErrorInfo, turn_id: str, rewordings: Sequence[str] = ()) -> str:
@@ -54,126 +75,115 @@ def failure(view: View, error: ErrorInfo, turn_id: str, rewordings: Sequence[str
     `rewordings` are other wishes, each of which a click puts into the composer. Without `turn_id` nothing was stored:
     the words are back in the composer and there is nothing to retry.
     """
-    words, is_unknown = view.words, error.code is ErrorCode.CALL_UNKNOWN
+    words, is_unknown, is_key = view.words, error.code is ErrorCode.CALL_UNKNOWN, error.actor is Actor.KEY
     # Nobody failed where an answer never came: the person decides whether it is asked for again.
     actor = error.code.value if is_unknown else error.actor.value
-    title = words(f"failure.title_refused_{error.refused}") if error.refused else words(f"failure.title_{actor}")
-    listed = "".join(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in _rows(words, error, actor, turn_id))
-    is_calm = is_unknown or error.actor in (Actor.YOU, Actor.KEY)
-    ways_on = _ways_on(words, error, turn_id, has_rewordings=bool(rewordings), price=view.turn_price)
-    return (
-        f'<section class="card {"calm" if is_calm else "refusal"}" role="alert" data-code="{error.code.value}">'
-        f"<h3>{icon(_HEAD_ICONS.get(error.actor, 'circle-alert'), 18)}{escape(title)}</h3>"
-        f"<dl>{listed}</dl>{_rewordings(words, rewordings)}"
-        f"{_foot(view, [*_picture_to_keep(view, error), *ways_on], turn_id)}</section>"
+    refused_by = words(f"failure.refused_{error.refused}", **error.sentence_parameters) if error.refused else ""
+    is_charge_told = error.actor in _OF_A_CALL or error.charged is not Charge.NO
+    again = ""
+    if turn_id and not is_unknown:
+        # Whether sending the very same message again can help.
+        again = "failure.again_refused" if error.refused else "failure.again_same"
+        again = "failure.again_helps" if error.can_retry else again
+    return render(
+        "thread/failure.html",
+        words,
+        view=view,
+        error=error,
+        turn_id=turn_id,
+        rewordings=rewordings,
+        who=words(f"failure.who_{actor}"),
+        head_icon=_HEAD_ICONS.get(error.actor, "circle-alert"),
+        title=words(f"failure.title_refused_{error.refused}" if error.refused else f"failure.title_{actor}"),
+        refused=refused_by,
+        why=_why(words, error),
+        place=next_step(words, error.code),
+        again=again,
+        charged=words(f"failure.charged_{error.charged.value}") if is_charge_told else "",
+        is_calm=is_unknown or error.actor in (Actor.YOU, Actor.KEY),
+        is_key=is_key,
+        download=_picture_to_keep(view, error),
+        # The likeliest way on is first and filled.
+        retry_style="solid" if error.can_retry and not rewordings and not is_key else "line",
     )
-
-
-def _rows(words: Words, error: ErrorInfo, actor: str, turn_id: str) -> list[tuple[str, str]]:
-    """Return the rows of the card, their values as HTML."""
-    rows = []
-    if error.refused:
-        said = words(f"failure.refused_{error.refused}", **error.sentence_parameters)
-        rows.append((words("failure.refused_by"), escape(said)))
-    place = next_step(error.code)
-    rows += [
-        (words("failure.who"), escape(words(f"failure.who_{actor}"))),
-        (words("failure.why"), f"<span>{escape(failure_sentence(words, error))}{f' {place}' if place else ''}</span>"),
-    ]
-    if turn_id and error.code is not ErrorCode.CALL_UNKNOWN:
-        rows.append((words("failure.again"), escape(_same_again(words, error))))
-    if error.actor in _OF_A_CALL or error.charged is not Charge.NO:
-        rows.append((words("failure.charged"), escape(words(f"failure.charged_{error.charged.value}"))))
-    rows.append((words("failure.kept"), escape(words("failure.kept_text"))))
-    if error.provider_detail:
-        rows.append((words("failure.detail"), escape(error.provider_detail[:300])))
-    return rows
-
-
-def _same_again(words: Words, error: ErrorInfo) -> str:
-    """Return whether sending the very same message again can help."""
-    if error.can_retry:
-        return words("failure.again_helps")
-    return words("failure.again_refused" if error.refused else "failure.again_same")
-
-
-def _rewordings(words: Words, offers: Sequence[str]) -> str:
-    if not offers:
-        return ""
-    chips = "".join(button("say", one, style="example", arg=one) for one in offers)
-    name = escape(words("failure.other_words"))
-    return (
-        f'<h4>{name}</h4><div class="examples" role="group" aria-label="{name}">{chips}</div>'
-        f'<p class="hint">{escape(words("failure.other_words_hint"))}</p>'
-    )
-
-
-def _ways_on(words: Words, error: ErrorInfo, turn_id: str, *, has_rewordings: bool, price: str = "") -> list[str]:
-    """Return the buttons, the likeliest way on first and filled."""
-    buttons = []
-    if error.actor is Actor.KEY:
-        buttons.append(button("settings", words("action.settings"), "key-round", "solid"))
-    if turn_id:
-        is_first = error.can_retry and not has_rewordings and error.actor is not Actor.KEY
-        style = "solid" if is_first else "line"
-        buttons.append(button("retry", words("action.retry"), "rotate-ccw", style, arg=turn_id, price=price))
-        buttons.append(button("edit_words", words("action.edit_words"), "pencil", "line", arg=turn_id))
-    return buttons
 
 
 def interrupted(view: View, may_have_been_charged: int, turn_id: str) -> str:
     """Return the card of a turn that the end of the studio cut off: what may have been charged, and how it goes on."""
-    words, count = view.words, may_have_been_charged
-    charged = words.counted("interrupted.charged", count) if count > 0 else words("interrupted.not_charged")
-    buttons = [
-        button("retry", words("interrupted.go_on"), "play", "solid", arg=turn_id, price=view.turn_price),
-        button("edit_words", words("action.edit_words"), "pencil", "line", arg=turn_id),
-    ]
-    return (
-        f'<section class="card calm cut-off" role="status"><h3>{icon("unplug", 18)}'
-        f"{escape(words('interrupted.title'))}</h3><p>{escape(charged)}</p><p>{escape(words('interrupted.text'))}</p>"
-        f"{_foot(view, buttons, turn_id)}</section>"
-    )
+    return render("thread/interrupted.html", view.words, view=view, count=may_have_been_charged, turn_id=turn_id)
 
 
 def refused(words: Words, sentence: str) -> str:
     """Return the card of a click that could not be carried out."""
-    return (
-        f'<section class="card calm" role="alert"><h3>{icon("circle-alert", 18)}'
-        f"{escape(words('failure.title_you'))}</h3><p>{escape(sentence)}</p></section>"
-    )
+    return render("thread/refused.html", words, sentence=sentence)
 
 
 def stopped(words: Words) -> str:
     """Return the line of a turn that the person stopped."""
-    return f'<p class="stopped" role="status">{icon("circle-stop", 15)}{escape(words("stopped.text"))}</p>'
+    return render("thread/stopped.html", words)
 
 
-def _picture_to_keep(view: View, error: ErrorInfo) -> list[str]:
-    """Return the download of a picture that was paid for and that the full disk does not take."""
+def question_sentence(words: Words, question: Question, subject: str) -> str:
+    """Return the question in a sentence."""
+    match question:
+        case "empty":
+            return words("question.empty")
+        case "unsure":
+            return words("question.unsure_of", subject=subject) if subject else words("question.unsure")
+        case "which_part":
+            return words("question.which_part_of", subject=subject) if subject else words("question.which_part")
+        case "no_mask":
+            return words("question.no_mask")
+        case "not_painted":
+            return words("question.not_painted")
+        case _:
+            assert_never(question)
+
+
+def target_sentence(words: Words, change: TargetChanged) -> str:
+    """Return which picture the person's next words change, after they went back or forward."""
+    if change.missing:
+        return words("target.missing", name=change.missing, handle=change.handle or "–")
+    if not change.handle:
+        return words("target.none")
+    if not change.has_moved:
+        return words(f"target.{change.move}_nothing", handle=change.handle)
+    return words(f"target.{change.move}", handle=change.handle)
+
+
+def asked(view: View, question: Question, subject: str, newest: str) -> str:
+    """Return the question with ways to answer it: examples that fill the composer, or what to press.
+
+    `newest` is the handle of the conversation's newest picture, or empty where it has none.
+    """
+    picture = subject if newest and subject.startswith("#") else newest
+    sentence = question_sentence(view.words, question, subject)
+    return render(
+        "thread/question.html",
+        view.words,
+        view=view,
+        question=question,
+        sentence=sentence,
+        picture=picture,
+        examples=_EXAMPLES,
+        choose=choose_button_html(view.words),
+    )
+
+
+def _why(words: Words, error: ErrorInfo) -> str:
+    """Return the sentence of a failure, with the provider's reason in words beside its code."""
+    reason = str(error.parameters.get("reason", ""))
+    if reason not in _REASONS:
+        return words.error(error)
+    told = words("reason.with_code", reason=words(_REASONS[reason]), code=reason)
+    return words.error(error.model_copy(update={"parameters": {**error.parameters, "reason": told}}))
+
+
+def _picture_to_keep(view: View, error: ErrorInfo) -> str:
+    """Return the address of a picture that was paid for and that the full disk does not take."""
     digest, handle = error.parameters.get("digest"), error.parameters.get("handle")
     if error.code is ErrorCode.PICTURE_NOT_RECORDED and digest:
-        address = view.unrecorded_url(str(digest))
-    elif error.code is ErrorCode.PICTURE_NOT_SAVED and handle:
-        address = view.url(str(handle), is_download=True, kind="clean")
-    else:
-        return []
-    label = escape(view.words("action.download"))
-    return [f'<a class="b primary" href="{escape(address)}" download>{icon("download")}<span>{label}</span></a>']
-
-
-def _foot(view: View, buttons: Sequence[str], turn_id: str) -> str:
-    """Return the ways on, and after them the report of a turn that is on record."""
-    report = _report(view, turn_id) if turn_id else ""
-    return f"<footer>{''.join(buttons)}{report}</footer>" if buttons or report else ""
-
-
-def _report(view: View, turn_id: str) -> str:
-    words, address = view.words, escape(view.report_url(turn_id))
-    copy, save = words("report.copy"), words("report.download")
-    return (
-        f'<span class="report"><button type="button" class="b" data-act="copy_report" data-arg="{address}" '
-        f'data-done="{escape(words("report.copied"))}" data-failed="{escape(words("report.not_copied"))}">'
-        f'{icon("copy")}<span aria-live="polite">{escape(copy)}</span></button>'
-        f'<a class="b" href="{address}" download>{icon("download")}<span>{escape(save)}</span></a></span>'
-    )
+        return view.unrecorded_url(str(digest))
+    if error.code is ErrorCode.PICTURE_NOT_SAVED and handle:
+        return view.url(str(handle), is_download=True, kind="clean")
+    return ""

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from agent import Decision, ErrorCode, Plan, PlanEdit, RequestRefused, Value, check_request, is_blank_text
 from webui.offers import Offer
-from webui.plan_cards import offer_of
+from webui.waiting_cards import offer_of
 from webui.whole_json import whole_json
 from webui.words import Words
 

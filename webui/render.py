@@ -37,21 +37,18 @@ from agent import (
     TurnStopped,
 )
 from webui import cards, notices
-from webui.blank_notes import blank_mark, blank_note
 from webui.cards import ALONE, Place, View
-from webui.consent_cards import closed_consent, open_consent
-from webui.edit_cards import edit_lines
 from webui.features.viewer.actions import action_panel, picture_actions
 from webui.features.viewer.receipt import receipt_html
 from webui.icons import icon
 from webui.live import Ending, LiveBlock, LiveTurn, Painting
 from webui.markdown import markdown_html, own_words_html
-from webui.plan_cards import closed_plan, open_plan
-from webui.questions import asked, target_sentence
-from webui.review_cards import earlier_attempts, folded_review
+from webui.notices import asked, target_sentence
+from webui.picture_notes import blank_mark, blank_note, earlier_attempts, edit_lines, folded_review
 from webui.shell.patches import Patch
 from webui.step_lines import folded_thoughts, live_line, steps
 from webui.thumbnails import thread_picture
+from webui.waiting_cards import closed_consent, closed_plan, open_consent, open_plan
 
 Role: TypeAlias = Literal["user", "assistant"]
 # The turn that is not on record yet: its place in the page has this name.

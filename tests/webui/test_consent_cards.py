@@ -9,7 +9,7 @@ from html import escape
 from agent import Ask, ConsentCard
 from tests.support.cases import each_case
 from webui.cards import View
-from webui.consent_cards import closed_consent, open_consent
+from webui.waiting_cards import closed_consent, open_consent
 from webui.words import load_words
 
 VIEW = View(load_words("en"), "c1")

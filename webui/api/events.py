@@ -40,7 +40,7 @@ from agent import (
 from webui.api.calls import Call
 from webui.api.models import picture_view
 from webui.api.problems import problem_of_failure
-from webui.questions import question_sentence, target_sentence
+from webui.notices import question_sentence, target_sentence
 from webui.step_lines import step_sentence
 
 T = TypeVar("T")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
-from webui.cards import button, tag
+from webui.cards import button, tag, thumbs
 from webui.icons import icon
 from webui.words import Words
 
@@ -26,8 +28,14 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals["icon"] = lambda name, size_px=16: Markup(icon(name, size_px))  # noqa: S704  our own drawing
-    # What these write is escaped.
-    made.globals["button"] = lambda *told, **more: Markup(button(*told, **more))  # noqa: S704
-    made.globals["tag"] = lambda *told, **more: Markup(tag(*told, **more))  # noqa: S704
+    made.globals.update({make.__name__: _markup(make) for make in (icon, button, tag, thumbs)})
+    return made
+
+
+def _markup(make: Callable[..., str]) -> Callable[..., Markup]:
+    """Return a function of ours for templates: what it returns is HTML, in which all that was said is escaped."""
+
+    def made(*args: Any, **options: Any) -> Markup:
+        return Markup(make(*args, **options))  # noqa: S704
+
     return made

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from agent import IMAGE_ROLES, Actor, ErrorInfo, KeyDiagnosis, ModelStanding
 from webui.icons import icon
-from webui.next_steps import KEYS_PAGE, next_step, place_link
+from webui.notices import KEYS_PAGE, next_step, place_link
 from webui.words import Words
 
 _TAIL_CHARACTERS = 4
@@ -49,7 +49,7 @@ def state_html(
         return verdict(line("circle-check", "ok", words(name, tail=tail(used)), *behind))
     if has_operator_key:
         return verdict(line("circle-check", "ok", words("settings.key_operator"), words("keytest.yours_first")))
-    get = f"{escape(words('settings.get'))} {place_link(KEYS_PAGE)}"
+    get = f"{escape(words('settings.get'))} {place_link(words, KEYS_PAGE)}"
     if has_own_server:
         return verdict(line("circle-check", "ok", words("settings.key_server"), more_html=get))
     return verdict(line("key-round", "", words("settings.key_none"), more_html=get))
@@ -98,7 +98,7 @@ def _group(words: Words, kind: str, alike: Sequence[ModelStanding]) -> str:
 
 def _problem(words: Words, title: str, problem: ErrorInfo) -> str:
     """Return a line with what is wrong, who must act, and where. What passes by itself is told calmly."""
-    who, place = words(f"failure.who_{problem.actor.value}"), next_step(problem.code)
+    who, place = words(f"failure.who_{problem.actor.value}"), next_step(words, problem.code)
     told = f"{escape(words.error(problem))}{f' {place}' if place else ''}"
     tone = "bad" if problem.actor in (Actor.KEY, Actor.NETWORK, Actor.OPERATOR) else ""
     act = f'<small class="act"><b>{escape(words("failure.who"))}</b> {escape(who)}</small>'

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from agent import MODEL_COPY_SIDE_PX, Conversation, Picture, PixelSize, RequestRefused, fitted_size
-from webui.blank_notes import blank_mark
 from webui.cards import THUMB_EDGE_PX, View, picture_alt
 from webui.differences import CLEAR_LEVELS
-from webui.edit_cards import size_text
 from webui.features.viewer.actions import BY_NAME, picture_actions
 from webui.features.viewer.receipt import receipt_html
 from webui.panels.painter import choose_button_html, stage_buttons_html
-from webui.review_cards import review_badge, review_rows
+from webui.picture_notes import blank_mark, review_badge, review_rows, size_text
 from webui.shell.templates import render
 from webui.words import Words
 

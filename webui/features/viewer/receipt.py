@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from agent import AdjustmentChange, MissingStyleReason, Picture, Receipt, ReferenceRole, shape_of
 from webui.cards import View, source_links
-from webui.edit_cards import reduction_text
 from webui.offers import Offer
 from webui.panels.composer import REFERENCE_MODES
-from webui.review_cards import review_text
+from webui.picture_notes import reduction_text, review_text
 from webui.shell.templates import render
 from webui.words import Words
 

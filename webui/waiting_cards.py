@@ -1,0 +1,228 @@
+"""The cards of what waits for the person: a plan to run, change or drop, and calls to allow. Folded once decided."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from agent import Ask, ConsentCard, Plan, host_of, plain_text
+from webui.cards import View
+from webui.features.viewer.receipt import price
+from webui.offers import Offer
+from webui.picture_notes import notice_lines
+from webui.shell.templates import render
+from webui.spend import cap_lines, dollars_up
+from webui.words import Words
+
+COUNTS = (1, 2, 3, 4)
+
+# Controls, what formats its neighbours, private and unassigned characters, other line ends.
+_NOT_PLAIN = re.compile(r"[^\n\t -~]")
+_UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+
+
+class _Option(NamedTuple):
+    """What can be chosen. `models` names those that obey it, for the page's script; one with a `problem` is off."""
+
+    value: str
+    text: str
+    models: str = ""
+    problem: str = ""
+
+
+class _Pick(NamedTuple):
+    """A field with a choice; where there is but one option it is shown as a fact."""
+
+    label: str
+    name: str
+    chosen: str
+    options: Sequence[_Option]
+
+
+def open_plan(view: View, plans: Sequence[Plan], turn_id: str, *, is_ready: bool = True) -> str:
+    """Return the card of a plan that waits, its values in fields.
+
+    The page's script reads the fields when Run is pressed. Until `is_ready` the plan is not on record yet and cannot
+    be decided about, and nothing can be typed: it would be lost when the card is shown again.
+    """
+    words = view.words
+    requests = [
+        {
+            "plan": plan,
+            "legend": words("plan.request", number=number) if len(plans) > 1 else "",
+            "estimate": _estimate(words, [plan]),
+            "picks": _picks(view, plan),
+            "uses": _uses(words, plan),
+            "notices": notice_lines(words, plan.notices),
+        }
+        for number, plan in enumerate(plans, 1)
+    ]
+    values = {"estimate": _estimate(words, plans), "price": _most(view, plans), "caps": cap_lines(words, plans)}
+    return render("thread/plan.html", words, view=view, requests=requests, turn_id=turn_id, is_ready=is_ready, **values)
+
+
+def closed_plan(view: View, plans: Sequence[Plan], *, was_run: bool) -> str:
+    """Return a plan that was decided about, folded: what was run, or what was not painted."""
+    words = view.words
+    facts = _line(plans[0]) if len(plans) == 1 else words("plan.requests", count=len(plans))
+    rows = [_rows(words, plan) for plan in plans]
+    return render("thread/plan-past.html", words, was_run=was_run, facts=facts, plans=rows)
+
+
+def offer_of(offers: Sequence[Offer], name: str) -> Offer | None:
+    """Return what the model of a plan offers; the only one there is stands for every name."""
+    return next((one for one in offers if one.name == name), offers[0] if len(offers) == 1 else None)
+
+
+def open_consent(view: View, asks: Sequence[Ask], turn_id: str, *, is_ready: bool = True) -> str:
+    """Return the card of calls that wait. Until `is_ready` they are not on record and cannot be decided about.
+
+    *Allow* stays off until the end of the arguments has been in sight (assets/consent.js); `data-card` tells which
+    arguments these were.
+    """
+    name = hashlib.sha256("\n".join(ask.arguments for ask in asks).encode("utf-8", "replace")).hexdigest()[:16]
+    asked = [_asked(view.words, ask) for ask in asks]
+    return render("thread/consent.html", view.words, turn_id=turn_id, name=name, is_ready=is_ready, asks=asked)
+
+
+def closed_consent(view: View, card: ConsentCard) -> str:
+    """Return calls that were decided about, folded."""
+    words = view.words
+    names = words("did.join").join(dict.fromkeys(ask.tool for ask in card.asks))
+    asked = [_asked(words, ask) for ask in card.asks]
+    return render("thread/consent-past.html", words, is_allowed=card.is_allowed, names=names, asks=asked)
+
+
+def _picks(view: View, plan: Plan) -> list[_Pick]:
+    words, offers = view.words, view.offers
+    label = words("composer.image_model")
+    if len(offers) > 1:
+        problems = {one.name: words.error(one.problem) for one in offers if one.problem is not None}
+        listed = dict.fromkeys((*(one.name for one in offers), plan.model))
+        named = [
+            _Option(one, words("composer.flash_pro" if one == "both" else f"composer.{one}"), "", problems.get(one, ""))
+            for one in listed
+        ]
+        picks = [_Pick(label, "model", plan.model, named)]
+    else:
+        picks = [_Pick(label, "model", plan.model, [_Option(plan.model, _label(words, plan))])]
+    ratios = (ratio for one in offers for ratio in one.aspect_ratios)
+    picks.append(_pick(words("composer.aspect_ratio"), "aspect_ratio", plan.aspect_ratio, ratios, offers))
+    if plan.resolution is not None:
+        sizes = (size for one in offers for size in one.resolutions)
+        picks.append(_pick(words("composer.resolution"), "resolution", plan.resolution, sizes, offers))
+    picks.append(_pick(words("composer.count"), "number_of_images", str(plan.number_of_images), map(str, COUNTS)))
+    return picks
+
+
+def _pick(label: str, name: str, chosen: str, values: Iterable[str], offers: Sequence[Offer] = ()) -> _Pick:
+    return _Pick(
+        label,
+        name,
+        chosen,
+        [
+            _Option(one, one, " ".join(of.name for of in offers if one in (*of.aspect_ratios, *of.resolutions)))
+            for one in dict.fromkeys((*values, chosen))
+        ],
+    )
+
+
+def _uses(words: Words, plan: Plan) -> list[tuple[str, list[str]]]:
+    """Return which pictures a plan works on, by what for."""
+    uses = [(words("composer.editing"), [plan.editing] if plan.editing else [])]
+    uses.append((words("composer.references"), [one for one in plan.references if one != plan.editing]))
+    return [(name, handles) for name, handles in uses if handles]
+
+
+def _rows(words: Words, plan: Plan) -> list[tuple[str, str]]:
+    rows = [
+        (words("plan.prompt"), plan.prompt),
+        (words("composer.image_model"), _label(words, plan)),
+        (words("composer.aspect_ratio"), plan.aspect_ratio),
+        (words("composer.resolution"), plan.resolution or ""),
+        (words("composer.count"), str(plan.number_of_images)),
+        (words("composer.editing"), plan.editing or ""),
+        (words("composer.references"), " ".join(plan.references)),
+    ]
+    return [row for row in rows if row[1]]
+
+
+def _line(plan: Plan) -> str:
+    parts = (plan.model_label, plan.aspect_ratio, plan.resolution or "", f"×{plan.number_of_images}")
+    return " · ".join(part for part in parts if part)
+
+
+def _label(words: Words, plan: Plan) -> str:
+    return plan.model_label or words("composer.auto")
+
+
+def _most(view: View, plans: Sequence[Plan]) -> str:
+    """Return what running the plans may cost at most; nothing where they cost nothing."""
+    if not sum(plan.price_usd for plan in plans):
+        return ""
+    told = [cap.price_usd for plan in plans for cap in plan.caps if cap.cap == "turn"]
+    return dollars_up(max(told)) if told else view.turn_price
+
+
+def _estimate(words: Words, plans: Sequence[Plan]) -> str:
+    """Return what the plans would cost and, of a single one, how long it would take."""
+    dollars = sum(plan.price_usd for plan in plans)
+    shown = price(words, dollars)
+    each = [one for plan in plans for one in plan.prices] if len(plans) == 1 else []
+    apart = " + ".join(f"{one.model_label} {price(words, one.price_usd)}" for one in each)
+    parts = [f"≈ {shown}" if dollars > 0 else shown, *([apart] if apart else [])]
+    if len(plans) == 1 and plans[0].seconds >= 1:
+        parts.append(words("receipt.seconds", seconds=f"{plans[0].seconds:.0f}"))
+    return " · ".join(parts)
+
+
+def _asked(words: Words, ask: Ask) -> dict[str, object]:
+    """Return a call with why it is asked and all of its arguments, each character of them to be seen."""
+    told = _arguments(ask.arguments)
+    if ask.reason == "costs_money":
+        # About what would be paid, and which cap has it asked about.
+        cost = dict(told)
+        cap = words("consent.cap_day" if cost.get("cap") == "day" else "consent.cap_conversation")
+        told = [(words("consent.about"), f"≈ ${cost.get('about_usd', '?')}"), (cap, f"${cost.get('cap_usd', '?')}")]
+    elif ask.reason == "foreign_address":
+        host = host_of(next((value for name, value in told if name == "url"), ""))
+        told += [(words("consent.server"), host)] if host else []
+    rows = [(_seen(name), _seen(value)) for name, value in told]
+    return {"tool": ask.tool, "why": words(f"consent.{ask.reason}"), "rows": rows}
+
+
+def _seen(text: str) -> list[tuple[str, str]]:
+    """Return the text in pieces, behind each the number of a character that shows nothing, or that turns the
+    direction of its neighbours; empty behind the last."""
+    pieces, at = [], 0
+    for match in _NOT_PLAIN.finditer(text):
+        if _is_unseen(match[0]):
+            pieces.append((text[at : match.start()], f"U+{ord(match[0]):04X}"))
+            at = match.end()
+    return [*pieces, (text[at:], "")]
+
+
+@lru_cache(maxsize=4096)
+def _is_unseen(sign: str) -> bool:
+    return unicodedata.category(sign) in _UNSEEN or plain_text(sign) == ""
+
+
+def _arguments(text: str) -> list[tuple[str, str]]:
+    """Return the arguments' names and values, word for word; what is no object is shown as it is."""
+    try:
+        read: JsonValue = json.loads(text)
+    except ValueError:
+        return [("", text)]
+    if not isinstance(read, dict):
+        return [("", text)]
+    return [
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        for name, value in read.items()
+    ]
