@@ -198,7 +198,7 @@ def a_draft_belongs_to_its_conversation_and_what_is_sent_is_sent_once_or_stays_i
         expect(box).to_have_value("")
     with step("nor does a wish that was asked for"):
         box.fill("a wooden bridge")
-        with kept(page, JOIN):
+        with kept(page, "**/aivista/act/page.expand"):
             aid(page, "expand")
             expect(page.locator("#composer .fuller-wait")).to_have_count(1)
             page.locator("#rail-rows [data-act=open]").first.click()

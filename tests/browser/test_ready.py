@@ -40,10 +40,13 @@ SLOW_END = """
   window.fetch = async (resource, init) => {
     const answer = await plain(resource, init);
     if (!String(resource.url ?? resource).includes("/queue/data")) return answer;
-    const decoder = new TextDecoder();
+    const decoder = new TextDecoder(), encoder = new TextEncoder();
     const held = new TransformStream({ async transform(piece, out) {
-      if (decoder.decode(piece, { stream: true }).includes('"close_stream"')) { window.isHeld = true; await released; }
-      out.enqueue(piece);
+      const text = decoder.decode(piece, { stream: true }), at = text.indexOf('"close_stream"');
+      const from = at < 0 ? text.length : text.lastIndexOf("data:", at);
+      out.enqueue(encoder.encode(text.slice(0, from)));
+      if (at >= 0) { window.isHeld = true; await released; }
+      out.enqueue(encoder.encode(text.slice(from)));
     } });
     return new Response(answer.body.pipeThrough(held), answer);
   };
@@ -234,12 +237,12 @@ def test_on_a_phone_a_message_is_answered_while_the_stream_of_answers_ends_and_w
         phone.add_init_script(SLOW_END)
         open_page(phone, studio.url)
         phone.locator("#box .submit-button").click()
+        expect(phone.locator("#chat .ask")).to_contain_text("想看到什么？")
         phone.wait_for_function("window.isHeld")
         with phone.expect_response(JOIN) as accepted:
             say(phone, "画一座磨坊")
         assert accepted.value.ok
         phone.evaluate("release()")
-        expect(phone.locator("#chat .ask")).to_contain_text("想看到什么？")
         expect(pictures(phone)).to_have_count(1)
         expect_rest(phone)
     with step("words in the box stay when an example runs, and after a reload"):
