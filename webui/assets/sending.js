@@ -39,7 +39,7 @@
     if (window.aivistaPainter?.isUnset()) { event.preventDefault(); event.stopImmediatePropagation(); return; }
     const isSame = press && press.text === text() && press.files === files();
     const seen = [...document.querySelectorAll("#thread > .turn:not(#turn-now)")].at(-1)?.id.slice("turn-".length) || "";
-    press = { id: isSame ? press.id : crypto.randomUUID().replaceAll("-", ""), text: text(), files: files(), seen, due: (isSame ? press.due : 0) + 1 };
+    press = { id: isSame ? press.id : window.aivistaShell.newId(), text: text(), files: files(), seen, due: (isSame ? press.due : 0) + 1 };
     show(press.text);
   };
   addEventListener("keydown", pressed, true);

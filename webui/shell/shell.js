@@ -6,7 +6,9 @@
 
   // What stands in Gradio's hidden fields is what the composer works on.
   const field = name => $(`#${name} :is(textarea, input)`)?.value || "";
-  const tab = crypto.randomUUID().replaceAll("-", "");
+  // A browser offers `crypto.randomUUID` to pages of this machine and of HTTPS alone.
+  const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, "0")).join("");
+  const tab = newId();
   const place = () => ({ conversation: field("conversation"), editing: field("editing"), references: field("references"), roles: field("roles"), chips: window.aivistaChips?.values || {}, tab });
 
   // ---- an element takes the place of the one that is there: what is scrolled there and has the focus stays so
@@ -157,5 +159,5 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), TOAST_MS);
   });
-  window.aivistaShell = { act, say, hush, take, remove, inputs, areSet, tab };
+  window.aivistaShell = { act, say, hush, take, remove, inputs, areSet, newId, tab };
 })();
