@@ -146,6 +146,7 @@
     const { act, arg } = event.isTrusted ? event.target.closest?.("[data-act=open], [data-act=new]")?.dataset || {} : {};
     if (act) ask(act === "new" ? "new" : arg);
   }, true);
+  addEventListener("aivista-opening", event => ask(event.detail));
   addEventListener("toggle", event => { if (event.target.matches?.("[popover]")) soon(); }, true);
   const watch = () => {
     const parts = ["#top", "#files"].map($);

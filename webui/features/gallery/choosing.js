@@ -110,12 +110,15 @@
 
   // ---- what the rest of the page does with them
   const tell = (act, list) => shell.act(`gallery.${act}`, { ids: idsOf(list) });
+  // What is opened from here may lie in another conversation: the history waits for that one.
+  const opening = ({ dataset: { conversation } }) => { if (conversation !== gallery.open()) dispatchEvent(new CustomEvent("aivista-opening", { detail: conversation })); };
   const open = (cell, isByKey) => {
     const { conversation, handle } = cell.dataset;
+    opening(cell);
     if (conversation === gallery.open()) shell.act("page.view", { arg: handle }); else tell("open", [cell]);
     window.aivistaTabs?.show("canvas", isByKey);
   };
-  const compare = list => { tell("compare", list); window.aivistaTabs?.show("canvas"); drop(); };
+  const compare = list => { opening(list[0]); tell("compare", list); window.aivistaTabs?.show("canvas"); drop(); };
   const reference = list => {
     if (list.length > MOST_REFERENCES) { shell.say($("#gal-bar").dataset.most, { isProblem: true }); return; }
     if (list.some(cell => cell.dataset.conversation !== gallery.open())) window.aivistaDrafts?.goAlong();

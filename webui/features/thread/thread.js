@@ -13,7 +13,8 @@
   const articles = () => [...document.querySelectorAll("#thread > .turn")];
   let shown = "", newest = 0;
   const take = told => {
-    if (told.at < newest) return;
+    // What came to the conversation meanwhile was told before: it shows what was sent as well.
+    if (told.at < newest) { if (told.is_answer) $("#turn-now[data-sending]")?.remove(); return; }
     newest = told.at;
     const isSame = shown === told.conversation, list = $("#thread");
     shown = told.conversation;
