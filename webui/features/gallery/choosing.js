@@ -242,11 +242,13 @@
     const { box, mark, from, at, kept } = drawing, frame = box.getBoundingClientRect(), was = box.scrollTop;
     drawing.frame = 0;
     const below = at.y - frame.bottom + EDGE_PX, above = frame.top + EDGE_PX - at.y;
-    if (mark.isConnected && (below > 0 || above > 0)) box.scrollTop += below > 0 ? Math.min(below, FASTEST_PX) : -Math.min(above, FASTEST_PX);
+    if (drawing.hasBegun && (below > 0 || above > 0)) box.scrollTop += below > 0 ? Math.min(below, FASTEST_PX) : -Math.min(above, FASTEST_PX);
     const to = { x: clamp(at.x - frame.left, 0, box.clientWidth), y: clamp(at.y - frame.top, 0, box.clientHeight) + box.scrollTop };
-    if (!mark.isConnected && Math.hypot(to.x - from.x, to.y - from.y) < BEGIN_PX) return;
+    if (!drawing.hasBegun && Math.hypot(to.x - from.x, to.y - from.y) < BEGIN_PX) return;
     const [left, right] = [from.x, to.x].sort((one, other) => one - other), [top, bottom] = [from.y, to.y].sort((one, other) => one - other);
     Object.assign(mark.style, { left: `${left}px`, top: `${top}px`, width: `${right - left}px`, height: `${bottom - top}px` });
+    drawing.hasBegun = true;
+    // Pictures that come meanwhile take it out of its box.
     if (!mark.isConnected) box.append(mark);
     const [aside, down] = [frame.left, frame.top - box.scrollTop];
     const isTouched = cell => {
@@ -275,7 +277,7 @@
   addEventListener("pointerup", () => { if (drawing) { draw(); stop(); } });
   for (const kind of ["pointercancel", "lostpointercapture"]) addEventListener(kind, stop);
   addEventListener("keydown", event => {
-    if (!drawing?.mark.isConnected || !keys.is(event, "page.escape")) return;
+    if (!drawing?.hasBegun || !keys.is(event, "page.escape")) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     const { before } = drawing;
