@@ -273,6 +273,7 @@
     drawing.at = { x: event.clientX, y: event.clientY };
     drawSoon();
   });
+  addEventListener("aivista-patched", () => { if (drawing?.hasBegun) drawSoon(); });
   // The last move may not be drawn yet.
   addEventListener("pointerup", () => { if (drawing) { draw(); stop(); } });
   for (const kind of ["pointercancel", "lostpointercapture"]) addEventListener(kind, stop);
