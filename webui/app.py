@@ -26,8 +26,7 @@ from webui.guard import LOOPBACK, Guard, HostRules, is_address
 from webui.health import Health
 from webui.media import media_routes
 from webui.page import build_page
-from webui.page_assets import Preloads, asset_routes, head_html
-from webui.page_fill import PageFill
+from webui.page_assets import asset_routes
 from webui.page_gate.gate import House, PageGate
 from webui.page_gate.limits import Limits
 from webui.place import Place
@@ -36,6 +35,7 @@ from webui.reports import report_routes
 from webui.root_path import RootPath
 from webui.sessions import open_sessions
 from webui.shell.actions import action_routes
+from webui.shell.document import Document
 from webui.sign_in import SignIn, WayIn
 from webui.theme import aivista_theme
 from webui.version_routes import version_routes
@@ -160,7 +160,6 @@ class Server:
             state_session_capacity=200,
             max_threads=16,
             theme=aivista_theme(),
-            head=head_html(self.options.language),
             app_kwargs=self._app_kwargs(),
         )
 
@@ -190,8 +189,7 @@ class Server:
                 Middleware(Health, rules=self._rules, not_ready=lambda: self._studio.not_ready()),
                 Middleware(Guard, rules=self._rules, sessions=self._sessions),
                 Middleware(SignIn, way_in=self._way_in),
-                Middleware(Preloads),
-                Middleware(PageFill, screen=self._screen),
+                Middleware(Document, screen=self._screen),
                 Middleware(PageGate, house=self._gate_house),
             ],
             "docs_url": None,

@@ -127,7 +127,14 @@ class Guard:
             return
         # Whoever left before all was sent is nobody to answer.
         with suppress(ClientDisconnect):
-            await self.app(scope, receive, self._with_headers(scope, send))
+            cookies = Request(scope).cookies
+            given = "" if self.sessions.token_of(cookies.get(COOKIE)) is not None else self.sessions.new_cookie()
+            if given and scope["path"] == "/":
+                # The first page is its visitor's already.
+                carried = "; ".join(f"{name}={value}" for name, value in {**cookies, COOKIE: given}.items())
+                others = [one for one in scope["headers"] if one[0] != b"cookie"]
+                scope = {**scope, "headers": [*others, (b"cookie", carried.encode("latin-1"))]}
+            await self.app(scope, receive, self._with_headers(scope, send, given))
 
     def _refusal(self, scope: Scope, headers: Headers) -> RefusalCode | None:
         if not self.rules.allows_host(headers.get("host", "")):
@@ -144,7 +151,9 @@ class Guard:
             return answer_with(problem, scope["path"])
         return PlainTextResponse(problem.detail, problem.status, HEADERS)
 
-    def _with_headers(self, scope: Scope, send: Send) -> Send:
+    def _with_headers(self, scope: Scope, send: Send, given: str) -> Send:
+        """Return `send` that adds the headers of every answer, and the cookie that a visitor is given with a page."""
+
         async def wrapped(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(raw=message["headers"])
@@ -152,17 +161,12 @@ class Guard:
                 headers.setdefault("Referrer-Policy", "same-origin")
                 if headers.get("content-type", "").startswith("text/html"):
                     headers.setdefault("Content-Security-Policy", self.rules.page_policy)
-                    self._give_cookie(scope, headers)
+                    if given:
+                        headers.append("set-cookie", f"{COOKIE}={given}; Path=/; Max-Age=31536000; HttpOnly; {site}")
             await send(message)
 
+        site = "SameSite=Lax"
+        if Headers(scope=scope).get("x-forwarded-proto") == "https":
+            # A page inside of another site gets no cookie back that is not marked for that.
+            site = "SameSite=None; Secure; Partitioned" if self.rules.is_embedded else "SameSite=Lax; Secure"
         return wrapped
-
-    def _give_cookie(self, scope: Scope, headers: MutableHeaders) -> None:
-        request = Request(scope)
-        if self.sessions.token_of(request.cookies.get(COOKIE)) is None:
-            site = "SameSite=Lax"
-            if request.headers.get("x-forwarded-proto") == "https":
-                # A page inside of another site gets no cookie back that is not marked for that.
-                site = "SameSite=None; Secure; Partitioned" if self.rules.is_embedded else "SameSite=Lax; Secure"
-            value = f"{COOKIE}={self.sessions.new_cookie()}; Path=/; Max-Age=31536000; HttpOnly; {site}"
-            headers.append("set-cookie", value)

@@ -8,7 +8,6 @@ from typing import assert_never
 
 from agent import Actor, Charge, ErrorCode, ErrorInfo, Question, TargetChanged
 from webui.cards import View
-from webui.panels.painter import choose_button_html
 from webui.shell.templates import render
 from webui.words import Words
 
@@ -166,7 +165,6 @@ def asked(view: View, question: Question, subject: str, newest: str) -> str:
         sentence=sentence,
         picture=picture,
         examples=_EXAMPLES,
-        choose=choose_button_html(view.words),
     )
 
 

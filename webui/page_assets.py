@@ -9,16 +9,13 @@ from functools import cache
 from importlib import resources
 from urllib.parse import quote
 
-from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from webui.icons import icon
 from webui.shortcuts import script_table
 from webui.theme import tokens_css
-from webui.words import LANGUAGES, load_words
 
 # Below the page, wherever that stands: behind a proxy it may have a prefix.
 PLACE = "aivista/page/"
@@ -51,12 +48,9 @@ STYLES = (
     *("aids", "features/prompts/prompts", "features/suggestions/suggestions", "drop"),
     *("touch", "features/viewer/viewer", "print"),
 )
-# Of these Gradio itself reads what the first one says, before it draws anything.
-_AT_ONCE = "language"
 SCRIPTS = (
     *("script_words", "keys", "shell/shell", "dialogs", "drawer", "announce"),
     *(
-        "answers",
         "uploads",
         "ready",
         "sending",
@@ -87,21 +81,15 @@ SCRIPTS = (
     *("recall", "cost", "models", "studio", "history", "lost"),
 )
 _FOREVER = "public, max-age=31536000, immutable"
-# Gradio draws at once what it has: without its styles nothing of it is shown. A page whose styles never come is shown
-# bare rather than not at all.
-_UNTIL_STYLED = (
-    "@keyframes av-bare{to{visibility:visible}}gradio-app{visibility:hidden;animation:av-bare 0s 5s forwards}"
-)
 
 
 @dataclass(frozen=True)
 class Asset:
-    """A file of the page: its address, what it holds, its media type, and what a browser takes it for."""
+    """A file of the page: its address, what it holds, and its media type."""
 
     path: str
     data: bytes
     media_type: str
-    kind: str
 
 
 @cache
@@ -111,43 +99,27 @@ def stylesheet() -> Asset:
     names = ("globe", "list-checks", "scan-eye", "x", "lock", "copy", "check", "image-off", "star")
     masks = "".join(f"--av-{name}:url({icon_url(name)});" for name in names)
     chevron, full = icon_url("chevron-down", "#808079"), icon_url("star").replace(quote('fill="none"'), "")
-    shown = "gradio-app{visibility:visible;animation:none}"
     style = (
         f":root{{{masks}--av-chevron:url({chevron});--av-star-full:url({full})}}\n{tokens_css()}{_read('motion.css')}\n"
-        f"html:root:root:root {{\n{sheets}\n{shown}\n}}"
+        f"html:root:root:root {{\n{sheets}\n}}"
     )
-    return _asset(style, "css", "text/css", "style")
+    return _asset(style, "css", "text/css")
 
 
 @cache
 def script() -> Asset:
-    """Return all scripts but the one that has to be there first."""
+    """Return all scripts."""
     table = json.dumps(script_table(), ensure_ascii=False)
     # One that fails is reported as before, and takes none of the others along.
     each = (f"try {{\n{_read(f'{name}.js')}\n}} catch (error) {{ reportError(error); }}" for name in SCRIPTS)
-    # What a page says that Python has not filled: its other words come with the fill.
-    unfilled = {
-        one: {name: load_words(one).table[f"unfilled.{name}"] for name in ("failed", "refused", "silent")}
-        for one in LANGUAGES
-    }
-    told = json.dumps(unfilled, ensure_ascii=False)
-    code = (f"window.aivistaShortcuts = {table};", f"window.aivistaUnfilled = {told};", *each)
-    return _asset("\n".join(code), "js", "text/javascript", "script")
+    code = (f"window.aivistaShortcuts = {table};", *each)
+    return _asset("\n".join(code), "js", "text/javascript")
 
 
-def head_html(language: str | None = None) -> str:
-    """Return what goes into the page's head: the language that the operator fixed, if any, and where the rest lies.
-
-    It is short: Gradio sends it within the page's configuration, and takes it apart before it draws anything.
-    """
-    favicon = as_data_url(_read("favicon.svg"))
-    viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    fixed = f'<meta name="aivista-language" content="{language}">' if language else ""
-    return (
-        f'{viewport}{fixed}<link rel="icon" type="image/svg+xml" href={favicon}><style>{_UNTIL_STYLED}</style>'
-        f'<link rel="stylesheet" href="{stylesheet().path}"><script>{_read(f"{_AT_ONCE}.js")}</script>'
-        f'<script src="{script().path}"></script>'
-    )
+@cache
+def favicon_url() -> str:
+    """Return the page's icon as a quoted data URL."""
+    return as_data_url(_read("favicon.svg"))
 
 
 def asset_routes() -> list[Route]:
@@ -161,26 +133,6 @@ def asset_routes() -> list[Route]:
         return Response(found.data, media_type=found.media_type, headers={"Cache-Control": _FOREVER})
 
     return [Route(f"/{PLACE}{{name}}", answer, methods=["GET"])]
-
-
-class Preloads:
-    """ASGI middleware around the page: a browser hears of its files with the first byte, not when Gradio gets there."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] != "/":
-            await self.app(scope, receive, send)
-            return
-
-        async def with_files(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] == 200:
-                for one in (stylesheet(), script()):
-                    MutableHeaders(raw=message["headers"]).append("link", f"<{one.path}>; rel=preload; as={one.kind}")
-            await send(message)
-
-        await self.app(scope, receive, with_files)
 
 
 def icon_url(name: str, colour: str = "currentColor") -> str:
@@ -200,7 +152,7 @@ def _read(name: str) -> str:
     return resources.files("webui").joinpath(*place.split("/")).read_text(encoding="utf-8")
 
 
-def _asset(text: str, ending: str, media_type: str, kind: str) -> Asset:
+def _asset(text: str, ending: str, media_type: str) -> Asset:
     data = text.encode()
     digest = hashlib.sha256(data).hexdigest()[:16]
-    return Asset(f"{PLACE}studio-{digest}.{ending}", data, media_type, kind)
+    return Asset(f"{PLACE}studio-{digest}.{ending}", data, media_type)

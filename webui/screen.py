@@ -32,54 +32,39 @@ from webui.features.viewer import opened_canvas_html
 from webui.live import LiveTurn, resumed
 from webui.model_limits import Limits, limits_html, limits_of
 from webui.offers import Offer, image_offers
-from webui.panels import chat, composer, conversations
+from webui.panels import chat, composer
 from webui.panels.aids import aids_html
-from webui.panels.chat import ChatPanel, thread_told
+from webui.panels.chat import thread_told
 from webui.panels.composer import Chosen, ComposerPanel
-from webui.panels.conversations import RailPanel
+from webui.panels.conversations import stamp_html
 from webui.render import Article, Block, article, article_id, render_conversation, render_live
-from webui.roles import write_roles
 from webui.sessions import Sessions, Visitor
 from webui.shell.patches import Patch, Reply
 from webui.spend import button_prices, chosen_estimate, estimate_html
 from webui.tabs import Tab, Tabs
-from webui.words import Words
 
 Updates = dict[Any, Any]
+"""What changes on the page: HTML by the id of its box in `shell/document.html`, values and properties by the component
+of Gradio's."""
 THREAD = "thread"
 """In updates: the thread, as `thread_told` gives it."""
-
-
-@dataclass(frozen=True)
-class Panels:
-    """Every component of the page that is filled."""
-
-    rail: RailPanel
-    chat: ChatPanel
-    composer: ComposerPanel
-    canvas: gr.HTML
-    recipe: gr.HTML
-    spoken: Mapping[gr.HTML, Callable[[Words], str]]
-    """Those that need no more than the visitor's words."""
+WORDS = "words"
+"""In updates: words for the composer, instead of those that stand there; what else is in the message stays."""
+PAINTED = "painted"
+"""In updates: what the painter gives to the next message, its `mask` and how it is to `expand`."""
+_EVENTS = (THREAD, WORDS, PAINTED)
 
 
 @dataclass(frozen=True)
 class Screen:
-    """Fills the panels from what the studio holds. Where that is not kept over a restart, the first page says so."""
+    """Fills the page from what the studio holds. Where that is not kept over a restart, the first page says so."""
 
     studio: Callable[[], Studio]
     sessions: Sessions
-    panels: Panels
+    composer: ComposerPanel
     is_kept: bool = True
     tabs: Tabs = field(default_factory=Tabs)
-    _spoken: dict[str, Updates] = field(default_factory=dict)
     _button_prices: dict[tuple[str, date], dict[str, str]] = field(default_factory=dict)
-
-    def spoken(self, words: Words) -> Updates:
-        """Return what needs no more than the visitor's words."""
-        if words.language not in self._spoken:
-            self._spoken[words.language] = {part: html(words) for part, html in self.panels.spoken.items()}
-        return self._spoken[words.language]
 
     def is_sketch(self, visitor: Visitor) -> bool:
         """Whether this visitor is served by the built-in model."""
@@ -116,7 +101,7 @@ class Screen:
         """Return the note on the models that the key in use cannot use."""
         is_unknown = self.takes_keys(visitor) and self._diagnosis(visitor) is None
         note = limits_html(visitor.words, self._limits(visitor), is_unknown=is_unknown)
-        return {self.panels.composer.models: note}
+        return {"models-note": note}
 
     def learn(self, visitor: Visitor, error: ErrorInfo, node: str) -> Updates:
         """Remember what a failed turn has shown of the key in use, and return the note as it is then."""
@@ -174,23 +159,22 @@ class Screen:
         is_sketch = self.is_sketch(visitor)
         is_empty = conversation is None or not conversation.turns
         return {
-            self.panels.rail.stamp: conversations.stamp_html(time.monotonic_ns()),
-            self.panels.chat.top: await self.top(visitor, conversation, opened_at=opened_at),
-            self.panels.chat.welcome: await self._welcome(visitor, is_sketch=is_sketch) if is_empty else "",
+            "rail-stamp": stamp_html(time.monotonic_ns()),
+            "top": await self.top(visitor, conversation, opened_at=opened_at),
+            "welcome": await self._welcome(visitor, is_sketch=is_sketch) if is_empty else "",
             **self.next_target(visitor, conversation),
         }
 
     def next_target(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
         """Return the line of the picture that the next words change."""
         view = self.view(visitor, conversation.id if conversation else "")
-        return {self.panels.composer.next_target: composer.next_target_html(view, conversation)}
+        return {"ctx-next": composer.next_target_html(view, conversation)}
 
     async def _welcome(self, visitor: Visitor, *, is_sketch: bool) -> str:
-        has_cookie = visitor.token is not None or not self.sessions.is_shared
         # Only the operator can do anything about it.
         lost = await self.studio().lost_records() if visitor.owner == OPERATOR else None
         return chat.welcome_html(
-            visitor.words, is_sketch=is_sketch, is_kept=self.is_kept, has_cookie=has_cookie, lost=lost
+            visitor.words, is_sketch=is_sketch, is_kept=self.is_kept, is_shared=self.sessions.is_shared, lost=lost
         )
 
     async def top(self, visitor: Visitor, conversation: Conversation | None, *, opened_at: int = 0) -> str:
@@ -207,13 +191,12 @@ class Screen:
         return {
             **await self.frame(visitor, conversation, opened_at=time.monotonic_ns()),
             THREAD: self.thread(visitor, conversation),
-            self.panels.canvas: opened_canvas_html(view, conversation),
-            self.panels.composer.message: gr.update(
+            "canvas": opened_canvas_html(view, conversation),
+            self.composer.message: gr.update(
                 label=visitor.words("builtin.message"), placeholder=visitor.words("composer.placeholder")
             ),
-            self.panels.composer.conversation: view.conversation_id,
             **self.context(view, "", ()),
-            **self.unpainted(),
+            PAINTED: {"mask": "", "expand": ""},
         }
 
     def articles(
@@ -254,20 +237,23 @@ class Screen:
         return thread_told(visitor.words, key, shown, followed=followed, is_answer=is_answer)
 
     def reply(self, updates: Updates, tab: Tab) -> Reply:
-        """Return what the page does for updates of its components: our own boxes get their HTML, Gradio's inputs what
-        is other about them, by a script; and what was sent from this tab for nothing comes back."""
-        events = dict[str, JsonValue]()
+        """Return what the page does for updates: boxes get their HTML, Gradio's inputs what is other about them, by a
+        script; and what was sent from this tab for nothing comes back."""
+        events: dict[str, JsonValue] = {name: updates[name] for name in _EVENTS if name in updates}
         inputs = {part.elem_id: properties(part, update) for part, update in updates.items() if _is_input(part)}
         if any(inputs.values()):
             events["inputs"] = {name: told for name, told in inputs.items() if told}
-        if THREAD in updates:
-            events["thread"] = updates[THREAD]
         if tab.returned is not None:
             returned, tab.returned = tab.returned, None
-            message = properties(self.panels.composer.message, returned.value)["value"]
-            events["returned"] = {"message": message, **returned.painted}
-        boxes = {part: html for part, html in updates.items() if isinstance(part, gr.HTML) and isinstance(html, str)}
-        return Reply(patches=tuple(Patch(id=part.elem_id, html=html) for part, html in boxes.items()), events=events)
+            message = properties(self.composer.message, returned.value)["value"]
+            events["returned"] = {"message": message, "mask": returned.mask, "expand": returned.expand}
+        boxes = {part: html for part, html in updates.items() if not _is_input(part) and part not in _EVENTS}
+        return Reply(
+            patches=tuple(
+                Patch(id=part if isinstance(part, str) else part.elem_id, html=html) for part, html in boxes.items()
+            ),
+            events=events,
+        )
 
     def chips_of(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
         """Return the chips as they were for the newest message; a new conversation leaves them as they are."""
@@ -282,28 +268,18 @@ class Screen:
         references: tuple[str, ...],
         roles: Mapping[str, ReferenceRole] | None = None,
     ) -> Updates:
-        """Return the line of what the next message works on, shown and remembered."""
-        box, kept = self.panels.composer, {one: role for one, role in (roles or {}).items() if one in references}
-        return {
-            box.context: composer.context_html(view, editing, references, kept),
-            box.roles: write_roles(kept),
-            box.editing: editing,
-            box.references: " ".join(references),
-        }
-
-    def unpainted(self) -> Updates:
-        """Return the painter's fields emptied."""
-        return {self.panels.composer.mask: "", self.panels.composer.expand: ""}
+        """Return the line of what the next message works on. It is also where the page remembers that."""
+        return {"ctx": composer.context_html(view, editing, references, roles)}
 
     def wording(self, text: str) -> Updates:
-        """Return words for the composer, instead of those that stand there; without any, nothing changes."""
-        return {self.panels.composer.wording: composer.wording_html(text, time.monotonic_ns())} if text else {}
+        """Return words for the composer; without any, nothing changes."""
+        return {WORDS: text} if text else {}
 
     def chips(self, visitor: Visitor, chosen: Chosen, conversation: Conversation | None = None) -> Updates:
         """Return the settings for the model in use."""
         words, studio, provider = visitor.words, self.studio(), self.provider(visitor)
         updates = composer.chip_updates(words, studio.catalogue, provider, chosen)
-        box, is_sketch, prices = self.panels.composer, self.is_sketch(visitor), self._prices(visitor)
+        box, is_sketch, prices = self.composer, self.is_sketch(visitor), self._prices(visitor)
         models = {
             box.text_models: composer.model_choices_html(words, "text_model", ("flash", "thinking"), prices),
             box.image_models: composer.model_choices_html(words, "image_model", ("auto", "flash", "pro"), prices),
@@ -329,15 +305,15 @@ class Screen:
         The value of one that stays as it was sent is left out: it may have been changed since. So is the price.
         """
         updates = self.chips(visitor, Chosen.model_validate(sent))
-        del updates[self.panels.composer.cost]
-        for name, chip in self.panels.composer.settings.items():
+        del updates[self.composer.cost]
+        for name, chip in self.composer.settings.items():
             if name != fixed and updates[chip].get("value") == sent[name]:
                 del updates[chip]["value"]
         return updates
 
 
 def _is_input(part: object) -> bool:
-    return part != THREAD and not isinstance(part, gr.HTML)
+    return not isinstance(part, str | gr.HTML)
 
 
 def properties(component: Any, update: Any) -> dict[str, Any]:

@@ -95,15 +95,13 @@ class TurnEnds:
     async def _begun(
         self, visitor: Visitor, conversation: Conversation, live: LiveTurn, sent: Returned | None
     ) -> Updates:
-        panels = self.screen.panels
         return {
             THREAD: self.screen.thread(visitor, conversation, live=live, is_answer=True),
-            panels.chat.welcome: "",
+            "welcome": "",
             # One that has a title is shown already, with all that its branches cost.
-            panels.chat.top: gr.skip() if conversation.title else await self.screen.top(visitor, conversation),
+            **({} if conversation.title else {"top": await self.screen.top(visitor, conversation)}),
             # The page has emptied the words itself; a file that was added meanwhile would go with those that were sent.
-            panels.composer.message: gr.update(value=None) if sent and sent.files else gr.skip(),
-            panels.composer.conversation: conversation.id,
+            **({self.screen.composer.message: gr.update(value=None)} if sent and sent.files else {}),
         }
 
     async def _ended(
@@ -117,7 +115,7 @@ class TurnEnds:
         is_answer: bool = False,
     ) -> Updates:
         conversation = await self.screen.conversation(visitor, conversation_id)
-        panels, view = self.screen.panels, self.screen.view(visitor, conversation_id)
+        view = self.screen.view(visitor, conversation_id)
         # A turn that was stopped while it still waited is nowhere on record: its words go back, too.
         has_failed = isinstance(live.ending, TurnFailed) or not live.is_on_record
         ending = live.ending
@@ -131,10 +129,10 @@ class TurnEnds:
         newest = (conversation.edit_target or "") if conversation and is_another else ""
         return {
             **await self.screen.frame(visitor, conversation),
-            panels.rail.stamp: stamp_html(time.monotonic_ns(), _how(live.ending), newest),
+            "rail-stamp": stamp_html(time.monotonic_ns(), _how(live.ending), newest),
             **(self.screen.context(view, "", ()) if sent is not None and tab.returned is None else {}),
             **learnt,
-            panels.chat.welcome: "",
+            "welcome": "",
             THREAD: self.screen.thread(
                 visitor,
                 conversation,

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pydantic import JsonValue
-
 from agent import TurnEvent
 
 ECHO_S = 1.0
@@ -45,10 +43,12 @@ class Underway(Protocol):
 
 @dataclass(frozen=True)
 class Returned:
-    """Words and files that go back into the composer after a failure."""
+    """What Send took out of the composer and of the painter, and what goes back after a failure."""
 
     text: str
     files: Sequence[str] = ()
+    mask: str = ""
+    expand: str = ""
 
     @property
     def value(self) -> dict[str, object]:
@@ -56,14 +56,10 @@ class Returned:
         return {"text": self.text, "files": list(self.files)}
 
     @property
-    def painted(self) -> dict[str, JsonValue]:
-        """The painter's fields."""
-        return {}
-
-    @property
     def unused(self) -> Returned | None:
-        """What goes back after an answer that changed no picture, if anything does: what was painted over it."""
-        return None
+        """What goes back after an answer that changed no picture: what was painted, if anything was. The agent asked
+        back, and the next message is about the same part."""
+        return Returned("", (), self.mask, self.expand) if self.mask or self.expand else None
 
 
 @dataclass

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from pydantic import JsonValue
 
 from agent import (
     AivistaError,
@@ -18,7 +16,6 @@ from agent import (
     ErrorCode,
     ErrorInfo,
     PlanCard,
-    ReferenceRole,
     RequestRefused,
     Turn,
     TurnRequest,
@@ -31,39 +28,12 @@ from webui.mask_wires import WireRefusal, read_painted
 from webui.panels.composer import Chosen
 from webui.plan_answers import after, decision_to_run, read_run
 from webui.render import Block
-from webui.screen import THREAD, Screen, Updates
+from webui.screen import PAINTED, THREAD, Screen, Updates
 from webui.sessions import Visitor
+from webui.shell.actions import Composed
 from webui.spend import shown_maximum
 from webui.streams import TurnEnds, turn_of
 from webui.tabs import Returned, Tab, Underway
-
-
-@dataclass(frozen=True)
-class Fields:
-    """What the painter's two hidden fields hold, unread."""
-
-    mask: str = ""
-    expand: str = ""
-
-
-UNPAINTED = Fields()
-
-
-@dataclass(frozen=True)
-class Sent(Returned):
-    """What Send took out of the composer and of the painter."""
-
-    fields: Fields = UNPAINTED
-
-    @property
-    def painted(self) -> dict[str, JsonValue]:
-        """The painter's fields."""
-        return {"mask": self.fields.mask, "expand": self.fields.expand}
-
-    @property
-    def unused(self) -> Returned | None:
-        """The mask or the expansion: the agent asked back, and the next message is about the same part."""
-        return Sent("", (), self.fields) if self.fields != UNPAINTED else None
 
 
 @dataclass(frozen=True)
@@ -72,62 +42,50 @@ class Turns:
 
     screen: Screen
 
-    async def send(
-        self,
-        visitor: Visitor,
-        tab: Tab,
-        message: dict[str, Any] | None,
-        chosen: Chosen,
-        conversation_id: str,
-        editing: str,
-        references: tuple[str, ...],
-        fields: Fields = UNPAINTED,
-        roles: Mapping[str, ReferenceRole] | None = None,
-        request_id: str | None = None,
-        seen: str = "",
-    ) -> Updates:
-        """Send what the composer and the painter hold, and stream the turn into the thread. `request_id` is the
-        press's, as the page tells it, and `seen` the newest turn that the page shows: words that were said to an older
-        state of the conversation are held back, because they would change a picture that the person has not seen."""
+    async def send(self, visitor: Visitor, tab: Tab, message: dict[str, Any] | None, place: Composed) -> Updates:
+        """Send what the composer and the painter hold.
+
+        Words that were said to an older state of the conversation are held back, because they would change a picture
+        that the person has not seen.
+        """
         text = str((message or {}).get("text") or "")
         files = tuple(str(file) for file in (message or {}).get("files") or [])
-        sent = Sent(text, files, fields)
+        sent = Returned(text, files, place.mask, place.expand)
         # By the words alone: the painter's fields are emptied a moment before the composer is.
         is_echo = tab.is_echo(Returned(text, files), time.monotonic())
-        if tab.is_repeated(request_id) if request_id else is_echo:
+        if tab.is_repeated(place.request) if place.request else is_echo:
             return {}
         try:
-            painted = read_painted(fields.mask, fields.expand, editing)
+            painted = read_painted(place.mask, place.expand, place.editing)
             if isinstance(painted, WireRefusal):
-                conversation = await self.screen.conversation(visitor, conversation_id)
+                conversation = await self.screen.conversation(visitor, place.conversation)
                 said = visitor.words(painted.key, handle=painted.handle, marked=painted.marked)
                 tab.returned = Returned(text, files)
                 return self._refused(visitor, conversation, said)
-            newer = await self._newer(visitor, conversation_id, seen) if seen and not painted.editing else None
+            newer = None
+            if place.seen and not painted.editing:
+                newer = await self._newer(visitor, place.conversation, place.seen)
             if newer is not None:
-                said = visitor.words("sending.gone_on")
                 tab.returned = sent
-                return {
-                    **self._refused(visitor, newer, said),
-                    self.screen.panels.chat.top: await self.screen.top(visitor, newer),
-                }
+                refused = self._refused(visitor, newer, visitor.words("sending.gone_on"))
+                return {**refused, "top": await self.screen.top(visitor, newer)}
             request = TurnRequest(
                 text=text,
                 images=[Path(file) for file in files],
                 mask=painted.masks,
                 expand=painted.expand,
-                settings=chosen.turn_settings(),
+                settings=place.chosen.turn_settings(),
                 editing=painted.editing or None,
-                references=references,
-                roles=roles or {},
-                maximum_usd=shown_maximum(tab, chosen),
+                references=place.references,
+                roles=place.given_roles,
+                maximum_usd=shown_maximum(tab, place.chosen),
             )
-            begun = await self._run(visitor, tab, conversation_id, request, sent)
+            begun = await self._run(visitor, tab, place.conversation, request, sent)
         except Exception:
             # The page has emptied the box when the press was taken: until the turn has begun, it comes back.
             tab.returned = sent
             raise
-        return {**begun, **(self.screen.unpainted() if fields != UNPAINTED else {})}
+        return {**begun, **({PAINTED: {"mask": "", "expand": ""}} if sent.unused else {})}
 
     async def say(
         self,

@@ -76,7 +76,7 @@ def a_plan_is_refused_with_nonsense_waits_until_it_is_dropped_and_is_painted_as_
         turn = run.get_attribute("data-arg")
         for edit, sentence in NONSENSE:
             page.evaluate(FORGED, [turn, [edit]])
-            expect(page.locator("#chat [role=alert]")).to_contain_text(sentence)
+            expect(page.locator("#chat .card[role=alert]")).to_contain_text(sentence)
             expect(plan).to_be_visible()
         expect(pictures(page)).to_have_count(0)
     with step("it waits over a reload until it is dropped, which is kept"):
@@ -183,7 +183,7 @@ def test_a_plan_works_on_a_phone(phone: Page, studio: PageProcess) -> None:
 
 def plans_reviews_and_failures_of_a_model_are_worked_with(page: Page, gemini: GeminiProcess) -> None:
     called = Called(page, "en")
-    plan, card = page.locator("#chat .plan"), page.locator("#chat [role=alert]")
+    plan, card = page.locator("#chat .plan"), page.locator("#chat .card[role=alert]")
     with step("a failed turn goes on in its place"):
         failing = [{"kind": "HttpError", "status": 503}, {"kind": "PictureAnswer"}]
         gemini.control(on_text=[paint()], on_image=failing)

@@ -40,7 +40,7 @@ COMPOSE = """field => {
   field.value = "zhong";
   field.dispatchEvent(new InputEvent("input", { bubbles: true, isComposing: true }));
 }"""
-UPLOAD, JOIN = "**/gradio_api/upload*", "**/gradio_api/queue/join*"
+UPLOAD, JOIN = "**/gradio_api/upload*", "**/gradio_api/run/predict*"
 FULL = "A red fox sits in fresh snow at the edge of a pine forest, watercolour"
 
 
@@ -212,7 +212,7 @@ def a_draft_belongs_to_its_conversation_and_what_is_sent_is_sent_once_or_stays_i
         before = page.locator("#rail-rows [data-act=open]").count()
         page.route(JOIN, lambda route: route.fulfill(status=502))
         say(page, "draw a red fox")
-        expect(page.locator(".toast-body, .toast-text").first).to_be_visible()
+        expect(page.locator("#toast.bad")).to_be_visible()
         expect(page.locator("#turn-now[data-sending]")).to_have_count(0)
         expect(box).to_have_value("draw a red fox")
         page.unroute(JOIN)
@@ -239,7 +239,8 @@ def a_draft_belongs_to_its_conversation_and_what_is_sent_is_sent_once_or_stays_i
 
 def request_of(route: Route) -> str | None:
     """Return the name of the press that a request stands for."""
-    return route.request.headers.get("x-aivista-request")
+    found = re.search(r'\\"request\\":\\"(\w+)', route.request.post_data or "")
+    return found and found[1]
 
 
 def presets_and_prompts_and_words_written_by_rules_fill_the_composer(page: Page, studio: PageProcess) -> None:

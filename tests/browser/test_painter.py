@@ -6,7 +6,6 @@ import io
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
@@ -60,12 +59,12 @@ def stroke(page: Page, *points: tuple[float, float]) -> None:
 
 
 def field(page: Page, name: str = "mask") -> str:
-    value: str = page.locator(f"#{name} :is(textarea, input)").input_value()
+    value: str = page.locator(f"#{name}").input_value()
     return value
 
 
 def expect_field(page: Page, value: str, name: str = "mask") -> None:
-    expect(page.locator(f"#{name} :is(textarea, input)")).to_have_value(value)
+    expect(page.locator(f"#{name}")).to_have_value(value)
 
 
 def tool(page: Page, key: str) -> Locator:
@@ -104,16 +103,12 @@ def send(page: Page, words: str) -> tuple[str, str]:
     """Send the words; return what arrives in the painter's two fields, as the server is sent it."""
 
     def is_sent(request: Request) -> bool:
-        return "/queue/join" in request.url and words in (request.post_data or "")
+        return "/run/predict" in request.url and words in (request.post_data or "")
 
     with page.expect_request(is_sent) as sent:
         say(page, words)
-    data: list[Any] = json.loads(sent.value.post_data or "")["data"]
-    texts = [one for one in data if isinstance(one, str) and one.startswith('{"handle"')]
-    return (
-        next((text for text in texts if '"png"' in text), ""),
-        next((text for text in texts if '"left"' in text), ""),
-    )
+    composed: dict[str, str] = json.loads(json.loads(sent.value.post_data or "")["data"][1])
+    return composed["mask"], composed["expand"]
 
 
 def touch(session: CDPSession, kind: str, *points: tuple[float, float]) -> None:
@@ -124,12 +119,6 @@ def touch(session: CDPSession, kind: str, *points: tuple[float, float]) -> None:
 def cdp(page: Page) -> CDPSession:
     context: BrowserContext = page.context
     return context.new_cdp_session(page)
-
-
-WRITE = """(input, value) => {
-  Object.getOwnPropertyDescriptor(Object.getPrototypeOf(input), "value").set.call(input, value);
-  input.dispatchEvent(new Event("input", { bubbles: true }));
-}"""
 
 
 def a_mask_survives_turns_failures_and_a_reload_and_arrives_at_the_server_as_it_was_painted(
@@ -228,7 +217,9 @@ def a_mask_survives_turns_failures_and_a_reload_and_arrives_at_the_server_as_it_
         expect(page.locator("#pt-canvas")).to_be_hidden()
         expect(page.locator("#ctx .ctx")).to_have_count(0)
     with step("a field that is not the painter's is refused in a sentence, and the words stay"):
-        page.locator("#mask :is(textarea, input)").evaluate(WRITE, '{"handle": "#1", "png": "R0lGODlh"}')
+        page.locator("#mask").evaluate(
+            "(input, value) => { input.value = value; }", '{"handle": "#1", "png": "R0lGODlh"}'
+        )
         say(page, "make it darker")
         expect(page.locator("#chat [role=alert]")).to_contain_text("could not be read")
         expect(composer(page)).to_have_value("make it darker")

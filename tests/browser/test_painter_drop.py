@@ -35,7 +35,7 @@ from tests.page.journeys import Called, step
 from tests.support.masking_scenes import photo as photograph
 from tests.support.waiting import wait_until
 
-UPLOADS, JOIN, ENDED = "**/gradio_api/upload*", "**/gradio_api/queue/join*", "**/aivista/act/page.ended"
+UPLOADS, JOIN, ENDED = "**/gradio_api/upload*", "**/gradio_api/run/predict*", "**/aivista/act/page.ended"
 FILES = "images => images.map(image => decodeURIComponent(image.src).split('/').pop())"
 
 # The page gives up a file of which it saw no sign for so long. It looks when something in the composer changes.
@@ -115,7 +115,7 @@ def expect_handle(page: Page, number: int) -> None:
 
 
 def expect_field(page: Page, value: str | re.Pattern[str]) -> None:
-    expect(page.locator("#mask :is(textarea, input)")).to_have_value(value)
+    expect(page.locator("#mask")).to_have_value(value)
 
 
 def expect_painted(page: Page) -> None:

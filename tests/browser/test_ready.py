@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from functools import partial
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -25,38 +23,13 @@ from tests.page.hands import (
     say,
 )
 from tests.page.journeys import Called, step
-from tests.support.waiting import wait_until
 
-JOIN = re.compile(r"/gradio_api/queue/join|/aivista/act/page\.")
+JOIN = re.compile(r"/gradio_api/run/predict|/aivista/act/page\.")
 # What the page waits before it asks again or gives up is long for a test; typing comes before the end of three seconds.
 IMPATIENT = """
   const plain = window.setTimeout, long = [1000, 2000, 4000, 10000];
   window.setTimeout = (run, wait, ...more) => plain(run, long.includes(wait) ? wait * 0.3 : wait, ...more);
 """
-# The stream of answers as a slow connection brings it: its last message waits until `release` is called.
-SLOW_END = """
-  const plain = window.fetch;
-  const released = new Promise(release => { window.release = release; });
-  window.fetch = async (resource, init) => {
-    const answer = await plain(resource, init);
-    if (!String(resource.url ?? resource).includes("/queue/data")) return answer;
-    const decoder = new TextDecoder(), encoder = new TextEncoder();
-    const held = new TransformStream({ async transform(piece, out) {
-      const text = decoder.decode(piece, { stream: true }), at = text.indexOf('"close_stream"');
-      const from = at < 0 ? text.length : text.lastIndexOf("data:", at);
-      out.enqueue(encoder.encode(text.slice(0, from)));
-      if (at >= 0) { window.isHeld = true; await released; }
-      out.enqueue(encoder.encode(text.slice(from)));
-    } });
-    return new Response(answer.body.pipeThrough(held), answer);
-  };
-"""
-# What the page's first questions get, and what the page says of it.
-REFUSALS: list[tuple[dict[str, Any] | None, str, dict[str, object]]] = [
-    ({"status": 502, "body": "<html>Bad Gateway</html>"}, "unfilled.failed", {"status": 502}),
-    ({"status": 429, "json": {"detail": "请稍候。"}}, "unfilled.refused", {"why": "请稍候。"}),
-    (None, "unfilled.silent", {}),
-]
 
 
 def hold(page: Page) -> list[Route]:
@@ -66,67 +39,28 @@ def hold(page: Page) -> list[Route]:
     return kept
 
 
-def refuse(refusal: dict[str, Any] | None, route: Route) -> None:
-    """Answer in the studio's place, or not at all."""
-    if refusal is None:
-        route.abort()
-    else:
-        route.fulfill(**refusal)
-
-
 @pytest.fixture(scope="module")
 def shared_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
-    """A studio that others reach: its page comes filled from the second visit on, when the browser has its cookie."""
+    """A studio that others reach."""
     with PageProcess("--host", "0.0.0.0", home=tmp_path_factory.mktemp("shared")) as page:
         yield page
 
 
-def test_a_page_that_is_not_filled_yet_says_so_asks_again_and_keeps_what_was_sent(
+def test_a_page_that_others_reach_comes_filled_and_what_is_sent_in_it_goes_into_its_conversation(
     page: Page, shared_studio: PageProcess
 ) -> None:
-    chinese, rows = Called(page, "zh-CN"), page.locator("#chat .user")
-    with step("each answer that is an error is told of, and the page asks again until it is filled"):
-        page.add_init_script(IMPATIENT)
-        page.context.add_cookies([{"name": "aivista_lang", "value": "zh-CN", "url": shared_studio.url}])
-        for refusal, key, values in REFUSALS:
-            page.route(JOIN, partial(refuse, refusal))
-            if page.url == "about:blank":
-                page.goto(shared_studio.url)
-            expect(chinese.text(key, **values).and_(page.get_by_role("alert"))).to_be_visible()
-        composer(page).fill("draw a pier")
-        page.unroute(JOIN)
-        expect_ready(page)
-        expect(page.locator("#unfilled, .toast-body")).to_have_count(0)
-        expect(composer(page)).to_have_value("draw a pier")
-        expect(chinese.button("rail.new")).to_be_visible()
-        composer(page).fill("")
-    with step("what is sent before the page is filled waits"):
-        page.context.clear_cookies()
-        kept: list[Route] = []
-        page.route(JOIN, lambda route: kept.append(route) if len(kept) < 2 else route.continue_())
-        page.goto(shared_studio.url)
+    rows = page.locator("#chat .user")
+    with step("the first page is its visitor's, and nobody is told of cookies that are kept"):
+        open_page(page, shared_studio.url)
+        expect(page.locator(".no-cookie")).to_be_hidden()
         say(page, "draw a boat")
-        expect(page.locator("#box .submit-button")).to_be_hidden()
-        assert page.locator("html[data-ready]").count() == 0
-        expect(composer(page)).to_have_value("draw a boat")
-        assert kept
-    with step("where no answer comes, the page says so and asks again; what was sent goes then"):
-        expect(page.get_by_role("alert").filter(has_text="has not answered yet")).to_be_visible()
-        # Playwright hears of requests while it is asked for something.
-        wait_until(lambda: page.evaluate("true") and len(kept) == 2)
-        kept[1].continue_()
         expect(pictures(page)).to_have_count(1)
         expect_rest(page)
-    with step("the first answer, which comes late, fills the page no second time"):
-        with page.expect_response(JOIN):
-            kept[0].continue_()
         say(page, "make it darker")
         expect(pictures(page)).to_have_count(2)
         expect_rest(page)
-        expect(rows).to_have_count(2)
     with step("a page that comes filled needs no answer, and what is sent in it goes into its conversation"):
         address = page.url
-        page.unroute(JOIN)
         hold(page)
         reload(page)
         expect(rows).to_have_text([re.compile("draw a boat"), re.compile("make it darker")])
@@ -230,27 +164,16 @@ def test_what_is_typed_and_sent_while_another_conversation_is_opened_belongs_to_
         assert send not in [json.loads(route.request.post_data or "{}").get("fn_index") for route in kept]
 
 
-def test_on_a_phone_a_message_is_answered_while_the_stream_of_answers_ends_and_words_stay_when_an_example_runs(
-    phone: Page, studio: PageProcess
-) -> None:
-    with step("a message that is sent while the stream of answers ends is answered"):
-        phone.add_init_script(SLOW_END)
-        open_page(phone, studio.url)
+def test_words_in_the_box_stay_when_an_example_runs_and_after_a_reload(phone: Page, studio: PageProcess) -> None:
+    open_page(phone, studio.url)
+    with step("nothing typed is answered in a sentence"):
         phone.locator("#box .submit-button").click()
         expect(phone.locator("#chat .ask")).to_contain_text("想看到什么？")
-        phone.wait_for_function("window.isHeld")
-        with phone.expect_response(JOIN) as accepted:
-            say(phone, "画一座磨坊")
-        assert accepted.value.ok
-        phone.evaluate("release()")
-        expect(pictures(phone)).to_have_count(1)
-        expect_rest(phone)
-    with step("words in the box stay when an example runs, and after a reload"):
+    with step("words stay"):
         phone.goto(f"{studio.url}/?c=new")
         expect_ready(phone)
         composer(phone).fill("my own wish")
         phone.wait_for_function("JSON.stringify(localStorage).includes('my own wish')")
-        phone.evaluate("release()")
         phone.locator("[data-act=try_wish]").first.click()
         expect(pictures(phone)).to_have_count(1)
         expect_rest(phone)

@@ -37,6 +37,12 @@ def written(element: Element) -> str:
     return str(html.tostring(element, encoding="unicode", with_tail=False))
 
 
+def boxes(document: str) -> dict[str, str]:
+    """Return the HTML of the parts of a page as it comes, by element's id."""
+    found = elements(document, "//div[@class='flat']")
+    return {one.get("id"): (one.text or "") + "".join(map(written, one)) for one in found}
+
+
 def is_markup(text: str) -> bool:
     """Return whether a value of the page is a piece of HTML."""
     return text.lstrip().startswith("<")

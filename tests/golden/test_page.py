@@ -18,7 +18,7 @@ from tests.adapters.records import keep
 from tests.golden import everything
 from tests.golden.conftest import Golden
 from tests.golden.prices import models_of_the_day
-from tests.golden.reading import elements, is_markup, read, written
+from tests.golden.reading import boxes, elements, is_markup, read, written
 from tests.page import PageProcess
 from tests.webui.hostile import Stranger
 
@@ -78,7 +78,8 @@ def fetched(url: str, conversation: str, language: str) -> list[dict[str, Any]]:
     answer = httpx.get(f"{url}/?c={conversation}", headers={"Accept-Language": language}, timeout=60)
     assert answer.status_code == 200
     config, _ = json.JSONDecoder().raw_decode(answer.text.partition("window.gradio_config = ")[2])
-    return [{"kind": one["type"], **one["props"]} for one in config["components"]]
+    inputs = [{"kind": one["type"], **one["props"]} for one in config["components"]]
+    return [{"kind": "html", "elem_id": name, "value": text} for name, text in boxes(answer.text).items()] + inputs
 
 
 def thread(parts: list[dict[str, Any]], visitor: Stranger, conversation: str) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,8 @@
   for (const one of document.querySelectorAll(wanted)) {
     if (isOut(one) || !isSeen(one)) continue;
     const around = [one];
-    while (around.length < 9 && around.at(-1).parentElement) around.push(around.at(-1).parentElement);
+    // What has no box of its own is not around anything.
+    for (let at = one.parentElement; around.length < 9 && at; at = at.parentElement) if (getComputedStyle(at).display !== "contents") around.push(at);
     document.activeElement.blur();
     const before = around.map(look).join("|");
     one.focus({ preventScroll: true });

@@ -71,10 +71,19 @@ class Stranger:
             for name, kind in zip(inputs, self.events[number], strict=True)
         ]
 
-    def join(self, number: int, data: Any, headers: Mapping[str, str] | None = None, **more: Any) -> httpx.Response:
+    def path(self, number: int) -> str:
+        """Return where an event is asked for: those of programs wait in Gradio's queue."""
+        return "/gradio_api/queue/join" if number == self.number("chat") else "/gradio_api/run/predict"
+
+    def join(self, number: int, data: Any, **more: Any) -> httpx.Response:
         """Ask for an event by its number."""
         body = {"fn_index": number, "data": data, "session_hash": self.session, "event_data": None, **more}
-        return self.http.post("/gradio_api/queue/join", json=body, headers=headers)
+        return self.http.post(self.path(number), json=body)
+
+    def heard(self, answer: httpx.Response) -> str:
+        """Return all that is told of an event that was let in."""
+        told = answer.json()
+        return str(self.told(told["event_id"]) if "event_id" in told else told)
 
     def told(self, *event_ids: str) -> list[dict[str, Any]]:
         """Return all that is told of events until each is done; the last says how one of them ended.
@@ -93,14 +102,6 @@ class Stranger:
                 if not going_on:
                     return found
         raise AssertionError("the stream ended before the event")
-
-    def done(
-        self, number: int, data: Any, headers: Mapping[str, str] | None = None, **more: Any
-    ) -> list[dict[str, Any]]:
-        """Return all that is told of an event that was let in."""
-        answer = self.join(number, data, headers, **more)
-        assert answer.status_code == 200, answer.text
-        return self.told(answer.json()["event_id"])
 
     def act(self, name: str, at: str = "", /, **args: Any) -> dict[str, str | None]:
         """Have the page ask for an action, with a conversation open; return the HTML that it changed by element's id.

@@ -35,6 +35,23 @@ def words(html: Any) -> str:
     return "\n".join(read(str(html)))
 
 
+def _place(html: dict[str, Any]) -> dict[str, Any]:
+    """Return which conversation and which pictures the page is about by what it shows of them."""
+    found = dict[str, Any]()
+    if html.get("top"):
+        [title] = elements(html["top"], "//h1")
+        found["conversation"] = title.get("data-conversation").replace("new", "")
+    if "ctx" in html:
+        context = html["ctx"] or "<i></i>"
+        edited = elements(context, "//*[@data-handle or @class='ctx none']")
+        found |= {"editing": edited[0].get("data-handle") or "none" if edited else "", "references": [], "roles": {}}
+        for field in elements(context, "//select[@data-role]"):
+            found["references"].append(field.get("data-role"))
+            for role in field.xpath("./option[@selected]/@value"):
+                found["roles"][field.get("data-role")] = role
+    return found
+
+
 def png(image: Image.Image) -> bytes:
     """Return the image as a file."""
     sink = io.BytesIO()
@@ -48,7 +65,7 @@ class Person(Stranger):
     def says(self, *words: str, conversation: str = "", files: Sequence[bytes] = (), **on_page: Any) -> str:
         """Send words, one after the other, in a new conversation unless one is given; return its id.
 
-        `files` are pictures beside the words, `on_page` what else stands in the composer, by element's id.
+        `files` are pictures beside the words, `on_page` what else goes along with them.
         """
         for text in words:
             self.send(text, files, conversation=conversation, **on_page)
@@ -57,33 +74,29 @@ class Person(Stranger):
 
     def send(self, text: str, files: Sequence[bytes] = (), **on_page: Any) -> str:
         """Send words as they stand in the composer, and return all that the page is told."""
-        send = self.number("send")
-        data = self.plain(send)
-        inputs = next(one["inputs"] for one in self.config["dependencies"] if one["id"] == send)
-        names = [self.names[one] for one in inputs]
         sent = [{"path": self.upload("a.png", one).json()[0], "meta": _META} for one in files]
-        for name, value in (on_page | {"box": {"text": text, "files": sent}}).items():
-            data[names.index(name.replace("_", "-"))] = value
-        told = self.done(send, data, headers={"x-aivista-tab": self.session})
-        assert told[-1]["success"]
-        changed = self.changed(json.loads(told[-1]["output"]["data"][0]))
+        composed = json.dumps(self._place(on_page.pop("conversation", ""), on_page))
+        changed = self._replied("send", [{"text": text, "files": sent}, composed])
         return (json.dumps(changed) + json.dumps(self._followed(changed))).replace('\\"', '"')
 
     def press(self, act: str, arg: str = "", conversation: str = "", **at: Any) -> dict[str, Any]:
         """Press a button of the page, and follow the turn that begins; return all that was changed.
 
-        `at` is what else stands there by element's id, with `_` for `-`.
+        `at` is what else stands there: what is marked, and settings by their names.
         """
         return self.ask(f"page.{act}", conversation, at, **({"arg": arg} if arg else {}))
 
     def ask(self, action: str, open_: str = "", at: dict[str, Any] | None = None, /, **args: Any) -> dict[str, Any]:
         """Ask for an action, and follow the turn that begins; return all that was changed, by element's id."""
-        place = {"conversation": open_, "tab": self.session}
-        chips = {_SETTINGS[one]: value for one, value in (at or {}).items() if one in _SETTINGS}
-        place |= {one: value for one, value in (at or {}).items() if one not in _SETTINGS}
-        answer = self.http.post(f"/aivista/act/{action}", json={"args": args, "place": place | {"chips": chips}})
+        answer = self.http.post(f"/aivista/act/{action}", json={"args": args, "place": self._place(open_, at or {})})
         changed = self.changed(answer.json())
         return changed | self._followed(changed)
+
+    def _place(self, conversation: str, at: dict[str, Any]) -> dict[str, Any]:
+        """Return where the page stands: what is no setting is marked there."""
+        chips = {_SETTINGS[one]: value for one, value in at.items() if one in _SETTINGS}
+        marked = {one: value for one, value in at.items() if one not in _SETTINGS}
+        return {"conversation": conversation, "tab": self.session, "chips": chips, **marked}
 
     def chooses(self, **settings: Any) -> dict[str, Any]:
         """Choose a setting that others follow from; return what was changed."""
@@ -93,13 +106,21 @@ class Person(Stranger):
         names = [self.names[one] for one in inputs]
         for name, value in settings.items():
             data[names.index(name.replace("_", "-"))] = value
-        return self.changed(json.loads(self.done(narrow, data)[-1]["output"]["data"][0]))
+        return self._replied("narrow", data)
+
+    def _replied(self, event: str, data: list[Any]) -> dict[str, Any]:
+        """Return what the reply to an event of Gradio's changes."""
+        answer = self.join(self.number(event), data)
+        assert answer.status_code == 200, answer.text
+        return self.changed(json.loads(answer.json()["data"][0]))
 
     def changed(self, reply: dict[str, Any]) -> dict[str, Any]:
-        """Return what a reply changes: HTML and values by element's id, and the events of its scripts by name."""
+        """Return what a reply changes: HTML and values by element's id, the events of its scripts by name, and what the
+        page is about then."""
         html = {patch["id"]: patch.get("html") for patch in reply["patches"]}
         inputs = reply["events"].pop("inputs", {})
-        return {**html, **{name: one["value"] for name, one in inputs.items() if "value" in one}, **reply["events"]}
+        values = {name: one["value"] for name, one in inputs.items() if "value" in one}
+        return {**html, **values, **reply["events"], **_place(html)}
 
     def _followed(self, changed: dict[str, Any]) -> dict[str, Any]:
         """Follow the turn that is at work by what the page was told, and return what its end changed."""

@@ -11,9 +11,6 @@ from tests.adapters.page import actions
 from tests.webui.hostile import Stranger
 from tests.webui.people import Person, words
 
-# A page fills itself where its visitor had no cookie yet.
-FOR_ANYBODY = {"page.fill"}
-
 
 def asked(http: httpx.Client, name: str, body: bytes = b"{}", **headers: str) -> httpx.Response:
     """Ask for an action with a body as it is."""
@@ -28,7 +25,7 @@ def problem(answer: httpx.Response) -> str:
     return words(patch["html"])
 
 
-@pytest.mark.parametrize("name", [one for one in actions() if one not in FOR_ANYBODY])
+@pytest.mark.parametrize("name", actions())
 def test_an_action_needs_our_cookie(ann: Person, name: str) -> None:
     with httpx.Client(base_url=ann.http.base_url) as nobody:
         for cookies in ({}, {"aivista_session": "forged.0123"}):

@@ -47,9 +47,10 @@ _DECISIONS = {"run": Decision(run=True), "drop": Decision(run=False)}
 
 def add_chat_endpoint(screen: Screen, concurrency_limit: int) -> None:
     """Add `/chat` to the page that is being laid out; its inputs are the composer's, by name."""
-    composer = screen.panels.composer
+    composer = screen.composer
     with gr.Column(elem_classes="wire"):
-        trigger, answer, decided = gr.Button("chat"), gr.JSON(label="answer"), gr.Textbox("", label="decision")
+        trigger, answer = gr.Button("chat"), gr.JSON(label="answer")
+        decided, opened = gr.Textbox("", label="decision"), gr.Textbox("", label="conversation")
 
     async def chat(
         request: gr.Request,
@@ -104,7 +105,7 @@ def add_chat_endpoint(screen: Screen, concurrency_limit: int) -> None:
             "message": composer.message,
             **composer.settings,
             "decision": decided,
-            "conversation": composer.conversation,
+            "conversation": opened,
         },
         api_name="chat",
         concurrency_limit=concurrency_limit,

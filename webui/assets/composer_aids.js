@@ -19,14 +19,7 @@
     field.setSelectionRange(...(range || [text.length, text.length]));
   };
 
-  // ---- words that Python says for the person
-  let worded = "";
-  const wording = () => {
-    const { at = "", words = "" } = $("#wording [data-at]")?.dataset || {};
-    if (!at || at === worded) return;
-    worded = at;
-    put(words);
-  };
+  addEventListener("aivista-words", event => put(event.detail));
 
   // ---- a wish written out: asked for, shown, taken, undone; only the newest question's answer is looked at
   let ticket = "", before = null, asked = "";
@@ -48,8 +41,7 @@
     const wait = $("#tpl-working")?.content.firstElementChild.cloneNode(true);
     if (wait) $("#fuller").after(wait);
     for (const button of all("[data-aid=expand]")) button.setAttribute("aria-busy", "true");
-    const filled = name => Boolean($(`#${name} :is(textarea, input)`)?.value);
-    window.aivistaShell.act("page.expand", { ticket, text, files: all("#box .thumbnail-item").length, is_painted: filled("mask") || filled("expand") });
+    window.aivistaShell.act("page.expand", { ticket, text, files: all("#box .thumbnail-item").length, is_painted: Boolean($("#mask").value || $("#expand").value) });
   };
   const answered = () => {
     const found = panel();
@@ -148,10 +140,9 @@
   window.aivistaChips.onChange(priced);
 
   const watch = () => {
-    if (!$("#fuller") || !$("#top") || !$("#wording")) { setTimeout(watch, 200); return; }
+    if (!$("#fuller") || !$("#top") ) { setTimeout(watch, 200); return; }
     document.body.append(line);
     new MutationObserver(answered).observe($("#fuller"), { childList: true, subtree: true });
-    new MutationObserver(wording).observe($("#wording"), { childList: true, subtree: true, attributes: true });
     new MutationObserver(moved).observe($("#top"), { childList: true, subtree: true, attributeFilter: ["data-conversation"] });
   };
   if (document.body) watch(); else addEventListener("DOMContentLoaded", watch);

@@ -5,7 +5,6 @@
   const LOOK_MS = 350, STILL_MS = 120, STEP_CHARACTERS = 500;
   let seen = "", asked = null;
 
-  const field = name => $(`#${name} :is(textarea, input)`);
   // Words that may change the price are told: how many pictures, lettering that is looked at, a page to read.
   const HINT = /[\d"\u201c\u201d\u2018\u2019\u300c\u300d\u300e\u300f\u300a\u300b«»]|https?:|\b(two|three|four|both|couple|pair|twice|thrice|text|words?|wording|letter(s|ing)?|(head)?line|titles?|captions?|slogans?|labels?|signs?|write|says?|saying|reads?|fonts?|logos?|names?|posters?|banners?)\b|[\u4e8c\u4e09\u56db\u4e24\u4fe9\u4ee8\u5b57\u6807\u9898\u5e45\u8bed\u724c\u7b7e\u6b3e\u4e66\u5199\u5370\u523b\u7ee3\u6848]/i;
   const worded = () => {
@@ -17,7 +16,7 @@
       characters: Math.floor(($("#box textarea")?.value.length || 0) / STEP_CHARACTERS) * STEP_CHARACTERS,
       files: document.querySelectorAll("#box .thumbnail-item").length,
       marked: document.querySelectorAll("#ctx .ctx:not(.none)").length,
-      masks: window.aivistaPainter?.masks?.() || Number(Boolean(field("mask")?.value || field("expand")?.value)),
+      masks: window.aivistaPainter?.masks?.() || Number(Boolean($("#mask").value || $("#expand").value)),
     };
     const text = worded();
     if (text) beside.text = text;

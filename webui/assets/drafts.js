@@ -6,11 +6,11 @@
   const $ = selector => document.querySelector(selector);
   const PREFIX = "aivista-draft ", EARLY = "aivista-early", NEW = "new", LOOK_MS = 400, SETTLE_MS = 80, ALONG_MS = 10000, SHOWN_MS = 3000;
   const MOST = 40, LONGEST = 100_000, LIFE_MS = 30 * 24 * 3600 * 1000;
+  const shell = window.aivistaShell;
   const area = () => $("#box textarea"), text = () => area()?.value || "";
   const open = () => $("#top h1")?.dataset.conversation || "";
   // Python writes it when it opens a conversation, not when it gives a new one its name.
   const stamp = () => $("#top h1")?.dataset.opened || "";
-  const wire = name => $(`#${name} :is(textarea, input)`)?.value || "";
 
   // ---- on the shelf
   const read = where => { try { return JSON.parse(localStorage.getItem(PREFIX + where) || "null"); } catch { return null; } };
@@ -33,12 +33,11 @@
   let where = "", seen = "", last = "", isSending = false, isMoving = false, moves = 0, goesAlongUntil = 0;
   let leaving = null;  // what the box held when another conversation was asked for, until that one is there
   let awaited = null;  // chips and marks on their way back: until they are shown, a draft has them all the same
-  const areShown = ({ chips, editing, references }) => wire("editing") === editing && wire("references") === references.join(" ")
+  const areShown = ({ chips, editing, references }) => shell.place().editing === editing && shell.place().references.join() === references.join()
     && Object.entries(chips).every(([name, value]) => window.aivistaChips.values[name] === value);
   const now = () => {
     if (awaited && (Date.now() > awaited.until || areShown(awaited.marks))) awaited = null;
-    const references = wire("references").split(/\s+/).filter(Boolean);
-    const marks = awaited?.marks || { chips: { ...window.aivistaChips.values }, editing: wire("editing"), references, roles: wire("roles") };
+    const { chips, editing, references, roles } = shell.place(), marks = awaited?.marks || { chips: { ...chips }, editing, references, roles };
     const draft = { text: text().slice(0, LONGEST), ...marks };
     return draft.text.trim() || draft.editing || draft.references.length ? draft : null;
   };
@@ -59,7 +58,9 @@
   };
   const bring = (conversation, draft) => {
     put(draft?.text || "");
-    const { chips = {}, editing = "", references = [], roles = "" } = draft || {};
+    const { chips = {}, editing = "", references = [], roles: kept = {} } = draft || {};
+    // Drafts of an earlier version hold them as JSON.
+    const roles = typeof kept === "string" ? JSON.parse(kept || "{}") : kept;
     const isChanged = Object.entries(chips).some(([name, value]) => window.aivistaChips.values[name] !== value);
     if (!isChanged && !editing && !references.length) return;
     const told = { conversation: conversation === NEW ? "" : conversation, chips: isChanged ? chips : {}, editing, references, roles };

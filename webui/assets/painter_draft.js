@@ -1,19 +1,14 @@
-// What the painter gives to the next message: two hidden fields of the composer, `mask` and `expand`, which Send takes
-// along and Python empties, or fills again after a failure; the mark of the picture; and the last mask of each. The
+// What the painter gives to the next message: two hidden fields of the page, `mask` and `expand`, which Send takes along
+// and Python empties, or fills again after a failure; the mark of the picture; and the last mask of each. The
 // draft is what was painted last; masks of `others`, pictures of this conversation painted before, go along with it.
 (() => {
   const painter = window.aivistaPainter;
   const { $, all, word } = painter;
 
-  // ---- the hidden fields, written so that Svelte sees them
-  const field = name => $(`#${name} :is(textarea, input)`);
-  const read = name => field(name)?.value || "";
-  const write = (name, value) => {
-    const input = field(name);
-    if (!input || input.value === value) return;
-    Object.getOwnPropertyDescriptor(Object.getPrototypeOf(input), "value").set.call(input, value);
-    input.dispatchEvent(new Event("input", { bubbles: true }));
-  };
+  // ---- the hidden fields
+  const read = name => $(`#${name}`).value;
+  const write = (name, value) => { $(`#${name}`).value = value; };
+  addEventListener("aivista-painted", event => { for (const [name, value] of Object.entries(event.detail)) write(name, value); });
 
   // ---- the last mask of each picture, for as long as the tab is open
   const shelf = ({ conversation, handle }) => `aivista-mask ${conversation} ${handle}`;
@@ -99,9 +94,9 @@
   // ---- the line of the other pictures: beside Python's own, which is rendered anew after every turn
   let line = null, told = "";
   const noteOthers = () => {
-    const template = $("#pt-also"), composer = $("#composer"), now = JSON.stringify(others.map(({ handle, share }) => [handle, share]));
-    if (!others.length || !template || !composer) { line?.remove(); return; }
-    if (!line?.isConnected) composer.prepend(line ??= template.content.firstElementChild.cloneNode(true));
+    const template = $("#pt-also"), context = $("#context"), now = JSON.stringify(others.map(({ handle, share }) => [handle, share]));
+    if (!others.length || !template || !context) { line?.remove(); return; }
+    if (!line?.isConnected) context.prepend(line ??= template.content.firstElementChild.cloneNode(true));
     if (told === now) return;
     told = now;
     for (const old of [...line.children].slice(1)) old.remove();

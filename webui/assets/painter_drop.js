@@ -56,10 +56,10 @@
     return records.get(draft?.handle) || others.at(-1);
   };
   const noteNew = () => {
-    const record = shownOne(), template = $("#pt-chip"), composer = $("#composer");
-    if (!record || !template || !composer) { line?.remove(); return; }
+    const record = shownOne(), template = $("#pt-chip"), context = $("#context");
+    if (!record || !template || !context) { line?.remove(); return; }
     line ??= template.content.firstElementChild.cloneNode(true);
-    if (!line.isConnected) composer.prepend(line);
+    if (!line.isConnected) context.prepend(line);
     const { draft } = painter, own = draft?.handle === record.handle, [label, chip] = line.children;
     const verb = !own ? "" : draft.name === "expand" ? label.dataset.expanding : label.dataset.editing;
     const text = !own ? `· ${word("newPaint")}` : draft.name === "mask" ? `· ${word("maskNote", { share: draft.share })}` : "";

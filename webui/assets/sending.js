@@ -39,41 +39,43 @@
     if (window.aivistaPainter?.isUnset()) { event.preventDefault(); event.stopImmediatePropagation(); return; }
     const isSame = press && press.text === text() && press.files === files();
     const seen = [...document.querySelectorAll("#thread > .turn:not(#turn-now)")].at(-1)?.id.slice("turn-".length) || "";
-    press = { id: isSame ? press.id : window.aivistaShell.newId(), text: text(), files: files(), seen, due: (isSame ? press.due : 0) + 1 };
+    press = { id: isSame ? press.id : window.aivistaShell.newId(), text: text(), files: files(), seen };
     show(press.text);
   };
   addEventListener("keydown", pressed, true);
   addEventListener("click", pressed, true);
-  addEventListener("aivista-refused", hide);
 
-  // Gradio asks for the turn right after the press, with the box and all that is chosen: that request says which press it
-  // is. What asks for the box alone wants to put something back into it.
-  const isTurn = body => {
+  // All that goes along with the words. Python takes what it was sent under one name once, and holds words back that were
+  // said to a conversation which has gone on elsewhere.
+  const composed = () => JSON.stringify({ ...window.aivistaShell.place(), mask: $("#mask").value, expand: $("#expand").value, request: press?.id || "", seen: press?.seen || "" });
+  // Taken: what was sent leaves the box; words that were typed behind it meanwhile stay, and so does a file that came.
+  const taken = mine => {
+    if (press?.id !== mine.id) return;
+    press = null;
+    if (text().startsWith(mine.text)) window.aivistaDrafts.put(text().slice(mine.text.length));
+    left = mine.text;
+    // Python takes the pictures out; where that got lost they would go with the next words as well.
+    if (mine.files) setTimeout(() => { if (!text() && files() === mine.files) window.aivistaAttached.clear(); }, FILES_MS);
+  };
+  // Gradio says to nobody that an event was not answered, or answered with a failure.
+  const failed = told => {
+    hide();
+    const why = told.error || told.detail;
+    window.aivistaShell.say(typeof why === "string" ? why : window.aivistaWords.say("cut"), { isProblem: true });
+  };
+  const plain = window.fetch;
+  window.fetch = async (resource, init) => {
+    if (!new URL(resource.url ?? resource, location.href).pathname.endsWith("/gradio_api/run/predict")) return plain(resource, init);
+    const mine = press && String(init?.body).includes(press.id) ? press : null;
     try {
-      const { data } = JSON.parse(body);
-      return data.length > 2 && data.some(one => one && typeof one === "object" && "text" in one && "files" in one);
-    } catch { return false; }
+      const answer = await plain(resource, init);
+      if (!answer.ok) failed(await answer.clone().json().catch(() => ({})));
+      else if (mine) taken(mine);
+      return answer;
+    } catch (error) {
+      failed({});
+      throw error;
+    }
   };
-  const marked = init => {
-    if (!press?.due || !isTurn(init?.body)) return [init, () => {}];
-    // Pressed twice, it may be asked for twice after that.
-    const mine = press;
-    mine.due -= 1;
-    const headers = new Headers(init.headers);
-    headers.set("x-aivista-request", mine.id);
-    headers.set("x-aivista-tab", window.aivistaShell.tab);
-    // Python holds words back that were said to a conversation which has gone on elsewhere.
-    if (mine.seen) headers.set("x-aivista-seen", mine.seen);
-    // Taken: what was sent leaves the box; words that were typed behind it meanwhile stay, and so does a file that came.
-    const taken = () => {
-      if (press?.id !== mine.id) return;
-      press = null;
-      if (text().startsWith(mine.text)) window.aivistaDrafts.put(text().slice(mine.text.length));
-      left = mine.text;
-      // Python takes the pictures out; where that got lost they would go with the next words as well.
-      if (mine.files) setTimeout(() => { if (!text() && files() === mine.files) window.aivistaAttached.clear(); }, FILES_MS);
-    };
-    return [{ ...init, headers }, taken];
-  };
-  window.aivistaSending = { show, hide, marked };
+  window.aivistaSending = { show, hide, composed };
 })();

@@ -23,12 +23,15 @@
   systemDark.addEventListener("change", applyTheme);
   addEventListener("aivista-theme", applyTheme);
 
-  const setLanguage = language => {
-    // Inside of another site's page a cookie comes back only when it is marked for that.
+  // Inside of another site's page a cookie comes back only when it is marked for that.
+  const setCookie = (name, value) => {
     const site = window.top === window ? "samesite=lax" : "samesite=none; secure; partitioned";
-    document.cookie = `aivista_lang=${language}; path=/; max-age=31536000; ${site}`;
-    location.reload();
+    document.cookie = `${name}=${value}; path=${new URL(document.baseURI).pathname}; max-age=31536000; ${site}`;
+    return document.cookie.includes(`${name}=${value}`);
   };
+  const setLanguage = language => { setCookie("aivista_lang", language); location.reload(); };
+  // A visitor is told by their cookie: where the browser keeps none, the first page says so.
+  root.toggleAttribute("data-no-cookie", !setCookie("aivista_kept", "1"));
 
   const send = button => window.aivistaShell.act(`page.${button.dataset.act}`, { arg: button.dataset.arg || "" });
   const open = button => { root.removeAttribute("data-rail-open"); if (button.dataset.act === "new" || phone()) root.removeAttribute("data-stage"); window.aivistaOpening(button.dataset.act === "new" ? "new" : button.dataset.arg); send(button); };
@@ -90,12 +93,6 @@
     if (!act || dialogs.opened()) return;
     event.preventDefault();
     acts[act]({ dataset: { act } });
-  });
-
-  // ---- what a reference is for
-  addEventListener("change", event => {
-    const select = event.target.closest?.("#ctx select[data-role]");
-    if (select) window.aivistaShell.act("page.role", { arg: JSON.stringify({ handle: select.dataset.role, role: select.value || null }) });
   });
 
   // ---- the seconds of a running turn go on between two updates

@@ -27,7 +27,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent import MAX_VISITOR_UPLOAD_MEGABYTES
 from webui.guard import PROGRAMS
-from webui.page_gate.answer_streams import AnswerStreams
 from webui.page_gate.comers import Comer, PageSessions, comer_of
 from webui.page_gate.limits import Limits
 from webui.page_gate.shapes import EventShapes, Unfit, is_below, paths_in, read_json, session_of
@@ -44,7 +43,7 @@ _READ = re.compile(r"info|app_id|startup-events|queue/status|upload_progress|log
 _STREAM = re.compile(r"queue/data|heartbeat/(?P<session>[^/]+)")
 _RESULT = re.compile(r"call/[a-z_0-9]+/[0-9a-f]+")
 _FILE = re.compile(r"file=(?P<path>.+)")
-_EVENT = re.compile(r"queue/join|cancel|reset|call/(?P<name>[a-z_0-9]+)")
+_EVENT = re.compile(r"run/predict|queue/join|cancel|reset|call/(?P<name>[a-z_0-9]+)")
 # Each makes or takes a file that may be large.
 _HEAVY = re.compile(r"/import|/export(/.*)?|/aivista/act/gallery\.pack|/aivista/files/[^/]+/zip")
 
@@ -70,7 +69,6 @@ class House:
     limits: Limits | None = None
     is_behind_proxy: bool = False
     owners: PageSessions = field(default_factory=PageSessions)
-    streams: AnswerStreams = field(default_factory=AnswerStreams)
 
     @cached_property
     def shapes(self) -> EventShapes:
@@ -144,9 +142,8 @@ class PageGate:
         match asked.scope["method"]:
             case "GET" | "HEAD":
                 session = self._check_reading(asked)
-                counted = self.house.streams.counted(session, send) if session else send
                 try:
-                    await self.app(asked.scope, receive, counted)
+                    await self.app(asked.scope, receive, send)
                 except RuntimeError as error:
                     # Of a session that it does not know, as after a restart, Gradio 6.31 tells the browser in the
                     # stream, and then raises what nobody can answer any more: strangers would fill the log with it.
@@ -155,9 +152,8 @@ class PageGate:
                     await send({"type": "http.response.body", "body": b"", "more_body": False})
             case "POST" if _EVENT.fullmatch(asked.path):
                 self._count(asked.comer, is_upload=False)
-                body, session = await self._event(asked, receive)
-                told = self.house.streams.telling(session, send) if session else send
-                await self.app(asked.scope, _replayed(body, receive), told)
+                body = await self._event(asked, receive)
+                await self.app(asked.scope, _replayed(body, receive), send)
             case "POST" if asked.path == "upload":
                 self._count(asked.comer, is_upload=True)
                 await self._upload(asked, receive, send)
@@ -182,21 +178,23 @@ class PageGate:
             raise Turned(404, "page_gate.nothing_here")
         return None
 
-    async def _event(self, asked: _Asked, receive: Receive) -> tuple[bytes, str | None]:
-        """Return the body of an event that the page could have sent, and its session."""
+    async def _event(self, asked: _Asked, receive: Receive) -> bytes:
+        """Return the body of an event that the page or a program could have sent."""
         house, body = self.house, whole_body(await _body(asked.scope, receive))
         try:
             told = read_json(body)
-            session = self._check_session(asked.comer, told.get("session_hash"))
+            self._check_session(asked.comer, told.get("session_hash"))
             event = _EVENT.fullmatch(asked.path)
             name = event["name"] if event else None
-            if name is not None or asked.path == "queue/join":
+            if name is not None or asked.path in ("queue/join", "run/predict"):
                 number = house.shapes.numbers.get(name) if name is not None else told.get("fn_index")
+                if (number in house.shapes.queued) == (asked.path == "run/predict"):
+                    raise Unfit("fn_index")
                 await anyio.to_thread.run_sync(house.shapes.check, number, told.get("data"), house.folder)
                 self._check_files(asked.comer, told)
         except Unfit as unfit:
             raise Turned(422, "api.unreadable", problem=str(unfit)) from None
-        return body, session
+        return body
 
     def _check_session(self, comer: Comer, told: object) -> str | None:
         """Return the session that is named, if one is, once it is theirs."""

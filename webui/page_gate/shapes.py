@@ -23,10 +23,12 @@ class Unfit(ValueError):
 
 @dataclass(frozen=True)
 class EventShapes:
-    """The kinds of the inputs of each event, by its number, and the numbers by name."""
+    """The kinds of the inputs of each event, by its number, the numbers by name, and which events wait in Gradio's
+    queue: those of programs. The page's own are answered at once."""
 
     kinds: Mapping[int, tuple[str, ...]]
     numbers: Mapping[str, int]
+    queued: frozenset[object]
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> EventShapes:
@@ -36,6 +38,7 @@ class EventShapes:
         return cls(
             {one["id"]: tuple(types[name] for name in one["inputs"]) for one in events},
             {one["api_name"]: one["id"] for one in events if one["api_visibility"] == "public"},
+            frozenset(one["id"] for one in events if one["queue"] is not False),
         )
 
     def check(self, number: object, data: object, folder: Path) -> None:

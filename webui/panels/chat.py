@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-import gradio as gr
 from pydantic import JsonValue
 
 from agent import Conversation, LostRecords
@@ -15,34 +14,13 @@ from webui.cards import button
 from webui.features.viewer.receipt import price
 from webui.icons import icon
 from webui.panels.bell import bell_html
-from webui.panels.flat import flat
 from webui.render import Article
 from webui.shell.patches import Patch
 from webui.shell.templates import render
 from webui.words import Words
 
-
-@dataclass(frozen=True)
-class ChatPanel:
-    """The components of the middle, above the composer."""
-
-    top: gr.HTML
-    log: gr.HTML
-    told: gr.Textbox
-    welcome: gr.HTML
-
-
 # So many turns come with a conversation; those before them when somebody scrolls up.
 TURNS_AT_ONCE = 12
-
-
-def build_chat() -> ChatPanel:
-    """Return the empty middle."""
-    top = flat("top")
-    log = flat("chat", log_html())
-    with gr.Column(elem_classes="wire"):
-        told = gr.Textbox("", label="told", elem_id="told")
-    return ChatPanel(top, log, told, flat("welcome"))
 
 
 def log_html(articles: Sequence[Article] = (), earlier: str = "", *, is_live: bool = False) -> str:
@@ -155,14 +133,15 @@ def welcome_html(
     *,
     is_sketch: bool,
     is_kept: bool = True,
-    has_cookie: bool = True,
+    is_shared: bool = False,
     lost: LostRecords | None = None,
 ) -> str:
     """Return the first page: without a key how to add one, the question, and wishes.
 
     Where nothing costs anything a wish runs at once; else it fills the composer, where its price is seen before Send.
-    Without `is_kept` it also says that nothing made here outlives a restart; without `has_cookie`, that the studio
-    cannot tell what is the visitor's. Of records that were `lost` it says where they are, and what to go back to.
+    Without `is_kept` it also says that nothing made here outlives a restart. Where the studio `is_shared`, a script
+    shows what is said to a browser without cookies. Of records that were `lost` it says where they are, and what to go
+    back to.
     """
     banner = ""
     if is_sketch:
@@ -171,10 +150,10 @@ def welcome_html(
             f"{escape(words('welcome.key_text'))}</p>{button('settings', words('welcome.add_key'), '', 'solid')}</div>"
         )
     wishes = "".join(_wish(words, name, runs=is_sketch) for name in _WISHES)
-    if not has_cookie:
+    if is_shared:
         tab = f'<a href="./" target="_blank" rel="noopener">{escape(words("welcome.own_tab"))}</a>'
         said = f"<p>{escape(words('welcome.no_cookie'))} {tab}</p>"
-        banner = f'<div class="banner" role="status">{icon("info", 18)}{said}</div>'
+        banner += f'<div class="banner no-cookie" role="status">{icon("info", 18)}{said}</div>'
     if lost is not None:
         said = f"<p><b>{escape(words('welcome.lost_title'))}</b>{escape(lost_sentence(words, lost))}</p>"
         banner = f'<div class="banner" role="alert">{icon("circle-alert", 18)}{said}</div>'

@@ -48,8 +48,6 @@ Update = dict[str, Any]
 class ComposerPanel:
     """The components of the composer; the settings are real Gradio inputs, in a panel that one button opens."""
 
-    next_target: gr.HTML
-    context: gr.HTML
     message: gr.MultimodalTextbox
     text_model: gr.Dropdown
     image_model: gr.Dropdown
@@ -66,22 +64,8 @@ class ComposerPanel:
     summary: gr.HTML
     text_models: gr.HTML
     image_models: gr.HTML
-    models: gr.HTML
     aids: gr.HTML
     cost: gr.HTML
-    fuller: gr.HTML
-    wording: gr.HTML
-    conversation: gr.Textbox
-    editing: gr.Textbox
-    references: gr.Textbox
-    roles: gr.Textbox
-    mask: gr.Textbox
-    expand: gr.Textbox
-
-    @property
-    def told(self) -> list[gr.HTML]:
-        """What follows from the settings and the model in use."""
-        return [self.summary, self.text_models, self.image_models, self.models, self.aids, self.cost]
 
     @property
     def settings(self) -> dict[str, Block]:
@@ -176,57 +160,48 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
     """Return the composer with every choice of the catalogue; `composer_updates` narrows it to the chosen model's."""
     painters = [entry for entry in catalogue.entries if entry.aspect_ratios]
     ratios = list(dict.fromkeys(ratio for entry in painters for ratio in entry.aspect_ratios))
-    with gr.Column(elem_id="dock"), gr.Column(elem_id="composer"):
-        next_target, context, fuller = flat("ctx-next"), flat("ctx"), flat("fuller")
-        message = gr.MultimodalTextbox(
-            elem_id="box",
-            label="message",
-            show_label=False,
-            container=False,
+    message = gr.MultimodalTextbox(
+        elem_id="box",
+        label="message",
+        show_label=False,
+        container=False,
+        lines=1,
+        max_lines=8,
+        file_count="multiple",
+        file_types=["image", ".heic", ".heif", ".avif"],
+        sources=["upload"],
+        max_plain_text_length=1_000_000,
+        # Both are always there: the style shows Stop while the thread has a live line. Gradio applies quick
+        # changes of these two out of order.
+        submit_btn=True,
+        stop_btn=True,
+    )
+    with gr.Row(elem_id="opts"):
+        summary, search, cost = flat("summary"), _switch("search", "allow_search"), flat("cost")
+    with gr.Column(elem_id="setup"):
+        text_model = _dropdown("text-model", "text_model", ["flash", "thinking"], "flash")
+        text_models = flat("text-models")
+        image_model = _dropdown("image-model", "image_model", [AUTO, "flash", "pro", BOTH], AUTO)
+        image_models = flat("image-models")
+        aspect_ratio = _radio("aspect-ratio", "aspect_ratio", [AUTO, *ratios], AUTO)
+        resolution = _radio("resolution", "resolution", [AUTO, *catalogue.resolutions], AUTO)
+        number = _radio("count", "number_of_images", [AUTO, *COUNTS], AUTO)
+        review = _radio("review", "review", list(REVIEWS), "on")
+        confirm = _switch("confirm", "confirm")
+        policy = _dropdown("policy", "search_policy", list(POLICIES), "llm_only")
+        avoid = gr.Textbox(
+            "",
+            label="negative_prompt",
+            elem_id="avoid",
             lines=1,
-            max_lines=8,
-            file_count="multiple",
-            file_types=["image", ".heic", ".heif", ".avif"],
-            sources=["upload"],
-            max_plain_text_length=1_000_000,
-            # Both are always there: the style shows Stop while the thread has a live line. Gradio applies quick
-            # changes of these two out of order.
-            submit_btn=True,
-            stop_btn=True,
+            max_lines=1,
+            max_length=MAX_NEGATIVE_CHARACTERS,
         )
-        with gr.Row(elem_id="opts"):
-            summary, search, cost = flat("summary"), _switch("search", "allow_search"), flat("cost")
-        with gr.Column(elem_id="setup"):
-            text_model = _dropdown("text-model", "text_model", ["flash", "thinking"], "flash")
-            text_models = flat("text-models")
-            image_model = _dropdown("image-model", "image_model", [AUTO, "flash", "pro", BOTH], AUTO)
-            image_models = flat("image-models")
-            aspect_ratio = _radio("aspect-ratio", "aspect_ratio", [AUTO, *ratios], AUTO)
-            resolution = _radio("resolution", "resolution", [AUTO, *catalogue.resolutions], AUTO)
-            number = _radio("count", "number_of_images", [AUTO, *COUNTS], AUTO)
-            review = _radio("review", "review", list(REVIEWS), "on")
-            confirm = _switch("confirm", "confirm")
-            policy = _dropdown("policy", "search_policy", list(POLICIES), "llm_only")
-            avoid = gr.Textbox(
-                "",
-                label="negative_prompt",
-                elem_id="avoid",
-                lines=1,
-                max_lines=1,
-                max_length=MAX_NEGATIVE_CHARACTERS,
-            )
-            mode = _dropdown("reference-mode", "reference_mode", [AUTO, *ReferenceMode], AUTO)
-            how_many = _dropdown("reference-count", "reference_count", [AUTO, *REFERENCE_COUNTS], AUTO)
-            aids = flat("aids")
-        models = flat("models-note")
-        with gr.Column(elem_id="wires"):
-            names = ("conversation", "editing", "references", "roles", "mask", "expand")
-            wires = [gr.Textbox("", label=name, elem_id=name) for name in names]
-            wording = flat("wording")
+        mode = _dropdown("reference-mode", "reference_mode", [AUTO, *ReferenceMode], AUTO)
+        how_many = _dropdown("reference-count", "reference_count", [AUTO, *REFERENCE_COUNTS], AUTO)
+        aids = flat("aids")
     chips = (text_model, image_model, aspect_ratio, resolution, number, search, policy, review, confirm)
     return ComposerPanel(
-        next_target,
-        context,
         message,
         *chips,
         avoid,
@@ -235,19 +210,9 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
         summary,
         text_models,
         image_models,
-        models,
         aids,
         cost,
-        fuller,
-        wording,
-        *wires,
     )
-
-
-def wording_html(text: str, at: int) -> str:
-    """Return words for the box, put there by the page's script as if they were typed: what else is in the message
-    stays, and the browser's own undo brings back what they replace. `at` tells the same words from those before."""
-    return f'<i data-at="{at}" data-words="{escape(text)}"></i>'
 
 
 def _switch(elem_id: str, label: str) -> gr.Checkbox:
@@ -415,7 +380,7 @@ def context_html(
     if editing == NO_PICTURE:
         back = escape(view.words("composer.edit_again"))
         parts.append(
-            f'<span class="ctx none"><b>{escape(view.words("composer.new_picture"))}</b>'
+            f'<span class="ctx none" data-editing="{NO_PICTURE}"><b>{escape(view.words("composer.new_picture"))}</b>'
             f'<button type="button" data-act="drop" data-arg="{NO_PICTURE}" aria-label="{back}" title="{back}">'
             f"{icon('x', 13)}</button></span>"
         )

@@ -1,35 +1,8 @@
-"""The components of the list of conversations: what a page comes with, and the mark that the list may be another."""
+"""The mark that the list of conversations may be another one now."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from html import escape
-
-import gradio as gr
-
-from webui.panels.flat import flat
-
-
-@dataclass(frozen=True)
-class RailPanel:
-    """The list's components, which a page comes with filled; actions change what stands in them.
-
-    `stamp` changes whenever the list may have changed: the page then asks for the list as it is looked at, which only
-    it knows, and does not while a name is being typed.
-    """
-
-    stamp: gr.HTML
-    head: gr.HTML
-    rows: gr.HTML
-    foot: gr.HTML
-    menus: gr.HTML
-
-
-def build_rail() -> RailPanel:
-    """Return the empty list."""
-    with gr.Column(elem_id="rail"):
-        stamp, head, rows, foot = (flat(f"rail-{name}") for name in ("stamp", "head", "rows", "foot"))
-    return RailPanel(stamp, head, rows, foot, flat("rail-menus"))
 
 
 def stamp_html(at: int, ended: str = "", newest: str = "") -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias, get_type_hints
+from typing import Annotated, NamedTuple, TypeAlias, get_type_hints
 
 from pydantic import Field, JsonValue, ValidationError
 from starlette.requests import Request
@@ -20,7 +20,6 @@ from starlette.routing import Route
 from agent import AivistaError, Conversation, ErrorCode, ErrorInfo, ReferenceRole, Value
 from webui.cards import View
 from webui.panels.composer import Chosen
-from webui.roles import read_references, read_roles
 from webui.screen import Screen, Updates
 from webui.sessions import COOKIE, Visitor
 from webui.shell.patches import Patch, Reply, Toast, Undo
@@ -31,35 +30,49 @@ from webui.words import Words
 
 # A file of styles is the largest thing that most actions take.
 MOST_BYTES = 2 << 20
+MAX_REFERENCES = 14
+Handle = Annotated[str, Field(max_length=16)]
 _HEADERS = {"Cache-Control": "no-store"}
 _log = logging.getLogger(__name__)
 
 
 class Place(Value):
-    """Where the page stands: the open conversation, empty for a new one, what the composer works on and its settings,
-    by name, and a name that the page has given itself."""
+    """Where the page stands: the open conversation, empty for a new one, which picture is to be changed (`NO_PICTURE`
+    for a new one), the references and what some of them are for, the settings by name, and a name that the page has
+    given itself."""
 
     conversation: str = Field(default="", max_length=64)
     editing: str = Field(default="", max_length=16)
-    references: str = Field(default="", max_length=400)
-    roles: str = Field(default="", max_length=2000)
+    references: tuple[Handle, ...] = Field(default=(), max_length=MAX_REFERENCES)
+    roles: dict[Handle, str] = Field(default_factory=dict, max_length=MAX_REFERENCES)
     chips: dict[str, JsonValue] = Field(default_factory=dict)
     tab: str = Field(default="", max_length=64)
 
     @property
-    def named(self) -> tuple[str, ...]:
-        """The handles of the references."""
-        return read_references(self.references)
-
-    @property
     def given_roles(self) -> dict[str, ReferenceRole]:
-        """What some of them are for."""
-        return read_roles(self.roles, self.named)
+        """What references are for, as far as that is a role."""
+        return roles_of(self.roles, self.references)
 
     @property
     def chosen(self) -> Chosen:
         """The settings; what the composer does not offer counts as not chosen."""
         return Chosen.from_chips(self.chips)
+
+
+class Composed(Place):
+    """All that the page sends beside the words: also what the painter holds, unread, a name for the press of Send, and
+    the newest turn that the page shows."""
+
+    mask: str = ""
+    expand: str = ""
+    request: str = Field(default="", max_length=64)
+    seen: str = Field(default="", max_length=64)
+
+
+def roles_of(roles: Mapping[str, str], references: Collection[str]) -> dict[str, ReferenceRole]:
+    """Return the roles that there are, of the references that there are."""
+    known = set(ReferenceRole)
+    return {one: ReferenceRole(role) for one, role in roles.items() if one in references and role in known}
 
 
 class _Asked(Value):
@@ -110,7 +123,6 @@ Handler: TypeAlias = Callable[..., Awaitable[Reply]]
 class _Action(NamedTuple):
     handler: Handler
     arguments: type[Value] | None
-    is_for_anybody: bool
 
 
 @dataclass(frozen=True)
@@ -124,12 +136,11 @@ class Feature:
     most_bytes: int = MOST_BYTES
     actions: dict[str, _Action] = field(default_factory=dict)
 
-    def action(self, handler: Handler, *, is_for_anybody: bool = False) -> Handler:
-        """Have the page ask for the function under its own name, without the `_` of one that Python has a meaning for;
-        if it `is_for_anybody`, also without our cookie."""
+    def action(self, handler: Handler) -> Handler:
+        """Have the page ask for the function under its own name, without the `_` of one that means more to Python."""
         parameters = [name for name in inspect.signature(handler).parameters if name != "at"]
         arguments = get_type_hints(handler)[parameters[0]] if parameters else None
-        self.actions[handler.__name__.rstrip("_")] = _Action(handler, arguments, is_for_anybody)
+        self.actions[handler.__name__.rstrip("_")] = _Action(handler, arguments)
         return handler
 
     def undo(self, action: Handler, args: dict[str, JsonValue]) -> Undo:
@@ -157,8 +168,7 @@ def action_routes(features: Sequence[Feature], screen: Screen) -> list[Route]:
         def answered(reply: Reply, status: int = 200) -> Response:
             return JSONResponse(reply.written(visitor.words), status, _HEADERS)
 
-        is_anybody = screen.sessions.token_of(request.cookies.get(COOKIE)) is None
-        if is_anybody and not (action is not None and action.is_for_anybody):
+        if screen.sessions.token_of(request.cookies.get(COOKIE)) is None:
             return problem(visitor.words("route.not_yours"), 403)
         if feature is None or action is None:
             return problem(visitor.words("page_gate.nothing_here"), 404)

@@ -4,12 +4,21 @@
   const $ = (selector, from = document) => from.querySelector(selector);
   const TOAST_MS = 8000;
 
-  // What stands in Gradio's hidden fields is what the composer works on.
-  const field = name => $(`#${name} :is(textarea, input)`)?.value || "";
   // A browser offers `crypto.randomUUID` to pages of this machine and of HTTPS alone.
   const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, "0")).join("");
   const tab = newId();
-  const place = () => ({ conversation: field("conversation"), editing: field("editing"), references: field("references"), roles: field("roles"), chips: window.aivistaChips?.values || {}, tab });
+  // What the page shows is what the composer works on: the marked pictures, each reference with its field.
+  const place = () => {
+    const { conversation = "" } = $("#top h1")?.dataset || {}, fields = [...document.querySelectorAll("#ctx select[data-role]")];
+    return {
+      conversation: conversation === "new" ? "" : conversation,
+      editing: $("#ctx .ctx.none") ? "none" : $("#ctx .ctx[data-handle]")?.dataset.handle || "",
+      references: fields.map(one => one.dataset.role),
+      roles: Object.fromEntries(fields.filter(one => one.value).map(one => [one.dataset.role, one.value])),
+      chips: window.aivistaChips?.values || {},
+      tab,
+    };
+  };
 
   // ---- an element takes the place of the one that is there: what is scrolled there and has the focus stays so
   const signOf = element => {
@@ -43,10 +52,9 @@
   const sayMoments = from => {
     for (const one of from.querySelectorAll("[data-moment]")) one.textContent = new Date(one.dataset.moment).toLocaleString(document.documentElement.lang || undefined, { dateStyle: "medium", timeStyle: "short" });
   };
-  // A box of Gradio's keeps its frame, and its component hears nothing of what comes into it: only what is other in it
-  // is changed.
+  // A box stays: only what is other in it is changed. In one of Gradio's two frames lie around that.
   const fill = (box, html) => {
-    const frame = $(".html-container", box), inside = $(":scope > .flat", frame) || frame.appendChild(Object.assign(document.createElement("div"), { className: "flat" }));
+    const frame = $(":scope > .html-container", box) || box, inside = frame === box ? box : $(":scope > .flat", frame) || frame.appendChild(Object.assign(document.createElement("div"), { className: "flat" }));
     const now = inside.cloneNode(false);
     now.innerHTML = html;
     sayMoments(now);
@@ -92,9 +100,11 @@
   };
 
   // ---- a reply is carried out
-  // Gradio's inputs come first: what the patches say of the page, such as which conversation is open, holds for them then.
+  // The composer's fields come first: what the patches say of the page, such as which conversation is open, holds for
+  // them then. A mask goes before its file does: a file that goes by itself takes the mask along.
   const take = async reply => {
-    const { patches = [], events: { inputs: changed, ...events } = {} } = reply;
+    const { patches = [], events: { inputs: changed, painted, ...events } = {} } = reply;
+    if (painted) dispatchEvent(new CustomEvent("aivista-painted", { detail: painted }));
     if (changed) await set(changed);
     for (const patch of patches) put(patch);
     if (patches.some(patch => patch.id === "toast") && !$("#toast.bad")) wait();
@@ -139,10 +149,10 @@
     const { message: { text, files }, mask = "", expand = "" } = event.detail;
     const there = $("#box textarea")?.value || "", pictures = document.querySelectorAll("#box .thumbnail-item").length;
     const isFree = (!there && !pictures) || (there === text && pictures === files.length);
-    const isUnpainted = ["", mask].includes(field("mask")) && ["", expand].includes(field("expand"));
+    const isUnpainted = ["", mask].includes($("#mask").value) && ["", expand].includes($("#expand").value);
     const box = { value: { text, files: files.map(one => ({ ...one, url: new URL(`gradio_api/file=${one.path}`, document.baseURI).href })) } };
-    const detail = { ...(isFree && (text || files.length) && { box }), ...(isUnpainted && (mask || expand) && { mask: { value: mask }, expand: { value: expand } }) };
-    set(detail);
+    if (isUnpainted && (mask || expand)) dispatchEvent(new CustomEvent("aivista-painted", { detail: { mask, expand } }));
+    if (isFree && (text || files.length)) set({ box });
   });
   const remove = id => { document.getElementById(id)?.remove(); dispatchEvent(new CustomEvent("aivista-patched")); };
 
@@ -159,5 +169,5 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), TOAST_MS);
   });
-  window.aivistaShell = { act, say, hush, take, remove, inputs, areSet, newId, tab };
+  window.aivistaShell = { act, say, hush, take, remove, set, inputs, areSet, newId, place };
 })();

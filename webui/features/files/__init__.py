@@ -28,7 +28,6 @@ from agent import (
 )
 from webui.features.files.kinds import differences, is_program, kind_of, language_of, rows
 from webui.features.files.routes import begun, file_routes
-from webui.panels.flat import flat
 from webui.shell.actions import Context, Feature
 from webui.shell.patches import Patch, Reply, Toast
 from webui.words import Words
@@ -37,9 +36,6 @@ from webui.words import Words
 files = Feature("files", routes=file_routes, most_bytes=7 << 20)
 _MOST_FILES = 200
 _MOST_DELETED_BYTES = 32 << 20
-_BUS = "window.aivistaEditorBus = { tell: () => trigger('click', {}) };"
-# Runs in the page alone: what the script there wants of the editor, as an update of it.
-_UPDATE = "() => ({ __type__: 'update', ...(window.aivistaEditor?.wanted() || {}) })"
 
 Key: TypeAlias = Annotated[str, Field(pattern=r"^fi-[0-9]{1,9}$")]
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=1000)]
@@ -132,17 +128,10 @@ class Bin:
 _bin = Bin()
 
 
-def build_files() -> gr.Code:
-    """Return the editor, Gradio's own, which comes when it is first needed; its pane is filled when it is looked at."""
-    with gr.Column(elem_id="files"):
-        # Filled by actions; the Tab key comes through it before it comes to the editor.
-        flat("fi-pane")
-        looks: dict[str, Any] = {"show_label": False, "container": False, "buttons": [], "wrap_lines": True, "lines": 1}
-        editor = gr.Code(elem_id="fi-code", interactive=True, visible=False, **looks)
-        bus = flat("fi-bus", js_on_load=_BUS)
-    quiet: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
-    bus.click(None, None, editor, js=_UPDATE, trigger_mode="multiple", **quiet)
-    return editor
+def build_editor() -> gr.Code:
+    """Return the editor, Gradio's own, which comes when it is first needed; the page's script lays it into the pane."""
+    looks: dict[str, Any] = {"show_label": False, "container": False, "buttons": [], "wrap_lines": True, "lines": 1}
+    return gr.Code(elem_id="fi-code", interactive=True, visible=False, **looks)
 
 
 @files.action

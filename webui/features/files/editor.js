@@ -7,14 +7,15 @@
 (() => {
   const $ = (selector, from = document) => from.querySelector(selector);
   const WAIT_MS = 50;
-  let want = {}, heard = null, queued = false;
+  let heard = null, queued = false;
 
   const view = () => $("#fi-code .cm-content")?.cmTile?.root?.view || null;
-  const tell = props => { want = props; window.aivistaEditorBus?.tell(); };
+  const tell = props => window.aivistaShell.set({ "fi-code": props });
   // ---- it comes when it is first needed: its code is larger than the rest of the page
   let coming = null;
   const ready = () => coming ||= new Promise(resolve => {
-    const look = () => { if (view()) { begin(); resolve(view()); } else setTimeout(look, WAIT_MS); };
+    // Gradio draws it among the inputs of the composer.
+    const look = () => { if (view()) { $("#files").append($("#fi-code")); begin(); resolve(view()); } else setTimeout(look, WAIT_MS); };
     tell({ visible: true });
     look();
   });
@@ -80,7 +81,6 @@
 
   window.aivistaEditor = {
     ready, view, make, show, turned, goTo,
-    wanted: () => want,
     listen: then => { heard = then; },
     focus: () => view()?.focus(),
   };

@@ -18,8 +18,7 @@ from webui.features.gallery.packed import kept, packed_routes
 from webui.features.page.opening import opened
 from webui.features.viewer import canvas_html, compare_html
 from webui.media import download_name
-from webui.roles import MAX_REFERENCES
-from webui.shell.actions import Context, Feature
+from webui.shell.actions import MAX_REFERENCES, Context, Feature
 from webui.shell.patches import Patch, Reply, Toast
 from webui.shell.templates import render
 from webui.words import Words
@@ -202,7 +201,7 @@ async def reference(at: Context, which: Together) -> Reply:
         reply = at.reply(await opened(at, ""))
         return reply.model_copy(update={"events": {**reply.events, "attach": files}})
     named = [item.picture.handle for item in items if item.picture.handle != at.place.editing]
-    kept = [handle for handle in at.place.named if handle not in named]
+    kept = [handle for handle in at.place.references if handle not in named]
     references = (*kept, *named)[-MAX_REFERENCES:]
     return at.reply(at.screen.context(at.view, at.place.editing, references, at.place.given_roles))
 
@@ -223,7 +222,7 @@ async def _staged(at: Context, items: Sequence[GalleryItem]) -> Reply:
     else:
         html = compare_html(view, conversation, *sorted(pictures, key=lambda one: one.created_at))
     around = await opened(at, key) if key != at.place.conversation else {}
-    return at.reply({**around, at.screen.panels.canvas: html})
+    return at.reply({**around, "canvas": html})
 
 
 async def _page(at: Context, shown: Shown) -> GalleryPage:

@@ -14,8 +14,7 @@ from webui.features.page import Arg, page
 from webui.panels.composer import Chosen
 from webui.panels.conversations import stamp_html
 from webui.panels.fuller import fuller_html, refused_html
-from webui.roles import MAX_REFERENCES, chosen_roles, read_choice, read_roles
-from webui.shell.actions import Context
+from webui.shell.actions import MAX_REFERENCES, Context, Handle, roles_of
 from webui.shell.patches import Reply
 from webui.spend import chosen_estimate, estimate_html, read_beside, sign_of
 from webui.streams import turn_of
@@ -33,7 +32,7 @@ async def edit_words(at: Context, turn: Arg) -> Reply:
 @page.action
 async def edit(at: Context, picture: Arg) -> Reply:
     """Mark a picture to be changed, or `NO_PICTURE`."""
-    references = tuple(one for one in at.place.named if one != picture.arg)
+    references = tuple(one for one in at.place.references if one != picture.arg)
     return await _marked(at, picture.arg, picture.arg, references)
 
 
@@ -41,13 +40,13 @@ async def edit(at: Context, picture: Arg) -> Reply:
 async def drop(at: Context, picture: Arg) -> Reply:
     """Take a mark away."""
     editing = "" if at.place.editing == picture.arg else at.place.editing
-    return await _marked(at, picture.arg, editing, tuple(one for one in at.place.named if one != picture.arg))
+    return await _marked(at, picture.arg, editing, tuple(one for one in at.place.references if one != picture.arg))
 
 
 @page.action
 async def reference(at: Context, picture: Arg) -> Reply:
     """Mark a picture as a reference."""
-    references = at.place.named
+    references = at.place.references
     if picture.arg != at.place.editing:
         references = (*(one for one in references if one != picture.arg), picture.arg)[-MAX_REFERENCES:]
     return await _marked(at, picture.arg, at.place.editing, references)
@@ -61,16 +60,6 @@ async def _marked(at: Context, handle: str, editing: str, references: tuple[str,
         if conversation is None or conversation.picture(handle).handle != handle:
             return Reply()
     return at.reply(at.screen.context(at.view, editing, references, at.place.given_roles))
-
-
-@page.action
-async def role(at: Context, asked: Arg) -> Reply:
-    """Say what a reference is for."""
-    choice = read_choice(asked.arg)
-    if choice is None or choice.handle not in at.place.named:
-        return Reply()
-    roles = chosen_roles(at.place.given_roles, choice)
-    return at.reply(at.screen.context(at.view, at.place.editing, at.place.named, roles))
 
 
 @page.action
@@ -121,7 +110,7 @@ async def price(at: Context, told: Beside) -> Reply:
     studio, chosen, shown = at.screen.studio(), at.place.chosen, await at.conversation()
     guess = chosen_estimate(studio.catalogue, at.screen.provider(at.visitor), chosen, read_beside(told.beside), shown)
     at.tab.told_maximum = (sign_of(chosen), guess.most_usd) if guess.most_usd > 0 else None
-    return at.reply({at.screen.panels.composer.cost: estimate_html(at.words, guess, told.beside)})
+    return at.reply({at.screen.composer.cost: estimate_html(at.words, guess, told.beside)})
 
 
 class Draft(Value):
@@ -130,8 +119,8 @@ class Draft(Value):
     conversation: str = Field(default="", max_length=64)
     chips: Mapping[str, str | bool] = Field(default_factory=dict)
     editing: str = Field(default="", max_length=16)
-    references: tuple[str, ...] = Field(default=(), max_length=MAX_REFERENCES)
-    roles: str = Field(default="", max_length=2000)
+    references: tuple[Handle, ...] = Field(default=(), max_length=MAX_REFERENCES)
+    roles: dict[Handle, str] = Field(default_factory=dict, max_length=MAX_REFERENCES)
 
     @property
     def chosen(self) -> Chosen | None:
@@ -156,7 +145,7 @@ async def restore(at: Context, draft: Draft) -> Reply:
     editing = draft.editing if draft.editing in {*known, NO_PICTURE} else ""
     references = tuple(one for one in dict.fromkeys(draft.references) if one in known and one != editing)
     if conversation is not None and (editing or references):
-        updates |= at.screen.context(at.view, editing, references, read_roles(draft.roles, references))
+        updates |= at.screen.context(at.view, editing, references, roles_of(draft.roles, references))
     return at.reply(updates)
 
 
@@ -173,7 +162,7 @@ class Words(Value):
 @page.action
 async def expand(at: Context, asked: Words) -> Reply:
     """Write a prompt out, to be shown beside the person's own words; nothing is sent."""
-    settings, panels = at.place.chosen.turn_settings(), at.screen.panels
+    settings = at.place.chosen.turn_settings()
     wanted = PromptToExpand(
         text=asked.text,
         text_model=settings.text_model,
@@ -187,13 +176,13 @@ async def expand(at: Context, asked: Words) -> Reply:
         # Whoever leaves meanwhile has paid for it: it is put on record all the same.
         written: ExpandedPrompt = await asyncio.shield(writing)
     except AivistaError as error:
-        return at.reply({panels.composer.fuller: refused_html(at.words, asked.ticket, at.words.error(error.info))})
+        return at.reply({"fuller": refused_html(at.words, asked.ticket, at.words.error(error.info))})
     shown = await asyncio.to_thread(fuller_html, at.words, asked.ticket, asked.text, written)
     # The rail's foot tells what was spent.
-    return at.reply({panels.composer.fuller: shown, panels.rail.stamp: stamp_html(time.monotonic_ns())})
+    return at.reply({"fuller": shown, "rail-stamp": stamp_html(time.monotonic_ns())})
 
 
-def _pictures(asked: Words, editing: str, references: str) -> Literal["none", "beside", "change"]:
+def _pictures(asked: Words, editing: str, references: tuple[str, ...]) -> Literal["none", "beside", "change"]:
     """Return what the pictures that go along are for: one is to be changed, or they lie beside the words."""
     if editing or asked.is_painted:
         return "change"

@@ -4,32 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from pydantic import Field
-
-from agent import NO_PICTURE, Conversation, ReferenceRole, RequestRefused, Value
+from agent import NO_PICTURE, Conversation, ReferenceRole, RequestRefused
 from webui.features.page import Arg, page
-from webui.features.page.filling import whole
 from webui.features.viewer import canvas_html, compare_html, empty_canvas_html, pair, read_pair
-from webui.roles import read_references
 from webui.screen import THREAD, Screen, Updates
 from webui.sessions import Visitor
 from webui.shell.actions import Context
 from webui.shell.patches import Reply
 from webui.streams import TurnEnds
-
-
-class Address(Value):
-    """The conversation that the page's address names."""
-
-    name: str = Field(default="", max_length=64)
-
-
-async def fill(at: Context, asked: Address) -> Reply:
-    """Fill a page that came empty, because its visitor had no cookie yet."""
-    return at.reply(await whole(at.screen, at.visitor, asked.name))
-
-
-page.action(fill, is_for_anybody=True)
 
 
 @page.action
@@ -83,9 +65,9 @@ async def changed(at: Context, asked: Arg) -> Reply:
             at.screen,
             at.visitor,
             at.place.conversation,
-            read_references(asked.arg),
+            asked.arg.split(),
             at.place.editing,
-            at.place.named,
+            at.place.references,
             at.place.given_roles,
         )
     )
@@ -110,11 +92,11 @@ async def redrawn(
     there = {picture.handle for picture in conversation.all_pictures}
     updates = {
         THREAD: screen.thread(visitor, conversation),
-        screen.panels.chat.top: await screen.top(visitor, conversation),
+        "top": await screen.top(visitor, conversation),
         **screen.next_target(visitor, conversation),
     }
     if any(handle not in there for handle in opened):
-        updates[screen.panels.canvas] = empty_canvas_html(visitor.words)
+        updates["canvas"] = empty_canvas_html(visitor.words)
     if not {editing, *references} - {"", NO_PICTURE} <= there:
         kept = tuple(handle for handle in references if handle in there)
         view = screen.view(visitor, conversation_id)
@@ -139,6 +121,6 @@ async def _shown(at: Context, html: Callable[[Conversation], str]) -> Reply:
     if conversation is None:
         return Reply()
     try:
-        return at.reply({at.screen.panels.canvas: html(conversation)})
+        return at.reply({"canvas": html(conversation)})
     except RequestRefused:
         return Reply()

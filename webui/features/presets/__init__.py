@@ -121,7 +121,7 @@ async def _listed(
     if is_begun:
         return Reply(patches=(at.fragment("presets-rows", "presets/rows.html", "presets", **values),))
     longest = MAX_PRESET_NAME_CHARACTERS
-    return Reply(patches=(at.fragment("presets", "presets/menu.html", "composer", longest=longest, **values),))
+    return Reply(patches=(at.fragment("presets", "presets/menu.html", "context", longest=longest, **values),))
 
 
 def _shape(said: str) -> Markup:

@@ -54,7 +54,7 @@ async def found(at: Context, file: Told) -> Reply:
     """Show the card of what a file says."""
     what = file.found
     known = isinstance(what, Recipe) and await _known(at, what) is not None
-    return at.reply({at.screen.panels.recipe: card_html(at.words, what, is_known=known)})
+    return at.reply({"recipe": card_html(at.words, what, is_known=known)})
 
 
 @recipes.action
@@ -62,7 +62,7 @@ async def read(at: Context, file: Told) -> Reply:
     """Show all that a file says."""
     match file.found:
         case Recipe() | ForeignRecipe() as what:
-            return at.reply({at.screen.panels.canvas: recipe_html(at.words, what)})
+            return at.reply({"canvas": recipe_html(at.words, what)})
         case _:
             return Reply()
 
@@ -172,7 +172,7 @@ def _without_file(reply: Reply) -> Reply:
 
 def _in_composer(at: Context, chosen: Chosen, text: str) -> Updates:
     """Return the settings as chosen, as far as the models in use obey, and the words in the box."""
-    composer = at.screen.panels.composer
+    composer = at.screen.composer
     updates = at.screen.chips(at.visitor, chosen)
     can_search = bool(updates[composer.allow_search].get("visible"))
     updates[composer.allow_search] |= {"value": chosen.allow_search and can_search}

@@ -70,4 +70,4 @@ async def styles(at: Context, sought: Sought) -> Reply:
 def _offered(at: Context, options: list[Option]) -> Reply:
     if not options:
         return Reply(patches=(Patch(id="suggestions"),))
-    return Reply(patches=(at.fragment("suggestions", "suggestions/list.html", "composer", options=options),))
+    return Reply(patches=(at.fragment("suggestions", "suggestions/list.html", "context", options=options),))

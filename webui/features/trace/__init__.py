@@ -22,8 +22,6 @@ from webui.screen import Screen
 from webui.sessions import COOKIE
 from webui.shell.actions import Context, Feature
 from webui.shell.patches import Patch, Reply
-from webui.shell.templates import render
-from webui.words import Words
 
 _PAGE_TURNS = 20
 _THUMB_EDGE_PX = 192
@@ -54,11 +52,6 @@ class OfStep(OfTurn):
     """A step of a turn, by its number."""
 
     number: int = Field(ge=0, lt=_MOST_STEPS)
-
-
-def frame_html(words: Words) -> str:
-    """Return what the pane says until its turns are there."""
-    return render("trace/frame.html", words)
 
 
 def _files(screen: Screen) -> Sequence[Route]:

@@ -7,7 +7,6 @@ from webui.cards import THUMB_EDGE_PX, View, picture_alt
 from webui.differences import CLEAR_LEVELS
 from webui.features.viewer.actions import BY_NAME, picture_actions
 from webui.features.viewer.receipt import receipt_html
-from webui.panels.painter import choose_button_html, stage_buttons_html
 from webui.picture_notes import blank_mark, review_badge, review_rows, size_text
 from webui.shell.templates import render
 from webui.words import Words
@@ -17,7 +16,7 @@ _EDGE_PX = 2048
 
 def empty_canvas_html(words: Words) -> str:
     """Return the stage before a picture is opened."""
-    return render("viewer/empty.html", words, choose=choose_button_html(words))
+    return render("viewer/empty.html", words)
 
 
 def opened_canvas_html(view: View, conversation: Conversation | None) -> str:
@@ -51,7 +50,6 @@ def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str
         ahead=" ".join(view.url(one, _EDGE_PX) for one in (before, after) if one),
         actions=BY_NAME,
         row=picture_actions(view, picture, is_on_stage=True),
-        painter=stage_buttons_html(words, handle),
         mark=blank_mark(words, picture),
         badge=review_badge(words, review) if review else "",
         found=review_rows(words, review) if review else "",

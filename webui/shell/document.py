@@ -1,0 +1,128 @@
+"""The document of the page: our own HTML, complete for its visitor before a script has run, around Gradio's inputs.
+
+Gradio builds its app from a configuration in the document, the same for everybody. Its own document is asked for that,
+and for the addresses of its script and its styles; what its inputs look like to the visitor is written into the
+configuration, so that they need no second drawing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import re
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agent import AivistaError
+from webui.features.filling import filled
+from webui.features.gallery import gallery_html
+from webui.guard import LOOPBACK
+from webui.mask_wires import MAX_EDGE_PX, MAX_FEATHER_PX, MAX_GROWTH, MIN_FEATHER_PX
+from webui.page_assets import favicon_url, script, stylesheet
+from webui.screen import Screen, Updates, properties
+from webui.script_words import script_words_html
+from webui.sessions import Visitor
+from webui.shell.templates import render
+
+# By then a page has its styles and scripts, and nobody has finished a sentence.
+_DRAWN_AFTER_S = 2.0
+_AGAIN_S = 5
+# Gradio 6.31's document, as far as it is used.
+_GRADIO = re.compile(
+    r'<base href="(?P<base>[^"]*)".*?'
+    r"window\.gradio_config = (?P<config>.*?);</script>"
+    r"<script>window\.gradio_api_info = (?P<api_info>.*?);</script>.*?"
+    r'(?P<script><script type="module"[^>]*></script>)\s*(?P<style><link rel="stylesheet"[^>]*>)',
+    re.DOTALL,
+)
+
+
+class Document:
+    """ASGI middleware around Gradio's page: what it answers is ours. One that cannot be filled is a sentence that says
+    why. A document of another version of Gradio's raises ValueError."""
+
+    def __init__(self, app: ASGIApp, screen: Screen) -> None:
+        self.app = app
+        self.screen = screen
+        self._has_served = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or (scope["method"], scope["path"]) != ("GET", "/"):
+            await self.app(scope, receive, send)
+            return
+        start: Message = {}
+        pieces: list[bytes] = []
+
+        async def held(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                start.update(message)
+                return
+            pieces.append(message.get("body", b""))
+            if message.get("more_body"):
+                return
+            if start["status"] == 200:
+                answer = await self._answer(Request(scope), b"".join(pieces).decode())
+                await answer(scope, receive, send)
+            else:
+                await send(start)
+                await send({"type": "http.response.body", "body": b"".join(pieces)})
+            self._warm_up_once()
+
+        await self.app(scope, receive, held)
+
+    def _warm_up_once(self) -> None:
+        """Once the first page is out and drawn, have the studio load what its first turn would wait for."""
+        if not self._has_served:
+            self._has_served = True
+            asyncio.get_running_loop().call_later(_DRAWN_AFTER_S, self.screen.studio().warm_up)
+
+    async def _answer(self, request: Request, gradio: str) -> Response:
+        visitor = self.screen.sessions.visitor(request)
+        # It is this visitor's, and of this moment: no cache may show it again.
+        headers = {"cache-control": "no-store"}
+        try:
+            updates = await filled(self.screen, visitor, request.query_params.get("c", ""))
+        except AivistaError as error:
+            # The browser asks again by itself.
+            headers |= {"refresh": str(_AGAIN_S), "retry-after": str(_AGAIN_S)}
+            return PlainTextResponse(visitor.words.error(error.info), 503, headers)
+        body = document(gradio, visitor, updates)
+        # Packed to a seventh for who comes from elsewhere.
+        if request.url.hostname not in LOOPBACK and "gzip" in request.headers.get("accept-encoding", ""):
+            headers |= {"content-encoding": "gzip", "vary": "Accept-Encoding"}
+            body = gzip.compress(body, compresslevel=4, mtime=0)
+        return HTMLResponse(body, headers=headers)
+
+
+def document(gradio: str, visitor: Visitor, updates: Updates) -> bytes:
+    """Return the page as after the updates. Raises ValueError for another version's document of Gradio's."""
+    found = _GRADIO.search(gradio)
+    if found is None:
+        raise ValueError("this version of Gradio is not known")
+    config = orjson.loads(found["config"])
+    shown = {part._id: properties(part, told) for part, told in updates.items() if not isinstance(part, str)}
+    for one in config["components"]:
+        one["props"].update(shown.get(one["id"], {}))
+    page = render(
+        "document.html",
+        visitor.words,
+        gradio=found.groupdict(),
+        config=config,
+        gallery=gallery_html(visitor.words),
+        script_words=script_words_html(visitor.words),
+        painting={
+            "longest_px": MAX_EDGE_PX,
+            "growth": int(MAX_GROWTH),
+            "least_feather_px": MIN_FEATHER_PX,
+            "most_feather_px": MAX_FEATHER_PX,
+        },
+        boxes={part: html for part, html in updates.items() if isinstance(part, str)},
+        favicon=favicon_url(),
+        stylesheet=stylesheet().path,
+        script=script().path,
+    )
+    # Half a character, as only a program writes it, is none that could be sent.
+    return page.encode("utf-8", "replace")
