@@ -30,7 +30,7 @@ from agent import (
     Studio,
 )
 from webui.api import direct, openai_images, records, turns
-from webui.api.auth import KEY_HEADER, Buckets, Caller, Callers, TokenFile, Tokens
+from webui.api.auth import KEY_HEADER, Buckets, Caller, Callers, TokenFile
 from webui.api.calls import Api, Uploads
 from webui.api.models import program_version
 from webui.api.problems import (
@@ -91,11 +91,11 @@ def api_application(
     """Return the application. Its schema, of these routes alone, is at `/api/v1/openapi.json`, without a token."""
     # The page's password does not stand before the API.
     is_open = not (settings.is_public or has_password)
-    tokens = Tokens(TokenFile(settings.home), settings.api_tokens, is_open=is_open)
+    tokens, a_minute = TokenFile(settings.home), settings.api_requests_per_minute
     api = Api(
         studio=studio,
         sessions=sessions,
-        callers=Callers(tokens, Buckets(settings.api_requests_per_minute)),
+        callers=Callers(tokens, settings.api_tokens, a_minute, is_open=is_open),
         turns=Buckets(settings.api_turns_per_minute),
         uploads=Uploads(),
         language=language,

@@ -10,9 +10,9 @@ import binascii
 import re
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 from fastapi import Depends, Request
 from pydantic import SecretStr
@@ -132,6 +132,16 @@ def data_of(url: str) -> bytes:
         return base64.b64decode(url[head.end() :], validate=True)
     except (binascii.Error, ValueError):
         raise Refused(RefusalCode.DATA_URLS_ONLY) from None
+
+
+# Files of a form, in its schema.
+FILES = {"type": "array", "items": {"type": "string", "format": "binary"}}
+
+
+def form_content(required: Sequence[str], properties: Mapping[str, object]) -> dict[str, Any]:
+    """Return how the schema describes a body that is a form."""
+    schema = {"type": "object", "required": list(required), "properties": dict(properties)}
+    return {"multipart/form-data": {"schema": schema}}
 
 
 def is_form(request: Request) -> bool:

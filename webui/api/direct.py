@@ -144,9 +144,10 @@ async def chat(call: TurnCall, contexts: Annotated[Contexts, Depends(_contexts)]
         raise Refused(RefusalCode.CONTEXT_ORDER)
     *context, asked = messages
     lines = list(map(_line, messages))
+    digest = _digest(lines[:-1])
     # In conversation mode a request is known in its conversation alone: its ids are none of these.
     request_id = f"chat:{body.request_id}" if body.request_id is not None else None
-    place = await _place(call, contexts, context, _digest(lines[:-1]), request_id)
+    place = await _place(call, contexts, context, digest=digest, request_id=request_id)
     request = TurnRequest(
         text=asked.text,
         images=[data for _, data in asked.pictures],
@@ -160,7 +161,7 @@ async def chat(call: TurnCall, contexts: Annotated[Contexts, Depends(_contexts)]
         if live.turn_id is None or isinstance(live.last, TurnPaused):
             return
         if not isinstance(live.last, TurnDone):
-            contexts.keep(call.owner, [_digest(lines[:-1])], Place(live.conversation_id, live.turn_id, is_instead=True))
+            contexts.keep(call.owner, [digest], Place(live.conversation_id, live.turn_id, is_instead=True))
             return
         # The answer in words, with its pictures or without.
         outcome = await outcome_of(call.studio, live, call.words)
@@ -174,12 +175,12 @@ async def chat(call: TurnCall, contexts: Annotated[Contexts, Depends(_contexts)]
         live.when_ended.append(remember)
         return await Streams(call, place.conversation_id).begun(live, 0)
     except AivistaError:
-        contexts.keep(call.owner, [_digest(lines[:-1])], place)
+        contexts.keep(call.owner, [digest], place)
         raise
 
 
 async def _place(
-    call: Call, contexts: Contexts, context: Sequence[ContextMessage], digest: str, request_id: str | None
+    call: Call, contexts: Contexts, context: Sequence[ContextMessage], *, digest: str, request_id: str | None
 ) -> Place:
     """Return where the turn follows: where the context was known to end, else in a new conversation of it."""
     if request_id is not None:

@@ -39,7 +39,7 @@ from agent import (
 )
 from webui.api.calls import Call
 from webui.api.models import picture_view
-from webui.api.problems import problem_of_failure
+from webui.api.problems import HEADERS, problem_of_failure
 from webui.notices import question_sentence, target_sentence
 from webui.step_lines import step_sentence
 
@@ -75,12 +75,8 @@ Frame = tuple[str, dict[str, Any]]
 
 def event_stream(parts: AsyncIterator[bytes] | Sequence[bytes]) -> StreamingResponse:
     """Return the response that streams these Server-Sent Events."""
-    headers = {
-        "Cache-Control": "no-store",
-        "X-Content-Type-Options": "nosniff",
-        # Proxies that gather answers would hold the stream back.
-        "X-Accel-Buffering": "no",
-    }
+    # Proxies that gather answers would hold the stream back.
+    headers = {**HEADERS, "X-Accel-Buffering": "no"}
     return StreamingResponse(parts, media_type="text/event-stream", headers=headers)
 
 

@@ -11,7 +11,6 @@ from pydantic import Field
 from agent import (
     AgentMessage,
     Component,
-    Conversation,
     EditNotice,
     Picture,
     Receipt,
@@ -171,13 +170,14 @@ async def find_conversations(studio: Studio, owner: str, query: str, limit: int,
     return Conversations(conversations=tuple(listed))
 
 
-def whole_view(conversation: Conversation, *, is_running: bool) -> WholeView:
-    """Return all of a conversation."""
+async def whole_view(studio: Studio, conversation_id: str, owner: str) -> WholeView:
+    """Return all of a conversation. Raises RequestRefused when the owner has none of that id."""
+    conversation = await studio.conversations.get(conversation_id, owner)
     return WholeView(
         **conversation.model_dump(include={"id", "title", "created_at", "updated_at", "is_pinned"}),
         picture_count=len(conversation.all_pictures),
         price_usd=conversation.price_usd,
-        is_running=is_running,
+        is_running=studio.turns.is_running(conversation_id, owner),
         edit_target=conversation.edit_target,
         turns=tuple(map(turn_view, conversation.turns)),
         pictures=tuple(picture_view(conversation.id, one) for one in conversation.pictures),

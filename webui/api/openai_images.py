@@ -42,7 +42,7 @@ from agent import (
     error_from_info,
     probe_image,
 )
-from webui.api.calls import AnyCall, Call, TurnCall, files_of, is_form, refuse_unknown
+from webui.api.calls import FILES, AnyCall, Call, TurnCall, files_of, form_content, is_form, refuse_unknown
 from webui.api.events import event_stream
 from webui.api.outcomes import Outcome, outcome_of
 from webui.api.problems import RefusalCode, Refused
@@ -109,19 +109,14 @@ class ImagesMade(Value):
 _EDIT_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["image", "prompt"],
-                    "properties": {
-                        "image": {"type": "array", "minItems": 1, "items": {"type": "string", "format": "binary"}},
-                        "mask": {"type": "string", "format": "binary"},
-                        **{name: {"type": "string"} for name in ImagesAsked.model_fields},
-                    },
-                }
-            }
-        },
+        "content": form_content(
+            ["image", "prompt"],
+            {
+                "image": {"type": "array", "minItems": 1, "items": FILES["items"]},
+                "mask": FILES["items"],
+                **{name: {"type": "string"} for name in ImagesAsked.model_fields},
+            },
+        ),
     }
 }
 

@@ -26,9 +26,9 @@ from agent import (
     Value,
     local_today,
 )
-from webui.api.calls import AnyCall, Call
+from webui.api.calls import AnyCall
 from webui.api.models import Conversations, PictureView, WholeView, find_conversations, picture_view, whole_view
-from webui.api.problems import RefusalCode, Refused
+from webui.api.problems import HEADERS, RefusalCode, Refused
 
 conversations = APIRouter(prefix="/api/v1", tags=["conversations"])
 pictures = APIRouter(prefix="/api/v1/conversations/{conversation_id}/pictures", tags=["pictures"])
@@ -37,11 +37,11 @@ library = APIRouter(prefix="/api/v1", tags=["library"])
 
 # What people and models made is never shown as a page of ours.
 _SAFE = {
-    "X-Content-Type-Options": "nosniff",
+    **HEADERS,
     "Content-Security-Policy": "default-src 'none'; sandbox",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_PICTURE_HEADERS = {"Cache-Control": "private, no-cache", **_SAFE}
+_PICTURE_HEADERS = {**_SAFE, "Cache-Control": "private, no-cache"}
 _PICTURE: dict[int | str, dict[str, Any]] = {
     200: {"description": "The picture.", "content": {"image/*": {"schema": {"type": "string"}}}}
 }
@@ -176,13 +176,13 @@ async def create_conversation(call: AnyCall, new: NewConversation | None = None)
     conversation = await call.studio.conversations.create(call.owner, new.request_id)
     if new.title is not None and not conversation.title:
         await call.studio.conversations.rename(conversation.id, new.title, call.owner)
-    return await _whole(call, conversation.id)
+    return await whole_view(call.studio, conversation.id, call.owner)
 
 
 @conversations.get("/conversations/{conversation_id}")
 async def read_conversation(call: AnyCall, conversation_id: str) -> WholeView:
     """Return a conversation with the turns and pictures of the branch that is shown."""
-    return await _whole(call, conversation_id)
+    return await whole_view(call.studio, conversation_id, call.owner)
 
 
 @conversations.patch("/conversations/{conversation_id}")
@@ -192,7 +192,7 @@ async def change_conversation(call: AnyCall, conversation_id: str, change: Conve
         await call.studio.conversations.rename(conversation_id, change.title, call.owner)
     if change.is_pinned is not None:
         await call.studio.conversations.pin(conversation_id, change.is_pinned, call.owner)
-    return await _whole(call, conversation_id)
+    return await whole_view(call.studio, conversation_id, call.owner)
 
 
 @conversations.delete("/conversations/{conversation_id}", status_code=204)
@@ -205,12 +205,7 @@ async def delete_conversation(call: AnyCall, conversation_id: str) -> None:
 async def undelete_conversation(call: AnyCall, conversation_id: str) -> WholeView:
     """Bring a deleted conversation back."""
     await call.studio.conversations.undelete(conversation_id, call.owner)
-    return await _whole(call, conversation_id)
-
-
-async def _whole(call: Call, conversation_id: str) -> WholeView:
-    conversation = await call.studio.conversations.get(conversation_id, call.owner)
-    return whole_view(conversation, is_running=call.studio.turns.is_running(conversation_id, call.owner))
+    return await whole_view(call.studio, conversation_id, call.owner)
 
 
 @conversations.get("/trash")
@@ -297,7 +292,6 @@ async def read_file(call: AnyCall, conversation_id: str, name: str) -> Response:
     plain = re.sub(r"[^\w. -]", "_", last, flags=re.ASCII)
     headers = {
         **_SAFE,
-        "Cache-Control": "no-store",
         "ETag": f'"{file.version}"',
         "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(last)}",
     }

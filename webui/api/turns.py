@@ -31,7 +31,7 @@ from agent import (
     take_in_image,
     upload_limit_megabytes,
 )
-from webui.api.calls import AnyCall, TurnCall, Uploads, files_of, is_form, refuse_unknown
+from webui.api.calls import FILES, AnyCall, TurnCall, Uploads, files_of, form_content, is_form, refuse_unknown
 from webui.api.events import DOCUMENTED, Streams
 from webui.api.models import PictureView, TurnView, picture_view, turn_view
 from webui.api.problems import RefusalCode, Refused
@@ -99,23 +99,19 @@ class TurnBody(Asked):
     instead_of: Short | None = None
 
 
-_FILES = {"type": "array", "items": {"type": "string", "format": "binary"}}
 TURN_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {
             "application/json": {"schema": {"$ref": "#/components/schemas/TurnBody"}},
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["request"],
-                    "properties": {
-                        "request": {"type": "string", "description": "A TurnBody as JSON."},
-                        "images": _FILES,
-                        "mask": _FILES,
-                    },
-                }
-            },
+            **form_content(
+                ["request"],
+                {
+                    "request": {"type": "string", "description": "A TurnBody as JSON."},
+                    "images": FILES,
+                    "mask": FILES,
+                },
+            ),
         },
     }
 }

@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -50,7 +50,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent import OPERATOR, AivistaError, ErrorCode, ErrorInfo, GalleryQuery, Settings, Studio
-from webui.api.auth import Buckets, Caller, Callers, TokenFile, Tokens
+from webui.api.auth import Buckets, Caller, Callers, TokenFile
 from webui.api.models import program_version
 from webui.api.problems import Refused, answer_with, problem_of_refusal
 from webui.guard import LOOPBACK, HostRules
@@ -288,9 +288,14 @@ async def serve_http(settings: Settings, host: str, port: int) -> None:
         app = Gate(
             server.streamable_http_app(host=host, streamable_http_path=_PATH, max_request_body_size=_MOST_BYTES),
             HostRules(is_loopback),
-            Callers(Tokens(tokens, settings.api_tokens, is_open=is_open), Buckets(settings.api_requests_per_minute)),
+            Callers(tokens, settings.api_tokens, settings.api_requests_per_minute, is_open=is_open),
         )
-        await _Http(app, host, port).serve_until(ended, lambda: studio.wind_down(settings.grace_s))
+        http = _Http(app, host, port)
+        end = asyncio.create_task(http.end(ended, studio, settings.grace_s))
+        try:
+            await http.serve()
+        finally:
+            end.cancel()
 
 
 async def _stdio(studio: Studio) -> None:
@@ -337,14 +342,6 @@ class _Http(uvicorn.Server):
         )
         self._url = f"http://{f'[{host}]' if ':' in host else host}:{port}{_PATH}"
 
-    async def serve_until(self, ended: asyncio.Event, wind_down: Callable[[], Awaitable[None]]) -> None:
-        """Serve until the event is set and `wind_down` has let the turns at work come to an end."""
-        end = asyncio.create_task(self._end(ended, wind_down))
-        try:
-            await self.serve()
-        finally:
-            end.cancel()
-
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Open the port, and say where."""
         await super().startup(sockets)
@@ -356,11 +353,12 @@ class _Http(uvicorn.Server):
         """Leave the signals to us."""
         yield
 
-    async def _end(self, ended: asyncio.Event, wind_down: Callable[[], Awaitable[None]]) -> None:
+    async def end(self, ended: asyncio.Event, studio: Studio, grace_s: float) -> None:
+        """Once the event is set, let the turns at work come to an end, then stop serving."""
         await ended.wait()
         # Told so once more, it waits no longer.
         ended.clear()
-        winding, again = asyncio.ensure_future(wind_down()), asyncio.create_task(ended.wait())
+        winding, again = asyncio.create_task(studio.wind_down(grace_s)), asyncio.create_task(ended.wait())
         await asyncio.wait({winding, again}, return_when=asyncio.FIRST_COMPLETED)
         winding.cancel()
         again.cancel()
