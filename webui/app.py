@@ -17,7 +17,7 @@ from starlette.middleware import Middleware
 
 from agent import MAX_UPLOAD_MEGABYTES, AivistaError, Settings, Studio
 from webui.accounts import Accounts
-from webui.api.mounting import api_mounts
+from webui.api import api_mounts
 from webui.closing import Ending
 from webui.differences import difference_routes
 from webui.exports import export_routes

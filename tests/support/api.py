@@ -22,7 +22,7 @@ from starlette.middleware import Middleware
 
 from agent import Settings, Studio, Tool, ToolCallPart
 from agent.providers.scripted import Line, Painting, Script, ScriptedProvider, calls, says
-from webui.api.mounting import api_mounts
+from webui.api import api_mounts
 from webui.guard import Guard, HostRules
 from webui.media import media_routes
 from webui.sessions import Sessions

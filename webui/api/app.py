@@ -1,26 +1,38 @@
-"""The application that answers programs: its routes, what it says when something goes wrong, its schema."""
+"""The application that answers programs: its routes, what stands before them, what it says when something goes wrong,
+its schema."""
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Sequence
-from importlib import metadata
 from typing import Any, Literal
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException as RouteMissing
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent import AivistaError, ErrorCode, ErrorInfo, Settings, Studio
-from webui.api import conversations, direct, library, openai_images, turns
-from webui.api.auth import KEY_HEADER, Buckets, Callers, TokenFile, Tokens
-from webui.api.calls import OPENAPI_PATH, Api, Gate
-from webui.api.contexts import Contexts
+from agent import (
+    MAX_MESSAGE_MEGABYTES,
+    MAX_UPLOAD_MEGABYTES,
+    MAX_VISITOR_UPLOAD_MEGABYTES,
+    OPERATOR,
+    AivistaError,
+    ErrorCode,
+    ErrorInfo,
+    Settings,
+    Studio,
+)
+from webui.api import direct, openai_images, records, turns
+from webui.api.auth import KEY_HEADER, Buckets, Caller, Callers, TokenFile
+from webui.api.calls import Api, Uploads
+from webui.api.models import program_version
 from webui.api.problems import (
     OpenAIProblem,
     Problem,
@@ -31,29 +43,36 @@ from webui.api.problems import (
     problem_of_refusal,
     problem_responses,
 )
-from webui.api.turns import TurnBody
-from webui.api.uploads import Uploads
 from webui.sessions import Sessions
+from webui.whole_json import receiving_whole
 
 ROUTERS = (
-    conversations.router,
+    records.conversations,
     turns.router,
-    conversations.pictures,
-    conversations.files,
+    records.pictures,
+    records.files,
     direct.router,
     turns.uploads,
-    library.router,
+    records.library,
     openai_images.router,
 )
+OPENAPI_PATH = "/api/v1/openapi.json"
 _MOST_ERRORS = 10
 _ABOUT = (
     "A studio for pictures: conversations with an agent that paints, edits and keeps everything. "
     f"Your own Gemini key may come with a request as `{KEY_HEADER}`; it is used for that one alone."
 )
-
+_LIMIT_MB = 2
+# Pictures travel here, as they are or as base64: how much of it for the studio's owner, and for anybody else.
+_LIMITS_MB = (
+    (re.compile(r"/api/v1/uploads"), MAX_UPLOAD_MEGABYTES + 1, MAX_VISITOR_UPLOAD_MEGABYTES + 1),
+    (re.compile(r"/api/v1/conversations/[^/]+/turns"), MAX_MESSAGE_MEGABYTES, 64),
+    (re.compile(r"/api/v1/chat"), 64, 64),
+    (re.compile(r"/v1/images/edits"), MAX_MESSAGE_MEGABYTES, 64),
+)
 # What no route names as its body or its answer.
 _BY_HAND: dict[type[BaseModel], Literal["validation", "serialization"]] = {
-    TurnBody: "validation",
+    turns.TurnBody: "validation",
     Problem: "serialization",
     OpenAIProblem: "serialization",
 }
@@ -72,135 +91,144 @@ def api_application(
     """Return the application. Its schema, of these routes alone, is at `/api/v1/openapi.json`, without a token."""
     # The page's password does not stand before the API.
     is_open = not (settings.is_public or has_password)
+    tokens, a_minute = TokenFile(settings.home), settings.api_requests_per_minute
     api = Api(
         studio=studio,
         sessions=sessions,
-        callers=Callers(
-            Tokens(TokenFile(settings.home), settings.api_tokens, is_open=is_open),
-            Buckets(settings.api_requests_per_minute),
-        ),
+        callers=Callers(tokens, settings.api_tokens, a_minute, is_open=is_open),
         turns=Buckets(settings.api_turns_per_minute),
         uploads=Uploads(),
-        contexts=Contexts(),
         language=language,
     )
-    app = _Api(
+    app = _Application(
         title="Aivista",
-        version=_version(),
+        version=program_version(),
         description=_ABOUT,
         openapi_url=OPENAPI_PATH,
         docs_url=None,
         redoc_url=None,
         middleware=[Middleware(Gate, api=api)],
-        generate_unique_id_function=_name_of,
+        generate_unique_id_function=lambda route: route.name,
         redirect_slashes=False,
     )
-    app.state.api = api
+    app.state.api, app.state.contexts = api, direct.Contexts()
     for router in ROUTERS:
         app.include_router(router)
-    app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(AivistaError, _failed)
-    app.add_exception_handler(RequestValidationError, _unfit)
-    app.add_exception_handler(ValidationError, _unfit)
-    app.add_exception_handler(RouteMissing, _missing)
-    app.add_exception_handler(ClientDisconnect, _gone)
-    app.add_exception_handler(Exception, _unforeseen)
+    for kind in (
+        Refused,
+        AivistaError,
+        RequestValidationError,
+        ValidationError,
+        RouteMissing,
+        ClientDisconnect,
+        Exception,
+    ):
+        app.add_exception_handler(kind, _answer)
     return app
 
 
-class _Api(FastAPI):
+class _Application(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """Return the schema, with the bodies that a route reads by itself, which FastAPI would leave out."""
-        if self.openapi_schema is None:
-            self.openapi_schema = _schema(self)
-        return self.openapi_schema
+        if self.openapi_schema is not None:
+            return self.openapi_schema
+        schema = get_openapi(title=self.title, version=self.version, description=self.description, routes=self.routes)
+        kept = schema.setdefault("components", {}).setdefault("schemas", {})
+        for model, mode in _BY_HAND.items():
+            own = model.model_json_schema(ref_template="#/components/schemas/{model}", mode=mode)
+            kept |= {**own.pop("$defs", {}), model.__name__: own}
+        responses = schema["components"]["responses"] = {}
+        for path, operations in schema["paths"].items():
+            for status, (name, response) in problem_responses(path).items():
+                responses[name] = response
+                for operation in operations.values():
+                    operation["responses"][status] = {"$ref": f"#/components/responses/{name}"}
+        for name in ("HTTPValidationError", "ValidationError"):
+            kept.pop(name, None)
+        schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        # On one's own machine no token is needed until one is made.
+        schema["security"] = [{"token": []}, {}]
+        self.openapi_schema = schema
+        return schema
 
 
-def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
-    return _answer(request, error)
-
-
-def _answer(request: Request, error: Refused | ErrorInfo, errors: Sequence[dict[str, str]] = ()) -> Response:
-    words = request.app.state.api.words(request.headers)
-    if isinstance(error, Refused):
-        problem = problem_of_refusal(words, error, errors)
-    else:
-        problem = problem_of_failure(words, error)
-        if problem.status >= 500 and error.code is not ErrorCode.INTERNAL:
-            _log.warning("%s %s failed: %s", request.method, request.scope["path"], error.code)
-    return answer_with(problem, request.scope["path"])
-
-
-def _failed(request: Request, error: Exception) -> Response:
-    assert isinstance(error, AivistaError)
-    return _answer(request, error.info)
-
-
-def _unfit(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError | ValidationError)
-    found: Sequence[Any] = error.errors()
-    # What was sent is not said again: it may be long, and hold a key.
-    told = [
-        {"where": ".".join(str(step) for step in one["loc"]) or "body", "what": str(one["msg"])}
-        for one in found[:_MOST_ERRORS]
-    ]
-    first = f"{told[0]['where']}: {told[0]['what']}" if told else "body"
-    return _answer(request, Refused(RefusalCode.UNREADABLE, problem=first.rstrip(".")), told)
-
-
-def _missing(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RouteMissing)
-    if isinstance(error.__cause__, Refused):
+def _answer(request: Request, error: Exception) -> Response:
+    """Return the answer that says what went wrong."""
+    if isinstance(error, RouteMissing) and isinstance(error.__cause__, Refused):
         # FastAPI wraps whatever goes wrong while it reads a body.
-        return _answer(request, error.__cause__)
-    match error.status_code:
-        case 404:
-            refused = Refused(RefusalCode.NO_SUCH_ADDRESS)
-        case 405:
-            refused = Refused(RefusalCode.WRONG_METHOD, method=request.method)
+        error = error.__cause__
+    words, path, headers = request.app.state.api.words(request.headers), request.scope["path"], dict[str, str]()
+    match error:
+        case ClientDisconnect():
+            return Response(status_code=400)
+        case Refused():
+            problem = problem_of_refusal(words, error)
+        case RequestValidationError() | ValidationError():
+            found: Sequence[Any] = error.errors()
+            # What was sent is not said again: it may be long, and hold a key.
+            told = [
+                {"where": ".".join(str(step) for step in one["loc"]) or "body", "what": str(one["msg"])}
+                for one in found[:_MOST_ERRORS]
+            ]
+            first = f"{told[0]['where']}: {told[0]['what']}" if told else "body"
+            problem = problem_of_refusal(words, Refused(RefusalCode.UNREADABLE, problem=first.rstrip(".")), told)
+        case RouteMissing(status_code=404):
+            problem = problem_of_refusal(words, Refused(RefusalCode.NO_SUCH_ADDRESS))
+        case RouteMissing(status_code=405):
+            problem = problem_of_refusal(words, Refused(RefusalCode.WRONG_METHOD, method=request.method))
+            # What the address takes.
+            headers = {"Allow": (error.headers or {}).get("Allow", "")}
+        case RouteMissing():
+            problem = problem_of_refusal(words, Refused(RefusalCode.UNREADABLE, problem=str(error.detail).rstrip(".")))
+        case AivistaError():
+            problem = problem_of_failure(words, error.info)
+            if problem.status >= 500 and error.info.code is not ErrorCode.INTERNAL:
+                _log.warning("%s %s failed: %s", request.method, path, error.info.code)
         case _:
-            refused = Refused(RefusalCode.UNREADABLE, problem=str(error.detail).rstrip("."))
-    answer = _answer(request, refused)
-    # A 405 names what the address takes.
-    answer.headers.update({name: value for name, value in (error.headers or {}).items() if name.lower() == "allow"})
+            problem = problem_of_failure(words, ErrorInfo(code=ErrorCode.INTERNAL))
+    answer = answer_with(problem, path)
+    answer.headers.update(headers)
     return answer
 
 
-def _gone(_request: Request, _error: Exception) -> Response:
-    return Response(status_code=400)
+class Gate:
+    """ASGI middleware before the routes: nothing of a body is read before its sender is known, and no more than fits.
 
+    The caller's own key goes along with this one request; the next one must bring it again.
+    """
 
-def _unforeseen(request: Request, _error: Exception) -> Response:
-    return _answer(request, ErrorInfo(code=ErrorCode.INTERNAL))
+    def __init__(self, app: ASGIApp, api: Api) -> None:
+        self.app = app
+        self.api = api
 
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers, path = Headers(scope=scope), scope["path"]
+        words = self.api.words(headers)
+        try:
+            # The document of the API is read without a token.
+            caller = Caller("", words) if path == OPENAPI_PATH else self.api.callers.caller(headers, words)
+            limits_mb = next((limits for pattern, *limits in _LIMITS_MB if pattern.fullmatch(path)), [_LIMIT_MB] * 2)
+            limit_mb = limits_mb[caller.owner != OPERATOR]
+            length = headers.get("content-length") or "0"
+            if not (length.isascii() and length.isdecimal() and len(length) < 16):
+                raise Refused(RefusalCode.UNREADABLE, problem="Content-Length")
+            if int(length) > limit_mb << 20:
+                raise Refused(RefusalCode.BODY_TOO_LARGE, limit=limit_mb)
+        except Refused as refused:
+            await answer_with(problem_of_refusal(words, refused), path)(scope, receive, send)
+            return
+        so_far = 0
 
-def _name_of(route: APIRoute) -> str:
-    return route.name
+        async def limited() -> Message:
+            nonlocal so_far
+            message = await receive()
+            so_far += len(message.get("body", b""))
+            if so_far > limit_mb << 20:
+                raise Refused(RefusalCode.BODY_TOO_LARGE, limit=limit_mb)
+            return message
 
-
-def _schema(app: FastAPI) -> dict[str, Any]:
-    schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-    kept = schema.setdefault("components", {}).setdefault("schemas", {})
-    for model, mode in _BY_HAND.items():
-        own = model.model_json_schema(ref_template="#/components/schemas/{model}", mode=mode)
-        kept |= {**own.pop("$defs", {}), model.__name__: own}
-    responses = schema["components"]["responses"] = {}
-    for path, operations in schema["paths"].items():
-        for status, (name, response) in problem_responses(path).items():
-            responses[name] = response
-            for operation in operations.values():
-                operation["responses"][status] = {"$ref": f"#/components/responses/{name}"}
-    for name in ("HTTPValidationError", "ValidationError"):
-        kept.pop(name, None)
-    schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    # On one's own machine no token is needed until one is made.
-    schema["security"] = [{"token": []}, {}]
-    return schema
-
-
-def _version() -> str:
-    try:
-        return metadata.version("aivista")
-    except metadata.PackageNotFoundError:
-        return "0"
+        scope = {**scope, "aivista.caller": caller}
+        await self.app(scope, receiving_whole(scope, limited, limit_mb << 20), send)

@@ -73,25 +73,6 @@ class Buckets:
             raise Refused(RefusalCode.TOO_MANY_REQUESTS, seconds=ceil(wait_s))
 
 
-@dataclass(frozen=True)
-class Callers:
-    """Finds out who asks, and counts it."""
-
-    tokens: Tokens
-    requests: Buckets
-
-    def caller(self, headers: Mapping[str, str], words: Words) -> Caller:
-        """Return who sent a request with these headers. Raises Refused."""
-        owner = self.tokens.owner(headers.get("authorization", ""))
-        if owner is None:
-            raise Refused(RefusalCode.UNAUTHORIZED)
-        self.requests.take_or_refuse(owner)
-        key = headers.get(KEY_HEADER, "").strip()
-        if key and not _KEY.fullmatch(key):
-            raise Refused(RefusalCode.UNREADABLE, problem=KEY_HEADER)
-        return Caller(owner, words, SecretStr(key) if key else None)
-
-
 class TokenNameRefused(ValueError):
     """A name that no token can have, or that another one has."""
 
@@ -137,20 +118,18 @@ class TokenFile:
             return self._hashes
         seen = (state.st_mtime_ns, state.st_ino)
         if seen != self._seen:
-            self._hashes, self._seen = self._read(), seen
+            try:
+                self._hashes = _HASHES.validate_json(self._path.read_bytes())
+            except (OSError, ValidationError):
+                _log.error("%s cannot be read: none of its tokens is let in", TOKENS_FILE)
+                self._hashes = {}
+            self._seen = seen
         return self._hashes
 
     @property
     def is_there(self) -> bool:
         """Whether the file is there, whatever it holds."""
         return self._path.exists()
-
-    def _read(self) -> dict[str, str]:
-        try:
-            return _HASHES.validate_json(self._path.read_bytes())
-        except (OSError, ValidationError):
-            _log.error("%s cannot be read: none of its tokens is let in", TOKENS_FILE)
-            return {}
 
     def _write(self, hashes: Mapping[str, str]) -> None:
         try:
@@ -159,17 +138,31 @@ class TokenFile:
             raise storage_failure(error) from error
 
 
-class Tokens:
-    """Whose request it is.
+class Callers:
+    """Finds out who asks, and counts it.
 
     `is_open` says that nobody but the operator can reach the studio: then no token is needed until one is given or
     made, and the owner is that of the page.
     """
 
-    def __init__(self, file: TokenFile, given: Mapping[str, SecretStr], *, is_open: bool) -> None:
+    def __init__(
+        self, file: TokenFile, given: Mapping[str, SecretStr], requests_per_minute: float, *, is_open: bool
+    ) -> None:
         self._file = file
         self._given = {name: _hash(token.get_secret_value()) for name, token in given.items()}
+        self._requests = Buckets(requests_per_minute)
         self._is_open = is_open
+
+    def caller(self, headers: Mapping[str, str], words: Words) -> Caller:
+        """Return who sent a request with these headers. Raises Refused."""
+        owner = self.owner(headers.get("authorization", ""))
+        if owner is None:
+            raise Refused(RefusalCode.UNAUTHORIZED)
+        self._requests.take_or_refuse(owner)
+        key = headers.get(KEY_HEADER, "").strip()
+        if key and not _KEY.fullmatch(key):
+            raise Refused(RefusalCode.UNREADABLE, problem=KEY_HEADER)
+        return Caller(owner, words, SecretStr(key) if key else None)
 
     def owner(self, authorization: str) -> str | None:
         """Return the owner that an `Authorization` header speaks for, None when it must not be let in."""

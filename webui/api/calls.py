@@ -1,36 +1,36 @@
-"""What every route works with, and what stands before the routes: who asks, how often, how much at once."""
+"""What every route works with: who asks, the pictures and masks that were sent ahead, and the files of a form.
+
+What is sent ahead is kept in memory, for an hour, for its owner alone.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, cast
+import secrets
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, cast
 
 from fastapi import Depends, Request
 from pydantic import SecretStr
-from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.datastructures import FormData, UploadFile
 
-from agent import MAX_MESSAGE_MEGABYTES, MAX_UPLOAD_MEGABYTES, MAX_VISITOR_UPLOAD_MEGABYTES, OPERATOR, Studio
+from agent import MAX_MESSAGE_MEGABYTES, OPERATOR, Studio
 from webui.api.auth import Buckets, Caller, Callers
-from webui.api.contexts import Contexts
-from webui.api.problems import RefusalCode, Refused, answer_with, problem_of_refusal
-from webui.api.uploads import Uploads
+from webui.api.problems import RefusalCode, Refused
 from webui.sessions import Sessions
-from webui.whole_json import receiving_whole
 from webui.words import Words, choose_language, load_words
 
-OPENAPI_PATH = "/api/v1/openapi.json"
-_MB = 1 << 20
-_LIMIT_MB = 2
-# Pictures travel here, as they are or as base64: how much of it for the studio's owner, and for anybody else.
-_LIMITS_MB = (
-    (re.compile(r"/api/v1/uploads"), MAX_UPLOAD_MEGABYTES + 1, MAX_VISITOR_UPLOAD_MEGABYTES + 1),
-    (re.compile(r"/api/v1/conversations/[^/]+/turns"), MAX_MESSAGE_MEGABYTES, 64),
-    (re.compile(r"/api/v1/chat"), 64, 64),
-    (re.compile(r"/v1/images/edits"), MAX_MESSAGE_MEGABYTES, 64),
-)
+KEPT_S = 3600.0
+# The studio's owner may send a whole message ahead, anybody else three pictures.
+MOST_BYTES_OF_OPERATOR = MAX_MESSAGE_MEGABYTES << 20
+MOST_BYTES_OF_ONE_OWNER = 64 << 20
+MOST_BYTES = 512 << 20
+_DATA_URL = re.compile(r"data:image/[a-z0-9.+-]{1,40}(?:;[a-z0-9=._-]{1,40})*;base64,", re.IGNORECASE)
+_UPLOAD_ID = re.compile(r"up_[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,6 @@ class Api:
     callers: Callers
     turns: Buckets
     uploads: Uploads
-    contexts: Contexts
     language: str | None = None
 
     def words(self, headers: Mapping[str, str]) -> Words:
@@ -78,54 +77,88 @@ AnyCall = Annotated[Call, Depends(_call)]
 TurnCall = Annotated[Call, Depends(_turn_call)]
 
 
-class Gate:
-    """ASGI middleware before the routes: nothing of a body is read before its sender is known, and no more than fits.
+@dataclass(frozen=True)
+class Upload:
+    """A file that was sent ahead."""
 
-    The caller's own key goes along with this one request; the next one must bring it again.
-    """
-
-    def __init__(self, app: ASGIApp, api: Api) -> None:
-        self.app = app
-        self.api = api
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        headers, path = Headers(scope=scope), scope["path"]
-        words = self.api.words(headers)
-        try:
-            # The document of the API is read without a token.
-            caller = Caller("", words) if path == OPENAPI_PATH else self.api.callers.caller(headers, words)
-            limit_mb = _limit_mb(path, caller.owner)
-            length = headers.get("content-length") or "0"
-            if not (length.isascii() and length.isdecimal() and len(length) < 16):
-                raise Refused(RefusalCode.UNREADABLE, problem="Content-Length")
-            if int(length) > limit_mb * _MB:
-                raise Refused(RefusalCode.BODY_TOO_LARGE, limit=limit_mb)
-        except Refused as refused:
-            await answer_with(problem_of_refusal(words, refused), path)(scope, receive, send)
-            return
-        limited = _limited(receive, limit_mb)
-        scope = {**scope, "aivista.caller": caller}
-        await self.app(scope, receiving_whole(scope, limited, limit_mb * _MB), send)
+    owner: str
+    name: str
+    data: bytes
+    until_s: float
 
 
-def _limit_mb(path: str, owner: str) -> int:
-    limits = next((limits for pattern, *limits in _LIMITS_MB if pattern.fullmatch(path)), (_LIMIT_MB, _LIMIT_MB))
-    return limits[owner != OPERATOR]
+@dataclass
+class Uploads:
+    """The uploads of every owner; when there is no room, the owner's oldest go first. `clock` tells seconds."""
+
+    clock: Callable[[], float] = time.time
+    _kept: dict[str, Upload] = field(default_factory=dict)
+
+    def put(self, owner: str, name: str, data: bytes) -> tuple[str, float]:
+        """Return the id under which the owner names the file, and until when, as a Unix time."""
+        now = self.clock()
+        self._kept = {one: kept for one, kept in self._kept.items() if kept.until_s > now}
+        upload_id = f"up_{secrets.token_hex(16)}"
+        self._kept[upload_id] = Upload(owner, name, data, now + KEPT_S)
+        own = [one for one, kept in self._kept.items() if kept.owner == owner]
+        self._make_room(own, MOST_BYTES_OF_OPERATOR if owner == OPERATOR else MOST_BYTES_OF_ONE_OWNER)
+        self._make_room(list(self._kept), MOST_BYTES)
+        return upload_id, now + KEPT_S
+
+    def read(self, owner: str, written: str) -> tuple[str, bytes]:
+        """Return name and bytes of what a request names: an upload, or a data URL, whose name is empty.
+
+        Raises Refused: UPLOAD_GONE; DATA_URLS_ONLY for any other address, which is never fetched.
+        """
+        if not _UPLOAD_ID.fullmatch(written):
+            return "", data_of(written)
+        found = self._kept.get(written)
+        if found is None or found.owner != owner or found.until_s <= self.clock():
+            raise Refused(RefusalCode.UPLOAD_GONE, id=written)
+        return found.name, found.data
+
+    def _make_room(self, names: list[str], most_bytes: int) -> None:
+        # The newest stays whatever its size: one file is smaller than the room.
+        while len(names) > 1 and sum(len(self._kept[name].data) for name in names) > most_bytes:
+            del self._kept[names.pop(0)]
 
 
-def _limited(receive: Receive, limit_mb: int) -> Receive:
-    """Return `receive` that raises Refused(BODY_TOO_LARGE) once more than the limit has come."""
-    so_far = 0
+def data_of(url: str) -> bytes:
+    """Return the bytes of a picture's data URL. Raises Refused(DATA_URLS_ONLY)."""
+    head = _DATA_URL.match(url)
+    if head is None:
+        raise Refused(RefusalCode.DATA_URLS_ONLY)
+    try:
+        return base64.b64decode(url[head.end() :], validate=True)
+    except (binascii.Error, ValueError):
+        raise Refused(RefusalCode.DATA_URLS_ONLY) from None
 
-    async def limited() -> Message:
-        nonlocal so_far
-        message = await receive()
-        so_far += len(message.get("body", b""))
-        if so_far > limit_mb * _MB:
-            raise Refused(RefusalCode.BODY_TOO_LARGE, limit=limit_mb)
-        return message
 
-    return limited
+# Files of a form, in its schema.
+FILES = {"type": "array", "items": {"type": "string", "format": "binary"}}
+
+
+def form_content(required: Sequence[str], properties: Mapping[str, object]) -> dict[str, Any]:
+    """Return how the schema describes a body that is a form."""
+    schema = {"type": "object", "required": list(required), "properties": dict(properties)}
+    return {"multipart/form-data": {"schema": schema}}
+
+
+def is_form(request: Request) -> bool:
+    """Return whether the body is a form that may hold files."""
+    return request.headers.get("content-type", "").lower().startswith("multipart/form-data")
+
+
+async def files_of(form: FormData, *fields: str) -> list[tuple[str, bytes]]:
+    """Return names and bytes of the files of these fields. One without either, as a browser sends for none, is left
+    out."""
+    found = (one for field in fields for one in form.getlist(field) if isinstance(one, UploadFile))
+    return [(one.filename or "", await one.read()) for one in found if one.filename or one.size]
+
+
+def refuse_unknown(form: FormData, *, files: Collection[str], texts: Collection[str]) -> None:
+    """Raise Refused for a file or a text in a field that takes none. Empty fields say nothing."""
+    for name, value in form.multi_items():
+        is_empty = not (value.filename or value.size) if isinstance(value, UploadFile) else not value
+        if not is_empty and name not in (files if isinstance(value, UploadFile) else texts):
+            raise Refused(RefusalCode.UNREADABLE, problem=f"{name[:40]}: Extra inputs are not permitted")

@@ -1,14 +1,26 @@
 """Direct mode: the caller sends the whole context with each call, and gets the stream of the next turn.
 
-How a context becomes a conversation, and is recognized when it comes again, is told in `webui.api.contexts`.
+A caller of the direct mode sends the whole context with every call. Played as it comes, it would have the pictures sent
+anew each time, and would lose what only a conversation has: thought signatures, facts, handles, receipts, lineage. So
+the first context that is seen becomes a conversation: each message of the person's a turn, each picture an upload with
+a handle. When a turn has ended there, the digest of what the caller will send next (the context, the person's message,
+the answer as it was streamed) names the place after it. A call that repeats exactly that goes on there, and history
+pictures are placeholders and are recalled as in any conversation, because it is one.
+
+A place is taken when it is used: of two calls with the same context, the second gets a conversation of its own made
+from what it sent. A turn that failed or was stopped gives its place back, and the next try stands instead of it. A
+context that was changed by a letter, and one that is older than the process, is a new conversation.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Literal, TypeAlias
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field, StringConstraints
 
@@ -17,23 +29,21 @@ from agent import (
     Asked,
     ContextMessage,
     LiveTurn,
-    Picture,
     RequestRefused,
     TurnDone,
     TurnPaused,
     TurnRequest,
     TurnSettings,
 )
-from webui.api.calls import Call, TurnCall
-from webui.api.contexts import Place, digest_of, digest_of_lines, line_of, picture_bytes, sha256_of
+from webui.api.calls import Call, TurnCall, data_of
 from webui.api.events import DOCUMENTED, Streams
 from webui.api.outcomes import outcome_of, text_of
 from webui.api.problems import RefusalCode, Refused
-from webui.api.uploads import data_of
 
 router = APIRouter(prefix="/api/v1", tags=["direct mode"])
 
 _MOST_MESSAGES = 400
+_MOST_PLACES = 2000
 
 
 class TextContent(Asked):
@@ -84,8 +94,44 @@ class ChatBody(Asked):
     request_id: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = None
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a turn can follow in a conversation: after the turn `newest`, or, when that one failed, instead of it."""
+
+    conversation_id: str
+    newest: str | None
+    is_instead: bool = False
+
+
+@dataclass
+class Contexts:
+    """The places that contexts name; the oldest are forgotten first."""
+
+    _places: dict[tuple[str, str], Place] = field(default_factory=dict)
+
+    def take(self, owner: str, digest: str) -> Place | None:
+        """Return the place that a context names, which from now on is the caller's alone."""
+        found = self._places.get((owner, digest))
+        if found is not None:
+            self._places = {name: place for name, place in self._places.items() if place is not found}
+        return found
+
+    def keep(self, owner: str, digests: Iterable[str], place: Place) -> None:
+        """Have these contexts name the place."""
+        for digest in digests:
+            self._places.pop((owner, digest), None)
+            self._places[owner, digest] = place
+        while len(self._places) > _MOST_PLACES:
+            del self._places[next(iter(self._places))]
+
+
+def _contexts(request: Request) -> Contexts:
+    contexts: Contexts = request.app.state.contexts
+    return contexts
+
+
 @router.post("/chat", response_class=StreamingResponse, responses=DOCUMENTED)
-async def chat(call: TurnCall, body: ChatBody) -> StreamingResponse:
+async def chat(call: TurnCall, contexts: Annotated[Contexts, Depends(_contexts)], body: ChatBody) -> StreamingResponse:
     """Run the turn that follows a context and stream what happens, as in conversation mode.
 
     Words of the answer come as `text`; send all of them, joined, as the next `assistant` message, and the conversation
@@ -97,34 +143,51 @@ async def chat(call: TurnCall, body: ChatBody) -> StreamingResponse:
     if not messages[0].is_person or not messages[-1].is_person:
         raise Refused(RefusalCode.CONTEXT_ORDER)
     *context, asked = messages
+    lines = list(map(_line, messages))
+    digest = _digest(lines[:-1])
     # In conversation mode a request is known in its conversation alone: its ids are none of these.
     request_id = f"chat:{body.request_id}" if body.request_id is not None else None
-    place = await _place(call, context, request_id)
+    place = await _place(call, contexts, context, digest=digest, request_id=request_id)
     request = TurnRequest(
         text=asked.text,
-        images=picture_bytes(asked),
+        images=[data for _, data in asked.pictures],
         settings=body.settings,
         request_id=request_id,
         instead_of=place.newest if place.is_instead else None,
     )
-    streams = Streams(call, place.conversation_id)
+
+    async def remember(live: LiveTurn) -> None:
+        """Remember what the caller will send next, or that the same may come again."""
+        if live.turn_id is None or isinstance(live.last, TurnPaused):
+            return
+        if not isinstance(live.last, TurnDone):
+            contexts.keep(call.owner, [digest], Place(live.conversation_id, live.turn_id, is_instead=True))
+            return
+        # The answer in words, with its pictures or without.
+        outcome = await outcome_of(call.studio, live, call.words)
+        text = text_of(live.events, call.words, separator="")
+        answers = ([one.image.digest for one in made] for made in ((), outcome.pictures, outcome.attempts))
+        digests = [_digest([*lines, _line_of(False, text, answer)]) for answer in answers]
+        contexts.keep(call.owner, digests, Place(live.conversation_id, live.turn_id))
+
     try:
         live = call.studio.turns.start(place.conversation_id, request, owner=call.owner, key=call.key)
-        live.when_ended.append(lambda live: _ended(call, messages, live))
-        await streams.begun(live)
+        live.when_ended.append(remember)
+        return await Streams(call, place.conversation_id).begun(live, 0)
     except AivistaError:
-        call.api.contexts.keep(call.owner, [digest_of(context)], place)
+        contexts.keep(call.owner, [digest], place)
         raise
-    return streams.answer(live, 0)
 
 
-async def _place(call: Call, context: Sequence[ContextMessage], request_id: str | None) -> Place:
+async def _place(
+    call: Call, contexts: Contexts, context: Sequence[ContextMessage], *, digest: str, request_id: str | None
+) -> Place:
     """Return where the turn follows: where the context was known to end, else in a new conversation of it."""
     if request_id is not None:
         known = await call.studio.turns.conversation_of_request(request_id, call.owner)
         if known is not None:
             return Place(known, None)
-    place = call.api.contexts.take(call.owner, digest_of(context))
+    place = contexts.take(call.owner, digest)
     if place is not None and await _stands(call, place):
         return place
     if not context:
@@ -143,27 +206,6 @@ async def _stands(call: Call, place: Place) -> bool:
     return newest == place.newest and not call.studio.turns.is_running(place.conversation_id, call.owner)
 
 
-async def _ended(call: Call, messages: Sequence[ContextMessage], live: LiveTurn) -> None:
-    """Remember what the caller will send next, or that the same may come again."""
-    if live.turn_id is None or isinstance(live.last, TurnPaused):
-        return
-    if not isinstance(live.last, TurnDone):
-        place = Place(live.conversation_id, live.turn_id, is_instead=True)
-        call.api.contexts.keep(call.owner, [digest_of(messages[:-1])], place)
-        return
-    # The answer in words, with its pictures or without.
-    outcome = await outcome_of(call.studio, live, call.words)
-    text = text_of(live.events, call.words, separator="")
-    before = [line_of(one.is_person, one.text, map(sha256_of, picture_bytes(one))) for one in messages]
-    answers = ((), outcome.pictures, outcome.attempts)
-    digests = [digest_of_lines([*before, line_of(False, text, _digests(pictures))]) for pictures in answers]
-    call.api.contexts.keep(call.owner, digests, Place(live.conversation_id, live.turn_id))
-
-
-def _digests(pictures: Iterable[Picture]) -> list[str]:
-    return [picture.image.digest for picture in pictures]
-
-
 def _message(role: Role, content: str | Sequence[Content]) -> ContextMessage:
     is_person = role != "assistant"
     if isinstance(content, str):
@@ -171,3 +213,17 @@ def _message(role: Role, content: str | Sequence[Content]) -> ContextMessage:
     words = "\n".join(one.text for one in content if isinstance(one, TextContent))
     pictures = tuple(("", data_of(one.image_url.url)) for one in content if isinstance(one, ImageContent))
     return ContextMessage(is_person, words, pictures)
+
+
+def _line(message: ContextMessage) -> str:
+    return _line_of(message.is_person, message.text, [hashlib.sha256(data).hexdigest() for _, data in message.pictures])
+
+
+def _line_of(is_person: bool, text: str, picture_digests: Sequence[str]) -> str:
+    """Return what of a message counts: how its words are spaced makes no difference; its pictures count by content."""
+    return json.dumps([is_person, " ".join(text.split()), list(picture_digests)])
+
+
+def _digest(lines: Sequence[str]) -> str:
+    """Return the digest of a context whose messages are these lines."""
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()

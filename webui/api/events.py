@@ -39,7 +39,7 @@ from agent import (
 )
 from webui.api.calls import Call
 from webui.api.models import picture_view
-from webui.api.problems import problem_of_failure
+from webui.api.problems import HEADERS, problem_of_failure
 from webui.notices import question_sentence, target_sentence
 from webui.step_lines import step_sentence
 
@@ -49,12 +49,6 @@ EVENTS = ("started", "thought_log", "text", "gen_ui_component", "image", "plan",
 HEARTBEAT = b": still here\n\n"
 HEARTBEAT_S = 15.0
 _RECORD = "record-"
-HEADERS = {
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    # Proxies that gather answers would hold the stream back.
-    "X-Accel-Buffering": "no",
-}
 # JSON lets them stand as they are, and readers of lines break at them.
 _LINE_ENDS = str.maketrans({end: f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"})
 _EVENT = {
@@ -77,6 +71,13 @@ DOCUMENTED: dict[int | str, dict[str, Any]] = {
 
 # A Server-Sent Event without its id: its name and its data.
 Frame = tuple[str, dict[str, Any]]
+
+
+def event_stream(parts: AsyncIterator[bytes] | Sequence[bytes]) -> StreamingResponse:
+    """Return the response that streams these Server-Sent Events."""
+    # Proxies that gather answers would hold the stream back.
+    headers = {**HEADERS, "X-Accel-Buffering": "no"}
+    return StreamingResponse(parts, media_type="text/event-stream", headers=headers)
 
 
 @dataclass(frozen=True)
@@ -108,16 +109,15 @@ class Streams:
     conversation_id: str
     heartbeat_s: float = HEARTBEAT_S
 
-    async def begun(self, live: LiveTurn) -> LiveTurn:
-        """Return a turn that has begun. Raises AivistaError when it was refused before that."""
+    async def begun(self, live: LiveTurn, after: int | None = None) -> StreamingResponse:
+        """Return the stream of a turn that has begun, after an event; without one, from where it began or went on.
+
+        Raises AivistaError when the turn was refused before that.
+        """
         first = await live.first()
         if isinstance(first, TurnFailed):
             raise error_from_info(first.error)
-        return live
-
-    def answer(self, live: LiveTurn, after: int | None = None) -> StreamingResponse:
-        """Return the stream of a turn after an event; without one, from where it began or went on."""
-        return self._response(self._told(live, live.before if after is None else after))
+        return self._follow(live, live.before if after is None else after)
 
     async def resumed(self, last_event_id: str, turn_id: str | None) -> StreamingResponse | None:
         """Return the stream from after an event on: of a turn, or of whatever runs; None when there is no more of it.
@@ -132,13 +132,13 @@ class Streams:
             live = turns.find(self.conversation_id, cursor.turn_id, owner)
             if live is not None:
                 is_over = live.is_done and cursor.number >= len(live.events)
-                return None if is_over else self.answer(live, cursor.number)
+                return None if is_over else self._follow(live, cursor.number)
         if turn_id is None:
             running = turns.running(self.conversation_id, owner)
-            return self.answer(running, 0) if running is not None else None
+            return self._follow(running, 0) if running is not None else None
         live = turns.find(self.conversation_id, turn_id, owner)
         if live is not None and (live.is_whole or not live.is_done):
-            return self.answer(live, 0)
+            return self._follow(live, 0)
         return await self._recorded(turn_id, cursor)
 
     async def _told(self, live: LiveTurn, after: int) -> AsyncIterator[bytes]:
@@ -159,15 +159,10 @@ class Streams:
             _written(await self._frames(event), Cursor(turn_id, number, is_record=True))
             for number, event in enumerate(events[after:], after + 1)
         ]
+        return event_stream(parts) if any(parts) else None
 
-        async def told() -> AsyncIterator[bytes]:
-            for part in parts:
-                yield part
-
-        return self._response(told()) if any(parts) else None
-
-    def _response(self, parts: AsyncIterator[bytes]) -> StreamingResponse:
-        return StreamingResponse(parts, media_type="text/event-stream", headers=HEADERS)
+    def _follow(self, live: LiveTurn, after: int) -> StreamingResponse:
+        return event_stream(self._told(live, after))
 
     async def _frames(self, event: TurnEvent, *, goes_on: bool = False) -> list[Frame]:
         """Return what tells the event: nothing, one frame or several. `goes_on`: what was told of the turn before
@@ -182,14 +177,11 @@ class Streams:
                 return [("thought_log", {**_data(event), "text": step_sentence(words, event)})]
             case TextDelta():
                 return [("text", {"text": event.text})]
-            case ThoughtDelta():
-                # What a model says of its thinking is for whoever watches: programs are told the answer.
-                return []
             case PictureReady():
                 picture = picture_view(self.conversation_id, event.picture).model_dump(mode="json")
                 return [("image", {"index": event.index, **picture})]
             case PictureFailed():
-                return [self._error(event.error, index=event.index, is_end=False)]
+                return [("error", self._problem(event.error) | {"index": event.index, "is_end": False})]
             case QuestionAsked():
                 sentence = question_sentence(words, event.question, event.subject)
                 return [("text", {"text": sentence}), ("gen_ui_component", _data(event) | {"type": "ask_back"})]
@@ -210,10 +202,12 @@ class Streams:
                 state = "interrupted" if event.is_cut else "waiting"
                 return [("done", {"state": state, "turn_id": event.turn_id})]
             case TurnFailed():
-                return [self._error(event.error, node=event.node, is_end=True), ("done", {"state": "failed"})]
+                problem = self._problem(event.error) | {"node": event.node, "is_end": True}
+                return [("error", problem), ("done", {"state": "failed"})]
             case TurnStopped():
                 return [("done", {"state": "stopped"})]
-            case StepTraced():
+            case ThoughtDelta() | StepTraced():
+                # What a model says of its thinking is for whoever watches: programs are told the answer.
                 return []
             case _:
                 assert_never(event)
@@ -228,9 +222,8 @@ class Streams:
         shown = (one for one in (turn.components if turn else ()) if isinstance(one, SmartCanvas | ActionPanel))
         return [("gen_ui_component", one.model_dump(mode="json")) for one in shown]
 
-    def _error(self, info: ErrorInfo, **more: object) -> Frame:
-        problem = problem_of_failure(self.call.words, info)
-        return "error", {**problem.told, **more}
+    def _problem(self, info: ErrorInfo) -> dict[str, Any]:
+        return problem_of_failure(self.call.words, info).told
 
 
 def _data(event: TurnEvent) -> dict[str, Any]:

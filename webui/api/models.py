@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from importlib import metadata
 from typing import Any
 
 from pydantic import Field
@@ -10,8 +11,6 @@ from pydantic import Field
 from agent import (
     AgentMessage,
     Component,
-    Conversation,
-    ConversationInfo,
     EditNotice,
     Picture,
     Receipt,
@@ -23,9 +22,6 @@ from agent import (
     TurnSettings,
     Value,
 )
-
-_IMAGE = {"width", "height", "mime_type", "size_bytes", "origin"}
-_PICTURE = {"handle", "turn_id", "created_at", "parents", "alt"}
 
 
 class EditView(Value):
@@ -124,10 +120,16 @@ class WholeView(ConversationView):
 
 def picture_facts(picture: Picture) -> dict[str, Any]:
     """Return the fields of PictureFacts; what holds a picture adds where its bytes are."""
-    facts = picture.model_dump(include=_PICTURE) | picture.image.model_dump(include=_IMAGE)
     edit = EditView.model_validate(picture.edit, from_attributes=True) if picture.edit is not None else None
     drift = DriftView.model_validate(picture.drift, from_attributes=True) if picture.drift is not None else None
-    return {**facts, "receipt": picture.receipt, "review": picture.review, "edit": edit, "drift": drift}
+    return {
+        **picture.model_dump(include={"handle", "turn_id", "created_at", "parents", "alt"}),
+        **picture.image.model_dump(include={"width", "height", "mime_type", "size_bytes", "origin"}),
+        "receipt": picture.receipt,
+        "review": picture.review,
+        "edit": edit,
+        "drift": drift,
+    }
 
 
 def picture_view(conversation_id: str, picture: Picture) -> PictureView:
@@ -160,26 +162,31 @@ def turn_view(turn: Turn) -> TurnView:
 async def find_conversations(studio: Studio, owner: str, query: str, limit: int, offset: int = 0) -> Conversations:
     """Return an owner's conversations, or those in which all words of a query stand; a search has no offset."""
     if query.strip():
-        found = await studio.conversations.search(query, owner, limit)
-        listed = tuple(_listed(one.info, one.excerpt) for one in found)
+        found = [(one.info, one.excerpt) for one in await studio.conversations.search(query, owner, limit)]
     else:
-        listed = tuple(map(_listed, await studio.conversations.list(owner, limit, offset)))
-    return Conversations(conversations=listed)
+        found = [(info, "") for info in await studio.conversations.list(owner, limit, offset)]
+    hidden = {"thumbnail_digest"}
+    listed = (ConversationView(excerpt=excerpt, **info.model_dump(exclude=hidden)) for info, excerpt in found)
+    return Conversations(conversations=tuple(listed))
 
 
-def _listed(info: ConversationInfo, excerpt: str = "") -> ConversationView:
-    return ConversationView(excerpt=excerpt, **info.model_dump(exclude={"thumbnail_digest"}))
-
-
-def whole_view(conversation: Conversation, *, is_running: bool) -> WholeView:
-    """Return all of a conversation."""
-    own = conversation.model_dump(include={"id", "title", "created_at", "updated_at", "is_pinned"})
+async def whole_view(studio: Studio, conversation_id: str, owner: str) -> WholeView:
+    """Return all of a conversation. Raises RequestRefused when the owner has none of that id."""
+    conversation = await studio.conversations.get(conversation_id, owner)
     return WholeView(
-        **own,
+        **conversation.model_dump(include={"id", "title", "created_at", "updated_at", "is_pinned"}),
         picture_count=len(conversation.all_pictures),
         price_usd=conversation.price_usd,
-        is_running=is_running,
+        is_running=studio.turns.is_running(conversation_id, owner),
         edit_target=conversation.edit_target,
         turns=tuple(map(turn_view, conversation.turns)),
         pictures=tuple(picture_view(conversation.id, one) for one in conversation.pictures),
     )
+
+
+def program_version() -> str:
+    """Return the version that programs are told."""
+    try:
+        return metadata.version("aivista")
+    except metadata.PackageNotFoundError:
+        return "0"

@@ -12,11 +12,11 @@ import io
 import json
 import time
 from collections.abc import AsyncIterator, Sequence
-from math import log
+from dataclasses import dataclass
+from math import log, prod
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import StreamingResponse
 from PIL import Image
 from pydantic import Field, StringConstraints
 
@@ -42,11 +42,10 @@ from agent import (
     error_from_info,
     probe_image,
 )
-from webui.api.calls import AnyCall, Call, TurnCall
-from webui.api.events import HEADERS
+from webui.api.calls import FILES, AnyCall, Call, TurnCall, files_of, form_content, is_form, refuse_unknown
+from webui.api.events import event_stream
 from webui.api.outcomes import Outcome, outcome_of
 from webui.api.problems import RefusalCode, Refused
-from webui.api.turns import files_of, read_file, refuse_unknown
 from webui.root_path import public_url
 
 router = APIRouter(prefix="/v1", tags=["OpenAI's shape"])
@@ -107,6 +106,21 @@ class ImagesMade(Value):
     conversation_id: str
 
 
+_EDIT_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": form_content(
+            ["image", "prompt"],
+            {
+                "image": {"type": "array", "minItems": 1, "items": FILES["items"]},
+                "mask": FILES["items"],
+                **{name: {"type": "string"} for name in ImagesAsked.model_fields},
+            },
+        ),
+    }
+}
+
+
 @router.get("/models")
 async def list_models(_call: AnyCall) -> dict[str, Any]:
     """Return the names that `model` may have."""
@@ -119,27 +133,7 @@ async def list_models(_call: AnyCall) -> dict[str, Any]:
 @router.post("/images/generations", response_model=ImagesMade, response_model_exclude_none=True, responses=_STREAM)
 async def generate(call: TurnCall, request: Request, asked: ImagesAsked) -> ImagesMade | Response:
     """Paint pictures by a prompt."""
-    return await _answer(call, request, asked, [], None)
-
-
-_EDIT_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["image", "prompt"],
-                    "properties": {
-                        "image": {"type": "array", "minItems": 1, "items": {"type": "string", "format": "binary"}},
-                        "mask": {"type": "string", "format": "binary"},
-                        **{name: {"type": "string"} for name in ImagesAsked.model_fields},
-                    },
-                }
-            }
-        },
-    }
-}
+    return await _Painting(call, request, asked).answer()
 
 
 @router.post(
@@ -151,11 +145,10 @@ _EDIT_BODY: dict[str, Any] = {
 )
 async def edit(call: TurnCall, request: Request) -> ImagesMade | Response:
     """Change the first picture; with a mask, not a pixel outside of it. Further pictures are references."""
-    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+    if not is_form(request):
         raise Refused(RefusalCode.UNREADABLE, problem="multipart/form-data")
     async with request.form(max_files=_MOST_FILES, max_fields=_MOST_FIELDS) as form:
-        pictures = [await read_file(file) for file in files_of(form, "image", "image[]")]
-        masks = [await read_file(file) for file in files_of(form, "mask")]
+        pictures, masks = await files_of(form, "image", "image[]"), await files_of(form, "mask")
         refuse_unknown(form, files=("image", "image[]", "mask"), texts=ImagesAsked.model_fields)
         # An empty field says nothing, as null does in JSON.
         told = {name: value for name, value in form.items() if isinstance(value, str) and value}
@@ -163,120 +156,118 @@ async def edit(call: TurnCall, request: Request) -> ImagesMade | Response:
         raise Refused(RefusalCode.UNREADABLE, problem="image")
     asked = ImagesAsked.model_validate(told)
     mask = await _mask_of(masks[0][1]) if masks else None
-    return await _answer(call, request, asked, pictures, mask)
+    return await _Painting(call, request, asked, pictures, mask).answer()
 
 
-async def _answer(
-    call: Call, request: Request, asked: ImagesAsked, pictures: Sequence[tuple[str, bytes]], mask: bytes | None
-) -> ImagesMade | Response:
-    """Return the pictures. Raises AivistaError, and Refused(NOT_PAINTED) when the agent answered without any."""
-    outcomes = _outcomes(call, asked, pictures, mask)
-    first = await anext(outcomes)
-    if asked.stream:
-        kind = "image_edit" if pictures else "image_generation"
-        events = _events(call, request, asked, f"{kind}.completed", first, outcomes)
-        return StreamingResponse(events, media_type="text/event-stream", headers=HEADERS)
-    made = [first, *[one async for one in outcomes]]
-    return ImagesMade(
-        created=int(time.time()),
-        data=tuple([await _image(call, request, asked, one, picture) for one in made for picture in one.pictures]),
-        usage=_usage(*made),
-        conversation_id=first.conversation_id,
-    )
+@dataclass(frozen=True)
+class _Painting:
+    """What one request asks for: pictures, made from those that it sends, inside of its mask."""
 
+    call: Call
+    request: Request
+    asked: ImagesAsked
+    pictures: Sequence[tuple[str, bytes]] = ()
+    mask: bytes | None = None
 
-async def _events(
-    call: Call, request: Request, asked: ImagesAsked, name: str, first: Outcome, rest: AsyncIterator[Outcome]
-) -> AsyncIterator[bytes]:
-    """Tell each picture as it comes; the tokens of a turn are counted with its first."""
-    outcome: Outcome | None = first
-    while outcome is not None:
-        usage = _usage(outcome)
-        for picture in outcome.pictures:
-            image = await _image(call, request, asked, outcome, picture)
-            size = f"{picture.image.width}x{picture.image.height}"
-            told = {"type": name, "created_at": int(time.time()), "size": size, "quality": asked.quality}
-            told |= {
-                "background": "opaque",
-                "output_format": "png",
-                "usage": usage,
-                **image.model_dump(exclude_none=True),
-            }
-            yield f"event: {name}\ndata: {json.dumps(told)}\n\n".encode()
-            usage = _usage()
-        outcome = await anext(rest, None)
+    async def answer(self) -> ImagesMade | Response:
+        """Return the pictures. Raises AivistaError, and Refused(NOT_PAINTED) when the agent answered without any."""
+        outcomes = self._outcomes()
+        first = await anext(outcomes)
+        if self.asked.stream:
+            return event_stream(self._events(first, outcomes))
+        made = [first, *[one async for one in outcomes]]
+        return ImagesMade(
+            created=int(time.time()),
+            data=tuple([await self._image(one, picture) for one in made for picture in one.pictures]),
+            usage=_usage(*made),
+            conversation_id=first.conversation_id,
+        )
 
+    async def _events(self, first: Outcome, rest: AsyncIterator[Outcome]) -> AsyncIterator[bytes]:
+        """Tell each picture as it comes; the tokens of a turn are counted with its first."""
+        name = "image_edit.completed" if self.pictures else "image_generation.completed"
+        outcome: Outcome | None = first
+        while outcome is not None:
+            usage = _usage(outcome)
+            for picture in outcome.pictures:
+                image = await self._image(outcome, picture)
+                told = {
+                    "type": name,
+                    "created_at": int(time.time()),
+                    "size": f"{picture.image.width}x{picture.image.height}",
+                    "quality": self.asked.quality,
+                    "background": "opaque",
+                    "output_format": "png",
+                    "usage": usage,
+                    **image.model_dump(exclude_none=True),
+                }
+                yield f"event: {name}\ndata: {json.dumps(told)}\n\n".encode()
+                usage = _usage()
+            outcome = await anext(rest, None)
 
-async def _outcomes(
-    call: Call, asked: ImagesAsked, pictures: Sequence[tuple[str, bytes]], mask: bytes | None
-) -> AsyncIterator[Outcome]:
-    for start in range(0, asked.n, _MOST_OF_A_TURN):
-        try:
-            if start:
-                call.api.turns.take_or_refuse(call.owner)
-            outcome = await _outcome(call, asked, pictures, mask, min(asked.n - start, _MOST_OF_A_TURN))
-        except (AivistaError, Refused):
-            if not start:
-                raise
-            # What was painted is paid for.
-            return
-        yield outcome
+    async def _outcomes(self) -> AsyncIterator[Outcome]:
+        """Paint in several turns what is too much for one."""
+        for start in range(0, self.asked.n, _MOST_OF_A_TURN):
+            try:
+                if start:
+                    self.call.api.turns.take_or_refuse(self.call.owner)
+                outcome = await self._outcome(min(self.asked.n - start, _MOST_OF_A_TURN))
+            except (AivistaError, Refused):
+                if not start:
+                    raise
+                # What was painted is paid for.
+                return
+            yield outcome
 
+    async def _outcome(self, count: int) -> Outcome:
+        """Paint so many pictures in a conversation of their own."""
+        studio, owner, key = self.call.studio, self.call.owner, self.call.key
+        conversation = await studio.conversations.create(owner)
+        turn = TurnRequest(
+            text=self.asked.prompt,
+            images=self.pictures,
+            mask=Mask(self.mask, "upload:1") if self.mask is not None else None,
+            settings=self._settings(count),
+        )
+        live = studio.turns.start(conversation.id, turn, owner=owner, key=key)
+        # The turn goes on whoever waits for it.
+        outcome = await outcome_of(studio, live, self.call.words)
+        match outcome.ending:
+            case TurnFailed(error=info):
+                raise error_from_info(info)
+            case TurnPaused(is_cut=True):
+                raise RequestRefused(ErrorCode.STUDIO_CLOSING)
+            case TurnPaused():
+                # It asks for a click that this shape has no place for: a cap would be passed, a tool would be called.
+                drop = Decision(run=False)
+                await studio.turns.decide(conversation.id, outcome.turn_id, drop, owner=owner, key=key).wait()
+                raise Refused(RefusalCode.NEEDS_DECISION)
+        if not outcome.pictures:
+            raise Refused(RefusalCode.NOT_PAINTED, text=outcome.text[:500] or "…")
+        return outcome
 
-async def _outcome(
-    call: Call, asked: ImagesAsked, pictures: Sequence[tuple[str, bytes]], mask: bytes | None, count: int
-) -> Outcome:
-    """Paint so many pictures in a conversation of their own."""
-    conversation = await call.studio.conversations.create(call.owner)
-    turn = TurnRequest(
-        text=asked.prompt,
-        images=pictures,
-        mask=Mask(mask, "upload:1") if mask is not None else None,
-        settings=_settings(call, asked, count),
-    )
-    live = call.studio.turns.start(conversation.id, turn, owner=call.owner, key=call.key)
-    # The turn goes on whoever waits for it.
-    outcome = await outcome_of(call.studio, live, call.words)
-    match outcome.ending:
-        case TurnFailed(error=info):
-            raise error_from_info(info)
-        case TurnPaused(is_cut=True):
-            raise RequestRefused(ErrorCode.STUDIO_CLOSING)
-        case TurnPaused():
-            # It asks for a click that this shape has no place for: a cap would be passed, a tool would be called.
-            dropped = call.studio.turns.decide(
-                conversation.id, outcome.turn_id, Decision(run=False), owner=call.owner, key=call.key
-            )
-            await dropped.wait()
-            raise Refused(RefusalCode.NEEDS_DECISION)
-    if not outcome.pictures:
-        raise Refused(RefusalCode.NOT_PAINTED, text=outcome.text[:500] or "…")
-    return outcome
+    def _settings(self, count: int) -> TurnSettings:
+        model: Literal["auto", "flash", "pro"] = "auto"
+        if self.asked.model == "pro" or (self.asked.model != "flash" and self.asked.quality in ("high", "hd")):
+            model = "pro"
+        elif self.asked.model == "flash":
+            model = "flash"
+        role = ModelRole.IMAGE_PRO if model == "pro" else ModelRole.IMAGE_FLASH
+        provider = self.call.studio.provider_name(self.call.key, self.call.owner)
+        ratio, resolution = _size(self.asked.size, self.call.studio.catalogue.model(role, provider))
+        return TurnSettings(
+            image_model=model, aspect_ratio=ratio, resolution=resolution, number_of_images=count, review="off"
+        )
 
-
-def _settings(call: Call, asked: ImagesAsked, count: int) -> TurnSettings:
-    model: Literal["auto", "flash", "pro"] = "auto"
-    if asked.model == "pro" or (asked.model != "flash" and asked.quality in ("high", "hd")):
-        model = "pro"
-    elif asked.model == "flash":
-        model = "flash"
-    role = ModelRole.IMAGE_PRO if model == "pro" else ModelRole.IMAGE_FLASH
-    entry = call.studio.catalogue.model(role, call.studio.provider_name(call.key, call.owner))
-    ratio, resolution = _size(asked.size, entry)
-    return TurnSettings(
-        image_model=model, aspect_ratio=ratio, resolution=resolution, number_of_images=count, review="off"
-    )
-
-
-async def _image(call: Call, request: Request, asked: ImagesAsked, outcome: Outcome, picture: Picture) -> OneImage:
-    prompt = picture.receipt.prompt if picture.receipt is not None else None
-    if asked.response_format == "url":
-        name = picture.handle.lstrip("#")
-        query = call.api.sessions.link_query(call.owner, outcome.conversation_id, name)
-        url = f"{public_url(request)}/media/{outcome.conversation_id}/{name}?{query}"
-        return OneImage(url=url, revised_prompt=prompt)
-    stored = await call.studio.picture(outcome.conversation_id, picture.handle, call.owner)
-    return OneImage(b64_json=base64.b64encode(stored.data).decode(), revised_prompt=prompt)
+    async def _image(self, outcome: Outcome, picture: Picture) -> OneImage:
+        prompt = picture.receipt.prompt if picture.receipt is not None else None
+        owner, place = self.call.owner, outcome.conversation_id
+        if self.asked.response_format == "url":
+            name = picture.handle.lstrip("#")
+            query = self.call.api.sessions.link_query(owner, place, name)
+            return OneImage(url=f"{public_url(self.request)}/media/{place}/{name}?{query}", revised_prompt=prompt)
+        stored = await self.call.studio.picture(place, picture.handle, owner)
+        return OneImage(b64_json=base64.b64encode(stored.data).decode(), revised_prompt=prompt)
 
 
 def _size(size: str, entry: ModelEntry) -> tuple[str | None, str | None]:
@@ -290,25 +281,17 @@ def _size(size: str, entry: ModelEntry) -> tuple[str | None, str | None]:
     if not all(one.isascii() and one.isdecimal() and 0 < len(one) < 6 and int(one) for one in (wide, high)):
         raise Refused(RefusalCode.SIZE_UNKNOWN, size=size[:40])
     width, height = int(wide), int(high)
-    ratio = min(entry.aspect_ratios, key=lambda one: abs(log(width / height) - log(_ratio(one))), default=None)
+
+    def distance(ratio: str) -> float:
+        across, _, down = ratio.partition(":")
+        return abs(log(width / height) - log(int(across) / int(down)))
+
+    ratio = min(entry.aspect_ratios, key=distance, default=None)
     if ratio is None:
         return None, None
-    offered = {one: entry.pixels(ratio, one) for one in entry.resolutions}
-    nearest = min(
-        (one for one, pixels in offered.items() if pixels is not None),
-        key=lambda one: abs(log(_area(offered[one])) - log(width * height)),
-        default=None,
-    )
+    offered = {one: pixels for one in entry.resolutions if (pixels := entry.pixels(ratio, one)) is not None}
+    nearest = min(offered, key=lambda one: abs(log(prod(offered[one])) - log(width * height)), default=None)
     return ratio, nearest
-
-
-def _ratio(written: str) -> float:
-    wide, _, high = written.partition(":")
-    return int(wide) / int(high)
-
-
-def _area(pixels: tuple[int, int] | None) -> int:
-    return pixels[0] * pixels[1] if pixels is not None else 1
 
 
 def _usage(*outcomes: Outcome) -> dict[str, Any]:
@@ -333,14 +316,14 @@ async def _mask_of(data: bytes) -> bytes:
         raise RequestRefused(ErrorCode.MASK_UNREADABLE) from error
     if probed.mime_type not in ("image/png", "image/webp"):
         return data
-    return await asyncio.to_thread(_white_where_transparent, data)
 
+    def white_where_transparent() -> bytes:
+        with Image.open(io.BytesIO(data), formats=("PNG", "WEBP")) as image:
+            if not image.has_transparency_data:
+                return data
+            alpha = image.convert("RGBA").getchannel("A")
+        sink = io.BytesIO()
+        alpha.point([255 - level for level in range(256)]).save(sink, "PNG")
+        return sink.getvalue()
 
-def _white_where_transparent(data: bytes) -> bytes:
-    with Image.open(io.BytesIO(data), formats=("PNG", "WEBP")) as image:
-        if not image.has_transparency_data:
-            return data
-        alpha = image.convert("RGBA").getchannel("A")
-    sink = io.BytesIO()
-    alpha.point([255 - level for level in range(256)]).save(sink, "PNG")
-    return sink.getvalue()
+    return await asyncio.to_thread(white_where_transparent)

@@ -14,6 +14,7 @@ from webui.words import Words
 
 PROBLEM_TYPE = "application/problem+json"
 OPENAI_PREFIX = "/v1/"
+_TYPE = "urn:aivista:problem:"
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
@@ -130,7 +131,7 @@ def problem_of_refusal(words: Words, refused: Refused, errors: Sequence[dict[str
     """Return the document of what this door refuses."""
     status, seconds = refused.code.status, refused.parameters.get("seconds")
     return Problem(
-        type=_type(refused.code.value),
+        type=f"{_TYPE}{refused.code}",
         title=words("failure.title_you"),
         status=status,
         detail=words(f"api.{refused.code}", **refused.parameters),
@@ -145,7 +146,7 @@ def problem_of_failure(words: Words, info: ErrorInfo) -> Problem:
     """Return the document of a failure of the studio's."""
     seconds = info.retry_after_s
     return Problem(
-        type=_type(info.code.value),
+        type=f"{_TYPE}{info.code}",
         title=words(f"failure.title_{info.actor.value}"),
         status=info.code.http_status,
         detail=words.error(info),
@@ -163,19 +164,10 @@ def answer_with(problem: Problem, path: str) -> JSONResponse:
         headers["Retry-After"] = str(problem.retry_after_s)
     if problem.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    if path.startswith(OPENAI_PREFIX):
-        return JSONResponse(openai_error(problem), problem.status, headers)
-    return JSONResponse(problem.told, problem.status, headers, media_type=PROBLEM_TYPE)
-
-
-def openai_error(problem: Problem) -> dict[str, Any]:
-    """Return the problem as OpenAI tells one."""
+    if not path.startswith(OPENAI_PREFIX):
+        return JSONResponse(problem.told, problem.status, headers, media_type=PROBLEM_TYPE)
     otherwise = "server_error" if problem.status >= 500 else "invalid_request_error"
     kind = _OPENAI_TYPES.get(problem.status, otherwise)
     where = problem.errors[0]["where"] if problem.errors else None
     error = OpenAIError(message=problem.detail, type=kind, param=where, code=problem.code)
-    return OpenAIProblem(error=error).model_dump()
-
-
-def _type(code: str) -> str:
-    return f"urn:aivista:problem:{code}"
+    return JSONResponse(OpenAIProblem(error=error).model_dump(), problem.status, headers)

@@ -5,7 +5,6 @@ A turn comes as JSON that names uploads or holds data URLs, or as a form with th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -13,7 +12,6 @@ from fastapi import APIRouter, File, Form, Header, Query, Request, Response
 from fastapi import UploadFile as SentFile
 from fastapi.responses import StreamingResponse
 from pydantic import Field, StringConstraints
-from starlette.datastructures import FormData, UploadFile
 
 from agent import (
     MAX_MASK_MEGABYTES,
@@ -33,11 +31,10 @@ from agent import (
     take_in_image,
     upload_limit_megabytes,
 )
-from webui.api.calls import AnyCall, TurnCall
+from webui.api.calls import FILES, AnyCall, TurnCall, Uploads, files_of, form_content, is_form, refuse_unknown
 from webui.api.events import DOCUMENTED, Streams
 from webui.api.models import PictureView, TurnView, picture_view, turn_view
 from webui.api.problems import RefusalCode, Refused
-from webui.api.uploads import Uploads
 from webui.whole_json import whole_json
 
 router = APIRouter(prefix="/api/v1/conversations/{conversation_id}", tags=["turns"])
@@ -107,17 +104,14 @@ TURN_BODY: dict[str, Any] = {
         "required": True,
         "content": {
             "application/json": {"schema": {"$ref": "#/components/schemas/TurnBody"}},
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["request"],
-                    "properties": {
-                        "request": {"type": "string", "description": "A TurnBody as JSON."},
-                        "images": {"type": "array", "items": {"type": "string", "format": "binary"}},
-                        "mask": {"type": "array", "items": {"type": "string", "format": "binary"}},
-                    },
-                }
-            },
+            **form_content(
+                ["request"],
+                {
+                    "request": {"type": "string", "description": "A TurnBody as JSON."},
+                    "images": FILES,
+                    "mask": FILES,
+                },
+            ),
         },
     }
 }
@@ -128,66 +122,35 @@ async def read_turn(request: Request, uploads: Uploads, owner: str) -> TurnReque
 
     Raises pydantic's ValidationError for what does not fit, and Refused.
     """
-    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+    files, mask_files = list[tuple[str, bytes]](), list[tuple[str, bytes]]()
+    if not is_form(request):
         body = TurnBody.model_validate_json(await request.body())
-        return _turn(body, uploads, owner, (), ())
-    async with request.form(
-        max_files=_MOST_FORM_FILES, max_fields=_MOST_FORM_FIELDS, max_part_size=_MOST_FIELD_BYTES
-    ) as form:
-        told = form.get("request")
-        if not isinstance(told, str):
-            raise Refused(RefusalCode.UNREADABLE, problem="request")
-        body = TurnBody.model_validate_json(whole_json(told))
-        refuse_unknown(form, files=("images", "mask"), texts=("request",))
-        files = [await read_file(file) for file in files_of(form, "images")]
-        masks = [data for _, data in [await read_file(file) for file in files_of(form, "mask")]]
-    return _turn(body, uploads, owner, files, masks)
-
-
-def _turn(
-    body: TurnBody,
-    uploads: Uploads,
-    owner: str,
-    files: Sequence[tuple[str, bytes]],
-    mask_files: Sequence[bytes],
-) -> TurnRequest:
+    else:
+        async with request.form(
+            max_files=_MOST_FORM_FILES, max_fields=_MOST_FORM_FIELDS, max_part_size=_MOST_FIELD_BYTES
+        ) as form:
+            told = form.get("request")
+            if not isinstance(told, str):
+                raise Refused(RefusalCode.UNREADABLE, problem="request")
+            body = TurnBody.model_validate_json(whole_json(told))
+            refuse_unknown(form, files=("images", "mask"), texts=("request",))
+            files, mask_files = await files_of(form, "images"), await files_of(form, "mask")
     named = [uploads.read(owner, written) for written in body.images]
     areas = [*([body.mask] if body.mask is not None else []), *body.masks]
-    beside = list(reversed(mask_files))
-    drawn = [uploads.read(owner, area.image)[1] if area.image or not beside else beside.pop() for area in areas]
-    if beside:
+    masks = list[Mask]()
+    for area in areas:
+        is_beside = bool(mask_files) and not area.image
+        _, drawn = mask_files.pop(0) if is_beside else uploads.read(owner, area.image)
+        masks.append(Mask(drawn, area.handle, area.feather_px))
+    if mask_files:
         raise Refused(RefusalCode.UNREADABLE, problem="request.mask.handle")
     return TurnRequest(
-        text=body.text,
+        **body.model_dump(include={"text", "editing", "references", "roles", "request_id", "instead_of"}),
         images=[(name, data) if name else data for name, data in (*named, *files)],
-        mask=[Mask(image, area.handle, area.feather_px) for image, area in zip(drawn, areas, strict=True)],
+        mask=masks,
         expand=Expansion(**body.expand.model_dump()) if body.expand is not None else None,
         settings=body.settings,
-        editing=body.editing,
-        references=body.references,
-        roles=body.roles,
-        request_id=body.request_id,
-        instead_of=body.instead_of,
     )
-
-
-def files_of(form: FormData, *fields: str) -> list[UploadFile]:
-    """Return the files of these fields. One without name and content, as a browser sends for none, is left out."""
-    found = (one for field in fields for one in form.getlist(field) if isinstance(one, UploadFile))
-    return [one for one in found if one.filename or one.size]
-
-
-async def read_file(file: UploadFile) -> tuple[str, bytes]:
-    """Return a file's name and bytes."""
-    return file.filename or "", await file.read()
-
-
-def refuse_unknown(form: FormData, *, files: Collection[str], texts: Collection[str]) -> None:
-    """Raise Refused for a file or a text in a field that takes none. Empty fields say nothing."""
-    for name, value in form.multi_items():
-        is_empty = not (value.filename or value.size) if isinstance(value, UploadFile) else not value
-        if not is_empty and name not in (files if isinstance(value, UploadFile) else texts):
-            raise Refused(RefusalCode.UNREADABLE, problem=f"{name[:40]}: Extra inputs are not permitted")
 
 
 LastEventId = Annotated[str, Header(max_length=100, description="The id of the last event that arrived.")]
@@ -222,9 +185,8 @@ async def send_turn(call: TurnCall, conversation_id: str, request: Request) -> S
     """
     await call.studio.conversations.get(conversation_id, call.owner)
     turn = await read_turn(request, call.api.uploads, call.owner)
-    streams = Streams(call, conversation_id)
     live = call.studio.turns.start(conversation_id, turn, owner=call.owner, key=call.key)
-    return streams.answer(await streams.begun(live), 0)
+    return await Streams(call, conversation_id).begun(live, 0)
 
 
 @router.get("/turns")
@@ -292,17 +254,15 @@ async def follow_turn(call: AnyCall, conversation_id: str, turn_id: str, last_ev
 async def decide(call: TurnCall, conversation_id: str, turn_id: str, decision: Decision) -> StreamingResponse:
     """Run the plan that a turn waits with, with changes perhaps, or drop it; or let calls of tools run, or not."""
     await call.studio.conversations.get(conversation_id, call.owner)
-    streams = Streams(call, conversation_id)
     live = call.studio.turns.decide(conversation_id, turn_id, decision, owner=call.owner, key=call.key)
-    return streams.answer(await streams.begun(live))
+    return await Streams(call, conversation_id).begun(live)
 
 
 @router.post("/turns/{turn_id}/retry", response_class=StreamingResponse, responses=DOCUMENTED)
 async def retry(call: TurnCall, conversation_id: str, turn_id: str) -> StreamingResponse:
     """Have a failed or interrupted turn go on where it was; what was answered is not paid for again."""
-    streams = Streams(call, conversation_id)
     live = await call.studio.turns.retry(conversation_id, turn_id, owner=call.owner, key=call.key)
-    return streams.answer(await streams.begun(live))
+    return await Streams(call, conversation_id).begun(live)
 
 
 @router.get("/trace")

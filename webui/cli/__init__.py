@@ -68,7 +68,7 @@ def _settings(flags: Namespace) -> Settings:
 
 
 def _serve_mcp(flags: Namespace, settings: Settings) -> int:
-    from webui.mcp_server.transports import TokenNeeded, serve_http, serve_stdio
+    from webui.mcp_server.server import TokenNeeded, serve_http, serve_stdio
 
     if flags.http is None:
         if sys.stdin.isatty():

@@ -1,19 +1,33 @@
-"""The MCP server over one studio: who calls, its tools and resources, and what went wrong in a sentence."""
+"""The MCP server over one studio: who calls, its tools and resources, and what went wrong in a sentence.
+
+It is served over pipes or HTTP until the client leaves or the process is told to end.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import metadata
 from itertools import count
+from types import FrameType
 from typing import Any
 
+import uvicorn
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.shared._context_streams import create_context_streams
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
 from mcp_types import (
     INVALID_PARAMS,
     BlobResourceContents,
@@ -28,22 +42,25 @@ from mcp_types import (
     Resource,
     ResourceTemplate,
     TextResourceContents,
+    jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agent import OPERATOR, AivistaError, ErrorCode, ErrorInfo, GalleryQuery, Studio
-from webui.api.auth import Buckets, Caller, Callers
+from agent import OPERATOR, AivistaError, ErrorCode, ErrorInfo, GalleryQuery, Settings, Studio
+from webui.api.auth import Buckets, Caller, Callers, TokenFile
+from webui.api.models import program_version
 from webui.api.problems import Refused, answer_with, problem_of_refusal
-from webui.guard import HostRules
-from webui.mcp_server.results import PICTURE_URI, RECEIPT_URI, URI, WORDS, picture_uri, refusal
-from webui.mcp_server.tools import TOOLS, Call
-from webui.whole_json import receiving_whole
+from webui.guard import LOOPBACK, HostRules
+from webui.mcp_server.tools import PICTURE_URI, TOOLS, URI, WORDS, Call, picture_uri, refusal
+from webui.whole_json import receiving_whole, whole_json
 
 # Pictures of 20 MB travel here as base64, a mask beside them.
-MOST_BYTES = 40 << 20
+_MOST_BYTES = 40 << 20
+_PATH = "/mcp"
+_LEAVING_S = 1
 _ON_A_PAGE = 50
 _JSON = "application/json"
 _CALLER = "aivista.mcp.caller"
@@ -64,7 +81,7 @@ _TEMPLATES = ListResourceTemplatesResult(
             name="receipt",
             title="The receipt of a picture",
             description="Asked against got: the prompt as sent, model, references, facts, tokens and price.",
-            uri_template=RECEIPT_URI,
+            uri_template=f"{PICTURE_URI}/receipt",
             mime_type=_JSON,
         ),
     ]
@@ -80,7 +97,7 @@ def mcp_server(studio: Studio, turns: Buckets | None = None) -> Server[dict[str,
     return Server(
         "aivista",
         title="Aivista",
-        version=_version(),
+        version=program_version(),
         instructions=_INSTRUCTIONS,
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
@@ -138,11 +155,12 @@ class _Handlers:
         page = await self.studio.gallery.page(_caller(context).owner, query)
         found = list[Resource]()
         for item in page.items:
-            picture, place = item.picture, item.conversation_id
+            picture = item.picture
+            uri = picture_uri(item.conversation_id, picture.handle)
             name = f"{item.conversation_title or 'Untitled'} {picture.handle}"
             found.append(
                 Resource(
-                    uri=picture_uri(place, picture.handle),
+                    uri=uri,
                     name=name,
                     description=picture.alt or None,
                     mime_type=picture.image.mime_type,
@@ -150,8 +168,7 @@ class _Handlers:
                 )
             )
             if picture.receipt is not None:
-                uri = picture_uri(place, picture.handle, RECEIPT_URI)
-                found.append(Resource(uri=uri, name=f"{name}, receipt", mime_type=_JSON))
+                found.append(Resource(uri=f"{uri}/receipt", name=f"{name}, receipt", mime_type=_JSON))
         return ListResourcesResult(resources=found, next_cursor=page.next)
 
     async def list_templates(
@@ -195,13 +212,6 @@ def _caller(context: _Context) -> Caller:
     return caller
 
 
-def _version() -> str:
-    try:
-        return metadata.version("aivista")
-    except metadata.PackageNotFoundError:
-        return "0"
-
-
 @dataclass(frozen=True)
 class Gate:
     """ASGI middleware: known hosts, no foreign pages, a token where one is needed.
@@ -234,5 +244,137 @@ class Gate:
             return
         # The SDK lets nobody use a session but the user who opened it.
         user = AuthenticatedUser(AccessToken(token="", client_id=caller.owner, scopes=[]))
-        whole = receiving_whole(scope, receive, MOST_BYTES)
+        whole = receiving_whole(scope, receive, _MOST_BYTES)
         await self.app({**scope, "user": user, _CALLER: caller}, whole, send)
+
+
+class TokenNeeded(Exception):
+    """Others than the operator could come, and nobody has a token."""
+
+
+async def serve_stdio(settings: Settings) -> None:
+    """Serve the client at the other end of the pipes. Standard output is its alone.
+
+    Raises AivistaError when the studio's records cannot be opened.
+    """
+    ended = _told_to_end()
+    async with Studio(settings) as studio:
+        studio.start_housekeeping()
+        serving, end = asyncio.create_task(_stdio(studio)), asyncio.create_task(ended.wait())
+        await asyncio.wait({serving, end}, return_when=asyncio.FIRST_COMPLETED)
+    end.cancel()
+    if not serving.done():
+        # A thread waits for the client's next line, and nothing wakes it: all is on record, so it is left behind.
+        sys.stderr.flush()
+        os._exit(0)
+    await serving
+
+
+async def serve_http(settings: Settings, host: str, port: int) -> None:
+    """Serve streamable HTTP until the process is told to end. The address is printed once it answers.
+
+    Raises TokenNeeded, and AivistaError when the studio's records cannot be opened.
+    """
+    is_loopback = host in LOOPBACK
+    is_open = is_loopback and not settings.is_public
+    tokens = TokenFile(settings.home)
+    if not is_open and not settings.api_tokens and not tokens.hashes():
+        raise TokenNeeded(f"{host} can be reached by others, so a token is needed; make one: aivista token new NAME.")
+    settings = settings if is_open else settings.model_copy(update={"is_public": True})
+    ended = _told_to_end()
+    async with Studio(settings) as studio:
+        studio.start_housekeeping()
+        server = mcp_server(studio, Buckets(settings.api_turns_per_minute))
+        app = Gate(
+            server.streamable_http_app(host=host, streamable_http_path=_PATH, max_request_body_size=_MOST_BYTES),
+            HostRules(is_loopback),
+            Callers(tokens, settings.api_tokens, settings.api_requests_per_minute, is_open=is_open),
+        )
+        http = _Http(app, host, port)
+        end = asyncio.create_task(http.end(ended, studio, settings.grace_s))
+        try:
+            await http.serve()
+        finally:
+            end.cancel()
+
+
+async def _stdio(studio: Studio) -> None:
+    server = mcp_server(studio)
+    async with stdio_server() as (read_stream, write_stream):
+        passing, passed = create_context_streams[SessionMessage | Exception](0)
+
+        async def pass_on() -> None:
+            async with passing:
+                async for message in read_stream:
+                    await passing.send(_made_whole(message))
+
+        relay = asyncio.create_task(pass_on())
+        await server.run(passed, write_stream, server.create_initialization_options())
+        relay.cancel()
+
+
+def _made_whole(message: SessionMessage | Exception) -> SessionMessage | Exception:
+    """Return a line that could not be read as one that can, when half a character was all that was wrong with it."""
+    if not isinstance(message, ValidationError):
+        return message
+    line = message.errors()[0]["input"]
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(whole_json(str(line)), by_name=False))
+    except ValidationError:
+        return message
+
+
+class _Http(uvicorn.Server):
+    """The HTTP server, whose end is told by us: uvicorn would raise the signal again before the studio is closed."""
+
+    def __init__(self, app: Gate, host: str, port: int) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                host=host,
+                port=port,
+                log_config=None,
+                access_log=False,
+                ws="none",
+                lifespan="on",
+                timeout_graceful_shutdown=_LEAVING_S,
+            )
+        )
+        self._url = f"http://{f'[{host}]' if ':' in host else host}:{port}{_PATH}"
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Open the port, and say where."""
+        await super().startup(sockets)
+        if self.started:
+            print(f"Aivista's MCP server is open at {self._url}", flush=True)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals to us."""
+        yield
+
+    async def end(self, ended: asyncio.Event, studio: Studio, grace_s: float) -> None:
+        """Once the event is set, let the turns at work come to an end, then stop serving."""
+        await ended.wait()
+        # Told so once more, it waits no longer.
+        ended.clear()
+        winding, again = asyncio.create_task(studio.wind_down(grace_s)), asyncio.create_task(ended.wait())
+        await asyncio.wait({winding, again}, return_when=asyncio.FIRST_COMPLETED)
+        winding.cancel()
+        again.cancel()
+        # A client's open stream is cut, which it would report as an error.
+        logging.getLogger("uvicorn.error").disabled = True
+        self.should_exit = True
+
+
+def _told_to_end() -> asyncio.Event:
+    """Return an event that is set when the process is told to end."""
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(ended.set)
+
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), end)
+    return ended

@@ -19,7 +19,7 @@ from tests.support.cases import each_case
 from tests.support.tables import table
 from tests.wire_server import GeminiServer, Text
 from webui.api.app import api_application
-from webui.api.auth import TOKENS_FILE, Buckets, TokenFile, TokenNameRefused, Tokens
+from webui.api.auth import TOKENS_FILE, Buckets, Callers, TokenFile, TokenNameRefused
 from webui.sessions import Sessions
 
 CANARY = "AIzaSyCanaryOfTheVisitors0000000000001"
@@ -182,7 +182,7 @@ def test_no_token_is_needed_where_nobody_else_comes_and_no_password_is_asked_for
     for is_public, has_password in ((False, False), (True, False), (False, True), (True, True)):
         settings = Settings(home=tmp_path, is_public=is_public)
         api = api_application(lambda: pytest.fail("not asked"), sessions, settings, "zh-CN", has_password=has_password)
-        assert api.state.api.callers.tokens.owner("") == (None if is_public or has_password else "local")
+        assert api.state.api.callers.owner("") == (None if is_public or has_password else "local")
         assert api.state.api.words({}).language == "zh-CN"
         assert api.state.api.words({"accept-language": "en-GB"}).language == "en"
 
@@ -223,7 +223,7 @@ async def test_a_callers_own_key_serves_one_request_and_is_not_kept(
 
 def test_a_token_is_told_once_kept_as_a_hash_and_known_at_once(tmp_path: Path) -> None:
     file = TokenFile(tmp_path)
-    tokens = Tokens(file, {}, is_open=True)
+    tokens = Callers(file, {}, 60, is_open=True)
     assert tokens.owner("") == "local"
     token = TokenFile(tmp_path).new("anna")
     told = [tokens.owner(one) for one in ("", f"Bearer {token}", f"Basic {token}")]
@@ -240,10 +240,10 @@ def test_a_token_is_told_once_kept_as_a_hash_and_known_at_once(tmp_path: Path) -
 
 def test_a_file_of_tokens_that_cannot_be_read_lets_nobody_in_and_local_is_the_pages_owner(tmp_path: Path) -> None:
     file, given = TokenFile(tmp_path), {"local": SecretStr("a-token-of-the-operator")}
-    assert Tokens(file, given, is_open=False).owner("bearer  a-token-of-the-operator") == "local"
-    assert Tokens(file, {}, is_open=False).owner("") is None
+    assert Callers(file, given, 60, is_open=False).owner("bearer  a-token-of-the-operator") == "local"
+    assert Callers(file, {}, 60, is_open=False).owner("") is None
     (tmp_path / TOKENS_FILE).write_text("garbage")
-    tokens = Tokens(file, {}, is_open=True)
+    tokens = Callers(file, {}, 60, is_open=True)
     assert [tokens.owner(one) for one in ("", "Bearer garbage")] == [None, None]
 
 

@@ -31,7 +31,7 @@ from tests.support.api import (
 from tests.support.cases import each_case
 from tests.support.tables import table
 from tests.support.tool_calls import call, results
-from webui.api.contexts import Contexts, Place
+from webui.api.direct import Contexts, Place
 
 Message = list[Any]
 QUIET = {"review": "off"}

@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.api import data_url, png
 from tests.support.tables import table
+from webui.api.calls import KEPT_S, MOST_BYTES_OF_ONE_OWNER, Uploads, data_of
 from webui.api.problems import RefusalCode, Refused
-from webui.api.uploads import KEPT_S, MOST_BYTES_OF_ONE_OWNER, Uploads, data_of
 
 
 def test_an_upload_waits_for_its_owner_alone_for_an_hour_and_where_there_is_no_room_the_oldest_goes_first() -> None:
@@ -18,14 +18,14 @@ def test_an_upload_waits_for_its_owner_alone_for_an_hour_and_where_there_is_no_r
 
     def refusal(owner: str, upload: str) -> RefusalCode | None:
         try:
-            shelf.get(owner, upload)
+            shelf.read(owner, upload)
         except Refused as caught:
             return caught.code
         return None
 
     gone = RefusalCode.UPLOAD_GONE
     assert [refusal("anna", one) for one in (*hers, his)] == [gone, None, None, None, gone]
-    assert (shelf.read("ben", his), shelf.get("anna", hers[1]).data == third) == (("a.png", b"b"), True)
+    assert (shelf.read("ben", his), shelf.read("anna", hers[1])[1] == third) == (("a.png", b"b"), True)
     assert until_s == KEPT_S
     now_s = KEPT_S
     assert refusal("ben", his) is gone

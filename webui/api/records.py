@@ -1,30 +1,47 @@
-"""Conversations, their pictures and their files: listed, made, read, changed, deleted and brought back."""
+"""What is kept: conversations with their pictures and files, the style library, the gallery, and what was spent."""
 
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import Field, StringConstraints
 
-from agent import NEW_FILE, Asked, DeletedConversation, FileInfo, Receipt, Value
-from webui.api.calls import AnyCall, Call
+from agent import (
+    NEW_FILE,
+    Asked,
+    DeletedConversation,
+    FileInfo,
+    GalleryFacets,
+    GalleryMatch,
+    GalleryQuery,
+    Receipt,
+    Spent,
+    Style,
+    StyleDraft,
+    StyleMatch,
+    Value,
+    local_today,
+)
+from webui.api.calls import AnyCall
 from webui.api.models import Conversations, PictureView, WholeView, find_conversations, picture_view, whole_view
-from webui.api.problems import RefusalCode, Refused
+from webui.api.problems import HEADERS, RefusalCode, Refused
 
-router = APIRouter(prefix="/api/v1", tags=["conversations"])
+conversations = APIRouter(prefix="/api/v1", tags=["conversations"])
 pictures = APIRouter(prefix="/api/v1/conversations/{conversation_id}/pictures", tags=["pictures"])
 files = APIRouter(prefix="/api/v1/conversations/{conversation_id}/files", tags=["files"])
+library = APIRouter(prefix="/api/v1", tags=["library"])
 
 # What people and models made is never shown as a page of ours.
 _SAFE = {
-    "X-Content-Type-Options": "nosniff",
+    **HEADERS,
     "Content-Security-Policy": "default-src 'none'; sandbox",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_PICTURE_HEADERS = {"Cache-Control": "private, no-cache", **_SAFE}
+_PICTURE_HEADERS = {**_SAFE, "Cache-Control": "private, no-cache"}
 _PICTURE: dict[int | str, dict[str, Any]] = {
     200: {"description": "The picture.", "content": {"image/*": {"schema": {"type": "string"}}}}
 }
@@ -90,7 +107,58 @@ class Files(Value):
     files: tuple[FileInfo, ...]
 
 
-@router.get("/conversations")
+class Styles(Value):
+    """Styles: the caller's own, then the curated ones."""
+
+    styles: tuple[Style, ...]
+
+
+class StyleMatches(Value):
+    """The styles that words name, the surest first."""
+
+    matches: tuple[StyleMatch, ...]
+
+
+class GalleryPicture(Value):
+    """A picture of the gallery, and the conversation it is of. `match` is there after a search."""
+
+    id: int
+    conversation_id: str
+    conversation_title: str
+    picture: PictureView
+    is_starred: bool
+    is_rejected: bool
+    tags: tuple[str, ...]
+    match: GalleryMatch | None = None
+
+
+class GalleryView(Value):
+    """Some pictures; `next` is the `after` of the page that follows, null on the last one."""
+
+    items: tuple[GalleryPicture, ...]
+    next: str | None
+    found: int | None
+    is_whole: bool
+
+
+class Cost(Value):
+    """What was spent, in US dollars, and the tokens."""
+
+    price_usd: float
+    total_tokens: int
+
+
+class Usage(Value):
+    """What the caller spent today and this month, by the clock of the studio's machine, and in a conversation when one
+    is named."""
+
+    at: datetime
+    day: Cost
+    month: Cost
+    conversation: Cost | None = Field(default=None)
+
+
+@conversations.get("/conversations")
 async def list_conversations(
     call: AnyCall,
     limit: Limit = 50,
@@ -101,63 +169,58 @@ async def list_conversations(
     return await find_conversations(call.studio, call.owner, query, limit, offset)
 
 
-@router.post("/conversations", status_code=201)
+@conversations.post("/conversations", status_code=201)
 async def create_conversation(call: AnyCall, new: NewConversation | None = None) -> WholeView:
     """Begin a conversation, or return the one that the same request began."""
     new = new or NewConversation()
     conversation = await call.studio.conversations.create(call.owner, new.request_id)
     if new.title is not None and not conversation.title:
         await call.studio.conversations.rename(conversation.id, new.title, call.owner)
-    return await _whole(call, conversation.id)
+    return await whole_view(call.studio, conversation.id, call.owner)
 
 
-@router.get("/conversations/{conversation_id}")
+@conversations.get("/conversations/{conversation_id}")
 async def read_conversation(call: AnyCall, conversation_id: str) -> WholeView:
     """Return a conversation with the turns and pictures of the branch that is shown."""
-    return await _whole(call, conversation_id)
+    return await whole_view(call.studio, conversation_id, call.owner)
 
 
-@router.patch("/conversations/{conversation_id}")
+@conversations.patch("/conversations/{conversation_id}")
 async def change_conversation(call: AnyCall, conversation_id: str, change: ConversationChange) -> WholeView:
     """Rename or pin a conversation."""
     if change.title is not None:
         await call.studio.conversations.rename(conversation_id, change.title, call.owner)
     if change.is_pinned is not None:
         await call.studio.conversations.pin(conversation_id, change.is_pinned, call.owner)
-    return await _whole(call, conversation_id)
+    return await whole_view(call.studio, conversation_id, call.owner)
 
 
-@router.delete("/conversations/{conversation_id}", status_code=204)
+@conversations.delete("/conversations/{conversation_id}", status_code=204)
 async def delete_conversation(call: AnyCall, conversation_id: str) -> None:
     """Delete a conversation. For 30 days it can be brought back."""
     await call.studio.conversations.delete(conversation_id, call.owner)
 
 
-@router.post("/conversations/{conversation_id}/undelete")
+@conversations.post("/conversations/{conversation_id}/undelete")
 async def undelete_conversation(call: AnyCall, conversation_id: str) -> WholeView:
     """Bring a deleted conversation back."""
     await call.studio.conversations.undelete(conversation_id, call.owner)
-    return await _whole(call, conversation_id)
+    return await whole_view(call.studio, conversation_id, call.owner)
 
 
-async def _whole(call: Call, conversation_id: str) -> WholeView:
-    conversation = await call.studio.conversations.get(conversation_id, call.owner)
-    return whole_view(conversation, is_running=call.studio.turns.is_running(conversation_id, call.owner))
-
-
-@router.get("/trash")
+@conversations.get("/trash")
 async def list_trash(call: AnyCall, limit: Limit = 50, offset: Offset = 0) -> Trash:
     """Return the caller's deleted conversations."""
     return Trash(conversations=tuple(await call.studio.conversations.trash(call.owner, limit, offset)))
 
 
-@router.delete("/trash")
+@conversations.delete("/trash")
 async def empty_trash(call: AnyCall) -> Emptied:
     """Remove all of the caller's deleted conversations for good."""
     return Emptied(removed=await call.studio.conversations.empty_trash(call.owner))
 
 
-@router.delete("/trash/{conversation_id}", status_code=204)
+@conversations.delete("/trash/{conversation_id}", status_code=204)
 async def delete_forever(call: AnyCall, conversation_id: str) -> None:
     """Remove a deleted conversation for good. One that is not deleted is not found here."""
     await call.studio.conversations.delete_forever(conversation_id, call.owner)
@@ -229,7 +292,6 @@ async def read_file(call: AnyCall, conversation_id: str, name: str) -> Response:
     plain = re.sub(r"[^\w. -]", "_", last, flags=re.ASCII)
     headers = {
         **_SAFE,
-        "Cache-Control": "no-store",
         "ETag": f'"{file.version}"',
         "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(last)}",
     }
@@ -268,3 +330,82 @@ def _version(if_match: str) -> int | None:
     if match is None:
         raise Refused(RefusalCode.UNREADABLE, problem="If-Match")
     return int(match[1])
+
+
+@library.get("/styles")
+async def list_styles(call: AnyCall) -> Styles:
+    """Return every style the caller sees."""
+    return Styles(styles=await call.studio.styles.all(call.owner))
+
+
+@library.get("/styles/search")
+async def find_styles(
+    call: AnyCall,
+    words: Annotated[str, Query(max_length=4000)],
+    limit: Annotated[int, Query(ge=1, le=50)] = 3,
+) -> StyleMatches:
+    """Return the styles that the words name."""
+    return StyleMatches(matches=tuple(await call.studio.styles.search(words, limit, owner=call.owner)))
+
+
+@library.get("/styles/{style_id}")
+async def read_style(call: AnyCall, style_id: str) -> Style:
+    """Return a style."""
+    return await call.studio.styles.get(style_id, call.owner)
+
+
+@library.post("/styles", status_code=201)
+async def add_style(call: AnyCall, draft: StyleDraft) -> Style:
+    """Keep a style of the caller's own."""
+    return await call.studio.styles.add(draft, call.owner)
+
+
+@library.put("/styles/{style_id}")
+async def edit_style(call: AnyCall, style_id: str, draft: StyleDraft) -> Style:
+    """Replace a style of the caller's own."""
+    return await call.studio.styles.edit(style_id, draft, call.owner)
+
+
+@library.delete("/styles/{style_id}", status_code=204)
+async def delete_style(call: AnyCall, style_id: str) -> None:
+    """Remove a style of the caller's own."""
+    await call.studio.styles.delete(style_id, call.owner)
+
+
+@library.get("/gallery")
+async def read_gallery(call: AnyCall, query: Annotated[GalleryQuery, Query()]) -> GalleryView:
+    """Return a page of the caller's pictures: the newest first, or the best of a search in words or by likeness."""
+    page = await call.studio.gallery.page(call.owner, query, key=call.key)
+    kept = {"id", "conversation_id", "conversation_title", "is_starred", "is_rejected", "tags"}
+    items = tuple(
+        GalleryPicture(
+            **item.model_dump(include=kept), picture=picture_view(item.conversation_id, item.picture), match=item.match
+        )
+        for item in page.items
+    )
+    return GalleryView(items=items, next=page.next, found=page.found, is_whole=page.is_whole)
+
+
+@library.get("/gallery/facets")
+async def read_facets(call: AnyCall) -> GalleryFacets:
+    """Return how many pictures there are of each kind."""
+    return await call.studio.gallery.facets(call.owner)
+
+
+@library.get("/usage")
+async def read_usage(call: AnyCall, conversation_id: Annotated[str | None, Query(max_length=100)] = None) -> Usage:
+    """Return what was spent."""
+    spend, now, of_conversation = call.studio.spend, datetime.now().astimezone(), None
+    if conversation_id is not None:
+        await call.studio.conversations.get(conversation_id, call.owner)
+        of_conversation = _cost(await spend.conversation(conversation_id, call.owner))
+    return Usage(
+        at=now,
+        day=_cost(await spend.day(call.owner, local_today())),
+        month=_cost(await spend.month(call.owner, local_today())),
+        conversation=of_conversation,
+    )
+
+
+def _cost(spent: Spent) -> Cost:
+    return Cost(price_usd=spent.price_usd, total_tokens=spent.total_tokens)
