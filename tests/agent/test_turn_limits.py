@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -12,6 +13,7 @@ from agent import (
     OPERATOR,
     ErrorCode,
     KeyProblem,
+    OpenAISettings,
     PromptToExpand,
     RequestRefused,
     Settings,
@@ -27,9 +29,12 @@ from agent import (
 )
 from tests.adapters.calls import SPONSOR_ACCOUNT, WINDOW_S, TurnRateLimiter
 from tests.support.clock import Standing
+from tests.support.turns import send
 from tests.wire_server import GeminiProcess
 
 FOX = TurnRequest(text="Draw a red fox in the snow, watercolour")
+
+
 KEY = SecretStr("AIza-visitors-own-0001")
 
 
@@ -158,3 +163,115 @@ async def test_one_turn_too_many_waits_in_line_and_hears_its_place(tmp_path: Pat
         assert isinstance(events[0], ThoughtLog)
         assert (events[0].step, events[0].parameters) == (Step.IN_LINE, {"place": 1})
         assert isinstance(events[-1], TurnDone)
+
+
+USED_UP = ErrorCode.VISITOR_QUOTA_USED_UP
+
+
+def studio_of(home: Path, **limits: Any) -> Studio:
+    return Studio(Settings(home=home, **limits))
+
+
+async def drawn(studio: Studio, owner: str, count: int) -> tuple[str, list[list[TurnEvent]]]:
+    """Return a new conversation and the events of so many wishes in it."""
+    key = (await studio.conversations.create(owner)).id
+    return key, [await send(studio, key, TurnRequest("draw a boat"), owner) for _ in range(count)]
+
+
+def refusal(events: list[TurnEvent]) -> ErrorCode | None:
+    return events[-1].error.code if isinstance(events[-1], TurnFailed) else None
+
+
+async def test_a_visitor_is_told_before_it_is_full_and_refused_then_and_the_operator_never(tmp_path: Path) -> None:
+    async with studio_of(tmp_path, visitor_limit_pictures=5) as studio:
+        key, turns = await drawn(studio, "visitor", 6)
+        told = [
+            line.parameters["percent"]
+            for events in turns
+            for line in events
+            if isinstance(line, ThoughtLog) and line.step is Step.NEARLY_FULL
+        ]
+        assert told == [80, 100]
+        assert [refusal(events) for events in turns] == [None] * 5 + [USED_UP]
+        assert len((await studio.conversations.get(key, "visitor")).pictures) == 5
+        _, own = await drawn(studio, "local", 6)
+        assert [refusal(events) for events in own] == [None] * 6
+
+
+async def test_what_is_in_the_trash_counts_until_that_is_empty(tmp_path: Path) -> None:
+    async with studio_of(tmp_path, visitor_limit_pictures=2) as studio:
+        key, _ = await drawn(studio, "visitor", 2)
+        await studio.conversations.delete(key, "visitor")
+        _, (refused,) = await drawn(studio, "visitor", 1)
+        assert refusal(refused) is USED_UP
+        await studio.conversations.empty_trash("visitor")
+        _, (events,) = await drawn(studio, "visitor", 1)
+        assert refusal(events) is None
+
+
+async def test_the_bytes_of_pictures_files_and_words_count(tmp_path: Path) -> None:
+    async with studio_of(tmp_path, visitor_limit_bytes=3 << 20) as studio:
+        key, _ = await drawn(studio, "visitor", 1)
+        files = studio.files(key, "visitor")
+        await files.write("notes.txt", b"x" * 1_000_000, by="person")
+        with pytest.raises(RequestRefused) as refused:
+            await files.write("more.txt", b"x" * 1_000_000, by="person")
+        assert refused.value.code is USED_UP
+        assert [file.name for file in await files.list()] == ["notes.txt"]
+
+
+async def test_a_copy_and_an_archive_need_room_as_well(tmp_path: Path) -> None:
+    async with studio_of(tmp_path, visitor_limit_pictures=5) as studio:
+        key, _ = await drawn(studio, "visitor", 3)
+        with pytest.raises(RequestRefused) as refused:
+            await studio.conversations.duplicate(key, "visitor")
+        assert refused.value.code is USED_UP
+        exported = await studio.archive.export_conversation(key, "visitor")
+        before = await studio.conversations.list("visitor")
+        with pytest.raises(RequestRefused) as refused:
+            await studio.archive.import_archive(exported.path, "visitor")
+        assert refused.value.code is USED_UP
+        assert await studio.conversations.list("visitor") == before
+        report = await studio.archive.import_archive(exported.path, "local")
+        assert [one.picture_count for one in report.conversations] == [3]
+
+
+OWN = SecretStr("AIza-visitors-own-0001")
+
+
+@pytest.fixture
+def settings(tmp_path: Path, gemini: GeminiProcess) -> Settings:
+    gemini.control(clear=True)
+    key = SecretStr("AIza-operators-own-0001")
+    return Settings(home=tmp_path, gemini_api_key=key, gemini_base_url=gemini.url, lends_keys=False)
+
+
+async def price_of_a_turn(studio: Studio, owner: str, key: SecretStr | None = None) -> float:
+    conversation = await studio.conversations.create(owner)
+    last = [event async for event in studio.run_turn(conversation.id, FOX, owner=owner, key=key)][-1]
+    assert isinstance(last, TurnDone)
+    return last.price_usd
+
+
+async def test_the_operators_key_serves_the_operator_and_others_only_where_it_is_lent(
+    settings: Settings, gemini: GeminiProcess
+) -> None:
+    async with Studio(settings) as studio:
+        assert studio.provider_name(None, "visitor-a") == "sketch"
+        assert await price_of_a_turn(studio, "visitor-a") == 0
+        assert gemini.read("requests") == []
+        assert await price_of_a_turn(studio, OPERATOR) > 0
+        assert await price_of_a_turn(studio, "visitor-a", OWN) > 0
+    async with Studio(settings.model_copy(update={"lends_keys": True})) as studio:
+        assert await price_of_a_turn(studio, "visitor-a") > 0
+    assert (settings.lent_key("visitor-a"), settings.lent_key(OPERATOR)) == (None, settings.gemini_api_key)
+
+
+@pytest.mark.parametrize(("key", "name"), [(None, "openai"), (SecretStr("sk-operators-own-01"), "sketch")])
+async def test_a_server_of_the_operators_serves_others_where_it_needs_no_key(
+    tmp_path: Path, key: SecretStr | None, name: str
+) -> None:
+    server = OpenAISettings(base_url="http://127.0.0.1:9/v1", text_model="talker", api_key=key)
+    async with Studio(Settings(home=tmp_path, openai=server, lends_keys=False)) as studio:
+        assert studio.provider_name(None, "visitor-a") == name
+        assert studio.provider_name(None, OPERATOR) == "openai"

@@ -343,15 +343,6 @@ async def test_a_server_without_a_key_is_sent_none_whatever_the_environment_hold
         assert (server.violations, server.fetched) == ([], ["/files/one.png"])
 
 
-async def test_a_picture_has_a_time_limit_of_its_own(openai: OpenAIDesk) -> None:
-    openai.server.on_picture(Hold(Picture()))
-    async with at_openai(openai.server, image_timeout_s=0.2) as hasty:
-        with pytest.raises(ProviderFailure) as caught:
-            await hasty.paint("painter", prompt("a fox"))
-    assert caught.value.code is ErrorCode.PROVIDER_TIMEOUT
-    assert len(openai.server.pictures) == 1
-
-
 # Stop.
 
 

@@ -44,28 +44,6 @@ def test_a_text_is_taken_apart_the_same_however_it_is_cut(tokens: list[str], siz
 
 
 @each_case(
-    ("text", "parts"),
-    [
-        ("a<think>b</think>c", [("", "a"), ("think", "b"), ("", "c")]),
-        ("<think>a < b", [("think", "a < b")]),
-        ("<tool_call>{}</tool_call>", [("tool_call", "{}")]),
-        ("<think>a<tool_call>b</think>", [("think", "a<tool_call>b")]),
-        ("1 < 2 <thin", [("", "1 < 2 <thin")]),
-        ("</think>a", [("", "</think>a")]),
-    ],
-)
-def test_what_stands_within_a_tag_is_told_from_what_does_not(text: str, parts: list[tuple[str, str]]) -> None:
-    assert split([text]) == parts
-
-
-def test_only_what_may_be_a_tag_is_held_back() -> None:
-    splitter = TagSplitter("think")
-    assert list(splitter.feed("one < two")) == [("", "one < two")]
-    assert list(splitter.feed(" three <t")) == [("", " three ")]
-    assert list(splitter.feed("wo>")) == [("", "<two>")]
-
-
-@each_case(
     ("text", "names"),
     [
         ("", []),
