@@ -1,4 +1,4 @@
-"""None"""
+"""Adjustments: what they may be, how they are told, and what they do to the pixels."""
 
 from __future__ import annotations
 

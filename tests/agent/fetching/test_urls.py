@@ -1,4 +1,4 @@
-"""None"""
+"""Addresses as they are read, which of them are public, and the letters in which a page is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""None"""
+"""Masks, what is sent of a picture for them, wider pictures, and what an edit changed beside what was asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""None"""
+"""Recipes read from files: our own, those of other programs, and whatever a hostile file holds."""
 
 from __future__ import annotations
 
