@@ -3,14 +3,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import strategies as st
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from agent import (
     ContentPart,
     GroundingPart,
     ImageOrigin,
-    ImagePart,
     PromptMessage,
     Source,
     TextPart,
@@ -37,37 +35,6 @@ PARTS: dict[str, ContentPart] = {
 }
 
 adapter: TypeAdapter[ContentPart] = TypeAdapter(ContentPart)
-
-texts = st.text()
-signatures = st.none() | st.binary(max_size=300)
-json_values: st.SearchStrategy[JsonValue] = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | texts,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
-    max_leaves=6,
-)
-objects = st.dictionaries(texts, json_values, max_size=3)
-signed_by = st.none() | texts
-images = st.builds(
-    ImagePart,
-    digest=texts,
-    md5=texts,
-    mime_type=texts,
-    size_bytes=st.integers(0, 2**40),
-    origin=st.sampled_from(ImageOrigin),
-    width=st.none() | st.integers(1, 20000),
-    height=st.none() | st.integers(1, 20000),
-    handle=st.none() | texts,
-    is_thought=st.booleans(),
-    thought_signature=signatures,
-    signed_by=signed_by,
-)
-parts = st.one_of(
-    st.builds(TextPart, text=texts, is_thought=st.booleans(), thought_signature=signatures, signed_by=signed_by),
-    images,
-    st.builds(ToolCallPart, name=texts, arguments=objects, call_id=st.none() | texts, thought_signature=signatures),
-    st.builds(ToolResultPart, name=texts, content=objects, images=st.lists(images, max_size=2).map(tuple)),
-    st.builds(GroundingPart, queries=st.lists(texts, max_size=2).map(tuple), suggestions_html=texts),
-)
 
 
 @each_case("part", PARTS.values())

@@ -28,7 +28,6 @@ from agent import (
     Studio,
     TextPart,
     ThoughtLog,
-    TokenUsage,
     ToolCallPart,
     ToolResultPart,
     Turn,
@@ -38,7 +37,7 @@ from agent import (
 )
 from agent.redaction import HIDDEN
 from agent.report import LIMIT_BYTES, log_report, turn_report
-from agent.storage.journal import CallRecord, CallState, Heard
+from agent.storage.journal import CallRecord, CallState
 from tests.support.cases import each_case
 from tests.support.gemini import on_gemini, paint
 from tests.support.histories import NOW, begun_turn, finished, image_part, picture
@@ -100,31 +99,6 @@ def last_text(report: dict[str, Any]) -> str:
     text = report["messages"][-1]["parts"][0]["text"]
     assert isinstance(text, str)
     return text
-
-
-def test_every_paid_call_of_the_turn_is_listed_in_the_order_of_time() -> None:
-    turn = failed_turn()
-    usage = TokenUsage(prompt_tokens=5, output_tokens=6)
-    calls = [
-        call("executor:0:1", 3, model="image-model", price_usd=0.134),
-        call("executor:0:2", 4, state=CallState.FAILED, attempts=4, price_usd=0.0, error_code=ErrorCode.OVERLOADED),
-        call("planner:1", 0, answer=Heard(usage=usage)),
-        call("planner:1", 0, turn_id="t1"),
-    ]
-    painted = picture("#2", "t2").model_copy(update={"call": "executor:0:1", "round": 2})
-    report = report_of(turn, *calls, pictures=(painted, picture("#9", "t1")))
-    first, second, third = report["calls"]
-    times = {"started_at": "2026-11-20T12:30:15.123+00:00", "ended_at": "2026-11-20T12:30:16.373+00:00"}
-    names = {"name": "planner:1", "node": "planner", "model": "text-model", "state": "done", "error_code": None}
-    tokens = {**usage.model_dump(), "total_tokens": 11}
-    assert first == {**names, **times, "attempts": 1, "seconds": 1.25, "tokens": tokens, "price_usd": 0.002}
-    assert second["node"] == "executor"
-    assert second["tokens"]["image_tokens"] == 1290, "as its picture's receipt says"
-    assert [third[name] for name in ("state", "attempts", "error_code", "tokens")] == ["failed", 4, "overloaded", None]
-    [shown] = report["pictures"]
-    assert (shown["handle"], shown["call"], shown["round"]) == ("#2", "executor:0:1", 2)
-    assert shown["receipt"]["prompt"] == "a fox\u0000 狐\n[FACTS]"
-    assert "answer" not in shown
 
 
 def leaky_turn() -> Turn:
