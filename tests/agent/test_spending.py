@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agent import (
+    CapPassed,
     Estimate,
     OpenAISettings,
     PartKind,
@@ -20,7 +21,7 @@ from agent import (
     picture_price,
     review_price,
 )
-from agent.spending import Caps, SoFar, estimate, passed
+from agent.spending import Caps, SoFar, estimate, passed, used_up
 from tests.adapters.catalogue import Catalogue, ModelRole, Prices, load_catalogue
 from tests.support.cases import each_case
 from tests.support.gemini import on_gemini, paint
@@ -212,6 +213,22 @@ def test_a_cap_is_passed_by_what_goes_beyond_it(
     ):
         found = passed(caps, so_far, price)
         assert [one.over_usd for one in found] == ([] if over is None else [pytest.approx(over)])
+
+
+def test_both_caps_are_told_of() -> None:
+    found = passed(Caps(conversation_usd=0.1, day_usd=0.2), SoFar(conversation_usd=0.1, day_usd=0.15), 0.1)
+    assert [one.cap for one in found] == ["conversation", "day"]
+    assert found[1] == CapPassed(cap="day", cap_usd=0.2, spent_usd=0.15, price_usd=0.1)
+
+
+@pytest.mark.parametrize(
+    ("spent", "is_used_up"), [(0.0, False), (0.99, False), (0.1 + 0.2 + 0.7, True), (1.0, True), (2.0, True)]
+)
+def test_a_cap_is_used_up_when_nothing_of_it_is_left(spent: float, is_used_up: bool) -> None:
+    found = used_up(Caps(day_usd=1.0), SoFar(day_usd=spent))
+    assert (found is not None) is is_used_up
+    assert used_up(Caps(), SoFar(day_usd=spent)) is None
+    assert used_up(Caps(day_usd=0.0), SoFar()) is not None
 
 
 # Against what is then counted.

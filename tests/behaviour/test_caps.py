@@ -213,7 +213,8 @@ async def test_no_new_round_is_painted_that_would_pass_a_cap(
     # A review is guessed at more than this one costs.
     cap = rest * costs.picture + 0.005
     plan, image = [paint(), *[POOR] * paintings], [SMALL] * paintings
-    turn = await talk.say("a red fox", plan=plan, image=image, review="always", cap_conversation_usd=cap)
+    caps: dict[str, Any] = {"cap_conversation_usd": cap, "cap_day_usd": 9.0}
+    turn = await talk.say("a red fox", plan=plan, image=image, review="always", **caps)
     assert isinstance(turn.events[-1], TurnDone)
     assert (len(turn.painted()), turn.record.price_usd <= cap) == (paintings, True)
 

@@ -13,14 +13,14 @@ from agent import (
     Picture,
     PromptMessage,
     Receipt,
+    Role,
     SmartCanvas,
+    TextPart,
+    ToolCallPart,
     Turn,
     TurnSettings,
 )
-from tests.adapters.language import (
-    MOST_PICTURES,
-    pictures_listing,
-)
+from tests.adapters.language import MOST_PICTURES, pictures_listing, without_old_signatures
 from tests.support.cases import each_case
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -84,3 +84,10 @@ def test_a_description_cannot_close_the_list_and_a_long_one_is_cut(alt: str) -> 
 
 def turn(name: str, *messages: PromptMessage) -> Turn:
     return Turn(id=name, text=name, settings=TurnSettings(), started_at=datetime.now(UTC), messages=messages)
+
+
+def test_no_signature_is_left_for_the_retry_and_nothing_else_changes() -> None:
+    call = ToolCallPart(name="generate_image", call_id="c1", thought_signature=b"s", signed_by="m")
+    said = PromptMessage(role=Role.MODEL, parts=(TextPart(text="Now."), call))
+    [bare] = without_old_signatures([said])
+    assert bare.parts == (TextPart(text="Now."), call.model_copy(update={"thought_signature": None, "signed_by": None}))
