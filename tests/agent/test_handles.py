@@ -1,6 +1,11 @@
+"""The family tree of pictures: who descends from whom, and where each stands."""
+
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import random
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -8,7 +13,9 @@ from hypothesis import strategies as st
 
 from agent import ErrorCode, ImageOrigin, ImagePart, Picture, ToolArgumentError
 from tests.adapters.language import Handle, allot_handle, handles_in, next_letter, next_number, parse_handle, resolve
+from tests.adapters.trees import Kin, Lineage, lineage
 from tests.support.cases import each_case
+from tests.support.histories import NOW, image_part
 
 
 def picture(handle: str) -> Picture:
@@ -98,3 +105,167 @@ def test_an_unknown_handle_is_refused_with_the_known_ones_and_never_guessed(writ
 def test_a_conversation_without_pictures_says_so() -> None:
     with pytest.raises(ToolArgumentError, match="Known pictures: none yet"):
         resolve("#1", [])
+
+
+def made(number: int, *parents: str, is_edit: bool = True, at: int | None = None) -> Picture:
+    """Return picture `#number`: an upload without parents, else made from the first of them or leaning on all."""
+    origin = ImageOrigin.UPLOADED
+    if parents:
+        origin = ImageOrigin.EDITED if is_edit else ImageOrigin.GENERATED
+    return Picture(
+        handle=f"#{number}",
+        image=image_part(f"#{number}", origin),
+        turn_id="t1",
+        created_at=NOW + timedelta(seconds=number if at is None else at),
+        parents=parents,
+    )
+
+
+def random_pictures(seed: int, count: int) -> list[Picture]:
+    """Return pictures that are made from each other at random, with parents nobody knows among them."""
+    chance, pictures = random.Random(seed), list[Picture]()
+    for number in range(count):
+        parents: tuple[str, ...] = ()
+        if pictures and chance.random() < 0.8:
+            known = [one.handle for one in pictures]
+            parents = tuple(dict.fromkeys(chance.choices([*known, "#gone"], k=chance.randint(1, 4))))
+        pictures.append(made(number, *parents, is_edit=chance.random() < 0.7))
+    return pictures
+
+
+def place(tree: Lineage) -> dict[str, tuple[int, int]]:
+    return {one.handle: (one.column, one.row) for one in tree.kin}
+
+
+def find(tree: Lineage, handle: str) -> Kin:
+    found = tree.find(handle)
+    assert found is not None
+    return found
+
+
+def test_a_picture_stands_above_the_middle_of_what_was_made_from_it() -> None:
+    tree = lineage([made(1), made(2, "#1"), made(3, "#1"), made(4, "#1"), made(5, "#3")])
+    assert place(tree) == {"#1": (2, 0), "#2": (0, 1), "#3": (2, 1), "#4": (4, 1), "#5": (2, 2)}
+    assert (tree.columns, tree.rows) == (6, 3)
+
+
+def test_what_was_made_from_a_picture_is_told_from_what_leaned_on_it() -> None:
+    tree = lineage([made(1), made(2), made(3, "#1", "#2"), made(4, "#1", "#2", is_edit=False)])
+    assert (find(tree, "#3").base, find(tree, "#3").references) == ("#1", ("#2",))
+    assert (find(tree, "#4").base, find(tree, "#4").references) == ("", ("#1", "#2"))
+    assert tree.children("#1") == ("#3",)
+    assert find(tree, "#4").row == 1
+
+
+def test_the_path_leads_from_the_first_picture_to_the_open_one() -> None:
+    tree = lineage([made(1), made(2, "#1"), made(3, "#2"), made(4, "#1")])
+    assert tree.path_to("#3") == ("#1", "#2", "#3")
+    assert tree.path_to("#9") == ()
+
+
+def test_a_branch_is_a_picture_and_all_made_from_it_but_not_what_leaned_on_it() -> None:
+    pictures = [made(1), made(2, "#1"), made(3, "#2"), made(4, "#2", is_edit=False), made(5, "#3"), made(6, "#1")]
+    tree = lineage(pictures)
+    assert tree.branch_of("#2") == ("#2", "#3", "#5")
+    assert tree.branch_of("#9") == ()
+
+
+def test_pictures_that_have_nothing_in_common_fill_shelf_after_shelf() -> None:
+    tree = lineage([made(number) for number in range(5)], shelf_columns=2)
+    assert list(place(tree).values()) == [(0, 0), (2, 0), (0, 1), (2, 1), (0, 2)]
+
+
+def test_a_reference_stands_next_to_the_family_that_leans_on_it() -> None:
+    tree = lineage([made(1), made(2), made(3), made(4, "#1", "#3")], shelf_columns=9)
+    assert find(tree, "#3").column - find(tree, "#1").column == 2
+
+
+def test_deleted_pictures_are_left_out_unless_another_was_made_from_them() -> None:
+    pictures = [made(1), made(2, "#1"), made(3, "#2"), made(4, "#1"), made(5, "#4", is_edit=False)]
+    tree = lineage(pictures, gone={"#2", "#4"})
+    assert [one.handle for one in tree.kin if one.is_gone] == ["#2"]
+    assert tree.find("#4") is None
+    assert find(tree, "#5").references == ()
+    assert find(lineage(pictures, gone={"#1", "#2", "#3", "#4"}), "#5").row == 0
+
+
+@pytest.mark.parametrize(
+    "pictures",
+    [
+        [made(1, "#1")],
+        [made(1, "#2"), made(2, "#1")],
+        [made(1, "#3"), made(2, "#1"), made(3, "#2"), made(4, "#3")],
+        [made(1, "#9", "#8")],
+    ],
+    ids=["itself", "each-other", "a-ring", "nobody"],
+)
+def test_records_that_go_in_a_ring_or_nowhere_are_cut_open(pictures: list[Picture]) -> None:
+    tree = lineage(pictures)
+    assert {one.handle for one in tree.kin} == {one.handle for one in pictures}
+    check(tree, pictures)
+
+
+def test_a_clock_that_went_backwards_puts_nobody_above_their_parents() -> None:
+    tree = lineage([made(2, "#1", at=1), made(1, at=5)])
+    assert place(tree) == {"#1": (0, 0), "#2": (0, 1)}
+
+
+def test_a_conversation_without_pictures_has_an_empty_tree() -> None:
+    assert lineage([]) == Lineage()
+
+
+@each_case("seed", range(40))
+def test_any_conversation_has_a_tree_in_which_everybody_has_their_own_place(seed: int) -> None:
+    pictures = random_pictures(seed, 3 * seed)
+    check(lineage(pictures), pictures)
+    shuffled = random.Random(seed).sample(pictures, len(pictures))
+    assert lineage(shuffled) == lineage(pictures)
+
+
+@each_case("seed", range(20))
+def test_a_tree_without_the_deleted_is_sound_too(seed: int) -> None:
+    pictures = random_pictures(seed, 60)
+    gone = {one.handle for one in random.Random(seed).sample(pictures, 30)}
+    tree = lineage(pictures, gone)
+    assert {one.handle for one in tree.kin if not one.is_gone} == {one.handle for one in pictures} - gone
+    assert all(any(not tree_kin(tree, child).is_gone for child in tree.branch_of(one.handle)) for one in gone_of(tree))
+    check(tree, pictures)
+
+
+def test_a_long_line_of_descent_is_placed_without_recursion() -> None:
+    pictures = [made(0), *(made(number, f"#{number - 1}") for number in range(1, 3000))]
+    tree = lineage(pictures)
+    assert (tree.columns, tree.rows) == (2, 3000)
+    assert len(tree.path_to("#2999")) == len(tree.branch_of("#0")) == 3000
+
+
+def tree_kin(tree: Lineage, handle: str) -> Kin:
+    return find(tree, handle)
+
+
+def gone_of(tree: Lineage) -> Iterable[Kin]:
+    return (one for one in tree.kin if one.is_gone)
+
+
+def check(tree: Lineage, pictures: Sequence[Picture]) -> None:
+    """Assert what holds in every tree: no two overlap, all stand below what they come from, no solid lines cross."""
+    for one in tree.kin:
+        assert 0 <= one.column <= tree.columns - 2
+        assert 0 <= one.row < tree.rows
+        for parent in (*filter(None, (one.base,)), *one.references):
+            assert find(tree, parent).row < one.row
+        assert set(one.references) <= set(one.picture.parents) - {one.base}
+    by_row: dict[int, list[Kin]] = {}
+    for one in tree.kin:
+        by_row.setdefault(one.row, []).append(one)
+    for row in by_row.values():
+        assert all(left.column + 2 <= right.column for left, right in pairwise(row))
+    lines = [(find(tree, one.base), one) for one in tree.kin if one.base]
+    for base, one in lines:
+        # A line runs down in its picture's own column: nobody stands in it between the two.
+        between = (other for other in tree.kin if base.row < other.row < one.row)
+        assert all(abs(other.column - one.column) >= 2 for other in between)
+    for base, one in lines:
+        for other_base, other in lines:
+            if base.row == other_base.row and base.column < other_base.column:
+                assert one.column < other.column

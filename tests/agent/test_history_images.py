@@ -28,8 +28,6 @@ from agent.storage.images import ImageStore
 from tests.support.cases import each_case
 from tests.support.histories import NOW
 
-SIGNATURE = bytes(range(256)) * 20
-
 
 @dataclass
 class Album:
@@ -83,57 +81,6 @@ def model(*parts: ContentPart | str) -> PromptMessage:
     return says(Role.MODEL, *parts)
 
 
-FORGOTTEN = "[Picture:history_0123456789abcdef0123456789abcdef] (#1, generated)"
-NO_PICTURES = [
-    (),
-    (prompt("hi"),),
-    (prompt("hi"), model("hello"), prompt("draw")),
-    (prompt(FORGOTTEN), prompt("again")),
-    (prompt("![a fox](http://example.org/fox.png) and http://example.org/fox.png"), prompt("again")),
-    (model("before any prompt"),),
-]
-
-
-async def test_what_holds_no_pictures_of_the_past_comes_back_as_it_is(album: Album) -> None:
-    one, two = await album.add("#1"), await album.add("#2", origin=ImageOrigin.GENERATED)
-    result = ToolResultPart(name="generate_image", content={"handle": "#2"}, images=(two,))
-    newest = (prompt(one, "draw"), model(two), says(Role.TOOL, result))
-    for messages in (*NO_PICTURES, newest):
-        assert await album.replace(messages) is messages
-    assert not album.reads
-
-
-@each_case(
-    ("origin", "words"),
-    [
-        (ImageOrigin.UPLOADED, "uploaded by the user"),
-        (ImageOrigin.GENERATED, "generated"),
-        (ImageOrigin.EDITED, "edited"),
-    ],
-)
-async def test_an_earlier_picture_becomes_a_placeholder_and_its_bytes_go_to_the_cache(
-    album: Album, origin: ImageOrigin, words: str
-) -> None:
-    part = await album.add("#3", origin=origin)
-    messages = (prompt("look", part, "nice"), model("yes"), prompt("and now?"))
-    first, *rest = await album.replace(messages)
-    assert first == prompt("look", f"[Picture:history_{part.md5}] (#3, {words})", "nice")
-    assert [one is other for one, other in zip(rest, messages[1:], strict=True)] == [True, True]
-    assert await album.cache.get(part.md5) == (b"#3", "image/png")
-
-
-async def test_no_picture_is_read_twice_neither_under_another_handle_nor_in_the_next_turn(album: Album) -> None:
-    one, again, other = await album.add("#1", b"same"), await album.add("#2", b"same"), await album.add("#3")
-    messages = (prompt(one), prompt(again), prompt(other), prompt("now"))
-    seen = await album.replace(messages)
-    assert [message.text for message in seen[:2]] == [
-        f"[Picture:history_{one.md5}] (#1, uploaded by the user)",
-        f"[Picture:history_{one.md5}] (#2, uploaded by the user)",
-    ]
-    assert await album.replace(messages) == seen
-    assert album.reads == {one.md5: 1, other.md5: 1}
-
-
 async def test_the_pictures_of_an_earlier_tools_result_move_into_its_content(album: Album) -> None:
     part = await album.add("#2", origin=ImageOrigin.GENERATED)
     result = ToolResultPart(name="generate_image", call_id="c1", content={"handles": ["#2"]}, images=(part,))
@@ -144,15 +91,6 @@ async def test_the_pictures_of_an_earlier_tools_result_move_into_its_content(alb
         ToolResultPart(name="generate_image", call_id="c1", content={"handles": ["#2"], "pictures": [stand_in]}),
         ToolResultPart(name="generate_image", call_id="c1", content={"pictures": ["#2", stand_in]}),
     )
-
-
-async def test_signatures_of_words_stay_and_a_signed_picture_is_placed_and_fetched_without_one(album: Album) -> None:
-    part = await album.add("#2", origin=ImageOrigin.GENERATED)
-    signed = part.model_copy(update={"thought_signature": SIGNATURE, "signed_by": "m"})
-    words = TextPart(text="", thought_signature=SIGNATURE, signed_by="m")
-    seen = await album.replace((prompt("draw"), model(words, signed), prompt("now")))
-    assert seen[1].parts == (words, TextPart(text=f"[Picture:history_{part.md5}] (#2, generated)"))
-    assert (await album.fetch(part.md5, signed)).images == (part,)
 
 
 async def test_a_picture_that_the_cache_cannot_take_stays_in_full(tmp_path: Path) -> None:

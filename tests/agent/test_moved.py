@@ -15,15 +15,21 @@ from agent import (
     ConsentCard,
     Decision,
     ErrorCode,
+    GalleryQuery,
     MatchKind,
     Plan,
     PlanCard,
     Review,
+    Settings,
+    Studio,
     StyleDraft,
+    TurnRequest,
 )
 from tests.adapters.calls import MOVED, kept_of_an_earlier_version
 
 PLAN = Plan(call=0, prompt="a fox", model="flash", model_label="Flash", aspect_ratio="1:1")
+
+
 OF_BEFORE = (
     ("agent.components", PlanCard(plans=(PLAN,), state="run")),
     ("agent.components", ConsentCard(asks=())),
@@ -67,3 +73,25 @@ def test_every_module_of_before_is_found_and_has_no_name_that_it_never_had() -> 
             old = importlib.import_module(module)
             assert not hasattr(old, "nothing")
             assert not hasattr(old, "__path__")
+
+
+async def test_a_method_that_moved_is_found_by_its_old_name_which_says_where_it_is(tmp_path: Path) -> None:
+    async with Studio(Settings(home=tmp_path)) as studio:
+        script: Any = studio
+        with pytest.warns(DeprecationWarning, match=r"use `studio\.conversations\.create`"):
+            conversation = await script.new_conversation()
+        async for _ in studio.run_turn(conversation.id, TurnRequest(text="draw a fox")):
+            pass
+        with pytest.warns(DeprecationWarning, match=r"use `studio\.conversations\.list`"):
+            listed = await studio.conversations()
+        with pytest.warns(DeprecationWarning, match=r"use `studio\.gallery\.page`"):
+            page = await script.gallery_page("local", GalleryQuery())
+        assert ([one.id for one in listed], len(page.items)) == ([conversation.id], 1)
+        with pytest.raises(AttributeError, match="no_such_thing"):
+            assert script.no_such_thing
+        for name in (
+            *("conversation", "rename_conversation", "trash", "is_running", "request_of", "report", "estimate"),
+            *("keep_only", "workspace", "fuller_wish", "keep_house"),
+        ):
+            with pytest.warns(DeprecationWarning, match=r"use `studio\."):
+                assert callable(getattr(studio, name))

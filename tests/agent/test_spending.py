@@ -21,7 +21,7 @@ from agent import (
     picture_price,
     review_price,
 )
-from agent.spending import Caps, SoFar, caps_of, estimate, left_usd, passed, used_up
+from agent.spending import Caps, SoFar, estimate, passed, used_up
 from tests.adapters.catalogue import Catalogue, ModelRole, Prices, load_catalogue
 from tests.support.cases import each_case
 from tests.support.gemini import on_gemini, paint
@@ -229,19 +229,6 @@ def test_a_cap_is_used_up_when_nothing_of_it_is_left(spent: float, is_used_up: b
     assert (found is not None) is is_used_up
     assert used_up(Caps(), SoFar(day_usd=spent)) is None
     assert used_up(Caps(day_usd=0.0), SoFar()) is not None
-
-
-def test_what_is_left_is_the_smaller_rest() -> None:
-    so_far = SoFar(conversation_usd=0.5, day_usd=0.75)
-    assert left_usd(Caps(conversation_usd=1.0, day_usd=1.0), so_far) == pytest.approx(0.25)
-    assert left_usd(Caps(conversation_usd=0.6, day_usd=1.0), so_far) == pytest.approx(0.1)
-    assert left_usd(Caps(), so_far) == float("inf")
-
-
-def test_a_turns_caps_are_those_of_its_settings() -> None:
-    assert caps_of(TurnSettings(cap_day_usd=0.0)) == Caps(day_usd=0.0)
-    assert caps_of(TurnSettings(cap_day_usd=0.0)), "zero is a cap"
-    assert not caps_of(TurnSettings())
 
 
 # Against what is then counted.

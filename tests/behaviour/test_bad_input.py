@@ -7,7 +7,6 @@ import struct
 import zlib
 from pathlib import Path
 
-import pillow_heif
 import pytest
 from PIL import Image, PngImagePlugin
 
@@ -103,31 +102,6 @@ async def _taken(open_talk: OpenTalk, name: str, data: bytes) -> tuple[Image.Ima
     [shown] = planned.pictures
     pictures = [picture for request in requests for picture in request.pictures]
     return Image.open(io.BytesIO(shown)), [*files, *bodies, *pictures]
-
-
-async def test_of_a_48_megapixel_photo_a_smaller_copy_is_sent(open_talk: OpenTalk) -> None:
-    photo = encoded(GRADIENT.resize((8000, 6000)), "JPEG")
-    shown, everything = await _taken(open_talk, "photo.jpg", photo)
-    assert (shown.size, shown.mode) == ((4096, 3072), "RGB")
-    assert all(len(data) < 20 << 20 for data in everything)
-
-
-async def test_of_an_animated_gif_the_first_frame_is_sent(open_talk: OpenTalk) -> None:
-    frames = [Image.new("RGB", (40, 30), colour) for colour in ("red", "lime", "blue")]
-    moving = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
-    shown, _ = await _taken(open_talk, "moving.gif", moving)
-    assert (shown.format, shown.size, getattr(shown, "n_frames", 1)) == ("PNG", (40, 30), 1)
-    assert shown.convert("RGB").getpixel((20, 15)) == (255, 0, 0)
-
-
-async def test_a_phones_heic_is_sent_upright_as_png(open_talk: OpenTalk) -> None:
-    exif, sink = Image.Exif(), io.BytesIO()
-    exif[0x0112] = 6
-    exif[0x010F] = CAMERA
-    pillow_heif.from_pillow(Image.new("RGB", (64, 32), "blue")).save(sink, exif=exif.tobytes())
-    shown, everything = await _taken(open_talk, "IMG_1.HEIC", sink.getvalue())
-    assert (shown.format, shown.size) == ("PNG", (32, 64))
-    assert not any(CAMERA.encode() in data for data in everything)
 
 
 def _photo(form: str) -> bytes:

@@ -113,25 +113,6 @@ async def test_who_runs_it_lets_the_turn_go_on_beyond_the_cap_and_only_that_turn
     assert again.painted() == []
 
 
-async def test_who_drops_it_pays_nothing_more(talk: Talk, costs: Costs) -> None:
-    turn = await talk.say("a red fox", plan=paint(), cap_day_usd=0.02)
-    dropped = await talk.decide(turn, run=False)
-    assert (dropped.record.state, card(dropped).state, dropped.requests) == (TurnState.DONE, "dropped", [])
-    assert dropped.record.price_usd == pytest.approx(costs.words)
-
-
-async def test_the_question_survives_a_restart(open_talk: OpenTalk) -> None:
-    async with open_talk() as talk:
-        turn = await talk.say("a red fox", plan=paint(), cap_day_usd=0.02)
-        assert card(turn).plans[0].caps
-    async with open_talk() as later:
-        talk = replace(talk, studio=later.studio)
-        assert (await talk.kept()).turns == (turn.record,)
-        talk.models.on_image(SMALL)
-        done = await talk.decide(turn)
-    assert (type(done.events[-1]), len(done.painted())) == (TurnDone, 1)
-
-
 async def test_what_a_decision_makes_dearer_is_asked_about_when_it_now_passes_a_cap(talk: Talk, costs: Costs) -> None:
     cap = costs.words + 1.5 * costs.picture
     turn = await talk.say("a red fox", plan=paint(), image=[SMALL, SMALL], confirm=True, cap_day_usd=cap)
@@ -232,7 +213,8 @@ async def test_no_new_round_is_painted_that_would_pass_a_cap(
     # A review is guessed at more than this one costs.
     cap = rest * costs.picture + 0.005
     plan, image = [paint(), *[POOR] * paintings], [SMALL] * paintings
-    turn = await talk.say("a red fox", plan=plan, image=image, review="always", cap_conversation_usd=cap)
+    caps: dict[str, Any] = {"cap_conversation_usd": cap, "cap_day_usd": 9.0}
+    turn = await talk.say("a red fox", plan=plan, image=image, review="always", **caps)
     assert isinstance(turn.events[-1], TurnDone)
     assert (len(turn.painted()), turn.record.price_usd <= cap) == (paintings, True)
 

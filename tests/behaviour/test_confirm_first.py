@@ -81,12 +81,6 @@ async def test_nothing_is_painted_before_the_decision_and_the_plan_is_on_record(
     assert turn.record.messages[-1].role is Role.TOOL, "no call is left open in the history"
 
 
-async def test_without_the_setting_no_plan_is_shown(talk: Talk) -> None:
-    turn = await talk.say("a red fox", plan=paint(), image=SMALL)
-    assert not of_type(turn.events, PlanReady)
-    assert isinstance(turn.events[-1], TurnDone)
-
-
 async def test_a_plan_that_makes_no_sense_goes_back_to_the_planner_unseen(talk: Talk) -> None:
     turn = await talk.say("give it a hat", plan=[paint(handles=["#9"]), paint()], image=SMALL, confirm=True)
     assert planned(turn).prompt == "a red fox"
@@ -152,12 +146,6 @@ async def test_what_the_person_changed_is_what_is_sent_and_what_the_card_shows(t
     assert card(done.record).state == "run"
     assert (ran.prompt, ran.model, ran.aspect_ratio) == ("a blue whale", "pro", "1:1")
     assert (ran.resolution, ran.number_of_images) == ("2K", 3)
-
-
-async def test_one_change_leaves_the_rest_as_it_was_planned(talk: Talk) -> None:
-    turn = await talk.say("a red fox", plan=paint(aspect_ratio="21:9", resolution="2K"), image=SMALL, confirm=True)
-    [request] = (await talk.decide(turn, PlanEdit(prompt="a whale"))).painted()
-    assert sent(request) == ("a whale", "gemini-nano-banana-2.1", "21:9", "2K")
 
 
 async def test_a_dropped_plan_costs_nothing_more_and_the_planner_hears_of_it(talk: Talk) -> None:

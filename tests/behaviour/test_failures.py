@@ -100,6 +100,8 @@ IN_WORDS: list[Fault] = [
     (Cut(after_chunks=2), E.STREAM_CUT, "network", "connection broke"),
     (Text("Once upon a time", finish_reason="MAX_TOKENS"), E.ANSWER_TOO_LONG, "provider", "length limit"),
 ]
+# Words of which nothing would be seen.
+UNSEEN = ("\n\n \n", "\u200b\u200d", "\ufeff\u2060\n", "\u3164\u2800")
 SILENCE: list[Fault] = [
     (Hold(Text("late")), E.PROVIDER_TIMEOUT, "provider", "for 50 s"),
     (Hold(Text("One two three", chunks=3), after_chunks=2), E.PROVIDER_TIMEOUT, "provider", "for 50 s"),
@@ -109,6 +111,7 @@ ELSEWHERE: dict[Place, list[Fault]] = {
     "search": IN_WORDS,
     "text": [
         *IN_WORDS,
+        *((Text(text), E.EMPTY_ANSWER, "provider", "empty answer") for text in UNSEEN),
         (Cut(after_chunks=4, answer=paint()), E.STREAM_CUT, "network", "connection broke"),
         (MalformedCall(), E.MALFORMED_CALL, "provider", "garbled"),
         (Finish("STOP"), E.EMPTY_ANSWER, "", ""),

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from agent import ErrorCode, ErrorInfo, RequestRefused, SmartCanvas, TurnDone, TurnEvent, TurnState, TurnStopped
+from agent import ErrorCode, ErrorInfo, RequestRefused, SmartCanvas, TurnEvent, TurnState, TurnStopped
 from tests.adapters.records import gallery_ids
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk
@@ -87,16 +87,6 @@ async def test_a_picture_that_was_paid_for_is_there_when_its_conversation_is_bro
     await until(is_shown)
     assert [one.handle for one in (await talk.kept()).pictures] == ["#1"]
     assert (await talk.studio.picture(talk.id, "#1", talk.owner)).data
-
-
-async def test_nobody_else_deletes_or_stops_a_conversation(talk: Talk) -> None:
-    talk.models.on_text(Hold(Text("Well.")))
-    running = await held(talk, "a")
-    with pytest.raises(RequestRefused):
-        await talk.studio.conversations.delete(talk.id, "ann")
-    assert not await talk.studio.cancel(talk.id, "ann")
-    talk.models.release()
-    assert isinstance(await running, TurnDone)
 
 
 async def test_a_copy_goes_on_by_itself_and_knows_its_pictures(talk: Talk) -> None:

@@ -65,14 +65,6 @@ async def test_a_reused_plan_is_painted_anew_and_only_the_picture_is_paid(talk: 
     assert first.one(TurnDone).price_usd > second.receipt.price_usd
 
 
-async def test_the_conversation_goes_on_after_a_reused_answer(talk: Talk) -> None:
-    await talk.say("a red fox", plan=paint(), image=SMALL)
-    another = await afresh(talk)
-    assert is_reused(await another.say("a red fox", image=SMALL))
-    thanks = await another.say("thank you", plan=Text("Gladly."))
-    assert (thanks.words, type(thanks.events[-1])) == ("Gladly.", TurnDone)
-
-
 async def test_it_is_reused_after_a_restart_too(open_talk: OpenTalk) -> None:
     async with open_talk(reuse_plans=True) as talk:
         await talk.say("a forest", plan=SEASON)
@@ -153,8 +145,3 @@ async def test_a_turn_with_a_reused_plan_goes_on_after_its_picture_failed(talk: 
     again = await another.retry(failed, image=SMALL)
     assert (kinds(failed), kinds(again)) == (["image"], ["image"])
     assert again.picture.handle == "#1"
-
-
-async def test_reused_words_are_streamed_once(talk: Talk) -> None:
-    _, second = await twice(talk, "count", plan=Text("One two three.", chunks=3))
-    assert (second.words, second.requests) == ("One two three.", [])

@@ -133,13 +133,16 @@ async def test_what_is_on_record_is_what_was_sent_what_came_and_what_it_cost(ope
 async def test_thoughts_are_told_as_such_and_signatures_by_their_length(tmp_path: Path) -> None:
     thought = TextPart(text="A fox, then.", is_thought=True)
     signed = TextPart(text="Hello.", thought_signature=LARGE_SIGNATURE, signed_by="text-model")
-    async with Scene(Settings(home=tmp_path), text=[Line((thought, signed))]).studio() as studio:
+    async with Scene(
+        Settings(home=tmp_path), text=[Line((thought, TextPart(text="Well. "), signed))]
+    ).studio() as studio:
         conversation = await studio.conversations.create()
         await run(studio, conversation.id, "hello")
         [asked] = of_kind(await studio.trace(conversation.id), StepKind.MODEL)
     told: dict[str, Any] = {"thought_signature_bytes": len(LARGE_SIGNATURE), "signed_by": "text-model"}
     assert parts_of(asked) == [
         {"type": "text", "text": "A fox, then.", "is_thought": True},
+        {"type": "text", "text": "Well. "},
         {"type": "text", "text": "Hello.", **told},
     ]
     assert len(everything_on_disk(tmp_path)) < 40_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
@@ -12,24 +11,19 @@ from agent import (
     AgentMessage,
     AskBack,
     ErrorCode,
-    MissingStyleReason,
     QuestionAsked,
     RequestRefused,
     Role,
     SmartCanvas,
-    Step,
     TextDelta,
-    ThoughtLog,
     TurnDone,
     TurnFailed,
     TurnStarted,
     TurnState,
 )
-from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk
 from tests.support.gemini import SMALL, paint
 from tests.support.scenes import of_type, png, words
-from tests.support.waiting import until
 from tests.wire_server import (
     Answer,
     Call,
@@ -235,19 +229,6 @@ async def test_the_agent_can_look_at_a_picture_of_the_past_again(talk: Talk) -> 
 # ---- followed, twice at once
 
 
-async def test_a_second_turn_waits_for_the_first(talk: Talk) -> None:
-    talk.models.on_text(Hold(Text("first")), Text("second"))
-    first = asyncio.create_task(talk.say("one"))
-    await until(lambda: talk.models.held)
-    second = asyncio.create_task(talk.say("two"))
-    await asyncio.sleep(0)
-    talk.models.release()
-    await first
-    events = (await second).events
-    assert any(isinstance(event, ThoughtLog) and event.step is Step.WAITING for event in events)
-    assert [turn.text for turn in (await talk.kept()).turns] == ["one", "two"]
-
-
 async def test_a_turn_goes_on_when_nobody_listens_and_can_be_followed_again(talk: Talk) -> None:
     talk.models.on_text(Hold(Text("One two.", chunks=2), after_chunks=1))
     async for event in talk.run("count"):
@@ -261,13 +242,6 @@ async def test_a_turn_goes_on_when_nobody_listens_and_can_be_followed_again(talk
     assert (await talk.kept()).turns[0].state is TurnState.DONE
 
 
-async def test_the_same_request_twice_runs_once(talk: Talk) -> None:
-    talk.models.on_text(Text("Once."))
-    turns = await asyncio.gather(*(talk.say("hello there", request_id="r1") for _ in range(10)))
-    assert [turn.words for turn in turns] == ["Once."] * 10
-    assert len(talk.models.requests) == 1
-
-
 async def test_a_stranger_can_neither_read_nor_use_a_conversation(talk: Talk) -> None:
     with pytest.raises(RequestRefused):
         await talk.studio.conversations.get(talk.id, owner="bob")
@@ -276,35 +250,3 @@ async def test_a_stranger_can_neither_read_nor_use_a_conversation(talk: Talk) ->
     assert isinstance(events[-1], TurnFailed)
     assert events[-1].error.code is ErrorCode.CONVERSATION_NOT_FOUND
     assert talk.models.requests == []
-
-
-# ---- styles
-
-
-async def test_a_named_style_brings_its_phrases_into_the_prompt_and_the_receipt(talk: Talk) -> None:
-    wish = paint("a red fox", style="ukiyo-e")
-    turn = await talk.say("a red fox in the style of ukiyo-e", plan=wish, image=SMALL)
-    [painted] = turn.painted()
-    assert painted.prompt.startswith("a red fox")
-    assert "Style:\nUkiyo-e" in painted.prompt
-    assert [style.name for style in turn.receipt.styles][:1] == ["Ukiyo-e woodblock print"]
-    assert [log.step for log in of_type(turn.events, ThoughtLog)].count(Step.STYLES) == 1
-
-
-async def test_without_a_named_style_nothing_is_looked_up(open_talk: OpenTalk) -> None:
-    async with open_talk() as talk:
-        await talk.say("a red fox", plan=paint("a red fox"), image=SMALL)
-        assert not (talk.studio.settings.home / "styles").exists()
-
-
-async def test_a_broken_style_library_leaves_the_styles_name_in_the_prompt_and_the_receipt_says_so(
-    open_talk: OpenTalk,
-) -> None:
-    async with open_talk() as talk:
-        (talk.studio.settings.home / "styles").write_text("in the way of the folder")
-        wish = paint("a red fox", style="ukiyo-e")
-        turn = await talk.say("a red fox in the style of ukiyo-e", plan=wish, image=SMALL)
-    assert turn.painted()[0].prompt.endswith("Style: ukiyo-e.")
-    missing = turn.receipt.missing_style
-    assert missing is not None
-    assert (missing.requested, missing.reason) == ("ukiyo-e", MissingStyleReason.FAILED)

@@ -28,7 +28,6 @@ from agent import (
     WorkspaceFile,
 )
 from tests.adapters.archives import (
-    WORDS,
     ArchiveLanguage,
     Page,
     conversation_page,
@@ -214,11 +213,6 @@ def test_of_long_files_the_beginning_is_shown_and_how_much_is_left_and_a_lost_pi
     text = web_page(conversation_page(kept_turns(), "en", {}))
     assert "<img" not in text
     assert "The file of picture #2 was gone" in text
-
-
-def test_every_language_has_the_same_words() -> None:
-    fields = [{key: sorted(re.findall(r"{\w+}", text)) for key, text in words.items()} for words in WORDS.values()]
-    assert fields[0] == fields[1]
 
 
 @each_case("text", HOSTILE)

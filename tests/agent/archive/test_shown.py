@@ -18,7 +18,7 @@ FACTS = {part.digest: PictureFacts(part.md5, "image/png", part.size_bytes, 24, 1
 
 
 @pytest.mark.parametrize("language", ["en", "zh-CN"])
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(whole=whole_conversations())
 def test_whatever_is_taken_in_can_be_shown(whole: WholeConversation, language: ArchiveLanguage) -> None:
     archived, blobs = packed(whole)

@@ -1,3 +1,5 @@
+"""Addresses as they are read, which of them are public, and the letters in which a page is written."""
+
 from __future__ import annotations
 
 import pytest
@@ -5,9 +7,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent import ToolArgumentError
-from tests.adapters.fetcher import MAX_URL_CHARACTERS, followed, normalized, web_url
+from tests.adapters.fetcher import MAX_URL_CHARACTERS, decoded, followed, is_public, normalized, web_url
 from tests.support.cases import each_case
 from tests.support.tables import table
+
+EDGES_V4 = table("web_addresses")["edges_v4"]
+
+
+EDGES_V6 = table("web_addresses")["edges_v6"]
+
+
+def test_a_network_that_is_not_public_is_refused_from_its_first_address_to_its_last() -> None:
+    networks = EDGES_V4 | EDGES_V6
+    open_ones = {name: [is_public(address) for address in addresses] for name, addresses in networks.items()}
+    assert {name: found for name, found in open_ones.items() if found != [False, False, True]} == {}
+
+
+def test_what_leads_to_a_private_place_or_is_no_address_is_refused() -> None:
+    addresses = table("web_addresses")["private"]
+    assert [address for address in addresses if is_public(address)] == []
+
+
+def test_what_a_cloud_tells_its_machines_is_out_of_reach() -> None:
+    addresses = table("web_addresses")["clouds"]
+    assert [cloud for cloud, address in addresses if is_public(address)] == []
+
+
+def test_an_address_of_the_public_internet_passes() -> None:
+    assert all(map(is_public, ("8.8.8.8", "93.184.216.34", "2606:4700::1111", "::ffff:8.8.8.8")))
 
 
 @each_case(("written", "spelled"), table("web_addresses")["spellings"])
@@ -50,3 +77,43 @@ def test_any_text_is_an_address_in_ascii_or_refused(text: str) -> None:
         spelled = normalized(url)
         assert spelled.isascii()
         assert normalized(spelled) == spelled
+
+
+FOX = "狐狸跳过了那只懒狗。"
+
+
+@each_case(("charset", "codec", "text"), table("web_addresses")["charsets"])
+def test_what_the_server_says_is_how_it_is_read(charset: str, codec: str, text: str) -> None:
+    assert decoded(text.encode(codec), charset, is_markup=False) == text
+
+
+NAMED = [
+    '<meta charset="gbk">',
+    "<meta http-equiv=Content-Type content='text/html; charset=gb2312'>",
+    "<?xml version='1.0' encoding='GBK'?>",
+]
+
+
+def test_a_byte_order_mark_knows_best_then_the_page_itself_and_without_a_word_it_is_tried() -> None:
+    for mark in ("utf-8-sig", "utf-16"):
+        assert decoded(FOX.encode(mark), "iso-8859-1", is_markup=False) == FOX
+    for head in NAMED:
+        page = head + FOX
+        for data, charset in (
+            (page.encode("gbk"), ""),
+            (page.encode("gbk"), "no-such-thing"),
+            (page.encode(), "utf-8"),
+        ):
+            assert decoded(data, charset, is_markup=True) == page
+    page = f"<meta charset=utf-16>{FOX}"
+    assert decoded(page.encode(), "", is_markup=True) == page, "what is read as ASCII is not in UTF-16"
+    untold = ((FOX, "utf-8"), (FOX, "gb2312"), ("naïve café, “schön”", "cp1252"), ("plain", "ascii"))
+    assert [text for text, codec in untold if decoded(text.encode(codec), "", is_markup=False) != text] == []
+
+
+def test_a_codec_that_no_page_is_written_in_is_not_used_and_what_cannot_be_read_is_marked() -> None:
+    for charset in ("utf-7", "punycode", "unicode_escape", "idna", "rot13", "zlib", "base64"):
+        assert decoded(b"+ADw-a\\u0041", charset, is_markup=True) == "+ADw-a\\u0041"
+    assert decoded(b"a\xff\xfeb", "utf-8", is_markup=False) == "a\ufffd\ufffdb"
+    for codec in ("utf-8", "gb2312"):
+        assert decoded(FOX.encode(codec)[:-1], "", is_markup=False) == FOX[:-1]

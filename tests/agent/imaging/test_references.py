@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from agent import (
     ContentPart,
     Conversation,
-    GroundingPart,
     ImageOrigin,
     ImagePart,
     Picture,
@@ -178,29 +177,6 @@ OTHERS = (picture("#1"), picture("#4", origin=GENERATED))
 
 def shown(*pictures: Picture) -> ResolvedReferences:
     return ResolvedReferences(pictures=pictures, base=pictures[0] if pictures else None)
-
-
-def test_the_base_goes_back_in_the_model_turn_that_made_it_after_the_prompt_of_its_receipt() -> None:
-    words = TextPart(text="Here it is.", thought_signature=b"t", signed_by=FLASH.id)
-    messages = build_image_messages("bluer", shown(MADE, *OTHERS), answer(words, signed("#3")), FLASH)
-    assert [message.role for message in messages] == [Role.PROMPT, Role.MODEL, Role.PROMPT]
-    assert messages[0].text == "a fox"
-    assert messages[1].parts == (words, signed("#3"))
-    assert [image.handle for image in messages[2].images] == ["#1", "#4"]
-    assert messages[2].text == "bluer"
-    draft = signed("#9", signature=None).model_copy(update={"is_thought": True})
-    thoughts = answer(TextPart(text="hm", is_thought=True), draft, signed("#3"), GroundingPart())
-    assert build_image_messages("x", shown(MADE), thoughts, FLASH)[1].parts == (signed("#3"),)
-    bare = picture("#3", origin=GENERATED)
-    assert build_image_messages("x", shown(bare), answer(signed("#3")), FLASH)[0].text == "Make a picture."
-
-
-def test_words_alone_make_one_prompt_and_a_retry_shows_the_same_pictures_in_the_same_order_in_one() -> None:
-    messages = build_image_messages("a fox", shown(), None, FLASH)
-    assert messages == (PromptMessage(role=Role.PROMPT, parts=(TextPart(text="a fox"),)),)
-    assert without_signatures(messages) == messages
-    messages = build_image_messages("bluer", shown(MADE, *OTHERS), answer(signed("#3")), FLASH)
-    assert without_signatures(messages) == build_image_messages("bluer", shown(MADE, *OTHERS), None, FLASH)
 
 
 @each_case(

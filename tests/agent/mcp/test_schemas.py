@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import stat
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.adapters.mcp import UnusableSchema, reduced
+from tests.adapters.mcp import Pins, UnusableSchema, offered_name, reduced
 from tests.support.cases import each_case
-from tests.wire_server.tool_rules import check_schema
+from tests.wire_server.tool_rules import _NAME, check_schema
 
 
 def told(**properties: Any) -> dict[str, Any]:
@@ -116,3 +120,73 @@ def doubling(levels: int) -> dict[str, Any]:
 def test_what_cannot_be_told_is_refused(schema: dict[str, Any], problem: str) -> None:
     with pytest.raises(UnusableSchema, match=problem):
         reduced(schema)
+
+
+OURS = frozenset({"view_image", "web_search"})
+
+
+def test_a_plain_name_follows_the_servers_and_another_one_is_made_legal_and_never_one_of_ours() -> None:
+    assert offered_name("files", "read_file", OURS) == "files_read_file"
+    assert offered_name("my-files", "read_file", OURS) == "my_files_read_file"
+    for tool in ("read.file", "read-file", "读", "x" * 80, "", "a b"):
+        name = offered_name("files", tool, OURS)
+        assert _NAME.fullmatch(name)
+        assert name.startswith("files")
+        assert name != offered_name("files", f"{tool}.", OURS)
+    assert offered_name("view", "image", OURS) not in OURS
+    assert offered_name("web", "search", OURS).startswith("web_search_")
+
+
+@given(st.text(max_size=100), st.text(max_size=100))
+def test_no_two_tools_of_a_server_have_one_name(one: str, other: str) -> None:
+    names = offered_name("s", one, OURS), offered_name("s", other, OURS)
+    assert (names[0] == names[1]) is (one == other)
+    assert all(_NAME.fullmatch(name) for name in names)
+
+
+async def test_a_tool_is_as_it_was_when_it_was_first_seen(tmp_path: Path) -> None:
+    pins = Pins(tmp_path)
+    await pins.see("files", {"read": "old"})
+    await pins.see("files", {"read": "new", "write": "w"})
+    later = Pins(tmp_path)
+    await later.see("files", {})
+    for one in (pins, later):
+        assert not one.is_changed("files", "read", "old")
+        assert one.is_changed("files", "read", "new")
+        assert not one.is_changed("files", "write", "w")
+        assert one.is_changed("other", "read", "old")
+
+
+async def test_what_was_asked_about_may_be_allowed_also_after_a_restart_and_nothing_else(tmp_path: Path) -> None:
+    before = Pins(tmp_path)
+    await before.see("files", {"read": "old"})
+    assert not await before.allow("files", "read", "new")
+    await before.ask("files", "read", "new")
+    pins = Pins(tmp_path)
+    await pins.see("files", {"read": "new"})
+    assert not await pins.allow("files", "read", "newer")
+    assert await pins.allow("files", "read", "new")
+    assert not pins.is_changed("files", "read", "new")
+    assert pins.is_changed("files", "read", "old")
+
+
+async def test_the_file_is_private_and_one_that_is_broken_counts_as_empty(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await Pins(tmp_path).see("files", {"read": "old"})
+    path = tmp_path / "mcp_tools.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.write_text("{", "utf-8")
+    pins = Pins(tmp_path)
+    await pins.see("files", {"read": "new"})
+    assert not pins.is_changed("files", "read", "new")
+    assert "counts as empty" in caplog.text
+
+
+async def test_a_server_that_invents_names_for_ever_does_not_fill_the_disk(tmp_path: Path) -> None:
+    pins = Pins(tmp_path)
+    for round_ in range(4):
+        await pins.see("files", {f"tool {round_} {number}": "x" * 64 for number in range(400)})
+    path = tmp_path / "mcp_tools.json"
+    assert path.stat().st_size < 100_000
+    assert not pins.is_changed("files", "tool 3 399", "x" * 64)

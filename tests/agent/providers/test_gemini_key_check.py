@@ -102,7 +102,6 @@ _LOCATION["error"]["status"] = "FAILED_PRECONDITION"
     ("body", "code"),
     [
         (key_body("API_KEY_INVALID", "API key not valid. Please pass a valid API key.", 400), ErrorCode.KEY_INVALID),
-        (key_body("API_KEY_INVALID", "API key expired. Please renew the API key.", 400), ErrorCode.KEY_EXPIRED),
         (error_body(403, "Your API key was reported as leaked. Please use another API key."), ErrorCode.KEY_LEAKED),
         (
             key_body("CONSUMER_SUSPENDED", f"Permission denied: Consumer 'api_key:{KEY}' has been suspended."),
@@ -110,7 +109,6 @@ _LOCATION["error"]["status"] = "FAILED_PRECONDITION"
         ),
         (error_body(403, "Your project has been denied access. Please contact support."), ErrorCode.KEY_SUSPENDED),
         (key_body("API_KEY_HTTP_REFERRER_BLOCKED", _REFERRER), ErrorCode.KEY_RESTRICTED),
-        (key_body("API_KEY_IP_ADDRESS_BLOCKED", "The caller's address is not allowed."), ErrorCode.KEY_RESTRICTED),
         (key_body("API_KEY_SERVICE_BLOCKED", _SERVICE), ErrorCode.KEY_WITHOUT_API),
         (key_body("SERVICE_DISABLED", _DISABLED), ErrorCode.API_DISABLED),
         (_LOCATION, ErrorCode.REGION_UNSUPPORTED),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -34,7 +33,6 @@ from tests.adapters.providers import (
     Wire,
     chat_settings,
     image_settings,
-    pictures_to_send,
     to_wire,
 )
 from tests.adapters.scripted import ChatOptions, ImageRequest, ToolDeclaration
@@ -145,79 +143,7 @@ def test_a_picture_never_comes_between_a_call_and_its_result() -> None:
     assert contents[2] == user({"text": "and?"})
 
 
-def test_every_picture_is_read_once_wherever_it_stands() -> None:
-    draft = image("draft", is_thought=True)
-    messages = [prompt(image("a")), model(image("a"), draft), tool(ToolResultPart(name="look", images=(image("b"),)))]
-    assert list(pictures_to_send(messages)) == ["a", "b"]
-
-
 # To the wire: the settings.
-
-SCHEMA: dict[str, Any] = {"type": "object", "properties": {"facts": {"type": "string"}}}
-PLAIN = FLASH.model_copy(update={"thinking_levels": (), "thinking_level": None})
-DECLARED = {"name": "look", "description": "Looks.", "parametersJsonSchema": TOOL.parameters}
-
-
-def thinking(level: str, **more: Any) -> Wire:
-    return {"generationConfig": {"thinkingConfig": {"thinkingLevel": level, "includeThoughts": False}, **more}}
-
-
-@each_case(
-    ("by", "tools", "options", "body"),
-    [
-        # Tools are declared with their schema, and the model is held to it.
-        (
-            FLASH,
-            [TOOL],
-            ChatOptions(system="Be kind."),
-            {
-                **thinking("LOW"),
-                "systemInstruction": {"parts": [{"text": "Be kind."}]},
-                "tools": [{"functionDeclarations": [DECLARED]}],
-                "toolConfig": {"functionCallingConfig": {"mode": "VALIDATED"}},
-            },
-        ),
-        # A search is the only tool, and may answer in JSON.
-        (
-            FLASH,
-            [],
-            ChatOptions(google_search=True, response_schema=SCHEMA, thinking_level="high"),
-            {
-                **thinking("HIGH", responseMimeType="application/json", responseJsonSchema=SCHEMA),
-                "tools": [{"googleSearch": {}}],
-            },
-        ),
-        # A thinking level that the model lacks falls back to its own; one that does not think is sent none.
-        (FLASH, [], ChatOptions(thinking_level="minimal"), thinking("LOW")),
-        (PLAIN, [], ChatOptions(thinking_level="high"), {"generationConfig": {}}),
-    ],
-)
-def test_only_what_a_model_takes_is_asked_of_it(
-    by: ModelEntry, tools: list[ToolDeclaration], options: ChatOptions, body: Wire
-) -> None:
-    assert chat_settings(by, tools, options) == body
-
-
-MODALITIES = {"responseModalities": ["TEXT", "IMAGE"]}
-
-
-@each_case(
-    ("by", "settings", "frame", "tools"),
-    [
-        (PAINTER, {}, None, None),
-        (PAINTER, {"resolution": "2K"}, {"imageSize": "2K"}, None),
-        (PRO, {"aspect_ratio": "16:9", "resolution": "4K"}, {"aspectRatio": "16:9", "imageSize": "4K"}, None),
-        # Grounding searches pictures only where the model can.
-        (PAINTER, {"use_grounding": True}, None, {"searchTypes": {"webSearch": {}, "imageSearch": {}}}),
-        (PRO, {"use_grounding": True}, None, {}),
-    ],
-)
-def test_only_the_chosen_settings_of_a_picture_are_sent(
-    by: ModelEntry, settings: dict[str, Any], frame: Wire | None, tools: Wire | None
-) -> None:
-    config = MODALITIES if frame is None else {**MODALITIES, "imageConfig": frame}
-    body: Wire = {"generationConfig": config} | ({} if tools is None else {"tools": [{"googleSearch": tools}]})
-    assert image_settings(ImageRequest(model=by, messages=(prompt(words("a fox")),), **settings)) == body
 
 
 def test_what_the_design_never_asks_for_is_refused() -> None:
@@ -255,27 +181,9 @@ def last_chunk(by: ModelEntry, *responses: types.GenerateContentResponse) -> Com
 PICTURE = {"inlineData": {"mimeType": "image/png", "data": b64(b"x")}}
 
 
-def test_a_picture_comes_with_its_type_and_signature_and_a_draft_not_at_all() -> None:
-    draft = {"inlineData": {"mimeType": "image/jpeg", "data": b64(b"draft")}, "thought": True}
-    final = {"inlineData": {"mimeType": "image/jpeg", "data": b64(b"final")}, "thoughtSignature": b64(SIGNATURE)}
-    [picture] = AnswerReader(PAINTER).read(response(draft, final))
-    assert picture == ArrivedPicture(b"final", "image/jpeg", SIGNATURE)
-
-
 def test_a_part_of_an_unknown_kind_is_dropped_with_its_signature() -> None:
     code = {"executableCode": {"language": "PYTHON", "code": "1"}, "thoughtSignature": b64(SIGNATURE)}
     assert parts_of(AnswerReader(FLASH).read(response(code, {"text": "so"}))) == [TextPart(text="so")]
-
-
-def test_parts_survive_the_way_in_and_out_unchanged() -> None:
-    answer: list[Wire] = [
-        {"text": "so", "thoughtSignature": b64(hashlib.sha256(b"1").digest())},
-        {"functionCall": {"name": "look", "args": {"at": 1.5}}, "thoughtSignature": b64(hashlib.sha512(b"2").digest())},
-        {"functionCall": {"name": "look", "args": {}}},
-        {"text": "", "thoughtSignature": b64(SIGNATURE)},
-    ]
-    parts = parts_of(AnswerReader(FLASH).read(response(*answer)))
-    assert to_wire(FLASH, [model(*(part for part in parts if part is not None))], DATA) == [said(*answer)]
 
 
 def test_usage_is_split_by_kind_and_the_last_count_stands() -> None:

@@ -10,11 +10,14 @@ import logging
 import subprocess
 import sys
 import traceback
+from collections.abc import Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 from pydantic import SecretStr
 
@@ -33,6 +36,7 @@ from agent import (
     ToolCallPart,
     ToolResultPart,
 )
+from tests.adapters.providers import TagSplitter, read_calls
 from tests.adapters.scripted import ChatOptions
 from tests.openai_server import (
     Answer,
@@ -53,12 +57,12 @@ from tests.support.desks import OPENAI_KEY, OpenAIDesk, at_openai
 from tests.support.prompts import LOOK, answer, calls_of, error_of, message_of, png, prompt, results
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"score": {"type": "number"}}}
+
+
 GONE = ImagePart(digest="gone", md5="", mime_type="image/png", size_bytes=1, origin=ImageOrigin.UPLOADED)
 
 
 # Words.
-
-
 async def test_a_text_streams_piece_by_piece_and_ends_with_its_usage(openai: OpenAIDesk) -> None:
     openai.server.on_chat(Hold(Text("Hello, dear friend.", chunks=3), after_chunks=2))
     stream = openai.stream("talker", prompt("hi"), options=ChatOptions(system="Be kind."))
@@ -247,8 +251,6 @@ async def test_what_servers_leave_out_or_add_does_no_harm(openai: OpenAIDesk, ev
 
 
 # Failures.
-
-
 @each_case(
     ("reply", "seconds"),
     [
@@ -343,18 +345,7 @@ async def test_a_server_without_a_key_is_sent_none_whatever_the_environment_hold
         assert (server.violations, server.fetched) == ([], ["/files/one.png"])
 
 
-async def test_a_picture_has_a_time_limit_of_its_own(openai: OpenAIDesk) -> None:
-    openai.server.on_picture(Hold(Picture()))
-    async with at_openai(openai.server, image_timeout_s=0.2) as hasty:
-        with pytest.raises(ProviderFailure) as caught:
-            await hasty.paint("painter", prompt("a fox"))
-    assert caught.value.code is ErrorCode.PROVIDER_TIMEOUT
-    assert len(openai.server.pictures) == 1
-
-
 # Stop.
-
-
 async def test_closing_the_stream_or_cancelling_the_task_ends_the_request(openai: OpenAIDesk) -> None:
     story = Text("one two three four", chunks=4)
     openai.server.on_chat(Hold(story, after_chunks=3))
@@ -371,8 +362,6 @@ async def test_closing_the_stream_or_cancelling_the_task_ends_the_request(openai
 
 
 # Pictures.
-
-
 async def test_a_picture_is_stored_before_it_is_given_and_has_the_size_of_its_ratio(openai: OpenAIDesk) -> None:
     openai.server.on_picture(Picture(usage=PICTURE_USAGE))
     stream = openai.painting("painter", prompt("a fox"), aspect_ratio="3:2", resolution="1K")
@@ -495,3 +484,54 @@ asyncio.run(main())
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.startswith("turn_failed")
     assert "pip install 'aivista[openai]'" in ended.stdout
+
+
+TOKENS = ["<think>", "</think>", "<tool_call>", "</tool_call>", "<", ">", "</", "thi", "nk>", "words", " ", "狐", "{}"]
+
+
+def split(pieces: list[str]) -> list[tuple[str, str]]:
+    splitter = TagSplitter("think", "tool_call")
+
+    def found() -> Iterator[tuple[str, str]]:
+        for piece in pieces:
+            yield from splitter.feed(piece)
+        yield from splitter.end()
+
+    joined: list[tuple[str, str]] = []
+    for tag, text in found():
+        assert text
+        if joined and joined[-1][0] == tag:
+            joined[-1] = (tag, joined[-1][1] + text)
+        else:
+            joined.append((tag, text))
+    return joined
+
+
+@given(st.lists(st.sampled_from(TOKENS), max_size=12), st.lists(st.integers(1, 7), min_size=1, max_size=6))
+def test_a_text_is_taken_apart_the_same_however_it_is_cut(tokens: list[str], sizes: list[int]) -> None:
+    text = "".join(tokens)
+    pieces: list[str] = []
+    start = 0
+    while start < len(text):
+        size = sizes[len(pieces) % len(sizes)]
+        pieces.append(text[start : start + size])
+        start += size
+    assert split(pieces) == split([text])
+
+
+@each_case(
+    ("text", "names"),
+    [
+        ("", []),
+        (' {"name": "look"} ', ["look"]),
+        ('{"name": "look", "arguments": {"a": "x\ny"}}\n{"name": "go", "arguments": null}', ["look", "go"]),
+        ("{", None),
+        ("[]", None),
+        ('{"name": ""}', None),
+        ('{"name": "look", "arguments": [1]}', None),
+        ('{"name": "look"} and so on', None),
+    ],
+)
+def test_calls_in_words_are_read_or_refused(text: str, names: list[str] | None) -> None:
+    calls = read_calls(text)
+    assert (None if calls is None else [call.name for call in calls]) == names

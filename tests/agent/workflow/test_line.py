@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from agent import (
     ErrorCode,
@@ -16,12 +17,13 @@ from agent import (
     TurnDone,
     TurnFailed,
     TurnRequest,
-    TurnStarted,
 )
+from agent.workflow.concurrency import ConcurrencyLimiter
 from agent.workflow.dispatch import MAX_WAITING
 from tests.adapters.scripted import Hold, Line, says
-from tests.support.scenes import Scene, of_type
+from tests.support.scenes import Scene
 from tests.support.turns import send
+from tests.support.waiting import until
 
 
 def behind(count: int) -> ThoughtLog:
@@ -76,13 +78,54 @@ async def test_of_a_hundred_at_once_the_first_run_in_order_and_only_what_is_beyo
     assert Housekeeping(settings.home).check().is_fine
 
 
-async def test_send_pressed_a_hundred_times_for_one_message_is_one_turn(settings: Settings) -> None:
-    scene = Scene(settings, text=[says("Well.")])
-    async with scene.studio() as studio:
-        conversation = await studio.conversations.create()
-        request = TurnRequest(text="a fox", request_id="press")
-        told = await asyncio.gather(*(send(studio, conversation.id, request) for _ in range(100)))
-        kept = await studio.conversations.get(conversation.id)
-    assert {event.turn_id for events in told for event in of_type(events, TurnStarted)} == {kept.turns[0].id}
-    assert all(isinstance(events[-1], TurnDone) for events in told)
-    assert len(kept.turns) == len(scene.provider.asked) == 1
+class Guest:
+    """One that wants a seat, and what it was told."""
+
+    def __init__(self, room: ConcurrencyLimiter) -> None:
+        self.told: list[ThoughtLog] = []
+        self.is_seated = asyncio.Event()
+        self.may_leave = asyncio.Event()
+        self.stay = asyncio.create_task(self._stay(room))
+
+    async def _stay(self, room: ConcurrencyLimiter) -> None:
+        async with room.slot(self.told.append):
+            self.is_seated.set()
+            await self.may_leave.wait()
+
+    @property
+    def places(self) -> list[int]:
+        assert all(line.step is Step.IN_LINE for line in self.told)
+        return [int(line.parameters["place"]) for line in self.told]
+
+
+async def leave(guest: Guest) -> None:
+    guest.may_leave.set()
+    await guest.stay
+
+
+async def test_whoever_gives_up_waiting_lets_the_others_move_up() -> None:
+    room = ConcurrencyLimiter(1)
+    first, second, third = (Guest(room) for _ in range(3))
+    await until(lambda: bool(third.told))
+    second.stay.cancel()
+    with suppress(asyncio.CancelledError):
+        await second.stay
+    assert third.places == [2, 1]
+    await leave(first)
+    await third.is_seated.wait()
+    await leave(third)
+
+
+async def test_a_seat_is_not_lost_with_one_that_is_stopped_as_it_is_called() -> None:
+    room = ConcurrencyLimiter(1)
+    first, second = Guest(room), Guest(room)
+    await until(lambda: bool(second.told))
+    first.may_leave.set()
+    await until(first.stay.done)
+    second.stay.cancel()
+    with suppress(asyncio.CancelledError):
+        await second.stay
+    third = Guest(room)
+    await third.is_seated.wait()
+    assert third.places == []
+    await leave(third)

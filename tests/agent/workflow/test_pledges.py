@@ -40,29 +40,3 @@ def test_what_is_asked_for_goes_on_counting_until_it_is_answered(pledges: Pledge
     with pledges.asking("a", "picture 1", 0.2):
         assert promised(pledges) == {}
     pledges.let_go("a")
-
-
-def test_another_round_is_pledged_in_place_of_what_is_left_and_a_dearer_call_takes_that(pledges: Pledges) -> None:
-    for left_usd in (0.3, 0.1):
-        pledges.give("a", "ann", "c1", left_usd)
-        assert promised(pledges) == {"a": left_usd}
-    with pledges.asking("a", "picture 1", 0.4):
-        assert promised(pledges) == {"a": 0.1}
-    assert promised(pledges) == {}
-    pledges.give("a", "ann", "c1", 0.0)
-    assert promised(pledges) == {}
-
-
-def test_a_call_that_fails_is_no_longer_counted_and_whoever_was_reading_can_tell(pledges: Pledges) -> None:
-    before = pledges.fulfilled
-    with pytest.raises(ValueError, match="no picture"), pledges.asking("a", "picture 1", 0.5):
-        raise ValueError("no picture")
-    assert promised(pledges) == {}
-    assert pledges.fulfilled > before
-
-
-async def test_the_turns_of_one_owner_are_weighed_one_at_a_time(pledges: Pledges) -> None:
-    async with pledges.weighing("ann"):
-        assert pledges.weighing("ann").locked()
-        async with pledges.weighing("bob"):
-            pass

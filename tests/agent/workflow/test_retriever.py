@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 import math
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -12,7 +11,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from langgraph.errors import NodeError
 
 from agent import (
     AivistaError,
@@ -23,14 +21,11 @@ from agent import (
     NetworkFailure,
     Patiences,
     PictureReady,
-    PromptMessage,
     Receipt,
-    Role,
     Settings,
     Step,
     Studio,
     StyleMatch,
-    TextPart,
     ThoughtLog,
     TokenUsage,
     TurnDone,
@@ -40,8 +35,7 @@ from agent.imaging.arguments import GenerateImageArgs
 from agent.library import MatchReason
 from agent.providers.base import Embedding
 from agent.storage.curated_styles import curated_styles
-from agent.workflow.retriever import unstyled, with_styles
-from agent.workflow.state import first_progress
+from agent.workflow.retriever import with_styles
 from tests.adapters.catalogue import ModelRole, load_catalogue
 from tests.adapters.scripted import Asked, Line, calls
 from tests.support.gemini import SMALL, on_gemini, paint
@@ -278,15 +272,6 @@ async def test_a_broken_library_and_one_that_takes_too_long_are_gone_without_and
     assert receipt_of(broken).prompt.endswith("Style: ukiyo-e.")
     assert (missed(broken), missing(broken).reason) == ([("ukiyo-e", "failed")], MissingStyleReason.FAILED)
     assert "the style library failed, the prompt goes on without it" in caplog.text
-
-
-def test_after_a_failure_the_next_node_is_the_executor(caplog: pytest.LogCaptureFixture) -> None:
-    message = PromptMessage(role=Role.PROMPT, parts=(TextPart(text="a fox"),))
-    with caplog.at_level(logging.WARNING):
-        command = unstyled(first_progress(message), NodeError(node="retriever", error=RuntimeError("no such disk")))
-    assert command.goto == "executor"
-    assert command.update == {"styles": {}, "missing_styles": {}}
-    assert "no such disk" in caplog.text
 
 
 def test_phrases_go_into_the_prompt_and_what_a_style_avoids_to_the_negatives_once() -> None:

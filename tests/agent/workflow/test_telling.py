@@ -9,24 +9,19 @@ from typing import Any
 from pydantic import SecretStr
 
 from agent import (
-    ImageOrigin,
-    ImagePart,
     PromptMessage,
     Role,
     StepKind,
     StepSummary,
     TextPart,
     ToolCallPart,
-    ToolResultPart,
     TraceStep,
 )
-from agent.providers.base import ChatOptions, Embedding, ImageRequest, ToolDeclaration
-from agent.redaction import HIDDEN, Redactor
+from agent.providers.base import ChatOptions, ToolDeclaration
+from agent.redaction import Redactor
 from agent.workflow.hearing import Answer
-from agent.workflow.telling import STEP_BYTES, came_json, sent_json, told
+from agent.workflow.telling import STEP_BYTES, told
 from agent.workflow.tracing import Came, Sent, TextRequest
-from tests.adapters.catalogue import ModelRole, load_catalogue
-from tests.support.histories import image_part
 
 PLENTY = 1 << 30
 SUMMARY = StepSummary(
@@ -49,43 +44,6 @@ def asked(*texts: str, **options: Any) -> TextRequest:
 def record(sent: Sent, came: Came = None, *secrets: str, room_bytes: int = PLENTY) -> TraceStep:
     step, _ = told(SUMMARY, sent, came, Redactor([SecretStr(one) for one in secrets]), room_bytes)
     return step
-
-
-def test_only_the_settings_that_were_chosen_are_told() -> None:
-    plain: Any = sent_json(asked("hello"))
-    assert set(plain) == {"messages", "tools"}
-    assert plain["tools"] == ["look"]
-    chosen = sent_json(asked("hello", system="Be kind.", google_search=True, thinking_level="low"))
-    assert (chosen["system"], chosen["google_search"], chosen["thinking_level"]) == ("Be kind.", True, "low")
-
-
-def test_a_picture_is_told_with_its_settings_and_its_mask_as_references() -> None:
-    model = load_catalogue().model(ModelRole.IMAGE_FLASH, "gemini")
-    prompt = PromptMessage(role=Role.PROMPT, parts=(TextPart(text="a fox"), image_part("#1")))
-    request = ImageRequest(model=model, messages=(prompt,), aspect_ratio="16:9", mask=image_part("#m"), take=2)
-    sent: Any = sent_json(request)
-    assert set(sent) == {"messages", "aspect_ratio", "take", "mask"}
-    assert sent["mask"]["digest"] == image_part("#m").digest
-    assert sent["messages"][0]["parts"][1]["handle"] == "#1"
-
-
-def test_a_tool_and_an_embedding_are_told_by_what_they_were_given_and_gave() -> None:
-    call = ToolCallPart(name="look", arguments={"at": "#1"}, call_id="7")
-    assert sent_json(call) == {"arguments": {"at": "#1"}, "call_id": "7"}
-    result: Any = came_json(ToolResultPart(name="look", content={"seen": "a fox"}, images=(image_part("#1"),)))
-    assert (result["content"], result["images"][0]["handle"], result["is_error"]) == ({"seen": "a fox"}, "#1", False)
-    assert sent_json(("a", "b")) == {"texts": ["a", "b"]}
-    assert came_json(Embedding([[0.5] * 192] * 2)) == {"vectors": 2, "dimension": 192}
-    assert (sent_json(None), came_json(None), came_json(Embedding([]))) == ({}, {}, {"vectors": 0, "dimension": 0})
-
-
-def test_a_known_key_is_hidden_in_summary_and_contents() -> None:
-    call = ToolCallPart(name="look", arguments={"at": "the words of no shape", "token": "abc"})
-    step = record(
-        call, ToolResultPart(name="look", content={"said": ["the words of no shape"]}), "the words of no shape"
-    )
-    assert step.sent["arguments"] == {"at": HIDDEN, "token": HIDDEN}
-    assert step.came["content"] == {"said": [HIDDEN]}
 
 
 def test_texts_are_whole_until_a_step_would_be_too_large_then_cut_in_their_middle() -> None:
@@ -117,16 +75,3 @@ def test_beyond_a_turns_room_the_line_is_kept_without_its_contents() -> None:
     )
     assert (step.is_left_out, step.sent, step.came, size_bytes) == (True, {}, {}, 0)
     assert step.name == "planner:1"
-
-
-def test_no_byte_of_a_picture_is_told() -> None:
-    image = ImagePart(digest="d" * 64, md5="m" * 32, mime_type="image/png", size_bytes=3, origin=ImageOrigin.UPLOADED)
-    signed = image.model_copy(update={"thought_signature": b"\xffbytes" * 1000, "signed_by": "m"})
-    [part] = _list(came_json(Answer(parts=[signed]))["parts"])
-    assert part["thought_signature_bytes"] == 6000
-    assert not [value for value in part.values() if isinstance(value, bytes)]
-
-
-def _list(value: Any) -> list[Any]:
-    assert isinstance(value, list)
-    return value

@@ -1,17 +1,22 @@
+"""Recipes read from files: our own, those of other programs, and whatever a hostile file holds."""
+
 from __future__ import annotations
 
 import functools
 import gc
 import random
+import re
 import struct
 import tracemalloc
 import zlib
 from collections.abc import Callable
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
-from agent import RequestRefused
+from agent import ErrorCode, RequestRefused
 from tests.adapters.recipes import (
     ForeignRecipe,
     ForeignTool,
@@ -20,28 +25,41 @@ from tests.adapters.recipes import (
     RefusedRecipe,
     clean,
     embed,
+    foreign_recipe,
     has_credentials,
+    is_ours,
+    look,
+    parameters_text,
+    pixels_digest,
     read_recipe,
+    written,
 )
 from tests.agent.imaging.provenance.samples import (
     FILES,
     JPEGS,
     PNGS,
+    PROMPT,
+    SRGB,
     WEBPS,
     jpeg_segment,
     png_chunk,
     recipe,
+    recipes,
+    scene,
     webp_chunks,
     webp_of,
     with_chunks,
 )
 from tests.support.cases import each_case
+from tests.support.pixels import encoded
 from tests.support.tables import table
 
 A1111 = (
     "masterpiece, a quokka\nsecond line\nNegative prompt: blurry,\nlowres\n"
     "Steps: 20, Sampler: Euler a, CFG scale: 7, Seed: 42, Size: 512x768, Model: v1-5"
 )
+
+
 DAMAGED = RefusedRecipe(reason=RecipeRefusal.DAMAGED)
 
 
@@ -273,3 +291,82 @@ def test_any_bytes_and_any_parameters_are_read_without_an_error(noise: bytes, he
     assert isinstance(read_recipe(head + noise), Recipe | ForeignRecipe | RefusedRecipe | None)
     found = read_recipe(png_of((b"iTXt", b"parameters\0\0\0\0\0" + text.encode())))
     assert isinstance(found, ForeignRecipe) if text.strip() else found is None
+
+
+# How the readers of this text take its last line apart.
+PAIR = re.compile(r'\s*(\w[\w \-/]+):\s*("(?:\\.|[^\\"])+"|[^,]*)(?:,|$)')
+
+
+def test_the_text_is_the_prompt_and_one_line_of_pairs() -> None:
+    text = parameters_text(recipe(model_label="Gemini, Pro"))
+    *prompt, line = text.split("\n")
+    assert "\n".join(prompt) == PROMPT
+    assert dict(PAIR.findall(line)) == {
+        "Size": "48x32",
+        "Model": '"Gemini, Pro"',
+        "Aspect ratio": '"16:9"',
+        "Resolution": "2K",
+        "Styles": "Ukiyo-e",
+        "Created Date": '"2026-11-20T09:30:05+00:00"',
+        "Version": "Aivista",
+    }
+
+
+def test_the_persons_words_stand_for_a_prompt_that_was_not_sent_and_it_all_fits_into_a_segment_of_a_jpeg() -> None:
+    assert parameters_text(recipe(prompt="", words="a bit brighter")).startswith("a bit brighter\n")
+    assert parameters_text(recipe(prompt="", words=" ")) == ""
+    long = "\U0001f998" * 999
+    longest = recipe(prompt=long * 50, styles=[{"name": long}] * 99, model_label=long)
+    assert len(written(8, parameters_text(longest))) < 65_000
+
+
+def test_what_another_program_wrote_is_not_taken_for_ours() -> None:
+    assert not is_ours("a cat\nSteps: 20, Size: 8x8, Version: v1.9.3")
+    assert not is_ours("Version: Aivista is a nice name")
+    assert look(written(1, "a cat")).is_foreign
+    found = foreign_recipe("note: a cat, size: small", {})
+    assert found is not None
+    assert found.prompt == "note: a cat, size: small"
+    block = written(6, "")
+    preview = look(block[:-4] + len(block).to_bytes(4, "big") + bytes(6))
+    assert (preview.orientation, preview.is_foreign, look(block).is_foreign) == (6, True, False)
+    assert look(b"no tiff").is_foreign
+    assert look(block[:-1]).is_foreign
+
+
+@given(recipes())
+def test_our_own_text_is_known_again_also_in_exif_and_gives_back_its_prompt(told: Recipe) -> None:
+    text = parameters_text(told)
+    assert is_ours(text) or not text
+    found = foreign_recipe(text, {})
+    assert (found is None) is (not text)
+    if found is not None and "Negative prompt:" not in told.prompt + told.words:
+        assert found.tool is ForeignTool.PARAMETERS
+        assert found.prompt == (told.prompt or told.words).strip().replace("\r\n", "\n")
+    seen = look(written(5, text))
+    assert (seen.orientation, seen.comment, seen.is_foreign) == (5, text, False)
+
+
+def test_the_same_pixels_have_the_same_digest_whatever_the_file_and_others_another() -> None:
+    clear, indexed, picture = scene("RGBA"), scene().convert("P"), scene()
+    packed = {"compress_level": 0, "icc_profile": SRGB}
+    files = encoded(clear, "PNG"), encoded(clear, "PNG", **packed), encoded(clear, "WEBP", lossless=True, exact=True)
+    assert len({pixels_digest(data) for data in files}) == 1
+    assert pixels_digest(encoded(indexed, "PNG")) == pixels_digest(encoded(indexed.convert("RGB"), "PNG"))
+    other, tall, last_row = picture.copy(), Image.new("L", (3, 1000)), Image.new("L", (3, 1000))
+    other.putpixel((47, 31), (1, 2, 3))
+    last_row.putpixel((2, 999), 1)
+    flat = Image.frombytes("RGB", (32, 48), picture.tobytes())
+    deep, deeper = (Image.frombytes("I;16", (2, 1), data) for data in (b"\1\0\2\0", b"\1\0\3\0"))
+    digests = {pixels_digest(encoded(one, "PNG")) for one in (picture, other, flat, deep, deeper, tall, last_row)}
+    assert [len(digest) for digest in digests] == [64] * 7
+
+
+HUGE = PNGS["png"][:8] + png_chunk(b"IHDR", b"\0\0\xff\xff\0\0\xff\xff\x08\0\0\0\0") + PNGS["png"][33:]
+
+
+@each_case("data", [b"", b"no picture", PNGS["png"][:60], JPEGS["jpeg"][:200], HUGE])
+def test_what_cannot_be_decoded_is_refused(data: bytes) -> None:
+    with pytest.raises(RequestRefused) as caught:
+        pixels_digest(data)
+    assert caught.value.code is ErrorCode.PICTURE_UNREADABLE

@@ -1,4 +1,4 @@
-"""What is read from the answer of a model that reviews."""
+"""What is read from the answers of models that review, search or reword."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent import PASS_SCORE, AskedItem, AskedKind, ChecklistItem, Review
-from tests.adapters.language import read_review
+from agent import PASS_SCORE, AskedItem, AskedKind, ChecklistItem, ErrorCode, Fact, Review
+from tests.adapters.language import parse_findings, read_review, read_rewordings, reworded_by_rule
 from tests.support.cases import each_case
 
 FOX: dict[str, Any] = {
@@ -22,7 +22,11 @@ FOX: dict[str, Any] = {
     "feedback": "The snow is missing.",
     "suggestions": ["Cover the ground with snow."],
 }
+
+
 GOOD = json.dumps(FOX)
+
+
 SAID = ("A red fox in deep snow, please.",)
 
 
@@ -102,8 +106,6 @@ def test_fields_that_are_missing_or_of_another_kind_are_empty_and_an_endless_ans
 
 
 # What was asked for, and what was looked at.
-
-
 def test_only_what_the_person_asked_for_is_listed_and_what_nobody_looked_at_is_not_met() -> None:
     fox = {"asked": "a red fox", "is_met": "yes", "seen": "it sits"}
     ratio = {"asked": "aspect ratio 16:9", "is_met": "yes", "seen": "1376 × 768"}
@@ -123,7 +125,6 @@ def test_an_item_is_found_again_when_the_reviewer_writes_more_than_its_words() -
 
 
 # Lettering.
-
 SLOW = asked("Slow mornings", kind=AskedKind.TEXT)
 
 
@@ -155,3 +156,108 @@ def test_words_that_read_as_asked_are_met_and_a_model_that_says_nothing_of_them_
     silent = {name: value for name, value in FOX.items() if name != "lettering"} | {"score": 0.9}
     review = found(json.dumps(silent), SLOW)
     assert (review.score, review.checklist[0].is_met) == (0.9, None)
+
+
+FOUND = '{"facts": [{"item": "It is 330 m high.", "source": "tower.example"}], "prompt_draft": "a tower"}'
+
+
+@pytest.mark.parametrize("text", [FOUND, f"```json\n{FOUND}\n```", f"Here you are: {FOUND} That is all."])
+def test_json_is_found_with_or_without_what_a_model_puts_around_it(text: str) -> None:
+    findings = parse_findings(text)
+    assert findings is not None
+    assert findings.facts == (Fact(item="It is 330 m high.", source="tower.example"),)
+    assert findings.prompt_draft == "a tower"
+
+
+def test_fields_that_nobody_asked_for_are_ignored_and_a_missing_source_is_empty() -> None:
+    findings = parse_findings('{"facts": [{"item": "x", "date": "2026"}], "mood": "calm"}')
+    assert findings is not None
+    assert findings.facts == (Fact(item="x", source=""),)
+
+
+@each_case(
+    "text", ["", "It is 330 m high.", "{", "{}", '{"facts": 3}', '{"facts": [{"source": "s"}]}', '{"facts": ["x"]}']
+)
+def test_what_is_no_findings_is_none(text: str) -> None:
+    assert parse_findings(text) is None
+
+
+BLOCKED = ErrorCode.PICTURE_BLOCKED
+
+
+OFFERS = ("A fox as a paper cut-out", "The snow alone, with a fox's tracks")
+
+
+SIX = json.dumps({"rewordings": [*OFFERS, *OFFERS, "third one", "fourth one"]})
+
+
+# By rules.
+@each_case(
+    ("wish", "kept", "gone"),
+    [
+        ("Draw a man with a bloody knife in a kitchen", "a man with a knife in a kitchen", "bloody"),
+        ("a soldier holding a gun in the snow", "a soldier in the snow", "gun"),
+        ("a knight killing a dragon, oil painting", "a knight facing a dragon, oil painting", "kill"),
+        ("a knight who kills a dragon", "a knight who faces a dragon", "kill"),
+        ("A naked woman on a beach", "A woman on a beach", "naked"),
+        ("画一个拿着手枪的侦探，雨夜", "画一个侦探，雨夜", "手枪"),
+        ("画一只雪地里的红狐狸，水彩风格。", "画一只雪地里的红狐狸，水彩风格", "。，"),
+    ],
+)
+def test_what_is_most_often_refused_is_left_out_and_the_rest_is_kept(wish: str, kept: str, gone: str) -> None:
+    offers = reworded_by_rule(wish, BLOCKED)
+    assert len(set(offers)) == 3
+    assert kept in offers[0]
+    assert all(gone not in offer for offer in offers)
+    assert all(offer != wish for offer in offers)
+
+
+@each_case(
+    ("wish", "name"),
+    [("a bloody mary on a bar", "bloody mary"), ("a glue gun on a desk", "glue gun"), ("画一个投标枪的运动员", "标枪")],
+)
+def test_a_harmless_thing_keeps_its_name(wish: str, name: str) -> None:
+    assert all(name in offer for offer in reworded_by_rule(wish, BLOCKED))
+
+
+@each_case("code", [BLOCKED, ErrorCode.PICTURE_RECITATION, ErrorCode.TEXT_INSTEAD_OF_PICTURE])
+@each_case(("wish", "words"), [("a red fox in the snow", "red fox"), ("雪地里的红狐狸", "红狐狸")])
+def test_every_offer_is_about_the_wish_and_in_its_language(code: ErrorCode, wish: str, words: str) -> None:
+    offers = reworded_by_rule(wish, code)
+    assert 2 <= len(offers) <= 3
+    assert all(words in offer for offer in offers)
+    assert all(offer.isascii() == wish.isascii() for offer in offers)
+
+
+def test_another_refusal_gets_other_offers() -> None:
+    assert set(reworded_by_rule("a fox", BLOCKED)).isdisjoint(reworded_by_rule("a fox", ErrorCode.PICTURE_RECITATION))
+
+
+@each_case(
+    "wish",
+    [
+        *("a knight who killed a dragon", "he is stabbed by a spy", "画一个被杀死的恶龙"),
+        *("", "  ", "gun", "鲜血", "a nude girl", "sexy schoolgirl in a park", "性感的少女"),
+    ],
+)
+def test_where_nothing_lawful_is_left_or_a_sentence_would_break_nothing_is_offered(wish: str) -> None:
+    assert reworded_by_rule(wish, BLOCKED) == ()
+
+
+# By the text model.
+@each_case(
+    ("text", "offers"),
+    [
+        (json.dumps({"rewordings": OFFERS}), OFFERS),
+        (f"Here:\n```json\n{SIX}\n```", (*OFFERS, "third one")),
+        ('{"rewordings": []}', ()),
+        ('{"rewordings": ["A FOX", "  a   fox "]}', None),
+        ('{"rewordings": [7, null, "x"]}', None),
+        ('{"rewordings": "a fox"}', None),
+        ('{"other": []}', None),
+        ("I cannot help with that.", None),
+        ("[" * 100_000, None),
+    ],
+)
+def test_an_answer_is_read_leniently_and_never_offers_the_same_again(text: str, offers: tuple[str, ...] | None) -> None:
+    assert read_rewordings(text, "a fox") == offers

@@ -11,12 +11,16 @@ from agent import (
     ImageOrigin,
     ImagePart,
     Picture,
+    PromptMessage,
     Receipt,
+    Role,
     SmartCanvas,
+    TextPart,
+    ToolCallPart,
     Turn,
     TurnSettings,
 )
-from tests.adapters.language import MOST_PICTURES, pictures_listing, prompt
+from tests.adapters.language import MOST_PICTURES, pictures_listing, without_old_signatures
 from tests.support.cases import each_case
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -78,6 +82,12 @@ def test_a_description_cannot_close_the_list_and_a_long_one_is_cut(alt: str) -> 
     assert len(told) < 160
 
 
-@each_case("word", ["[PICTURES]", "第二张", "刚才那张", "the second one", "reference_roles"])
-def test_the_planner_is_told_how_to_read_it(word: str) -> None:
-    assert word.lower() in prompt("planner").lower()
+def turn(name: str, *messages: PromptMessage) -> Turn:
+    return Turn(id=name, text=name, settings=TurnSettings(), started_at=datetime.now(UTC), messages=messages)
+
+
+def test_no_signature_is_left_for_the_retry_and_nothing_else_changes() -> None:
+    call = ToolCallPart(name="generate_image", call_id="c1", thought_signature=b"s", signed_by="m")
+    said = PromptMessage(role=Role.MODEL, parts=(TextPart(text="Now."), call))
+    [bare] = without_old_signatures([said])
+    assert bare.parts == (TextPart(text="Now."), call.model_copy(update={"thought_signature": None, "signed_by": None}))
