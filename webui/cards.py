@@ -112,73 +112,6 @@ def thumbs(view: View, images: Sequence[ImagePart | str]) -> str:
     return f'<div class="refs">{"".join(cells)}</div>'
 
 
-def said_tools(view: View, turn_id: str, text: str, beside: Sequence[str], *, is_busy: bool = False) -> str:
-    """Return what stands under the person's words: which of their versions is shown, and the way to say them otherwise.
-
-    `beside` are the turns of all versions, the oldest first; `turn_id` is empty while the turn has none yet. Nothing
-    can be pressed while a turn is at work (`is_busy`).
-    """
-    words = view.words
-    off = f' disabled title="{escape(words("branch.busy"))}"' if is_busy else ""
-    edit = escape(words("branch.edit"))
-    state = off or f' title="{edit}"'
-    pencil = (
-        f'<button type="button" class="b icon" data-branch="edit" aria-label="{edit}"{state}>'
-        f"{icon('pencil', 14)}</button>"
-    )
-    switch = _versions(words, turn_id, beside, off) if len(beside) > 1 else ""
-    form = _said_form(words, turn_id, text)
-    return (
-        f'<div class="said-tools" data-turn="{escape(turn_id)}">{form}<div>{_copy(words)}{pencil}{switch}</div></div>'
-    )
-
-
-def answer_tools(words: Words, answer: str) -> str:
-    """Return what stands under the agent's answer: the way to copy it as it was written, in Markdown."""
-    # A line break right behind the tag belongs to the tag, not to the words.
-    source = f"<textarea hidden>\n{escape(answer)}</textarea>"
-    return f'<div class="told-tools">{source}{_copy(words)}</div>'
-
-
-def _copy(words: Words) -> str:
-    name = escape(words("branch.copy"))
-    return (
-        f'<button type="button" class="b icon" data-branch="copy" aria-label="{name}" title="{name}" '
-        f'data-done="{escape(words("report.copied"))}" data-failed="{escape(words("report.not_copied"))}">'
-        f"{icon('copy', 14)}</button>"
-    )
-
-
-def _said_form(words: Words, turn_id: str, text: str) -> str:
-    # A line break right behind the tag belongs to the tag, not to the words.
-    return (
-        f'<form class="said-form" data-turn="{escape(turn_id)}" hidden>'
-        f'<textarea rows="1" dir="auto" aria-label="{escape(words("branch.label"))}">\n{escape(text)}</textarea>'
-        f'<footer><button type="button" class="b" data-branch="cancel">{escape(words("branch.cancel"))}</button>'
-        f'<button type="submit" class="b solid">{escape(words("branch.send"))}</button></footer></form>'
-    )
-
-
-def _versions(words: Words, turn_id: str, beside: Sequence[str], off: str) -> str:
-    count, at = len(beside), beside.index(turn_id) if turn_id in beside else len(beside) - 1
-    place = words("branch.position", number=at + 1, count=count)
-    return (
-        f'<span class="versions" role="group" aria-label="{escape(words("branch.versions"))}">'
-        f"{_version(words('branch.previous'), 'chevron-left', beside[at - 1] if at else '', off)}"
-        f'<span role="img" aria-label="{escape(place)}">{at + 1} / {count}</span>'
-        f"{_version(words('branch.next'), 'chevron-right', beside[at + 1] if at + 1 < count else '', off)}</span>"
-    )
-
-
-def _version(name: str, icon_name: str, turn_id: str, off: str) -> str:
-    label = escape(name)
-    state = off or f' title="{label}"' + ("" if turn_id else " disabled")
-    return (
-        f'<button type="button" class="b icon" data-branch="switch" data-turn="{escape(turn_id)}" '
-        f'aria-label="{label}"{state}>{icon(icon_name, 14)}</button>'
-    )
-
-
 def pending_frame(words: Words, width: int, height: int) -> str:
     """Return the empty frame a picture will arrive in, of its shape, so that its arrival moves nothing."""
     label = escape(words("picture.pending"))
@@ -260,17 +193,3 @@ def _link(title: str, address: str) -> str:
         f'<a href="{escape(address)}" target="_blank" rel="noopener noreferrer nofollow">'
         f"{escape(title or parts.hostname or address)}</a>"
     )
-
-
-def search_note(view: View, sources: Sequence[Source], suggestions_html: str) -> str:
-    """Return the sources of an answer, and beneath them Google's suggestions exactly as given, in a sandbox."""
-    words = view.words
-    rows = f"<p><span>{escape(words('search.sources'))}</span> {source_links(sources)}</p>" if sources else ""
-    frame = ""
-    if suggestions_html:
-        frame = (
-            f'<iframe class="suggestions" title="{escape(words("search.suggestions"))}" referrerpolicy="no-referrer" '
-            'sandbox="allow-popups allow-popups-to-escape-sandbox" loading="lazy" '
-            f'srcdoc="{escape(suggestions_html)}"></iframe>'
-        )
-    return f'<div class="sources">{rows}{frame}</div>'

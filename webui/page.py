@@ -15,11 +15,10 @@ from agent import AivistaError, Catalogue, ErrorCode, ErrorInfo, Studio
 from webui.api.gradio_chat import add_chat_endpoint, saying_failures
 from webui.features.files import build_editor
 from webui.panels.composer import build_composer
-from webui.screen import Screen
+from webui.screen import OVER, Screen
 from webui.sessions import Sessions
-from webui.shell.actions import Composed
+from webui.shell.actions import Composed, Context
 from webui.shell.patches import Reply, Toast
-from webui.tabs import Tab
 from webui.turns import Turns
 from webui.whole_json import whole_json
 from webui.words import Words
@@ -66,18 +65,18 @@ def _wire(screen: Screen, editor: gr.Code, blocks: gr.Blocks) -> None:
     async def send(request: gr.Request, message: dict[str, Any] | None, composed: str) -> str:
         visitor = screen.sessions.visitor(request)
         try:
-            place = Composed.model_validate_json(whole_json(composed or "{}"))
+            sent = Composed.model_validate_json(whole_json(composed or "{}"))
         except ValidationError:
             return _told(visitor.words, Reply(toast=_problem(visitor.words("gallery.unreadable"))))
-        tab = screen.tabs.of(visitor.owner, place.tab)
+        at = Context(screen, visitor, sent)
         try:
-            updates = await Turns(screen).send(visitor, tab, message, place)
+            return _told(visitor.words, at.reply(await Turns(at).send(message, sent)))
         except Exception as error:
             info = error.info if isinstance(error, AivistaError) else ErrorInfo(code=ErrorCode.INTERNAL)
             _log.exception("a message was not sent")
-            reply = screen.reply({}, tab)
+            # The page has emptied the box when the press was taken: it comes back.
+            reply = at.reply({OVER: {"request": sent.request, "how": "failed"}})
             return _told(visitor.words, reply.model_copy(update={"toast": _problem(visitor.words.error(info))}))
-        return _told(visitor.words, screen.reply(updates, tab))
 
     take = "told => { if (told) window.aivistaShell.take(JSON.parse(told)); }"
     said = "message => [message, window.aivistaSending.composed()]"
@@ -95,7 +94,7 @@ def _wire(screen: Screen, editor: gr.Code, blocks: gr.Blocks) -> None:
     def narrow(request: gr.Request, **chips: Any) -> str:
         visitor = screen.sessions.visitor(request)
         with saying_failures(visitor.words):
-            return _told(visitor.words, screen.reply(screen.narrowed(visitor, chips), Tab()))
+            return _told(visitor.words, screen.reply(screen.narrowed(visitor, chips)))
 
     others_follow = [composer.image_model.input, composer.allow_search.input, composer.reference_mode.input]
     narrowed = gr.on(others_follow, narrow, None, told, inputs_kwargs=composer.settings, **_QUIET)

@@ -8,6 +8,8 @@ from hashlib import blake2b
 from html import escape
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
+from markupsafe import Markup
+
 from agent import (
     ActionPanel,
     AgentMessage,
@@ -46,6 +48,7 @@ from webui.markdown import markdown_html, own_words_html
 from webui.notices import asked, target_sentence
 from webui.picture_notes import blank_mark, blank_note, earlier_attempts, edit_lines, folded_review
 from webui.shell.patches import Patch
+from webui.shell.templates import render
 from webui.step_lines import folded_thoughts, live_line, steps
 from webui.thumbnails import thread_picture
 from webui.waiting_cards import closed_consent, closed_plan, open_consent, open_plan
@@ -153,7 +156,7 @@ def render_turn(
     place = _Place(view, turn.id, turn.state, pictures, _sources(turn.components), _thoughts(turn))
     named = (*((turn.editing,) if turn.editing else ()), *turn.references)
     blocks = _said(view, turn.text, named, turn.uploads)
-    blocks.append(Block("user", cards.said_tools(view, turn.id, turn.text, beside, is_busy=is_busy)))
+    blocks.append(Block("user", _said_tools(view, turn.id, turn.text, beside, is_busy=is_busy)))
     if place.thoughts.strip() and not any(isinstance(one, Steps) for one in turn.components):
         # A turn of nothing but words has no other record of what was done.
         blocks.append(Block("assistant", folded_thoughts(view.words, place.thoughts)))
@@ -161,8 +164,26 @@ def render_turn(
         blocks += _component(place, component)
     answer = "\n\n".join(one.text for one in turn.components if isinstance(one, AgentMessage)).strip()
     if answer and turn.state is not TurnState.RUNNING:
-        blocks.append(Block("assistant", cards.answer_tools(view.words, answer), "copy"))
+        blocks.append(Block("assistant", render("thread/told-tools.html", view.words, answer=answer), "copy"))
     return blocks
+
+
+def _said_tools(view: View, turn_id: str, text: str, beside: Sequence[str], *, is_busy: bool) -> str:
+    """Return what stands under the person's words. `beside` are the turns of all versions, the oldest first; `turn_id`
+    is empty while the turn has none yet."""
+    count = len(beside)
+    at = beside.index(turn_id) if turn_id in beside else count - 1
+    return render(
+        "thread/said-tools.html",
+        view.words,
+        turn_id=turn_id,
+        text=text,
+        is_busy=is_busy,
+        count=count,
+        number=at + 1,
+        previous=beside[at - 1] if at > 0 else "",
+        next=beside[at + 1] if at + 1 < count else "",
+    )
 
 
 def render_live(
@@ -173,7 +194,7 @@ def render_live(
     blocks: list[Block] = []
     if _is_shown(turn):
         blocks += _said(view, turn.text, turn.named, turn.uploads)
-        blocks.append(Block("user", cards.said_tools(view, turn.turn_id, turn.text, turn.beside, is_busy=True)))
+        blocks.append(Block("user", _said_tools(view, turn.turn_id, turn.text, turn.beside, is_busy=True)))
     for component in turn.earlier:
         blocks += _component(place, component)
     line = live_line(view.words, turn.step, seconds, turn.tools_done, turn.usual, turn.thoughts)
@@ -361,7 +382,9 @@ def _sources(shown: Sequence[Component | LiveBlock]) -> tuple[Source, ...]:
 
 
 def _search_note(view: View, note: SearchNote) -> Block:
-    return Block("assistant", cards.search_note(view, note.sources, note.suggestions_html))
+    links = Markup(cards.source_links(note.sources))  # noqa: S704
+    html = render("thread/sources.html", view.words, links=links, suggestions=note.suggestions_html)
+    return Block("assistant", html)
 
 
 def _thoughts(turn: Turn) -> str:

@@ -33,15 +33,13 @@ from webui.live import LiveTurn, resumed
 from webui.model_limits import Limits, limits_html, limits_of
 from webui.offers import Offer, image_offers
 from webui.panels import chat, composer
-from webui.panels.aids import aids_html
 from webui.panels.chat import thread_told
 from webui.panels.composer import Chosen, ComposerPanel
-from webui.panels.conversations import stamp_html
 from webui.render import Article, Block, article, article_id, render_conversation, render_live
 from webui.sessions import Sessions, Visitor
 from webui.shell.patches import Patch, Reply
-from webui.spend import button_prices, chosen_estimate, estimate_html
-from webui.tabs import Tab, Tabs
+from webui.shell.templates import render
+from webui.spend import button_prices, chosen_estimate, estimate_html, expand_price
 
 Updates = dict[Any, Any]
 """What changes on the page: HTML by the id of its box in `shell/document.html`, values and properties by the component
@@ -52,7 +50,14 @@ WORDS = "words"
 """In updates: words for the composer, instead of those that stand there; what else is in the message stays."""
 PAINTED = "painted"
 """In updates: what the painter gives to the next message, its `mask` and how it is to `expand`."""
-_EVENTS = (THREAD, WORDS, PAINTED)
+OVER = "over"
+"""In updates: what becomes of what Send took out of the composer, by the `request` that it was sent with (empty for the
+first that never was on record) and `how` its turn ended: `used`; `unused`, where no picture was changed and the mask is
+about the same part still; `failed`, where all goes back; `refused`, where the words alone do."""
+LISTED = "listed"
+"""In updates: the list of conversations may be another one now; after a turn, how it `ended` (`done`, `failed`,
+`waiting`, `stopped`) and which is the `newest` picture."""
+_EVENTS = (THREAD, WORDS, PAINTED, OVER, LISTED)
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,6 @@ class Screen:
     sessions: Sessions
     composer: ComposerPanel
     is_kept: bool = True
-    tabs: Tabs = field(default_factory=Tabs)
     _button_prices: dict[tuple[str, date], dict[str, str]] = field(default_factory=dict)
 
     def is_sketch(self, visitor: Visitor) -> bool:
@@ -159,7 +163,7 @@ class Screen:
         is_sketch = self.is_sketch(visitor)
         is_empty = conversation is None or not conversation.turns
         return {
-            "rail-stamp": stamp_html(time.monotonic_ns()),
+            LISTED: {},
             "top": await self.top(visitor, conversation, opened_at=opened_at),
             "welcome": await self._welcome(visitor, is_sketch=is_sketch) if is_empty else "",
             **self.next_target(visitor, conversation),
@@ -236,17 +240,13 @@ class Screen:
         key = conversation.id if conversation else ""
         return thread_told(visitor.words, key, shown, followed=followed, is_answer=is_answer)
 
-    def reply(self, updates: Updates, tab: Tab) -> Reply:
+    def reply(self, updates: Updates) -> Reply:
         """Return what the page does for updates: boxes get their HTML, Gradio's inputs what is other about them, by a
-        script; and what was sent from this tab for nothing comes back."""
+        script."""
         events: dict[str, JsonValue] = {name: updates[name] for name in _EVENTS if name in updates}
         inputs = {part.elem_id: properties(part, update) for part, update in updates.items() if _is_input(part)}
         if any(inputs.values()):
             events["inputs"] = {name: told for name, told in inputs.items() if told}
-        if tab.returned is not None:
-            returned, tab.returned = tab.returned, None
-            message = properties(self.composer.message, returned.value)["value"]
-            events["returned"] = {"message": message, "mask": returned.mask, "expand": returned.expand}
         boxes = {part: html for part, html in updates.items() if not _is_input(part) and part not in _EVENTS}
         return Reply(
             patches=tuple(
@@ -281,20 +281,23 @@ class Screen:
         updates = composer.chip_updates(words, studio.catalogue, provider, chosen)
         box, is_sketch, prices = self.composer, self.is_sketch(visitor), self._prices(visitor)
         models = {
-            box.text_models: composer.model_choices_html(words, "text_model", ("flash", "thinking"), prices),
-            box.image_models: composer.model_choices_html(words, "image_model", ("auto", "flash", "pro"), prices),
+            box.text_models: composer.models_html(words, "text_model", ("flash", "thinking"), prices),
+            box.image_models: composer.models_html(words, "image_model", ("auto", "flash", "pro"), prices),
         }
         return {
             **{component: updates[name] for name, component in box.settings.items()},
             **self.limits(visitor),
             **(dict.fromkeys(models, "") if is_sketch else models),
             box.summary: composer.summary_html(words, needs_key=is_sketch),
-            box.aids: aids_html(
+            # The script knows which text model is chosen.
+            box.aids: render(
+                "composer/aids.html",
                 words,
-                studio.catalogue,
-                provider,
-                datetime.now(UTC).date(),
-                upload_limit_megabytes=upload_limit_megabytes(visitor.owner),
+                prices={
+                    name: expand_price(words, studio.catalogue.model(ModelRole(name), provider))
+                    for name in ("flash", "thinking")
+                },
+                limit_megabytes=upload_limit_megabytes(visitor.owner),
             ),
             box.cost: estimate_html(words, chosen_estimate(studio.catalogue, provider, chosen, None, conversation)),
         }

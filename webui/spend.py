@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from html import escape
-from math import ceil
+from math import ceil, inf
 
 from pydantic import Field, ValidationError
 
@@ -17,17 +17,18 @@ from agent import (
     Conversation,
     Estimate,
     EstimatePart,
+    ModelEntry,
     ModelRole,
     PartKind,
     Plan,
     Preferences,
     SpendSums,
     Value,
+    expand_prompt_price,
     turn_estimate,
 )
 from webui.icons import icon
 from webui.panels.composer import Chosen
-from webui.tabs import Tab
 from webui.whole_json import whole_json
 from webui.words import Words
 
@@ -129,22 +130,31 @@ def _likely(guess: Estimate, *kinds: PartKind) -> str:
     return f"≈ {dollars(amount)}" if amount > 0 and not guess.unpriced else ""
 
 
-def shown_maximum(tab: Tab, chosen: Chosen) -> float | None:
-    """Return the maximum that the tab was last told, None where it was told for other chips."""
-    told = tab.told_maximum
-    return told[1] if told is not None and told[0] == sign_of(chosen) else None
+def maximum_told(guess: Estimate, chosen: Chosen) -> str:
+    """Return the maximum that a price says, with a sign of the settings that it was told for; empty for none."""
+    return f"{_sign_of(chosen)} {guess.most_usd!r}" if guess.most_usd > 0 else ""
 
 
-def sign_of(chosen: Chosen) -> str:
-    """Return a sign of the chips that a price was told for."""
+def shown_maximum(told: str, chosen: Chosen) -> float | None:
+    """Return the maximum that the page shows, as `maximum_told` wrote it; None where that was for other settings."""
+    sign, _, amount = told.partition(" ")
+    try:
+        most_usd = float(amount)
+    except ValueError:
+        return None
+    return most_usd if sign == _sign_of(chosen) and 0 < most_usd < inf else None
+
+
+def _sign_of(chosen: Chosen) -> str:
     return sha256(chosen.model_dump_json().encode()).hexdigest()[:16]
 
 
-def estimate_html(words: Words, guess: Estimate, beside: str = "") -> str:
+def estimate_html(words: Words, guess: Estimate, beside: str = "", told: str = "") -> str:
     """Return the price before Send: free, about so much and at most so much, or unknown; its parts for whoever points
     at it.
 
-    One that something beside the words changes says for what it was told, for the script to compare.
+    One that something beside the words changes says for what it was told, for the script to compare; `told` is the
+    maximum, which the script sends along.
     """
     if guess.is_free:
         return f'<span class="price">{icon("leaf", 13)}{escape(words("composer.free"))}</span>'
@@ -152,7 +162,18 @@ def estimate_html(words: Words, guess: Estimate, beside: str = "") -> str:
         why = words("spend.unknown", models=words("did.join").join(guess.unpriced))
         return _priced("—", why, beside)
     most = words("spend.at_most", amount=dollars_up(guess.most_usd))
-    return _priced(_range(guess.low_usd, guess.high_usd), "\n".join((most, *_told(words, guess))), beside, most)
+    return _priced(_range(guess.low_usd, guess.high_usd), "\n".join((most, *_told(words, guess))), beside, most, told)
+
+
+def expand_price(words: Words, model: ModelEntry) -> str:
+    """Return what writing a prompt out costs with a text model."""
+    if model.is_sketch:
+        return words("aids.expand_rules")
+    if not model.prices:
+        return words("aids.expand_unpriced", model=model.label)
+    return words(
+        "aids.expand_price", model=model.label, price=dollars(expand_prompt_price(model, datetime.now(UTC).date()))
+    )
 
 
 def cap_lines(words: Words, plans: Sequence[Plan]) -> str:
@@ -183,11 +204,12 @@ def spend_html(words: Words, sums: SpendSums, caps: Preferences) -> str:
     return f'<div class="spend{" full" if used >= 1 else ""}">{month}{day}{bar}</div>'
 
 
-def _priced(shown: str, told: str, beside: str, most: str = "") -> str:
-    told, shown = escape(told), escape(shown)
+def _priced(shown: str, why: str, beside: str, most: str = "", told: str = "") -> str:
+    why, shown = escape(why), escape(shown)
     return (
-        f'<span class="price paid" tabindex="0" title="{told}" aria-label="{shown}. {told}" '
-        f'data-beside="{escape(beside)}">{shown}{f"<small>{escape(most)}</small>" if most else ""}</span>'
+        f'<span class="price paid" tabindex="0" title="{why}" aria-label="{shown}. {why}" '
+        f'data-beside="{escape(beside)}" data-told="{escape(told)}">{shown}'
+        f"{f'<small>{escape(most)}</small>' if most else ''}</span>"
     )
 
 

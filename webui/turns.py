@@ -1,12 +1,15 @@
-"""A turn on the page: sent, said by a panel, followed, decided about, retried."""
+"""Turns of the page: how each begins, and what the page shows at its begin and at its end. In between the thread
+follows it by a stream of its own (`webui.features.thread`)."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, assert_never
+
+from pydantic import SecretStr
 
 from agent import (
     AivistaError,
@@ -15,219 +18,309 @@ from agent import (
     Decision,
     ErrorCode,
     ErrorInfo,
+    ModelRole,
     PlanCard,
     RequestRefused,
+    Step,
+    ThoughtLog,
     Turn,
+    TurnDone,
+    TurnEvent,
+    TurnFailed,
+    TurnPaused,
     TurnRequest,
     TurnState,
+    TurnStopped,
 )
 from webui import notices
+from webui.cards import View
 from webui.features.viewer.actions import PanelPress, pressed_sentence
-from webui.live import LiveTurn, resumed
+from webui.live import Ending, LiveTurn, advance_all, resumed
 from webui.mask_wires import WireRefusal, read_painted
 from webui.panels.composer import Chosen
 from webui.plan_answers import after, decision_to_run, read_run
-from webui.render import Block
-from webui.screen import PAINTED, THREAD, Screen, Updates
-from webui.sessions import Visitor
-from webui.shell.actions import Composed
+from webui.render import Block, render_live
+from webui.screen import LISTED, OVER, THREAD, Updates
+from webui.shell.actions import Composed, Context
 from webui.spend import shown_maximum
-from webui.streams import TurnEnds, turn_of
-from webui.tabs import Returned, Tab, Underway
+
+# A turn is on record within a few milliseconds, where the records are not very slow.
+_FIRST_S = 2.0
+
+
+class Told(Protocol):
+    """A turn as the agent tells it."""
+
+    async def first(self) -> TurnEvent | None:
+        """Return its first event."""
+        ...
 
 
 @dataclass(frozen=True)
 class Turns:
-    """Runs turns for the tabs of the page."""
+    """Begins the turns of the conversation that the page is about, and shows their ends."""
 
-    screen: Screen
+    at: Context
 
-    async def send(self, visitor: Visitor, tab: Tab, message: dict[str, Any] | None, place: Composed) -> Updates:
-        """Send what the composer and the painter hold.
+    async def send(self, message: dict[str, Any] | None, sent: Composed) -> Updates:
+        """Send what the composer and the painter hold. The same press is one turn however often it is sent.
 
         Words that were said to an older state of the conversation are held back, because they would change a picture
         that the person has not seen.
         """
-        text = str((message or {}).get("text") or "")
-        files = tuple(str(file) for file in (message or {}).get("files") or [])
-        sent = Returned(text, files, place.mask, place.expand)
-        # By the words alone: the painter's fields are emptied a moment before the composer is.
-        is_echo = tab.is_echo(Returned(text, files), time.monotonic())
-        if tab.is_repeated(place.request) if place.request else is_echo:
-            return {}
-        try:
-            painted = read_painted(place.mask, place.expand, place.editing)
-            if isinstance(painted, WireRefusal):
-                conversation = await self.screen.conversation(visitor, place.conversation)
-                said = visitor.words(painted.key, handle=painted.handle, marked=painted.marked)
-                tab.returned = Returned(text, files)
-                return self._refused(visitor, conversation, said)
-            newer = None
-            if place.seen and not painted.editing:
-                newer = await self._newer(visitor, place.conversation, place.seen)
-            if newer is not None:
-                tab.returned = sent
-                refused = self._refused(visitor, newer, visitor.words("sending.gone_on"))
-                return {**refused, "top": await self.screen.top(visitor, newer)}
-            request = TurnRequest(
-                text=text,
-                images=[Path(file) for file in files],
-                mask=painted.masks,
-                expand=painted.expand,
-                settings=place.chosen.turn_settings(),
-                editing=painted.editing or None,
-                references=place.references,
-                roles=place.given_roles,
-                maximum_usd=shown_maximum(tab, place.chosen),
-            )
-            begun = await self._run(visitor, tab, place.conversation, request, sent)
-        except Exception:
-            # The page has emptied the box when the press was taken: until the turn has begun, it comes back.
-            tab.returned = sent
-            raise
-        return {**begun, **({PAINTED: {"mask": "", "expand": ""}} if sent.unused else {})}
+        at, studio = self.at, self.at.screen.studio()
+        painted = read_painted(sent.mask, sent.expand, sent.editing)
+        if isinstance(painted, WireRefusal):
+            said = at.words(painted.key, handle=painted.handle, marked=painted.marked)
+            refused = self._refused(await at.conversation(), said)
+            return {**refused, OVER: {"request": sent.request, "how": "refused"}}
+        newer = await self._newer(sent.seen) if sent.seen and not painted.editing else None
+        if newer is not None:
+            refused = self._refused(newer, at.words("sending.gone_on"))
+            over = {"request": sent.request, "how": "failed"}
+            return {**refused, "top": await at.screen.top(at.visitor, newer), OVER: over}
+        request = TurnRequest(
+            text=str((message or {}).get("text") or ""),
+            images=[Path(str(file)) for file in (message or {}).get("files") or []],
+            mask=painted.masks,
+            expand=painted.expand,
+            settings=sent.chosen.turn_settings(),
+            editing=painted.editing or None,
+            references=sent.references,
+            roles=sent.given_roles,
+            maximum_usd=shown_maximum(sent.price, sent.chosen),
+            request_id=sent.request or None,
+        )
+        conversation = await at.conversation()
+        if conversation is None:
+            conversation = await studio.conversations.create(at.visitor.owner, sent.begun or None)
+        return await self.begin(conversation, request)
 
     async def say(
         self,
-        visitor: Visitor,
-        tab: Tab,
-        conversation_id: str,
         text: str,
-        handle: str,
-        chosen: Chosen,
+        handle: str = "",
+        chosen: Chosen | None = None,
         images: Sequence[tuple[str, bytes]] = (),
+        conversation: Conversation | None = None,
     ) -> Updates:
         """Send a sentence that the page says for the person, with a picture marked or with `images` of ours; the
         composer stays as it is."""
-        if not text or tab.is_echo(Returned(f"{handle} {text}"), time.monotonic()):
+        if not text:
             return {}
-        request = TurnRequest(text=text, images=images, settings=chosen.turn_settings(), editing=handle or None)
-        return await self._run(visitor, tab, conversation_id, request, None)
+        settings = (chosen or self.at.place.chosen).turn_settings()
+        request = TurnRequest(text=text, images=images, settings=settings, editing=handle or None)
+        conversation = conversation or await self.at.conversation()
+        if conversation is None:
+            conversation = await self.at.screen.studio().conversations.create(self.at.visitor.owner)
+        return await self.begin(conversation, request)
 
-    async def paint_again(
-        self, visitor: Visitor, tab: Tab, conversation_id: str, press: PanelPress, chosen: Chosen
-    ) -> Updates:
+    async def paint_again(self, press: PanelPress) -> Updates:
         """Paint a picture once more beside it, from the same request: with nothing changed, or with the difference that
         is stated. One that no such request made is asked for in words."""
-        words, studio, request = visitor.words, self.screen.studio(), None
-        difference = words("panel.vary_difference") if press.action == "vary" else ""
-        if not self.screen.is_sketch(visitor):
+        at, request, conversation = self.at, None, await self.at.conversation()
+        difference = at.words("panel.vary_difference") if press.action == "vary" else ""
+        if conversation is not None and not at.screen.is_sketch(at.visitor):
+            turns = at.screen.studio().turns
             try:
-                request = await studio.turns.repeated(
-                    conversation_id, press.handle, visitor.owner, difference=difference
-                )
+                request = await turns.repeated(conversation.id, press.handle, at.visitor.owner, difference=difference)
             except AivistaError as error:
-                conversation = await self.screen.conversation(visitor, conversation_id)
-                return self._refused(visitor, conversation, words.error(error.info))
-        if request is None:
-            said = pressed_sentence(words, press)
-            return await self.say(visitor, tab, conversation_id, said, press.handle, chosen)
-        if tab.is_echo(Returned(f"{press.action} {press.handle}"), time.monotonic()):
-            return {}
-        return await self._run(visitor, tab, conversation_id, request, None)
+                return self._refused(conversation, at.words.error(error.info))
+        if conversation is None or request is None:
+            return await self.say(pressed_sentence(at.words, press), press.handle)
+        return await self.begin(conversation, request)
 
-    async def retry(self, visitor: Visitor, tab: Tab, conversation_id: str, turn_id: str) -> Updates:
+    async def retry(self, turn_id: str) -> Updates:
         """Let a turn that failed or was cut off go on; the studio sends it again where it cannot."""
-        conversation = await self.screen.conversation(visitor, conversation_id)
-        turn = turn_of(conversation, turn_id)
-        if conversation is None or turn is None or tab.is_echo(Returned(f"retry {turn_id}"), time.monotonic()):
+        conversation = await self.at.conversation()
+        turn = conversation.turn(turn_id) if conversation is not None else None
+        if conversation is None or turn is None:
             return {}
-        turns, key = self.screen.studio().turns, self.screen.sessions.key(visitor)
-
-        async def start() -> Underway:
-            return await turns.retry(conversation.id, turn.id, owner=visitor.owner, key=key)
-
         # One that the conversation has left behind stays where it is, and its words are said once more below.
         rests = turn.state in (TurnState.FAILED, TurnState.INTERRUPTED) and conversation.turns[-1].id == turn.id
         live = resumed(turn) if rests else LiveTurn(turn.text, resumed(turn).named)
-        return await TurnEnds(self.screen).begin(visitor, tab, conversation, live, start)
 
-    async def run_plan(self, visitor: Visitor, tab: Tab, conversation_id: str, argument: str) -> Updates:
+        async def start() -> Told:
+            return await self.at.screen.studio().turns.retry(
+                conversation.id, turn.id, owner=self.at.visitor.owner, key=self._key
+            )
+
+        return await self._begin(conversation, live, start)
+
+    async def run_plan(self, argument: str) -> Updates:
         """Run a plan that waits, with what the person changed in it."""
-        run = read_run(argument)
-        conversation = await self.screen.conversation(visitor, conversation_id)
+        run, words, conversation = read_run(argument), self.at.words, await self.at.conversation()
         if conversation is None:
             return {}
         if run is None:
-            return self._refused(visitor, conversation, visitor.words("plan.unreadable"))
-        card = _waiting(turn_of(conversation, run.turn))
-        offers = self.screen.offers(visitor)
+            return self._refused(conversation, words("plan.unreadable"))
+        card = _waiting(conversation.turn(run.turn))
+        offers = self.at.screen.offers(self.at.visitor)
         try:
-            decision = decision_to_run(visitor.words, run, card.plans if isinstance(card, PlanCard) else (), offers)
+            decision = decision_to_run(words, run, card.plans if isinstance(card, PlanCard) else (), offers)
         except RequestRefused as error:
-            return self._refused(visitor, conversation, visitor.words.error(error.info))
-        return await self._decide(visitor, tab, conversation, run.turn, decision)
+            return self._refused(conversation, words.error(error.info))
+        return await self._decide(conversation, run.turn, decision)
 
-    async def decide(
-        self, visitor: Visitor, tab: Tab, conversation_id: str, turn_id: str, *, is_allowed: bool
-    ) -> Updates:
+    async def decide(self, turn_id: str, *, is_allowed: bool) -> Updates:
         """Let calls run that wait for the person, or have the agent go on without them; or drop a plan that waits."""
-        conversation = await self.screen.conversation(visitor, conversation_id)
-        if conversation is None:
-            return {}
-        return await self._decide(visitor, tab, conversation, turn_id, Decision(run=is_allowed))
+        conversation = await self.at.conversation()
+        return await self._decide(conversation, turn_id, Decision(run=is_allowed)) if conversation is not None else {}
 
-    async def begin(
-        self,
-        visitor: Visitor,
-        tab: Tab,
-        conversation: Conversation,
-        request: TurnRequest,
-        sent: Returned | None = None,
-        live: LiveTurn | None = None,
-    ) -> Updates:
+    async def begin(self, conversation: Conversation, request: TurnRequest, live: LiveTurn | None = None) -> Updates:
         """Start the turn of a request, shown as `live` at first, and return what the page shows then."""
-        turns, key = self.screen.studio().turns, self.screen.sessions.key(visitor)
 
-        async def start() -> Underway:
-            return turns.start(conversation.id, request, owner=visitor.owner, key=key)
+        async def start() -> Told:
+            turns = self.at.screen.studio().turns
+            return turns.start(conversation.id, request, owner=self.at.visitor.owner, key=self._key)
 
         live = live or LiveTurn(request.text, request.marked)
-        return await TurnEnds(self.screen).begin(visitor, tab, conversation, live, start, sent)
+        return await self._begin(conversation, live, start, request.request_id)
 
-    async def _run(
-        self, visitor: Visitor, tab: Tab, conversation_id: str, request: TurnRequest, sent: Returned | None
-    ) -> Updates:
-        conversation = await self.screen.conversation(visitor, conversation_id)
-        if conversation is None:
-            conversation = await self.screen.studio().conversations.create(visitor.owner)
-        return await self.begin(visitor, tab, conversation, request, sent)
+    async def end(self, turn_id: str) -> Updates:
+        """Return what the page shows once a turn is over, whoever began it. Of one that never was on record, without an
+        id, the thread says already what became of it."""
+        at, conversation_id = self.at, self.at.place.conversation
+        turns, owner = at.screen.studio().turns, at.visitor.owner
+        if not turn_id:
+            frame = await at.screen.frame(at.visitor, await at.conversation())
+            return {**frame, LISTED: {"ended": "failed"}, OVER: {"request": "", "how": "failed"}}
+        told = turns.find(conversation_id, turn_id, owner)
+        try:
+            # Of one that rested, what was told since.
+            events = told.events[told.before :] if told else await turns.on_record(conversation_id, turn_id, owner)
+        except RequestRefused:
+            return {THREAD: at.screen.thread(at.visitor, await at.conversation())}
+        return await self._ended(conversation_id, advance_all(LiveTurn("", turn_id=turn_id), events))
 
-    async def _decide(
-        self, visitor: Visitor, tab: Tab, conversation: Conversation, turn_id: str, decision: Decision
+    async def _begin(
+        self,
+        conversation: Conversation,
+        live: LiveTurn,
+        start: Callable[[], Awaitable[Told]],
+        request_id: str | None = None,
     ) -> Updates:
-        turn = turn_of(conversation, turn_id)
+        screen, visitor = self.at.screen, self.at.visitor
+        ahead = 0 if live.turn_id else screen.studio().turns.count(conversation.id, visitor.owner)
+        failure: ErrorInfo | None = None
+        try:
+            told = await start()
+            # One that fails before it is on record may be over before it could be followed.
+            async with asyncio.timeout(None if ahead else _FIRST_S):
+                first = None if ahead else await told.first()
+            failure = first.error if isinstance(first, TurnFailed) else None
+        except AivistaError as error:
+            failure = error.info
+        except TimeoutError:
+            pass
+        if failure is not None:
+            failed = replace(live, ending=TurnFailed(error=failure))
+            return await self._ended(conversation.id, failed, request_id, is_answer=True)
+        if ahead:
+            live = replace(live, step=ThoughtLog(step=Step.WAITING, parameters={"count": ahead}))
+        return {
+            THREAD: screen.thread(visitor, conversation, live=live, is_answer=True),
+            "welcome": "",
+            # One that has a title is shown already, with all that its branches cost.
+            **({} if conversation.title else {"top": await screen.top(visitor, conversation)}),
+        }
+
+    async def _ended(
+        self, conversation_id: str, live: LiveTurn, request_id: str | None = None, *, is_answer: bool = False
+    ) -> Updates:
+        screen, visitor, ending = self.at.screen, self.at.visitor, live.ending
+        conversation = await screen.conversation(visitor, conversation_id)
+        turn = conversation.turn(live.turn_id) if conversation is not None else None
+        how = "used"
+        # A turn that was stopped while it still waited is nowhere on record: its words go back, too.
+        if isinstance(ending, TurnFailed) or not live.is_on_record:
+            how = "failed"
+        elif isinstance(ending, TurnDone) and not live.pictures and not live.has_gone_back:
+            how = "unused"
+        learnt = screen.unlearn(visitor, self._answered(conversation, live))
+        if isinstance(ending, TurnFailed):
+            learnt |= screen.learn(visitor, ending.error, ending.node)
+        is_another = bool(live.pictures) or live.has_gone_back
+        newest = (conversation.edit_target or "") if conversation and is_another else ""
+        more = _unrecorded(screen.view(visitor, conversation_id), conversation, live)
+        return {
+            **await screen.frame(visitor, conversation),
+            LISTED: {"ended": _how(ending), "newest": newest},
+            **learnt,
+            "welcome": "",
+            # At its end the next message may have been sent already, and stands there until its own answer.
+            THREAD: screen.thread(visitor, conversation, more=more, is_answer=is_answer),
+            OVER: {"request": request_id or (turn.request_id if turn is not None else None), "how": how},
+        }
+
+    async def _decide(self, conversation: Conversation, turn_id: str, decision: Decision) -> Updates:
+        turn = conversation.turn(turn_id)
         card = _waiting(turn)
         if turn is None or card is None:
-            gone = visitor.words.error(ErrorInfo(code=ErrorCode.PLAN_GONE))
-            return self._refused(visitor, conversation, gone)
-        if tab.is_echo(Returned(f"decide {turn_id}"), time.monotonic()):
-            return {}
-        turns, key = self.screen.studio().turns, self.screen.sessions.key(visitor)
+            return self._refused(conversation, self.at.words.error(ErrorInfo(code=ErrorCode.PLAN_GONE)))
 
-        async def start() -> Underway:
-            return turns.decide(conversation.id, turn_id, decision, owner=visitor.owner, key=key)
+        async def start() -> Told:
+            turns = self.at.screen.studio().turns
+            return turns.decide(conversation.id, turn_id, decision, owner=self.at.visitor.owner, key=self._key)
 
-        live = resumed(turn, self._decided(visitor, card, decision))
-        return await TurnEnds(self.screen).begin(visitor, tab, conversation, live, start)
+        return await self._begin(conversation, resumed(turn, self._decided(card, decision)), start)
 
-    def _decided(self, visitor: Visitor, card: PlanCard | ConsentCard, decision: Decision) -> PlanCard | ConsentCard:
+    def _decided(self, card: PlanCard | ConsentCard, decision: Decision) -> PlanCard | ConsentCard:
         if isinstance(card, ConsentCard):
             return card.model_copy(update={"state": "allowed" if decision.run else "refused"})
-        plans = after(card.plans, decision, self.screen.offers(visitor))
+        plans = after(card.plans, decision, self.at.screen.offers(self.at.visitor))
         return PlanCard(plans=plans, state="run" if decision.run else "dropped")
 
-    async def _newer(self, visitor: Visitor, conversation_id: str, seen: str) -> Conversation | None:
-        """Return the conversation where it has a newest turn at rest that this tab does not show."""
-        conversation = await self.screen.conversation(visitor, conversation_id)
-        if conversation is None or not conversation.turns or self.screen.at_work(conversation):
+    async def _newer(self, seen: str) -> Conversation | None:
+        """Return the conversation where it has a newest turn at rest that this page does not show."""
+        conversation = await self.at.conversation()
+        if conversation is None or not conversation.turns or self.at.screen.at_work(conversation):
             return None
         return conversation if conversation.turns[-1].id != seen else None
 
-    def _refused(self, visitor: Visitor, conversation: Conversation | None, sentence: str) -> Updates:
+    def _refused(self, conversation: Conversation | None, sentence: str) -> Updates:
         """Return the thread with the reason why what was asked for was not carried out."""
-        more = [Block("assistant", notices.refused(visitor.words, sentence))]
-        return {THREAD: self.screen.thread(visitor, conversation, more=more, is_answer=True)}
+        more = [Block("assistant", notices.refused(self.at.words, sentence))]
+        return {THREAD: self.at.screen.thread(self.at.visitor, conversation, more=more, is_answer=True)}
+
+    def _answered(self, conversation: Conversation | None, live: LiveTurn) -> set[str]:
+        """Return the ids of the models that have answered in a turn, as far as it tells."""
+        answered = {one.receipt.model for one in live.pictures if one.receipt is not None}
+        turn = conversation.turn(live.turn_id) if conversation is not None else None
+        has_said_something = turn is not None and turn.usage.output_tokens + turn.usage.thought_tokens > 0
+        has_painter_failed = isinstance(live.ending, TurnFailed) and live.ending.node == "executor"
+        if turn is not None and has_said_something and (isinstance(live.ending, TurnDone) or has_painter_failed):
+            catalogue = self.at.screen.studio().catalogue
+            answered.add(catalogue.keyed(ModelRole(turn.settings.text_model)).id)
+        return answered
+
+    @property
+    def _key(self) -> SecretStr | None:
+        return self.at.screen.sessions.key(self.at.visitor)
+
+
+def _how(ending: Ending | None) -> str:
+    match ending:
+        case TurnFailed():
+            return "failed"
+        case TurnPaused():
+            return "waiting"
+        case TurnStopped():
+            return "stopped"
+        case TurnDone() | None:
+            return "done"
+        case _:
+            assert_never(ending)
+
+
+def _unrecorded(view: View, conversation: Conversation | None, live: LiveTurn) -> list[Block]:
+    """Return what a turn ended with that is not on record."""
+    turn = conversation.turn(live.turn_id) if conversation is not None else None
+    if turn is None:
+        return render_live(view, live, 0)
+    if isinstance(live.ending, TurnFailed) and turn.state is not TurnState.FAILED:
+        return [Block("assistant", notices.failure(view, live.ending.error, "", live.ending.rewordings))]
+    return []
 
 
 def _waiting(turn: Turn | None) -> PlanCard | ConsentCard | None:

@@ -132,7 +132,7 @@ def test_what_is_typed_and_sent_while_another_conversation_is_opened_belongs_to_
             new.click()
         say(page, "draw a teapot")
         # What a wish that was written out leaves there, and a turn that ended elsewhere.
-        page.locator("#rail-stamp i").evaluate("mark => { mark.outerHTML = '<i data-at=\"7\"></i>'; }")
+        page.evaluate("dispatchEvent(new CustomEvent('aivista-listed', { detail: {} }))")
         draw_twice(page)
         assert page.locator("html[data-ready]").count() == 0
         expect(composer(page)).to_have_value("draw a teapot")

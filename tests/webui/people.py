@@ -96,7 +96,7 @@ class Person(Stranger):
         """Return where the page stands: what is no setting is marked there."""
         chips = {_SETTINGS[one]: value for one, value in at.items() if one in _SETTINGS}
         marked = {one: value for one, value in at.items() if one not in _SETTINGS}
-        return {"conversation": conversation, "tab": self.session, "chips": chips, **marked}
+        return {"conversation": conversation, "chips": chips, **marked}
 
     def chooses(self, **settings: Any) -> dict[str, Any]:
         """Choose a setting that others follow from; return what was changed."""

@@ -48,7 +48,8 @@ _DECISIONS = {"run": Decision(run=True), "drop": Decision(run=False)}
 def add_chat_endpoint(screen: Screen, concurrency_limit: int) -> None:
     """Add `/chat` to the page that is being laid out; its inputs are the composer's, by name."""
     composer = screen.composer
-    with gr.Column(elem_classes="wire"):
+    # What is not visible is not drawn, and the page loads nothing for it.
+    with gr.Column(visible=False):
         trigger, answer = gr.Button("chat"), gr.JSON(label="answer")
         decided, opened = gr.Textbox("", label="decision"), gr.Textbox("", label="conversation")
 

@@ -133,6 +133,8 @@
     const wait = tries => { if (!text() || !tries) isSending = false; else setTimeout(wait, 100, tries - 1); };
     setTimeout(wait, 100, 50);
   };
+  // What comes back is in the box again, which may never have been seen empty.
+  addEventListener("aivista-over", () => { isSending = false; });
   addEventListener("keydown", event => {
     if (event.target.matches?.("#box textarea") && window.aivistaKeys.is(event, "composer.send") && (text().trim() || $("#box .thumbnail-item"))) sent();
   }, true);

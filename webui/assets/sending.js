@@ -2,7 +2,7 @@
 // heard of it, and a press that was not taken yet has the same id as the one before.
 (() => {
   const $ = selector => document.querySelector(selector);
-  const LONGEST_MS = 60_000, FILES_MS = 5000, LOOK_MS = 200;
+  const LONGEST_MS = 60_000, MOST_KEPT = 20, LOOK_MS = 200;
   const text = () => $("#box textarea")?.value || "";
   const files = () => [...document.querySelectorAll("#box .thumbnail-item img")].map(one => one.src).join(" ");
   let press = null;  // what was pressed last and is not taken yet
@@ -45,18 +45,47 @@
   addEventListener("keydown", pressed, true);
   addEventListener("click", pressed, true);
 
-  // All that goes along with the words. Python takes what it was sent under one name once, and holds words back that were
-  // said to a conversation which has gone on elsewhere.
-  const composed = () => JSON.stringify({ ...window.aivistaShell.place(), mask: $("#mask").value, expand: $("#expand").value, request: press?.id || "", seen: press?.seen || "" });
-  // Taken: what was sent leaves the box; words that were typed behind it meanwhile stay, and so does a file that came.
-  const taken = mine => {
+  // All that goes along with the words. Python takes what it was sent under one name once, begins one new conversation for
+  // all that is said in it, and holds words back that were said to a conversation which has gone on elsewhere.
+  const page = window.aivistaShell.newId();
+  const composed = () => JSON.stringify({
+    ...window.aivistaShell.place(), mask: $("#mask").value, expand: $("#expand").value, request: press?.id || "", seen: press?.seen || "",
+    begun: `${page} ${$("#top h1")?.dataset.opened || ""}`, price: $("#cost .price")?.dataset.told || "",
+  });
+
+  // ---- taken: what was sent leaves the composer, and is kept until its turn is over; words that were typed behind it
+  // meanwhile stay, and so does a file that came
+  let kept = [];
+  const paint = fields => dispatchEvent(new CustomEvent("aivista-painted", { detail: fields }));
+  const taken = (mine, [message, fields]) => {
     if (press?.id !== mine.id) return;
     press = null;
+    const { mask, expand, editing, references } = JSON.parse(fields);
+    kept = [...kept, { id: mine.id, message, mask, expand, editing, references }].slice(-MOST_KEPT);
+    // The mask before its file: a file that goes by itself takes the mask along.
+    if ((mask || expand) && $("#mask").value === mask && $("#expand").value === expand) paint({ mask: "", expand: "" });
     if (text().startsWith(mine.text)) window.aivistaDrafts.put(text().slice(mine.text.length));
     left = mine.text;
-    // Python takes the pictures out; where that got lost they would go with the next words as well.
-    if (mine.files) setTimeout(() => { if (!text() && files() === mine.files) window.aivistaAttached.clear(); }, FILES_MS);
+    if (mine.files && files() === mine.files) window.aivistaShell.set({ box: { value: { text: text(), files: [] } } });
   };
+  // ---- over: what was sent for nothing comes back, unless something else stands there by now
+  const back = ({ message: { text: words, files: paths }, mask, expand }) => {
+    const there = text(), isFree = (!there && !files()) || (there === words && document.querySelectorAll("#box .thumbnail-item").length === paths.length);
+    const isUnpainted = ["", mask].includes($("#mask").value) && ["", expand].includes($("#expand").value);
+    if (isUnpainted && (mask || expand)) paint({ mask, expand });
+    if (isFree && (words || paths.length)) window.aivistaShell.set({ box: { value: { text: words, files: paths.map(one => ({ ...one, url: new URL(`gradio_api/file=${one.path}`, document.baseURI).href })) } } });
+  };
+  addEventListener("aivista-over", ({ detail: { request, how } }) => {
+    const mine = request === "" ? kept[0] : kept.find(one => one.id === request);
+    if (!mine) return;
+    kept = kept.filter(one => one !== mine);
+    const place = window.aivistaShell.place(), isMarked = place.editing === mine.editing && place.references.join() === mine.references.join();
+    if (how === "failed") back(mine);
+    else if (how === "refused") back({ ...mine, mask: "", expand: "" });
+    else if (how === "unused" && (mine.mask || mine.expand)) back({ ...mine, message: { text: "", files: [] } });
+    else if (isMarked) window.aivistaShell.take({ patches: [{ id: "ctx", html: "" }] });
+  });
+
   // Gradio says to nobody that an event was not answered, or answered with a failure.
   const failed = told => {
     hide();
@@ -70,7 +99,7 @@
     try {
       const answer = await plain(resource, init);
       if (!answer.ok) failed(await answer.clone().json().catch(() => ({})));
-      else if (mine) taken(mine);
+      else if (mine) taken(mine, JSON.parse(init.body).data);
       return answer;
     } catch (error) {
       failed({});

@@ -69,6 +69,8 @@
 
   addEventListener("click", event => {
     const button = event.target.closest?.("[data-act]");
+    // What Python is asked for by two clicks is meant once.
+    if (button && !acts[button.dataset.act] && event.detail > 1) return;
     if (button) { (acts[button.dataset.act] || send)(button, send); return; }
     if (root.hasAttribute("data-rail-open") && !event.target.closest?.("#rail")) root.removeAttribute("data-rail-open");
   });

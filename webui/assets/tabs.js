@@ -68,7 +68,7 @@
     window.aivistaShell.act("page.view", { arg: newest });
     newest = "";
   };
-  addEventListener("aivista-ended", event => { newest = event.detail.newest || newest; showNewest(); });
+  addEventListener("aivista-listed", event => { newest = event.detail.newest || newest; showNewest(); });
   addEventListener("click", event => {
     const button = event.target.closest?.("[data-act], [data-tab], [data-gal=open], [data-tree=open]");
     if (["view", "compare", "open", "new"].includes(button?.dataset.act) || button?.dataset.gal || button?.dataset.tree) newest = "";

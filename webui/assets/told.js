@@ -10,7 +10,7 @@
   const isAway = () => document.hidden || !document.hasFocus();
 
   // ---- the title
-  let unseen = "", last = null;
+  let unseen = "";
   const MARKS = {
     done: title => words.say("title_done", { title }),
     failed: title => words.say("title_failed", { title }),
@@ -44,13 +44,7 @@
       told.onclick = () => { window.focus(); told.close(); };
     } catch { /* this browser tells through service workers alone: the title says it */ }
   };
-  const look = () => {
-    const stamp = $("#rail-stamp [data-ended]"), at = stamp?.dataset.at;
-    if (!stamp || at === last) return;
-    last = at;
-    ended(stamp.dataset.ended);
-    dispatchEvent(new CustomEvent("aivista-ended", { detail: stamp.dataset }));
-  };
+  addEventListener("aivista-listed", event => ended(event.detail.ended));
 
   // ---- the bell
   let noting = 0;
@@ -76,7 +70,5 @@
   };
   addEventListener("click", event => { if (event.target.closest?.("#bell")) ring(); });
 
-  const observe = () => new MutationObserver(look).observe(document.body, { childList: true, subtree: true, attributeFilter: ["data-at"] });
-  if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
   window.aivistaTold = { heading };
 })();

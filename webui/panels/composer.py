@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import gradio as gr
@@ -14,7 +12,6 @@ from pydantic import ValidationError
 
 from agent import (
     MAX_NEGATIVE_CHARACTERS,
-    NO_PICTURE,
     Catalogue,
     Conversation,
     ModelEntry,
@@ -24,9 +21,9 @@ from agent import (
     TurnSettings,
     Value,
 )
-from webui.cards import THUMB_EDGE_PX, View
-from webui.icons import icon
+from webui.cards import View
 from webui.panels.flat import flat
+from webui.shell.templates import render
 from webui.words import Words
 
 AUTO = "auto"
@@ -176,7 +173,7 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
         submit_btn=True,
         stop_btn=True,
     )
-    with gr.Row(elem_id="opts"):
+    with gr.Column(elem_id="opts"):
         summary, search, cost = flat("summary"), _switch("search", "allow_search"), flat("cost")
     with gr.Column(elem_id="setup"):
         text_model = _dropdown("text-model", "text_model", ["flash", "thinking"], "flash")
@@ -334,100 +331,35 @@ _SAID = {
 
 
 def summary_html(words: Words, *, needs_key: bool) -> str:
-    """Return the button that says what will be made and opens the settings; the page's script writes what is fixed.
-
-    With `needs_key` the panel says why the models and the search are greyed.
-    """
+    """Return the button that says what will be made and opens the settings. With `needs_key` the panel says why the
+    models and the search are greyed."""
     said = {name: words(key) for name, key in _SAID.items()} | {"negative_prompt": words("presets.avoids", words="{}")}
-    auto, label, reset = (escape(words(f"composer.{name}")) for name in ("auto", "settings", "reset"))
-    note = ""
-    if needs_key:
-        note = (
-            f'<template id="tpl-needs-key"><p class="needs-key">{icon("key-round", 14)}'
-            f"<span>{escape(words('composer.needs_key'))}</span>"
-            f'<button type="button" class="b line" data-act="settings">{escape(words("action.settings"))}</button></p>'
-            f"</template>"
-        )
-    return (
-        f'<div class="setup-open" data-auto="{auto}" data-said="{escape(json.dumps(said, ensure_ascii=False))}">'
-        f'<button type="button" class="chip" data-aid="setup" aria-haspopup="dialog" aria-expanded="false" '
-        f'aria-controls="setup" aria-label="{label}">{icon("sliders-horizontal", 14)}<span>{auto}</span></button>'
-        f'<button type="button" class="chip-x" data-aid="reset" aria-label="{reset}" title="{reset}" hidden>'
-        f"{icon('x', 13)}</button></div>{note}"
-    )
+    return render("composer/summary.html", words, said=said, needs_key=needs_key)
 
 
-def model_choices_html(words: Words, setting: str, values: Sequence[str], prices: Mapping[str, str]) -> str:
+def models_html(words: Words, setting: str, values: Sequence[str], prices: Mapping[str, str]) -> str:
     """Return models as buttons, each with a sentence and its price by `setting:value`, where it is known."""
-    buttons = "".join(
-        f'<button type="button" data-aid="set" data-setting="{setting}" data-value="{value}" aria-pressed="false">'
-        f"<b>{escape(words(f'composer.{value}'))}</b><small>{escape(words(f'composer.{setting}_{value}'))}</small>"
-        f"<i>{escape(prices.get(f'{setting}:{value}', ''))}</i></button>"
-        for value in values
-    )
-    return f'<div class="models" role="group" aria-label="{escape(words(f"composer.{setting}"))}">{buttons}</div>'
+    models = [(value, words(f"composer.{setting}_{value}")) for value in values]
+    return render("composer/models.html", words, setting=setting, models=models, prices=prices)
 
 
 def context_html(
     view: View, editing: str, references: Sequence[str], roles: Mapping[str, ReferenceRole] | None = None
 ) -> str:
-    """Return the line of what the next message works on, each with a cross, a reference with what it is for; with
-    NO_PICTURE for `editing` it makes a new picture.
-
-    The painter's script writes how much of the picture is painted behind its handle.
-    """
-    parts = []
-    if editing == NO_PICTURE:
-        back = escape(view.words("composer.edit_again"))
-        parts.append(
-            f'<span class="ctx none" data-editing="{NO_PICTURE}"><b>{escape(view.words("composer.new_picture"))}</b>'
-            f'<button type="button" data-act="drop" data-arg="{NO_PICTURE}" aria-label="{back}" title="{back}">'
-            f"{icon('x', 13)}</button></span>"
-        )
-    elif editing:
-        label, growing = escape(view.words("composer.editing")), escape(view.words("painter.expand_note"))
-        words = f'<span class="lab" data-editing="{label}" data-expanding="{growing}">{label}</span>'
-        parts.append(f"{words}{_context_chip(view, editing, is_edited=True)}")
-    if references:
-        given = roles or {}
-        chips = "".join(_context_chip(view, handle, role=_role_select(view, handle, given)) for handle in references)
-        parts.append(f'<span class="lab">{escape(view.words("composer.references"))}</span>{chips}')
-    return "".join(parts)
+    """Return the line of what the next message works on; with NO_PICTURE for `editing` it makes a new picture."""
+    given, every = roles or {}, list(ReferenceRole)
+    return render(
+        "composer/context.html",
+        view.words,
+        view=view,
+        editing=editing,
+        references=references,
+        roles=given,
+        all_roles=every,
+    )
 
 
 def next_target_html(view: View, conversation: Conversation | None) -> str:
-    """Return the line of the picture that the next words change when nothing is marked; nothing before the first one.
-
-    The style hides it where something is marked or attached: then that is what the message works on.
-    """
+    """Return the line of the picture that the next words change when nothing is marked; nothing before there is one."""
     handle = conversation.edit_target if conversation is not None else None
-    if handle is None:
-        return ""
-    leave = escape(view.words("composer.leave", handle=handle))
-    return (
-        f'<span class="lab">{escape(view.words("composer.next_target"))}</span><span class="ctx">'
-        f'<img src="{view.url(handle, THUMB_EDGE_PX)}" alt="" width="20" height="20"><b>{escape(handle)}</b>'
-        f'<button type="button" data-act="edit" data-arg="{NO_PICTURE}" aria-label="{leave}" title="{leave}">'
-        f"{icon('x', 13)}</button></span>"
-    )
-
-
-def _role_select(view: View, handle: str, roles: Mapping[str, ReferenceRole]) -> str:
-    """Return the field with what a reference is for; the page's script sends its change as a click."""
-    words, chosen = view.words, roles.get(handle)
-    cells = [f'<option value="">{escape(words("role.none"))}</option>']
-    for role in ReferenceRole:
-        mark = " selected" if role == chosen else ""
-        cells.append(f'<option value="{role}"{mark}>{escape(words(f"role.{role}"))}</option>')
-    name = escape(words("role.name", handle=handle))
-    return f'<select data-role="{escape(handle)}" aria-label="{name}" title="{name}">{"".join(cells)}</select>'
-
-
-def _context_chip(view: View, handle: str, *, is_edited: bool = False, role: str = "") -> str:
-    name = escape(view.words("composer.remove", handle=handle))
-    marked, note = (f' data-handle="{escape(handle)}"', "<small></small>") if is_edited else ("", "")
-    return (
-        f'<span class="ctx"{marked}><img src="{view.url(handle, THUMB_EDGE_PX)}" alt="" width="20" height="20">'
-        f'<b>{escape(handle)}</b>{note}{role}<button type="button" data-act="drop" data-arg="{escape(handle)}" '
-        f'aria-label="{name}" title="{name}">{icon("x", 13)}</button></span>'
-    )
+    return render("composer/next.html", view.words, view=view, handle=handle) if handle is not None else ""

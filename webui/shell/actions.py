@@ -24,7 +24,6 @@ from webui.screen import Screen, Updates
 from webui.sessions import COOKIE, Visitor
 from webui.shell.patches import Patch, Reply, Toast, Undo
 from webui.shell.templates import render
-from webui.tabs import Tab
 from webui.whole_json import whole_body
 from webui.words import Words
 
@@ -38,15 +37,13 @@ _log = logging.getLogger(__name__)
 
 class Place(Value):
     """Where the page stands: the open conversation, empty for a new one, which picture is to be changed (`NO_PICTURE`
-    for a new one), the references and what some of them are for, the settings by name, and a name that the page has
-    given itself."""
+    for a new one), the references and what some of them are for, and the settings by name."""
 
     conversation: str = Field(default="", max_length=64)
     editing: str = Field(default="", max_length=16)
     references: tuple[Handle, ...] = Field(default=(), max_length=MAX_REFERENCES)
     roles: dict[Handle, str] = Field(default_factory=dict, max_length=MAX_REFERENCES)
     chips: dict[str, JsonValue] = Field(default_factory=dict)
-    tab: str = Field(default="", max_length=64)
 
     @property
     def given_roles(self) -> dict[str, ReferenceRole]:
@@ -60,13 +57,16 @@ class Place(Value):
 
 
 class Composed(Place):
-    """All that the page sends beside the words: also what the painter holds, unread, a name for the press of Send, and
-    the newest turn that the page shows."""
+    """All that the page sends beside the words: also what the painter holds, unread, a name for the press of Send and
+    one for a new conversation, the newest turn that the page shows, and the price that it shows, as `shown_maximum`
+    reads it."""
 
     mask: str = ""
     expand: str = ""
     request: str = Field(default="", max_length=64)
+    begun: str = Field(default="", max_length=100)
     seen: str = Field(default="", max_length=64)
+    price: str = Field(default="", max_length=64)
 
 
 def roles_of(roles: Mapping[str, str], references: Collection[str]) -> dict[str, ReferenceRole]:
@@ -94,11 +94,6 @@ class Context:
         return self.visitor.words
 
     @property
-    def tab(self) -> Tab:
-        """What is remembered of the page that asks."""
-        return self.screen.tabs.of(self.visitor.owner, self.place.tab)
-
-    @property
     def view(self) -> View:
         """What the open conversation is shown with."""
         return self.screen.view(self.visitor, self.place.conversation)
@@ -109,7 +104,7 @@ class Context:
 
     def reply(self, updates: Updates) -> Reply:
         """Return what the page does for updates of its components; see `Screen.reply`."""
-        return self.screen.reply(updates, self.tab)
+        return self.screen.reply(updates)
 
     def fragment(self, name: str, template: str, parent: str = "", **values: object) -> Patch:
         """Return the element with this id, as a template makes it."""

@@ -6,7 +6,6 @@
 
   // A browser offers `crypto.randomUUID` to pages of this machine and of HTTPS alone.
   const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, "0")).join("");
-  const tab = newId();
   // What the page shows is what the composer works on: the marked pictures, each reference with its field.
   const place = () => {
     const { conversation = "" } = $("#top h1")?.dataset || {}, fields = [...document.querySelectorAll("#ctx select[data-role]")];
@@ -16,7 +15,6 @@
       references: fields.map(one => one.dataset.role),
       roles: Object.fromEntries(fields.filter(one => one.value).map(one => [one.dataset.role, one.value])),
       chips: window.aivistaChips?.values || {},
-      tab,
     };
   };
 
@@ -113,19 +111,22 @@
     return reply;
   };
 
-  // ---- `isNewest` drops the reply when the same action was asked for again meanwhile
+  // ---- `isNewest` drops the reply when the same action was asked for again meanwhile. What was asked about a conversation
+  // that is not the open one any more would be shown in the other one.
+  const OPENING = ["page.new", "page.open"];
   const newest = {};
   const act = async (name, args = {}, { isNewest = false } = {}) => {
-    const mine = newest[name] = {};
+    const mine = newest[name] = {}, here = place();
     let reply;
     try {
-      const answer = await fetch(`aivista/act/${name}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ args, place: place() }) });
+      const answer = await fetch(`aivista/act/${name}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ args, place: here }) });
       reply = await answer.json();
     } catch {
       say(window.aivistaWords.say("cut"), { isProblem: true });
       return {};
     }
-    if (isNewest && newest[name] !== mine) return {};
+    const isLeft = name.startsWith("page.") && !OPENING.includes(name) && place().conversation !== here.conversation;
+    if (isLeft || (isNewest && newest[name] !== mine)) return {};
     if (reply.error) { say(reply.error, { isProblem: true }); return {}; }
     return take(reply);
   };
@@ -144,16 +145,6 @@
     return names.map(name => now[name] && { __type__: "update", ...now[name] });
   };
   const areSet = () => { for (const done of settled.splice(0)) done(); };
-  // What was sent for nothing comes back, unless something else stands there by now.
-  addEventListener("aivista-returned", event => {
-    const { message: { text, files }, mask = "", expand = "" } = event.detail;
-    const there = $("#box textarea")?.value || "", pictures = document.querySelectorAll("#box .thumbnail-item").length;
-    const isFree = (!there && !pictures) || (there === text && pictures === files.length);
-    const isUnpainted = ["", mask].includes($("#mask").value) && ["", expand].includes($("#expand").value);
-    const box = { value: { text, files: files.map(one => ({ ...one, url: new URL(`gradio_api/file=${one.path}`, document.baseURI).href })) } };
-    if (isUnpainted && (mask || expand)) dispatchEvent(new CustomEvent("aivista-painted", { detail: { mask, expand } }));
-    if (isFree && (text || files.length)) set({ box });
-  });
   const remove = id => { document.getElementById(id)?.remove(); dispatchEvent(new CustomEvent("aivista-patched")); };
 
   addEventListener("click", event => {

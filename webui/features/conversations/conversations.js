@@ -239,14 +239,12 @@
   }, true);
 
   // ---- what follows from what Python rendered
-  let stamped = null, shown = null, sinceMore = 0, watched = null;
+  let shown = null, sinceMore = 0, watched = null;
   const nearEnd = new IntersectionObserver(seen => {
     if (seen.some(one => one.isIntersecting) && $("#rail-rows .rail-list")?.scrollTop > 0) acts.more();
   });
   const settle = () => {
-    const stamp = $("#rail-stamp [data-at]")?.dataset.at, open = openId();
-    // The first one comes with the page, which has the list already.
-    if (stamp && stamp !== stamped) { if (stamped) refresh(); stamped = stamp; }
+    const open = openId();
     const key = $(".rail-find kbd");
     if (key && !key.textContent) key.textContent = keys.isMac ? "⌘K" : "Ctrl K";
     if (open && open !== shown) {
@@ -266,6 +264,7 @@
     if (isWaiting) return;
     isWaiting = true;
     requestAnimationFrame(() => { isWaiting = false; settle(); });
-  }).observe(document.body, { childList: true, subtree: true, attributes: true, attributeFilter: ["data-at", "data-conversation"] });
+  }).observe(document.body, { childList: true, subtree: true, attributes: true, attributeFilter: ["data-conversation"] });
+  addEventListener("aivista-listed", refresh);
   if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
 })();

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import replace
 
 from pydantic import Field
@@ -20,17 +19,7 @@ from webui.sample_picture import sample_picture
 from webui.screen import THREAD
 from webui.shell.actions import Context
 from webui.shell.patches import Reply
-from webui.streams import turn_of
-from webui.tabs import Returned
 from webui.turns import Turns
-
-
-async def _say(at: Context, said: str, handle: str = "", images: list[tuple[str, bytes]] | None = None) -> Reply:
-    """Send a sentence for the person."""
-    place = at.place
-    return at.reply(
-        await Turns(at.screen).say(at.visitor, at.tab, place.conversation, said, handle, place.chosen, images or [])
-    )
 
 
 @page.action
@@ -42,7 +31,7 @@ async def try_wish(at: Context, asked: Arg) -> Reply:
     if not at.screen.is_sketch(at.visitor):
         return at.reply(at.screen.wording(wish.text))
     images = [(SAMPLE_NAME, await asyncio.to_thread(sample_picture))] if wish.needs_picture else []
-    return await _say(at, wish.text, images=images)
+    return at.reply(await Turns(at).say(wish.text, images=images))
 
 
 @page.action
@@ -54,7 +43,7 @@ async def try_style(at: Context, asked: Arg) -> Reply:
     if not handles:
         return Reply()
     handle = at.place.editing if at.place.editing in handles else handles[-1]
-    return await _say(at, at.words("styles.try_said", title=title_of(at.words, style)), handle)
+    return at.reply(await Turns(at).say(at.words("styles.try_said", title=title_of(at.words, style)), handle))
 
 
 @page.action
@@ -64,57 +53,53 @@ async def panel(at: Context, asked: Arg) -> Reply:
     if press is None:
         return Reply()
     if press.action not in PAINTING:
-        return await _say(at, pressed_sentence(at.words, press), press.handle)
-    turns, place = Turns(at.screen), at.place
-    return at.reply(await turns.paint_again(at.visitor, at.tab, place.conversation, press, place.chosen))
+        return at.reply(await Turns(at).say(pressed_sentence(at.words, press), press.handle))
+    return at.reply(await Turns(at).paint_again(press))
 
 
 @page.action
 async def panel_apply(at: Context, asked: Arg) -> Reply:
     """Change a picture by what its sliders say."""
     amounts = read_amounts(asked.arg)
-    return await _say(at, amounts_sentence(at.words, amounts), amounts.handle) if amounts else Reply()
+    if amounts is None:
+        return Reply()
+    return at.reply(await Turns(at).say(amounts_sentence(at.words, amounts), amounts.handle))
 
 
 @page.action
 async def paint_now(at: Context) -> Reply:
     """Have the agent paint instead of asking on."""
-    return await _say(at, at.words("question.paint_now_said"))
+    return at.reply(await Turns(at).say(at.words("question.paint_now_said")))
 
 
 @page.action
 async def retry(at: Context, turn: Arg) -> Reply:
     """Let a turn that failed or was cut off go on."""
-    return at.reply(await Turns(at.screen).retry(at.visitor, at.tab, at.place.conversation, turn.arg))
+    return at.reply(await Turns(at).retry(turn.arg))
 
 
 @page.action
 async def run_plan(at: Context, asked: Arg) -> Reply:
     """Run a plan, with what was changed in it."""
-    return at.reply(await Turns(at.screen).run_plan(at.visitor, at.tab, at.place.conversation, asked.arg))
-
-
-async def _decide(at: Context, turn_id: str, *, is_allowed: bool) -> Reply:
-    turns, place = Turns(at.screen), at.place
-    return at.reply(await turns.decide(at.visitor, at.tab, place.conversation, turn_id, is_allowed=is_allowed))
+    return at.reply(await Turns(at).run_plan(asked.arg))
 
 
 @page.action
 async def drop_plan(at: Context, turn: Arg) -> Reply:
     """Drop a plan."""
-    return await _decide(at, turn.arg, is_allowed=False)
+    return at.reply(await Turns(at).decide(turn.arg, is_allowed=False))
 
 
 @page.action
 async def allow_calls(at: Context, turn: Arg) -> Reply:
     """Let calls run that wait for the person."""
-    return await _decide(at, turn.arg, is_allowed=True)
+    return at.reply(await Turns(at).decide(turn.arg, is_allowed=True))
 
 
 @page.action
 async def refuse_calls(at: Context, turn: Arg) -> Reply:
     """Have the agent go on without the calls that wait."""
-    return await _decide(at, turn.arg, is_allowed=False)
+    return at.reply(await Turns(at).decide(turn.arg, is_allowed=False))
 
 
 @page.action
@@ -171,16 +156,14 @@ async def say_otherwise(at: Context, asked: Otherwise) -> Reply:
         return Reply()
     if studio.turns.is_running(conversation.id, owner):
         raise RequestRefused(ErrorCode.CONVERSATION_BUSY)
-    turn = turn_of(conversation, asked.turn)
+    turn = conversation.turn(asked.turn)
     if turn is None:
         raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
-    if at.tab.is_echo(Returned(f"{turn.id} {asked.text}"), time.monotonic()):
-        return Reply()
     check_request(asked.text, len(turn.uploads))
     said = await studio.turns.request_of(conversation.id, turn.id, owner)
     request = replace(said, text=asked.text, instead_of=turn.id)
     live, before = _live(conversation, turn, request), _before(conversation, turn)
-    return at.reply(await Turns(at.screen).begin(at.visitor, at.tab, before, request, live=live))
+    return at.reply(await Turns(at).begin(before, request, live))
 
 
 @page.action
@@ -191,7 +174,6 @@ async def switch(at: Context, turn: Arg) -> Reply:
         return Reply()
     conversations = at.screen.studio().conversations
     switched = await conversations.switch_branch(conversation.id, turn.arg, at.visitor.owner)
-    at.tab.take_over()
     thread = at.screen.thread(at.visitor, switched)
     return at.reply({THREAD: thread, **await at.screen.frame(at.visitor, switched)})
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 from typing import Literal
 
+from markupsafe import Markup
 from pydantic import Field
 
 from agent import NO_PICTURE, AivistaError, ExpandedPrompt, PromptToExpand, Value
 from webui.features.page import Arg, page
 from webui.panels.composer import Chosen
-from webui.panels.conversations import stamp_html
-from webui.panels.fuller import fuller_html, refused_html
+from webui.screen import LISTED
 from webui.shell.actions import MAX_REFERENCES, Context, Handle, roles_of
 from webui.shell.patches import Reply
-from webui.spend import chosen_estimate, estimate_html, read_beside, sign_of
-from webui.streams import turn_of
+from webui.shell.templates import render
+from webui.spend import chosen_estimate, dollars, estimate_html, maximum_told, read_beside
+from webui.word_diff import diff_html, word_diff
 
 _LONGEST_BESIDE = 6000
 
@@ -25,7 +25,8 @@ _LONGEST_BESIDE = 6000
 @page.action
 async def edit_words(at: Context, turn: Arg) -> Reply:
     """Put the words that a turn was sent with into the composer."""
-    found = turn_of(await at.conversation(), turn.arg)
+    conversation = await at.conversation()
+    found = conversation.turn(turn.arg) if conversation is not None else None
     return at.reply(at.screen.wording(found.text if found else ""))
 
 
@@ -107,10 +108,10 @@ class Beside(Value):
 @page.action
 async def price(at: Context, told: Beside) -> Reply:
     """Show what a message would cost."""
-    studio, chosen, shown = at.screen.studio(), at.place.chosen, await at.conversation()
-    guess = chosen_estimate(studio.catalogue, at.screen.provider(at.visitor), chosen, read_beside(told.beside), shown)
-    at.tab.told_maximum = (sign_of(chosen), guess.most_usd) if guess.most_usd > 0 else None
-    return at.reply({at.screen.composer.cost: estimate_html(at.words, guess, told.beside)})
+    catalogue, chosen, conversation = at.screen.studio().catalogue, at.place.chosen, await at.conversation()
+    guess = chosen_estimate(catalogue, at.screen.provider(at.visitor), chosen, read_beside(told.beside), conversation)
+    shown = estimate_html(at.words, guess, told.beside, maximum_told(guess, chosen))
+    return at.reply({at.screen.composer.cost: shown})
 
 
 class Draft(Value):
@@ -176,10 +177,23 @@ async def expand(at: Context, asked: Words) -> Reply:
         # Whoever leaves meanwhile has paid for it: it is put on record all the same.
         written: ExpandedPrompt = await asyncio.shield(writing)
     except AivistaError as error:
-        return at.reply({"fuller": refused_html(at.words, asked.ticket, at.words.error(error.info))})
-    shown = await asyncio.to_thread(fuller_html, at.words, asked.ticket, asked.text, written)
+        return _fuller(at, asked, at.words.error(error.info), is_bad=True)
+    if written.by == "nobody":
+        return _fuller(at, asked, at.words("fuller.only_new"))
+    if written.text == asked.text.strip():
+        return _fuller(at, asked, at.words("fuller.same"))
+    by = at.words("fuller.by_rules")
+    if written.by == "model":
+        by = at.words("fuller.by_model", model=written.label, price=dollars(written.price_usd))
+    pieces = await asyncio.to_thread(word_diff, asked.text.strip(), written.text)
+    return _fuller(at, asked, text=written.text, by=by, difference=Markup(diff_html(pieces)))  # noqa: S704
+
+
+def _fuller(at: Context, asked: Words, line: str = "", *, is_bad: bool = False, **shown: str) -> Reply:
+    """Return what is shown above the composer: one line, or the prompt beside the person's own."""
+    html = render("composer/fuller.html", at.words, ticket=asked.ticket, line=line, is_bad=is_bad, **shown)
     # The rail's foot tells what was spent.
-    return at.reply({"fuller": shown, "rail-stamp": stamp_html(time.monotonic_ns())})
+    return at.reply({"fuller": html, LISTED: {}})
 
 
 def _pictures(asked: Words, editing: str, references: tuple[str, ...]) -> Literal["none", "beside", "change"]:

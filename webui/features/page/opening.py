@@ -11,7 +11,7 @@ from webui.screen import THREAD, Screen, Updates
 from webui.sessions import Visitor
 from webui.shell.actions import Context
 from webui.shell.patches import Reply
-from webui.streams import TurnEnds
+from webui.turns import Turns
 
 
 @page.action
@@ -23,37 +23,30 @@ async def new(at: Context) -> Reply:
 @page.action
 async def open_(at: Context, asked: Arg) -> Reply:
     """Open a conversation with its settings."""
-    if asked.arg != at.place.conversation:
-        at.tab.leave(at.place.conversation)
     return at.reply(await opened(at, asked.arg))
 
 
 async def opened(at: Context, conversation_id: str, *, has_chips: bool = True) -> Updates:
     """Return the screen with a conversation and its settings, or with a new one."""
-    at.tab.take_over()
     conversation = await at.screen.conversation(at.visitor, conversation_id)
     chips = at.screen.chips_of(at.visitor, conversation) if has_chips else {}
     return {**await at.screen.opened(at.visitor, conversation), **chips}
 
 
 @page.action
-async def refresh(at: Context, asked: Arg) -> Reply:
+async def refresh(at: Context) -> Reply:
     """Show what came to the open conversation without this page."""
-    if asked.arg != at.place.conversation or at.tab.has_just_left(asked.arg):
-        return Reply()
-    ticket, conversation = at.tab.ticket, await at.conversation()
+    conversation = await at.conversation()
     if conversation is None:
         return Reply()
     frame = await at.screen.frame(at.visitor, conversation)
-    if not at.tab.holds(ticket):
-        return Reply()
     return at.reply({**frame, THREAD: at.screen.thread(at.visitor, conversation)})
 
 
 @page.action
 async def ended(at: Context, turn: Arg) -> Reply:
     """Show what has changed around a turn that is over."""
-    return at.reply(await TurnEnds(at.screen).end(at.visitor, at.tab, at.place.conversation, turn.arg))
+    return at.reply(await Turns(at).end(turn.arg))
 
 
 @page.action

@@ -124,7 +124,7 @@ async def upscale(at: Context, asked: Of) -> Reply:
     elif pixels is not None:
         chosen = chosen.model_copy(update={"resolution": AUTO, "aspect_ratio": AUTO})
         said = at.words("receipt.enlarge_said", width=pixels[0], height=pixels[1])
-    return at.reply(await Turns(at.screen).say(at.visitor, at.tab, conversation.id, said, picture.handle, chosen))
+    return at.reply(await Turns(at).say(said, picture.handle, chosen, conversation=conversation))
 
 
 @recipes.action
@@ -146,7 +146,7 @@ async def other_model(at: Context, asked: Of) -> Reply:
     request = _to_another_model(at, turn, picture.receipt)
     if request is None:
         return Reply()
-    return at.reply(await Turns(at.screen).begin(at.visitor, at.tab, conversation, request))
+    return at.reply(await Turns(at).begin(conversation, request))
 
 
 async def _picture(at: Context, asked: Of) -> tuple[Conversation | None, Picture | None]:

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from agent import AivistaError, Conversation, Step, ThoughtLog, TurnFailed, Value
+from agent import AivistaError, Conversation, Step, ThoughtLog, TurnEvent, TurnFailed, Value
 from webui.cards import View
 from webui.live import LiveTurn, advance_all, resumed
 from webui.pacing import batches
@@ -25,7 +25,6 @@ from webui.sessions import COOKIE, Visitor
 from webui.shell.actions import Context, Feature
 from webui.shell.patches import Patch, Reply, Toast
 from webui.step_lines import step_sentence
-from webui.streams import refusals_told
 from webui.usual_times import usual_time
 
 _HEADERS = {
@@ -122,7 +121,7 @@ class Following:
             # One that is not on record yet has its words in the page already.
             live = self.screen.at_work(self.conversation) or LiveTurn("")
             pictures = {picture.handle: picture for picture in self.conversation.pictures}
-            async for batch in batches(refusals_told(studio.attach(key, owner))):
+            async for batch in batches(_refusals_told(studio.attach(key, owner))):
                 for full in (one for one in batch if isinstance(one, ThoughtLog) and one.step is Step.NEARLY_FULL):
                     yield Reply(toast=Toast(text=step_sentence(self.visitor.words, full), is_problem=True))
                 before, live = live, advance_all(live, batch)
@@ -201,6 +200,15 @@ class Following:
 
     async def _read(self) -> Conversation:
         return await self.screen.conversation(self.visitor, self.conversation.id) or self.conversation
+
+
+async def _refusals_told(events: AsyncIterator[TurnEvent]) -> AsyncIterator[TurnEvent]:
+    """Pass the events on; a failure that was raised before or between them ends the stream as an event."""
+    try:
+        async for event in events:
+            yield event
+    except AivistaError as error:
+        yield TurnFailed(error=error.info)
 
 
 async def _frames(replies: AsyncIterator[Reply], visitor: Visitor) -> AsyncIterator[bytes]:

@@ -35,6 +35,7 @@
   let stream = null, followed = "";
   const isOpen = conversation => followed === conversation && stream?.readyState === EventSource.OPEN;
   const leave = () => { stream?.close(); [stream, followed] = [null, ""]; };
+  const refresh = () => shell.act("page.refresh");
   const follow = conversation => {
     leave();
     const mine = stream = new EventSource(`aivista/thread/${encodeURIComponent(conversation)}`);
@@ -43,7 +44,7 @@
     mine.onerror = () => {
       if (stream !== mine || mine.readyState !== EventSource.CLOSED) return;
       leave();
-      setTimeout(() => shell.act("page.refresh", { arg: conversation }), AGAIN_MS);
+      setTimeout(refresh, AGAIN_MS);
     };
     mine.onmessage = event => {
       if (stream !== mine) return;
@@ -84,7 +85,7 @@
     if (isBusy() || now?.conversation !== conversation || now.version !== version) return;
     if (found === `${conversation} ${version}` || found === asked) return;
     asked = found;
-    shell.act("page.refresh", { arg: conversation });
+    refresh();
   };
   const askOn = async () => { await askVersion(); setTimeout(askOn, LOOK_MS); };
   setTimeout(askOn, LOOK_MS);
