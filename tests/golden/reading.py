@@ -39,7 +39,10 @@ def written(element: Element) -> str:
 
 def boxes(document: str) -> dict[str, str]:
     """Return the HTML of the parts of a page as it comes, by element's id."""
-    found = elements(document, "//div[@class='flat']")
+    # What waits in a template is seen once it is opened.
+    found = elements(
+        re.sub(r"(?<=class=\"flat\">)<template>|</template>(?=</div>)", "", document), "//div[@class='flat']"
+    )
     return {one.get("id"): (one.text or "") + "".join(map(written, one)) for one in found}
 
 

@@ -32,7 +32,10 @@
     // Its panel fills itself when it is first seen, and again when it is come back to.
     if (isNew) tell();
   };
-  const tell = () => dispatchEvent(new CustomEvent("aivista-tab", { detail: root.dataset.tab }));
+  const tell = () => {
+    window.aivistaShell.unfold($(`#${root.dataset.tab}`));
+    dispatchEvent(new CustomEvent("aivista-tab", { detail: root.dataset.tab }));
+  };
   window.aivistaTabs = { show };
 
   // ---- as it was left: a new conversation begins without the stage, and on a phone with the conversation

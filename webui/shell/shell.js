@@ -145,6 +145,8 @@
     return names.map(name => now[name] && { __type__: "update", ...now[name] });
   };
   const areSet = () => { for (const done of settled.splice(0)) done(); };
+  // What nobody sees at first waits in a template.
+  const unfold = box => { const folded = $(":scope > template", box); folded?.replaceWith(folded.content); };
   const remove = id => { document.getElementById(id)?.remove(); dispatchEvent(new CustomEvent("aivista-patched")); };
 
   addEventListener("click", event => {
@@ -160,5 +162,5 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), TOAST_MS);
   });
-  window.aivistaShell = { act, say, hush, take, remove, set, inputs, areSet, newId, place };
+  window.aivistaShell = { act, say, hush, take, remove, unfold, set, inputs, areSet, newId, place };
 })();

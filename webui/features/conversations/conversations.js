@@ -57,6 +57,7 @@
   };
   let about = null;
   const openMenu = opener => {
+    window.aivistaShell.unfold($("#rail-menus"));
     const menu = $(`#menu-${opener.dataset.menu}`);
     if (!menu) return;
     const { id = "", title = "", pinned = "false" } = opener.dataset;
@@ -127,7 +128,7 @@
   });
 
   // ---- files: out through a frame, where a refusal can be read; in as the body of a request
-  const words = () => $("#menu-library")?.dataset || {};
+  const words = () => { window.aivistaShell.unfold($("#rail-menus")); return $("#menu-library").dataset; };
   const importFile = async file => {
     shell.say(words().importing, { stays: true });
     let answer = null;
