@@ -13,7 +13,7 @@
   const { $, all, word, setText, whisper } = painter;
   // How long a new picture's file may be missing: when no upload is at work, and after a failed turn.
   const UPLOAD_MS = 2000, RETURN_MS = 5000;
-  const records = new Map();  // by a handle of ours: {handle, mark, url, width, height, place, ahead, until, isLeft}
+  const records = new Map();  // by a handle of ours: {handle, mark, url, width, height, place, ahead, until}
   const isNew = handle => records.has(handle);
 
   // ---- the drafts: what lies in a field for the next message. The last is the one that is worked on; an expansion and a
@@ -35,7 +35,7 @@
     note();
   };
   const put = (name, body) => {  // without a body: the picture is left as it is
-    const draft = { ...painter.sheet, name, body }, { handle } = draft;
+    const { conversation, handle, source, alpha, growth, share } = painter.sheet, draft = { name, body, conversation, handle, source, alpha, growth, share };
     if (!body && drafted(handle)?.name !== name) return;
     drafts = isAlone(draft) ? [] : drafts.filter(one => one.handle !== handle && !isAlone(one));
     sent = null;
@@ -131,7 +131,7 @@
     const isHeld = drafted(record.handle)?.isHeld;
     if (found) record.until = 0;
     else if (record.until && window.aivistaUploads.isBusy()) record.until = now + UPLOAD_MS;
-    if (!found && record.until <= now) { lose(record); return; }
+    if (!found && record.until <= now) { if (leaveAlone(record)) whisper("#ctx-said", word("newGone")); return; }
     const number = found || (isHeld ? 0 : thumbnails().length + 1 + record.ahead);
     if (record.place === number) return;
     record.place = number;
@@ -139,16 +139,17 @@
     painter.draft.isHeld = !number;
     write(fields());
   };
-  const lose = ({ handle, url }) => {
+  const leaveAlone = ({ handle, url }) => {
     const isDraft = painter.draft?.handle === handle;
     records.delete(handle);
     URL.revokeObjectURL(url);
     if (painter.sheet?.handle === handle) { painter.leave(); painter.sheet = null; }
-    if (isDraft) { forget(); whisper("#ctx-said", word("newGone")); }
+    if (isDraft) forget();
+    return isDraft;
   };
 
   // ---- what the composer says of them
-  const shownNew = () => records.get(painter.draft?.handle) ?? [...records.values()].filter(one => one.place && !one.isLeft && one.handle !== sent?.handle).at(-1);
+  const shownNew = () => records.get(painter.draft?.handle) ?? [...records.values()].filter(one => one.place && one.handle !== sent?.handle).at(-1);
   const share = draft => draft?.name === "mask" ? `· ${word("maskNote", { share: draft.share })}` : "";
   const verb = draft => draft?.name === "expand" ? "expanding" : "editing";
   // Chips beside Python's own, made anew when they say something else; their line is there only while there are any.
@@ -208,7 +209,7 @@
     painter.openOn({ conversation: "", ...record }, record.url, drafted(record.handle)?.name ?? "mask");
   };
   const take = async files => {  // the first that the browser can show is painted over
-    const images = files.filter(window.aivistaUploads.isPicture).filter(window.aivistaUploads.admits), before = thumbnails().length;
+    const images = files.filter(window.aivistaUploads.isPicture).filter(window.aivistaUploads.admits);
     let size = null, ahead = -1;
     while (!size && ++ahead < images.length) size = await measured(images[ahead]);
     if (!images.length) return;
@@ -216,8 +217,9 @@
     if (size) {
       const [, stem, ending = `.${file.type.split("/")[1] || "img"}`] = file.name.match(/^(.*?)(\.[A-Za-z0-9]{1,5})?$/s);
       images[ahead] = new File([file], `${stem.slice(0, 60)}-${mark}${ending}`, { type: file.type });
-      records.set(handle, { ...size, handle, mark, ahead, place: before + 1 + ahead, until: performance.now() + UPLOAD_MS });
+      records.set(handle, { ...size, handle, mark, ahead, until: performance.now() + UPLOAD_MS });
     }
+    if (size) settleFile(records.get(handle));
     window.aivistaDrops.hand(images);
     if (size) openNew(records.get(handle));
     whisper("#pt-said", word(size ? "added" : "attached"));
@@ -241,9 +243,7 @@
     choose: () => $("#pt-photo").click(),
     again: () => openNew(shownNew()),
     unpaint: () => {
-      const record = shownNew();
-      record.isLeft = true;
-      if (drafted(record.handle)) forget();
+      leaveAlone(shownNew());
       note();
       $("#box textarea")?.focus();
     },

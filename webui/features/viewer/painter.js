@@ -112,12 +112,6 @@
     else if (!percent(alpha)) say(word("emptyFile"));
     else { change(alpha); whisper("#pt-said", word("loaded")); }
   };
-  const loadLast = async () => {
-    const here = painter.sheet, { png, feather } = painter.lastMask(), image = await createImageBitmap(await (await fetch(`data:image/png;base64,${png}`)).blob());
-    if (painter.sheet !== here) return;
-    setSlider("feather", feather);
-    change(fromImage(image, here));
-  };
   const recall = () => {  // what lies in the draft for this picture, back onto the sheet
     const { sheet } = painter, draft = sheet && painter.drafted(sheet.handle);
     if (!draft || draft.conversation !== sheet.conversation) return;
@@ -175,9 +169,10 @@
   };
   // Words that are sent while the picture is to be expanded, and by nothing yet, would paint a new one.
   const isUnset = () => {
-    const is = isPainting() && mode() === "expand" && !isGrown();
-    if (is) { say(word("nothingGrows")); $("#pt-ratio").focus(); }
-    return is;
+    if (!isPainting() || mode() !== "expand" || isGrown()) return false;
+    say(word("nothingGrows"));
+    $("#pt-ratio").focus();
+    return true;
   };
   const toRatio = option => {
     const [across, down] = option.text.split(":"), wider = across / down / (painter.sheet.width / painter.sheet.height);
@@ -240,7 +235,12 @@
     clear: () => change(empty()),
     invert: () => change(painter.sheet.alpha.map(value => 255 - value)),
     load: () => $("#pt-file").click(),
-    last: loadLast,
+    last: async () => {
+      const here = painter.sheet, mask = painter.lastMask(), file = await fetch(`data:image/png;base64,${mask.png}`), image = await createImageBitmap(await file.blob());
+      if (painter.sheet !== here) return;
+      setSlider("feather", mask.feather);
+      change(fromImage(image, here));
+    },
     zoom: button => ZOOMS[button.dataset.zoom](),
     reset: () => { $("#pt-ratio").value = ""; grow(UNGROWN); commitGrowth(); },
   };
@@ -336,15 +336,13 @@
       Object.assign(drag, now);
     }
   });
-  const lift = event => {
+  for (const name of ["pointerup", "pointercancel"]) addEventListener(name, event => {
     if (!pointers.delete(event.pointerId) || !drag) return;
     const { kind } = drag;
     drag = null;
-    if (kind === "stroke" && painter.stroke) { if (event.type === "pointerup") finish(); else cancel(); }
+    if (kind === "stroke" && painter.stroke) { if (name === "pointerup") finish(); else cancel(); }
     if (kind === "edge") { $("#pt-ratio").value = ""; commitGrowth(); }
-  };
-  addEventListener("pointerup", lift);
-  addEventListener("pointercancel", lift);
+  });
   addEventListener("pointerout", event => { if (event.target.closest?.(".pt-well") && !well().contains(event.relatedTarget) && !key) ring(null); });
   addEventListener("wheel", event => {
     if (!event.target.closest?.(".pt-well")) return;
@@ -365,10 +363,9 @@
     pan(clamp(across, box.left + 24, box.right - 24) - across, clamp(down, box.top + 24, box.bottom - 24) - down);
     if (painter.stroke) goOn(key);
   };
-  const pressBrush = () => {
-    key ??= middle();
-    ring(key);
-    if (painter.stroke) finish(); else begin(key);  // a box takes two presses, unless it is drawn while the key is held
+  const pressBrush = () => {  // a box takes two presses, unless it is drawn while the key is held
+    ring(key ??= middle());
+    if (painter.stroke) finish(); else begin(key);
   };
   const panBy = ([x, y]) => () => pan(-PAN_PX * x, -PAN_PX * y);
   const press = part => () => $(`#pt ${part}`).click();  // one that is disabled does nothing
