@@ -453,7 +453,6 @@ def test_on_a_phone_the_loss_of_the_file_is_said_beside_the_composer_and_another
         said = phone.locator("#ctx-said")
         expect(said).to_contain_text("已不在消息里")
         expect(said).to_be_in_viewport()
-        phone.wait_for_function("document.querySelector('#ctx-said').style.bottom")
         place, below = said.bounding_box(), phone.locator("#composer").bounding_box()
         assert place is not None
         assert below is not None

@@ -1,6 +1,6 @@
 // Pictures dropped or pasted anywhere on the page go into the message; while they are dragged, a target says where they
-// would end. The stage has drops of its own: the painter takes pictures (painter_drop.js), the Files tab takes any file
-// (features/files). Whatever takes no file does not let the browser leave the page for it either.
+// would end. The stage has drops of its own: the painter takes pictures (features/viewer/mask.js), the Files tab takes
+// any file (features/files). Whatever takes no file does not let the browser leave the page for it either.
 //
 // Before they go on, files that cannot be added are told of in the composer instead of failing one by one later. This
 // script comes before those that listen for the same drops, and hands on what it lets through as a drop on the box.

@@ -1,0 +1,424 @@
+// The painter over the stage: a mask on a canvas of at most 1024 px, or a picture's edges drawn outwards. Here is the
+// sheet that is painted on, the view of it, pointers and keys. mask.js has what of it goes along with the next message.
+(() => {
+  const root = document.documentElement, keys = window.aivistaKeys;
+  const $ = selector => document.querySelector(selector);
+  const all = selector => [...document.querySelectorAll(selector)];
+  const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
+  const MOST_UNDOS = 30, MOST_ZOOM = 8, STEP_PX = 8, PAN_PX = 48, WHITE_FROM = 128, FAINTEST = 0.35, TOLERANCE = 1.02, WHISPER_MS = 8000;
+  const SIDES = ["left", "top", "right", "bottom"], UNGROWN = { left: 0, top: 0, right: 0, bottom: 0 };
+  // The sheet is one picture, what is painted over it (`alpha`, one byte a pixel of its canvas, 0 or 255), how far it grows.
+  const painter = window.aivistaPainter = { sheet: null, stroke: null };
+
+  const word = (name, values = {}) => Object.entries(values).reduce((text, [key, value]) => text.replaceAll(`{${key}}`, value), $("#pt").dataset[name]);
+  const isPainting = () => root.hasAttribute("data-painting");
+  const mode = () => $("#pt").dataset.mode;
+  const canvas = () => $("#pt-canvas");
+  const isGrown = () => SIDES.some(side => painter.sheet.growth[side]);
+  const longest = () => Math.max(painter.sheet.w, painter.sheet.h);
+  const feather = () => Number($("#pt-feather").value);
+  const setSlider = (name, value) => { const input = $(`#pt-${name}`); input.value = String(value); input.nextElementSibling.textContent = input.value; };
+  const setText = (element, text) => { if (element.textContent !== text) element.textContent = text; };
+
+  // ---- what is said: in passing, over the stage or the composer, or until it is no longer so
+  const timers = {};
+  const whisper = (selector, text) => {
+    clearTimeout(timers[selector]);
+    $(selector).textContent = text;
+    timers[selector] = setTimeout(() => { $(selector).textContent = ""; }, WHISPER_MS);
+  };
+  const say = text => { const place = $("#pt-note"); place.hidden = !text; place.textContent = text; };
+
+  // ---- pixels: `ink` holds the mask in white on black, the canvas shows it with its soft edge
+  const ink = document.createElement("canvas");
+  const layers = () => [ink, canvas()].map(one => one.getContext("2d", { willReadFrequently: true }));
+  const colour = () => getComputedStyle(document.body).getPropertyValue("--av-mask");
+  const percent = alpha => {
+    const share = 100 * alpha.reduce((count, value) => count + (value && 1), 0) / alpha.length;
+    return share === 0 ? "" : share < 0.1 ? "< 0.1" : share < 1 || (share > 99 && share < 100) ? share.toFixed(1) : String(Math.round(share));
+  };
+  const softened = ({ alpha, w, h }) => {  // the edge fades inwards as far as the change will, but stays visible
+    // How deep in the mask each pixel lies, in thirds of a pixel. A frame of one pixel around all, which is no part of
+    // it, is as deep as can be: the picture's edge is no border.
+    const row = w + 2, depth = new Uint16Array(row * (h + 2)).fill(60000), width = 3 * feather() * longest() / 1024;
+    const index = (x, y) => (y + 1) * row + x + 1;
+    const reach = (at, step) => {
+      depth[at] = Math.min(depth[at], depth[at + step] + 3, depth[at + step * row] + 3, depth[at + step * (row + 1)] + 4, depth[at + step * (row - 1)] + 4);
+    };
+    for (let y = 0; y < h; y++) for (let x = 0; x < w; x++) if (alpha[y * w + x]) reach(index(x, y), -1); else depth[index(x, y)] = 0;
+    for (let y = h - 1; y >= 0; y--) for (let x = w - 1; x >= 0; x--) reach(index(x, y), 1);
+    return alpha.map((value, at) => {
+      const part = Math.min(1, depth[index(at % w, Math.floor(at / w))] / width);
+      return value && 255 * Math.max(FAINTEST, part * part * (3 - 2 * part));
+    });
+  };
+  const draw = () => {
+    const { sheet } = painter, { w, h } = sheet, [hard, soft] = layers();
+    sheet.share = percent(sheet.alpha);
+    for (const [context, alpha, operation, fillStyle] of [[hard, sheet.alpha, "destination-over", "#000"], [soft, softened(sheet), "source-in", colour()]]) {
+      const image = new ImageData(new Uint8ClampedArray(4 * w * h).fill(255), w, h);
+      alpha.forEach((value, at) => { image.data[4 * at + 3] = value; });
+      Object.assign(context.canvas, { width: w, height: h });
+      context.putImageData(image, 0, 0);
+      Object.assign(context, { globalCompositeOperation: operation, fillStyle });
+      context.fillRect(0, 0, w, h);
+    }
+  };
+  const fromImage = (image, { w, h }) => {  // white, and nothing darker or transparent, is what changes
+    const context = Object.assign(document.createElement("canvas"), { width: w, height: h }).getContext("2d");
+    context.drawImage(image, 0, 0, w, h);
+    const { data } = context.getImageData(0, 0, w, h);
+    const light = at => (0.299 * data[at] + 0.587 * data[at + 1] + 0.114 * data[at + 2]) * data[at + 3] / 255;
+    return new Uint8Array(w * h).map((_, at) => light(4 * at) >= WHITE_FROM ? 255 : 0);
+  };
+
+  // ---- what is shown
+  const show = () => { draw(); tell(); };
+  const tell = () => {
+    const { sheet } = painter, { share, growth: { left, top, right, bottom } } = sheet, isNew = painter.isNew(sheet.handle);
+    const after = { width: Math.round(sheet.width * (1 + left + right)), height: Math.round(sheet.height * (1 + top + bottom)) };
+    setText($("#pt-share"), mode() === "expand" ? word("sizeAfter", after) : share ? word("share", { share }) : word("nothing"));
+    setText($("#pt-handle"), isNew ? word("newPicture") : sheet.handle);
+    $("#pt-handle").toggleAttribute("data-new", isNew);
+    setText($("#pt-pixels"), `${sheet.width}×${sheet.height}`);
+    const can = { undo: sheet.undo.length, redo: sheet.redo.length, clear: share, last: painter.lastMask(), reset: isGrown() };
+    for (const [name, is] of Object.entries(can)) $(`#pt [data-paint=${name}]`).disabled = !is;
+    for (const input of all("#pt [data-side]")) if (input !== document.activeElement) input.value = String(Math.round(sheet.growth[input.dataset.side] * 1000) / 10);
+    layout();
+    painter.note();
+  };
+
+  // ---- changes, each of which can be undone; a button is disabled while it would change nothing
+  const empty = () => new Uint8Array(painter.sheet.alpha.length);
+  const paint = alpha => { const { sheet } = painter; sheet.undo = [...sheet.undo, sheet.alpha].slice(-MOST_UNDOS); Object.assign(sheet, { alpha, redo: [] }); };
+  const blank = () => { if (percent(painter.sheet.alpha)) paint(empty()); };
+  const commit = () => {
+    const { sheet } = painter;
+    say("");
+    draw();
+    if (sheet.share) sheet.growth = UNGROWN;
+    painter.put("mask", sheet.share && { png: ink.toDataURL("image/png").split(",")[1], feather: feather() });
+    tell();
+  };
+  const change = alpha => { paint(alpha); commit(); };
+  const swap = (from, to) => { to.push(painter.sheet.alpha); painter.sheet.alpha = from.pop(); commit(); };
+  const loadFile = async file => {
+    const here = painter.sheet, { width, height } = here;
+    let image;
+    try { image = await createImageBitmap(file); } catch { say(word("notRead")); return; }
+    if (painter.sheet !== here) return;
+    const stretch = (image.width / image.height) / (width / height), alpha = fromImage(image, here);
+    if (stretch > TOLERANCE || stretch < 1 / TOLERANCE) say(word("wrongShape", { mask_width: image.width, mask_height: image.height, width, height }));
+    else if (!percent(alpha)) say(word("emptyFile"));
+    else { change(alpha); whisper("#pt-said", word("loaded")); }
+  };
+  const recall = () => {  // what lies in the draft for this picture, back onto the sheet
+    const { sheet } = painter, draft = sheet && painter.drafted(sheet.handle);
+    if (!draft || draft.conversation !== sheet.conversation) return;
+    Object.assign(sheet, { alpha: draft.alpha, growth: draft.growth });
+    if (draft.name === "mask") setSlider("feather", draft.body.feather);
+    if (isPainting()) show();
+  };
+  const wipe = () => {
+    if (!painter.sheet) return;
+    painter.sheet.growth = UNGROWN;
+    $("#pt-ratio").value = "";
+    blank();
+    if (isPainting()) show();
+  };
+
+  // ---- a stroke, by pointer or by key
+  let tool = "brush";
+  const brushWidth = () => Math.max(1, Number($("#pt-size").value) * longest() / 1024);
+  const begin = point => {
+    whisper("#pt-said", "");  // it lies over the picture
+    const { w, h } = painter.sheet, before = tool === "box" ? layers().map(context => context.getImageData(0, 0, w, h)) : [];
+    painter.stroke = { tool, from: point, last: point, before, colours: [tool === "eraser" ? "#000" : "#fff", colour()] };
+    goOn(point);
+  };
+  const goOn = point => {
+    const { stroke } = painter, { from, last } = stroke;
+    layers().forEach((context, at) => {
+      context.globalCompositeOperation = context.canvas !== ink && stroke.tool === "eraser" ? "destination-out" : "source-over";
+      context.fillStyle = context.strokeStyle = stroke.colours[at];
+      if (stroke.tool === "box") { context.putImageData(stroke.before[at], 0, 0); context.fillRect(...from, point[0] - from[0], point[1] - from[1]); return; }
+      Object.assign(context, { lineWidth: brushWidth(), lineCap: "round" });
+      // Half a pixel more: a canvas draws no line without length, and a dab is one.
+      context.beginPath(); context.moveTo(...last); context.lineTo(point[0] + 0.5, point[1]); context.stroke();
+    });
+    stroke.last = point;
+  };
+  const finish = () => {
+    const { sheet } = painter, alpha = fromImage(ink, sheet);
+    painter.stroke = null;
+    if (alpha.every((value, at) => value === sheet.alpha[at])) show(); else change(alpha);
+  };
+  const cancel = () => { if (painter.stroke) { painter.stroke = null; show(); } };
+
+  // ---- expanding
+  const grow = growth => {
+    const most = Number($("#pt").dataset.growth), { sheet } = painter;
+    const round = value => Math.round(clamp(value || 0, 0, most) * 10000) / 10000;
+    sheet.growth = Object.fromEntries(SIDES.map(side => [side, round(growth[side] ?? sheet.growth[side])]));
+    tell();
+  };
+  const commitGrowth = () => {
+    if (isGrown()) blank();
+    painter.put("expand", isGrown() && painter.sheet.growth);
+    show();
+  };
+  // Words that are sent while the picture is to be expanded, and by nothing yet, would paint a new one.
+  const isUnset = () => {
+    if (!isPainting() || mode() !== "expand" || isGrown()) return false;
+    say(word("nothingGrows"));
+    $("#pt-ratio").focus();
+    return true;
+  };
+  const toRatio = option => {
+    const [across, down] = option.text.split(":"), wider = across / down / (painter.sheet.width / painter.sheet.height);
+    const [x, y] = [Math.max(0, wider - 1) / 2, Math.max(0, 1 / wider - 1) / 2];
+    return { left: x, top: y, right: x, bottom: y };
+  };
+
+  // ---- opening and leaving
+  const setMode = name => {
+    cancel();
+    $("#pt").dataset.mode = name;
+    for (const button of all("#pt [data-paint=mode]")) button.setAttribute("aria-pressed", String(button.dataset.mode === name));
+    ZOOMS.fit();
+    show();
+  };
+  const openOn = ({ conversation, handle, width, height }, source, name) => {  // source: where the picture's pixels are
+    const isOther = painter.sheet?.conversation !== conversation || painter.sheet.handle !== handle, most = $("#pt").dataset;
+    if (isOther) {
+      const scale = Math.min(1, most.longest / Math.max(width, height)), w = Math.max(1, Math.round(width * scale)), h = Math.max(1, Math.round(height * scale));
+      painter.sheet = { conversation, handle, source, width: Number(width), height: Number(height), w, h, alpha: new Uint8Array(w * h), undo: [], redo: [], growth: UNGROWN };
+      key = null;
+      recall();
+    }
+    $(".pt-pic img").src = source;
+    root.setAttribute("data-painting", "");
+    $("#pt-ratio").value = "";
+    for (const option of $("#pt-ratio").options) option.disabled = Math.max(...Object.values(toRatio(option))) > most.growth;  // "Free" is no number
+    say("");
+    setMode(name);
+    canvas().focus();
+  };
+  const leave = () => {
+    if (!isPainting()) return;
+    cancel();
+    whisper("#pt-said", "");
+    root.removeAttribute("data-painting");
+    // What is painted is for the next words, which are written beside it.
+    root.removeAttribute("data-full");
+  };
+  const close = () => {
+    leave();
+    if (matchMedia("(max-width: 760px)").matches) root.removeAttribute("data-stage");
+    (painter.draft || painter.isNew(painter.sheet.handle) ? $("#box textarea") : $("#canvas [data-paint=open]"))?.focus();
+  };
+
+  const ZOOMS = { closer: () => zoomBy(1.5), further: () => zoomBy(1 / 1.5), fit: () => { view = { zoom: 1, x: 0, y: 0 }; look(); } };
+  const acts = {
+    open: button => { const picture = $("#canvas .cv-pic"); if (picture) openOn(picture.dataset, picture.querySelector("img").src, button.dataset.mode); },
+    // From the thread: the picture is opened beside it first.
+    over: async button => {
+      root.setAttribute("data-stage", "");
+      await window.aivistaShell.act("page.view", { arg: button.dataset.arg });
+      if ($("#canvas .cv-pic")?.dataset.handle === button.dataset.arg) acts.open({ dataset: { mode: "mask" } });
+    },
+    close,
+    mode: button => setMode(button.dataset.mode),
+    tool: button => { tool = button.dataset.tool; for (const one of all("#pt [data-tool]")) one.setAttribute("aria-pressed", String(one === button)); },
+    undo: () => swap(painter.sheet.undo, painter.sheet.redo),
+    redo: () => swap(painter.sheet.redo, painter.sheet.undo),
+    clear: () => change(empty()),
+    invert: () => change(painter.sheet.alpha.map(value => 255 - value)),
+    load: () => $("#pt-file").click(),
+    last: async () => {
+      const here = painter.sheet, mask = painter.lastMask(), file = await fetch(`data:image/png;base64,${mask.png}`), image = await createImageBitmap(await file.blob());
+      if (painter.sheet !== here) return;
+      setSlider("feather", mask.feather);
+      change(fromImage(image, here));
+    },
+    zoom: button => ZOOMS[button.dataset.zoom](),
+    reset: () => { $("#pt-ratio").value = ""; grow(UNGROWN); commitGrowth(); },
+  };
+  addEventListener("click", event => {
+    const button = event.target.closest?.("[data-paint]"), other = event.target.closest?.("[data-act]")?.dataset.act;
+    if (button) acts[button.dataset.paint](button);
+    else if (["view", "compare", "open", "new"].includes(other)) leave();
+  });
+  addEventListener("input", event => {
+    const { id, dataset, value } = event.target;
+    if (id === "pt-size" || id === "pt-feather") event.target.nextElementSibling.textContent = value;
+    if (id === "pt-feather") show();
+    if (dataset?.side) { $("#pt-ratio").value = ""; grow({ [dataset.side]: Number(value) / 100 }); }
+  });
+  addEventListener("change", event => {
+    const { id, dataset, files } = event.target;
+    if (id === "pt-feather" && painter.sheet.share) commit();
+    if (dataset?.side) { event.target.blur(); commitGrowth(); }
+    if (id === "pt-ratio" && event.target.value) { grow(toRatio(event.target.selectedOptions[0])); commitGrowth(); }
+    if (id === "pt-file" && files.length) { loadFile(files[0]); event.target.value = ""; }
+  });
+
+  // ---- the view: how near, and where
+  let view = { zoom: 1, x: 0, y: 0 };
+  const well = () => $(".pt-well");
+  const look = () => {
+    const reach = size => size * (view.zoom - 0.5) / 2, across = reach(well().clientWidth), down = reach(well().clientHeight);
+    view = { ...view, x: clamp(view.x, -across, across), y: clamp(view.y, -down, down) };
+    $(".pt-view").style.transform = `translate(${view.x}px, ${view.y}px) scale(${view.zoom})`;
+  };
+  const pan = (x, y) => { view = { ...view, x: view.x + x, y: view.y + y }; look(); };
+  const zoomBy = (factor, clientX, clientY) => {  // the point stays where it is, without one the middle
+    const box = well().getBoundingClientRect(), middle = { x: box.left + box.width / 2, y: box.top + box.height / 2 };
+    const zoom = clamp(view.zoom * factor, 0.5, MOST_ZOOM), grown = zoom / view.zoom, x = (clientX ?? middle.x) - middle.x, y = (clientY ?? middle.y) - middle.y;
+    view = { zoom, x: x - (x - view.x) * grown, y: y - (y - view.y) * grown };
+    look();
+  };
+  // The style shows the picture as large as fits, or with room around it for its edges. While an edge is dragged nothing
+  // else moves.
+  const layout = () => {
+    const { width, height, growth } = painter.sheet, shown = mode() === "expand" ? growth : UNGROWN;
+    well().style.setProperty("--ratio", width / height);
+    for (const side of SIDES) {
+      for (const frame of all(".pt-frame")) frame.style.setProperty(`--${side}`, shown[side]);
+      if (drag?.kind !== "edge") well().style.setProperty(`--${side}`, shown[side]);
+    }
+  };
+
+  // ---- pointers: one paints or drags an edge, two move and pinch; with Space or the middle button one moves
+  const pointers = new Map();
+  let drag = null, isSpaceHeld = false, key = null;  // key: where the brush of the keys is, once they have moved it
+  const pointAt = event => {
+    const box = canvas().getBoundingClientRect(), { w, h } = painter.sheet;
+    return [(event.clientX - box.left) * w / box.width, (event.clientY - box.top) * h / box.height];
+  };
+  const ring = point => {
+    const { w, h } = painter.sheet, shown = point && { left: `${100 * point[0] / w}%`, top: `${100 * point[1] / h}%`, width: `${100 * brushWidth() / w}%`, opacity: 1 };
+    Object.assign($(".pt-ring").style, shown ?? { opacity: 0 });
+  };
+  const grip = () => {  // where the one pointer is or what lies between two, and how far they are apart
+    const [one, two = one] = [...pointers.values()];
+    return { x: (one.x + two.x) / 2, y: (one.y + two.y) / 2, apart: Math.hypot(one.x - two.x, one.y - two.y) || 1 };
+  };
+  addEventListener("pointerdown", event => {
+    const box = event.target.closest?.(".pt-well");
+    if (!box || event.target.closest(".pt-zoom")) return;
+    event.preventDefault();
+    key = null;
+    canvas().focus({ preventScroll: true });
+    pointers.set(event.pointerId, { x: event.clientX, y: event.clientY });
+    try { box.setPointerCapture(event.pointerId); } catch { /* the pointer is gone already */ }
+    const side = event.target.dataset.edge, isMove = isSpaceHeld || event.button === 1 || mode() === "expand";
+    drag = null;
+    if (pointers.size === 2) cancel();
+    if (pointers.size === 2 || (pointers.size === 1 && !side && isMove)) drag = { kind: "move", ...grip() };
+    else if (pointers.size === 1 && side) drag = { kind: "edge", side, x: event.clientX, y: event.clientY, from: painter.sheet.growth[side] };
+    else if (pointers.size === 1 && !event.button) { drag = { kind: "stroke" }; begin(pointAt(event)); }
+  });
+  addEventListener("pointermove", event => {
+    if (!isPainting()) return;
+    if (event.target.closest?.(".pt-well") && mode() === "mask" && event.pointerType !== "touch") ring(drag?.kind === "move" ? null : pointAt(event));
+    if (!pointers.has(event.pointerId) || !drag) return;
+    pointers.set(event.pointerId, { x: event.clientX, y: event.clientY });
+    if (drag.kind === "stroke") for (const one of event.getCoalescedEvents?.() || [event]) goOn(pointAt(one));
+    if (drag.kind === "edge") {
+      const { side, from, x, y } = drag, across = (event.clientX - x) / $(".pt-pic").offsetWidth, down = (event.clientY - y) / $(".pt-pic").offsetHeight;
+      grow({ [side]: from + { left: -across, right: across, top: -down, bottom: down }[side] / view.zoom });
+    }
+    if (drag.kind === "move") {
+      const now = grip();
+      pan(now.x - drag.x, now.y - drag.y);
+      zoomBy(now.apart / drag.apart, now.x, now.y);
+      Object.assign(drag, now);
+    }
+  });
+  for (const name of ["pointerup", "pointercancel"]) addEventListener(name, event => {
+    if (!pointers.delete(event.pointerId) || !drag) return;
+    const { kind } = drag;
+    drag = null;
+    if (kind === "stroke" && painter.stroke) { if (name === "pointerup") finish(); else cancel(); }
+    if (kind === "edge") { $("#pt-ratio").value = ""; commitGrowth(); }
+  });
+  addEventListener("pointerout", event => { if (event.target.closest?.(".pt-well") && !well().contains(event.relatedTarget) && !key) ring(null); });
+  addEventListener("wheel", event => {
+    if (!event.target.closest?.(".pt-well")) return;
+    event.preventDefault();
+    zoomBy(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0015)), event.clientX, event.clientY);
+  }, { passive: false });
+
+  // ---- keys: a brush of its own that the arrows move
+  const WAYS = { left: [-1, 0], right: [1, 0], up: [0, -1], down: [0, 1] };
+  const wayOf = event => WAYS[keys.find(event, "painter.move") || keys.find(event, "painter.far")];
+  const middle = () => [painter.sheet.w / 2, painter.sheet.h / 2];
+  const moveBrush = ([x, y], isFar) => {
+    const { w, h } = painter.sheet, step = STEP_PX * (isFar ? 5 : 1) * longest() / 1024, [fromX, fromY] = key ?? middle();
+    key = [clamp(fromX + x * step, 0, w), clamp(fromY + y * step, 0, h)];
+    ring(key);
+    // A brush that leaves the well takes the view along.
+    const box = well().getBoundingClientRect(), place = $(".pt-ring").getBoundingClientRect(), across = place.left + place.width / 2, down = place.top + place.height / 2;
+    pan(clamp(across, box.left + 24, box.right - 24) - across, clamp(down, box.top + 24, box.bottom - 24) - down);
+    if (painter.stroke) goOn(key);
+  };
+  const pressBrush = () => {  // a box takes two presses, unless it is drawn while the key is held
+    ring(key ??= middle());
+    if (painter.stroke) finish(); else begin(key);
+  };
+  const panBy = ([x, y]) => () => pan(-PAN_PX * x, -PAN_PX * y);
+  const press = part => () => $(`#pt ${part}`).click();  // one that is disabled does nothing
+  const shortcut = event => {
+    const zoom = keys.find(event, "painter.zoom"), size = { smaller: -8, larger: 8 }[keys.find(event, "painter.size")], name = keys.find(event, "painter.tool");
+    if (keys.is(event, "painter.undo")) return press("[data-paint=undo]");
+    if (keys.is(event, "painter.redo")) return press("[data-paint=redo]");
+    if (zoom) return ZOOMS[zoom];
+    if (mode() !== "mask") return null;
+    if (size) return () => { setSlider("size", Number($("#pt-size").value) + size); if (key) ring(key); };
+    if (name) return press(`[data-tool=${name}]`);
+    if (keys.is(event, "painter.all")) return () => change(empty().fill(255));
+    if (keys.is(event, "painter.invert")) return press("[data-paint=invert]");
+    return keys.is(event, "painter.clear") ? press("[data-paint=clear]") : null;
+  };
+  const onCanvas = (event, way) => {
+    const away = WAYS[keys.find(event, "painter.pan")], isPaint = keys.lifts(event, "painter.paint");
+    if (away || (way && mode() === "expand")) return panBy(away || way);
+    if (mode() === "expand") return null;
+    if (way || (isPaint && key)) $("#pt").dataset.keys = "";
+    if (way) return () => moveBrush(way, Boolean(keys.find(event, "painter.far")));
+    if (!isPaint) return null;
+    // Whoever works with the mouse holds Space to move the picture; the brush of the keys wakes with the arrows.
+    if (!key && $("#pt").dataset.hand === "pointer") { isSpaceHeld = true; return () => {}; }
+    return event.repeat ? () => {} : pressBrush;
+  };
+  const isAtWork = () => isPainting() && root.hasAttribute("data-stage") && (root.dataset.tab ?? "canvas") === "canvas";
+  // Whether one works with a pointer or with keys: what Space does, and whether the help is shown, depend on it.
+  addEventListener("pointerdown", () => { $("#pt").dataset.hand = "pointer"; }, true);
+  addEventListener("keydown", event => {
+    const isCanvas = event.target.id === "pt-canvas", way = wayOf(event);
+    if (!isCanvas || way || keys.find(event, "painter.pan")) $("#pt").dataset.hand = "keys";
+    if (!isAtWork() || !event.target.closest?.("#pt") || keys.isTyping(event.target)) return;
+    const run = shortcut(event) || (isCanvas ? onCanvas(event, way) : way && event.target.closest(".pt-zoom") && panBy(way));
+    if (run) { event.preventDefault(); run(); }
+  }, true);
+  keys.closes("mode", event => {
+    if (!isAtWork() || event.target.closest?.("#center, #rail")) return false;
+    if (painter.stroke) cancel(); else close();
+    return true;
+  });
+  addEventListener("keyup", event => {
+    if (!keys.lifts(event, "painter.paint")) return;
+    isSpaceHeld = false;
+    const { stroke } = painter;
+    if (stroke && key && event.target.id === "pt-canvas" && !(stroke.tool === "box" && stroke.last === stroke.from)) finish();
+  });
+  addEventListener("blur", () => { isSpaceHeld = false; });
+  addEventListener("DOMContentLoaded", () => {
+    new ResizeObserver(look).observe(well());
+    // In another theme the mask has another colour.
+    new MutationObserver(() => { if (isPainting()) show(); }).observe(document.body, { attributeFilter: ["class"] });
+  });
+
+  Object.assign(painter, { $, all, word, setText, whisper, isUnset, recall, wipe, openOn, leave, acts });
+})();
