@@ -78,8 +78,8 @@ def _wire(screen: Screen, editor: gr.Code, blocks: gr.Blocks) -> None:
             reply = at.reply({OVER: {"request": sent.request, "how": "failed"}})
             return _told(visitor.words, reply.model_copy(update={"toast": _problem(visitor.words.error(info))}))
 
-    take = "told => { if (told) window.aivistaShell.take(JSON.parse(told)); }"
-    said = "message => [message, window.aivistaSending.composed()]"
+    take = "told => { if (told) window.aivista.shell.take(JSON.parse(told)); }"
+    said = "message => [message, window.aivista.sending.composed()]"
     sent = composer.message.submit(send, [composer.message, composed], told, js=said, trigger_mode="multiple", **_QUIET)
     sent.then(None, told, None, js=take, **_QUIET)
 
@@ -88,7 +88,7 @@ def _wire(screen: Screen, editor: gr.Code, blocks: gr.Blocks) -> None:
         with saying_failures(visitor.words):
             await screen.studio().cancel(conversation, visitor.owner)
 
-    where = "() => window.aivistaShell.place().conversation"
+    where = "() => window.aivista.shell.place().conversation"
     composer.message.stop(stop, composed, None, js=where, **_QUIET)
 
     def narrow(request: gr.Request, **chips: Any) -> str:
@@ -102,12 +102,12 @@ def _wire(screen: Screen, editor: gr.Code, blocks: gr.Blocks) -> None:
 
     # The page's script hears what the settings say, and sets them.
     names, chips = list(composer.settings), list(composer.settings.values())
-    heard = f"(...values) => {{ window.aivistaChips?.({names}.map((name, at) => [name, values[at]])); }}"
+    heard = f"(...values) => {{ window.aivista.chips?.({names}.map((name, at) => [name, values[at]])); }}"
     gr.on([blocks.load, *(chip.change for chip in composer.chips.values())], None, chips, None, js=heard, **_QUIET)
     changed = [composer.message, *chips, editor]
-    given = f"() => window.aivistaShell.inputs({[one.elem_id for one in changed]})"
+    given = f"() => window.aivista.shell.inputs({[one.elem_id for one in changed]})"
     set_ = setting.click(None, None, changed, js=given, trigger_mode="multiple", **_QUIET)
-    set_.then(None, None, None, js="() => window.aivistaShell.areSet()", **_QUIET)
+    set_.then(None, None, None, js="() => window.aivista.shell.areSet()", **_QUIET)
 
 
 def _problem(sentence: str) -> Toast:

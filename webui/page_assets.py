@@ -109,7 +109,7 @@ def script() -> Asset:
     table = json.dumps(script_table(), ensure_ascii=False)
     # One that fails is reported as before, and takes none of the others along.
     each = (f"try {{\n{_read(f'{name}.js')}\n}} catch (error) {{ reportError(error); }}" for name in SCRIPTS)
-    code = (f"window.aivistaShortcuts = {table};", *each)
+    code = (f"window.aivista = {{ shortcuts: {table} }};", *each)
     return _asset("\n".join(code), "js", "text/javascript")
 
 

@@ -1,6 +1,6 @@
 """The words that scripts write, and those that Gradio writes by itself, in the visitor's language.
 
-A script asks for `aivistaWords.say("key")`, a key of the section [script]. What Gradio names in English alone is
+A script asks for `aivista.words.say("key")`, a key of the section [script]. What Gradio names in English alone is
 replaced on the page: an exact text by the sentence for it, a text about a file or a queue by what it must hold.
 """
 

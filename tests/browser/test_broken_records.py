@@ -34,7 +34,7 @@ def test_each_part_of_the_page_says_what_is_wrong_and_works_again_when_it_is_ove
     with PageProcess(home=home) as studio:
         open_page(page, studio.url)
         paint(page, "draw a lighthouse")
-        page.evaluate("aivistaTabs.show('gallery')")
+        page.evaluate("aivista.tabs.show('gallery')")
         expect(page.locator("#gallery .gal-cell")).to_have_count(1)
         with broken_records(home):
             say(page, "make it darker")

@@ -48,7 +48,7 @@ def requests(gemini: GeminiProcess, kind: str) -> list[dict[str, Any]]:
     return [request for request in gemini.read("requests") if request["kind"] == kind]
 
 
-FORGED = """([turn, edits]) => window.aivistaShell.act("page.run_plan", { arg: JSON.stringify({ turn, edits }) })"""
+FORGED = """([turn, edits]) => window.aivista.shell.act("page.run_plan", { arg: JSON.stringify({ turn, edits }) })"""
 
 
 NONSENSE: list[tuple[dict[str, Any], str]] = [

@@ -169,7 +169,7 @@ def pictures_of_other_sizes_and_what_cannot_be_compared(page: Page, studio: Page
         expect(stage.locator(".first .tag")).to_have_text("#1")
         expect(stage.get_by_role("radio", name="Side by side")).to_have_attribute("aria-checked", "true")
         for argument in ("#1 #9", "", "#9", "../../etc #1"):
-            page.evaluate("arg => window.aivistaShell.act('page.compare', { arg })", argument)
+            page.evaluate("arg => window.aivista.shell.act('page.compare', { arg })", argument)
         page.locator("#chat [data-act=compare]").nth(1).click()
         expect(stage.locator(".cmp-sizes")).to_contain_text("320×320")
     with step("the only picture has nothing to be compared with"):

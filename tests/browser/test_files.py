@@ -16,7 +16,7 @@ from tests.wire_server import GeminiProcess
 
 def open_files(page: Page, url: str) -> None:
     open_page(page, url)
-    page.evaluate("window.aivistaTabs.show('files')")
+    page.evaluate("window.aivista.tabs.show('files')")
     expect(page.locator("#files .empty")).to_be_visible()
 
 
@@ -49,7 +49,7 @@ def begin(page: Page, name: str, text: str = "") -> None:
 
 
 def text(page: Page) -> str:
-    found: str = page.evaluate("window.aivistaEditor.view().state.doc.toString()")
+    found: str = page.evaluate("window.aivista.editor.view().state.doc.toString()")
     return found
 
 
@@ -93,16 +93,16 @@ def test_a_program_is_written_saved_and_run_and_nothing_unsaved_is_left_behind_u
         expect(editor(page)).to_have_text("42")
     with step("nothing unsaved is left behind unasked"):
         begin_anew(page)
-        page.evaluate("window.aivistaTabs.show('files')")
+        page.evaluate("window.aivista.tabs.show('files')")
         expect(page.locator("#files .empty")).to_be_visible()
         begin(page, "draft.md", "not saved")
         page.get_by_role("tab", name="Canvas").click()
         page.get_by_role("button", name="New conversation").click()
         expect(page.locator("#top h1")).to_have_text("New conversation")
-        page.evaluate("window.aivistaTabs.show('files')")
+        page.evaluate("window.aivista.tabs.show('files')")
         expect(page.locator("#files .empty")).to_be_visible()
         page.get_by_role("button", name="draft.md").first.click()
-        page.evaluate("window.aivistaTabs.show('files')")
+        page.evaluate("window.aivista.tabs.show('files')")
         row(page, "draft.md").click()
         expect(editor(page)).to_have_text("not saved")
         page.once("dialog", lambda dialog: dialog.dismiss())
@@ -114,7 +114,7 @@ def test_a_program_is_written_saved_and_run_and_nothing_unsaved_is_left_behind_u
         expect(row(page, "draft.md")).not_to_have_attribute("data-unsaved", "")
         page.reload()
         expect(page.locator("#top h1")).to_be_visible()
-        page.evaluate("window.aivistaTabs.show('files')")
+        page.evaluate("window.aivista.tabs.show('files')")
         row(page, "draft.md").click()
         expect(editor(page)).to_have_text("not saved")
 

@@ -80,7 +80,7 @@ def bar(page: Page) -> Locator:
 
 def show_gallery(page: Page, count: int = 3) -> Locator:
     """Show the gallery beside the conversation; return its pictures."""
-    page.evaluate("aivistaTabs.show('gallery')")
+    page.evaluate("aivista.tabs.show('gallery')")
     expect(cells(page)).to_have_count(count)
     return cells(page)
 
@@ -137,7 +137,7 @@ def test_what_is_made_while_the_gallery_is_open_joins_it_and_is_sent_as_referenc
             expect(page.locator("#chat .pic .frame:not(.pending)")).to_have_count(1)
             held: list[tuple[Route, APIResponse]] = []
             page.route("**/aivista/act/gallery.show", lambda route: held.append((route, route.fetch())), times=1)
-            page.evaluate("aivistaTabs.show('gallery')")
+            page.evaluate("aivista.tabs.show('gallery')")
             expect(page.locator("#gallery .gal-grid")).to_have_attribute("aria-busy", "true")
             say(page, "draw a boat")
             expect(page.locator("#chat .pic .frame:not(.pending)")).to_have_count(2)
@@ -257,8 +257,8 @@ def pictures_are_found_by_words_likeness_filters_and_tags_and_nothing_is_lost_wh
         expect(page.locator(".gal-group").last.locator(".gal-cell")).to_have_count(2)
         heading = headings(page).last
         heading.evaluate("heading => heading.textContent = 'Another name'")
-        page.evaluate("aivistaTabs.show('canvas')")
-        page.evaluate("aivistaTabs.show('gallery')")
+        page.evaluate("aivista.tabs.show('canvas')")
+        page.evaluate("aivista.tabs.show('gallery')")
         expect(heading).to_have_text("A red fox in the snow")
         page.locator(".gal-order").click()
         page.get_by_role("menuitemradio", name="Group by day").click()
@@ -416,7 +416,7 @@ def pictures_are_chosen_taken_away_starred_and_deleted_by_mouse_and_by_keys(
         expect(found).to_have_count(2)
         expect(starred).to_have_attribute("aria-pressed", "true")
         reload(page)
-        page.evaluate("aivistaTabs.show('gallery')")
+        page.evaluate("aivista.tabs.show('gallery')")
         expect(cell(page, "lighthouse").locator(".gal-star")).to_have_attribute("aria-pressed", "true")
         page.get_by_role("button", name="All 3").click()
         expect(found).to_have_count(3)
@@ -464,7 +464,7 @@ def pictures_lead_to_their_conversations_and_into_the_one_that_is_open(
         expect(page.locator("#ctx .ctx b")).to_have_text(["#2", "#1"])
         expect(bar(page)).to_be_hidden()
         # It begins no conversation, so words do not go along into one that is opened right after it.
-        page.evaluate("window.aivistaShell.act('page.new')")
+        page.evaluate("window.aivista.shell.act('page.new')")
         expect(page.locator("#top h1")).to_have_attribute("data-conversation", "new")
         expect(composer(page)).to_have_value("")
     with step("a click opens the picture in its own conversation, or here"):

@@ -37,7 +37,7 @@ def back(page: Page) -> None:
 
 def settled(page: Page) -> None:
     """Wait until the history knows what the page shows."""
-    page.wait_for_function("window.aivistaHistory.isSettled()")
+    page.wait_for_function("window.aivista.history.isSettled()")
 
 
 def expect_open(page: Page, address: str) -> None:
@@ -107,7 +107,7 @@ def test_on_a_phone_back_closes_what_was_opened_last_and_only_then_leaves_the_co
     open_pane(phone, "tree")
     for name in ("settings", "styles", "shortcuts"):
         with step(f"back closes the dialog {name} and nothing else"):
-            phone.evaluate("name => window.aivistaDialogs.open(name)", name)
+            phone.evaluate("name => window.aivista.dialogs.open(name)", name)
             expect(phone.locator(f"html[data-{name}]")).to_have_count(1)
             back(phone)
             expect(phone.locator(f"html[data-{name}]")).to_have_count(0)

@@ -38,7 +38,7 @@ def test_the_keys_of_the_page_the_gallery_and_the_painter_are_listed_and_single_
         reload(page)
         opener.focus()
         page.keyboard.press("?")
-        page.evaluate("aivistaTabs.show('gallery')")
+        page.evaluate("aivista.tabs.show('gallery')")
         star = called.inside(page.locator("#gallery .gal-cell").first).button("gallery.star_one")
         expect(star).to_have_attribute("aria-pressed", "false")
         page.locator("#gallery .gal-pic").first.focus()

@@ -379,7 +379,7 @@ def a_turn_that_fails_and_files_that_are_slow_leave_no_mask_without_its_file(pag
         expect(page.locator("#chat [role=alert]")).to_contain_text("holiday.png")
         expect_rest(page)
         # Python gives the mask back a moment later, and only from then on is its file waited for.
-        page.wait_for_function("window.aivistaPainter.draft?.isHeld")
+        page.wait_for_function("window.aivista.painter.draft?.isHeld")
         said = page.locator("#ctx-said")
         wait_until(lambda: page.evaluate(LATER, 5_000) or "no longer in your message" in said.inner_text())
         assert field(page) == ""

@@ -15,7 +15,7 @@ from tests.wire_server import GeminiProcess
 
 def open_trace(page: Page) -> Locator:
     """Open the tab and return the turns."""
-    page.evaluate("window.aivistaTabs.show('trace')")
+    page.evaluate("window.aivista.tabs.show('trace')")
     expect(page.get_by_role("tab", name="Trace")).to_have_attribute("aria-selected", "true")
     return page.locator("#trace .trc-turn")
 

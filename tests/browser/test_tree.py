@@ -29,7 +29,7 @@ def open_tree(page: Page, address: str, tab: str = "Tree") -> Locator:
     page.goto(address)
     expect_ready(page)
     expect(page.locator("#chat .acts").first).to_be_attached()
-    page.evaluate("window.aivistaTabs.show('tree')")
+    page.evaluate("window.aivista.tabs.show('tree')")
     expect(page.get_by_role("tab", name=tab)).to_have_attribute("aria-selected", "true")
     tree = page.locator("#tr-pane .tr-scroll")
     expect(tree.locator(".tr-node")).to_have_count(5)
@@ -155,7 +155,7 @@ def the_tree_keeps_its_place_a_branch_is_cut_and_mended_and_it_grows(page: Page,
         expect(tree.locator(".tr-node")).to_have_count(5)
     with step("it is empty in a new conversation, and grows when a turn ends"):
         begin_anew(page)
-        page.evaluate("window.aivistaTabs.show('tree')")
+        page.evaluate("window.aivista.tabs.show('tree')")
         expect(page.locator("#tree")).to_contain_text("No pictures yet")
         say(page, "draw a whale")
         expect(page.locator("#tr-pane .tr-node")).to_have_count(1)

@@ -109,7 +109,7 @@
   });
   for (const kind of ["pointerup", "pointercancel", "lostpointercapture", "blur"]) addEventListener(kind, () => hold(false));
   addEventListener("contextmenu", event => { if (event.target.closest?.("[data-adjust=before]")) event.preventDefault(); });
-  const isKey = event => atBefore(event) && window.aivistaKeys.lifts(event, "adjust.hold");
+  const isKey = event => atBefore(event) && window.aivista.keys.lifts(event, "adjust.hold");
   addEventListener("keydown", event => { if (isKey(event)) { event.preventDefault(); hold(true); } });
   addEventListener("keyup", event => { if (isKey(event)) hold(false); });
   addEventListener("focusout", event => { if (event.target.closest?.("[data-adjust=before]")) hold(false); });

@@ -36,12 +36,12 @@
     // Another conversation may have been opened meanwhile.
     if (move !== moves) return;
     shelf.delete(conversation);
-    window.aivistaDrops.hand(files);
+    window.aivista.drops.hand(files);
   };
   // Pictures of other conversations come as files.
   addEventListener("aivista-attach", async event => {
     const files = await Promise.all(event.detail.map(one => fetched(one.url, one.name)));
-    window.aivistaDrops.hand(files.flat());
+    window.aivista.drops.hand(files.flat());
   });
-  window.aivistaAttached = { leave, arrive, clear };
+  window.aivista.attached = { leave, arrive, clear };
 })();

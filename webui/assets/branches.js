@@ -25,12 +25,12 @@
     // Refused, the form stays with the words; else the thread is drawn without it.
     button.disabled = true;
     setTimeout(() => { button.disabled = false; }, REST_MS);
-    window.aivistaShell.act("page.say_otherwise", { turn: form.dataset.turn, text: area.value });
+    window.aivista.shell.act("page.say_otherwise", { turn: form.dataset.turn, text: area.value });
   };
 
   const copy = async button => {
     const name = button.getAttribute("aria-label");
-    const isDone = await window.aivistaCards.copy_text($("textarea", button.closest(".said-tools, .told-tools")).defaultValue);
+    const isDone = await window.aivista.cards.copy_text($("textarea", button.closest(".said-tools, .told-tools")).defaultValue);
     const said = isDone ? button.dataset.done : button.dataset.failed;
     button.setAttribute("aria-label", said);
     button.title = said;
@@ -39,7 +39,7 @@
   };
 
   const copyCode = async button => {
-    if (!await window.aivistaCards.copy_text(button.nextElementSibling.textContent)) return;
+    if (!await window.aivista.cards.copy_text(button.nextElementSibling.textContent)) return;
     button.classList.add("done");
     setTimeout(() => button.classList.remove("done"), 2000);
   };
@@ -61,7 +61,7 @@
   const go = button => {
     const turn = button.dataset.turn, row = button.closest(".user") || button;
     held = { turn, name: button.getAttribute("aria-label"), top: row.getBoundingClientRect().top, until: performance.now() + HOLD_MS, isNew: true };
-    window.aivistaShell.act("page.switch", { arg: turn });
+    window.aivista.shell.act("page.switch", { arg: turn });
     requestAnimationFrame(hold);
   };
   for (const kind of ["wheel", "touchstart", "pointerdown"]) addEventListener(kind, () => { held = null; }, { passive: true, capture: true });
@@ -89,7 +89,7 @@
   document.addEventListener("keydown", event => {
     const form = event.target.closest?.(".said-form");
     if (!form) return;
-    if (window.aivistaKeys.is(event, "field.leave")) { event.preventDefault(); event.stopPropagation(); close(form); }
-    else if (window.aivistaKeys.is(event, "field.keep") && event.target.tagName === "TEXTAREA") { event.preventDefault(); say(form); }
+    if (window.aivista.keys.is(event, "field.leave")) { event.preventDefault(); event.stopPropagation(); close(form); }
+    else if (window.aivista.keys.is(event, "field.keep") && event.target.tagName === "TEXTAREA") { event.preventDefault(); say(form); }
   }, true);
 })();

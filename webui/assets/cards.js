@@ -1,5 +1,5 @@
 // What the cards of the thread do by themselves: the fields of a plan, the sliders of a panel, reports, a countdown.
-// `window.aivistaCards` are acts of buttons; studio.js calls them with the button and the way to send it to Python.
+// `window.aivista.cards` are acts of buttons; studio.js calls them with the button and the way to send it to Python.
 (() => {
   const REST_MS = 1500;
 
@@ -115,7 +115,7 @@
     for (const item of event.target.querySelectorAll("[data-act=adjust]")) item.hidden = !panelOf(item.dataset.arg);
   }, true);
 
-  window.aivistaCards = {
+  window.aivista.cards = {
     adjust,
     run_plan: runPlan,
     drop_plan: once,

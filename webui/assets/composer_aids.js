@@ -2,7 +2,7 @@
 (() => {
   const $ = (selector, from = document) => from.querySelector(selector);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
-  const area = () => $("#box textarea"), keys = window.aivistaKeys;
+  const area = () => $("#box textarea"), keys = window.aivista.keys;
   const isPhone = () => matchMedia("(max-width: 760px)").matches;
 
   // ---- words into the box as if they were typed, so that the browser's own undo brings back what they replace
@@ -41,7 +41,7 @@
     const wait = $("#tpl-working")?.content.firstElementChild.cloneNode(true);
     if (wait) $("#fuller").after(wait);
     for (const button of all("[data-aid=expand]")) button.setAttribute("aria-busy", "true");
-    window.aivistaShell.act("page.expand", { ticket, text, files: all("#box .thumbnail-item").length, is_painted: Boolean($("#mask").value || $("#expand").value) });
+    window.aivista.shell.act("page.expand", { ticket, text, files: all("#box .thumbnail-item").length, is_painted: Boolean($("#mask").value || $("#expand").value) });
   };
   const answered = () => {
     const found = panel();
@@ -117,9 +117,9 @@
   const acts = {
     expand: () => { shut(); expand(); },
     setup,
-    set: button => window.aivistaShell.act("page.set", { arg: `${button.dataset.setting} ${button.dataset.value}` }),
-    reset: () => { window.aivistaShell.act("page.reset"); area()?.focus(); },
-    prompts: () => { shut(); window.aivistaPrompts?.open(); },
+    set: button => window.aivista.shell.act("page.set", { arg: `${button.dataset.setting} ${button.dataset.value}` }),
+    reset: () => { window.aivista.shell.act("page.reset"); area()?.focus(); },
+    prompts: () => { shut(); window.aivista.prompts?.open(); },
     take_wish: take,
     keep_wish: () => { drop(); area()?.focus(); },
     undo_wish: undo,
@@ -137,7 +137,7 @@
       if (button.title !== title) button.title = title;
     }
   };
-  window.aivistaChips.onChange(priced);
+  window.aivista.chips.onChange(priced);
 
   const watch = () => {
     if (!$("#fuller") || !$("#top") ) { setTimeout(watch, 200); return; }
@@ -146,5 +146,5 @@
     new MutationObserver(moved).observe($("#top"), { childList: true, subtree: true, attributeFilter: ["data-conversation"] });
   };
   if (document.body) watch(); else addEventListener("DOMContentLoaded", watch);
-  window.aivistaAids = { put, open, place, shut };
+  window.aivista.aids = { put, open, place, shut };
 })();

@@ -35,12 +35,12 @@
   };
 
   // Gradio calls this with every setting's name and value whenever one of them has changed.
-  window.aivistaChips = pairs => {
+  window.aivista.chips = pairs => {
     Object.assign(values, Object.fromEntries(pairs));
     summary();
     for (const listener of listeners) listener(values);
   };
-  Object.assign(window.aivistaChips, { values, onChange: listener => listeners.push(listener) });
+  Object.assign(window.aivista.chips, { values, onChange: listener => listeners.push(listener) });
 
   // What lies over the right end of the box takes its place from the words.
   const measure = () => {

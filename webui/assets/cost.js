@@ -16,7 +16,7 @@
       characters: Math.floor(($("#box textarea")?.value.length || 0) / STEP_CHARACTERS) * STEP_CHARACTERS,
       files: document.querySelectorAll("#box .thumbnail-item").length,
       marked: document.querySelectorAll("#ctx .ctx:not(.none)").length,
-      masks: window.aivistaPainter?.masks?.() || Number(Boolean($("#mask").value || $("#expand").value)),
+      masks: window.aivista.painter?.masks?.() || Number(Boolean($("#mask").value || $("#expand").value)),
     };
     const text = worded();
     if (text) beside.text = text;
@@ -25,11 +25,11 @@
   let told = "";
   const ask = (beside = told) => {
     told = beside;
-    window.aivistaShell.act("page.price", { beside }, { isNewest: true });
+    window.aivista.shell.act("page.price", { beside }, { isNewest: true });
   };
   // The settings: once they have been still for a moment, their price is asked for.
   let timer = 0, settings = "";
-  window.aivistaChips.onChange(values => {
+  window.aivista.chips.onChange(values => {
     const now = JSON.stringify(values);
     if (now === settings) return;
     settings = now;

@@ -1,6 +1,6 @@
 // Dialogs over the page: focus goes in, the rest is inert, Escape closes, focus goes back. One is open at a time.
 (() => {
-  const root = document.documentElement, keys = window.aivistaKeys;
+  const root = document.documentElement, keys = window.aivista.keys;
   const $ = selector => document.querySelector(selector);
   // By the attribute of <html> that shows it: the box, its title, and what has the focus first.
   const DIALOGS = {
@@ -29,7 +29,7 @@
     if (other && other !== name) turn(other, false);
     turn(name, true);
   };
-  for (const name of ["prompts", "shortcuts"]) fills(name, () => $(DIALOGS[name][0]) || window.aivistaShell.act(`${name}.open`));
+  for (const name of ["prompts", "shortcuts"]) fills(name, () => $(DIALOGS[name][0]) || window.aivista.shell.act(`${name}.open`));
   const close = name => turn(name, false);
 
   keys.closes("dialog", () => { const name = opened(); if (name) close(name); return Boolean(name); });
@@ -37,5 +37,5 @@
   let pressed = null;
   addEventListener("pointerdown", event => { pressed = event.target; }, true);
   addEventListener("click", event => { if (event.target.id in DIALOGS && pressed === event.target) close(event.target.id); });
-  window.aivistaDialogs = { open, close, opened, fills };
+  window.aivista.dialogs = { open, close, opened, fills };
 })();

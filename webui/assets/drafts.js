@@ -6,7 +6,7 @@
   const $ = selector => document.querySelector(selector);
   const PREFIX = "aivista-draft ", EARLY = "aivista-early", NEW = "new", LOOK_MS = 400, SETTLE_MS = 80, ALONG_MS = 10000, SHOWN_MS = 3000;
   const MOST = 40, LONGEST = 100_000, LIFE_MS = 30 * 24 * 3600 * 1000;
-  const shell = window.aivistaShell;
+  const shell = window.aivista.shell;
   const area = () => $("#box textarea"), text = () => area()?.value || "";
   const open = () => $("#top h1")?.dataset.conversation || "";
   // Python writes it when it opens a conversation, not when it gives a new one its name.
@@ -34,7 +34,7 @@
   let leaving = null;  // what the box held when another conversation was asked for, until that one is there
   let awaited = null;  // chips and marks on their way back: until they are shown, a draft has them all the same
   const areShown = ({ chips, editing, references }) => shell.place().editing === editing && shell.place().references.join() === references.join()
-    && Object.entries(chips).every(([name, value]) => window.aivistaChips.values[name] === value);
+    && Object.entries(chips).every(([name, value]) => window.aivista.chips.values[name] === value);
   const now = () => {
     if (awaited && (Date.now() > awaited.until || areShown(awaited.marks))) awaited = null;
     const { chips, editing, references, roles } = shell.place(), marks = awaited?.marks || { chips: { ...chips }, editing, references, roles };
@@ -61,11 +61,11 @@
     const { chips = {}, editing = "", references = [], roles: kept = {} } = draft || {};
     // Drafts of an earlier version hold them as JSON.
     const roles = typeof kept === "string" ? JSON.parse(kept || "{}") : kept;
-    const isChanged = Object.entries(chips).some(([name, value]) => window.aivistaChips.values[name] !== value);
+    const isChanged = Object.entries(chips).some(([name, value]) => window.aivista.chips.values[name] !== value);
     if (!isChanged && !editing && !references.length) return;
     const told = { conversation: conversation === NEW ? "" : conversation, chips: isChanged ? chips : {}, editing, references, roles };
     const mine = awaited = { marks: { chips, editing, references, roles }, until: Infinity };
-    window.aivistaShell.act("page.restore", told).then(() => { mine.until = Date.now() + SHOWN_MS; });
+    window.aivista.shell.act("page.restore", told).then(() => { mine.until = Date.now() + SHOWN_MS; });
   };
 
   // ---- another conversation is asked for: its box is empty from now on, and what is typed is typed for that one
@@ -75,21 +75,21 @@
     goesAlongUntil = 0;
     leaving = text();
     put("");
-    if (!isSending) window.aivistaAttached.leave(where);
+    if (!isSending) window.aivista.attached.leave(where);
   };
   // It has not come: what stood in the box is there again, before what was typed meanwhile.
   const stay = () => {
     if (leaving === null) return;
     put(leaving + text());
     leaving = null;
-    window.aivistaAttached.arrive(where);
+    window.aivista.attached.arrive(where);
   };
 
   // ---- another conversation: its own draft comes, before words that are in the box for it already
   const arrive = (here, left) => {
     const draft = read(here), typed = text() === left ? "" : text();
     bring(here, { ...draft, text: [draft?.text, early(), typed].filter(Boolean).join("\n") });
-    window.aivistaAttached.arrive(here);
+    window.aivista.attached.arrive(here);
   };
   const moved = () => {
     const here = open(), before = seen;
@@ -136,12 +136,12 @@
   // What comes back is in the box again, which may never have been seen empty.
   addEventListener("aivista-over", () => { isSending = false; });
   addEventListener("keydown", event => {
-    if (event.target.matches?.("#box textarea") && window.aivistaKeys.is(event, "composer.send") && (text().trim() || $("#box .thumbnail-item"))) sent();
+    if (event.target.matches?.("#box textarea") && window.aivista.keys.is(event, "composer.send") && (text().trim() || $("#box .thumbnail-item"))) sent();
   }, true);
   addEventListener("click", event => { if (event.target.closest?.("#box .submit-button") && (text().trim() || $("#box .thumbnail-item"))) sent(); }, true);
 
   // Pictures of elsewhere begin a conversation: the words that were written for them go there, too.
-  window.aivistaDrafts = { goAlong: () => { goesAlongUntil = Date.now() + ALONG_MS; }, leave, stay, put };
+  window.aivista.drafts = { goAlong: () => { goesAlongUntil = Date.now() + ALONG_MS; }, leave, stay, put };
 
   const watch = () => {
     const top = $("#top");

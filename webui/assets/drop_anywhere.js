@@ -8,11 +8,11 @@
   const root = document.documentElement;
   const $ = selector => document.querySelector(selector);
   const hasFiles = event => [...(event.dataTransfer?.types || [])].includes("Files");
-  const isBlocked = () => Boolean(window.aivistaDialogs?.opened()) || Boolean($("dialog[open]"));
+  const isBlocked = () => Boolean(window.aivista.dialogs?.opened()) || Boolean($("dialog[open]"));
   const ours = new WeakSet();
 
   // ---- in
-  const admitted = files => files.filter(window.aivistaUploads.admits);
+  const admitted = files => files.filter(window.aivista.uploads.admits);
   const hand = files => {
     const area = $("#box textarea"), dataTransfer = new DataTransfer();
     if (!area || !files.length) return;
@@ -27,7 +27,7 @@
     $("#box textarea")?.focus();
   };
 
-  window.aivistaDrops = { hand };
+  window.aivista.drops = { hand };
 
   // ---- where a drop would end
   const zoneOf = target => {

@@ -16,12 +16,12 @@
 
   // ---- what can lie over the conversation: how it is closed, and where that can be, how it is opened again
   const LAYERS = {
-    pane: { close: () => root.removeAttribute("data-stage"), open: name => window.aivistaTabs.show(name) },
+    pane: { close: () => root.removeAttribute("data-stage"), open: name => window.aivista.tabs.show(name) },
     file: { close: () => press("#files .fi-back") },
-    painter: { close: () => window.aivistaPainter.leave() },
+    painter: { close: () => window.aivista.painter.leave() },
     full: { close: () => root.removeAttribute("data-full"), open: () => root.setAttribute("data-full", "") },
     drawer: { close: () => root.removeAttribute("data-rail-open"), open: () => root.setAttribute("data-rail-open", "") },
-    dialog: { close: name => window.aivistaDialogs.close(name), open: name => window.aivistaDialogs.open(name) },
+    dialog: { close: name => window.aivista.dialogs.close(name), open: name => window.aivista.dialogs.open(name) },
     form: { close: () => press("#sty-form [data-style=cancel]") },
     sheet: { close: id => document.getElementById(id)?.hidePopover() },
   };
@@ -38,7 +38,7 @@
   const seenLayers = () => {
     const full = root.hasAttribute("data-full") ? ["full"] : [];
     if (!isPhone()) return full;
-    const stage = seenPanes(), dialog = window.aivistaDialogs.opened();
+    const stage = seenPanes(), dialog = window.aivista.dialogs.opened();
     return [
       ...stage,
       ...(stage.at(-1) === "pane files" && $("#files[data-open]") ? ["file"] : []),
@@ -112,7 +112,7 @@
     try { while (isStale) { isStale = false; await bringInLine(); } } finally { isBusy = false; }
   };
   const soon = () => { clearTimeout(timer); timer = setTimeout(() => { timer = 0; settle(); }); };
-  window.aivistaHistory = { isSettled: () => !timer && !isBusy && !asked };
+  window.aivista.history = { isSettled: () => !timer && !isBusy && !asked };
 
   // ---- the person goes back or forward
   const openConversation = conversation => {

@@ -1,7 +1,7 @@
 // The keys of the page, by the names of the one table (shortcuts.toml) that the dialog of keys is made from as well. The
 // other scripts ask here which name a key press has; none of them reads keys by itself.
 (() => {
-  const table = window.aivistaShortcuts;
+  const table = window.aivista.shortcuts;
   const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
   const KEPT = "aivista-single-keys";
 
@@ -96,5 +96,5 @@
   };
   addEventListener("aivista-patched", settle);
 
-  window.aivistaKeys = { is, find, lifts, walk, closes, isTyping, isMac };
+  window.aivista.keys = { is, find, lifts, walk, closes, isTyping, isMac };
 })();

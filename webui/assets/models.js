@@ -38,7 +38,7 @@
   // Enter takes what is seen to be active: Gradio's own idea of it runs ahead of the page, and outlives a closed menu.
   addEventListener("keydown", event => {
     const chip = event.target.closest?.("#text-model, #image-model");
-    if (!chip || !window.aivistaKeys.is(event, "menu.choose") || !Object.keys(limits()).length) return;
+    if (!chip || !window.aivista.keys.is(event, "menu.choose") || !Object.keys(limits()).length) return;
     halt(event);
     const active = chip.querySelector("li[role=option].active");
     if (active && !isOff(active)) active.dispatchEvent(new MouseEvent("mousedown", { bubbles: true, cancelable: true }));
@@ -49,7 +49,7 @@
   const rest = window.requestIdleCallback || (work => setTimeout(work, 0));
   const ask = () => {
     if (!$("#top h1")) { setTimeout(ask, REST_MS); return; }
-    if ($("#models-note [data-ask]")) rest(() => window.aivistaShell.act("page.models"));
+    if ($("#models-note [data-ask]")) rest(() => window.aivista.shell.act("page.models"));
   };
   addEventListener("load", () => setTimeout(ask, REST_MS));
 })();

@@ -8,7 +8,7 @@
   // of the page have none.
   const stamp = () => $("#top h1")?.dataset.opened || "";
   const open = () => $("#top h1")?.dataset.conversation || "";
-  const isShut = () => !root.hasAttribute("data-ready") || Boolean(window.aivistaUploads?.isBusy());
+  const isShut = () => !root.hasAttribute("data-ready") || Boolean(window.aivista.uploads?.isBusy());
   let last = "", before = "", asked = "", isKept = false, timer = 0;
 
   const unlock = () => {
@@ -32,28 +32,28 @@
 
   const isSent = event => event.type === "click"
     ? event.target.closest?.("#box .submit-button")
-    : event.target.matches?.("#box textarea") && window.aivistaKeys.is(event, "composer.send");
+    : event.target.matches?.("#box textarea") && window.aivista.keys.is(event, "composer.send");
   const keep = event => {
     if (!isShut() || !isSent(event)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     isKept = true;
-    window.aivistaSending.show($("#box textarea")?.value || "");
+    window.aivista.sending.show($("#box textarea")?.value || "");
   };
-  const letGo = () => { if (isKept) window.aivistaSending.hide(); isKept = false; };
+  const letGo = () => { if (isKept) window.aivista.sending.hide(); isKept = false; };
   addEventListener("keydown", keep, true);
   addEventListener("click", keep, true);
 
   // Another conversation is being opened: an answer that does not come must not keep the composer shut. What was to be sent
   // stays in the box then: where it would go is not known.
-  window.aivistaOpening = conversation => {
-    window.aivistaDrafts?.leave(conversation);
+  window.aivista.opening = conversation => {
+    window.aivista.drafts?.leave(conversation);
     before = stamp() || last;
     asked = conversation;
     letGo();
     root.removeAttribute("data-ready");
     clearTimeout(timer);
-    timer = setTimeout(() => { letGo(); unlock(); window.aivistaDrafts?.stay(); }, PATIENCE_MS);
+    timer = setTimeout(() => { letGo(); unlock(); window.aivista.drafts?.stay(); }, PATIENCE_MS);
   };
   addEventListener("aivista-uploaded", event => { if (event.detail.isWhole) go(); else letGo(); });
 

@@ -2,7 +2,7 @@
 // changed in a message on the way. Within several lines the keys move the caret first, and an input method has them. In
 // another conversation one begins anew: the draft that was kept on the way is that of the one before.
 (() => {
-  const KEY = "aivista-sent", MOST = 100, LONGEST = 8000, keys = window.aivistaKeys;
+  const KEY = "aivista-sent", MOST = 100, LONGEST = 8000, keys = window.aivista.keys;
   const field = target => target?.matches?.("#box textarea") ? target : null;
   const read = () => {
     try {

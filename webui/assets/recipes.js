@@ -7,11 +7,11 @@
   const SIGNS = ["aivista", "parameters", "prompt\0", "workflow\0", "UNICODE\0", "ASCII\0\0\0"];
   let told = "", asked = 0, emptySince = 0;
 
-  const act = (name, args) => window.aivistaShell.act(`recipes.${name}`, args);
+  const act = (name, args) => window.aivista.shell.act(`recipes.${name}`, args);
   const written = () => ({ told, is_written: Boolean($("#box textarea")?.value.trim()) });
   // A single file that was brought for what it says leaves the message.
   addEventListener("aivista-recipe-taken", () => {
-    if (document.querySelectorAll("#box .thumbnail-item").length === 1) window.aivistaAttached.clear();
+    if (document.querySelectorAll("#box .thumbnail-item").length === 1) window.aivista.attached.clear();
   });
   const hide = () => { told = ""; root.removeAttribute("data-recipe"); };
 
@@ -74,7 +74,7 @@
   };
   const acts = {
     close: () => { hide(); $("#box textarea")?.focus(); },
-    read: () => { act("read", written()); window.aivistaTabs?.show("canvas"); },
+    read: () => { act("read", written()); window.aivista.tabs?.show("canvas"); },
     restore: () => { act("restore", written()); hide(); toComposer(); },
     take_prompt: () => { act("take_prompt", written()); hide(); toComposer(); },
     branch: () => { act("branch", written()); hide(); toComposer(); },
@@ -92,7 +92,7 @@
     }
   });
   addEventListener("keydown", event => {
-    const more = window.aivistaKeys.is(event, "page.escape") && document.activeElement?.closest?.("details.more[open]");
+    const more = window.aivista.keys.is(event, "page.escape") && document.activeElement?.closest?.("details.more[open]");
     if (!more) return;
     event.stopImmediatePropagation();
     more.open = false;

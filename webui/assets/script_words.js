@@ -52,5 +52,5 @@
   };
   if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
 
-  window.aivistaWords = { say };
+  window.aivista.words = { say };
 })();

@@ -34,12 +34,12 @@
   const pressed = event => {
     const isSend = event.type === "click"
       ? event.target.closest?.("#box .submit-button")
-      : event.target.matches?.("#box textarea") && window.aivistaKeys.is(event, "composer.send");
+      : event.target.matches?.("#box textarea") && window.aivista.keys.is(event, "composer.send");
     if (!isSend || !(text().trim() || files())) return;
-    if (window.aivistaPainter?.isUnset()) { event.preventDefault(); event.stopImmediatePropagation(); return; }
+    if (window.aivista.painter?.isUnset()) { event.preventDefault(); event.stopImmediatePropagation(); return; }
     const isSame = press && press.text === text() && press.files === files();
     const seen = [...document.querySelectorAll("#thread > .turn:not(#turn-now)")].at(-1)?.id.slice("turn-".length) || "";
-    press = { id: isSame ? press.id : window.aivistaShell.newId(), text: text(), files: files(), seen };
+    press = { id: isSame ? press.id : window.aivista.shell.newId(), text: text(), files: files(), seen };
     show(press.text);
   };
   addEventListener("keydown", pressed, true);
@@ -47,9 +47,9 @@
 
   // All that goes along with the words. Python takes what it was sent under one name once, begins one new conversation for
   // all that is said in it, and holds words back that were said to a conversation which has gone on elsewhere.
-  const page = window.aivistaShell.newId();
+  const page = window.aivista.shell.newId();
   const composed = () => JSON.stringify({
-    ...window.aivistaShell.place(), mask: $("#mask").value, expand: $("#expand").value, request: press?.id || "", seen: press?.seen || "",
+    ...window.aivista.shell.place(), mask: $("#mask").value, expand: $("#expand").value, request: press?.id || "", seen: press?.seen || "",
     begun: `${page} ${$("#top h1")?.dataset.opened || ""}`, price: $("#cost .price")?.dataset.told || "",
   });
 
@@ -64,33 +64,33 @@
     kept = [...kept, { id: mine.id, message, mask, expand, editing, references }].slice(-MOST_KEPT);
     // The mask before its file: a file that goes by itself takes the mask along.
     if ((mask || expand) && $("#mask").value === mask && $("#expand").value === expand) paint({ mask: "", expand: "" });
-    if (text().startsWith(mine.text)) window.aivistaDrafts.put(text().slice(mine.text.length));
+    if (text().startsWith(mine.text)) window.aivista.drafts.put(text().slice(mine.text.length));
     left = mine.text;
-    if (mine.files && files() === mine.files) window.aivistaShell.set({ box: { value: { text: text(), files: [] } } });
+    if (mine.files && files() === mine.files) window.aivista.shell.set({ box: { value: { text: text(), files: [] } } });
   };
   // ---- over: what was sent for nothing comes back, unless something else stands there by now
   const back = ({ message: { text: words, files: paths }, mask, expand }) => {
     const there = text(), isFree = (!there && !files()) || (there === words && document.querySelectorAll("#box .thumbnail-item").length === paths.length);
     const isUnpainted = ["", mask].includes($("#mask").value) && ["", expand].includes($("#expand").value);
     if (isUnpainted && (mask || expand)) paint({ mask, expand });
-    if (isFree && (words || paths.length)) window.aivistaShell.set({ box: { value: { text: words, files: paths.map(one => ({ ...one, url: new URL(`gradio_api/file=${one.path}`, document.baseURI).href })) } } });
+    if (isFree && (words || paths.length)) window.aivista.shell.set({ box: { value: { text: words, files: paths.map(one => ({ ...one, url: new URL(`gradio_api/file=${one.path}`, document.baseURI).href })) } } });
   };
   addEventListener("aivista-over", ({ detail: { request, how } }) => {
     const mine = request === "" ? kept[0] : kept.find(one => one.id === request);
     if (!mine) return;
     kept = kept.filter(one => one !== mine);
-    const place = window.aivistaShell.place(), isMarked = place.editing === mine.editing && place.references.join() === mine.references.join();
+    const place = window.aivista.shell.place(), isMarked = place.editing === mine.editing && place.references.join() === mine.references.join();
     if (how === "failed") back(mine);
     else if (how === "refused") back({ ...mine, mask: "", expand: "" });
     else if (how === "unused" && (mine.mask || mine.expand)) back({ ...mine, message: { text: "", files: [] } });
-    else if (isMarked) window.aivistaShell.take({ patches: [{ id: "ctx", html: "" }] });
+    else if (isMarked) window.aivista.shell.take({ patches: [{ id: "ctx", html: "" }] });
   });
 
   // Gradio says to nobody that an event was not answered, or answered with a failure.
   const failed = told => {
     hide();
     const why = told.error || told.detail;
-    window.aivistaShell.say(typeof why === "string" ? why : window.aivistaWords.say("cut"), { isProblem: true });
+    window.aivista.shell.say(typeof why === "string" ? why : window.aivista.words.say("cut"), { isProblem: true });
   };
   const plain = window.fetch;
   window.fetch = async (resource, init) => {
@@ -106,5 +106,5 @@
       throw error;
     }
   };
-  window.aivistaSending = { show, hide, composed };
+  window.aivista.sending = { show, hide, composed };
 })();

@@ -1,6 +1,6 @@
 // A contact sheet: one picture is at hand, its words stand beneath. The arrow keys go from picture to picture.
 (() => {
-  const keys = window.aivistaKeys;
+  const keys = window.aivista.keys;
   const frames = sheet => [...sheet.querySelectorAll(":scope > figure > .frame:not(.pending)")];
   const take = (sheet, frame) => {
     for (const one of frames(sheet)) {

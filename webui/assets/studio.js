@@ -1,6 +1,6 @@
 // Page behaviour that needs no round trip: theme, drawers, the title.
 (() => {
-  const root = document.documentElement, keys = window.aivistaKeys, dialogs = window.aivistaDialogs;
+  const root = document.documentElement, keys = window.aivista.keys, dialogs = window.aivista.dialogs;
   const $ = (selector, from = document) => from.querySelector(selector);
   const narrow = () => matchMedia("(max-width: 1180px)").matches;
   const phone = () => matchMedia("(max-width: 760px)").matches;
@@ -33,8 +33,8 @@
   // A visitor is told by their cookie: where the browser keeps none, the first page says so.
   root.toggleAttribute("data-no-cookie", !setCookie("aivista_kept", "1"));
 
-  const send = button => window.aivistaShell.act(`page.${button.dataset.act}`, { arg: button.dataset.arg || "" });
-  const open = button => { root.removeAttribute("data-rail-open"); if (button.dataset.act === "new" || phone()) root.removeAttribute("data-stage"); window.aivistaOpening(button.dataset.act === "new" ? "new" : button.dataset.arg); send(button); };
+  const send = button => window.aivista.shell.act(`page.${button.dataset.act}`, { arg: button.dataset.arg || "" });
+  const open = button => { root.removeAttribute("data-rail-open"); if (button.dataset.act === "new" || phone()) root.removeAttribute("data-stage"); window.aivista.opening(button.dataset.act === "new" ? "new" : button.dataset.arg); send(button); };
   const acts = {
     rail: () => root.toggleAttribute(narrow() ? "data-rail-open" : "data-rail-hidden"),
     stage: () => root.toggleAttribute("data-stage"),
@@ -47,20 +47,20 @@
     styles_close: () => dialogs.close("styles"),
     shortcuts: () => { root.removeAttribute("data-rail-open"); dialogs.open("shortcuts"); },
     shortcuts_close: () => dialogs.close("shortcuts"),
-    say: button => window.aivistaAids.put(button.dataset.arg),
+    say: button => window.aivista.aids.put(button.dataset.arg),
     view: button => { root.setAttribute("data-stage", ""); send(button); },
     edit: button => { toComposer(); send(button); },
     reference: button => { toComposer(); send(button); },
     new: button => { open(button); $("#box textarea")?.focus(); },
     open: button => open(button),
     edit_words: button => { send(button); $("#box textarea")?.focus(); },
-    ...window.aivistaCards,
+    ...window.aivista.cards,
   };
   // Pictures of the open conversation were deleted or came back: the thread, the stage and the composer show them too.
   addEventListener("aivista-pictures", () => {
     const opened = [...document.querySelectorAll("#canvas .cv-pic[data-handle], #canvas .cmp[data-pair]")].map(one => one.dataset.handle || one.dataset.pair);
-    window.aivistaThread?.hold();
-    window.aivistaShell.act("page.changed", { arg: opened.join(" ") });
+    window.aivista.thread?.hold();
+    window.aivista.shell.act("page.changed", { arg: opened.join(" ") });
   });
   const toComposer = () => {
     if (phone()) root.removeAttribute("data-stage");
@@ -105,7 +105,7 @@
     if (!time) { base = { element: null, from: 0, at: 0 }; return; }
     const from = Number(time.dataset.s);
     if (base.element === null || from > base.from + (performance.now() - base.at) / 1000) base = { element: time, from, at: performance.now() };
-    const text = window.aivistaWords.say("seconds", { count: Math.floor(base.from + (performance.now() - base.at) / 1000) });
+    const text = window.aivista.words.say("seconds", { count: Math.floor(base.from + (performance.now() - base.at) / 1000) });
     if (time.textContent !== text) time.textContent = text;
     const usual = $(".live [data-late]");
     if (usual && parseInt(text, 10) > usual.dataset.usual * LATE && usual.textContent !== usual.dataset.late) usual.textContent = usual.dataset.late;
@@ -118,9 +118,9 @@
     if (title) {
       const { language } = title.dataset;
       if (root.lang !== language) root.lang = language;
-      const heading = window.aivistaTold.heading(`${title.textContent} · Aivista`);
+      const heading = window.aivista.told.heading(`${title.textContent} · Aivista`);
       if (document.title !== heading) document.title = heading;
-      const area = $("#box textarea"), name = window.aivistaWords.say("message");
+      const area = $("#box textarea"), name = window.aivista.words.say("message");
       if (area && area.ariaLabel !== name) area.ariaLabel = name;
       // Gradio makes list items of them, in no list.
       for (const one of document.querySelectorAll("#box :is(.thumbnails:not([role]), [role=listitem])")) one.setAttribute("role", "group");

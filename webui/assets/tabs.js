@@ -10,7 +10,7 @@
   const KEY = "aivista-stage";
   const kept = () => { try { const all = JSON.parse(localStorage.getItem(KEY)); return typeof all === "object" && all ? all : {}; } catch { return {}; } };
   const keep = changes => { try { localStorage.setItem(KEY, JSON.stringify({ ...kept(), ...changes })); } catch { /* full or private: this page only */ } };
-  window.aivistaStage = { kept, keep };
+  window.aivista.stage = { kept, keep };
 
   const mark = () => {
     const open = root.dataset.tab;
@@ -33,10 +33,10 @@
     if (isNew) tell();
   };
   const tell = () => {
-    window.aivistaShell.unfold($(`#${root.dataset.tab}`));
+    window.aivista.shell.unfold($(`#${root.dataset.tab}`));
     dispatchEvent(new CustomEvent("aivista-tab", { detail: root.dataset.tab }));
   };
-  window.aivistaTabs = { show };
+  window.aivista.tabs = { show };
 
   // ---- as it was left: a new conversation begins without the stage, and on a phone with the conversation
   const before = kept();
@@ -68,7 +68,7 @@
   const showNewest = () => {
     const isSeen = root.dataset.tab === "canvas" && root.hasAttribute("data-stage") && !root.matches("[data-painting], [data-full]");
     if (!newest || !isSeen || !$("#canvas :is(.cv-pic, [data-act=say])")) return;
-    window.aivistaShell.act("page.view", { arg: newest });
+    window.aivista.shell.act("page.view", { arg: newest });
     newest = "";
   };
   addEventListener("aivista-listed", event => { newest = event.detail.newest || newest; showNewest(); });
@@ -79,7 +79,7 @@
   });
   addEventListener("keydown", event => {
     const tab = event.target.closest?.("#tabs [role=tab]");
-    const to = tab ? window.aivistaKeys.walk(event, "stage.tab", PANES, PANES.indexOf(tab.dataset.tab)) : -1;
+    const to = tab ? window.aivista.keys.walk(event, "stage.tab", PANES, PANES.indexOf(tab.dataset.tab)) : -1;
     if (to < 0) return;
     event.preventDefault();
     show(PANES[to], true);

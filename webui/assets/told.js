@@ -1,7 +1,7 @@
 // What the browser's tab says of a turn: that it is at work, and once nobody saw it end, how it did. Whoever turned the
 // bell on is told by the system as well. Python writes how the newest turn of this tab ended next to the rail's stamp.
 (() => {
-  const words = window.aivistaWords;
+  const words = window.aivista.words;
   const $ = selector => document.querySelector(selector);
   const KEY = "aivista-bell", NOTE_MS = 6000;
   const canTell = () => "Notification" in window;
@@ -70,5 +70,5 @@
   };
   addEventListener("click", event => { if (event.target.closest?.("#bell")) ring(); });
 
-  window.aivistaTold = { heading };
+  window.aivista.told = { heading };
 })();

@@ -103,5 +103,5 @@
     if (files.length > 1) address.searchParams.delete("upload_id");
     return sendAll(address, files, init);
   };
-  window.aivistaUploads = { isPicture, admits, isBusy: () => running > 0 };
+  window.aivista.uploads = { isPicture, admits, isBusy: () => running > 0 };
 })();

@@ -14,7 +14,7 @@
       editing: $("#ctx .ctx.none") ? "none" : $("#ctx .ctx[data-handle]")?.dataset.handle || "",
       references: fields.map(one => one.dataset.role),
       roles: Object.fromEntries(fields.filter(one => one.value).map(one => [one.dataset.role, one.value])),
-      chips: window.aivistaChips?.values || {},
+      chips: window.aivista.chips?.values || {},
     };
   };
 
@@ -122,7 +122,7 @@
       const answer = await fetch(`aivista/act/${name}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ args, place: here }) });
       reply = await answer.json();
     } catch {
-      say(window.aivistaWords.say("cut"), { isProblem: true });
+      say(window.aivista.words.say("cut"), { isProblem: true });
       return {};
     }
     const isLeft = name.startsWith("page.") && !OPENING.includes(name) && place().conversation !== here.conversation;
@@ -162,5 +162,5 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), TOAST_MS);
   });
-  window.aivistaShell = { act, say, hush, take, remove, unfold, set, inputs, areSet, newId, place };
+  window.aivista.shell = { act, say, hush, take, remove, unfold, set, inputs, areSet, newId, place };
 })();

@@ -1,11 +1,11 @@
 // The rail: search, more rows, a menu and a name for each conversation, what was just done, files out and in.
 // The rows are Python's; only this page knows what is typed and open, so it asks for them whenever they may be others.
 (() => {
-  const root = document.documentElement, keys = window.aivistaKeys;
+  const root = document.documentElement, keys = window.aivista.keys;
   const $ = (selector, from = document) => from.querySelector(selector);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
   const TYPING_MS = 200, NEW_ROW_MS = 1500, MORE_MS = 5000, ROWS_AT_ONCE = 50;
-  const shell = window.aivistaShell;
+  const shell = window.aivista.shell;
   // What is looked at: how many rows beside the pinned, what a search found, or the trash.
   const WHOLE = { shown: ROWS_AT_ONCE, query: "", is_trash: false };
   let seen = WHOLE;
@@ -33,7 +33,7 @@
     typing = setTimeout(() => { if (text.trim() !== sought) { sought = text.trim(); look({ ...WHOLE, query: sought }); } }, at);
   };
   const toSearch = () => {
-    if (window.aivistaDialogs.opened()) return;
+    if (window.aivista.dialogs.opened()) return;
     root.removeAttribute("data-rail-hidden");
     if (matchMedia("(max-width: 1180px)").matches) root.setAttribute("data-rail-open", "");
     const take = () => { field()?.focus(); field()?.select(); return document.activeElement === field(); };
@@ -57,7 +57,7 @@
   };
   let about = null;
   const openMenu = opener => {
-    window.aivistaShell.unfold($("#rail-menus"));
+    window.aivista.shell.unfold($("#rail-menus"));
     const menu = $(`#menu-${opener.dataset.menu}`);
     if (!menu) return;
     const { id = "", title = "", pinned = "false" } = opener.dataset;
@@ -128,7 +128,7 @@
   });
 
   // ---- files: out through a frame, where a refusal can be read; in as the body of a request
-  const words = () => { window.aivistaShell.unfold($("#rail-menus")); return $("#menu-library").dataset; };
+  const words = () => { window.aivista.shell.unfold($("#rail-menus")); return $("#menu-library").dataset; };
   const importFile = async file => {
     shell.say(words().importing, { stays: true });
     let answer = null;
@@ -138,7 +138,7 @@
     } catch { shell.say(words().cut, { isProblem: true }); return; }
     shell.say(answer.text, { isProblem: !answer.isDone });
     refresh();
-    if (answer.conversation) window.aivistaShell.act("page.open", { arg: answer.conversation });
+    if (answer.conversation) window.aivista.shell.act("page.open", { arg: answer.conversation });
   };
   addEventListener("change", event => {
     if (event.target.id !== "import-file") return;

@@ -10,7 +10,7 @@
   let heard = null, queued = false;
 
   const view = () => $("#fi-code .cm-content")?.cmTile?.root?.view || null;
-  const tell = props => window.aivistaShell.set({ "fi-code": props });
+  const tell = props => window.aivista.shell.set({ "fi-code": props });
   // ---- it comes when it is first needed: its code is larger than the rest of the page
   let coming = null;
   const ready = () => coming ||= new Promise(resolve => {
@@ -79,7 +79,7 @@
     box.focus();
   };
 
-  window.aivistaEditor = {
+  window.aivista.editor = {
     ready, view, make, show, turned, goTo,
     listen: then => { heard = then; },
     focus: () => view()?.focus(),

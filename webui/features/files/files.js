@@ -1,7 +1,7 @@
 // The files of the open conversation. What the person writes lives here until it is saved, for each conversation,
 // whatever is shown meanwhile. Each open file has an element of its own, which Python fills; the editor is one for all.
 (() => {
-  const root = document.documentElement, editor = window.aivistaEditor, keys = window.aivistaKeys, shell = window.aivistaShell;
+  const root = document.documentElement, editor = window.aivista.editor, keys = window.aivista.keys, shell = window.aivista.shell;
   const $ = (selector, from = document) => from.querySelector(selector);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
   const MOST_BYTES = 1 << 20, MOST_OPEN = 200;
@@ -68,7 +68,7 @@
     if (at.open === doc.name) at.open = "";
   };
   // A first file has begun a conversation.
-  const arrive = id => { here = space(id); window.aivistaShell.act("page.open", { arg: id }); };
+  const arrive = id => { here = space(id); window.aivista.shell.act("page.open", { arg: id }); };
 
   // ---- what is done with a file
   const open = async name => {
@@ -143,7 +143,7 @@
     for (const [name, file] of list) {
       const address = `aivista/files/${encodeURIComponent(id || "new")}/upload?name=${encodeURIComponent(name)}${more}`;
       // One byte too many is enough to be refused by name.
-      const answer = await fetch(address, { method: "POST", body: file.slice(0, MOST_BYTES + 1) }).then(one => one.json()).catch(() => ({ error: window.aivistaWords.say("cut") }));
+      const answer = await fetch(address, { method: "POST", body: file.slice(0, MOST_BYTES + 1) }).then(one => one.json()).catch(() => ({ error: window.aivista.words.say("cut") }));
       id ||= answer.conversation || "";
       if (answer.code === "file_changed") taken.push([name, file]);
       else if (answer.error) shell.say(answer.error, { isProblem: true });

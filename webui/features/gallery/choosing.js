@@ -2,7 +2,7 @@
 (() => {
   const $ = (selector, from = document) => from.querySelector(selector);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
-  const gallery = window.aivistaGallery, keys = window.aivistaKeys, shell = window.aivistaShell, { cells } = gallery;
+  const gallery = window.aivista.gallery, keys = window.aivista.keys, shell = window.aivista.shell, { cells } = gallery;
   const MOST_REFERENCES = 14, BEGIN_PX = 5, EDGE_PX = 40, FASTEST_PX = 16;
   const chosen = new Set();
   let anchor = "", current = null;
@@ -116,15 +116,15 @@
     const { conversation, handle } = cell.dataset;
     opening(cell);
     if (conversation === gallery.open()) shell.act("page.view", { arg: handle }); else tell("open", [cell]);
-    window.aivistaTabs?.show("canvas", isByKey);
+    window.aivista.tabs?.show("canvas", isByKey);
   };
-  const compare = list => { opening(list[0]); tell("compare", list); window.aivistaTabs?.show("canvas"); drop(); };
+  const compare = list => { opening(list[0]); tell("compare", list); window.aivista.tabs?.show("canvas"); drop(); };
   const reference = list => {
     if (list.length > MOST_REFERENCES) { shell.say($("#gal-bar").dataset.most, { isProblem: true }); return; }
-    if (list.some(cell => cell.dataset.conversation !== gallery.open())) window.aivistaDrafts?.goAlong();
+    if (list.some(cell => cell.dataset.conversation !== gallery.open())) window.aivista.drafts?.goAlong();
     tell("reference", list);
     drop();
-    if (narrow()) window.aivistaTabs?.show("chat");
+    if (narrow()) window.aivista.tabs?.show("chat");
     $("#box textarea")?.focus();
   };
 

@@ -1,7 +1,7 @@
 // The gallery: what is looked for is asked anew and merged into what is there, further pages join it while one scrolls.
-// Choosing pictures, and what is done with them, is choosing.js's; both meet in window.aivistaGallery.
+// Choosing pictures, and what is done with them, is choosing.js's; both meet in window.aivista.gallery.
 (() => {
-  const root = document.documentElement, keys = window.aivistaKeys, { act, hush } = window.aivistaShell;
+  const root = document.documentElement, keys = window.aivista.keys, { act, hush } = window.aivista.shell;
   const $ = (selector, from = document) => from.querySelector(selector);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
   const PAUSE_MS = 250, READ_AGAIN_MS = 2500, SETTLE_MS = 600, COUNTED_MS = 5500, TOP_PX = 40, KEY = "aivista-gallery-groups";
@@ -144,5 +144,5 @@
     if (event.target.id === "gal-dates" && event.newState === "open") $("#gal-dates [id^=gal-time][aria-checked=true], #gal-months [aria-checked=true], #gal-time-0").focus();
   }, true);
 
-  window.aivistaGallery = { cells, open, similarTo, look: () => look, scroller };
+  window.aivista.gallery = { cells, open, similarTo, look: () => look, scroller };
 })();

@@ -1,6 +1,6 @@
 // Presets: their menu, a name that is typed in its line. A press of one has the page's own event take its settings up.
 (() => {
-  const keys = window.aivistaKeys, shell = window.aivistaShell, aids = window.aivistaAids;
+  const keys = window.aivista.keys, shell = window.aivista.shell, aids = window.aivista.aids;
   const $ = (selector, from = document) => from.querySelector(selector);
   const menu = () => $("#presets");
   const opener = () => $("[data-aid=presets]");
@@ -53,10 +53,10 @@
     const form = event.target.closest?.("#presets form.save"), name = form?.elements.name.value.trim();
     if (!form) return;
     event.preventDefault();
-    if (name && await act("save", { name, settings: window.aivistaChips.values })) form.reset();
+    if (name && await act("save", { name, settings: window.aivista.chips.values })) form.reset();
   });
   const acts = {
-    use: line => { window.aivistaShell.act("page.use_preset", { arg: line.dataset.id }); aids.shut(); $("#box textarea")?.focus(); },
+    use: line => { window.aivista.shell.act("page.use_preset", { arg: line.dataset.id }); aids.shut(); $("#box textarea")?.focus(); },
     rename: line => rename(line, line.dataset.name),
     delete: line => act("delete", { id: line.dataset.id }),
     undo: (_, { args }) => act("restore", JSON.parse(args)),

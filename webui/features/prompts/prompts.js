@@ -59,15 +59,15 @@
   addEventListener("input", event => { if (event.target.id === "prm-find" && !event.isComposing) sift(); });
   addEventListener("compositionend", event => { if (event.target.id === "prm-find") sift(); });
 
-  const open = async () => { await window.aivistaDialogs.open("prompts"); fillMine(); sift(); $("#prompts .prm-cards")?.scrollTo(0, 0); };
-  const close = () => window.aivistaDialogs?.close("prompts");
+  const open = async () => { await window.aivista.dialogs.open("prompts"); fillMine(); sift(); $("#prompts .prm-cards")?.scrollTo(0, 0); };
+  const close = () => window.aivista.dialogs?.close("prompts");
   const acts = {
     close_prompts: close,
     prompt_group: button => { group = button.dataset.group; sift(); $("#prompts .prm-cards")?.scrollTo(0, 0); },
     use_prompt: button => {
       close();
       const blank = button.dataset.blank?.split(",").map(Number);
-      window.aivistaAids?.put(button.dataset.text, blank);
+      window.aivista.aids?.put(button.dataset.text, blank);
     },
     star_prompt: star,
   };
@@ -75,5 +75,5 @@
     const button = event.target.closest?.("#prompts [data-aid]");
     if (button) acts[button.dataset.aid]?.(button);
   });
-  window.aivistaPrompts = { open };
+  window.aivista.prompts = { open };
 })();

@@ -1,6 +1,6 @@
 // The settings: the key's form, the caps, the theme, what is asked for once they are open.
 (() => {
-  const { act } = window.aivistaShell, root = document.documentElement;
+  const { act } = window.aivista.shell, root = document.documentElement;
   const $ = selector => document.querySelector(selector);
   const KEPT = "aivista-theme";
 
@@ -33,7 +33,7 @@
   // The trash stands in the list of conversations.
   addEventListener("click", event => {
     if (!event.target.closest?.("#settings [data-rail=trash]")) return;
-    window.aivistaDialogs.close("settings");
+    window.aivista.dialogs.close("settings");
     if (matchMedia("(max-width: 1180px)").matches) root.setAttribute("data-rail-open", "");
   }, true);
   addEventListener("submit", event => {
@@ -45,6 +45,6 @@
   addEventListener("aivista-settings-opened", event => { markTheme(); if (event.detail) act("settings.size"); });
   addEventListener("aivista-settings-saved", test);
   // What the studio offers may be another now.
-  addEventListener("aivista-served", () => window.aivistaShell.act("page.models"));
-  window.aivistaDialogs.fills("settings", () => act("settings.open"));
+  addEventListener("aivista-served", () => window.aivista.shell.act("page.models"));
+  window.aivista.dialogs.fills("settings", () => act("settings.open"));
 })();

@@ -1,6 +1,6 @@
 // The style library: its search box, its form, and a style that is tried. What it shows, Python renders.
 (() => {
-  const root = document.documentElement, { act, remove } = window.aivistaShell;
+  const root = document.documentElement, { act, remove } = window.aivista.shell;
   const $ = selector => document.querySelector(selector);
   const PAUSE_MS = 160, MOST_BYTES = 1048577;  // one more than the library takes, so that it says so itself
   let family = "", timer = 0;
@@ -13,10 +13,10 @@
   const paint = ({ id, words }) => {
     close();
     root.removeAttribute("data-stage");
-    if ($("#chat :is(.pic .frame:not(.pending), .refs img)")) { window.aivistaShell.act("page.try_style", { arg: id }); return; }
-    window.aivistaAids.put(`${$("#box textarea").value.trimEnd()} ${words}`.trim());
+    if ($("#chat :is(.pic .frame:not(.pending), .refs img)")) { window.aivista.shell.act("page.try_style", { arg: id }); return; }
+    window.aivista.aids.put(`${$("#box textarea").value.trimEnd()} ${words}`.trim());
   };
-  window.aivistaDialogs.fills("styles", () => act("styles.open", look()));
+  window.aivista.dialogs.fills("styles", () => act("styles.open", look()));
 
   const acts = {
     family: button => { family = button.dataset.id; find(); },

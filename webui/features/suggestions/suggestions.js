@@ -1,6 +1,6 @@
 // The list above the box while one types: after # or @ the pictures of the conversation, after / prompts and styles.
 (() => {
-  const { act, remove } = window.aivistaShell, keys = window.aivistaKeys;
+  const { act, remove } = window.aivista.shell, keys = window.aivista.keys;
   const $ = selector => document.querySelector(selector);
   const field = () => $("#box textarea");
   // A slash within an address or a fraction begins nothing, nor does an @ within a name of a mailbox.
@@ -59,7 +59,7 @@
     const text = option.dataset.insert || offered[options().indexOf(option)], end = begin + text.length + 1;
     const after = box.value.slice(at);
     close();
-    window.aivistaAids.put(`${box.value.slice(0, begin)}${text} ${after.replace(/^ /, "")}`, [end, end]);
+    window.aivista.aids.put(`${box.value.slice(0, begin)}${text} ${after.replace(/^ /, "")}`, [end, end]);
   };
 
   let waiting = 0;

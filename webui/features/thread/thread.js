@@ -2,7 +2,7 @@
 // one reads stays. It follows what comes as long as one is at its end; whoever scrolls up stays where they are and is
 // shown the way back. When it gets narrower or wider, what stood at its top stands there still.
 (() => {
-  const root = document.documentElement, shell = window.aivistaShell;
+  const root = document.documentElement, shell = window.aivista.shell;
   const $ = (selector, from = document) => from.querySelector(selector);
   const NEAR_PX = 48, FAR_PX = 240, HELD_MS = 2000, HANDS = ["wheel", "touchstart", "pointerdown", "keydown"];
   const LOOK_MS = 1000, AGAIN_MS = 5000, AWAY_AFTER = 3;
@@ -67,8 +67,8 @@
   const answered = isThere => {
     const wasAway = misses >= AWAY_AFTER;
     misses = isThere ? 0 : misses + 1;
-    if (misses === AWAY_AFTER) shell.say(window.aivistaWords.say("away"), { isProblem: true, stays: true });
-    if (isThere && wasAway) shell.say(window.aivistaWords.say("back"));
+    if (misses === AWAY_AFTER) shell.say(window.aivista.words.say("away"), { isProblem: true, stays: true });
+    if (isThere && wasAway) shell.say(window.aivista.words.say("back"));
   };
   const askVersion = async () => {
     const title = $("#top h1[data-version]")?.dataset;
@@ -177,7 +177,7 @@
   const settle = () => {
     const found = $("#log");
     if (!found || found === box) return;
-    found.setAttribute("aria-label", window.aivistaWords.say("thread"));
+    found.setAttribute("aria-label", window.aivista.words.say("thread"));
     watch(found);
     const open = $("#top h1")?.dataset.conversation;
     if (!newest && open) shown = open === "new" ? "" : open;
@@ -226,5 +226,5 @@
     release = letGo;
   };
   addEventListener("aivista-thread", event => take(event.detail));
-  window.aivistaThread = { hold };
+  window.aivista.thread = { hold };
 })();

@@ -1,6 +1,6 @@
 // The tree: shown when its tab is, walked by keys, moved about by hand, zoomed; a menu for each picture.
 (() => {
-  const root = document.documentElement, keys = window.aivistaKeys, shell = window.aivistaShell;
+  const root = document.documentElement, keys = window.aivista.keys, shell = window.aivista.shell;
   const $ = (selector, from = document) => from.querySelector(selector);
   const all = selector => [...document.querySelectorAll(selector)];
   const ZOOMS = [0.4, 0.5, 0.65, 0.8, 1, 1.25, 1.6], DRAG_PX = 4;
@@ -135,7 +135,7 @@
   const leavePick = () => { delete root.dataset.treePick; markPick(); };
   const pick = handle => { root.dataset.treePick = handle; markPick(); const one = node(handle); if (one) { rove(one); $(".tr-open", one).focus(); } };
 
-  const toCanvas = (name, arg) => { window.aivistaShell.act(`page.${name}`, { arg }); window.aivistaTabs?.show("canvas"); };
+  const toCanvas = (name, arg) => { window.aivista.shell.act(`page.${name}`, { arg }); window.aivista.tabs?.show("canvas"); };
   const view = handle => {
     const first = picking();
     if (!first) { toCanvas("view", handle); return; }
@@ -144,8 +144,8 @@
     toCanvas("compare", `${first} ${handle}`);
   };
   const edit = handle => {
-    window.aivistaShell.act("page.edit", { arg: handle });
-    if (matchMedia("(max-width: 760px)").matches) window.aivistaTabs?.show("chat");
+    window.aivista.shell.act("page.edit", { arg: handle });
+    if (matchMedia("(max-width: 760px)").matches) window.aivista.tabs?.show("chat");
     $("#box textarea")?.focus();
   };
   const ask = async handle => { await act("ask", { handle }); $("#tr-note button")?.focus(); };
@@ -155,7 +155,7 @@
     menu: button => { rove(button.closest(".tr-node")); openMenu(button.closest(".tr-node")); },
     in: () => step(1), out: () => step(-1), fit,
     cancel: leavePick,
-    sure: button => { hadFocus = true; window.aivistaThread?.hold(); act("delete", { handle: button.dataset.arg }); },
+    sure: button => { hadFocus = true; window.aivista.thread?.hold(); act("delete", { handle: button.dataset.arg }); },
     keep: () => { shell.remove("tr-note"); node(focused)?.querySelector(".tr-open")?.focus(); },
   };
   addEventListener("click", event => {

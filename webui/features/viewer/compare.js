@@ -1,7 +1,7 @@
 // Two pictures compared on the stage: a slider, side by side, their difference. `html[data-compare]` is the
 // way chosen; it outlives what Python writes into the stage, and `settle` brings a fresh stage in line with it.
 (() => {
-  const root = document.documentElement, keys = window.aivistaKeys;
+  const root = document.documentElement, keys = window.aivista.keys;
   const $ = (selector, from = document) => from?.querySelector(selector) ?? null;
   const MODES = ["slider", "side", "difference"];
   const MOST_ZOOM = 16, STEP = 1.25, KEPT = 8;
@@ -11,7 +11,7 @@
   const fill = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
 
   // ---- which pictures
-  const ask = (first, second) => window.aivistaShell.act("page.compare", { arg: `${first} ${second}` });
+  const ask = (first, second) => window.aivista.shell.act("page.compare", { arg: `${first} ${second}` });
   const picked = () => [..."first second".split(" ")].map(name => $(`[data-cmp-pick=${name}]`, stage())?.value || "");
 
   // ---- the slider
@@ -199,7 +199,7 @@
     if (isDone) event.preventDefault();
   });
 
-  Object.assign(window.aivistaCards, {
+  Object.assign(window.aivista.cards, {
     compare: (button, send) => { root.setAttribute("data-stage", ""); send(button); },
   });
 

@@ -9,7 +9,7 @@
 // its file: the address of its image does, which ends in the file's name. Hence a file that may be painted over gets a
 // name of its own, which it still has when a failed turn gives it back.
 (() => {
-  const root = document.documentElement, painter = window.aivistaPainter;
+  const root = document.documentElement, painter = window.aivista.painter;
   const { $, all, word, setText, whisper } = painter;
   // How long a new picture's file may be missing: when no upload is at work, and after a failed turn.
   const UPLOAD_MS = 2000, RETURN_MS = 5000;
@@ -31,7 +31,7 @@
   const changed = () => {
     write(fields());
     if (painter.draft) mark(painter.draft.handle);
-    else if (marked) { window.aivistaShell.act("page.drop", { arg: marked }); marked = ""; }
+    else if (marked) { window.aivista.shell.act("page.drop", { arg: marked }); marked = ""; }
     note();
   };
   const put = (name, body) => {  // without a body: the picture is left as it is
@@ -74,7 +74,7 @@
     if (from === to) return;
     asked = { shown, to };
     marked = to;
-    window.aivistaShell.act(to ? "page.edit" : "page.drop", { arg: to || from });
+    window.aivista.shell.act(to ? "page.edit" : "page.drop", { arg: to || from });
   };
   const settleMark = () => {
     const { draft } = painter, shown = chip()?.dataset.handle ?? "";
@@ -130,7 +130,7 @@
     const found = 1 + thumbnails().findIndex(one => one.querySelector("img")?.src.includes(`-${record.mark}.`)), now = performance.now();
     const isHeld = drafted(record.handle)?.isHeld;
     if (found) record.until = 0;
-    else if (record.until && window.aivistaUploads.isBusy()) record.until = now + UPLOAD_MS;
+    else if (record.until && window.aivista.uploads.isBusy()) record.until = now + UPLOAD_MS;
     if (!found && record.until <= now) { if (leaveAlone(record)) whisper("#ctx-said", word("newGone")); return; }
     const number = found || (isHeld ? 0 : thumbnails().length + 1 + record.ahead);
     if (record.place === number) return;
@@ -205,11 +205,11 @@
   };
   const openNew = record => {
     root.setAttribute("data-stage", "");
-    window.aivistaTabs?.show("canvas");
+    window.aivista.tabs?.show("canvas");
     painter.openOn({ conversation: "", ...record }, record.url, drafted(record.handle)?.name ?? "mask");
   };
   const take = async files => {  // the first that the browser can show is painted over
-    const images = files.filter(window.aivistaUploads.isPicture).filter(window.aivistaUploads.admits);
+    const images = files.filter(window.aivista.uploads.isPicture).filter(window.aivista.uploads.admits);
     let size = null, ahead = -1;
     while (!size && ++ahead < images.length) size = await measured(images[ahead]);
     if (!images.length) return;
@@ -220,7 +220,7 @@
       records.set(handle, { ...size, handle, mark, ahead, until: performance.now() + UPLOAD_MS });
     }
     if (size) settleFile(records.get(handle));
-    window.aivistaDrops.hand(images);
+    window.aivista.drops.hand(images);
     if (size) openNew(records.get(handle));
     whisper("#pt-said", word(size ? "added" : "attached"));
   };

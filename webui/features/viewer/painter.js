@@ -1,14 +1,14 @@
 // The painter over the stage: a mask on a canvas of at most 1024 px, or a picture's edges drawn outwards. Here is the
 // sheet that is painted on, the view of it, pointers and keys. mask.js has what of it goes along with the next message.
 (() => {
-  const root = document.documentElement, keys = window.aivistaKeys;
+  const root = document.documentElement, keys = window.aivista.keys;
   const $ = selector => document.querySelector(selector);
   const all = selector => [...document.querySelectorAll(selector)];
   const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
   const MOST_UNDOS = 30, MOST_ZOOM = 8, STEP_PX = 8, PAN_PX = 48, WHITE_FROM = 128, FAINTEST = 0.35, TOLERANCE = 1.02, WHISPER_MS = 8000;
   const SIDES = ["left", "top", "right", "bottom"], UNGROWN = { left: 0, top: 0, right: 0, bottom: 0 };
   // The sheet is one picture, what is painted over it (`alpha`, one byte a pixel of its canvas, 0 or 255), how far it grows.
-  const painter = window.aivistaPainter = { sheet: null, stroke: null };
+  const painter = window.aivista.painter = { sheet: null, stroke: null };
 
   const word = (name, values = {}) => Object.entries(values).reduce((text, [key, value]) => text.replaceAll(`{${key}}`, value), $("#pt").dataset[name]);
   const isPainting = () => root.hasAttribute("data-painting");
@@ -224,7 +224,7 @@
     // From the thread: the picture is opened beside it first.
     over: async button => {
       root.setAttribute("data-stage", "");
-      await window.aivistaShell.act("page.view", { arg: button.dataset.arg });
+      await window.aivista.shell.act("page.view", { arg: button.dataset.arg });
       if ($("#canvas .cv-pic")?.dataset.handle === button.dataset.arg) acts.open({ dataset: { mode: "mask" } });
     },
     close,

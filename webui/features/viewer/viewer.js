@@ -2,7 +2,7 @@
 // Whoever sets or takes the attribute opens or closes it; here is what follows from that, and how a picture is zoomed,
 // moved and walked on from. The view is kept in the stage's style, which Python never writes anew.
 (() => {
-  const root = document.documentElement, keys = window.aivistaKeys;
+  const root = document.documentElement, keys = window.aivista.keys;
   const $ = selector => document.querySelector(selector);
   const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
   const MOST = 4, STEP = 1.25, PREVIEW_PX = 2048, SWIPE_PX = 48, MOVE_PX = 96;
@@ -127,13 +127,13 @@
     return zoom === "fit" ? () => look(FIT) : acts[zoom];
   };
   addEventListener("keydown", event => {
-    const act = event.defaultPrevented || window.aivistaDialogs.opened() ? null : run(event);
+    const act = event.defaultPrevented || window.aivista.dialogs.opened() ? null : run(event);
     if (!act) return;
     event.preventDefault();
     act();
   });
   keys.closes("full", () => {
-    const isClosing = isFull() && !window.aivistaPainter.stroke;
+    const isClosing = isFull() && !window.aivista.painter.stroke;
     if (isClosing) close();
     return isClosing;
   });
