@@ -75,7 +75,7 @@ def _wire(screen: Screen, editor: gr.Code, blocks: gr.Blocks) -> None:
             info = error.info if isinstance(error, AivistaError) else ErrorInfo(code=ErrorCode.INTERNAL)
             _log.exception("a message was not sent")
             # The page has emptied the box when the press was taken: it comes back.
-            reply = at.reply({OVER: {"request": sent.request, "how": "failed"}})
+            reply = at.reply({OVER: {sent.request: "failed"}})
             return _told(visitor.words, reply.model_copy(update={"toast": _problem(visitor.words.error(info))}))
 
     take = "told => { if (told) window.aivista.shell.take(JSON.parse(told)); }"

@@ -51,9 +51,9 @@ WORDS = "words"
 PAINTED = "painted"
 """In updates: what the painter gives to the next message, its `mask` and how it is to `expand`."""
 OVER = "over"
-"""In updates: what becomes of what Send took out of the composer, by the `request` that it was sent with (empty for the
-first that never was on record) and `how` its turn ended: `used`; `unused`, where no picture was changed and the mask is
-about the same part still; `failed`, where all goes back; `refused`, where the words alone do."""
+"""In updates: what becomes of what Send took out of the composer: by the name of the request that it was sent with, how
+its turn ended: `used`; `unused`, where no picture was changed and the mask is about the same part still; `failed`,
+where all goes back; `refused`, where the words alone do."""
 LISTED = "listed"
 """In updates: the list of conversations may be another one now; after a turn, how it `ended` (`done`, `failed`,
 `waiting`, `stopped`) and which is the `newest` picture."""

@@ -73,12 +73,12 @@ class Turns:
         if isinstance(painted, WireRefusal):
             said = at.words(painted.key, handle=painted.handle, marked=painted.marked)
             refused = self._refused(await at.conversation(), said)
-            return {**refused, OVER: {"request": sent.request, "how": "refused"}}
+            return {**refused, OVER: {sent.request: "refused"}}
         newer = await self._newer(sent.seen) if sent.seen and not painted.editing else None
         if newer is not None:
             refused = self._refused(newer, at.words("sending.gone_on"))
-            over = {"request": sent.request, "how": "failed"}
-            return {**refused, "top": await at.screen.top(at.visitor, newer), OVER: over}
+            top = await at.screen.top(at.visitor, newer)
+            return {**refused, "top": top, OVER: {sent.request: "failed"}}
         request = TurnRequest(
             text=str((message or {}).get("text") or ""),
             images=[Path(str(file)) for file in (message or {}).get("files") or []],
@@ -177,14 +177,21 @@ class Turns:
         live = live or LiveTurn(request.text, request.marked)
         return await self._begin(conversation, live, start, request.request_id)
 
-    async def end(self, turn_id: str) -> Updates:
-        """Return what the page shows once a turn is over, whoever began it. Of one that never was on record, without an
-        id, the thread says already what became of it."""
+    async def end(self, turn_id: str, kept: Sequence[str]) -> Updates:
+        """Return what the page shows once a turn is over, whoever began it, and which of the requests that it keeps have
+        come to nothing: a turn that failed or was stopped before it was on record tells nobody that it did."""
+        turns, owner = self.at.screen.studio().turns, self.at.visitor.owner
+        lost = {one: "failed" for one in kept if await turns.conversation_of_request(one, owner) is None}
+        updates = await self._end(turn_id)
+        return {**updates, OVER: lost | updates.get(OVER, {})}
+
+    async def _end(self, turn_id: str) -> Updates:
         at, conversation_id = self.at, self.at.place.conversation
         turns, owner = at.screen.studio().turns, at.visitor.owner
         if not turn_id:
+            # The thread says already what became of it.
             frame = await at.screen.frame(at.visitor, await at.conversation())
-            return {**frame, LISTED: {"ended": "failed"}, OVER: {"request": "", "how": "failed"}}
+            return {**frame, LISTED: {"ended": "failed"}}
         told = turns.find(conversation_id, turn_id, owner)
         try:
             # Of one that rested, what was told since.
@@ -231,6 +238,7 @@ class Turns:
         screen, visitor, ending = self.at.screen, self.at.visitor, live.ending
         conversation = await screen.conversation(visitor, conversation_id)
         turn = conversation.turn(live.turn_id) if conversation is not None else None
+        request_id = request_id or (turn.request_id if turn is not None else None)
         how = "used"
         # A turn that was stopped while it still waited is nowhere on record: its words go back, too.
         if isinstance(ending, TurnFailed) or not live.is_on_record:
@@ -250,7 +258,7 @@ class Turns:
             "welcome": "",
             # At its end the next message may have been sent already, and stands there until its own answer.
             THREAD: screen.thread(visitor, conversation, more=more, is_answer=is_answer),
-            OVER: {"request": request_id or (turn.request_id if turn is not None else None), "how": how},
+            OVER: {request_id: how} if request_id else {},
         }
 
     async def _decide(self, conversation: Conversation, turn_id: str, decision: Decision) -> Updates:

@@ -127,7 +127,7 @@ class Person(Stranger):
         thread = changed.get("thread") or {}
         if not thread.get("followed"):
             return {}
-        return self.press("ended", self.follow(thread["conversation"]), thread["conversation"])
+        return self.ask("page.ended", thread["conversation"], turn=self.follow(thread["conversation"]))
 
     def follow(self, conversation: str) -> str:
         """Read the stream of a conversation's turns until none is at work; return the id of the last one."""

@@ -146,3 +146,22 @@ def test_a_key_is_told_by_its_last_characters_and_what_is_wrong_with_it_in_a_sen
     assert TYPED[:-4] not in str([shown, tested, opened]) + ann.http.get("/").text
     assert "4f2c" not in words(ann.act("settings.remove")["set-key"])
     assert TYPED not in gemini_studio.errors
+
+
+def test_words_that_were_stopped_while_they_waited_come_back_and_those_at_work_do_not(
+    ann: Person, gemini: GeminiProcess
+) -> None:
+    endless = {"kind": "Hold", "answer": {"kind": "Text", "text": "on and on", "chunks": 3}, "after_chunks": 1}
+    gemini.control(on_text=[endless])
+
+    def send(text: str, request: str) -> dict[str, Any]:
+        composed = json.dumps({"request": request, "begun": "one page"})
+        answer = ann.join(ann.number("send"), [{"text": text, "files": []}, composed])
+        return ann.changed(json.loads(answer.json()["data"][0]))
+
+    conversation = send("talk on and on", "at work")["thread"]["conversation"]
+    send("and of foxes", "waits")
+    kept = {"turn": "", "kept": ["at work", "waits", "never came"]}
+    assert ann.ask("page.ended", conversation, **kept)["over"] == {"never came": "failed"}
+    ann.join(ann.number("stop"), [conversation])
+    assert ann.ask("page.ended", conversation, **kept)["over"] == {"waits": "failed", "never came": "failed"}

@@ -75,8 +75,8 @@
     if (isUnpainted && (mask || expand)) paint({ mask, expand });
     if (isFree && (words || paths.length)) window.aivista.shell.set({ box: { value: { text: words, files: paths.map(one => ({ ...one, url: new URL(`gradio_api/file=${one.path}`, document.baseURI).href })) } } });
   };
-  addEventListener("aivista-over", ({ detail: { request, how } }) => {
-    const mine = request === "" ? kept[0] : kept.find(one => one.id === request);
+  const over = (request, how) => {
+    const mine = kept.find(one => one.id === request);
     if (!mine) return;
     kept = kept.filter(one => one !== mine);
     const place = window.aivista.shell.place(), isMarked = place.editing === mine.editing && place.references.join() === mine.references.join();
@@ -84,7 +84,8 @@
     else if (how === "refused") back({ ...mine, mask: "", expand: "" });
     else if (how === "unused" && (mine.mask || mine.expand)) back({ ...mine, message: { text: "", files: [] } });
     else if (isMarked) window.aivista.shell.take({ patches: [{ id: "ctx", html: "" }] });
-  });
+  };
+  addEventListener("aivista-over", ({ detail }) => Object.entries(detail).forEach(one => over(...one)));
 
   // Gradio says to nobody that an event was not answered, or answered with a failure.
   const failed = told => {
@@ -106,5 +107,5 @@
       throw error;
     }
   };
-  window.aivista.sending = { show, hide, composed };
+  window.aivista.sending = { show, hide, composed, kept: () => kept.map(one => one.id) };
 })();

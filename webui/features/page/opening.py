@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated
 
-from agent import NO_PICTURE, Conversation, ReferenceRole, RequestRefused
+from pydantic import Field
+
+from agent import NO_PICTURE, Conversation, ReferenceRole, RequestRefused, Value
 from webui.features.page import Arg, page
 from webui.features.viewer import canvas_html, compare_html, empty_canvas_html, pair, read_pair
 from webui.screen import THREAD, Screen, Updates
@@ -12,6 +15,14 @@ from webui.sessions import Visitor
 from webui.shell.actions import Context
 from webui.shell.patches import Reply
 from webui.turns import Turns
+
+
+class Over(Value):
+    """A turn that is over, by its id, which is empty for one that never was on record; and the names of the requests
+    that the page keeps until it hears what became of them."""
+
+    turn: str = Field(max_length=64)
+    kept: tuple[Annotated[str, Field(max_length=128)], ...] = Field(default=(), max_length=20)
 
 
 @page.action
@@ -44,9 +55,9 @@ async def refresh(at: Context) -> Reply:
 
 
 @page.action
-async def ended(at: Context, turn: Arg) -> Reply:
+async def ended(at: Context, over: Over) -> Reply:
     """Show what has changed around a turn that is over."""
-    return at.reply(await Turns(at).end(turn.arg))
+    return at.reply(await Turns(at).end(over.turn, over.kept))
 
 
 @page.action

@@ -54,7 +54,7 @@
       shell.take({ ...reply, patches: reply.patches.filter(one => !isSending(one)) });
     };
   };
-  const ended = turn => shell.act("page.ended", { arg: turn });
+  const ended = turn => shell.act("page.ended", { turn, kept: window.aivista.sending.kept() });
   addEventListener("aivista-turn-ended", event => ended(event.detail));
   addEventListener("aivista-turn-over", event => { leave(); ended(event.detail); });
   addEventListener("pagehide", leave);
