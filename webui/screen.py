@@ -255,11 +255,13 @@ class Screen:
             events=events,
         )
 
-    def chips_of(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
-        """Return the chips as they were for the newest message; a new conversation leaves them as they are."""
-        if conversation is None or not conversation.turns:
-            return {}
-        return self.chips(visitor, Chosen.of(conversation.turns[-1].settings), conversation)
+    async def chips_of(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
+        """Return the chips as they were for the newest message; a new conversation has those that its visitor chose for
+        all new ones, else it leaves them as they are."""
+        if conversation is not None and conversation.turns:
+            return self.chips(visitor, Chosen.of(conversation.turns[-1].settings), conversation)
+        defaults = await self.studio().preferences.defaults(visitor.owner)
+        return self.chips(visitor, Chosen.of(defaults)) if defaults is not None else {}
 
     def context(
         self,

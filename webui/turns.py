@@ -178,8 +178,8 @@ class Turns:
         return await self._begin(conversation, live, start, request.request_id)
 
     async def end(self, turn_id: str, kept: Sequence[str]) -> Updates:
-        """Return what the page shows once a turn is over, whoever began it, and which of the requests that it keeps have
-        come to nothing: a turn that failed or was stopped before it was on record tells nobody that it did."""
+        """Return what the page shows once a turn is over, whoever began it, and which of the requests that it `kept`
+        have come to nothing: a turn that ends before it is on record tells nobody that it did."""
         turns, owner = self.at.screen.studio().turns, self.at.visitor.owner
         lost = {one: "failed" for one in kept if await turns.conversation_of_request(one, owner) is None}
         updates = await self._end(turn_id)

@@ -63,8 +63,8 @@
     };
     look();
     drawShapes();
-    new MutationObserver(look).observe($("#summary"), { childList: true, subtree: true });
-    for (const models of all("#text-models, #image-models")) new MutationObserver(summary).observe(models, { childList: true, subtree: true });
+    // Python draws the button and the models without what is chosen.
+    addEventListener("aivista-patched", look);
     new MutationObserver(drawShapes).observe($("#aspect-ratio"), { childList: true, subtree: true, attributeFilter: ["value"] });
   };
   if (document.body) watch(); else addEventListener("DOMContentLoaded", watch);

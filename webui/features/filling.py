@@ -27,6 +27,6 @@ async def filled(screen: Screen, visitor: Visitor, name: str) -> Updates:
         "rail-rows": rows,
         "rail-foot": foot,
         **await screen.opened(visitor, conversation),
-        **screen.chips_of(visitor, conversation),
+        **await screen.chips_of(visitor, conversation),
         "chat": log_html(newest(articles), earlier, is_live=screen.at_work(conversation) is not None),
     }

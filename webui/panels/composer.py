@@ -38,6 +38,8 @@ REFERENCE_MODES = {
 }
 REFERENCE_COUNTS = ("1", "2", "3", "4", "6", "8", "10", "14")
 REVIEWS = ("off", "on", "always")
+_SAID_REVIEWS = {"off": "presets.review_off", "always": "presets.review_always"}
+_LONGEST_AVOIDED = 24
 Update = dict[str, Any]
 
 
@@ -363,3 +365,23 @@ def next_target_html(view: View, conversation: Conversation | None) -> str:
     """Return the line of the picture that the next words change when nothing is marked; nothing before there is one."""
     handle = conversation.edit_target if conversation is not None else None
     return render("composer/next.html", view.words, view=view, handle=handle) if handle is not None else ""
+
+
+def fixed(words: Words, chosen: Chosen) -> list[str]:
+    """Return what settings fix, in words: only what is not left to the agent."""
+    image_model = "flash_pro" if chosen.image_model == "both" else chosen.image_model
+    avoided = chosen.negative_prompt
+    if len(avoided) > _LONGEST_AVOIDED:
+        avoided = f"{avoided[: _LONGEST_AVOIDED - 1].rstrip()}…"
+    count = f" ×{chosen.reference_count}" if chosen.reference_count != AUTO else ""
+    return [
+        *([words(f"composer.{chosen.text_model}")] if chosen.text_model != "flash" else []),
+        *([words(f"composer.{image_model}")] if image_model != AUTO else []),
+        *(one for one in (chosen.aspect_ratio, chosen.resolution) if one != AUTO),
+        *([f"×{chosen.number_of_images}"] if chosen.number_of_images != AUTO else []),
+        *([words("composer.search")] if chosen.allow_search else []),
+        *([words(_SAID_REVIEWS[chosen.review])] if chosen.review != "on" else []),
+        *([words("presets.avoids", words=avoided)] if avoided else []),
+        *(words(REFERENCE_MODES[one]) + count for one in ReferenceMode if one == chosen.reference_mode),
+        *([words("composer.confirm")] if chosen.confirm else []),
+    ]

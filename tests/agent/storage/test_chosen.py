@@ -58,7 +58,11 @@ async def test_the_operators_caps_count_until_somebody_chooses_for_good_and_pres
     applied = of(tmp_path).applied
     assert await applied(TurnSettings(), "cid") == TurnSettings(cap_day_usd=2.5)
     assert await applied(TurnSettings(cap_day_usd=9.0), "cid") == TurnSettings(cap_day_usd=9.0)
-    assert modes(tmp_path) == {"preferences.json": 0o600, "presets.json": 0o600}
+    await of(tmp_path).keep_defaults("ann", QUICK)
+    assert [await of(tmp_path).defaults(one) for one in ("ann", "bob")] == [QUICK, None]
+    await of(tmp_path).keep_defaults("ann", None)
+    assert await of(tmp_path).defaults("ann") is None
+    assert modes(tmp_path) == dict.fromkeys(("defaults.json", "preferences.json", "presets.json"), 0o600)
 
 
 async def test_a_cap_that_is_no_amount_is_refused_and_a_preset_that_cannot_be_read_takes_no_other_with_it(

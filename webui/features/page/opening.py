@@ -40,7 +40,7 @@ async def open_(at: Context, asked: Arg) -> Reply:
 async def opened(at: Context, conversation_id: str, *, has_chips: bool = True) -> Updates:
     """Return the screen with a conversation and its settings, or with a new one."""
     conversation = await at.screen.conversation(at.visitor, conversation_id)
-    chips = at.screen.chips_of(at.visitor, conversation) if has_chips else {}
+    chips = await at.screen.chips_of(at.visitor, conversation) if has_chips else {}
     return {**await at.screen.opened(at.visitor, conversation), **chips}
 
 

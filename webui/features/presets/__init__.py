@@ -8,16 +8,13 @@ from __future__ import annotations
 from markupsafe import Markup
 from pydantic import Field, field_validator
 
-from agent import MAX_PRESET_NAME_CHARACTERS, AivistaError, Preset, ReferenceMode, Value
-from webui.panels.composer import AUTO, REFERENCE_MODES, Chosen
+from agent import MAX_PRESET_NAME_CHARACTERS, AivistaError, Preset, Value
+from webui.panels.composer import Chosen, fixed
 from webui.ratio_shapes import shape_html
 from webui.shell.actions import Context, Feature
 from webui.shell.patches import Reply, Undo
-from webui.words import Words
 
 presets = Feature("presets")
-_LONGEST_AVOIDED = 24
-_REVIEWS = {"off": "presets.review_off", "always": "presets.review_always"}
 
 
 class Seen(Value):
@@ -116,7 +113,7 @@ async def _listed(
 ) -> Reply:
     """Return the presets, and one sentence about what was just done."""
     kept = await at.screen.studio().preferences.presets.of(at.visitor.owner)
-    rows = [(one, _summary(at.words, Chosen.of(one.settings))) for one in kept]
+    rows = [(one, fixed(at.words, Chosen.of(one.settings))) for one in kept]
     values = {"rows": rows, "said": said, "undo": undo, "is_problem": is_problem, "shape": _shape}
     if is_begun:
         return Reply(patches=(at.fragment("presets-rows", "presets/rows.html", "presets", **values),))
@@ -126,23 +123,3 @@ async def _listed(
 
 def _shape(said: str) -> Markup:
     return Markup(shape_html(said))  # noqa: S704  numbers alone are drawn
-
-
-def _summary(words: Words, chosen: Chosen) -> list[str]:
-    """Return what a preset fixes: only what is not left to the agent."""
-    image_model = "flash_pro" if chosen.image_model == "both" else chosen.image_model
-    avoided = chosen.negative_prompt
-    if len(avoided) > _LONGEST_AVOIDED:
-        avoided = f"{avoided[: _LONGEST_AVOIDED - 1].rstrip()}…"
-    count = f" ×{chosen.reference_count}" if chosen.reference_count != AUTO else ""
-    return [
-        *([words(f"composer.{chosen.text_model}")] if chosen.text_model != "flash" else []),
-        *([words(f"composer.{image_model}")] if image_model != AUTO else []),
-        *(one for one in (chosen.aspect_ratio, chosen.resolution) if one != AUTO),
-        *([f"×{chosen.number_of_images}"] if chosen.number_of_images != AUTO else []),
-        *([words("composer.search")] if chosen.allow_search else []),
-        *([words(_REVIEWS[chosen.review])] if chosen.review != "on" else []),
-        *([words("presets.avoids", words=avoided)] if avoided else []),
-        *(words(REFERENCE_MODES[one]) + count for one in ReferenceMode if one == chosen.reference_mode),
-        *([words("composer.confirm")] if chosen.confirm else []),
-    ]

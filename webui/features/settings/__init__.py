@@ -1,5 +1,5 @@
-"""The settings: a key, tried before it is trusted and kept as its person chooses; the caps of what may be spent; theme
-and language; where the data is; the operator's MCP servers; what this is.
+"""The settings: a key, tried before it is trusted and kept as its person chooses; the caps of what may be spent; what a
+new conversation begins with; theme and language; where the data is; the operator's MCP servers; what this is.
 
 No answer holds more of a key than its last four characters.
 """
@@ -18,6 +18,7 @@ from pydantic import JsonValue, SecretStr, ValidationError
 
 from agent import OPERATOR, Backups, ModelRole, Preferences, ServerProblem, ServerState, Value
 from webui.features.settings.verdict import line, note_html, state_html, verdict_html
+from webui.panels.composer import Chosen, fixed
 from webui.sessions import Visitor
 from webui.shell.actions import Context, Feature
 from webui.shell.patches import Patch, Reply, Toast
@@ -55,6 +56,12 @@ class Typed(Value):
         key = self.key.get_secret_value().strip()
         is_plausible = 0 < len(key) <= MAX_KEY_CHARACTERS and key.isascii() and key.isprintable()
         return SecretStr(key) if is_plausible else None
+
+
+class Defaults(Value):
+    """Whether new conversations begin with the settings that stand beside Send now."""
+
+    are_kept: bool
 
 
 class Caps(Value):
@@ -122,6 +129,18 @@ async def cap(at: Context, caps: Caps) -> Reply:
 
 
 @settings.action
+async def defaults(at: Context, given: Defaults) -> Reply:
+    """Have every new conversation begin with the settings as they are now, or leave them as they are then."""
+    chosen = at.place.chosen if given.are_kept else None
+    kept = chosen.turn_settings() if chosen is not None else None
+    await at.screen.studio().preferences.keep_defaults(at.visitor.owner, kept)
+    said = at.words("defaults.kept" if chosen else "defaults.cleared")
+    return Reply(
+        patches=(at.fragment("set-new", "settings/new.html", **_defaults(at, chosen)),), toast=Toast(text=said)
+    )
+
+
+@settings.action
 async def size(at: Context) -> Reply:
     """Tell how much room the data takes; it has to be looked through for that."""
     if at.visitor.owner != OPERATOR:
@@ -171,13 +190,19 @@ def _key(at: Context) -> dict[str, Any]:
     }
 
 
+def _defaults(at: Context, chosen: Chosen | None) -> dict[str, Any]:
+    return {"defaults": fixed(at.words, chosen) or [at.words("presets.all_auto")] if chosen else []}
+
+
 async def _around(at: Context) -> dict[str, Any]:
     """Return what the other sections show. Where the data is, its operator alone is told."""
     studio, visitor, is_operator = at.screen.studio(), at.visitor, at.visitor.owner == OPERATOR
     servers = [one for one in studio.mcp_servers() if one.problem is None or not studio.settings.is_public]
+    kept = await studio.preferences.defaults(visitor.owner)
     newest = await asyncio.to_thread(_newest_backup, studio.settings.home) if is_operator else None
     return {
         "caps": await studio.preferences.of(visitor.owner),
+        **_defaults(at, Chosen.of(kept) if kept is not None else None),
         "languages": {one: load_words(one)("page.language") for one in LANGUAGES},
         "home": str(studio.settings.home) if is_operator else "",
         "backup": _when(at.words, newest),
