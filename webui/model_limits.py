@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from html import escape
+
+from markupsafe import Markup
 
 from agent import Catalogue, ErrorInfo, KeyDiagnosis, ModelRole
-from webui.cards import button
-from webui.icons import icon
-from webui.notices import next_step
+from webui.features.thread.notices import next_step
+from webui.shell.templates import render
 from webui.words import Words
 
 # The chips' values, by the chip, and the role of the model that each stands for.
@@ -37,43 +36,30 @@ def limits_of(catalogue: Catalogue, diagnosis: KeyDiagnosis | None) -> Limits:
     return {chip: missing for chip, missing in found.items() if missing}
 
 
-def limits_html(words: Words, limits: Limits, *, is_unknown: bool = False) -> str:
+def limits_html(words: Words, limits: Limits, *, is_unknown: bool = False) -> Markup:
     """Return one line on what is greyed and why, with what the page's script needs: the reason by the name shown.
 
     Nothing where the key can use everything; where nobody knows yet (`is_unknown`), a sign for the script to ask.
     """
-    if not limits:
-        return "<span data-ask hidden></span>" if is_unknown else ""
     named = {
-        chip: {_name(words, value): words.error(_told(words, value, info)) for value, info in missing.items()}
+        chip: {_name(words, value): words.error(_told(info, _name(words, value))) for value, info in missing.items()}
         for chip, missing in limits.items()
     }
-    lines = "".join(f"<span>{one}</span>" for one in _lines(words, limits))
-    settings = button("settings", words("action.settings"), "", "line")
-    return (
-        f'<div class="limits" role="note" data-limits="{escape(json.dumps(named, ensure_ascii=False))}">'
-        f"{icon('info', 14)}<p>{lines}</p>{settings}</div>"
-    )
-
-
-def _lines(words: Words, limits: Limits) -> list[str]:
-    """Return a sentence for each reason, with the models that it is the reason for."""
     by_code: dict[str, tuple[ErrorInfo, list[str]]] = {}
     for chip, missing in limits.items():
         for value, info in missing.items():
             if value != "both":
                 name = words("limits.name", chip=words(f"limits.{chip}"), model=_name(words, value))
                 by_code.setdefault(info.code.value, (info, []))[1].append(name)
-    return [_line(words, info, names) for info, names in by_code.values()]
+    lines = [
+        (words.error(_told(info, words("did.join").join(names))), next_step(words, info.code))
+        for info, names in by_code.values()
+    ]
+    return render("composer/limits.html", words, named=named, lines=lines, is_unknown=is_unknown)
 
 
-def _line(words: Words, info: ErrorInfo, names: list[str]) -> str:
-    told = info.model_copy(update={"parameters": {**info.parameters, "model": words("did.join").join(names)}})
-    return f"{escape(words.error(told))} {next_step(words, info.code)}".strip()
-
-
-def _told(words: Words, value: str, info: ErrorInfo) -> ErrorInfo:
-    return info.model_copy(update={"parameters": {**info.parameters, "model": _name(words, value)}})
+def _told(info: ErrorInfo, model: str) -> ErrorInfo:
+    return info.model_copy(update={"parameters": {**info.parameters, "model": model}})
 
 
 def _name(words: Words, value: str) -> str:

@@ -134,7 +134,7 @@ def asset_routes() -> list[Route]:
 
 def icon_url(name: str, colour: str = "currentColor") -> str:
     """Return an icon as a quoted data URL, for the masks and grounds of real inputs."""
-    drawn = icon(name, 24).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    drawn = str(icon(name, 24)).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     return as_data_url(drawn.replace("currentColor", colour))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any
@@ -27,19 +27,19 @@ from agent import (
     TurnState,
     upload_limit_megabytes,
 )
-from webui.cards import View
+from webui.features.thread import chat
+from webui.features.thread.chat import thread_told
+from webui.features.thread.live import LiveTurn, resumed
+from webui.features.thread.render import Article, article_id, render_conversation, render_live
 from webui.features.viewer import opened_canvas_html
-from webui.live import LiveTurn, resumed
 from webui.model_limits import Limits, limits_html, limits_of
-from webui.offers import Offer, image_offers
-from webui.panels import chat, composer
-from webui.panels.chat import thread_told
+from webui.panels import composer
 from webui.panels.composer import Chosen, ComposerPanel
-from webui.render import Article, Block, article, article_id, render_conversation, render_live
 from webui.sessions import Sessions, Visitor
 from webui.shell.patches import Patch, Reply
 from webui.shell.templates import render
 from webui.spend import button_prices, chosen_estimate, estimate_html, expand_price
+from webui.view import Offer, View, image_offers
 
 Updates = dict[Any, Any]
 """What changes on the page: HTML by the id of its box in `shell/document.html`, values and properties by the component
@@ -208,7 +208,7 @@ class Screen:
         visitor: Visitor,
         conversation: Conversation | None,
         live: LiveTurn | None = None,
-        more: Sequence[Block] = (),
+        more: Article | None = None,
     ) -> list[Article]:
         """Return the turns of a conversation: as they are on record, and the one at work as far as it is there.
 
@@ -221,8 +221,8 @@ class Screen:
             shown += render_conversation(view, conversation, without=without, is_at_rest=live is None)
             if live is not None:
                 pictures = {picture.handle: picture for picture in conversation.pictures}
-                shown.append(article(live.turn_id, render_live(view, live, 0, pictures)))
-        return [*shown, article("", more)] if more else shown
+                shown.append(render_live(view, live, 0, pictures))
+        return [*shown, more] if more is not None else shown
 
     def thread(
         self,
@@ -230,7 +230,7 @@ class Screen:
         conversation: Conversation | None,
         *,
         live: LiveTurn | None = None,
-        more: Sequence[Block] = (),
+        more: Article | None = None,
         is_answer: bool = False,
     ) -> dict[str, JsonValue]:
         """Return the thread for the page's script; see `articles` and `thread_told`."""

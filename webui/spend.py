@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from html import escape
 from math import ceil, inf
 
+from markupsafe import Markup
 from pydantic import Field, ValidationError
 
 from agent import (
@@ -20,15 +19,14 @@ from agent import (
     ModelEntry,
     ModelRole,
     PartKind,
-    Plan,
     Preferences,
     SpendSums,
     Value,
     expand_prompt_price,
     turn_estimate,
 )
-from webui.icons import icon
 from webui.panels.composer import Chosen
+from webui.shell.templates import render
 from webui.whole_json import whole_json
 from webui.words import Words
 
@@ -149,20 +147,29 @@ def _sign_of(chosen: Chosen) -> str:
     return sha256(chosen.model_dump_json().encode()).hexdigest()[:16]
 
 
-def estimate_html(words: Words, guess: Estimate, beside: str = "", told: str = "") -> str:
+def estimate_html(words: Words, guess: Estimate, beside: str = "", told: str = "") -> Markup:
     """Return the price before Send: free, about so much and at most so much, or unknown; its parts for whoever points
     at it.
 
     One that something beside the words changes says for what it was told, for the script to compare; `told` is the
     maximum, which the script sends along.
     """
-    if guess.is_free:
-        return f'<span class="price">{icon("leaf", 13)}{escape(words("composer.free"))}</span>'
-    if guess.unpriced:
-        why = words("spend.unknown", models=words("did.join").join(guess.unpriced))
-        return _priced("—", why, beside)
     most = words("spend.at_most", amount=dollars_up(guess.most_usd))
-    return _priced(_range(guess.low_usd, guess.high_usd), "\n".join((most, *_told(words, guess))), beside, most, told)
+    if guess.unpriced:
+        shown, why = "—", words("spend.unknown", models=words("did.join").join(guess.unpriced))
+    else:
+        shown, why = _range(guess.low_usd, guess.high_usd), "\n".join((most, *_told(words, guess)))
+    is_known = not guess.unpriced
+    return render(
+        "composer/price.html",
+        words,
+        is_free=guess.is_free,
+        shown=shown,
+        why=why,
+        beside=beside,
+        most=most if is_known else "",
+        told=told if is_known else "",
+    )
 
 
 def expand_price(words: Words, model: ModelEntry) -> str:
@@ -176,14 +183,6 @@ def expand_price(words: Words, model: ModelEntry) -> str:
     )
 
 
-def cap_lines(words: Words, plans: Sequence[Plan]) -> str:
-    """Return which caps the plans of a card would pass, a line each; empty when they pass none."""
-    caps = dict.fromkeys(cap for plan in plans for cap in plan.caps)
-    said = (f"{icon('wallet', 14)}<span>{escape(cap_sentence(words, cap))}</span>" for cap in caps)
-    lines = "".join(f'<p class="edit-line short" role="note">{one}</p>' for one in said)
-    return f'<div class="edit">{lines}</div>' if lines else ""
-
-
 def cap_sentence(words: Words, cap: CapPassed) -> str:
     """Return which cap would be passed, and by how much."""
     key = f"spend.passes_{cap.cap}"
@@ -191,26 +190,11 @@ def cap_sentence(words: Words, cap: CapPassed) -> str:
     return words(key, **{name: dollars(amount) for name, amount in amounts.items()})
 
 
-def spend_html(words: Words, sums: SpendSums, caps: Preferences) -> str:
+def spend_html(words: Words, sums: SpendSums, caps: Preferences) -> Markup:
     """Return the rail's foot: this month's spend, and with a cap for the day how much of it is used."""
-    month = f"<span>{escape(words('spend.month'))}</span><b>{dollars(sums.month_usd)}</b><small></small>"
     cap = caps.cap_day_usd
-    if cap is None:
-        return f'<div class="spend">{month}</div>'
-    name = escape(words("spend.of_cap", spent=dollars(sums.day_usd), cap=dollars(cap)))
-    used = min(1.0, sums.day_usd / cap) if cap > 0 else 1.0
-    day = f"<span>{escape(words('spend.today'))}</span><b>{dollars(sums.day_usd)}</b><small>/ {dollars(cap)}</small>"
-    bar = f'<progress max="1" value="{used:.3f}" aria-label="{name}" title="{name}"></progress>'
-    return f'<div class="spend{" full" if used >= 1 else ""}">{month}{day}{bar}</div>'
-
-
-def _priced(shown: str, why: str, beside: str, most: str = "", told: str = "") -> str:
-    why, shown = escape(why), escape(shown)
-    return (
-        f'<span class="price paid" tabindex="0" title="{why}" aria-label="{shown}. {why}" '
-        f'data-beside="{escape(beside)}" data-told="{escape(told)}">{shown}'
-        f"{f'<small>{escape(most)}</small>' if most else ''}</span>"
-    )
+    used = 1.0 if not cap else min(1.0, sums.day_usd / cap)
+    return render("conversations/spend.html", words, sums=sums, cap=cap, used=used, dollars=dollars)
 
 
 def _range(low: float, high: float) -> str:

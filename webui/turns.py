@@ -32,17 +32,18 @@ from agent import (
     TurnState,
     TurnStopped,
 )
-from webui import notices
-from webui.cards import View
+from webui.features.thread import notices
+from webui.features.thread.live import Ending, LiveTurn, advance_all, resumed
+from webui.features.thread.plans import after, decision_to_run, read_run
+from webui.features.thread.render import Article, Block, article, render_live
 from webui.features.viewer.actions import PanelPress, pressed_sentence
-from webui.live import Ending, LiveTurn, advance_all, resumed
 from webui.mask_wires import WireRefusal, read_painted
 from webui.panels.composer import Chosen
-from webui.plan_answers import after, decision_to_run, read_run
-from webui.render import Block, render_live
 from webui.screen import LISTED, OVER, THREAD, Updates
 from webui.shell.actions import Composed, Context
+from webui.shell.templates import render
 from webui.spend import shown_maximum
+from webui.view import View
 
 # A turn is on record within a few milliseconds, where the records are not very slow.
 _FIRST_S = 2.0
@@ -288,7 +289,7 @@ class Turns:
 
     def _refused(self, conversation: Conversation | None, sentence: str) -> Updates:
         """Return the thread with the reason why what was asked for was not carried out."""
-        more = [Block("assistant", notices.refused(self.at.words, sentence))]
+        more = article("", [Block(render("thread/refused.html", self.at.words, sentence=sentence))])
         return {THREAD: self.at.screen.thread(self.at.visitor, conversation, more=more, is_answer=True)}
 
     def _answered(self, conversation: Conversation | None, live: LiveTurn) -> set[str]:
@@ -321,14 +322,14 @@ def _how(ending: Ending | None) -> str:
             assert_never(ending)
 
 
-def _unrecorded(view: View, conversation: Conversation | None, live: LiveTurn) -> list[Block]:
+def _unrecorded(view: View, conversation: Conversation | None, live: LiveTurn) -> Article | None:
     """Return what a turn ended with that is not on record."""
     turn = conversation.turn(live.turn_id) if conversation is not None else None
     if turn is None:
-        return render_live(view, live, 0)
+        return render_live(view, replace(live, turn_id=""), 0)
     if isinstance(live.ending, TurnFailed) and turn.state is not TurnState.FAILED:
-        return [Block("assistant", notices.failure(view, live.ending.error, "", live.ending.rewordings))]
-    return []
+        return article("", [Block(notices.failure(view, live.ending.error, "", live.ending.rewordings))])
+    return None
 
 
 def _waiting(turn: Turn | None) -> PlanCard | ConsentCard | None:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from webui.markdown import MOST_FORMATTED_CHARACTERS, markdown_html, own_words_html
+from collections.abc import Sequence
 
-__all__ = [
-    "MOST_FORMATTED_CHARACTERS",
-    "markdown_html",
-    "own_words_html",
-]
+from agent import Source
+from webui.features.thread import markdown
+
+MOST_FORMATTED_CHARACTERS = markdown.MOST_FORMATTED_CHARACTERS
+
+
+def markdown_html(text: str, sources: Sequence[Source] = (), copy: str = "") -> str:
+    """Return Markdown as HTML."""
+    return str(markdown.markdown_html(text, sources, copy))
+
+
+def own_words_html(text: str) -> str:
+    """Return a person's words as HTML."""
+    return str(markdown.own_words_html(text))

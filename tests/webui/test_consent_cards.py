@@ -8,8 +8,8 @@ from html import escape
 
 from agent import Ask, ConsentCard
 from tests.support.cases import each_case
-from webui.cards import View
-from webui.waiting_cards import closed_consent, open_consent
+from webui.features.thread.plans import closed_consent, open_consent
+from webui.view import View
 from webui.words import load_words
 
 VIEW = View(load_words("en"), "c1")

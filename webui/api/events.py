@@ -40,8 +40,8 @@ from agent import (
 from webui.api.calls import Call
 from webui.api.models import picture_view
 from webui.api.problems import HEADERS, problem_of_failure
-from webui.notices import question_sentence, target_sentence
-from webui.step_lines import step_sentence
+from webui.features.thread.notices import question_sentence, target_sentence
+from webui.features.thread.steps import step_sentence
 
 T = TypeVar("T")
 

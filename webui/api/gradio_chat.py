@@ -32,12 +32,12 @@ from agent import (
     TurnStopped,
 )
 from webui.api.outcomes import outcome_of, text_of
+from webui.features.thread.steps import step_sentence
 from webui.pacing import batches
 from webui.panels.composer import Chosen
 from webui.root_path import public_url
 from webui.screen import Screen
 from webui.sessions import PageRequest, Sessions, Visitor
-from webui.step_lines import step_sentence
 from webui.words import Words
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from webui.features.settings import settings
 from webui.features.shortcuts import shortcuts
 from webui.features.styles import styles
 from webui.features.suggestions import suggestions
-from webui.features.thread import thread
+from webui.features.thread.following import thread
 from webui.features.trace import trace
 from webui.features.tree import tree
 

@@ -52,7 +52,7 @@ from agent import (
 from webui.api.auth import Caller
 from webui.api.models import Conversations, PictureFacts, find_conversations, picture_facts
 from webui.api.outcomes import Outcome, outcome_of
-from webui.step_lines import step_sentence
+from webui.features.thread.steps import step_sentence
 from webui.words import load_words
 
 PICTURE_URI = "aivista://conversations/{conversation_id}/pictures/{handle}"

@@ -21,9 +21,9 @@ from agent import (
     TurnSettings,
     Value,
 )
-from webui.cards import View
 from webui.panels.flat import flat
 from webui.shell.templates import render
+from webui.view import View
 from webui.words import Words
 
 AUTO = "auto"

@@ -18,12 +18,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from agent import AivistaError, Conversation, ErrorCode, ErrorInfo, ReferenceRole, Value
-from webui.cards import View
 from webui.panels.composer import Chosen
 from webui.screen import Screen, Updates
 from webui.sessions import COOKIE, Visitor
 from webui.shell.patches import Patch, Reply, Toast, Undo
 from webui.shell.templates import render
+from webui.view import View
 from webui.whole_json import whole_body
 from webui.words import Words
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
-from typing import Any
+from urllib.parse import urlsplit
 
 import jinja2
 from markupsafe import Markup
 
-from webui.cards import button, tag, thumbs
 from webui.icons import icon
 from webui.words import Words
 
 
-def render(template: str, words: Words, **values: object) -> str:
+def render(template: str, words: Words, /, **values: object) -> Markup:
     """Return a template's HTML: `styles/card.html` lies in the folder of the feature `styles`. `t` are the words."""
-    return _environment().get_template(template).render(t=words, **values).strip()
+    shown = _environment().get_template(template).render(t=words, **values)
+    return Markup(shown.strip())  # noqa: S704  all that was said is escaped in it
 
 
 @cache
@@ -28,14 +27,17 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals.update({make.__name__: _markup(make) for make in (icon, button, tag, thumbs)})
+    made.tests["web_address"] = lambda address: _parts(address)[0] in ("http", "https")
+    made.globals |= {"icon": icon, "host": lambda address: _parts(address)[1]}
+    parts = made.get_template("parts.html").module
+    made.globals |= {name: getattr(parts, name) for name in ("button", "tag", "thumbs", "source_links")}
     return made
 
 
-def _markup(make: Callable[..., str]) -> Callable[..., Markup]:
-    """Return a function of ours for templates: what it returns is HTML, in which all that was said is escaped."""
-
-    def made(*args: Any, **options: Any) -> Markup:
-        return Markup(make(*args, **options))  # noqa: S704
-
-    return made
+def _parts(address: str) -> tuple[str, str]:
+    """Return the scheme and the host of an address; both empty for what is none."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return "", ""
+    return parts.scheme, parts.hostname or ""

@@ -10,8 +10,8 @@ from agent.archive.consistency import Contents, PictureFacts, check_conversation
 from agent.archive.packing import packed
 from agent.archive.readable import branch_shown
 from tests.agent.archive.values import PARTS, whole_conversations
-from webui.cards import View
-from webui.render import render_conversation
+from webui.features.thread.render import render_conversation
+from webui.view import View
 from webui.words import load_words
 
 FACTS = {part.digest: PictureFacts(part.md5, "image/png", part.size_bytes, 24, 16) for part in PARTS}

@@ -19,7 +19,7 @@ from agent import (
     GalleryQuery,
     Picture,
 )
-from webui.cards import View, picture_alt
+from webui.view import View, picture_alt
 from webui.words import Words
 
 LONGEST_QUERY = 200

@@ -11,9 +11,9 @@ from agent import Conversation, ErrorCode, RequestRefused, Turn, TurnRequest, Va
 from webui.features.page import Arg, page
 from webui.features.page.opening import opened
 from webui.features.styles.finding import title_of
+from webui.features.thread.chat import wish_of
+from webui.features.thread.live import LiveTurn, resumed
 from webui.features.viewer.actions import PAINTING, amounts_sentence, pressed_sentence, read_amounts, read_press
-from webui.live import LiveTurn, resumed
-from webui.panels.chat import wish_of
 from webui.sample_picture import NAME as SAMPLE_NAME
 from webui.sample_picture import sample_picture
 from webui.screen import THREAD

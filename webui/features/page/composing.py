@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping
 from typing import Literal
 
-from markupsafe import Markup
 from pydantic import Field
 
 from agent import NO_PICTURE, AivistaError, ExpandedPrompt, PromptToExpand, Value
@@ -186,7 +185,7 @@ async def expand(at: Context, asked: Words) -> Reply:
     if written.by == "model":
         by = at.words("fuller.by_model", model=written.label, price=dollars(written.price_usd))
     pieces = await asyncio.to_thread(word_diff, asked.text.strip(), written.text)
-    return _fuller(at, asked, text=written.text, by=by, difference=Markup(diff_html(pieces)))  # noqa: S704
+    return _fuller(at, asked, text=written.text, by=by, difference=diff_html(pieces))
 
 
 def _fuller(at: Context, asked: Words, line: str = "", *, is_bad: bool = False, **shown: str) -> Reply:

@@ -5,16 +5,19 @@ What is taken up goes by the action `page.use_preset`.
 
 from __future__ import annotations
 
-from markupsafe import Markup
+import re
+
 from pydantic import Field, field_validator
 
 from agent import MAX_PRESET_NAME_CHARACTERS, AivistaError, Preset, Value
 from webui.panels.composer import Chosen, fixed
-from webui.ratio_shapes import shape_html
 from webui.shell.actions import Context, Feature
 from webui.shell.patches import Reply, Undo
 
 presets = Feature("presets")
+_EDGE_PX = 14
+# Thinner than this a frame is a line.
+_LEAST_PX = 4
 
 
 class Seen(Value):
@@ -114,12 +117,18 @@ async def _listed(
     """Return the presets, and one sentence about what was just done."""
     kept = await at.screen.studio().preferences.presets.of(at.visitor.owner)
     rows = [(one, fixed(at.words, Chosen.of(one.settings))) for one in kept]
-    values = {"rows": rows, "said": said, "undo": undo, "is_problem": is_problem, "shape": _shape}
+    values = {"rows": rows, "said": said, "undo": undo, "is_problem": is_problem, "shape": shape_size}
     if is_begun:
         return Reply(patches=(at.fragment("presets-rows", "presets/rows.html", "presets", **values),))
     longest = MAX_PRESET_NAME_CHARACTERS
     return Reply(patches=(at.fragment("presets", "presets/menu.html", "context", longest=longest, **values),))
 
 
-def _shape(said: str) -> Markup:
-    return Markup(shape_html(said))  # noqa: S704  numbers alone are drawn
+def shape_size(said: str) -> tuple[int, int] | None:
+    """Return width and height in pixels of a small frame of the ratio `W:H`; None for anything else."""
+    found = re.fullmatch(r"([1-9]\d*):([1-9]\d*)", said)
+    if found is None:
+        return None
+    width, height = int(found[1]), int(found[2])
+    longer = max(width, height)
+    return max(_LEAST_PX, round(_EDGE_PX * width / longer)), max(_LEAST_PX, round(_EDGE_PX * height / longer))

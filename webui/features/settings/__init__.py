@@ -13,11 +13,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
-from markupsafe import Markup
 from pydantic import JsonValue, SecretStr, ValidationError
 
 from agent import OPERATOR, Backups, ModelRole, Preferences, ServerProblem, ServerState, Value
-from webui.features.settings.verdict import line, note_html, state_html, verdict_html
+from webui.features.settings.verdict import Line, note_html, state_html, verdict_html
 from webui.panels.composer import Chosen, fixed
 from webui.sessions import Visitor
 from webui.shell.actions import Context, Feature
@@ -184,7 +183,7 @@ def _key(at: Context) -> dict[str, Any]:
     )
     is_of_session = typed is not None or not is_private
     return {
-        "state": Markup(state),  # noqa: S704  its texts are escaped
+        "state": state,
         "is_private": is_private,
         "remove": ("settings.remove" if is_of_session else "keytest.remove_kept") if sessions.key(visitor) else "",
     }
@@ -206,7 +205,7 @@ async def _around(at: Context) -> dict[str, Any]:
         "languages": {one: load_words(one)("page.language") for one in LANGUAGES},
         "home": str(studio.settings.home) if is_operator else "",
         "backup": _when(at.words, newest),
-        "servers": [Markup(_server(at.words, one)) for one in servers],  # noqa: S704  its texts are escaped
+        "lines": [_server(at.words, one) for one in servers],
         "version": metadata.version("aivista"),
         "served": at.words(f"about.{_served(at, visitor)}"),
     }
@@ -242,8 +241,8 @@ def _bytes_below(folder: Path) -> int:
     return total
 
 
-def _server(words: Words, server: ServerState) -> str:
+def _server(words: Words, server: ServerState) -> Line:
     if server.problem is None:
-        return line("circle-check", "ok", server.name, words.counted("mcp.tools", server.tools))
+        return Line("circle-check", "ok", server.name, [words.counted("mcp.tools", server.tools)])
     shape, tone = ("info", "") if server.problem in _CALM else ("circle-alert", "bad")
-    return line(shape, tone, server.name, words(_PROBLEMS[server.problem]))
+    return Line(shape, tone, server.name, [words(_PROBLEMS[server.problem])])

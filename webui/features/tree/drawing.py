@@ -8,9 +8,9 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from agent import Picture
-from webui.cards import View
 from webui.features.tree.lineage import Kin, Lineage
 from webui.features.viewer.receipt import changes_text
+from webui.view import View
 from webui.words import LANGUAGES, Words, load_words
 
 # In pixels at full size: a picture with its line of words, the gaps between two, the edge around all.

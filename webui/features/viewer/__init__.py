@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from agent import MODEL_COPY_SIDE_PX, Conversation, Picture, PixelSize, RequestRefused, fitted_size
-from webui.cards import THUMB_EDGE_PX, View, picture_alt
 from webui.differences import CLEAR_LEVELS
 from webui.features.viewer.actions import BY_NAME, picture_actions
+from webui.features.viewer.notes import shown_review, size_text
 from webui.features.viewer.receipt import receipt_html
-from webui.picture_notes import blank_mark, review_badge, review_rows, size_text
 from webui.shell.templates import render
+from webui.view import THUMB_EDGE_PX, View, picture_alt
 from webui.words import Words
 
 _EDGE_PX = 2048
@@ -29,18 +29,16 @@ def opened_canvas_html(view: View, conversation: Conversation | None) -> str:
 
 def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str:
     """Return the stage with a picture open."""
-    words, handle, review = view.words, picture.handle, picture.review
+    handle = picture.handle
     handles = [one.handle for one in conversation.pictures]
     # A picture of another branch is shown as well, and stands in no row.
     at = handles.index(handle) if handle in handles else None
     before = handles[at - 1] if at else ""
     after = handles[at + 1] if at is not None and at + 1 < len(handles) else ""
-    return render(
+    return view.render(
         "viewer/picture.html",
-        words,
-        view=view,
         picture=picture,
-        alt=picture_alt(words, picture),
+        alt=picture_alt(view.words, picture),
         edge=_EDGE_PX,
         thumb=THUMB_EDGE_PX,
         handles=handles,
@@ -50,11 +48,9 @@ def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str
         ahead=" ".join(view.url(one, _EDGE_PX) for one in (before, after) if one),
         actions=BY_NAME,
         row=picture_actions(view, picture, is_on_stage=True),
-        mark=blank_mark(words, picture),
-        badge=review_badge(words, review) if review else "",
-        found=review_rows(words, review) if review else "",
+        shown=shown_review(view.words, picture.review),
         receipt=receipt_html(view, picture),
-        uploaded=() if picture.receipt else _uploaded(words, picture),
+        uploaded=() if picture.receipt else _uploaded(view.words, picture),
     )
 
 
@@ -109,10 +105,8 @@ def _counterpart(conversation: Conversation, picture: Picture) -> Picture | None
 
 def compare_html(view: View, conversation: Conversation, first: Picture | None, second: Picture) -> str:
     """Return the stage with two pictures compared, or with the reason why one alone cannot be."""
-    return render(
+    return view.render(
         "viewer/compare.html",
-        view.words,
-        view=view,
         pictures=conversation.all_pictures,
         first=first,
         second=second,

@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+from markupsafe import Markup
 from pydantic import Field, ValidationError
 
 from agent import ActionPanel, PanelAction, Picture, Value
-from webui.cards import ALONE, THREAD_EDGE_PX, Place, View
-from webui.shell.templates import render
+from webui.view import THREAD_EDGE_PX, View
 from webui.whole_json import whole_json
 from webui.words import Words
 
@@ -83,18 +83,18 @@ _QUICK = {
 BY_NAME = {one.name: one for one in ACTIONS}
 
 
-def picture_actions(view: View, picture: Picture, place: Place = ALONE, *, is_on_stage: bool = False) -> str:
-    """Return the row of buttons beneath a picture, the rarer ones in a menu.
+def picture_actions(view: View, picture: Picture, pair: str = "", *, is_on_stage: bool = False) -> Markup:
+    """Return the row of buttons beneath a picture, the rarer ones in a menu. `pair` are two handles that are compared.
 
     On the stage other buttons open the painter.
     """
     offered = [one for one in ACTIONS if one.is_offered(picture)]
     row = [one for one in offered if one.place == "row" and not (is_on_stage and one.way == "painter")]
     menu = [one for one in offered if one.place == "menu"]
-    return render("viewer/actions.html", view.words, view=view, picture=picture, row=row, menu=menu, pair=place.pair)
+    return view.render("viewer/actions.html", picture=picture, row=row, menu=menu, pair=pair)
 
 
-def action_panel(view: View, panel: ActionPanel) -> str:
+def action_panel(view: View, panel: ActionPanel) -> Markup:
     """Return what changes the light and colour of a picture, for nothing; the picture's menu unfolds it."""
     words = view.words
     # Vary and Paint again stand among the picture's own actions.
@@ -106,7 +106,7 @@ def action_panel(view: View, panel: ActionPanel) -> str:
         stands = f"{one.amount:+d}".replace("-", "−") if one.amount else "0"
         sliders.append((words(f"panel.{one.setting}"), one, least, most, stands))
     shown = {"panel": panel, "quick": quick, "sliders": sliders, "edge": THREAD_EDGE_PX}
-    return render("viewer/adjust.html", words, view=view, **shown)
+    return view.render("viewer/adjust.html", **shown)
 
 
 def read_press(argument: str) -> PanelPress | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
 from agent import AdjustmentChange, MissingStyleReason, Picture, Receipt, ReferenceRole, shape_of
-from webui.cards import View, source_links
-from webui.offers import Offer
+from webui.features.viewer.notes import reduction_text, review_text
 from webui.panels.composer import REFERENCE_MODES
-from webui.picture_notes import reduction_text, review_text
-from webui.shell.templates import render
+from webui.view import Offer, View
 from webui.words import Words
 
 # `2K` is as many pixels as a square of 2048 has.
@@ -42,7 +42,7 @@ def receipt_line(words: Words, receipt: Receipt) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def receipt_html(view: View, picture: Picture, *, is_folded: bool = False) -> str:
+def receipt_html(view: View, picture: Picture, *, is_folded: bool = False) -> Markup:
     """Return every row of the picture's receipt and its buttons; empty for an upload.
 
     One that is folded is a line which unfolds to the whole. Below it stands, until the person is content with it, what
@@ -50,7 +50,7 @@ def receipt_html(view: View, picture: Picture, *, is_folded: bool = False) -> st
     """
     words, receipt, edit, image = view.words, picture.receipt, picture.edit, picture.image
     if receipt is None:
-        return ""
+        return Markup()
     asked = " ".join(part for part in (receipt.asked_resolution, receipt.asked_aspect_ratio) if part)
     shape = shape_of(receipt.width, receipt.height)
     got = f"{receipt.width}×{receipt.height}{f' ({shape})' if shape else ''}"
@@ -60,10 +60,8 @@ def receipt_html(view: View, picture: Picture, *, is_folded: bool = False) -> st
     if edit is not None and edit.outside and not edit.is_set_aside:
         outside = words("receipt.changed", changed=f"{edit.changed_outside:,}", outside=f"{edit.outside:,}")
     is_another = len(view.offers) > 1 and receipt.prompt and not receipt.is_sketch and edit is None
-    return render(
+    return view.render(
         "viewer/receipt.html",
-        words,
-        view=view,
         picture=picture,
         receipt=receipt,
         is_folded=is_folded,
@@ -83,7 +81,6 @@ def receipt_html(view: View, picture: Picture, *, is_folded: bool = False) -> st
         # A style that the agent thought of by itself, and the library has not, is told among the rows alone.
         is_missed=missing and (missing.is_asked_for or missing.reason is not MissingStyleReason.UNKNOWN),
         facts=[(fact.item, fact.source) for fact in receipt.facts],
-        sources=source_links(receipt.sources),
         captions=[
             words("receipt.written" if one.is_written else "receipt.not_written", words=one.text)
             for one in receipt.captions

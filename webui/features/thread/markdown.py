@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from unicodedata import category, east_asian_width
 from urllib.parse import urlsplit
 
+from markupsafe import Markup
+
 from agent import Source, urls_in
 
 if TYPE_CHECKING:
@@ -54,24 +56,24 @@ _MATH_ATTRIBUTES = re.compile(
 _LINK_ATTRIBUTES = 'target="_blank" rel="noopener noreferrer"'
 
 
-def markdown_html(text: str, sources: Sequence[Source] = (), copy: str = "") -> str:
-    """Return Markdown as HTML: every picture as the text `[image: host]`, every link's whole
-    address in sight, every HTML tag spelled out, code of whatever kind as code; `[2]` leads to the second of the
-    sources. Beside code is a button to copy it, named `copy`.
+def markdown_html(text: str, sources: Sequence[Source] = (), copy: str = "") -> Markup:
+    """Return Markdown as HTML: every picture as the text `[image: host]`, every link's whole address in sight, every
+    HTML tag spelled out, code of whatever kind as code; `[2]` leads to the second of the sources. Beside code is a
+    button to copy it, named `copy`.
 
     Invisible characters that could hide or reorder words are dropped.
     """
-    return _html(text, tuple(sources), copy)
+    return Markup(_html(text, tuple(sources), copy))  # noqa: S704  every character of the text is escaped
 
 
-def own_words_html(text: str) -> str:
+def own_words_html(text: str) -> Markup:
     """Return a person's words as HTML, as they were typed: a star or a hash sign is itself, addresses are links.
 
     Lines and spaces are kept by the page's styles.
     """
     text = _INVISIBLE.sub("", text).strip("\r\n").rstrip()
     written = escape(text) if len(text) > MOST_FORMATTED_CHARACTERS else _with_links(text)
-    return f'<p class="own" dir="auto">{written}</p>'
+    return Markup(f'<p class="own" dir="auto">{written}</p>')  # noqa: S704  its text is escaped
 
 
 @lru_cache(maxsize=256)

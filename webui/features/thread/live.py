@@ -45,7 +45,7 @@ from agent import (
     TurnStarted,
     TurnStopped,
 )
-from webui.usual_times import Usual
+from webui.features.thread.steps import Usual
 
 Ending: TypeAlias = TurnDone | TurnFailed | TurnStopped | TurnPaused
 # What stands at the end of a turn, and is another once the turn has gone on.

@@ -1,4 +1,5 @@
-"""The cards of what waits for the person: a plan to run, change or drop, and calls to allow. Folded once decided."""
+"""What waits for the person: the card of a plan to run, change or drop, and of calls to allow, folded once decided; and
+what was decided about a plan, as the page sends it: read strictly, held against what the models offer."""
 
 from __future__ import annotations
 
@@ -10,15 +11,28 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from pydantic import JsonValue
+from markupsafe import Markup
+from pydantic import JsonValue, ValidationError
 
-from agent import Ask, ConsentCard, Plan, host_of, plain_text
-from webui.cards import View
+from agent import (
+    Ask,
+    ConsentCard,
+    Decision,
+    ErrorCode,
+    Plan,
+    PlanEdit,
+    RequestRefused,
+    Value,
+    check_request,
+    host_of,
+    is_blank_text,
+    plain_text,
+)
+from webui.features.viewer.notes import notice_lines
 from webui.features.viewer.receipt import price
-from webui.offers import Offer
-from webui.picture_notes import notice_lines
-from webui.shell.templates import render
-from webui.spend import cap_lines, dollars_up
+from webui.spend import cap_sentence, dollars_up
+from webui.view import Offer, View
+from webui.whole_json import whole_json
 from webui.words import Words
 
 COUNTS = (1, 2, 3, 4)
@@ -46,7 +60,7 @@ class _Pick(NamedTuple):
     options: Sequence[_Option]
 
 
-def open_plan(view: View, plans: Sequence[Plan], turn_id: str, *, is_ready: bool = True) -> str:
+def open_plan(view: View, plans: Sequence[Plan], turn_id: str, *, is_ready: bool = True) -> Markup:
     """Return the card of a plan that waits, its values in fields.
 
     The page's script reads the fields when Run is pressed. Until `is_ready` the plan is not on record yet and cannot
@@ -64,16 +78,23 @@ def open_plan(view: View, plans: Sequence[Plan], turn_id: str, *, is_ready: bool
         }
         for number, plan in enumerate(plans, 1)
     ]
-    values = {"estimate": _estimate(words, plans), "price": _most(view, plans), "caps": cap_lines(words, plans)}
-    return render("thread/plan.html", words, view=view, requests=requests, turn_id=turn_id, is_ready=is_ready, **values)
+    return view.render(
+        "thread/plan.html",
+        requests=requests,
+        turn_id=turn_id,
+        is_ready=is_ready,
+        estimate=_estimate(words, plans),
+        price=_most(view, plans),
+        caps=[cap_sentence(words, cap) for cap in dict.fromkeys(cap for plan in plans for cap in plan.caps)],
+    )
 
 
-def closed_plan(view: View, plans: Sequence[Plan], *, was_run: bool) -> str:
+def closed_plan(view: View, plans: Sequence[Plan], *, was_run: bool) -> Markup:
     """Return a plan that was decided about, folded: what was run, or what was not painted."""
     words = view.words
     facts = _line(plans[0]) if len(plans) == 1 else words("plan.requests", count=len(plans))
     rows = [_rows(words, plan) for plan in plans]
-    return render("thread/plan-past.html", words, was_run=was_run, facts=facts, plans=rows)
+    return view.render("thread/plan-past.html", was_run=was_run, facts=facts, plans=rows)
 
 
 def offer_of(offers: Sequence[Offer], name: str) -> Offer | None:
@@ -81,7 +102,7 @@ def offer_of(offers: Sequence[Offer], name: str) -> Offer | None:
     return next((one for one in offers if one.name == name), offers[0] if len(offers) == 1 else None)
 
 
-def open_consent(view: View, asks: Sequence[Ask], turn_id: str, *, is_ready: bool = True) -> str:
+def open_consent(view: View, asks: Sequence[Ask], turn_id: str, *, is_ready: bool = True) -> Markup:
     """Return the card of calls that wait. Until `is_ready` they are not on record and cannot be decided about.
 
     *Allow* stays off until the end of the arguments has been in sight (assets/consent.js); `data-card` tells which
@@ -89,15 +110,15 @@ def open_consent(view: View, asks: Sequence[Ask], turn_id: str, *, is_ready: boo
     """
     name = hashlib.sha256("\n".join(ask.arguments for ask in asks).encode("utf-8", "replace")).hexdigest()[:16]
     asked = [_asked(view.words, ask) for ask in asks]
-    return render("thread/consent.html", view.words, turn_id=turn_id, name=name, is_ready=is_ready, asks=asked)
+    return view.render("thread/consent.html", turn_id=turn_id, name=name, is_ready=is_ready, asks=asked)
 
 
-def closed_consent(view: View, card: ConsentCard) -> str:
+def closed_consent(view: View, card: ConsentCard) -> Markup:
     """Return calls that were decided about, folded."""
     words = view.words
     names = words("did.join").join(dict.fromkeys(ask.tool for ask in card.asks))
     asked = [_asked(words, ask) for ask in card.asks]
-    return render("thread/consent-past.html", words, is_allowed=card.is_allowed, names=names, asks=asked)
+    return view.render("thread/consent-past.html", is_allowed=card.is_allowed, names=names, asks=asked)
 
 
 def _picks(view: View, plan: Plan) -> list[_Pick]:
@@ -226,3 +247,80 @@ def _arguments(text: str) -> list[tuple[str, str]]:
         (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         for name, value in read.items()
     ]
+
+
+class RunPlan(Value):
+    """Run was pressed: the turn whose plan it is, and what its fields say."""
+
+    turn: str
+    edits: tuple[PlanEdit, ...] = ()
+
+
+def read_run(argument: str) -> RunPlan | None:
+    """Return what was decided, or None when the page sent something else."""
+    try:
+        return RunPlan.model_validate_json(whole_json(argument))
+    except ValidationError:
+        return None
+
+
+def decision_to_run(words: Words, run: RunPlan, plans: Sequence[Plan], offers: Sequence[Offer]) -> Decision:
+    """Return the decision with what was really changed.
+
+    Raises RequestRefused for a plan that is not there, for no words or too many, and for a value that the model does
+    not offer; the setting is named in the visitor's words.
+    """
+    known = {plan.call: plan for plan in plans}
+    edits = []
+    for edit in run.edits:
+        plan = known.get(edit.call)
+        if plan is None:
+            raise RequestRefused(ErrorCode.PLAN_GONE)
+        changed = _changed(edit, plan)
+        _check(words, changed, plan, offers)
+        edits.append(changed)
+    return Decision(run=True, edits=tuple(edit for edit in edits if edit != PlanEdit(call=edit.call)))
+
+
+def after(plans: Sequence[Plan], decision: Decision, offers: Sequence[Offer]) -> tuple[Plan, ...]:
+    """Return the plans as they were decided."""
+    labels = {one.name: one.label for one in offers}
+    edits = {edit.call: edit.model_dump(exclude_none=True) for edit in decision.edits}
+    for edit in edits.values():
+        edit |= {"model_label": labels[edit["model"]], "prices": ()} if edit.get("model") in labels else {}
+    return tuple(plan.model_copy(update=edits.get(plan.call, {})) for plan in plans)
+
+
+def _changed(edit: PlanEdit, plan: Plan) -> PlanEdit:
+    """Return the edit without the values that stay as they were planned."""
+    given = edit.model_dump(exclude={"call"}, exclude_none=True)
+    kept = {name: value for name, value in given.items() if value != getattr(plan, name)}
+    return PlanEdit.model_validate({"call": edit.call, **kept})
+
+
+def _check(words: Words, edit: PlanEdit, plan: Plan, offers: Sequence[Offer]) -> None:
+    if edit.prompt is not None:
+        if is_blank_text(edit.prompt):
+            raise RequestRefused(ErrorCode.NOTHING_SENT)
+        check_request(edit.prompt, 0)
+    name = edit.model or plan.model
+    offer = offer_of(offers, name)
+    if edit.model is not None and (offer is None or offer.name != edit.model):
+        choices = ", ".join(one.label for one in offers)
+        raise _unsupported(plan.model_label, words("composer.image_model"), edit.model, choices)
+    # Painted by both, each must obey.
+    obeying = list(offers) if name == "both" else [offer] if offer is not None else []
+    # A new model must obey what stays of the plan, too.
+    ratio = edit.aspect_ratio or (plan.aspect_ratio if edit.model else None)
+    size = edit.resolution or (plan.resolution if edit.model else None)
+    for one in obeying:
+        if ratio is not None and ratio not in one.aspect_ratios:
+            raise _unsupported(one.label, words("composer.aspect_ratio"), ratio, ", ".join(one.aspect_ratios))
+        if size is not None and size not in one.resolutions:
+            raise _unsupported(one.label, words("composer.resolution"), size, ", ".join(one.resolutions) or "—")
+
+
+def _unsupported(model: str, setting: str, value: str, choices: str) -> RequestRefused:
+    return RequestRefused(
+        ErrorCode.SETTING_NOT_SUPPORTED, model=model, setting=setting, value=value[:40], choices=choices
+    )

@@ -1,18 +1,32 @@
-"""What the agent does, in sentences: the live line while it works, and the folded record of a finished turn."""
+"""What the agent does, in sentences: the live line while it works, with how long is usual, and the folded record of a
+finished turn."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from html import escape
 from itertools import pairwise
-from typing import assert_never
+from math import log
+from statistics import median
+from typing import Protocol, assert_never
 from urllib.parse import urlsplit
 
-from agent import Outcome, Step, ThoughtLog
-from webui.icons import icon
-from webui.markdown import markdown_html
-from webui.usual_times import Usual
+from markupsafe import Markup
+
+from agent import (
+    AivistaError,
+    Catalogue,
+    GalleryPage,
+    GalleryQuery,
+    Outcome,
+    PaintingStarted,
+    Receipt,
+    Step,
+    ThoughtLog,
+)
+from webui.features.thread.markdown import markdown_html
+from webui.shell.templates import render
 from webui.words import Words
 
 _COUNTED = (Step.WAITING, Step.PAINTING, Step.PAINTED, Step.REVIEWING)
@@ -62,8 +76,25 @@ _WORK: dict[Step, tuple[Step, ...]] = {
     Step.REWORDING: (),
 }
 _LONGEST_THOUGHT = 120
+# So many of the newest pictures are looked at, and so many of the right size count: models get faster and slower.
+_LOOKED_AT = 40
+_MOST_COUNTED = 12
+# Sizes such as 1K and 2K lie a factor of four apart in pixels.
+_SAME_SIZE = log(2)
+# Below that nobody waits.
+LEAST_S = 3.0
 # Stands for the seconds until they are put in as an element; no sentence holds it.
 _SECONDS = "\x00"
+
+
+@dataclass(frozen=True)
+class Usual:
+    """How long is usual, in seconds: of the whole turn where the person's own pictures tell (`is_own`), else of one
+    picture by the catalogue, which counts from `begun_s` of the turn on."""
+
+    seconds: float
+    is_own: bool
+    begun_s: float = 0.0
 
 
 def step_sentence(words: Words, line: ThoughtLog) -> str:
@@ -113,22 +144,30 @@ def live_line(
     tools_done: int = 0,
     usual: Usual | None = None,
     thoughts: str = "",
-) -> str:
+) -> Markup:
     """Return the line that says what is being done now, for how long the turn has run, and how long is usual; while the
-    model thinks, below it what it said last of its thinking.
+    model thinks, below it what it said last of its thinking. Of a wait the page counts the seconds down by itself.
 
     By `tools_done`, the calls of tools that have ended, the page sees that the agent may have written a file.
     """
-    is_thinking = line is None or line.step is Step.THINKING
-    newest = newest_thought(thoughts) if is_thinking else ""
-    thought = f'<p class="thought" aria-hidden="true">{escape(newest)}</p>' if newest else ""
-    sentence = escape(step_sentence(words, line)) if line else escape(words("step.thinking"))
+    sentence, waits = words("step.thinking"), None
     if line is not None and line.step is Step.RETRYING:
-        sentence = _countdown(words, line)
-    expected = _usual(words, usual) if usual else ""
-    return (
-        f'<div class="live" data-tools="{tools_done}"><i></i><span>{sentence}</span>'
-        f'<time data-s="{int(seconds)}">{_seconds(words, f"{int(seconds)}")}</time>{expected}</div>{thought}'
+        given = line.parameters.get("seconds", 0)
+        waits = max(0, round(given)) if isinstance(given, int | float) else 0
+        sentence = words("step.retrying", **{**line.parameters, "seconds": _SECONDS})
+    elif line is not None:
+        sentence = step_sentence(words, line)
+    is_thinking = line is None or line.step is Step.THINKING
+    return render(
+        "thread/live.html",
+        words,
+        sentence=sentence.split(_SECONDS),
+        waits=waits,
+        at_s=line.at_s if line is not None else 0,
+        seconds=int(seconds),
+        tools_done=tools_done,
+        usual=usual,
+        thought=newest_thought(thoughts) if is_thinking else "",
     )
 
 
@@ -138,27 +177,6 @@ def newest_thought(thoughts: str) -> str:
     headings = [one.strip("*# ") for one in lines if one.startswith(("**", "#"))]
     newest = headings[-1] if headings else lines[-1] if lines else ""
     return newest if len(newest) <= _LONGEST_THOUGHT else f"{newest[:_LONGEST_THOUGHT]}…"
-
-
-def _usual(words: Words, usual: Usual) -> str:
-    """Return how long is usual; the page says instead that it takes longer, once it does."""
-    count = round(usual.seconds)
-    said = words("step.usual" if usual.is_own else "step.usual_catalogue", seconds=count)
-    due = round(usual.begun_s + usual.seconds)
-    return f'<small data-usual="{due}" data-late="{escape(words("step.late"))}">{escape(said)}</small>'
-
-
-def _seconds(words: Words, count: str) -> str:
-    return escape(words("receipt.seconds", seconds=count))
-
-
-def _countdown(words: Words, line: ThoughtLog) -> str:
-    """Return the sentence of a wait whose seconds the page counts down by itself; `data-at` tells two waits apart."""
-    given = line.parameters.get("seconds", 0)
-    seconds = max(0, round(given)) if isinstance(given, int | float) else 0
-    number = f'<b class="down" aria-live="off" data-down="{seconds}" data-at="{line.at_s:.3f}">{seconds}</b>'
-    sentence = words("step.retrying", **{**line.parameters, "seconds": _SECONDS})
-    return escape(sentence).replace(_SECONDS, number)
 
 
 @dataclass(frozen=True)
@@ -202,34 +220,28 @@ def step_rows(lines: Sequence[ThoughtLog], seconds: float, outcome: Outcome = "d
 
 def steps(
     words: Words, lines: Sequence[ThoughtLog], seconds: float, outcome: Outcome = "done", thoughts: str = ""
-) -> str:
+) -> Markup:
     """Return the folded record of what the agent did in a turn that took so long and ended so, and of what the model
     said of its thinking."""
     rows = step_rows(lines, seconds, outcome)
     head = words("did.join").join(dict.fromkeys(_did(words, row) for row in rows))
-    items = "".join(_row(words, row) for row in rows)
-    return (
-        f'<details class="steps"><summary>{icon("chevron-right", 15)}<span>{escape(head[:1].upper() + head[1:])}</span>'
-        f"<time>{_seconds(words, f'{seconds:.0f}')}</time></summary><ol>{items}</ol>{folded_thoughts(words, thoughts)}"
-        "</details>"
+    told = [(_STEP_ICONS[row.line.step], _row_sentence(words, row), row.seconds) for row in rows]
+    return render(
+        "thread/steps.html", words, head=_capital(head), seconds=seconds, rows=told, thoughts=_thoughts(words, thoughts)
     )
 
 
-def folded_thoughts(words: Words, thoughts: str) -> str:
+def folded_thoughts(words: Words, thoughts: str) -> Markup:
     """Return what the model said of its thinking, folded; nothing where it said nothing."""
-    if not thoughts.strip():
-        return ""
-    said = markdown_html(thoughts, copy=words("builtin.copy_code"))
-    return (
-        f'<details class="steps thoughts"><summary>{icon("chevron-right", 15)}'
-        f"<span>{escape(words('step.thoughts'))}</span>"
-        f'</summary><div class="md">{said}</div></details>'
-    )
+    return render("thread/thoughts.html", words, thoughts=_thoughts(words, thoughts))
 
 
-def _row(words: Words, row: StepRow) -> str:
-    time = f"<time>{_seconds(words, f'{row.seconds:.1f}')}</time>" if row.seconds is not None else ""
-    return f"<li>{icon(_STEP_ICONS[row.line.step], 15)}<span>{escape(_row_sentence(words, row))}</span>{time}</li>"
+def _thoughts(words: Words, thoughts: str) -> Markup:
+    return markdown_html(thoughts, copy=words("builtin.copy_code")) if thoughts.strip() else Markup()
+
+
+def _capital(said: str) -> str:
+    return said[:1].upper() + said[1:]
 
 
 def _did(words: Words, row: StepRow) -> str:
@@ -249,13 +261,70 @@ def _row_sentence(words: Words, row: StepRow) -> str:
     """Return what a finished row says: work that did not come to its end says so."""
     line = row.line
     if row.ending != "done":
-        said = _did(words, row)
-        return said[:1].upper() + said[1:]
+        return _capital(_did(words, row))
     if line.step is Step.PAINTED and row.asked is not None:
         asked, made = (int(one.parameters.get("count", 1) or 1) for one in (row.asked, line))
         if made < asked:
             return words("step.painted_some", count=made, asked=asked)
     if line.step in (Step.THINKING, Step.REWORDING, Step.REPAINTING):
-        said = words(f"did.{line.step.value}")
-        return said[:1].upper() + said[1:]
+        return _capital(words(f"did.{line.step.value}"))
     return step_sentence(words, line).removesuffix("…")
+
+
+class Pictures(Protocol):
+    """Where the person's pictures are found (`Gallery`)."""
+
+    async def page(self, owner: str, query: GalleryQuery) -> GalleryPage:
+        """Return some of the owner's pictures, the newest first. Raises StorageFailure."""
+        ...
+
+
+async def usual_time(
+    gallery: Pictures,
+    catalogue: Catalogue,
+    owner: str,
+    provider: str,
+    asked: PaintingStarted,
+    elapsed_s: float,
+    turn_id: str = "",
+) -> Usual | None:
+    """Return when the pictures asked for can be expected; None where nothing tells, or nobody would wait for it.
+
+    Of several models the slowest counts: they paint side by side. Pictures of the turn `turn_id` do not count: the
+    first of several that comes at once says nothing of the others.
+    """
+    labels = asked.model_label.split(" + ")
+    own = [await _own_s(gallery, owner, label, asked.width * asked.height, turn_id) for label in labels]
+    known = [seconds for seconds in own if seconds is not None]
+    if len(known) == len(labels):
+        usual = Usual(elapsed_s + max(known), is_own=True)
+        return usual if usual.seconds >= LEAST_S else None
+    table = published_s(catalogue, provider)
+    published = max(table.get(label, 0.0) for label in labels)
+    return Usual(published, is_own=False, begun_s=elapsed_s) if published >= LEAST_S else None
+
+
+def published_s(catalogue: Catalogue, provider: str) -> dict[str, float]:
+    """Return the seconds that a picture takes by the catalogue, by the label of the model."""
+    painters = (one for one in catalogue.entries if one.provider == provider and one.aspect_ratios)
+    return {one.label: one.typical_seconds for one in painters}
+
+
+def usual_of(receipts: Iterable[Receipt], pixels: int) -> float | None:
+    """Return the median of how long pictures of about that many pixels took; the newest come first."""
+    fitting = [one.seconds for one in receipts if one.seconds > 0 and _is_alike(one.width * one.height, pixels)]
+    return median(fitting[:_MOST_COUNTED]) if fitting else None
+
+
+def _is_alike(pixels: int, others: int) -> bool:
+    return min(pixels, others) > 0 and abs(log(pixels / others)) < _SAME_SIZE
+
+
+async def _own_s(gallery: Pictures, owner: str, label: str, pixels: int, turn_id: str) -> float | None:
+    receipts: Sequence[Receipt] = ()
+    # Without an answer nothing is said of it; the picture comes all the same.
+    with suppress(AivistaError):
+        page = await gallery.page(owner, GalleryQuery(model=label, limit=_LOOKED_AT))
+        earlier = [one.picture for one in page.items if one.picture.turn_id != turn_id]
+        receipts = [one.receipt for one in earlier if one.receipt is not None]
+    return usual_of(receipts, pixels)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
+from markupsafe import Markup
 from pydantic import JsonValue
 
 from agent import Conversation, LostRecords
+from webui.features.thread.render import Article
 from webui.features.viewer.receipt import price
-from webui.render import Article
 from webui.shell.patches import Patch
 from webui.shell.templates import render
 from webui.words import Words
@@ -20,12 +20,12 @@ from webui.words import Words
 TURNS_AT_ONCE = 12
 
 
-def log_html(articles: Sequence[Article] = (), earlier: str = "", *, is_live: bool = False) -> str:
+def log_html(articles: Sequence[Article] = (), earlier: str | Markup = "", *, is_live: bool = False) -> Markup:
     """Return the thread's own element. Only its script changes it, by what `thread_told` and the stream of a turn
     tell."""
-    inside = earlier + "".join(one.html for one in articles)
-    live = " data-live" if is_live else ""
-    return f'<div id="log" role="log" aria-live="off" tabindex="0"><div id="thread"{live}>{inside}</div></div>'
+    live = Markup(" data-live") if is_live else ""
+    shown = Markup('<div id="log" role="log" aria-live="off" tabindex="0"><div id="thread"{}>{}{}</div></div>')
+    return shown.format(live, earlier, Markup().join(one.html for one in articles))
 
 
 def newest(articles: Sequence[Article]) -> Sequence[Article]:
@@ -33,10 +33,10 @@ def newest(articles: Sequence[Article]) -> Sequence[Article]:
     return articles[-TURNS_AT_ONCE:]
 
 
-def earlier_html(words: Words) -> str:
+def earlier_html(words: Words) -> Markup:
     """Return the way to the turns before those that are there; it is pressed by itself when it comes into sight."""
-    label = escape(words("thread.earlier"))
-    return f'<button type="button" class="b line" id="earlier" data-thread="earlier">{label}</button>'
+    shown = Markup('<button type="button" class="b line" id="earlier" data-thread="earlier">{}</button>')
+    return shown.format(words("thread.earlier"))
 
 
 def thread_told(
@@ -70,7 +70,7 @@ def top_html(
     is_sketch: bool,
     spent_usd: float = 0.0,
     opened_at: int = 0,
-) -> str:
+) -> Markup:
     """Return the top bar: the title, how many pictures, what it cost, whether this is sketch mode, and the menu.
 
     `opened_at` is a stamp, another one whenever a conversation is opened.
@@ -109,7 +109,7 @@ def wish_of(words: Words, name: str) -> Wish | None:
 
 def welcome_html(
     words: Words, *, is_sketch: bool, is_kept: bool = True, is_shared: bool = False, lost: LostRecords | None = None
-) -> str:
+) -> Markup:
     """Return the first page: without a key how to add one, the question, and wishes.
 
     Without `is_kept` it also says that nothing made here outlives a restart. Where the studio `is_shared`, a script

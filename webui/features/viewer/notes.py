@@ -1,16 +1,16 @@
-"""What is told under a picture: that it came empty, what a look at it found, what came of an edit, what it replaced."""
+"""What is told under a picture: what a look at it found, what came of an edit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from agent import Blank, DriftRecord, EditRecord, Picture, PixelSize, Reduction, ReductionKind, Review
-from webui.cards import THUMB_EDGE_PX, View
-from webui.shell.templates import render
+from markupsafe import Markup
+
+from agent import DriftRecord, EditRecord, Picture, PixelSize, Reduction, ReductionKind, Review
+from webui.view import View
 from webui.words import Words
 
-_BLANK = {Blank.BLACK: "blank.black", Blank.WHITE: "blank.white", Blank.CLEAR: "blank.clear"}
 _LOOKS = {
     True: ("check", "review.met", "met"),
     False: ("x", "review.not_met", "missed"),
@@ -21,16 +21,6 @@ _SHIFT_PX = 0.5
 _ZOOM = 0.005
 # Beyond it, pixels of the two pictures cannot be laid over each other.
 _SAME_SHAPE = 0.03
-
-
-def blank_mark(words: Words, picture: Picture) -> str:
-    """Return what stands over an empty picture; nothing over one that shows something."""
-    return render("thread/blank-mark.html", words, told=words(_BLANK[picture.blank])) if picture.blank else ""
-
-
-def blank_note(view: View, picture: Picture) -> str:
-    """Return what is to know of an empty picture, and the way on; nothing for one that shows something."""
-    return render("thread/blank.html", view.words, view=view, turn_id=picture.turn_id) if picture.blank else ""
 
 
 def review_text(words: Words, review: Review) -> str:
@@ -46,43 +36,46 @@ def review_text(words: Words, review: Review) -> str:
     return words("review.of", met=sum(item.is_met is True for item in looked), count=len(looked))
 
 
-def folded_review(view: View, picture: Picture) -> str:
-    """Return the review under a picture, which unfolds: how much of what was asked for is there; empty without one."""
-    words, review = view.words, picture.review
+class ReviewShown(NamedTuple):
+    """What a review found, to be shown: the colour and the icon of its badge, what that says, what stands beside it,
+    and whether there is more to unfold. `by` says who looked."""
+
+    review: Review
+    tone: str
+    icon: str
+    text: str
+    tally: str
+    feedback: str
+    by: str
+
+    @property
+    def looks(self) -> Mapping[bool | None, tuple[str, str, str]]:
+        """The icon, the key of the words and the class of what was met, not met, and not looked at."""
+        return _LOOKS
+
+    @property
+    def has_more(self) -> bool:
+        """Whether anything unfolds."""
+        return bool(self.review.checklist or self.review.lettering or self.feedback or self.review.suggestions)
+
+
+def shown_review(words: Words, review: Review | None) -> ReviewShown | None:
+    """Return what is shown of a review: its badge's colour says what its icon and its words say, too."""
     if review is None:
-        return ""
-    rows, badge, tally = review_rows(words, review), review_badge(words, review), _tally(words, review)
-    return render("thread/review.html", words, rows=rows, badge=badge, tally=tally)
-
-
-def review_badge(words: Words, review: Review) -> str:
-    """Return what a look came to as a small badge: its colour says what its icon and its words say, too."""
-    if review.score is None or _is_studios_own(review):
-        tone, symbol = "unseen", "circle-dashed"
-    else:
-        tone, symbol = ("short", "triangle-alert") if review.has_shortcomings else ("passed", "circle-check")
-    return render("thread/badge.html", words, tone=tone, symbol=symbol, told=review_text(words, review))
-
-
-def review_rows(words: Words, review: Review) -> str:
-    """Return all that a review found: asked and seen, the lettering, what was said, what to change, who looked."""
+        return None
     is_own = _is_studios_own(review)
-    feedback = "" if is_own else review.feedback
-    if not (review.checklist or review.lettering or feedback or review.suggestions):
-        return ""
+    tone, symbol = ("short", "triangle-alert") if review.has_shortcomings else ("passed", "circle-check")
+    if review.score is None or is_own:
+        tone, symbol = "unseen", "circle-dashed"
     by = words("review.by", model=review.model_label) if review.model_label else ""
-    if is_own:
-        by = words("review.by_studio")
-    return render("thread/found.html", words, review=review, looks=_LOOKS, feedback=feedback, by=by)
-
-
-def earlier_attempts(view: View, pictures: Sequence[Picture]) -> str:
-    """Return the folded attempts that a review sent back, each with its score; empty when there were none."""
-    attempts = [(one.handle, review_badge(view.words, one.review) if one.review else "") for one in pictures]
-    return (
-        render("thread/attempts.html", view.words, view=view, edge_px=THUMB_EDGE_PX, attempts=attempts)
-        if attempts
-        else ""
+    return ReviewShown(
+        review,
+        tone,
+        symbol,
+        review_text(words, review),
+        _tally(words, review),
+        "" if is_own else review.feedback,
+        words("review.by_studio") if is_own else by,
     )
 
 
@@ -111,7 +104,7 @@ class Line(NamedTuple):
     buttons: Sequence[tuple[str, str, str]] = ()
 
 
-def edit_lines(view: View, picture: Picture) -> str:
+def edit_lines(view: View, picture: Picture) -> Markup:
     """Return the lines under a picture: what came of an edit, and where less than a picture's own size or bit depth
     was used; empty where there is nothing to say.
     """
@@ -122,7 +115,7 @@ def edit_lines(view: View, picture: Picture) -> str:
         came = _edit(words, picture.edit, has_numbers=bool(reduced))
     elif picture.drift is not None:
         came = [_drift(words, picture.drift)]
-    return render("thread/edit.html", words, groups=(came, reduced), handle=picture.handle) if came or reduced else ""
+    return view.render("thread/edit.html", groups=(came, reduced), handle=picture.handle)
 
 
 def reduction_text(words: Words, reduction: Reduction) -> str:

@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from markupsafe import Markup
+
 from agent import Actor, Charge, ErrorCode, ErrorInfo, Question, TargetChanged
-from webui.cards import View
 from webui.shell.templates import render
+from webui.view import View
 from webui.words import Words
 
 _HEAD_ICONS = {
@@ -58,17 +60,17 @@ _PLACES = {
 _EXAMPLES = ("wish.fox_text", "wish.poster_text", "wish.city_text")
 
 
-def next_step(words: Words, code: ErrorCode) -> str:
+def next_step(words: Words, code: ErrorCode) -> Markup:
     """Return a link to where the person can act, its address as its words; nothing where there is no such place."""
-    return place_link(words, _PLACES[code]) if code in _PLACES else ""
+    return place_link(words, _PLACES[code]) if code in _PLACES else Markup()
 
 
-def place_link(words: Words, place: str) -> str:
+def place_link(words: Words, place: str) -> Markup:
     """Return a link to an address that is written without its scheme."""
     return render("thread/place.html", words, place=place)
 
 
-def failure(view: View, error: ErrorInfo, turn_id: str, rewordings: Sequence[str] = ()) -> str:
+def failure(view: View, error: ErrorInfo, turn_id: str, rewordings: Sequence[str] = ()) -> Markup:
     """Return the card of a failed turn: who refused, who must act, why, whether the same can help, and the ways on.
 
     `rewordings` are other wishes, each of which a click puts into the composer. Without `turn_id` nothing was stored:
@@ -84,10 +86,8 @@ def failure(view: View, error: ErrorInfo, turn_id: str, rewordings: Sequence[str
         # Whether sending the very same message again can help.
         again = "failure.again_refused" if error.refused else "failure.again_same"
         again = "failure.again_helps" if error.can_retry else again
-    return render(
+    return view.render(
         "thread/failure.html",
-        words,
-        view=view,
         error=error,
         turn_id=turn_id,
         rewordings=rewordings,
@@ -105,21 +105,6 @@ def failure(view: View, error: ErrorInfo, turn_id: str, rewordings: Sequence[str
         # The likeliest way on is first and filled.
         retry_style="solid" if error.can_retry and not rewordings and not is_key else "line",
     )
-
-
-def interrupted(view: View, may_have_been_charged: int, turn_id: str) -> str:
-    """Return the card of a turn that the end of the studio cut off: what may have been charged, and how it goes on."""
-    return render("thread/interrupted.html", view.words, view=view, count=may_have_been_charged, turn_id=turn_id)
-
-
-def refused(words: Words, sentence: str) -> str:
-    """Return the card of a click that could not be carried out."""
-    return render("thread/refused.html", words, sentence=sentence)
-
-
-def stopped(words: Words) -> str:
-    """Return the line of a turn that the person stopped."""
-    return render("thread/stopped.html", words)
 
 
 def question_sentence(words: Words, question: Question, subject: str) -> str:
@@ -150,17 +135,15 @@ def target_sentence(words: Words, change: TargetChanged) -> str:
     return words(f"target.{change.move}", handle=change.handle)
 
 
-def asked(view: View, question: Question, subject: str, newest: str) -> str:
+def asked(view: View, question: Question, subject: str, newest: str) -> Markup:
     """Return the question with ways to answer it: examples that fill the composer, or what to press.
 
     `newest` is the handle of the conversation's newest picture, or empty where it has none.
     """
     picture = subject if newest and subject.startswith("#") else newest
     sentence = question_sentence(view.words, question, subject)
-    return render(
+    return view.render(
         "thread/question.html",
-        view.words,
-        view=view,
         question=question,
         sentence=sentence,
         picture=picture,

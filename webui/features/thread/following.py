@@ -1,0 +1,231 @@
+"""The earlier turns of a conversation, and the stream by which the page follows a turn at work."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+
+import orjson
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from agent import AivistaError, Conversation, Step, ThoughtLog, TurnEvent, TurnFailed, Value
+from webui.features.thread.chat import TURNS_AT_ONCE, earlier_html, newest
+from webui.features.thread.live import LiveTurn, advance_all, resumed
+from webui.features.thread.render import Article, article_id, changes, render_live
+from webui.features.thread.steps import step_sentence, usual_time
+from webui.pacing import batches
+from webui.screen import Screen
+from webui.sessions import COOKIE, Visitor
+from webui.shell.actions import Context, Feature
+from webui.shell.patches import Patch, Reply, Toast
+from webui.view import View
+
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    # A proxy that gathers answers would show a turn only once it has ended.
+    "X-Accel-Buffering": "no",
+}
+# A connection on which nothing comes for a while is closed by proxies.
+_BEAT_S = 15.0
+# At once, by one visitor: a browser opens six at most.
+_MOST_FOLLOWED = 24
+
+
+class Shown(Value):
+    """The first turn that the page shows, by its id; with `until`, those before it are asked for down to that one."""
+
+    before: str = Field(max_length=64)
+    until: str = Field(default="", max_length=64)
+
+
+def _routes(screen: Screen) -> list[Route]:
+    followed = Counter[str]()
+
+    async def follow(request: Request) -> Response:
+        visitor = screen.sessions.visitor(request)
+        if screen.sessions.token_of(request.cookies.get(COOKIE)) is None:
+            return JSONResponse({"error": visitor.words("route.not_yours")}, 403, _HEADERS)
+        try:
+            conversation = await screen.studio().conversations.get(request.path_params["id"], visitor.owner)
+        except AivistaError as error:
+            return JSONResponse({"error": visitor.words.error(error.info)}, error.info.code.http_status, _HEADERS)
+        if followed[visitor.owner] >= _MOST_FOLLOWED:
+            return JSONResponse({"error": visitor.words("route.too_much")}, 429, _HEADERS)
+        # A browser that comes back after the stream was cut may have missed any of it.
+        is_back = "last-event-id" in request.headers
+        replies = Following(screen, visitor, conversation).replies(is_back=is_back)
+
+        async def frames() -> AsyncIterator[bytes]:
+            followed[visitor.owner] += 1
+            try:
+                async for frame in _frames(replies, visitor):
+                    yield frame
+            finally:
+                followed[visitor.owner] -= 1
+                # A Counter keeps what it counted down to nothing.
+                if not followed[visitor.owner]:
+                    del followed[visitor.owner]
+
+        return StreamingResponse(frames(), media_type="text/event-stream", headers=_HEADERS)
+
+    return [Route("/aivista/thread/{id}", follow, methods=["GET"])]
+
+
+thread = Feature("thread", routes=_routes)
+
+
+@thread.action
+async def earlier(at: Context, shown: Shown) -> Reply:
+    """Show the turns before those that are there."""
+    turns = at.screen.articles(at.visitor, await at.screen.conversation(at.visitor, at.place.conversation))
+    ids = [one.id for one in turns]
+    if article_id(shown.before) not in ids:
+        return Reply()
+    end = ids.index(article_id(shown.before))
+    until = article_id(shown.until)
+    begin = ids.index(until) if until in ids[:end] else max(0, end - TURNS_AT_ONCE)
+    patches = [Patch(id=one.id, html=one.html, parent="thread", before=ids[end]) for one in turns[begin:end]]
+    more = Patch(id="earlier", html=earlier_html(at.words), parent="thread", before=ids[begin]) if begin else None
+    return Reply(patches=(Patch(id="earlier"), *patches, *((more,) if more else ())))
+
+
+@dataclass
+class Following:
+    """A conversation whose turns are followed as they happen, until none is at work."""
+
+    screen: Screen
+    visitor: Visitor
+    conversation: Conversation
+    _shown: Article | None = None
+    _began_s: float = field(default_factory=time.monotonic)
+    # How long the turn had run when it was first followed.
+    _before_s: float = 0.0
+
+    async def replies(self, *, is_back: bool = False) -> AsyncIterator[Reply]:
+        """Yield what changes in the thread, at most twelve times a second, and at first all of it for one that
+        `is_back`."""
+        studio, owner, key = self.screen.studio(), self.visitor.owner, self.conversation.id
+        if is_back:
+            shown = newest(self.screen.articles(self.visitor, self.conversation))
+            yield Reply(patches=tuple(Patch(id=one.id, html=one.html, parent="thread") for one in shown))
+        while True:
+            # One that is not on record yet has its words in the page already.
+            live = self.screen.at_work(self.conversation) or LiveTurn("")
+            pictures = {picture.handle: picture for picture in self.conversation.pictures}
+            async for batch in batches(_refusals_told(studio.attach(key, owner))):
+                for full in (one for one in batch if isinstance(one, ThoughtLog) and one.step is Step.NEARLY_FULL):
+                    yield Reply(toast=Toast(text=step_sentence(self.visitor.words, full), is_problem=True))
+                before, live = live, advance_all(live, batch)
+                if before.turn_id != live.turn_id:
+                    live = await self._recorded(live)
+                if live.usual is None and live.painting is not None:
+                    live = await self._timed(live)
+                if live.ending is None:
+                    yield Reply(
+                        patches=tuple(self._change(render_live(self._view, live, self._seconds(live), pictures)))
+                    )
+            event = "turn-ended" if studio.turns.is_running(key, owner) else "turn-over"
+            yield await self._at_rest(live, event)
+            if event == "turn-over":
+                return
+            self._shown, self._began_s, self._before_s = None, time.monotonic(), 0.0
+
+    async def _recorded(self, live: LiveTurn) -> LiveTurn:
+        """Return the turn, which has just been put on record, with the words that it was sent with."""
+        self.conversation = await self._read()
+        turn = self.conversation.turn(live.turn_id)
+        if turn is None:
+            return live
+        said, beside = resumed(turn), self.conversation.forks.get(turn.id, ())
+        return replace(live, text=said.text, named=said.named, uploads=said.uploads, beside=beside)
+
+    async def _timed(self, live: LiveTurn) -> LiveTurn:
+        studio, provider, painting = self.screen.studio(), self.screen.provider(self.visitor), live.painting
+        assert painting is not None
+        elapsed_s, owner = self._seconds(live), self.visitor.owner
+        usual = await usual_time(
+            studio.gallery, studio.catalogue, owner, provider, painting.asked, elapsed_s, live.turn_id
+        )
+        return replace(live, usual=usual)
+
+    def _seconds(self, live: LiveTurn) -> float:
+        watched_s = time.monotonic() - self._began_s
+        if live.step is not None:
+            self._before_s = max(self._before_s, live.step.at_s - watched_s)
+        return self._before_s + watched_s
+
+    def _change(self, now: Article) -> list[Patch]:
+        before, self._shown = self._shown, now
+        is_unrecorded = now.id == article_id("")
+        if is_unrecorded and before is None:
+            # Its words stand there already: only what the agent does is added.
+            return [Patch(id=name, html=html, parent=f"{now.id}-told") for name, html in now.told.items()]
+        is_named = not is_unrecorded and (before is None or before.id != now.id)
+        return [*(self._unnamed_gone() if is_named else ()), *changes(before, now)]
+
+    def _unnamed_gone(self) -> list[Patch]:
+        """Return that what stood there without a name goes, unless it belongs to another turn, which waits."""
+        waits = self.screen.studio().turns.count(self.conversation.id, self.visitor.owner) > 1
+        return [] if waits else [Patch(id=article_id(""))]
+
+    async def _at_rest(self, live: LiveTurn, event: str) -> Reply:
+        """Return the turn as it is on record, and which one it is; of one that failed before that, what it says."""
+        self.conversation = await self._read()
+        turn_id, turns = live.turn_id, self.conversation.turns
+        if live.ending is None and turns and not turn_id:
+            # It was over before it could be followed.
+            turn_id = turns[-1].id
+        shown = [
+            one
+            for one in self.screen.articles(self.visitor, self.conversation)
+            if turn_id and one.id == article_id(turn_id)
+        ]
+        if not turn_id and isinstance(live.ending, TurnFailed):
+            shown = [render_live(self._view, live, 0)]
+        gone = self._unnamed_gone() if turn_id else []
+        patches = (*gone, *(Patch(id=one.id, html=one.html, parent="thread") for one in shown))
+        return Reply(patches=patches, events={event: turn_id})
+
+    @property
+    def _view(self) -> View:
+        return self.screen.view(self.visitor, self.conversation.id)
+
+    async def _read(self) -> Conversation:
+        return await self.screen.conversation(self.visitor, self.conversation.id) or self.conversation
+
+
+async def _refusals_told(events: AsyncIterator[TurnEvent]) -> AsyncIterator[TurnEvent]:
+    """Pass the events on; a failure that was raised before or between them ends the stream as an event."""
+    try:
+        async for event in events:
+            yield event
+    except AivistaError as error:
+        yield TurnFailed(error=error.info)
+
+
+async def _frames(replies: AsyncIterator[Reply], visitor: Visitor) -> AsyncIterator[bytes]:
+    """Yield replies as events of a stream, with a comment where nothing else comes for a while."""
+    waiting = asyncio.ensure_future(anext(replies, None))
+    try:
+        while True:
+            done, _ = await asyncio.wait([waiting], timeout=_BEAT_S)
+            if not done:
+                yield b":\n\n"
+                continue
+            reply = waiting.result()
+            if reply is None:
+                return
+            if reply.patches or reply.events or reply.toast:
+                # JSON has no line breaks but those in its strings, which are escaped.
+                yield b"id: 1\nretry: 1000\ndata: " + orjson.dumps(reply.written(visitor.words)) + b"\n\n"
+            waiting = asyncio.ensure_future(anext(replies, None))
+    finally:
+        waiting.cancel()

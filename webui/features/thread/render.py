@@ -1,0 +1,388 @@
+"""What a turn shows. Events and stored components become the HTML of the thread; nothing is asked and nothing kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from html import escape
+from itertools import pairwise
+from typing import NamedTuple, assert_never
+
+from markupsafe import Markup
+
+from agent import (
+    ActionPanel,
+    AgentMessage,
+    AskBack,
+    Component,
+    ConsentCard,
+    Conversation,
+    ErrorInfo,
+    FailureNote,
+    ImagePart,
+    InterruptedNote,
+    Outcome,
+    Picture,
+    PlanCard,
+    SearchNote,
+    SmartCanvas,
+    Source,
+    Steps,
+    StoppedNote,
+    TargetNote,
+    TextPart,
+    Turn,
+    TurnDone,
+    TurnFailed,
+    TurnPaused,
+    TurnState,
+    TurnStopped,
+)
+from webui.features.thread import notices
+from webui.features.thread.live import Ending, LiveBlock, LiveTurn, Painting
+from webui.features.thread.markdown import markdown_html, own_words_html
+from webui.features.thread.plans import closed_consent, closed_plan, open_consent, open_plan
+from webui.features.thread.steps import folded_thoughts, live_line, steps
+from webui.features.viewer.actions import action_panel, picture_actions
+from webui.features.viewer.notes import edit_lines, shown_review
+from webui.features.viewer.receipt import receipt_html
+from webui.shell.patches import Patch
+from webui.view import THREAD_EDGE_PX, THUMB_EDGE_PX, View, picture_alt
+
+# The turn that is not on record yet: its place in the page has this name.
+UNRECORDED = "now"
+# Longer edges: for frames of a contact sheet, for a picture as wide as the thread, and the same on a fine screen.
+_EDGES_PX = (336, 672, THREAD_EDGE_PX)
+# How many columns a contact sheet has, on a wide page and on a phone; the most is for more pictures, too.
+_COLUMNS = {2: (2, 2), 3: (3, 3), 4: (2, 2), 5: (3, 3), 6: (3, 3), 7: (4, 2), 8: (4, 2)}
+# Of the first records the turn's end alone says how its last step ended.
+_OUTCOMES: dict[TurnState, Outcome] = {TurnState.FAILED: "failed", TurnState.STOPPED: "stopped"}
+
+
+class Block(NamedTuple):
+    """Something that the agent said or made. Where `name` is empty, it is told from others by its place."""
+
+    html: Markup
+    name: str = ""
+
+
+class Article(NamedTuple):
+    """A turn as an element of the thread: what the person said, and by its id each of the agent's blocks."""
+
+    id: str
+    said: Markup
+    told: dict[str, Markup]
+
+    @property
+    def html(self) -> Markup:
+        """The element. `data-is` tells one look of it from another."""
+        said = Markup('<div class="user" id="{}-said">{}</div>').format(self.id, self.said) if self.said else Markup()
+        told = Markup('<div class="bot" id="{}-told">{}</div>').format(self.id, Markup().join(self.told.values()))
+        look = blake2b((said + told).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        shown = Markup('<article class="turn" id="{}" data-is="{}" data-merge>{}{}</article>')
+        return shown.format(self.id, look, said, told)
+
+
+def article_id(turn_id: str) -> str:
+    """Return the id of a turn's element."""
+    return f"turn-{escape(turn_id or UNRECORDED)}"
+
+
+def article(turn_id: str, blocks: Sequence[Block], said: Markup | None = None) -> Article:
+    """Return the element of a turn."""
+    name, told = article_id(turn_id), dict[str, Markup]()
+    for block in blocks:
+        place = f"{name}-{block.name or len(told)}"
+        told[place] = Markup('<div class="block" id="{}" data-merge>{}</div>').format(place, block.html)
+    return Article(name, said or Markup(), told)
+
+
+def changes(before: Article | None, now: Article) -> list[Patch]:
+    """Return what makes the element of a turn another: only the blocks that are new, changed or gone."""
+    if before is None or (before.id, before.said) != (now.id, now.said):
+        return [Patch(id=now.id, html=now.html, parent="thread")]
+    patches, following = [Patch(id=one) for one in before.told if one not in now.told], ""
+    for name, html in reversed(now.told.items()):
+        if before.told.get(name) != html:
+            patches.append(Patch(id=name, html=html, parent=f"{now.id}-told", before=following))
+        following = name
+    return patches
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a component stands: in which turn, how far that came, which pictures it may show, which sources its words
+    may refer to, and what the models said of their thinking."""
+
+    view: View
+    turn_id: str
+    state: TurnState
+    pictures: Mapping[str, Picture]
+    sources: tuple[Source, ...] = ()
+    thoughts: str = ""
+
+    @property
+    def newest(self) -> str:
+        """The handle of the newest picture, or nothing."""
+        *_, newest = ("", *self.pictures)
+        return newest
+
+    def known(self, handles: Sequence[str]) -> list[Picture]:
+        """Return the pictures that are there of those named."""
+        return [self.pictures[handle] for handle in handles if handle in self.pictures]
+
+
+def render_conversation(
+    view: View, conversation: Conversation, *, without: str = "", is_at_rest: bool = True
+) -> list[Article]:
+    """Return the turns of a stored conversation; `without` names a running turn that is shown live instead."""
+    pictures = {picture.handle: picture for picture in conversation.pictures}
+    is_busy = bool(without) or not is_at_rest
+    return [
+        render_turn(view, turn, pictures, beside=conversation.forks.get(turn.id, ()), is_busy=is_busy)
+        for turn in conversation.turns
+        if turn.id != without
+    ]
+
+
+def render_turn(
+    view: View,
+    turn: Turn,
+    pictures: Mapping[str, Picture],
+    *,
+    beside: Sequence[str] = (),
+    is_busy: bool = False,
+) -> Article:
+    """Return a stored turn.
+
+    `beside` are the turns of all versions of its words, if there are several; while a turn is at work (`is_busy`)
+    they can neither be switched nor said otherwise.
+    """
+    place = _Place(view, turn.id, turn.state, pictures, _sources(turn.components), _thoughts(turn))
+    named = (*((turn.editing,) if turn.editing else ()), *turn.references)
+    told = [Block(html) for one in turn.components for html in _component(place, one)]
+    if place.thoughts.strip() and not any(isinstance(one, Steps) for one in turn.components):
+        # A turn of nothing but words has no other record of what was done.
+        told.insert(0, Block(folded_thoughts(view.words, place.thoughts)))
+    answer = "\n\n".join(one.text for one in turn.components if isinstance(one, AgentMessage)).strip()
+    if answer and turn.state is not TurnState.RUNNING:
+        told.append(Block(view.render("thread/told-tools.html", answer=answer), "copy"))
+    return article(turn.id, told, _said(view, turn.id, turn.text, named, turn.uploads, beside, is_busy=is_busy))
+
+
+def render_live(view: View, turn: LiveTurn, seconds: float, pictures: Mapping[str, Picture] | None = None) -> Article:
+    """Return a running turn; `seconds` is how long it has run, `pictures` are the conversation's."""
+    place = _Place(view, turn.turn_id, TurnState.RUNNING, pictures or {}, sources=_sources(turn.earlier))
+    told = [Block(html) for component in turn.earlier for html in _component(place, component)]
+    line = live_line(view.words, turn.step, seconds, turn.tools_done, turn.usual, turn.thoughts)
+    now = [Block(line, "live")] if turn.ending is None else []
+    for block in turn.blocks:
+        if isinstance(block, Painting):
+            told += now
+            now = []
+        told += [Block(html) for html in _live_block(place, turn, block)]
+    told += [*now, *(Block(html) for html in _ending(view, turn.ending, turn.turn_id))]
+    # A message refused before it was stored goes back to the composer and leaves no bubble.
+    is_shown = turn.is_on_record or not isinstance(turn.ending, TurnFailed)
+    said = _said(view, turn.turn_id, turn.text, turn.named, turn.uploads, turn.beside, is_busy=True)
+    return article(turn.turn_id, told, said if is_shown else None)
+
+
+def _said(
+    view: View,
+    turn_id: str,
+    text: str,
+    named: Sequence[str],
+    uploads: Sequence[ImagePart],
+    beside: Sequence[str],
+    *,
+    is_busy: bool,
+) -> Markup:
+    """Return the person's words with their pictures, and what stands under them. `beside` are the turns of all
+    versions, the oldest first; `turn_id` is empty while the turn has none yet."""
+    sent = [upload.handle for upload in uploads if upload.handle]
+    count = len(beside)
+    at = beside.index(turn_id) if turn_id in beside else count - 1
+    return view.render(
+        "thread/said.html",
+        # A picture may be marked in the very message it came with: it is shown once, in the place it was sent in.
+        handles=[*(handle for handle in named if handle not in sent), *dict.fromkeys(sent)],
+        words=own_words_html(text) if text.strip() else "",
+        turn_id=turn_id,
+        text=text,
+        is_busy=is_busy,
+        count=count,
+        number=at + 1,
+        previous=beside[at - 1] if at > 0 else "",
+        next=beside[at + 1] if at + 1 < count else "",
+    )
+
+
+def _live_block(place: _Place, turn: LiveTurn, block: LiveBlock) -> Iterator[Markup]:
+    view, is_ready = place.view, isinstance(turn.ending, TurnPaused)
+    match block:
+        case AgentMessage():
+            yield from _prose(view, block.text, _sources(turn.blocks))
+        case Painting():
+            asked = block.asked
+            yield _sheet(
+                view,
+                block.frames,
+                asked.width,
+                asked.height,
+                lambda one: _model(one) if _model(one) != asked.model_label else "",
+            )
+        case PlanCard():
+            yield open_plan(view, block.plans, turn.turn_id, is_ready=is_ready)
+        case ConsentCard():
+            yield open_consent(view, block.asks, turn.turn_id, is_ready=is_ready)
+        case SearchNote() | AskBack() | TargetNote():
+            yield from _component(place, block)
+        case _:
+            assert_never(block)
+
+
+def _ending(view: View, ending: Ending | None, turn_id: str) -> Iterator[Markup]:
+    match ending:
+        case None | TurnDone() | TurnPaused():
+            pass
+        case TurnStopped():
+            yield view.render("thread/stopped.html")
+        case TurnFailed():
+            yield notices.failure(view, ending.error, turn_id, ending.rewordings)
+        case _:
+            assert_never(ending)
+
+
+def _component(place: _Place, component: Component) -> Iterator[Markup]:
+    view, words = place.view, place.view.words
+    match component:
+        case AgentMessage():
+            yield from _prose(view, component.text, place.sources)
+        case Steps():
+            outcome = component.outcome or _OUTCOMES.get(place.state, "done")
+            yield steps(words, component.lines, component.seconds, outcome, place.thoughts)
+        case SmartCanvas():
+            yield from _canvas(place, component)
+        case ActionPanel():
+            if component.handle in place.pictures:
+                yield action_panel(view, component)
+        case PlanCard():
+            if component.state == "pending" and place.state is TurnState.WAITING:
+                yield open_plan(view, component.plans, place.turn_id)
+            else:
+                # It goes on record as decided with the end of its turn; until then the turn at work says it was run.
+                is_at_work = component.state == "pending" and place.state is TurnState.RUNNING
+                yield closed_plan(view, component.plans, was_run=component.state == "run" or is_at_work)
+        case ConsentCard():
+            if component.state == "pending" and place.state is TurnState.WAITING:
+                yield open_consent(view, component.asks, place.turn_id)
+            else:
+                yield closed_consent(view, component)
+        case AskBack():
+            yield notices.asked(view, component.question, component.subject, place.newest)
+        case TargetNote():
+            change = component.change
+            picture = place.pictures.get(change.handle) if change.has_moved else None
+            shown = _sheet(view, [picture]) if picture is not None else ""
+            yield view.render("thread/target.html", said=notices.target_sentence(words, change), picture=shown)
+        case SearchNote():
+            yield view.render("thread/sources.html", sources=component.sources, suggestions=component.suggestions_html)
+        case FailureNote():
+            yield notices.failure(view, component.error, place.turn_id, component.rewordings)
+        case InterruptedNote():
+            count = component.may_have_been_charged
+            yield view.render("thread/interrupted.html", count=count, turn_id=place.turn_id)
+        case StoppedNote():
+            yield view.render("thread/stopped.html")
+        case _:
+            assert_never(component)
+
+
+def _prose(view: View, text: str, sources: Sequence[Source]) -> Iterator[Markup]:
+    if text.strip():
+        yield Markup('<div class="md">{}</div>').format(markdown_html(text, sources, view.words("builtin.copy_code")))
+
+
+def _canvas(place: _Place, canvas: SmartCanvas) -> Iterator[Markup]:
+    view, pictures = place.view, place.known(canvas.handles)
+    if pictures:
+        # Side by side it matters who painted which.
+        is_told = len(set(map(_model, pictures))) > 1
+        first = pictures[0].image
+        sheet = _sheet(view, pictures, first.width, first.height, _model if is_told else None)
+        tries = [(one.handle, shown_review(view.words, one.review)) for one in place.known(canvas.earlier)]
+        yield sheet + view.render("thread/attempts.html", edge_px=THUMB_EDGE_PX, attempts=tries)
+    # Of a turn that is over every picture is there, unless it was deleted since.
+    gone = [one for one in canvas.handles if one not in place.pictures and place.state is not TurnState.RUNNING]
+    if gone:
+        yield view.render("thread/deleted.html", handles=gone)
+
+
+def _sheet(
+    view: View,
+    frames: Sequence[Picture | ErrorInfo | None],
+    width: int | None = None,
+    height: int | None = None,
+    note_of: Callable[[Picture], str] | None = None,
+) -> Markup:
+    """Return the pictures of one request: one as wide as the thread, several as a contact sheet. One that has not come
+    yet is None, one that could not be made is the reason.
+
+    `width` and `height` are the first one's: a sheet has equal frames, and a picture of another shape is fitted in.
+    `note_of` tells what stands on a picture.
+    """
+    handles = [one.handle if isinstance(one, Picture) else "" for one in frames]
+    # The words of one are seen at a time; of exactly two both are compared.
+    current = next((at for at, handle in enumerate(handles) if handle), 0)
+    pair = " ".join(handles) if len(handles) == 2 and all(handles) else ""
+    is_sheet = len(frames) > 1
+    shown = [
+        _figure(view, one, note_of(one) if note_of else "", pair, is_in_sheet=is_sheet, is_current=at == current)
+        if isinstance(one, Picture)
+        else one
+        for at, one in enumerate(frames)
+    ]
+    columns = _COLUMNS.get(len(frames), _COLUMNS[8])
+    return view.render("thread/sheet.html", frames=shown, width=width or 1, height=height or 1, columns=columns)
+
+
+def _figure(view: View, picture: Picture, note: str, pair: str, *, is_in_sheet: bool, is_current: bool) -> Markup:
+    """Return a picture in the thread: its frame, its buttons, its receipt, its review. The browser is offered it in the
+    sizes that a screen may need, none larger than the picture itself."""
+    words, image = view.words, picture.image
+    width, height = image.width or THREAD_EDGE_PX, image.height or THREAD_EDGE_PX
+    longer = max(width, height)
+    offered = [edge for smaller, edge in pairwise((0, *_EDGES_PX)) if smaller < longer]
+    sizes = [(view.url(picture.handle, edge), max(1, round(width * min(edge, longer) / longer))) for edge in offered]
+    if picture.receipt and picture.receipt.is_sketch:
+        note = words("picture.sketch")
+    return view.render(
+        "thread/picture.html",
+        picture=picture,
+        note=words("picture.after_stop") if picture.after_stop else note,
+        sizes=sizes,
+        alt=picture_alt(words, picture),
+        is_in_sheet=is_in_sheet,
+        is_current=is_current,
+        actions=picture_actions(view, picture, pair),
+        receipt=receipt_html(view, picture, is_folded=True),
+        shown=shown_review(words, picture.review),
+        edit=edit_lines(view, picture),
+    )
+
+
+def _sources(shown: Sequence[Component | LiveBlock]) -> tuple[Source, ...]:
+    """Return what the words of a turn may refer to by its number."""
+    return next((one.sources for one in shown if isinstance(one, SearchNote) and one.sources), ())
+
+
+def _thoughts(turn: Turn) -> str:
+    """Return what the models of a turn said of their thinking."""
+    parts = (part for message in turn.messages for part in message.parts)
+    return "\n\n".join(part.text for part in parts if isinstance(part, TextPart) and part.is_thought)
+
+
+def _model(picture: Picture) -> str:
+    return picture.receipt.model_label if picture.receipt else ""
