@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from agent import AivistaError, Catalogue, ErrorCode, ErrorInfo, Studio
 from webui.api.gradio_chat import add_chat_endpoint, saying_failures
+from webui.features.composer import Composer, build_composer
 from webui.features.files import build_editor
-from webui.panels.composer import build_composer
 from webui.screen import OVER, Screen
 from webui.sessions import Sessions
 from webui.shell.actions import Composed, Context
@@ -48,16 +48,15 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
     Without `is_kept` it says that what is made is gone when the studio restarts.
     """
     with gr.Blocks(title="Aivista", fill_width=True, analytics_enabled=False, delete_cache=(600, 7200)) as blocks:
-        screen = Screen(studio, sessions, build_composer(catalogue), is_kept)
-        _wire(screen, build_editor(), blocks)
-        add_chat_endpoint(screen, TURNS_AT_ONCE)
+        screen, composer = Screen(studio, sessions, is_kept), build_composer(catalogue)
+        _wire(screen, composer, build_editor(), blocks)
+        add_chat_endpoint(screen, composer, TURNS_AT_ONCE)
     return Page(blocks, screen)
 
 
-def _wire(screen: Screen, editor: gr.Code, blocks: gr.Blocks) -> None:
+def _wire(screen: Screen, composer: Composer, editor: gr.Code, blocks: gr.Blocks) -> None:
     """Let Send, Stop and the settings that others follow from call Python. What changes on the page comes back as a
     `Reply`, for its script; the script changes Gradio's inputs by an event of its own."""
-    composer = screen.composer
     with gr.Column(elem_classes="wire"):
         composed, told = gr.Textbox("", label="composed", elem_id="composed"), gr.Textbox("", label="told")
         setting = gr.Button("set", elem_id="set-inputs")
@@ -96,14 +95,15 @@ def _wire(screen: Screen, editor: gr.Code, blocks: gr.Blocks) -> None:
         with saying_failures(visitor.words):
             return _told(visitor.words, screen.reply(screen.narrowed(visitor, chips)))
 
-    others_follow = [composer.image_model.input, composer.allow_search.input, composer.reference_mode.input]
-    narrowed = gr.on(others_follow, narrow, None, told, inputs_kwargs=composer.settings, **_QUIET)
+    settings = composer.settings
+    others_follow = [settings[name].input for name in ("image_model", "allow_search", "reference_mode")]
+    narrowed = gr.on(others_follow, narrow, None, told, inputs_kwargs={**settings}, **_QUIET)
     narrowed.then(None, told, None, js=take, **_QUIET)
 
     # The page's script hears what the settings say, and sets them.
-    names, chips = list(composer.settings), list(composer.settings.values())
+    names, chips = list(settings), list(settings.values())
     heard = f"(...values) => {{ window.aivista.chips?.({names}.map((name, at) => [name, values[at]])); }}"
-    gr.on([blocks.load, *(chip.change for chip in composer.chips.values())], None, chips, None, js=heard, **_QUIET)
+    gr.on([blocks.load, *(chip.change for chip in chips)], None, chips, None, js=heard, **_QUIET)
     changed = [composer.message, *chips, editor]
     given = f"() => window.aivista.shell.inputs({[one.elem_id for one in changed]})"
     set_ = setting.click(None, None, changed, js=given, trigger_mode="multiple", **_QUIET)

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
-import gradio as gr
-from gradio.data_classes import GradioModel, GradioRootModel
 from pydantic import JsonValue, SecretStr
 
 from agent import (
@@ -27,23 +25,23 @@ from agent import (
     TurnState,
     upload_limit_megabytes,
 )
+from webui.features import composer
+from webui.features.composer import Chosen
+from webui.features.composer.limits import Limits, limits_html, limits_of
 from webui.features.thread import chat
 from webui.features.thread.chat import thread_told
 from webui.features.thread.live import LiveTurn, resumed
 from webui.features.thread.render import Article, article_id, render_conversation, render_live
 from webui.features.viewer import opened_canvas_html
-from webui.model_limits import Limits, limits_html, limits_of
-from webui.panels import composer
-from webui.panels.composer import Chosen, ComposerPanel
 from webui.sessions import Sessions, Visitor
 from webui.shell.patches import Patch, Reply
 from webui.shell.templates import render
 from webui.spend import button_prices, chosen_estimate, estimate_html, expand_price
 from webui.view import Offer, View, image_offers
 
-Updates = dict[Any, Any]
-"""What changes on the page: HTML by the id of its box in `shell/document.html`, values and properties by the component
-of Gradio's."""
+Updates = dict[str, Any]
+"""What changes on the page: HTML by the id of its box in `shell/document.html`, properties by the id of an input of
+Gradio's."""
 THREAD = "thread"
 """In updates: the thread, as `thread_told` gives it."""
 WORDS = "words"
@@ -66,7 +64,6 @@ class Screen:
 
     studio: Callable[[], Studio]
     sessions: Sessions
-    composer: ComposerPanel
     is_kept: bool = True
     _button_prices: dict[tuple[str, date], dict[str, str]] = field(default_factory=dict)
 
@@ -196,9 +193,10 @@ class Screen:
             **await self.frame(visitor, conversation, opened_at=time.monotonic_ns()),
             THREAD: self.thread(visitor, conversation),
             "canvas": opened_canvas_html(view, conversation),
-            self.composer.message: gr.update(
-                label=visitor.words("builtin.message"), placeholder=visitor.words("composer.placeholder")
-            ),
+            composer.MESSAGE: {
+                "label": visitor.words("builtin.message"),
+                "placeholder": visitor.words("composer.placeholder"),
+            },
             **self.context(view, "", ()),
             PAINTED: {"mask": "", "expand": ""},
         }
@@ -244,16 +242,12 @@ class Screen:
         """Return what the page does for updates: boxes get their HTML, Gradio's inputs what is other about them, by a
         script."""
         events: dict[str, JsonValue] = {name: updates[name] for name in _EVENTS if name in updates}
-        inputs = {part.elem_id: properties(part, update) for part, update in updates.items() if _is_input(part)}
-        if any(inputs.values()):
-            events["inputs"] = {name: told for name, told in inputs.items() if told}
-        boxes = {part: html for part, html in updates.items() if not _is_input(part) and part not in _EVENTS}
-        return Reply(
-            patches=tuple(
-                Patch(id=part if isinstance(part, str) else part.elem_id, html=html) for part, html in boxes.items()
-            ),
-            events=events,
-        )
+        others = {part: update for part, update in updates.items() if part not in _EVENTS}
+        inputs: dict[str, JsonValue] = {part: told for part, told in others.items() if isinstance(told, dict) and told}
+        if inputs:
+            events["inputs"] = inputs
+        boxes = {part: html for part, html in others.items() if not isinstance(html, dict)}
+        return Reply(patches=tuple(Patch(id=part, html=html) for part, html in boxes.items()), events=events)
 
     async def chips_of(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
         """Return the chips as they were for the newest message; a new conversation has those that its visitor chose for
@@ -281,27 +275,27 @@ class Screen:
         """Return the settings for the model in use."""
         words, studio, provider = visitor.words, self.studio(), self.provider(visitor)
         updates = composer.chip_updates(words, studio.catalogue, provider, chosen)
-        box, is_sketch, prices = self.composer, self.is_sketch(visitor), self._prices(visitor)
+        is_sketch, prices = self.is_sketch(visitor), self._prices(visitor)
         models = {
-            box.text_models: composer.models_html(words, "text_model", ("flash", "thinking"), prices),
-            box.image_models: composer.models_html(words, "image_model", ("auto", "flash", "pro"), prices),
+            "text-models": composer.models_html(words, "text_model", composer.TEXT_MODELS, prices),
+            "image-models": composer.models_html(words, "image_model", composer.IMAGE_MODELS, prices),
         }
         return {
-            **{component: updates[name] for name, component in box.settings.items()},
+            **{composer.INPUTS[name]: update for name, update in updates.items()},
             **self.limits(visitor),
             **(dict.fromkeys(models, "") if is_sketch else models),
-            box.summary: composer.summary_html(words, needs_key=is_sketch),
+            "summary": composer.summary_html(words, needs_key=is_sketch),
             # The script knows which text model is chosen.
-            box.aids: render(
+            "aids": render(
                 "composer/aids.html",
                 words,
                 prices={
                     name: expand_price(words, studio.catalogue.model(ModelRole(name), provider))
-                    for name in ("flash", "thinking")
+                    for name in composer.TEXT_MODELS
                 },
                 limit_megabytes=upload_limit_megabytes(visitor.owner),
             ),
-            box.cost: estimate_html(words, chosen_estimate(studio.catalogue, provider, chosen, None, conversation)),
+            "cost": estimate_html(words, chosen_estimate(studio.catalogue, provider, chosen, None, conversation)),
         }
 
     def narrowed(self, visitor: Visitor, sent: Mapping[str, Any], fixed: str = "") -> Updates:
@@ -310,25 +304,8 @@ class Screen:
         The value of one that stays as it was sent is left out: it may have been changed since. So is the price.
         """
         updates = self.chips(visitor, Chosen.model_validate(sent))
-        del updates[self.composer.cost]
-        for name, chip in self.composer.settings.items():
-            if name != fixed and updates[chip].get("value") == sent[name]:
-                del updates[chip]["value"]
+        del updates["cost"]
+        for name, part in composer.INPUTS.items():
+            if name != fixed and updates[part]["value"] == sent[name]:
+                del updates[part]["value"]
         return updates
-
-
-def _is_input(part: object) -> bool:
-    return not isinstance(part, str | gr.HTML)
-
-
-def properties(component: Any, update: Any) -> dict[str, Any]:
-    """Return the properties of a component that an update changes, as Gradio sends them."""
-    is_partial = isinstance(update, dict) and update.get("__type__") == "update"
-    changed = {**update} if is_partial else {"value": update}
-    changed.pop("__type__", None)
-    if "choices" in changed:
-        changed["choices"] = [list(choice) for choice in changed["choices"]]
-    if "value" in changed:
-        value = component.postprocess(changed["value"])
-        changed["value"] = value.model_dump() if isinstance(value, GradioModel | GradioRootModel) else value
-    return changed

@@ -25,7 +25,7 @@ from agent import (
     expand_prompt_price,
     turn_estimate,
 )
-from webui.panels.composer import Chosen
+from webui.features.composer import Chosen
 from webui.shell.templates import render
 from webui.whole_json import whole_json
 from webui.words import Words

@@ -22,7 +22,7 @@ from agent import Decision, Estimate, Expansion, Mask, PlanCard, Settings, Studi
 from tests.bench.measuring import machine
 from tests.support.gemini import on_gemini, paint, search
 from tests.wire_server import Call, Calls, GeminiServer, Grounding, HttpError, PictureAnswer, Search, Text
-from webui.panels.composer import Chosen
+from webui.features.composer import Chosen
 from webui.spend import Beside, chosen_estimate
 
 _GOOD = '{"lettering": "", "checklist": [], "score": 0.9, "feedback": "Good.", "suggestions": []}'

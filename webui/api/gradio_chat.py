@@ -32,9 +32,9 @@ from agent import (
     TurnStopped,
 )
 from webui.api.outcomes import outcome_of, text_of
+from webui.features.composer import Chosen, Composer
 from webui.features.thread.steps import step_sentence
 from webui.pacing import batches
-from webui.panels.composer import Chosen
 from webui.root_path import public_url
 from webui.screen import Screen
 from webui.sessions import PageRequest, Sessions, Visitor
@@ -45,9 +45,8 @@ _log = logging.getLogger(__name__)
 _DECISIONS = {"run": Decision(run=True), "drop": Decision(run=False)}
 
 
-def add_chat_endpoint(screen: Screen, concurrency_limit: int) -> None:
+def add_chat_endpoint(screen: Screen, composer: Composer, concurrency_limit: int) -> None:
     """Add `/chat` to the page that is being laid out; its inputs are the composer's, by name."""
-    composer = screen.composer
     # What is not visible is not drawn, and the page loads nothing for it.
     with gr.Column(visible=False):
         trigger, answer = gr.Button("chat"), gr.JSON(label="answer")

@@ -3,9 +3,9 @@ needs no more than the visitor's words stands in the template."""
 
 from __future__ import annotations
 
+from webui.features.composer import Chosen
 from webui.features.conversations import first_rows
 from webui.features.thread.chat import TURNS_AT_ONCE, earlier_html, log_html, newest
-from webui.panels.composer import Chosen
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
 

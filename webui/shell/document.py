@@ -21,7 +21,7 @@ from webui.features.filling import filled
 from webui.features.gallery import gallery_html
 from webui.mask_wires import MAX_EDGE_PX, MAX_FEATHER_PX, MAX_GROWTH, MIN_FEATHER_PX
 from webui.page_assets import favicon_url, script, stylesheet
-from webui.screen import Screen, Updates, properties
+from webui.screen import Screen, Updates
 from webui.script_words import script_words_html
 from webui.sessions import Visitor
 from webui.shell.templates import render
@@ -102,9 +102,9 @@ def document(gradio: str, visitor: Visitor, updates: Updates) -> bytes:
     if found is None:
         raise ValueError("this version of Gradio is not known")
     config = orjson.loads(found["config"])
-    shown = {part._id: properties(part, told) for part, told in updates.items() if not isinstance(part, str)}
     for one in config["components"]:
-        one["props"].update(shown.get(one["id"], {}))
+        told = updates.get(one["props"].get("elem_id"), {})
+        one["props"].update(told if isinstance(told, dict) else {"value": told})
     page = render(
         "document.html",
         visitor.words,
@@ -118,7 +118,7 @@ def document(gradio: str, visitor: Visitor, updates: Updates) -> bytes:
             "least_feather_px": MIN_FEATHER_PX,
             "most_feather_px": MAX_FEATHER_PX,
         },
-        boxes={part: html for part, html in updates.items() if isinstance(part, str)},
+        boxes={part: html for part, html in updates.items() if isinstance(html, str)},
         favicon=favicon_url(),
         stylesheet=stylesheet().path,
         script=script().path,

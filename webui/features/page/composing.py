@@ -9,8 +9,8 @@ from typing import Literal
 from pydantic import Field
 
 from agent import NO_PICTURE, AivistaError, ExpandedPrompt, PromptToExpand, Value
+from webui.features.composer import Chosen
 from webui.features.page import Arg, page
-from webui.panels.composer import Chosen
 from webui.screen import LISTED
 from webui.shell.actions import MAX_REFERENCES, Context, Handle, roles_of
 from webui.shell.patches import Reply
@@ -110,7 +110,7 @@ async def price(at: Context, told: Beside) -> Reply:
     catalogue, chosen, conversation = at.screen.studio().catalogue, at.place.chosen, await at.conversation()
     guess = chosen_estimate(catalogue, at.screen.provider(at.visitor), chosen, read_beside(told.beside), conversation)
     shown = estimate_html(at.words, guess, told.beside, maximum_told(guess, chosen))
-    return at.reply({at.screen.composer.cost: shown})
+    return at.reply({"cost": shown})
 
 
 class Draft(Value):

@@ -10,7 +10,7 @@ import re
 from pydantic import Field, field_validator
 
 from agent import MAX_PRESET_NAME_CHARACTERS, AivistaError, Preset, Value
-from webui.panels.composer import Chosen, fixed
+from webui.features.composer import Chosen, fixed
 from webui.shell.actions import Context, Feature
 from webui.shell.patches import Reply, Undo
 

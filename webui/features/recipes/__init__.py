@@ -18,11 +18,11 @@ from agent import (
     TurnSettings,
     Value,
 )
+from webui.features.composer import AUTO, Chosen
 from webui.features.page.opening import opened
 from webui.features.recipes.cards import card_html, recipe_html
 from webui.features.recipes.reading import MAX_FOUND_CHARACTERS, chosen_as, read_told, recipe_routes
 from webui.features.viewer.receipt import asked_pixels, repainter
-from webui.panels.composer import AUTO, Chosen
 from webui.screen import THREAD, Updates
 from webui.shell.actions import Context, Feature
 from webui.shell.patches import Reply
@@ -172,12 +172,7 @@ def _without_file(reply: Reply) -> Reply:
 
 def _in_composer(at: Context, chosen: Chosen, text: str) -> Updates:
     """Return the settings as chosen, as far as the models in use obey, and the words in the box."""
-    composer = at.screen.composer
-    updates = at.screen.chips(at.visitor, chosen)
-    can_search = bool(updates[composer.allow_search].get("visible"))
-    updates[composer.allow_search] |= {"value": chosen.allow_search and can_search}
-    updates[composer.confirm] |= {"value": chosen.confirm}
-    return {**updates, **at.screen.wording(text)}
+    return {**at.screen.chips(at.visitor, chosen), **at.screen.wording(text)}
 
 
 def _to_another_model(at: Context, turn: Turn, receipt: Receipt) -> TurnRequest | None:

@@ -24,7 +24,7 @@ from agent import (
     read_recipe,
     upload_limit_megabytes,
 )
-from webui.panels.composer import AUTO, Chosen
+from webui.features.composer import AUTO, Chosen
 from webui.picture_work import Workbench, refusal
 from webui.sessions import COOKIE, Sessions, Visitor
 from webui.whole_json import whole_json

@@ -16,8 +16,8 @@ from typing import Any, Literal
 from pydantic import JsonValue, SecretStr, ValidationError
 
 from agent import OPERATOR, Backups, ModelRole, Preferences, ServerProblem, ServerState, Value
+from webui.features.composer import Chosen, fixed
 from webui.features.settings.verdict import Line, note_html, state_html, verdict_html
-from webui.panels.composer import Chosen, fixed
 from webui.sessions import Visitor
 from webui.shell.actions import Context, Feature
 from webui.shell.patches import Patch, Reply, Toast

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from agent import AdjustmentChange, MissingStyleReason, Picture, Receipt, ReferenceRole, shape_of
+from webui.features.composer import REFERENCE_MODES
 from webui.features.viewer.notes import reduction_text, review_text
-from webui.panels.composer import REFERENCE_MODES
 from webui.view import Offer, View
 from webui.words import Words
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import gradio as gr
-from gradio.blocks import Block
+from markupsafe import Markup
 from pydantic import ValidationError
 
 from agent import (
@@ -21,13 +20,30 @@ from agent import (
     TurnSettings,
     Value,
 )
-from webui.panels.flat import flat
 from webui.shell.templates import render
 from webui.view import View
 from webui.words import Words
 
 AUTO = "auto"
 BOTH = "both"
+MESSAGE = "box"
+# The ids of the settings' inputs, by the names that `Chosen` gives them.
+INPUTS = {
+    "text_model": "text-model",
+    "image_model": "image-model",
+    "allow_search": "search",
+    "search_policy": "policy",
+    "aspect_ratio": "aspect-ratio",
+    "resolution": "resolution",
+    "number_of_images": "count",
+    "review": "review",
+    "confirm": "confirm",
+    "negative_prompt": "avoid",
+    "reference_mode": "reference-mode",
+    "reference_count": "reference-count",
+}
+TEXT_MODELS = ("flash", "thinking")
+IMAGE_MODELS = (AUTO, "flash", "pro")
 COUNTS = ("1", "2", "3", "4")
 POLICIES = ("llm_only", "image_only", "both")
 REFERENCE_MODES = {
@@ -40,54 +56,9 @@ REFERENCE_COUNTS = ("1", "2", "3", "4", "6", "8", "10", "14")
 REVIEWS = ("off", "on", "always")
 _SAID_REVIEWS = {"off": "presets.review_off", "always": "presets.review_always"}
 _LONGEST_AVOIDED = 24
-Update = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class ComposerPanel:
-    """The components of the composer; the settings are real Gradio inputs, in a panel that one button opens."""
-
-    message: gr.MultimodalTextbox
-    text_model: gr.Dropdown
-    image_model: gr.Dropdown
-    aspect_ratio: gr.Radio
-    resolution: gr.Radio
-    number_of_images: gr.Radio
-    allow_search: gr.Checkbox
-    search_policy: gr.Dropdown
-    review: gr.Radio
-    confirm: gr.Checkbox
-    negative_prompt: gr.Textbox
-    reference_mode: gr.Dropdown
-    reference_count: gr.Dropdown
-    summary: gr.HTML
-    text_models: gr.HTML
-    image_models: gr.HTML
-    aids: gr.HTML
-    cost: gr.HTML
-
-    @property
-    def settings(self) -> dict[str, Block]:
-        """The inputs of a turn's settings, by the names that `Chosen` gives them."""
-        return {**self.chips}
-
-    @property
-    def chips(self) -> dict[str, gr.Dropdown | gr.Radio | gr.Checkbox | gr.Textbox]:
-        """The same, as what they are."""
-        return {
-            "text_model": self.text_model,
-            "image_model": self.image_model,
-            "allow_search": self.allow_search,
-            "search_policy": self.search_policy,
-            "aspect_ratio": self.aspect_ratio,
-            "resolution": self.resolution,
-            "number_of_images": self.number_of_images,
-            "review": self.review,
-            "confirm": self.confirm,
-            "negative_prompt": self.negative_prompt,
-            "reference_mode": self.reference_mode,
-            "reference_count": self.reference_count,
-        }
+Setting: TypeAlias = gr.Dropdown | gr.Radio | gr.Checkbox | gr.Textbox
+Update: TypeAlias = dict[str, Any]
+"""Properties of an input of Gradio's."""
 
 
 class Chosen(Value):
@@ -109,41 +80,16 @@ class Chosen(Value):
     @classmethod
     def of(cls, settings: TurnSettings) -> Chosen:
         """Return what the chips say when a turn was sent with these settings."""
-        count = str(settings.number_of_images)
-        return cls(
-            text_model=settings.text_model,
-            image_model=settings.image_model,
-            allow_search=settings.allow_search,
-            search_policy=settings.search_policy,
-            aspect_ratio=settings.aspect_ratio or AUTO,
-            resolution=settings.resolution or AUTO,
-            number_of_images=count if count in COUNTS else AUTO,
-            review=settings.review,
-            confirm=settings.confirm,
-            negative_prompt=settings.negative_prompt or "",
-            reference_mode=settings.reference_mode or AUTO,
-            reference_count=str(settings.reference_count or AUTO),
-        )
+        given = {name: value for name in cls.model_fields if (value := getattr(settings, name)) is not None}
+        given |= {name: str(given[name]) for name in ("number_of_images", "reference_count") if name in given}
+        if given.get("number_of_images") not in COUNTS:
+            given.pop("number_of_images", None)
+        return cls(**given)
 
     def turn_settings(self) -> TurnSettings:
         """Return the turn's settings. Raises ValueError for values that no chip offers."""
-        count = None if self.number_of_images == AUTO else int(self.number_of_images)
-        return TurnSettings.model_validate(
-            {
-                "text_model": self.text_model,
-                "image_model": self.image_model,
-                "allow_search": self.allow_search,
-                "search_policy": self.search_policy,
-                "aspect_ratio": None if self.aspect_ratio == AUTO else self.aspect_ratio,
-                "resolution": None if self.resolution == AUTO else self.resolution,
-                "number_of_images": count,
-                "review": self.review,
-                "confirm": self.confirm,
-                "negative_prompt": self.negative_prompt or None,
-                "reference_mode": None if self.reference_mode == AUTO else self.reference_mode,
-                "reference_count": None if self.reference_count == AUTO else int(self.reference_count),
-            }
-        )
+        given = {name: None if value in (AUTO, "") else value for name, value in self.model_dump().items()}
+        return TurnSettings.model_validate(given | {"image_model": self.image_model})
 
     @classmethod
     def from_chips(cls, chips: Mapping[str, Any]) -> Chosen:
@@ -155,12 +101,40 @@ class Chosen(Value):
             return cls.model_validate({name: value for name, value in chips.items() if name not in wrong})
 
 
-def build_composer(catalogue: Catalogue) -> ComposerPanel:
-    """Return the composer with every choice of the catalogue; `composer_updates` narrows it to the chosen model's."""
+class Composer(NamedTuple):
+    """The inputs of the composer: the message, and the settings by the names that `Chosen` gives them."""
+
+    message: gr.MultimodalTextbox
+    settings: dict[str, Setting]
+
+
+def build_composer(catalogue: Catalogue) -> Composer:
+    """Return the composer with every choice of the catalogue; `chip_updates` narrows it to the chosen model's. The
+    settings are real inputs of Gradio's, in a panel that one button opens."""
     painters = [entry for entry in catalogue.entries if entry.aspect_ratios]
     ratios = list(dict.fromkeys(ratio for entry in painters for ratio in entry.aspect_ratios))
+    made = dict[str, Setting]()
+
+    def common(name: str) -> dict[str, Any]:
+        # Gradio takes one that no event asks for to be shown only.
+        default = Chosen.model_fields[name].default
+        return {"value": default, "label": name, "elem_id": INPUTS[name], "interactive": True}
+
+    def switch(name: str) -> None:
+        made[name] = gr.Checkbox(**common(name), container=False, min_width=0, scale=0)
+
+    def dropdown(name: str, choices: Sequence[str]) -> None:
+        made[name] = gr.Dropdown(list(choices), **common(name), filterable=False)
+
+    def radio(name: str, choices: Sequence[str]) -> None:
+        made[name] = gr.Radio(list(choices), **common(name))
+
+    def box(name: str) -> None:
+        # Laid out as if it were our own element with that id: without prose styles and wrappers of Gradio's.
+        gr.HTML(apply_default_css=False, elem_classes="flat", elem_id=name)
+
     message = gr.MultimodalTextbox(
-        elem_id="box",
+        elem_id=MESSAGE,
         label="message",
         show_label=False,
         container=False,
@@ -176,55 +150,26 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
         stop_btn=True,
     )
     with gr.Column(elem_id="opts"):
-        summary, search, cost = flat("summary"), _switch("search", "allow_search"), flat("cost")
+        box("summary")
+        switch("allow_search")
+        box("cost")
     with gr.Column(elem_id="setup"):
-        text_model = _dropdown("text-model", "text_model", ["flash", "thinking"], "flash")
-        text_models = flat("text-models")
-        image_model = _dropdown("image-model", "image_model", [AUTO, "flash", "pro", BOTH], AUTO)
-        image_models = flat("image-models")
-        aspect_ratio = _radio("aspect-ratio", "aspect_ratio", [AUTO, *ratios], AUTO)
-        resolution = _radio("resolution", "resolution", [AUTO, *catalogue.resolutions], AUTO)
-        number = _radio("count", "number_of_images", [AUTO, *COUNTS], AUTO)
-        review = _radio("review", "review", list(REVIEWS), "on")
-        confirm = _switch("confirm", "confirm")
-        policy = _dropdown("policy", "search_policy", list(POLICIES), "llm_only")
-        avoid = gr.Textbox(
-            "",
-            label="negative_prompt",
-            elem_id="avoid",
-            lines=1,
-            max_lines=1,
-            max_length=MAX_NEGATIVE_CHARACTERS,
-        )
-        mode = _dropdown("reference-mode", "reference_mode", [AUTO, *ReferenceMode], AUTO)
-        how_many = _dropdown("reference-count", "reference_count", [AUTO, *REFERENCE_COUNTS], AUTO)
-        aids = flat("aids")
-    chips = (text_model, image_model, aspect_ratio, resolution, number, search, policy, review, confirm)
-    return ComposerPanel(
-        message,
-        *chips,
-        avoid,
-        mode,
-        how_many,
-        summary,
-        text_models,
-        image_models,
-        aids,
-        cost,
-    )
-
-
-def _switch(elem_id: str, label: str) -> gr.Checkbox:
-    # Gradio takes one that no event asks for to be shown only.
-    return gr.Checkbox(False, label=label, elem_id=elem_id, container=False, interactive=True, min_width=0, scale=0)
-
-
-def _dropdown(elem_id: str, label: str, choices: list[str], value: str) -> gr.Dropdown:
-    return gr.Dropdown(choices, value=value, label=label, elem_id=elem_id, filterable=False, interactive=True)
-
-
-def _radio(elem_id: str, label: str, choices: list[str], value: str) -> gr.Radio:
-    return gr.Radio(choices, value=value, label=label, elem_id=elem_id, interactive=True)
+        dropdown("text_model", TEXT_MODELS)
+        box("text-models")
+        dropdown("image_model", [*IMAGE_MODELS, BOTH])
+        box("image-models")
+        radio("aspect_ratio", [AUTO, *ratios])
+        radio("resolution", [AUTO, *catalogue.resolutions])
+        radio("number_of_images", [AUTO, *COUNTS])
+        radio("review", REVIEWS)
+        switch("confirm")
+        dropdown("search_policy", POLICIES)
+        name, longest = "negative_prompt", MAX_NEGATIVE_CHARACTERS
+        made[name] = gr.Textbox(**common(name), lines=1, max_lines=1, max_length=longest)
+        dropdown("reference_mode", [AUTO, *ReferenceMode])
+        dropdown("reference_count", [AUTO, *REFERENCE_COUNTS])
+        box("aids")
+    return Composer(message, {name: made[name] for name in INPUTS})
 
 
 def painters(catalogue: Catalogue, provider: str, image_model: str) -> list[ModelEntry]:
@@ -277,21 +222,21 @@ def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chos
         "aspect_ratio": _choices(words, "aspect_ratio", [(auto, AUTO), *_same(ratios)], ratio),
         "resolution": _choices(words, "resolution", [(auto, AUTO), *_same(sizes)], size, visible=not is_sketch),
         "number_of_images": _choices(words, "count", [(auto, AUTO), *_same(COUNTS)], chosen.number_of_images),
-        "allow_search": gr.update(
-            label=words("composer.search"),
-            value=searches,
-            visible=can_search or is_sketch,
-            interactive=can_search,
-        ),
+        "allow_search": {
+            "label": words("composer.search"),
+            "value": searches,
+            "visible": can_search or is_sketch,
+            "interactive": can_search,
+        },
         "search_policy": _choices(words, "search_policy", by_whom, chosen.search_policy, visible=searches),
         "review": _choices(words, "review", when, chosen.review),
-        "confirm": gr.update(label=words("composer.confirm"), value=chosen.confirm, visible=True),
-        "negative_prompt": gr.update(
-            label=words("composer.negative_prompt"),
-            placeholder=words("composer.negative_prompt_hint"),
-            value=chosen.negative_prompt if not is_sketch else "",
-            visible=not is_sketch,
-        ),
+        "confirm": {"label": words("composer.confirm"), "value": chosen.confirm, "visible": True},
+        "negative_prompt": {
+            "label": words("composer.negative_prompt"),
+            "placeholder": words("composer.negative_prompt_hint"),
+            "value": chosen.negative_prompt if not is_sketch else "",
+            "visible": not is_sketch,
+        },
         "reference_mode": _choices(words, "reference_mode", modes, mode, visible=takes_pictures),
         "reference_count": _choices(
             words, "reference_count", [(auto, AUTO), *_same(REFERENCE_COUNTS)], many, visible=is_counted
@@ -312,11 +257,8 @@ def _choices(
     visible: bool = True,
     interactive: bool = True,
 ) -> Update:
-    label = words(f"composer.{name}")
-    update: Update = gr.update(
-        label=label, choices=list(choices), value=value, visible=visible, interactive=interactive
-    )
-    return update
+    label, listed = words(f"composer.{name}"), [list(one) for one in choices]
+    return {"label": label, "choices": listed, "value": value, "visible": visible, "interactive": interactive}
 
 
 # What the button of the settings says of a value that is fixed, by `setting:value`; ratios and sizes say it themselves.
@@ -332,14 +274,14 @@ _SAID = {
 }
 
 
-def summary_html(words: Words, *, needs_key: bool) -> str:
+def summary_html(words: Words, *, needs_key: bool) -> Markup:
     """Return the button that says what will be made and opens the settings. With `needs_key` the panel says why the
     models and the search are greyed."""
     said = {name: words(key) for name, key in _SAID.items()} | {"negative_prompt": words("presets.avoids", words="{}")}
     return render("composer/summary.html", words, said=said, needs_key=needs_key)
 
 
-def models_html(words: Words, setting: str, values: Sequence[str], prices: Mapping[str, str]) -> str:
+def models_html(words: Words, setting: str, values: Sequence[str], prices: Mapping[str, str]) -> Markup:
     """Return models as buttons, each with a sentence and its price by `setting:value`, where it is known."""
     models = [(value, words(f"composer.{setting}_{value}")) for value in values]
     return render("composer/models.html", words, setting=setting, models=models, prices=prices)
@@ -347,13 +289,11 @@ def models_html(words: Words, setting: str, values: Sequence[str], prices: Mappi
 
 def context_html(
     view: View, editing: str, references: Sequence[str], roles: Mapping[str, ReferenceRole] | None = None
-) -> str:
+) -> Markup:
     """Return the line of what the next message works on; with NO_PICTURE for `editing` it makes a new picture."""
     given, every = roles or {}, list(ReferenceRole)
-    return render(
+    return view.render(
         "composer/context.html",
-        view.words,
-        view=view,
         editing=editing,
         references=references,
         roles=given,
@@ -361,10 +301,10 @@ def context_html(
     )
 
 
-def next_target_html(view: View, conversation: Conversation | None) -> str:
+def next_target_html(view: View, conversation: Conversation | None) -> Markup:
     """Return the line of the picture that the next words change when nothing is marked; nothing before there is one."""
     handle = conversation.edit_target if conversation is not None else None
-    return render("composer/next.html", view.words, view=view, handle=handle) if handle is not None else ""
+    return view.render("composer/next.html", handle=handle) if handle is not None else Markup()
 
 
 def fixed(words: Words, chosen: Chosen) -> list[str]:

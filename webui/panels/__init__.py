@@ -1,1 +1,0 @@
-"""One file a panel of the page: its components, and the handlers that fill them."""
