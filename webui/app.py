@@ -16,27 +16,25 @@ from urllib.parse import urlsplit
 from starlette.middleware import Middleware
 
 from agent import MAX_UPLOAD_MEGABYTES, AivistaError, Settings, Studio
-from webui.accounts import Accounts
 from webui.api import api_mounts
 from webui.closing import Ending
 from webui.differences import difference_routes
 from webui.exports import export_routes
 from webui.features.all import FEATURES
-from webui.guard import LOOPBACK, Guard, HostRules, is_address
-from webui.health import Health
+from webui.http.accounts import Accounts
+from webui.http.gate import PageGate
+from webui.http.hosts import LOOPBACK, Guard, Health, HostRules, is_address
+from webui.http.root_path import RootPath
+from webui.http.sessions import open_sessions
+from webui.http.sign_in import SignIn, WayIn
 from webui.media import media_routes
 from webui.page import build_page
 from webui.page_assets import asset_routes
-from webui.page_gate.gate import House, PageGate
-from webui.page_gate.limits import Limits
 from webui.place import Place
 from webui.previews import preview_routes
 from webui.reports import report_routes
-from webui.root_path import RootPath
-from webui.sessions import open_sessions
 from webui.shell.actions import action_routes
 from webui.shell.document import Document
-from webui.sign_in import SignIn, WayIn
 from webui.theme import aivista_theme
 from webui.version_routes import version_routes
 
@@ -190,21 +188,18 @@ class Server:
                 Middleware(Guard, rules=self._rules, sessions=self._sessions),
                 Middleware(SignIn, way_in=self._way_in),
                 Middleware(Document, screen=self._screen),
-                Middleware(PageGate, house=self._gate_house),
+                Middleware(
+                    PageGate,
+                    sessions=self._sessions,
+                    config=self._page.get_config_file,
+                    folder=lambda: Path(self._page.app.uploaded_file_dir),
+                    is_behind_proxy=self._settings.is_behind_proxy,
+                ),
             ],
             "docs_url": None,
             "redoc_url": None,
             "openapi_url": None,
         }
-
-    def _gate_house(self) -> House:
-        return House(
-            sessions=self._sessions,
-            config=lambda: dict(self._page.get_config_file()),
-            folder=Path(self._page.app.uploaded_file_dir).resolve(),
-            limits=Limits() if self._sessions.is_shared else None,
-            is_behind_proxy=self._settings.is_behind_proxy,
-        )
 
     @asynccontextmanager
     async def _lifespan(self, _app: object) -> AsyncIterator[None]:

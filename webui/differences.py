@@ -14,8 +14,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agent import Studio
+from webui.http.sessions import Sessions
 from webui.picture_work import HEADERS, Workbench, refusal
-from webui.sessions import Sessions
 
 if TYPE_CHECKING:
     import numpy as np

@@ -30,7 +30,7 @@ from agent import (
     make_private_folder,
     storage_failure,
 )
-from webui.sessions import Sessions, Visitor
+from webui.http.sessions import Sessions, Visitor
 from webui.words import Words
 
 _HEADERS = {

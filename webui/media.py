@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from agent import AivistaError, ErrorCode, Picture, PictureFile, RequestRefused, Studio
-from webui.sessions import COOKIE, Sessions, Visitor
+from webui.http.sessions import COOKIE, Sessions, Visitor
 from webui.words import load_words
 
 MAX_EDGE_PX = 2048

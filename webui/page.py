@@ -15,8 +15,8 @@ from agent import AivistaError, Catalogue, ErrorCode, ErrorInfo, Studio
 from webui.api.gradio_chat import add_chat_endpoint, saying_failures
 from webui.features.composer import Composer, build_composer
 from webui.features.files import build_editor
+from webui.http.sessions import Sessions
 from webui.screen import OVER, Screen
-from webui.sessions import Sessions
 from webui.shell.actions import Composed, Context
 from webui.shell.patches import Reply, Toast
 from webui.turns import Turns

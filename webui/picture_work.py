@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from agent import AivistaError, ErrorCode, RequestRefused
-from webui.sessions import Sessions
+from webui.http.sessions import Sessions
 from webui.words import Words
 
 PER_VISITOR = 4

@@ -16,8 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agent import Adjustment, PanelSetting, Studio
+from webui.http.sessions import Sessions
 from webui.picture_work import HEADERS, Workbench, refusal
-from webui.sessions import Sessions
 
 if TYPE_CHECKING:
     pass

@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from agent import AivistaError, RequestRefused, Studio, report_text
-from webui.sessions import Sessions
+from webui.http.sessions import Sessions
 
 _HEADERS = {
     "Cache-Control": "no-store",

@@ -33,7 +33,7 @@ from webui.features.thread.chat import thread_told
 from webui.features.thread.live import LiveTurn, resumed
 from webui.features.thread.render import Article, article_id, render_conversation, render_live
 from webui.features.viewer import opened_canvas_html
-from webui.sessions import Sessions, Visitor
+from webui.http.sessions import Sessions, Visitor
 from webui.shell.patches import Patch, Reply
 from webui.shell.templates import render
 from webui.spend import button_prices, chosen_estimate, estimate_html, expand_price

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from agent import AivistaError, RequestRefused, Studio
-from webui.sessions import COOKIE, Sessions
+from webui.http.sessions import COOKIE, Sessions
 
 _HEADERS = {
     "Cache-Control": "no-store",

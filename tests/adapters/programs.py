@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from webui.cli.parser import read_flags
-from webui.health import ALIVE
-from webui.sessions import COOKIE
+from webui.http.hosts import ALIVE
+from webui.http.sessions import COOKIE
 
 __all__ = ["ALIVE", "COOKIE", "read_flags"]

@@ -24,8 +24,8 @@ def parts() -> list[tuple[str, bool]]:
 
     from agent import Settings, Studio
     from agent.providers.catalogue import load_catalogue
+    from webui.http.sessions import open_sessions
     from webui.page import build_page
-    from webui.sessions import open_sessions
 
     with tempfile.TemporaryDirectory() as home:
         settings = Settings(home=Path(home))

@@ -23,9 +23,9 @@ from starlette.middleware import Middleware
 from agent import Settings, Studio, Tool, ToolCallPart
 from agent.providers.scripted import Line, Painting, Script, ScriptedProvider, calls, says
 from webui.api import api_mounts
-from webui.guard import Guard, HostRules
+from webui.http.hosts import Guard, HostRules
+from webui.http.sessions import Sessions
 from webui.media import media_routes
-from webui.sessions import Sessions
 
 ANNA, BEN = "anna-has-a-long-token", "ben-has-a-long-token"
 TOKENS = {"anna": SecretStr(ANNA), "ben": SecretStr(BEN)}

@@ -15,8 +15,9 @@ from starlette.applications import Starlette
 
 from agent import AivistaError, ErrorCode, SettingsError, StorageFailure
 from tests.issuer_server import CLIENT_ID, CLIENT_SECRET, IssuerServer
-from webui.accounts import Accounts, Issuer, account_html, owner_of
-from webui.sessions import COOKIE, Sessions, Visitor
+from webui.http.accounts import Accounts, Issuer, owner_of
+from webui.http.sessions import COOKIE, Sessions, Visitor
+from webui.shell.templates import render
 from webui.words import load_words
 
 Browser = Callable[[], AbstractAsyncContextManager[httpx2.AsyncClient]]
@@ -61,7 +62,7 @@ class Space:
 
     def visitor(self, client: httpx2.AsyncClient) -> Visitor:
         """Return who a browser is now."""
-        return self.sessions.bearer(self.sessions.read(client.cookies[COOKIE]), WORDS)
+        return self.sessions.visitor_of(client.cookies[COOKIE], WORDS)
 
 
 @pytest.fixture
@@ -150,7 +151,7 @@ def test_a_space_offers_the_sign_in_where_hugging_face_gave_it_all_it_takes() ->
 
 
 def test_the_page_offers_the_sign_in_and_then_says_who_is_there() -> None:
-    assert 'data-act="sign_in"' in account_html(WORDS, Visitor("t", "visitor-1", WORDS), "")
-    shown = account_html(WORDS, Visitor("t", "account-1", WORDS, is_known=True), "<ada>")
+    assert 'data-act="sign_in"' in render("conversations/account.html", WORDS, is_known=False, name="")
+    shown = render("conversations/account.html", WORDS, is_known=True, name="<ada>")
     assert "&lt;ada&gt;" in shown
     assert 'action="account/sign-out"' in shown

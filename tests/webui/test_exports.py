@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from agent import OPERATOR, Settings, Studio
 from tests.adapters.archives import ArchiveLimits
 from webui.exports import export_routes
-from webui.sessions import COOKIE, Sessions
+from webui.http.sessions import COOKIE, Sessions
 from webui.words import load_words
 
 ZIP, SESSIONS = {"Content-Type": "application/zip"}, Sessions(b"s" * 32, is_shared=True)

@@ -14,13 +14,13 @@ from agent import Settings, StorageFailure
 from tests.support.cases import each_case
 from tests.support.children import run_child
 from tests.support.clock import Standing
-from webui.kept_key import KeptKey
-from webui.sessions import (
+from webui.http.sessions import (
     COOKIE,
     KEY_IDLE_S,
     LANGUAGE_COOKIE,
     LINK_LIFE_S,
     OWNED_LIFE_S,
+    KeptKey,
     Sessions,
     Visitor,
     load_secret,
@@ -58,7 +58,8 @@ def test_a_cookie_of_ours_is_known_and_a_forged_one_is_not() -> None:
 def test_each_cookie_is_its_own_owner_where_others_come_and_all_are_one_elsewhere() -> None:
     for is_shared, count in ((True, 4), (False, 1)):
         ours = sessions(is_shared=is_shared)
-        owners = {ours.owner(ours.token_of(ours.new_cookie())) for _ in range(3)} | {ours.owner(None)}
+        cookies = [{}, *({COOKIE: ours.new_cookie()} for _ in range(3))]
+        owners = {ours.visitor(Asked(one)).owner for one in cookies}
         assert (len(owners), "local" in owners) == (count, not is_shared)
     visitor = sessions().visitor(Asked({COOKIE: sessions().new_cookie("account-1")}))
     assert (visitor.owner, visitor.is_known) == ("local", False)
@@ -179,7 +180,7 @@ from pathlib import Path
 from pydantic import SecretStr
 from agent.settings import Settings
 from webui.cli.serve import prepare_log
-from webui.kept_key import KeptKey
+from webui.http.sessions import KeptKey
 
 KeptKey(Path(sys.argv[1])).keep(SecretStr("the-one-that-is-kept"))
 prepare_log(Settings(home=Path(sys.argv[1]), gemini_api_key=SecretStr("a-key-of-no-shape")))

@@ -16,9 +16,17 @@ from starlette.routing import Route
 
 from agent import OPERATOR
 from tests.support.clock import Standing
-from webui.sessions import COOKIE, Sessions
-from webui.sign_in import LET_IN_COOKIE, SIGN_IN, WAS_IN_COOKIE, SignIn, WayIn
-from webui.sign_in_limits import MOST_WAITING, TRIES_AT_ONCE, SignInLimits
+from webui.http.sessions import COOKIE, Sessions
+from webui.http.sign_in import (
+    LET_IN_COOKIE,
+    MOST_WAITING,
+    SIGN_IN,
+    TRIES_AT_ONCE,
+    WAS_IN_COOKIE,
+    SignIn,
+    SignInLimits,
+    WayIn,
+)
 
 PASSWORD = "a red fox"
 PAGE = {"Accept": "text/html,application/xhtml+xml"}

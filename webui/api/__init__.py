@@ -11,7 +11,7 @@ from starlette.routing import Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent import Settings, Studio
-from webui.sessions import Sessions
+from webui.http.sessions import Sessions
 
 
 def api_mounts(

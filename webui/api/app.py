@@ -43,7 +43,7 @@ from webui.api.problems import (
     problem_of_refusal,
     problem_responses,
 )
-from webui.sessions import Sessions
+from webui.http.sessions import Sessions
 from webui.whole_json import receiving_whole
 
 ROUTERS = (

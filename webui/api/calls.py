@@ -21,7 +21,7 @@ from starlette.datastructures import FormData, UploadFile
 from agent import MAX_MESSAGE_MEGABYTES, OPERATOR, Studio
 from webui.api.auth import Buckets, Caller, Callers
 from webui.api.problems import RefusalCode, Refused
-from webui.sessions import Sessions
+from webui.http.sessions import Sessions
 from webui.words import Words, choose_language, load_words
 
 KEPT_S = 3600.0

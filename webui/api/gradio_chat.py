@@ -34,10 +34,10 @@ from agent import (
 from webui.api.outcomes import outcome_of, text_of
 from webui.features.composer import Chosen, Composer
 from webui.features.thread.steps import step_sentence
+from webui.http.root_path import public_url
+from webui.http.sessions import PageRequest, Sessions, Visitor
 from webui.pacing import batches
-from webui.root_path import public_url
 from webui.screen import Screen
-from webui.sessions import PageRequest, Sessions, Visitor
 from webui.words import Words
 
 _log = logging.getLogger(__name__)
@@ -148,7 +148,7 @@ def _script_of(sessions: Sessions, request: PageRequest, conversation: str | Non
         return _Script(visitor, conversation)
     conversation_id, _, brought = conversation.partition(":")
     cookie = brought if sessions.read(brought) else sessions.new_cookie()
-    return _Script(sessions.bearer(sessions.read(cookie), visitor.words), conversation_id, cookie)
+    return _Script(sessions.visitor_of(cookie, visitor.words), conversation_id, cookie)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ from webui.api.calls import FILES, AnyCall, Call, TurnCall, files_of, form_conte
 from webui.api.events import event_stream
 from webui.api.outcomes import Outcome, outcome_of
 from webui.api.problems import RefusalCode, Refused
-from webui.root_path import public_url
+from webui.http.root_path import public_url
 
 router = APIRouter(prefix="/v1", tags=["OpenAI's shape"])
 

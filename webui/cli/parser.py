@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
-from webui.root_path import ROOT_PATH
+from webui.http.root_path import ROOT_PATH
 
 _LANGUAGES = ("en", "zh-CN")
 BUILT_SPACE = Path("build") / "space"

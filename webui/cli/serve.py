@@ -65,7 +65,7 @@ def prepare(settings: Settings) -> None:
 def prepare_log(settings: Settings) -> None:
     """Send the log to the terminal, with no key in it, whoever writes to it."""
     from agent import RedactingFilter, secrets_of
-    from webui.kept_key import KeptKey
+    from webui.http.sessions import KeptKey
 
     # The key that is kept may be another one by the next line of the log.
     secrets, kept = secrets_of(settings), KeptKey(settings.home)
@@ -160,7 +160,7 @@ def place_of(flags: Namespace, settings: Settings) -> Place | None:
     """Return the place of a studio that others reach: by a link or a proxy, or because it listens on more than this
     machine; None where whoever comes is the operator."""
     from agent import Sponsor, TurnLimits
-    from webui.guard import LOOPBACK
+    from webui.http.hosts import LOOPBACK
 
     is_reached = flags.share or settings.is_public or flags.host not in LOOPBACK
     if flags.single_user or not is_reached:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from webui.features.composer import Chosen
 from webui.features.conversations import first_rows
 from webui.features.thread.chat import TURNS_AT_ONCE, earlier_html, log_html, newest
+from webui.http.sessions import Visitor
 from webui.screen import Screen, Updates
-from webui.sessions import Visitor
 
 NEW = "new"
 

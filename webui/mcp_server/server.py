@@ -53,7 +53,7 @@ from agent import OPERATOR, AivistaError, ErrorCode, ErrorInfo, GalleryQuery, Se
 from webui.api.auth import Buckets, Caller, Callers, TokenFile
 from webui.api.models import program_version
 from webui.api.problems import Refused, answer_with, problem_of_refusal
-from webui.guard import LOOPBACK, HostRules
+from webui.http.hosts import LOOPBACK, HostRules
 from webui.mcp_server.tools import PICTURE_URI, TOOLS, URI, WORDS, Call, picture_uri, refusal
 from webui.whole_json import receiving_whole, whole_json
 

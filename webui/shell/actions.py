@@ -19,8 +19,8 @@ from starlette.routing import Route
 
 from agent import AivistaError, Conversation, ErrorCode, ErrorInfo, ReferenceRole, Value
 from webui.features.composer import Chosen
+from webui.http.sessions import COOKIE, Visitor
 from webui.screen import Screen, Updates
-from webui.sessions import COOKIE, Visitor
 from webui.shell.patches import Patch, Reply, Toast, Undo
 from webui.shell.templates import render
 from webui.view import View

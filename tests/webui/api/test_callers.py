@@ -20,7 +20,7 @@ from tests.support.tables import table
 from tests.wire_server import GeminiServer, Text
 from webui.api.app import api_application
 from webui.api.auth import TOKENS_FILE, Buckets, Callers, TokenFile, TokenNameRefused
-from webui.sessions import Sessions
+from webui.http.sessions import Sessions
 
 CANARY = "AIzaSyCanaryOfTheVisitors0000000000001"
 PLACEHOLDER = re.compile(r"\{(\w+)(?::path)?\}")

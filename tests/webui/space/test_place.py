@@ -13,7 +13,7 @@ from tests.support.children import run_child
 from tests.support.tables import table
 from webui.cli.space.run import EMBEDDERS, host_of, kept_home, place_of, port_of, settings_of
 from webui.cli.space.spacefile import spacefile_of
-from webui.guard import LOOPBACK, HostRules
+from webui.http.hosts import LOOPBACK, HostRules
 
 LEAST: dict[str, object] = {"title": "Foxes", "emoji": "🦊", "color_from": "red", "color_to": "gray"}
 OWNER: dict[str, object] = {"secrets": ["GEMINI_API_KEY"], "pays": {"who": "owner", "cap_day_usd": 5.0}}

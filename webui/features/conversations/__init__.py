@@ -16,11 +16,11 @@ from markupsafe import Markup
 from pydantic import Field
 
 from agent import MAX_TITLE_CHARACTERS, OPERATOR, ConversationHit, ConversationInfo, DeletedConversation, Value
-from webui.accounts import account_html
+from webui.http.sessions import Visitor
 from webui.screen import Screen
-from webui.sessions import Visitor
 from webui.shell.actions import Context, Feature, Place
 from webui.shell.patches import Reply, Toast
+from webui.shell.templates import render
 from webui.spend import spend_html
 from webui.words import Words
 
@@ -165,7 +165,8 @@ async def _sums(at: Context) -> dict[str, Any]:
     spend = spend_html(at.words, await studio.spend.sums(owner), await studio.preferences.of(owner))
     account = ""
     if sessions.has_accounts and owner != OPERATOR:
-        account = account_html(at.words, at.visitor, sessions.name_of(owner))
+        name = sessions.name_of(owner)
+        account = render("conversations/account.html", at.words, is_known=at.visitor.is_known, name=name)
     return {"spend": Markup(account + spend)}  # noqa: S704  its texts are escaped
 
 

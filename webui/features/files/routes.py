@@ -16,8 +16,8 @@ from starlette.routing import Route
 
 from agent import NEW_FILE, AivistaError, RequestRefused, Studio, Workspace, WorkspaceFile, checked_file_name
 from webui.features.files.kinds import picture_type
+from webui.http.sessions import COOKIE, Visitor
 from webui.screen import Screen
-from webui.sessions import COOKIE, Visitor
 
 _MOST_UPLOAD_BYTES = 1 << 20
 _SAFE = {

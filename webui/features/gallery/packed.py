@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from webui.http.sessions import COOKIE
 from webui.screen import Screen
-from webui.sessions import COOKIE
 
 _READY_S = 600.0
 _MOST_READY = 3

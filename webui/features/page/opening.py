@@ -10,8 +10,8 @@ from pydantic import Field
 from agent import NO_PICTURE, Conversation, ReferenceRole, RequestRefused, Value
 from webui.features.page import Arg, page
 from webui.features.viewer import canvas_html, compare_html, empty_canvas_html, pair, read_pair
+from webui.http.sessions import Visitor
 from webui.screen import THREAD, Screen, Updates
-from webui.sessions import Visitor
 from webui.shell.actions import Context
 from webui.shell.patches import Reply
 from webui.turns import Turns

@@ -25,8 +25,8 @@ from agent import (
     upload_limit_megabytes,
 )
 from webui.features.composer import AUTO, Chosen
+from webui.http.sessions import COOKIE, Sessions, Visitor
 from webui.picture_work import Workbench, refusal
-from webui.sessions import COOKIE, Sessions, Visitor
 from webui.whole_json import whole_json
 
 MAX_FOUND_CHARACTERS = 2 << 20

@@ -18,7 +18,7 @@ from pydantic import JsonValue, SecretStr, ValidationError
 from agent import OPERATOR, Backups, ModelRole, Preferences, ServerProblem, ServerState, Value
 from webui.features.composer import Chosen, fixed
 from webui.features.settings.verdict import Line, note_html, state_html, verdict_html
-from webui.sessions import Visitor
+from webui.http.sessions import Visitor
 from webui.shell.actions import Context, Feature
 from webui.shell.patches import Patch, Reply, Toast
 from webui.words import LANGUAGES, Words, load_words

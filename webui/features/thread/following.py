@@ -19,9 +19,9 @@ from webui.features.thread.chat import TURNS_AT_ONCE, earlier_html, newest
 from webui.features.thread.live import LiveTurn, advance_all, resumed
 from webui.features.thread.render import Article, article_id, changes, render_live
 from webui.features.thread.steps import step_sentence, usual_time
+from webui.http.sessions import COOKIE, Visitor
 from webui.pacing import batches
 from webui.screen import Screen
-from webui.sessions import COOKIE, Visitor
 from webui.shell.actions import Context, Feature
 from webui.shell.patches import Patch, Reply, Toast
 from webui.view import View

@@ -18,8 +18,8 @@ from starlette.routing import Route
 
 from agent import AivistaError, Conversation, ErrorCode, RequestRefused, TraceStep, Value, report_text
 from webui.features.trace.lines import FUNCTIONS, TracedTurn
+from webui.http.sessions import COOKIE
 from webui.screen import Screen
-from webui.sessions import COOKIE
 from webui.shell.actions import Context, Feature
 from webui.shell.patches import Patch, Reply
 

@@ -1,26 +1,40 @@
-"""The way in: a password before everything, where there is one, and the operator's own link past it."""
+"""The way in: a password before everything, where there is one, and the operator's own link past it.
+
+The password may be tried ever more slowly by one who guesses, and is never closed to anybody else. Wrong tries are
+counted by a cookie that says "was let in before", else by address and visitor's cookie. After a few, that one alone
+waits, longer each time. Whoever cannot be told from others (no public address and no cookie) is never turned away for
+what others did. What bounds the guessing of all together is the pace at which tries are looked at: beyond it they wait
+in a line, those who were in before first, then those who can be told apart, with the fewest wrong tries first. So a new
+browser goes before those who guess, and the right password opens whatever others try.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import secrets
+import time
+from bisect import insort
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from html import escape
+from itertools import count
 from math import ceil
+from typing import NamedTuple
 from urllib.parse import parse_qs
 
+from markupsafe import Markup
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent import OPERATOR
-from webui.icons import icon
-from webui.page_gate.comers import address_of
-from webui.root_path import root_path
-from webui.sessions import COOKIE, OWNED_LIFE_S, Sessions
-from webui.sign_in_limits import LONGEST_WAIT_S, Client, SignInLimits
+from webui.api.auth import Buckets
+from webui.http.clients import address_of
+from webui.http.root_path import root_path
+from webui.http.sessions import COOKIE, OWNED_LIFE_S, Sessions
+from webui.shell.templates import render
 from webui.theme import tokens_css
 
 SIGN_IN = "/login"
@@ -35,24 +49,98 @@ _WAS_IN_LIFE_S = 365 * 24 * 3600
 _MOST_BYTES = 4096
 # Liveness says nothing; Gradio asks the first one when it starts; programs bring tokens of their own.
 _OPEN_PATHS = ("/healthz", "/readyz", "/gradio_api/startup-events", "/api/v1/", "/v1/", ENTER)
-_STYLE = """
-body{margin:0;min-height:100vh;display:grid;place-items:center;background:var(--av-bg);color:var(--av-text);
-font:15px/1.5 var(--av-sans)}
-form{box-sizing:border-box;width:min(360px,calc(100vw - 32px));padding:28px;border-radius:var(--av-r-4);
-background:var(--av-surface);box-shadow:var(--av-shadow-2);display:grid;gap:14px}
-h1{margin:0;font-size:20px}p{margin:0;color:var(--av-text-2)}p.bad{color:var(--av-danger)}
-label{display:grid;gap:6px;font-weight:600}
-input{font:inherit;padding:10px 12px;border:1px solid var(--av-edge);border-radius:var(--av-r-2);
-background:var(--av-surface);color:inherit}
-button{font:inherit;font-weight:600;padding:10px;border:0;border-radius:var(--av-r-2);background:var(--av-ink);
-color:var(--av-on-ink);cursor:pointer}
-:focus-visible{outline:2px solid var(--av-accent);outline-offset:2px}
-svg{color:var(--av-accent)}
-"""
-# The theme that was chosen on the page, else the system's.
-_THEME = """<script>try{const kept=localStorage.getItem("aivista-theme")||"system";
-const isDark=kept==="dark"||(kept==="system"&&matchMedia("(prefers-color-scheme: dark)").matches);
-document.documentElement.classList.toggle("dark",isDark)}catch{}</script>"""
+
+FREE_TRIES = 5
+LONGEST_PAUSE_S = 300.0
+# Of all together, and of those whose address has used up what an address may.
+TRIES_A_SECOND, TRIES_AT_ONCE = 10.0, 40
+SLOW_TRIES_A_SECOND = 0.5
+TRIES_OF_AN_ADDRESS_A_MINUTE = 20.0
+TRIES_OF_THE_UNKNOWN_A_MINUTE = 300.0
+MOST_WAITING = 64
+LONGEST_WAIT_S = 10.0
+_LOOKS_EVERY_S = 0.05
+_MOST_GUESSERS = 10_000
+_FORGOTTEN_S = 3600.0
+
+
+class Attempt(NamedTuple):
+    """Who tries the password: `name` tells them from others, empty where nothing does; `address` is None where it is
+    not known. One who `was_in` before has a cookie of ours that says so."""
+
+    name: str
+    address: str | None
+    was_in: bool = False
+
+
+class _Line:
+    """Lets so many a second go on, and `at_once` after a rest; the others wait, the lowest rank first."""
+
+    def __init__(self, per_s: float, at_once: float) -> None:
+        self._per_s = per_s
+        self._most = self._level = at_once
+        self._at_s = 0.0
+        self._numbers = count()
+        self._waiting: list[tuple[int, int, int]] = []
+
+    async def wait(self, rank: tuple[int, int]) -> bool:
+        """Return True when it is one's turn; False when too many are before one, or it took too long."""
+        now = asyncio.get_running_loop().time
+        until_s, mine = now() + LONGEST_WAIT_S, (*rank, next(self._numbers))
+        insort(self._waiting, mine)
+        try:
+            while mine in self._waiting[:MOST_WAITING] and now() < until_s:
+                self._level = min(self._most, self._level + (now() - self._at_s) * self._per_s)
+                self._at_s = now()
+                if self._level >= 1 and mine == self._waiting[0]:
+                    self._level -= 1
+                    return True
+                await asyncio.sleep(_LOOKS_EVERY_S)
+            return False
+        finally:
+            self._waiting.remove(mine)
+
+
+@dataclass
+class SignInLimits:
+    """Counts the wrong tries of each. `clock` tells seconds; `pace` makes all of it faster, for tests."""
+
+    clock: Callable[[], float] = time.monotonic
+    pace: float = 1.0
+    # How many, and when the last one was; the one that was longest ago first.
+    _wrong: dict[str, tuple[int, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._line = _Line(TRIES_A_SECOND * self.pace, TRIES_AT_ONCE)
+        self._slow = _Line(SLOW_TRIES_A_SECOND * self.pace, 1)
+        self._of_address = Buckets(TRIES_OF_AN_ADDRESS_A_MINUTE)
+        self._of_unknown = Buckets(TRIES_OF_THE_UNKNOWN_A_MINUTE)
+
+    async def wait_s(self, attempt: Attempt) -> float:
+        """Return 0 when this one is to be looked at, after a wait perhaps, else in how many seconds to try again."""
+        tries, at_s = self._wrong.get(attempt.name, (0, 0.0))
+        pause_s = min(2.0 ** (tries - FREE_TRIES), LONGEST_PAUSE_S) if tries >= FREE_TRIES else 0.0
+        if (left_s := at_s + pause_s - self.clock()) > 0:
+            return left_s
+        bucket = self._of_unknown if attempt.address is None else self._of_address
+        is_crowded = not attempt.was_in and bucket.take(attempt.address or "") > 0
+        rank = 0 if attempt.was_in else 1 if attempt.name else 2
+        is_its_turn = await (self._slow if is_crowded else self._line).wait((rank, tries))
+        return 0.0 if is_its_turn else LONGEST_WAIT_S
+
+    def failed(self, attempt: Attempt) -> None:
+        """Count a wrong try."""
+        if not attempt.name:
+            return
+        tries, at_s = self._wrong.pop(attempt.name, (0, 0.0))
+        now = self.clock()
+        self._wrong[attempt.name] = (tries + 1 if now - at_s < _FORGOTTEN_S else 1, now)
+        if len(self._wrong) > _MOST_GUESSERS:
+            del self._wrong[next(iter(self._wrong))]
+
+    def succeeded(self, attempt: Attempt) -> None:
+        """Forget the wrong tries of one who knew the password in the end."""
+        self._wrong.pop(attempt.name, None)
 
 
 @dataclass
@@ -85,18 +173,18 @@ class WayIn:
         nonce = secrets.token_hex(16)
         return f"{nonce}.{until}.{self._signature(nonce, until)}"
 
-    def client(self, request: Request) -> Client:
-        """Return who tries the password, as far as limits go."""
+    def attempt(self, request: Request) -> Attempt:
+        """Return who tries the password."""
         address = address_of(request.scope, is_behind_proxy=self.is_behind_proxy)
         nonce, _, signature = request.cookies.get(WAS_IN_COOKIE, "").partition(".")
         if nonce and hmac.compare_digest(signature.encode(), self.sessions.sign("was in", nonce).encode()):
-            return Client(f"was in {nonce}", address, was_in=True)
+            return Attempt(f"was in {nonce}", address, was_in=True)
         token = self.sessions.token_of(request.cookies.get(COOKIE))
-        return Client(" ".join(filter(None, (address, token))), address)
+        return Attempt(" ".join(filter(None, (address, token))), address)
 
-    def new_mark(self, client: Client) -> str:
+    def new_mark(self, attempt: Attempt) -> str:
         """Return the value of a cookie that says that a browser was let in."""
-        nonce = client.name.removeprefix("was in ") if client.was_in else secrets.token_hex(16)
+        nonce = attempt.name.removeprefix("was in ") if attempt.was_in else secrets.token_hex(16)
         return f"{nonce}.{self.sessions.sign('was in', nonce)}"
 
     def is_password(self, typed: str) -> bool:
@@ -153,7 +241,11 @@ class SignIn:
             return None
         if path.rstrip("/") == SIGN_IN and request.method == "POST":
             return await self._sign_in(request)
-        return None if self.way_in.lets_in(request) else self._refusal(request)
+        if self.way_in.lets_in(request):
+            return None
+        if request.method == "GET":
+            return self._page(request, "", 401)
+        return PlainTextResponse(self.way_in.sessions.words(request)("sign_in.needed"), status_code=401)
 
     def _enter(self, request: Request, token: str) -> Response:
         sessions = self.way_in.sessions
@@ -169,47 +261,31 @@ class SignIn:
             body += part
             if len(body) > _MOST_BYTES:
                 return self._page(request, "sign_in.wrong", 413)
-        typed = parse_qs(body.decode("utf-8", "replace"), max_num_fields=10).get("password", [""])[0]
-        limits, client = self.way_in.limits, self.way_in.client(request)
-        if (pause_s := limits.pause_s(client)) > 0:
-            return self._too_often(request, pause_s)
-        if not await limits.turn(client):
-            return self._too_often(request, LONGEST_WAIT_S)
+        typed = parse_qs(body.decode("utf-8", "replace")).get("password", [""])[0]
+        limits, attempt = self.way_in.limits, self.way_in.attempt(request)
+        if (wait_s := await limits.wait_s(attempt)) > 0:
+            seconds = ceil(wait_s)
+            answer = self._page(request, "sign_in.too_often", 429, seconds=seconds)
+            answer.headers["Retry-After"] = str(seconds)
+            return answer
         if not self.way_in.is_password(typed):
-            limits.failed(client)
+            limits.failed(attempt)
             return self._page(request, "sign_in.wrong", 401)
-        limits.succeeded(client)
+        limits.succeeded(attempt)
         is_page = "text/html" in request.headers.get("accept", "")
-        answer: Response = RedirectResponse("/", status_code=303) if is_page else JSONResponse({"success": True})
+        answer = RedirectResponse("/", status_code=303) if is_page else JSONResponse({"success": True})
         answer.headers.append("set-cookie", cookie_line(request, LET_IN_COOKIE, self.way_in.new_pass(), _PASS_LIFE_S))
-        mark = self.way_in.new_mark(client)
-        answer.headers.append("set-cookie", cookie_line(request, WAS_IN_COOKIE, mark, _WAS_IN_LIFE_S))
+        mark = cookie_line(request, WAS_IN_COOKIE, self.way_in.new_mark(attempt), _WAS_IN_LIFE_S)
+        answer.headers.append("set-cookie", mark)
         return answer
-
-    def _too_often(self, request: Request, pause_s: float) -> Response:
-        seconds = ceil(pause_s)
-        answer = self._page(request, "sign_in.too_often", 429, seconds=seconds)
-        answer.headers["Retry-After"] = str(seconds)
-        return answer
-
-    def _refusal(self, request: Request) -> Response:
-        is_page = request.method == "GET" and "text/html" in request.headers.get("accept", "")
-        if is_page:
-            return self._page(request, "", 401)
-        return PlainTextResponse(self.way_in.sessions.words(request)("sign_in.needed"), status_code=401)
 
     def _page(self, request: Request, problem: str, status_code: int, **parameters: int) -> Response:
         words = self.way_in.sessions.words(request)
+        told = words(problem, **parameters) if problem else ""
         if "text/html" not in request.headers.get("accept", ""):
-            return PlainTextResponse(words(problem or "sign_in.needed", **parameters), status_code=status_code)
-        told = f'<p class="bad" role="alert">{escape(words(problem, **parameters))}</p>' if problem else ""
-        page = f"""<!doctype html><html lang="{words.language}"><head><meta charset="utf-8"><title>Aivista</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="robots" content="noindex">
-<style>{tokens_css()}{_STYLE}</style>{_THEME}</head><body><form method="post" action="{root_path(request)}{SIGN_IN}">
-{icon("palette", 28)}<h1>{escape(words("sign_in.title"))}</h1><p>{escape(words("sign_in.lead"))}</p>{told}
-<input type="hidden" name="username" value="aivista">
-<label>{escape(words("sign_in.password"))}<input type="password" name="password" autocomplete="current-password"
-required autofocus></label><button>{escape(words("sign_in.enter"))}</button></form></body></html>"""
+            return PlainTextResponse(told or words("sign_in.needed"), status_code=status_code)
+        styles = Markup(tokens_css())  # noqa: S704  ours alone
+        page = render("sign_in.html", words, tokens=styles, action=f"{root_path(request)}{SIGN_IN}", problem=told)
         return HTMLResponse(page, status_code=status_code, headers={"Cache-Control": "no-store"})
 
 

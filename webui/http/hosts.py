@@ -1,7 +1,10 @@
-"""What every request passes: known hosts only, nothing for foreign pages, our cookie and headers on the page."""
+"""What every request passes first: how the studio is, known hosts only, nothing for pages of other sites, and our
+cookie and headers on the page."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -9,36 +12,27 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from webui.api.problems import HEADERS, RefusalCode, Refused, answer_with, problem_of_refusal
-from webui.sessions import COOKIE, Sessions
+from webui.http.sessions import COOKIE, Sessions
 
-FOREIGN_HOST = "This studio does not answer to that host name."
 # Where programs ask, which read problem documents.
 PROGRAMS = ("/api/", "/v1/")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+ALIVE, READY = "/healthz", "/readyz"
 
 # Gradio's page needs inline scripts, and `new Function` for the little scripts of gr.HTML; pictures from anywhere but
 # here are what an injected instruction would use to carry words away.
-PAGE_POLICY = "; ".join(
-    [
-        "default-src 'self'",
-        "script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:",
-        "style-src 'self' 'unsafe-inline'",
-        "img-src 'self' data: blob:",
-        "media-src 'self' data: blob:",
-        "font-src 'self' data:",
-        "connect-src 'self' blob: data:",
-        "worker-src 'self' blob:",
-        "object-src 'none'",
-        "base-uri 'self'",
-        "form-action 'self'",
-        # The last one: who else may show the page is said after it.
-        "frame-ancestors 'self'",
-    ]
+_PAGE_POLICY = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; media-src 'self' data: blob:; font-src 'self' data:; "
+    "connect-src 'self' blob: data:; worker-src 'self' blob:; object-src 'none'; base-uri 'self'; form-action 'self'; "
+    # The last one: who else may show the page is said after it.
+    "frame-ancestors 'self'"
 )
+_HEALTH_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 @dataclass
@@ -62,29 +56,17 @@ class HostRules:
             return name in self.names
         return not self.is_named or name in self.names or is_address(name)
 
-    def allows_probe(self, host: str) -> bool:
-        """Whether a request for this `Host` may ask how the studio is: by a bare address, or by none, as well.
-
-        Nobody's name server can have those point at somebody else's machine.
-        """
-        return not host or is_address(_name(host)) or self.allows_host(host)
-
     @property
     def page_policy(self) -> str:
         """The Content-Security-Policy of the page."""
-        return " ".join((PAGE_POLICY, *self.embedders))
-
-    @property
-    def is_embedded(self) -> bool:
-        """Whether the page is shown inside of another site, whose visitors' browsers keep its cookies apart."""
-        return bool(self.embedders)
+        return " ".join((_PAGE_POLICY, *self.embedders))
 
     def allows_origin(self, origin: str | None, headers: Headers) -> bool:
         """Whether a page of this origin may ask: one that came from the very host it now asks, or none at all."""
         if origin is None:
             return True
         place = urlsplit(origin).netloc.lower()
-        # `webui.root_path` appends its path.
+        # `RootPath` appends its path.
         told = headers.get("x-forwarded-host", "").partition("/")[0]
         own = {headers.get("host", "").lower(), told.lower()} - {""}
         return bool(place) and (place in own or (_name(place) in self.names - LOOPBACK))
@@ -105,6 +87,44 @@ def _name(host: str) -> str:
     return host.partition(":")[0].lower()
 
 
+class Health:
+    """ASGI middleware before all others: whether the process lives and whether it takes turns, for whoever runs it. No
+    cookie, no password, nothing private.
+
+    `/healthz` answers as long as the process does: where it stays silent, start the process again. `/readyz` is 503
+    while the studio closes or cannot write, as `not_ready` says: send visitors elsewhere meanwhile.
+    """
+
+    def __init__(self, app: ASGIApp, rules: HostRules, not_ready: Callable[[], Awaitable[Sequence[str]]]) -> None:
+        self.app = app
+        self.rules = rules
+        self._not_ready = not_ready
+        self._probe: asyncio.Task[Sequence[str]] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] not in (ALIVE, READY):
+            await self.app(scope, receive, send)
+            return
+        await (await self._answer(scope))(scope, receive, send)
+
+    async def _answer(self, scope: Scope) -> Response:
+        host = Headers(scope=scope).get("host", "")
+        # A bare address, or no host: nobody's name server can have those point at somebody else's machine.
+        if host and not is_address(_name(host)) and not self.rules.allows_host(host):
+            return PlainTextResponse("This studio does not answer to that host name.", 403, _HEALTH_HEADERS)
+        if scope["method"] not in ("GET", "HEAD"):
+            return PlainTextResponse("Ask with GET.", 405, {**_HEALTH_HEADERS, "Allow": "GET, HEAD"})
+        if scope["path"] == ALIVE:
+            return JSONResponse({"status": "alive"}, 200, _HEALTH_HEADERS)
+        # However many ask at once, the records are tried once.
+        if self._probe is None or self._probe.done():
+            self._probe = asyncio.ensure_future(self._not_ready())
+        missing = await asyncio.shield(self._probe)
+        if missing:
+            return JSONResponse({"status": "not ready", "not_ready": list(missing)}, 503, _HEALTH_HEADERS)
+        return JSONResponse({"status": "ready"}, 200, _HEALTH_HEADERS)
+
+
 class Guard:
     """ASGI middleware around the whole page."""
 
@@ -117,13 +137,20 @@ class Guard:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        refusal = self._refusal(scope, headers)
-        if refusal is not None and scope["type"] == "websocket":
+        headers, refused = Headers(scope=scope), None
+        if not self.rules.allows_host(headers.get("host", "")):
+            refused = RefusalCode.FOREIGN_HOST
+        # Nor read: on other hosts than localhost Gradio lets a page of any origin read, with whatever cookies it has.
+        elif not self.rules.allows_origin(headers.get("origin"), headers):
+            refused = RefusalCode.FOREIGN_ORIGIN
+        if refused is not None and scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
-        if refusal is not None:
-            await self._refuse(refusal, scope)(scope, receive, send)
+        if refused is not None:
+            problem = problem_of_refusal(self.sessions.words(Request(scope)), Refused(refused))
+            is_program = scope["path"].startswith(PROGRAMS)
+            answer = PlainTextResponse(problem.detail, problem.status, HEADERS)
+            await (answer_with(problem, scope["path"]) if is_program else answer)(scope, receive, send)
             return
         # Whoever left before all was sent is nobody to answer.
         with suppress(ClientDisconnect):
@@ -134,25 +161,14 @@ class Guard:
                 carried = "; ".join(f"{name}={value}" for name, value in {**cookies, COOKIE: given}.items())
                 others = [one for one in scope["headers"] if one[0] != b"cookie"]
                 scope = {**scope, "headers": [*others, (b"cookie", carried.encode("latin-1"))]}
-            await self.app(scope, receive, self._with_headers(scope, send, given))
+            await self.app(scope, receive, self._with_headers(headers, send, given))
 
-    def _refusal(self, scope: Scope, headers: Headers) -> RefusalCode | None:
-        if not self.rules.allows_host(headers.get("host", "")):
-            return RefusalCode.FOREIGN_HOST
-        # Nor read: on other hosts than localhost Gradio lets a page of any origin read, with whatever cookies it has.
-        if not self.rules.allows_origin(headers.get("origin"), headers):
-            return RefusalCode.FOREIGN_ORIGIN
-        return None
-
-    def _refuse(self, code: RefusalCode, scope: Scope) -> Response:
-        """Return a problem document for programs, a sentence for a page."""
-        problem = problem_of_refusal(self.sessions.words(Request(scope)), Refused(code))
-        if scope["path"].startswith(PROGRAMS):
-            return answer_with(problem, scope["path"])
-        return PlainTextResponse(problem.detail, problem.status, HEADERS)
-
-    def _with_headers(self, scope: Scope, send: Send, given: str) -> Send:
+    def _with_headers(self, asked: Headers, send: Send, given: str) -> Send:
         """Return `send` that adds the headers of every answer, and the cookie that a visitor is given with a page."""
+        site = "SameSite=Lax"
+        if asked.get("x-forwarded-proto") == "https":
+            # A page inside of another site gets no cookie back that is not marked for that.
+            site = "SameSite=None; Secure; Partitioned" if self.rules.embedders else "SameSite=Lax; Secure"
 
         async def wrapped(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -165,8 +181,4 @@ class Guard:
                         headers.append("set-cookie", f"{COOKIE}={given}; Path=/; Max-Age=31536000; HttpOnly; {site}")
             await send(message)
 
-        site = "SameSite=Lax"
-        if Headers(scope=scope).get("x-forwarded-proto") == "https":
-            # A page inside of another site gets no cookie back that is not marked for that.
-            site = "SameSite=None; Secure; Partitioned" if self.rules.is_embedded else "SameSite=Lax; Secure"
         return wrapped

@@ -10,7 +10,6 @@ import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from html import escape
 from importlib import import_module
 from typing import Any
 
@@ -21,17 +20,14 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 
 from agent import AivistaError
-from webui.icons import icon
-from webui.root_path import public_url
-from webui.sessions import COOKIE, OWNED_LIFE_S, Sessions, Visitor
-from webui.sign_in import cookie_line
-from webui.words import Words
+from webui.http.root_path import public_url
+from webui.http.sessions import COOKIE, OWNED_LIFE_S, Sessions
+from webui.http.sign_in import cookie_line
 
 ACCOUNT = "/account"
 _OFFER_LIFE_S = 600
 _COOKIE_LIFE_S = 365 * 24 * 3600
 _UNREACHABLE = 502
-_HandOver = Callable[[str, str], Awaitable[None]]
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +52,7 @@ class Issuer:
 class Accounts:
     """The routes below `/account`. `hand_over` gives all that one owner has to another."""
 
-    def __init__(self, issuer: Issuer, sessions: Sessions, hand_over: _HandOver) -> None:
+    def __init__(self, issuer: Issuer, sessions: Sessions, hand_over: Callable[[str, str], Awaitable[None]]) -> None:
         self._issuer = issuer
         self._sessions = sessions
         self._hand_over = hand_over
@@ -84,7 +80,7 @@ class Accounts:
 
     async def _begin(self, request: Request) -> Response:
         try:
-            answer: Response = await self._app().authorize_redirect(request, _address(request, "back"))
+            answer: Response = await self._app().authorize_redirect(request, f"{public_url(request)}{ACCOUNT}/back")
         except _failures() as error:
             return self._failed(request, error)
         return answer
@@ -150,24 +146,3 @@ def _failures() -> tuple[type[Exception], ...]:
 def owner_of(account_id: str) -> str:
     """Return the owner that an account stands for."""
     return f"account-{hashlib.sha256(account_id.encode()).hexdigest()[:32]}"
-
-
-def account_html(words: Words, visitor: Visitor, name: str) -> str:
-    """Return the line that offers the sign-in, or says who is signed in and how to leave."""
-    if not visitor.is_known:
-        offer = escape(words("account.sign_in"))
-        why = escape(words("account.why"), quote=True)
-        shown = f"{icon('log-in', 15)}{offer}"
-        return f'<button type="button" class="ghost account" data-act="sign_in" title="{why}">{shown}</button>'
-    said = escape(words("account.signed_in", name=name) if name else words("account.signed_in_nameless"))
-    leave = escape(words("account.sign_out"), quote=True)
-    address = f"{ACCOUNT.removeprefix('/')}/sign-out"
-    return (
-        f'<form class="account" method="post" action="{address}">{icon("user", 15)}<span>{said}</span>'
-        f'<button type="submit" class="icon" title="{leave}" aria-label="{leave}">{icon("log-out", 15)}</button></form>'
-    )
-
-
-def _address(request: Request, name: str) -> str:
-    """Return the whole address of one of these routes, as the browser knows it."""
-    return f"{public_url(request)}{ACCOUNT}/{name}"

@@ -13,9 +13,9 @@ from starlette.types import Receive, Scope, Send
 
 from agent import OPERATOR
 from tests.support.tables import table
-from webui.page_gate.gate import House, PageGate
-from webui.page_gate.limits import Limits, Rate
-from webui.sessions import COOKIE, Sessions
+from webui.http.clients import Limits, Rate
+from webui.http.gate import PageGate
+from webui.http.sessions import COOKIE, Sessions
 from webui.words import load_words
 
 AGAIN = load_words("en")("api.too_many_requests", seconds=5)
@@ -43,9 +43,13 @@ class Place:
     def __post_init__(self) -> None:
         self.behind.goes_on.set()
         self.sessions = Sessions(b"s" * 32, is_shared=self.is_shared)
-        limits = Limits(events=Rate.of(3), uploads=Rate.of(2)) if self.is_shared else None
-        house = House(self.sessions, lambda: {"components": [], "dependencies": []}, self.folder, limits)
-        self.gate = PageGate(self.behind, lambda: house)
+        self.gate = PageGate(
+            self.behind,
+            sessions=self.sessions,
+            config=lambda: {"components": [], "dependencies": []},
+            folder=lambda: self.folder,
+            limits=Limits(events=Rate(3), uploads=Rate(2)),
+        )
 
     def browser(self, owner: str | None = None, address: str = "93.184.216.1") -> httpx.AsyncClient:
         return httpx.AsyncClient(

@@ -1,14 +1,15 @@
-"""Who is looking: a signed cookie of ours, the owner it stands for, and the key it brought along."""
+"""Who is looking: a signed cookie of ours, the owner it stands for, and its key."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import os
 import secrets
+import stat
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +17,7 @@ from typing import Protocol
 
 from pydantic import SecretStr
 
-from agent import OPERATOR, Settings
-from webui.kept_key import KeptKey
+from agent import OPERATOR, Settings, storage_failure, write_private_file
 from webui.words import Words, choose_language, load_words
 
 COOKIE = "aivista_session"
@@ -29,6 +29,54 @@ OWNED_LIFE_S = 30 * 24 * 3600
 _MOST_NAMES = 10_000
 _MOST_KEYS = 10_000
 _LONGEST_NAME = 100
+_KEY_FILE = "gemini.key"
+_LONGEST_KEY_BYTES = 1024
+
+_log = logging.getLogger(__name__)
+
+
+class KeptKey:
+    """The key that a person keeps on their own machine: one file below the home, readable by them alone, and read anew
+    each time: another process may have changed or removed it.
+
+    For a studio that its person alone can reach; what is here serves whoever opens the page.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / _KEY_FILE
+
+    def read(self) -> SecretStr | None:
+        """Return the key, or None where none is kept or the file cannot be read as one."""
+        try:
+            # A link could lead to any file, and what that holds would be sent to Google as a key.
+            descriptor = os.open(self._path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            _log.warning("%s cannot be read: %s", _KEY_FILE, error.strerror)
+            return None
+        with open(descriptor, "rb") as file:
+            # Windows says by other means who may read a file.
+            if os.name == "posix" and stat.S_IMODE(os.fstat(descriptor).st_mode) & (stat.S_IRWXG | stat.S_IRWXO):
+                _log.warning("%s could be read by others; it is closed to them now. Please make a new key.", _KEY_FILE)
+                os.fchmod(descriptor, 0o600)
+            text = file.read(_LONGEST_KEY_BYTES + 1).decode("ascii", "replace").strip()
+        is_plausible = text and len(text) <= _LONGEST_KEY_BYTES and text.isascii() and text.isprintable()
+        return SecretStr(text) if is_plausible else None
+
+    def keep(self, key: SecretStr) -> None:
+        """Put the key in the file, whole and durable. Raises StorageFailure."""
+        try:
+            write_private_file(self._path, key.get_secret_value().encode())
+        except OSError as error:
+            raise storage_failure(error) from error
+
+    def remove(self) -> None:
+        """Delete the file, if there is one. Raises StorageFailure."""
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as error:
+            raise storage_failure(error) from error
 
 
 class PageRequest(Protocol):
@@ -78,7 +126,7 @@ class Sessions:
     clock: Callable[[], float] = time.time
     kept: KeptKey | None = None
     # The one that was used last is the last. Handlers of the page that wait for nothing run in threads.
-    _keys: OrderedDict[str, tuple[SecretStr, float]] = field(default_factory=OrderedDict, repr=False)
+    _keys: dict[str, tuple[SecretStr, float]] = field(default_factory=dict, repr=False)
     _keys_lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _names: dict[str, str] = field(default_factory=dict, repr=False)
 
@@ -106,16 +154,20 @@ class Sessions:
         return found.token if found is not None else None
 
     def visitor(self, request: PageRequest) -> Visitor:
-        """Return who sent the request. Where each cookie is its own owner, nobody's things are those without one."""
-        return self.bearer(self.read(request.cookies.get(COOKIE)), self.words(request))
+        """Return who sent the request."""
+        return self.visitor_of(request.cookies.get(COOKIE), self.words(request))
 
-    def bearer(self, found: Pass | None, words: Words) -> Visitor:
-        """Return who has a pass."""
-        if found is None:
-            return Visitor(None, self.owner(None), words)
-        if self.is_shared and found.owner is not None:
-            return Visitor(found.token, found.owner, words, is_known=True)
-        return Visitor(found.token, self.owner(found.token), words)
+    def visitor_of(self, cookie: str | None, words: Words) -> Visitor:
+        """Return whose a cookie is. Where each is its own owner, nobody's things are those of who has none."""
+        found = self.read(cookie)
+        token = found.token if found is not None else None
+        if not self.is_shared:
+            return Visitor(token, OPERATOR, words)
+        if found is not None and found.owner is not None:
+            return Visitor(token, found.owner, words, is_known=True)
+        if token is None:
+            return Visitor(None, f"nobody-{secrets.token_hex(16)}", words)
+        return Visitor(token, f"visitor-{hashlib.sha256(token.encode()).hexdigest()[:32]}", words)
 
     def words(self, request: PageRequest) -> Words:
         """Return the words of the language that a request asks for."""
@@ -123,26 +175,18 @@ class Sessions:
         language = choose_language(self.fixed_language, chosen, request.headers.get("accept-language", ""))
         return load_words(language)
 
-    def owner(self, token: str | None) -> str:
-        """Return whose conversations a token opens by itself. Without one a script that is shared opens nobody's."""
-        if not self.is_shared:
-            return OPERATOR
-        if token is None:
-            return f"nobody-{secrets.token_hex(16)}"
-        return f"visitor-{hashlib.sha256(token.encode()).hexdigest()[:32]}"
-
     def key(self, visitor: Visitor) -> SecretStr | None:
         """Return the key this visitor typed, if it is still held, else the one that is kept on this machine."""
         return self.session_key(visitor) or (self.kept.read() if self.kept is not None else None)
 
     def session_key(self, visitor: Visitor) -> SecretStr | None:
-        """Return the key this visitor typed for this session, if it is still held."""
+        """Return the key this visitor typed for this session, if it is still held. Using it keeps it."""
         with self._keys_lock:
             self._forget_idle_keys()
-            held = self._keys.get(visitor.token or "")
+            held = self._keys.pop(visitor.token or "", None)
             if held is None:
                 return None
-            self._use_key(visitor.token or "", held[0])
+            self._keys[visitor.token or ""] = (held[0], self.clock())
         return held[0]
 
     def hold_key(self, visitor: Visitor, key: SecretStr | None) -> bool:
@@ -151,22 +195,17 @@ class Sessions:
             return False
         with self._keys_lock:
             self._forget_idle_keys()
-            if key is None:
-                self._keys.pop(visitor.token, None)
-            else:
-                self._use_key(visitor.token, key)
+            self._keys.pop(visitor.token, None)
+            if key is not None:
+                self._keys[visitor.token] = (key, self.clock())
             if len(self._keys) > _MOST_KEYS:
-                self._keys.popitem(last=False)
+                del self._keys[next(iter(self._keys))]
         return True
 
     def _forget_idle_keys(self) -> None:
         now = self.clock()
         while self._keys and now - next(iter(self._keys.values()))[1] > KEY_IDLE_S:
-            self._keys.popitem(last=False)
-
-    def _use_key(self, token: str, key: SecretStr) -> None:
-        self._keys[token] = (key, self.clock())
-        self._keys.move_to_end(token)
+            del self._keys[next(iter(self._keys))]
 
     def name_owner(self, owner: str, name: str) -> None:
         """Remember how somebody who signed in is called."""
@@ -205,6 +244,13 @@ class Sessions:
         return hmac.new(self.secret, text, hashlib.sha256).hexdigest()[:32]
 
 
+def open_sessions(settings: Settings, *, is_shared: bool, language: str | None, has_accounts: bool = False) -> Sessions:
+    """Return the sessions of a studio that lives in `settings.home`. A key is kept only where nobody else can come."""
+    kept = None if is_shared or settings.is_public else KeptKey(settings.home)
+    secret = load_secret(settings.home)
+    return Sessions(secret, is_shared=is_shared, fixed_language=language, kept=kept, has_accounts=has_accounts)
+
+
 def load_secret(home: Path) -> bytes:
     """Return the secret that signs cookies and links, made on first use and readable by its user alone."""
     path = home / "session.secret"
@@ -219,10 +265,3 @@ def load_secret(home: Path) -> bytes:
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(fresh)
     return fresh
-
-
-def open_sessions(settings: Settings, *, is_shared: bool, language: str | None, has_accounts: bool = False) -> Sessions:
-    """Return the sessions of a studio that lives in `settings.home`. A key is kept only where nobody else can come."""
-    secret, is_private = load_secret(settings.home), not (is_shared or settings.is_public)
-    kept = KeptKey(settings.home) if is_private else None
-    return Sessions(secret, is_shared=is_shared, fixed_language=language, kept=kept, has_accounts=has_accounts)

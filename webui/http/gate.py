@@ -1,0 +1,416 @@
+"""The gate before Gradio's routes: what the page and programs use and nothing else, each of it held against who asks
+and how much. Of our own routes beside them it counts what changes something, or takes long.
+
+What an event may do is decided here once for all of them: handlers that are `private` to the page are callable by
+number, a session's name is made up by whoever asks, and Gradio would follow a path wherever it stands.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+from math import ceil
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import anyio.to_thread
+from python_multipart.exceptions import MultipartParseError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.datastructures import Headers, QueryParams
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agent import MAX_VISITOR_UPLOAD_MEGABYTES
+from webui.http.clients import Client, Limits, Rate, Uploads, client_of
+from webui.http.hosts import PROGRAMS
+from webui.http.sessions import Sessions
+from webui.whole_json import whole_body
+
+_GRADIO = "/gradio_api/"
+# What is open below it. The page sends its events to run/predict; streams, results and the others are for programs.
+_READ = re.compile(
+    r"info|app_id|startup-events|queue/status|upload_progress|login_check|user|theme\.css|call/[a-z_0-9]+/[0-9a-f]+"
+)
+_STREAM = re.compile(r"queue/data|heartbeat/(?P<session>[^/]+)")
+_FILE = re.compile(r"file=(?P<path>.+)")
+_EVENT = re.compile(r"(?P<page>run/predict)|queue/join|call/(?P<name>[a-z_0-9]+)")
+_END = re.compile(r"cancel|reset")
+# Of ours: each makes or takes a file that may be large.
+_HEAVY = re.compile(r"/import|/export(/.*)?|/aivista/act/gallery\.pack|/aivista/files/[^/]+/zip")
+
+_MB = 1 << 20
+# Two masks of the painter and the longest text fit.
+_MOST_EVENT_BYTES = 4 << 20
+_DEEPEST = 50
+_SESSION = re.compile(r"[A-Za-z0-9-]{1,64}")
+_MOST_SESSIONS = 20_000
+
+
+class RejectedRequest(Exception):
+    """A request that is turned away: `status`, and the key of the sentence that says why, with what fills it."""
+
+    def __init__(self, status: int, key: str, **parameters: str | int) -> None:
+        self.status = status
+        self.key = key
+        self.parameters = parameters
+        super().__init__(key)
+
+
+class _Event(NamedTuple):
+    """An event of the page's configuration: the kinds of its inputs, and whether it waits in Gradio's queue, as those
+    of programs do. The page's own are answered at once."""
+
+    kinds: tuple[str, ...]
+    is_queued: bool
+
+
+class PageGate:
+    """ASGI middleware. `config` is how Gradio describes the page, `folder` where its uploads go: both are there once
+    the page is."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        sessions: Sessions,
+        config: Callable[[], Mapping[str, Any]],
+        folder: Callable[[], Path],
+        limits: Limits | None = None,
+        is_behind_proxy: bool = False,
+    ) -> None:
+        self.app = app
+        self._sessions = sessions
+        self._config = config
+        self._folder = folder
+        self._limits = limits or Limits()
+        self._is_behind_proxy = is_behind_proxy
+        # Whose each of Gradio's sessions is: the first who names it. It opens a queue of answers.
+        self._owners: dict[str, str] = {}
+
+    @cached_property
+    def _uploads(self) -> Uploads:
+        return Uploads(self._folder())
+
+    @cached_property
+    def _events(self) -> dict[object, _Event]:
+        """The events by number, and those with a public name by that as well."""
+        config = self._config()
+        types = {one["id"]: str(one["type"]) for one in config["components"]}
+        found: dict[object, _Event] = {}
+        for one in config["dependencies"]:
+            if one["backend_fn"]:
+                kinds = tuple(types[part] for part in one["inputs"])
+                found[one["id"]] = event = _Event(kinds, one["queue"] is not False)
+                if one["api_visibility"] == "public":
+                    found[one["api_name"]] = event
+        return found
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        method, path = scope["method"], scope["path"]
+        is_gradios, is_heavy = path.startswith(_GRADIO), _HEAVY.fullmatch(path) is not None
+        # What only looks is free elsewhere but for the page, which comes with all of a conversation; and programs have
+        # rates of their own.
+        is_free = method in ("GET", "HEAD", "OPTIONS") and not is_heavy and (method, path) != ("GET", "/")
+        if not is_gradios and (is_free or path.startswith(PROGRAMS)):
+            await self.app(scope, receive, send)
+            return
+        client = client_of(scope, self._sessions, is_behind_proxy=self._is_behind_proxy)
+        try:
+            if is_gradios:
+                await self._gradio(client, scope, receive, send)
+            elif is_heavy:
+                self._count(client, self._limits.uploads)
+                await self._heavy(client, scope, receive, send)
+            else:
+                self._count(client, self._limits.events)
+                await self.app(scope, receive, send)
+        except RejectedRequest as rejected:
+            await _answer(client, rejected, path)(scope, receive, send)
+
+    def _count(self, client: Client, rate: Rate) -> None:
+        wait_s = 0.0 if client.is_operator else rate.wait_s(client)
+        if wait_s > 0:
+            raise RejectedRequest(429, "api.too_many_requests", seconds=ceil(wait_s))
+
+    async def _heavy(self, client: Client, scope: Scope, receive: Receive, send: Send) -> None:
+        if client.is_operator:
+            await self.app(scope, receive, send)
+            return
+        with self._limits.at_work.one(client) as wait_s:
+            if wait_s > 0:
+                raise RejectedRequest(429, "api.too_many_requests", seconds=ceil(wait_s))
+            await self.app(scope, receive, send)
+
+    async def _gradio(self, client: Client, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request to Gradio on, if it is open. Raises RejectedRequest before anything was answered."""
+        path = scope["path"].removeprefix(_GRADIO)
+        match scope["method"]:
+            case "OPTIONS":
+                await self.app(scope, receive, send)
+            case "GET" | "HEAD" if _READ.fullmatch(path):
+                await self.app(scope, receive, send)
+            case "GET" | "HEAD" if (file := _FILE.fullmatch(path)) and self._uploads.is_of(file["path"], client):
+                await self.app(scope, receive, send)
+            case "GET" | "HEAD" if stream := _STREAM.fullmatch(path):
+                self._count(client, self._limits.events)
+                await self._stream(client, stream["session"], scope, receive, send)
+            case "POST" if _EVENT.fullmatch(path) or _END.fullmatch(path):
+                self._count(client, self._limits.events)
+                body = whole_body(await _body(scope, receive))
+                self._check_event(client, path, await anyio.to_thread.run_sync(_read, body))
+                await self.app(scope, _replayed(body, receive), send)
+            case "POST" if path == "upload":
+                self._count(client, self._limits.uploads)
+                await self._upload(client, scope, receive, send)
+            case _:
+                raise RejectedRequest(404, "page_gate.nothing_here")
+
+    async def _stream(self, client: Client, session: str | None, scope: Scope, receive: Receive, send: Send) -> None:
+        named = [session] if session else QueryParams(scope["query_string"]).getlist("session_hash")
+        # Of several values each reader takes another one.
+        if len(named) > 1:
+            raise _unreadable("session_hash")
+        self._check_session(client, named[0] if named else None)
+        try:
+            await self.app(scope, receive, send)
+        except RuntimeError as error:
+            # Of a session that it does not know, as after a restart, Gradio 6.31 tells the browser in the stream, and
+            # then raises what nobody can answer any more: strangers would fill the log with it.
+            if not isinstance(error.__cause__, HTTPException) or not named:
+                raise
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _check_session(self, client: Client, session: object) -> None:
+        """Make a session theirs that is nobody's so far; one that is somebody else's, or has a name that Gradio's
+        client makes for none, is rejected."""
+        if session is None:
+            return
+        if not isinstance(session, str) or not _SESSION.fullmatch(session):
+            raise _unreadable("session_hash")
+        owner = self._owners.pop(session, client.name)
+        # The one that was named last is the last.
+        self._owners[session] = owner
+        if len(self._owners) > _MOST_SESSIONS:
+            del self._owners[next(iter(self._owners))]
+        if owner != client.name:
+            raise RejectedRequest(404, "page_gate.not_your_session")
+
+    def _check_event(self, client: Client, path: str, read: _Read) -> None:
+        """Hold what was sent against the page: neither it nor a program could have sent anything else."""
+        told = read.body
+        self._check_session(client, told.get("session_hash"))
+        asked = _EVENT.fullmatch(path)
+        if asked is None:
+            return
+        number = asked["name"] or told.get("fn_index")
+        # To Python, True is 1.
+        event = self._events.get(number) if asked["name"] or type(number) is int else None
+        if event is None or event.is_queued == bool(asked["page"]):
+            raise _unreadable("fn_index")
+        data = told.get("data")
+        if not isinstance(data, list) or len(data) != len(event.kinds):
+            raise _unreadable("data")
+        for place, (kind, value) in enumerate(zip(event.kinds, data, strict=True)):
+            if not _fits(kind, value):
+                raise _unreadable(f"data.{place}")
+        if not all(self._uploads.is_of(one, client) for one in read.files):
+            raise RejectedRequest(404, "page_gate.no_such_upload")
+
+    async def _upload(self, client: Client, scope: Scope, receive: Receive, send: Send) -> None:
+        counted = await self._uploads.begin(client, _length(scope))
+        if counted is None:
+            raise RejectedRequest(507, "page_gate.no_room")
+        # Gradio's own limit is the operator's.
+        most_of_one = None if client.is_operator else MAX_VISITOR_UPLOAD_MEGABYTES * _MB
+        content_type = Headers(scope=scope).get("content-type", "")
+        passing = _PassingUpload(receive, send, counted.size_bytes, most_of_one, content_type)
+        passing.keep = lambda path: self._uploads.keep(path, client)
+        try:
+            with suppress(_TooMuch):
+                await self.app(scope, passing.receive, passing.send)
+        finally:
+            self._uploads.end(counted, passing.size_bytes)
+        if passing.rejected is not None:
+            raise passing.rejected
+
+
+class _TooMuch(MultipartParseError):
+    """More has come than may. Gradio removes what it has of an upload that it cannot parse."""
+
+
+class _PassingUpload:
+    """An upload on its way to Gradio, until it has brought more than there is room for, or a file that is too large;
+    and Gradio's answer, of whose paths each is kept first."""
+
+    keep: Callable[[str], None]
+
+    def __init__(
+        self, receive: Receive, send: Send, most_bytes: int, most_bytes_of_one: int | None, content_type: str
+    ) -> None:
+        self.size_bytes = 0
+        self.rejected: RejectedRequest | None = None
+        self._receive = receive
+        self._send = send
+        self._most_bytes = most_bytes
+        self._most_bytes_of_one = most_bytes_of_one
+        self._file_bytes = self._largest_bytes = 0
+        self._status = 0
+        self._answer = b""
+        boundary = parse_options_header(content_type)[1].get(b"boundary", b"")
+        callbacks: dict[str, Any] = {"on_part_begin": self._on_part_begin, "on_part_data": self._on_part_data}
+        self._parser = MultipartParser(boundary, cast("Any", callbacks)) if boundary else None
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        data = message.get("body", b"")
+        self.size_bytes += len(data)
+        # What cannot be parsed Gradio refuses, in its own words.
+        with suppress(MultipartParseError):
+            if self._parser is not None:
+                self._parser.write(data)
+        if self.size_bytes > self._most_bytes:
+            self.rejected = RejectedRequest(507, "page_gate.no_room")
+        elif self._most_bytes_of_one is not None and self._largest_bytes > self._most_bytes_of_one:
+            self.rejected = RejectedRequest(413, "api.body_too_large", limit=self._most_bytes_of_one // _MB)
+        if self.rejected is not None:
+            raise _TooMuch("too much")
+        return message
+
+    def _on_part_begin(self) -> None:
+        self._file_bytes = 0
+
+    def _on_part_data(self, _: bytes, start: int, end: int) -> None:
+        self._file_bytes += end - start
+        self._largest_bytes = max(self._largest_bytes, self._file_bytes)
+
+    async def send(self, message: Message) -> None:
+        if self.rejected is not None:
+            return
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+        elif self._status == 200:
+            self._answer += message.get("body", b"")
+            if not message.get("more_body", False):
+                # Before it is told: whoever knows the path asks for it at once.
+                for path in json.loads(self._answer):
+                    self.keep(path)
+        await self._send(message)
+
+
+class _Read(NamedTuple):
+    """The body of an event, and the paths that it names as files, wherever in it."""
+
+    body: dict[str, Any]
+    files: tuple[str, ...]
+
+
+def _read(body: bytes) -> _Read:
+    """Return what a body says. Rejects what is no object of JSON, also for numbers that JSON has not, for a NUL, which
+    neither paths nor records can hold, and for what is nested deeper than anything of the page."""
+    files = []
+    try:
+        # Decoded strictly: JSON that is read from bytes may have halves of characters.
+        found = json.loads(body.decode(), parse_constant=_no_number)
+        for one in _within(found):
+            if isinstance(one, str) and "\0" in one:
+                raise ValueError("NUL")
+            if isinstance(one, dict) and "path" in one:
+                files.append(str(one["path"]))
+    except (ValueError, RecursionError):
+        raise _unreadable("JSON") from None
+    if not isinstance(found, dict):
+        raise _unreadable("JSON")
+    return _Read(found, tuple(files))
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(name)
+
+
+def _within(found: object, depth: int = 0) -> Iterator[object]:
+    """Yield a value and all that is in it. Raises ValueError for what is nested too deep."""
+    if depth > _DEEPEST:
+        raise ValueError("too deep")
+    yield found
+    inner = [*found, *found.values()] if isinstance(found, dict) else found if isinstance(found, list) else ()
+    for one in inner:
+        yield from _within(one, depth + 1)
+
+
+def _fits(kind: str, value: object) -> bool:
+    """Whether a value is of an input's kind; of other kinds than these the page has none."""
+    match kind:
+        case "textbox" | "dropdown" | "radio":
+            return value is None or isinstance(value, str)
+        case "checkbox":
+            return isinstance(value, bool)
+        case "multimodaltextbox":
+            return value is None or _is_message(value)
+        case _:
+            return False
+
+
+def _is_message(value: object) -> bool:
+    match value:
+        case {"text": str(), **more}:
+            files = more.get("files")
+            return files is None or (
+                isinstance(files, list)
+                and all(isinstance(one, dict) and isinstance(one.get("path"), str) for one in files)
+            )
+        case _:
+            return False
+
+
+async def _body(scope: Scope, receive: Receive) -> bytes:
+    body, more = bytearray(), True
+    while more and len(body) <= _MOST_EVENT_BYTES >= _length(scope):
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _unreadable("HTTP", 400)
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    if more or len(body) > _MOST_EVENT_BYTES:
+        raise RejectedRequest(413, "api.body_too_large", limit=_MOST_EVENT_BYTES // _MB)
+    return bytes(body)
+
+
+def _length(scope: Scope) -> int:
+    told = Headers(scope=scope).get("content-length", "")
+    # So many digits that they cannot be a number are too many bytes as well.
+    return int(told[:20]) if told.isascii() and told.isdigit() else 0
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    messages: Iterator[Message] = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+    async def replayed() -> Message:
+        return next(messages, None) or await receive()
+
+    return replayed
+
+
+def _unreadable(problem: str, status: int = 422) -> RejectedRequest:
+    return RejectedRequest(status, "api.unreadable", problem=problem)
+
+
+def _answer(client: Client, rejected: RejectedRequest, path: str) -> Response:
+    """Return the sentence in the form in which Gradio's client, or the page, reads what is refused there."""
+    sentence, headers = client.words(rejected.key, **rejected.parameters), {"Cache-Control": "no-store"}
+    if "seconds" in rejected.parameters:
+        headers["Retry-After"] = str(rejected.parameters["seconds"])
+    if path == "/" or path.startswith("/export"):
+        return PlainTextResponse(sentence, rejected.status, headers)
+    told: dict[str, object] = {"error": sentence}
+    if path.startswith(_GRADIO):
+        told = {"detail": sentence}
+    elif path == "/import":
+        told = {"isDone": False, "text": sentence}
+    return JSONResponse(told, rejected.status, headers)

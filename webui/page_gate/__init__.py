@@ -1,1 +1,0 @@
-"""What every request to Gradio's own part of the page passes, before Gradio sees it."""
