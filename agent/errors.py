@@ -233,11 +233,11 @@ class ErrorCode(StrEnum):
     ARCHIVE_NEWER = "archive_newer", Actor.YOU, 422
     ARCHIVE_ENCRYPTED = "archive_encrypted", Actor.YOU, 422
     ARCHIVE_UNSAFE = "archive_unsafe", Actor.YOU, 422
-    ARCHIVE_TOO_LARGE = "archive_too_large", Actor.YOU, 422
+    ARCHIVE_TOO_LARGE = "archive_too_large", Actor.YOU, 413
     ARCHIVE_DAMAGED = "archive_damaged", Actor.YOU, 422
     ARCHIVE_PICTURE_UNREADABLE = "archive_picture_unreadable", Actor.YOU, 422
     ARCHIVE_INCONSISTENT = "archive_inconsistent", Actor.YOU, 422
-    EXPORT_TOO_LARGE = "export_too_large", Actor.YOU, 422
+    EXPORT_TOO_LARGE = "export_too_large", Actor.YOU, 413
     FILE_NAME_INVALID = "file_name_invalid", Actor.YOU, 422
     FILE_NAME_TAKEN = "file_name_taken", Actor.YOU, 409
     FILE_NOT_FOUND = "file_not_found", Actor.YOU, 404

@@ -18,8 +18,6 @@ from starlette.middleware import Middleware
 from agent import MAX_UPLOAD_MEGABYTES, AivistaError, Settings, Studio
 from webui.api import api_mounts
 from webui.closing import Ending
-from webui.differences import difference_routes
-from webui.exports import export_routes
 from webui.features.all import FEATURES
 from webui.http.accounts import Accounts
 from webui.http.gate import PageGate
@@ -31,12 +29,9 @@ from webui.media import media_routes
 from webui.page import build_page
 from webui.page_assets import asset_routes
 from webui.place import Place
-from webui.previews import preview_routes
-from webui.reports import report_routes
 from webui.shell.actions import action_routes
 from webui.shell.document import Document
 from webui.theme import aivista_theme
-from webui.version_routes import version_routes
 
 SKETCH_PACE_S = 0.02
 
@@ -168,11 +163,6 @@ class Server:
                 *asset_routes(),
                 *action_routes(FEATURES, self._screen),
                 *media_routes(lambda: self._studio, self._sessions),
-                *export_routes(lambda: self._studio, self._sessions),
-                *report_routes(lambda: self._studio, self._sessions),
-                *version_routes(lambda: self._studio, self._sessions),
-                *difference_routes(lambda: self._studio, self._sessions),
-                *preview_routes(lambda: self._studio, self._sessions),
                 *([self._accounts.mount()] if self._accounts is not None else []),
                 *api_mounts(
                     lambda: self._studio,

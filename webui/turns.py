@@ -38,7 +38,7 @@ from webui.features.thread.live import Ending, LiveTurn, advance_all, resumed
 from webui.features.thread.plans import after, decision_to_run, read_run
 from webui.features.thread.render import Article, Block, article, render_live
 from webui.features.viewer.actions import PanelPress, pressed_sentence
-from webui.mask_wires import WireRefusal, read_painted
+from webui.features.viewer.painted import WireRefusal, read_painted
 from webui.screen import LISTED, OVER, THREAD, Updates
 from webui.shell.actions import Composed, Context
 from webui.shell.templates import render

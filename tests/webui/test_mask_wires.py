@@ -13,7 +13,14 @@ from PIL import Image, PngImagePlugin
 
 from agent import Expansion, Mask
 from tests.support.cases import each_case
-from webui.mask_wires import MAX_EDGE_PX, MAX_FIELD_CHARACTERS, MAX_GROWTH, Painted, WireRefusal, read_painted
+from webui.features.viewer.painted import (
+    MAX_EDGE_PX,
+    MAX_FIELD_CHARACTERS,
+    MAX_GROWTH,
+    Painted,
+    WireRefusal,
+    read_painted,
+)
 
 UNREADABLE = WireRefusal("painter.unreadable")
 TOO_LARGE = WireRefusal("painter.too_large")

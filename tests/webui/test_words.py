@@ -20,7 +20,7 @@ SOURCES = sorted(WEBUI.rglob("*.py"))
 TEMPLATES = sorted(WEBUI.rglob("*.html"))
 # What no visitor of the page reads: the command and what it writes, the doors for programs, what is said to whoever is
 # no visitor of ours, and what Gradio says in English, which is put into other words.
-ENGLISH = "cli/*.py cli/space/* __main__.py health.py api/* mcp_server/* guard.py app.py script_words.py"
+ENGLISH = "cli/*.py cli/space/* __main__.py http/hosts.py api/* mcp_server/* app.py script_words.py"
 
 
 @cache

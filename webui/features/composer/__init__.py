@@ -15,6 +15,7 @@ from agent import (
     Conversation,
     ModelEntry,
     ModelRole,
+    RecipeSettings,
     ReferenceMode,
     ReferenceRole,
     TurnSettings,
@@ -78,9 +79,9 @@ class Chosen(Value):
     reference_count: str = AUTO
 
     @classmethod
-    def of(cls, settings: TurnSettings) -> Chosen:
+    def of(cls, settings: TurnSettings | RecipeSettings) -> Chosen:
         """Return what the chips say when a turn was sent with these settings."""
-        given = {name: value for name in cls.model_fields if (value := getattr(settings, name)) is not None}
+        given = {name: value for name in cls.model_fields if (value := getattr(settings, name, None)) is not None}
         given |= {name: str(given[name]) for name in ("number_of_images", "reference_count") if name in given}
         if given.get("number_of_images") not in COUNTS:
             given.pop("number_of_images", None)

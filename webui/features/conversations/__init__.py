@@ -16,6 +16,7 @@ from markupsafe import Markup
 from pydantic import Field
 
 from agent import MAX_TITLE_CHARACTERS, OPERATOR, ConversationHit, ConversationInfo, DeletedConversation, Value
+from webui.features.conversations.exports import export_routes
 from webui.http.sessions import Visitor
 from webui.screen import Screen
 from webui.shell.actions import Context, Feature, Place
@@ -24,7 +25,7 @@ from webui.shell.templates import render
 from webui.spend import spend_html
 from webui.words import Words
 
-conversations = Feature("conversations")
+conversations = Feature("conversations", routes=lambda screen: export_routes(screen.studio, screen.sessions))
 # So many are listed at first, and so many more whenever one asks for more.
 ROWS_AT_ONCE = 50
 _MOST_ROWS = 100_000

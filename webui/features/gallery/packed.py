@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 from starlette.background import BackgroundTask
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from webui.http.sessions import COOKIE
+from webui.http.sessions import Visitor
+from webui.http.visitor_routes import NO_STORE, as_text, visitor_route
 from webui.screen import Screen
 
 _READY_S = 600.0
 _MOST_READY = 3
-_HEADERS = {"Cache-Control": "no-store", "Cross-Origin-Resource-Policy": "same-origin"}
 
 
 class _Ready(NamedTuple):
@@ -44,23 +44,20 @@ def kept(owner: str, path: Path, count: int) -> str:
 
 
 def packed_routes(screen: Screen) -> Sequence[Route]:
-    """Return the route of packed files. Without our cookie it answers 403, for what is not there 404."""
+    """Return the route of packed files; 404 for what is not there."""
 
-    async def fetch(request: Request) -> Response:
-        visitor = screen.sessions.visitor(request)
-        if screen.sessions.token_of(request.cookies.get(COOKIE)) is None:
-            return PlainTextResponse(visitor.words("route.not_yours"), 403, _HEADERS)
+    async def fetch(request: Request, visitor: Visitor) -> Response:
         name = request.path_params["name"]
         found = _ready.get(name)
         if found is None or found.owner != visitor.owner:
-            return PlainTextResponse(visitor.words("route.no_file"), 404, _HEADERS)
+            return as_text(visitor.words("route.no_file"), 404)
         del _ready[name]
         return FileResponse(
             found.path,
             media_type="application/zip",
             filename=f"aivista-pictures-{found.pictures}.zip",
-            headers={**_HEADERS, "X-Content-Type-Options": "nosniff"},
+            headers=NO_STORE,
             background=BackgroundTask(found.path.unlink, missing_ok=True),
         )
 
-    return [Route("/aivista/gallery/zip/{name}", fetch, methods=["GET"])]
+    return [visitor_route("/aivista/gallery/zip/{name}", screen.sessions, fetch)]

@@ -25,12 +25,11 @@ from agent import (
     upload_limit_megabytes,
 )
 from webui.features.composer import AUTO, Chosen
-from webui.http.sessions import COOKIE, Sessions, Visitor
-from webui.picture_work import Workbench, refusal
+from webui.http.sessions import Sessions, Visitor
+from webui.http.visitor_routes import NO_STORE, Workbench, as_text, visitor_route
 from webui.whole_json import whole_json
 
 MAX_FOUND_CHARACTERS = 2 << 20
-_PRIVATE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 class Told(Value):
@@ -79,55 +78,33 @@ def chosen_as(settings: TurnSettings | RecipeSettings | None, recipe: Recipe | N
         ratio = recipe.asked_aspect_ratio if recipe else None
         size = recipe.asked_resolution if recipe else None
         return now.model_copy(update={"aspect_ratio": ratio or AUTO, "resolution": size or AUTO})
-    count = settings.number_of_images
-    told: dict[str, object] = {
-        "text_model": settings.text_model,
-        "image_model": settings.image_model,
-        "allow_search": settings.allow_search,
-        "search_policy": str(settings.search_policy),
-        "aspect_ratio": settings.aspect_ratio or AUTO,
-        "resolution": settings.resolution or AUTO,
-        "number_of_images": AUTO if count is None else str(count),
-    }
-    told["reference_mode"] = settings.reference_mode or AUTO
-    if isinstance(settings, TurnSettings):
-        told |= {"review": settings.review, "confirm": settings.confirm}
-        told |= {
-            "negative_prompt": settings.negative_prompt or "",
-            "reference_count": str(settings.reference_count or AUTO),
-        }
-    return now.model_copy(update=told)
+    return now.model_copy(update=Chosen.of(settings).model_dump(include=set(type(settings).model_fields)))
 
 
 def recipe_routes(sessions: Sessions) -> list[Route]:
     """Return the route `POST /aivista/recipe`: the bytes of a file in, JSON of what it says out.
 
-    204 when it says nothing, 413 for more than may be sent as a picture, and what `Workbench.answer` says. Nothing is
-    kept.
+    204 when it says nothing, 413 for more than may be sent as a picture, 429 for one who asks too much at once. Nothing
+    is kept.
     """
     bench = Workbench(places=2)
 
-    async def route(request: Request) -> Response:
-        if sessions.token_of(request.cookies.get(COOKIE)) is None:
-            return refusal(sessions.visitor(request).words("route.not_yours"), 403)
+    async def read(request: Request, visitor: Visitor) -> Response:
+        limit = upload_limit_megabytes(visitor.owner)
         # Before anybody looks whether the browser is still there: that look would swallow the first part of it.
-        data = await _body(request, upload_limit_megabytes(sessions.visitor(request).owner))
+        data = await _body(request, limit)
         if data is None:
-            return refusal(_too_large(sessions.visitor(request)), 413)
+            return as_text(visitor.words("builtin.too_large", limit=limit), 413)
 
-        async def work(_owner: str) -> Response:
+        async def work() -> Response:
             found = told(await asyncio.to_thread(read_recipe, data))
             if found is None:
-                return Response(status_code=204, headers=_PRIVATE)
-            return Response(found.model_dump_json(exclude_none=True), media_type="application/json", headers=_PRIVATE)
+                return Response(status_code=204, headers=NO_STORE)
+            return Response(found.model_dump_json(exclude_none=True), media_type="application/json", headers=NO_STORE)
 
-        return await bench.answer(request, sessions, work)
+        return await bench.run(request, visitor, work)
 
-    return [Route("/aivista/recipe", route, methods=["POST"])]
-
-
-def _too_large(visitor: Visitor) -> str:
-    return visitor.words("builtin.too_large", limit=upload_limit_megabytes(visitor.owner))
+    return [visitor_route("/aivista/recipe", sessions, read, method="POST")]
 
 
 async def _body(request: Request, limit_megabytes: int) -> bytes | None:

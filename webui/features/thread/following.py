@@ -14,25 +14,21 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from agent import AivistaError, Conversation, Step, ThoughtLog, TurnEvent, TurnFailed, Value
+from agent import AivistaError, Conversation, Step, ThoughtLog, TurnEvent, TurnFailed, Value, report_text
 from webui.features.thread.chat import TURNS_AT_ONCE, earlier_html, newest
 from webui.features.thread.live import LiveTurn, advance_all, resumed
 from webui.features.thread.render import Article, article_id, changes, render_live
 from webui.features.thread.steps import step_sentence, usual_time
-from webui.http.sessions import COOKIE, Visitor
+from webui.http.sessions import Visitor
+from webui.http.visitor_routes import NO_STORE, as_json, attachment, visitor_route
 from webui.pacing import batches
 from webui.screen import Screen
 from webui.shell.actions import Context, Feature
 from webui.shell.patches import Patch, Reply, Toast
 from webui.view import View
 
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    # A proxy that gathers answers would show a turn only once it has ended.
-    "X-Accel-Buffering": "no",
-}
+# A proxy that gathers answers would show a turn only once it has ended.
+_HEADERS = {**NO_STORE, "X-Accel-Buffering": "no"}
 # A connection on which nothing comes for a while is closed by proxies.
 _BEAT_S = 15.0
 # At once, by one visitor: a browser opens six at most.
@@ -47,18 +43,14 @@ class Shown(Value):
 
 
 def _routes(screen: Screen) -> list[Route]:
+    """Return the routes of a conversation: the stream of its turns; its version, another number after each change, by
+    which an open page sees what came without it; and the debug report of a turn as a file."""
     followed = Counter[str]()
 
-    async def follow(request: Request) -> Response:
-        visitor = screen.sessions.visitor(request)
-        if screen.sessions.token_of(request.cookies.get(COOKIE)) is None:
-            return JSONResponse({"error": visitor.words("route.not_yours")}, 403, _HEADERS)
-        try:
-            conversation = await screen.studio().conversations.get(request.path_params["id"], visitor.owner)
-        except AivistaError as error:
-            return JSONResponse({"error": visitor.words.error(error.info)}, error.info.code.http_status, _HEADERS)
+    async def follow(request: Request, visitor: Visitor) -> Response:
+        conversation = await screen.studio().conversations.get(request.path_params["id"], visitor.owner)
         if followed[visitor.owner] >= _MOST_FOLLOWED:
-            return JSONResponse({"error": visitor.words("route.too_much")}, 429, _HEADERS)
+            return as_json(visitor.words("route.too_much"), 429)
         # A browser that comes back after the stream was cut may have missed any of it.
         is_back = "last-event-id" in request.headers
         replies = Following(screen, visitor, conversation).replies(is_back=is_back)
@@ -76,7 +68,23 @@ def _routes(screen: Screen) -> list[Route]:
 
         return StreamingResponse(frames(), media_type="text/event-stream", headers=_HEADERS)
 
-    return [Route("/aivista/thread/{id}", follow, methods=["GET"])]
+    async def version(request: Request, visitor: Visitor) -> Response:
+        # One that is open stands in memory: to look whether it still holds takes microseconds.
+        kept = await screen.studio().conversations.get(request.path_params["id"], visitor.owner)
+        return JSONResponse({"version": kept.version}, headers=NO_STORE)
+
+    async def report(request: Request, visitor: Visitor) -> Response:
+        place, key = (request.path_params["id"], request.path_params["turn"]), screen.sessions.key(visitor)
+        found = await screen.studio().turns.report(*place, owner=visitor.owner, key=key)
+        headers = {**NO_STORE, **attachment(f"aivista-report-{place[1][:64]}.json")}
+        return Response(report_text(found), media_type="application/json", headers=headers)
+
+    sessions = screen.sessions
+    return [
+        visitor_route("/aivista/thread/{id}", sessions, follow, refusal=as_json),
+        visitor_route("/aivista/version/{id}", sessions, version, refusal=as_json),
+        visitor_route("/aivista/report/{id}/{turn}.json", sessions, report),
+    ]
 
 
 thread = Feature("thread", routes=_routes)

@@ -6,19 +6,19 @@ The page asks for turns when they are looked at, for steps when their turn is op
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
 from pydantic import Field
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
-from agent import AivistaError, Conversation, ErrorCode, RequestRefused, TraceStep, Value, report_text
+from agent import Conversation, ErrorCode, RequestRefused, TraceStep, Value, report_text
 from webui.features.trace.lines import FUNCTIONS, TracedTurn
-from webui.http.sessions import COOKIE
+from webui.http.sessions import Visitor
+from webui.http.visitor_routes import NO_STORE, as_json, attachment, visitor_route
 from webui.screen import Screen
 from webui.shell.actions import Context, Feature
 from webui.shell.patches import Patch, Reply
@@ -27,12 +27,6 @@ _PAGE_TURNS = 20
 _THUMB_EDGE_PX = 192
 # Beyond what a database counts to there is no step.
 _MOST_STEPS = 1 << 31
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; sandbox",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
 
 
 class Seen(Value):
@@ -55,33 +49,23 @@ class OfStep(OfTurn):
 
 
 def _files(screen: Screen) -> Sequence[Route]:
-    """Return the routes of a conversation, a turn and a step as JSON files.
+    """Return the routes of a conversation, a turn and a step as JSON files; what is refused is a sentence under
+    `error`."""
 
-    Without our cookie they answer 403, for what the owner does not have 404, and 500 when the records fail; always
-    with one sentence under `error`.
-    """
-
-    async def answer(request: Request) -> Response:
-        visitor, traces = screen.sessions.visitor(request), screen.studio().traces
+    async def file(request: Request, visitor: Visitor) -> Response:
         key, turn, number = (request.path_params.get(one) for one in ("conversation", "turn", "number"))
-        if screen.sessions.token_of(request.cookies.get(COOKIE)) is None:
-            return JSONResponse({"error": visitor.words("route.not_yours")}, 403, _HEADERS)
-        try:
-            conversation = await screen.studio().conversations.get(str(key), visitor.owner)
-            if turn is None:
-                return await _file(await traces.steps(conversation.id), conversation.id, conversation.id)
-            if number is not None:
-                return await _file([await _step(screen, conversation, turn, number)], conversation.id, "step")
-            steps = await traces.steps(conversation.id, [turn])
-            if not steps:
-                raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
-            return await _file(steps, conversation.id, turn)
-        except AivistaError as error:
-            status = 404 if isinstance(error, RequestRefused) else 500
-            return JSONResponse({"error": visitor.words.error(error.info)}, status, _HEADERS)
+        traces, conversation = screen.studio().traces, await screen.studio().conversations.get(str(key), visitor.owner)
+        if turn is None:
+            return await _file(await traces.steps(conversation.id), conversation.id, conversation.id)
+        if number is not None:
+            return await _file([await _step(screen, conversation, turn, number)], conversation.id, "step")
+        steps = await traces.steps(conversation.id, [turn])
+        if not steps:
+            raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+        return await _file(steps, conversation.id, turn)
 
     paths = ("{conversation}/{turn}/{number:int}", "{conversation}/{turn}", "{conversation}")
-    return [Route(f"/aivista/trace/{path}.json", answer, methods=["GET"]) for path in paths]
+    return [visitor_route(f"/aivista/trace/{path}.json", screen.sessions, file, refusal=as_json) for path in paths]
 
 
 trace = Feature("trace", routes=_files)
@@ -183,6 +167,5 @@ async def _step(screen: Screen, conversation: Conversation, turn_id: str, number
 async def _file(steps: Sequence[TraceStep], conversation_id: str, name: str) -> Response:
     kept = [step.model_dump(mode="json") for step in steps]
     told: dict[str, Any] = {"trace": 1, "conversation": conversation_id, "steps": kept}
-    plain = re.sub(r"[^\w-]", "", name, flags=re.ASCII)[:64]
-    headers = {**_HEADERS, "Content-Disposition": f'attachment; filename="aivista-trace-{plain}.json"'}
+    headers = {**NO_STORE, **attachment(f"aivista-trace-{name[:64]}.json")}
     return Response(await asyncio.to_thread(report_text, told), media_type="application/json", headers=headers)

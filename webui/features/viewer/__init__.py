@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from agent import MODEL_COPY_SIDE_PX, Conversation, Picture, PixelSize, RequestRefused, fitted_size
-from webui.differences import CLEAR_LEVELS
 from webui.features.viewer.actions import BY_NAME, picture_actions
 from webui.features.viewer.notes import shown_review, size_text
 from webui.features.viewer.receipt import receipt_html
+from webui.features.viewer.worked_out import CLEAR_LEVELS
 from webui.shell.templates import render
 from webui.view import THUMB_EDGE_PX, View, picture_alt
 from webui.words import Words

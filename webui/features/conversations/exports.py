@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from agent import (
     OPERATOR,
-    AivistaError,
     ArchiveLanguage,
     ArchiveLimits,
     ErrorCode,
@@ -31,15 +30,9 @@ from agent import (
     storage_failure,
 )
 from webui.http.sessions import Sessions, Visitor
+from webui.http.visitor_routes import NO_STORE, visitor_route
 from webui.words import Words
 
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
-# A file is saved, never shown; a refusal is plain text, which the page reads where it arrives.
-_FILE_HEADERS = {**_HEADERS, "Content-Security-Policy": "default-src 'none'; sandbox"}
 _TYPES = {".zip": "application/zip", ".md": "text/markdown; charset=utf-8", ".html": "text/html; charset=utf-8"}
 _IMPORTS = "imports"
 _WRITE_AT_ONCE = 1 << 20
@@ -60,11 +53,11 @@ def export_routes(
 ) -> list[Route]:
     """Return the routes `/export/{conversation}`, `/export` for all conversations, and `/import`.
 
-    `?kind=` is `zip` (the default), `md` or `html`. An export answers 403 without our cookie, 404 for a conversation
-    its owner does not have, 413 for what is too large, 500 when the records cannot be read, each with one sentence in
-    the visitor's language. `/import` takes a ZIP as the body of a POST and answers {"isDone", "text", "conversation"}:
-    the sentence to show, and the id of the newest conversation that came in. `free_bytes` tells what is free on the
-    disk of a folder: where others come, theirs have less room than the operator's, and must leave a reserve.
+    `?kind=` is `zip` (the default), `md` or `html`. An export answers 404 for a conversation its owner does not have,
+    413 for what is too large, each with one sentence in the visitor's language. `/import` takes a ZIP as the body of a
+    POST and answers {"isDone", "text", "conversation"}: the sentence to show, and the id of the newest conversation
+    that came in. `free_bytes` tells what is free on the disk of a folder: where others come, theirs have less room than
+    the operator's, and must leave a reserve.
     """
     most = (limits or ArchiveLimits()).archive_bytes
 
@@ -73,32 +66,24 @@ def export_routes(
             return _Room(most, 0, free_bytes)
         return _Room(min(most, _MOST_BYTES_OF_VISITOR), _RESERVE_BYTES, free_bytes)
 
-    async def export(request: Request) -> Response:
-        visitor = sessions.visitor(request)
-        if visitor.token is None:
-            return _refusal(visitor.words("kept.not_yours"), 403)
-        try:
-            made = await _made(studio(), request, visitor.owner, visitor.words)
-        except AivistaError as error:
-            return _refusal(visitor.words.error(error.info), _status(error.code))
-        return _TemporaryFile(made)
+    async def export(request: Request, visitor: Visitor) -> Response:
+        return _TemporaryFile(await _made(studio(), request, visitor.owner, visitor.words))
 
-    async def take_in(request: Request) -> Response:
-        visitor = sessions.visitor(request)
-        # The type of the body is one that no form of another site can send unasked.
-        if visitor.token is None or request.headers.get("content-type") != "application/zip":
-            return _answer(visitor.words("kept.not_yours"), 403)
-        try:
-            report = await _taken_in(studio(), request, visitor.owner, room_for(visitor))
-        except AivistaError as error:
-            return _answer(visitor.words.error(error.info), _status(error.code))
+    async def take_in(request: Request, visitor: Visitor) -> Response:
+        report = await _taken_in(studio(), request, visitor.owner, room_for(visitor))
         newest = report.conversations[-1].id if report.conversations else ""
-        return _answer(_told(visitor.words, report), 200, newest)
+        return _answer(_told(visitor.words, report), 200, conversation=newest)
+
+    def asking(request: Request) -> Visitor | None:
+        # The type of the body is one that no form of another site can send unasked.
+        visitor = sessions.visitor(request)
+        is_archive = request.headers.get("content-type") == "application/zip"
+        return visitor if visitor.token is not None and is_archive else None
 
     return [
-        Route("/export/{conversation}", export, methods=["GET"]),
-        Route("/export", export, methods=["GET"]),
-        Route("/import", take_in, methods=["POST"]),
+        visitor_route("/export/{conversation}", sessions, export),
+        visitor_route("/export", sessions, export),
+        visitor_route("/import", sessions, take_in, method="POST", refusal=_answer, visitor_of=asking),
     ]
 
 
@@ -121,9 +106,7 @@ class _TemporaryFile(FileResponse):
 
     def __init__(self, made: ExportedArchive) -> None:
         self._made = made
-        super().__init__(
-            made.path, headers=_FILE_HEADERS, media_type=_TYPES[Path(made.name).suffix], filename=made.name
-        )
+        super().__init__(made.path, headers=NO_STORE, media_type=_TYPES[Path(made.name).suffix], filename=made.name)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -197,18 +180,5 @@ def _told(words: Words, report: ImportReport) -> str:
     return words("kept.lost", text=text, count=report.lost_count) if report.lost_count else text
 
 
-def _status(code: ErrorCode) -> int:
-    if code is ErrorCode.CONVERSATION_NOT_FOUND:
-        return 404
-    if code in (ErrorCode.EXPORT_TOO_LARGE, ErrorCode.ARCHIVE_TOO_LARGE):
-        return 413
-    return 500 if code in (ErrorCode.DISK_FULL, ErrorCode.STORAGE_BROKEN) else 422
-
-
-def _refusal(sentence: str, status_code: int) -> Response:
-    return PlainTextResponse(sentence, status_code=status_code, headers=_HEADERS)
-
-
-def _answer(text: str, status_code: int, conversation_id: str = "") -> Response:
-    body = {"isDone": status_code == 200, "text": text, "conversation": conversation_id}
-    return JSONResponse(body, status_code=status_code, headers=_HEADERS)
+def _answer(text: str, status: int, code: str = "", *, conversation: str = "") -> Response:
+    return JSONResponse({"isDone": status == 200, "text": text, "conversation": conversation}, status, NO_STORE)

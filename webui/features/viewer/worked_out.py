@@ -1,21 +1,25 @@
-"""Where two pictures differ, as a picture and in numbers: `/aivista/difference/{conversation}/{first}/{second}`."""
+"""What is worked out of pictures while somebody looks: where two of them differ, and one as sliders would make it."""
 
 from __future__ import annotations
 
 import asyncio
 import io
 import json
+import re
+from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, get_args
 
+from pydantic import ValidationError
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agent import Studio
-from webui.http.sessions import Sessions
-from webui.picture_work import HEADERS, Workbench, refusal
+from agent import Adjustment, PanelSetting, Studio
+from webui.http.sessions import Sessions, Visitor
+from webui.http.visitor_routes import IMMUTABLE, Workbench, as_text, visitor_route
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,37 +36,27 @@ _GAMMA = 0.6
 _HOT = (255.0, 196.0, 64.0)
 _OUTSIDE = 24
 _STRIP_ROWS = 256
-_MIME_TYPE = "image/webp"
+PREVIEW_EDGE_PX = 896
+SETTINGS: tuple[str, ...] = get_args(PanelSetting)
+_KEPT_BYTES = 32 << 20
+_AMOUNT = re.compile(r"-?[0-9]{1,3}")
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs between two pictures, and a WebP that shows where.
+    """What differs between two pictures.
 
     `changed` and `clear` are shares (0 to 1) of the pixels compared: any difference at all, and one of at least
     `CLEAR_LEVELS` of 255 in some channel. `largest` is the largest one, 0 to 255. Sizes are (width, height) in pixels;
     `compared` is the size at which both were laid over each other.
     """
 
-    data: bytes
     changed: float
     clear: float
     largest: int
     first: tuple[int, int]
     second: tuple[int, int]
     compared: tuple[int, int]
-
-    @property
-    def numbers(self) -> dict[str, object]:
-        """Everything but the picture, for the page's script."""
-        return {
-            "changed": self.changed,
-            "clear": self.clear,
-            "largest": self.largest,
-            "first": self.first,
-            "second": self.second,
-            "compared": self.compared,
-        }
 
 
 @dataclass(frozen=True)
@@ -74,32 +68,70 @@ class _Overlay:
     box: tuple[int, int, int, int]
 
 
-def difference_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route]:
-    """Return the route; both pictures are handles without `#`, `?edge=` is the longer edge of the answer in pixels.
+class SmallCopies:
+    """Small copies of the pictures that sliders were last moved over, by digest and frame; the oldest leave first.
 
-    The answer is a WebP, and its header `Aivista-Difference` holds the numbers as JSON. 400 for another edge than 64
-    to 2048, and what `Workbench.answer` says.
+    Decoding a large picture takes longer than adjusting a small one, and a slider asks for the same one many times.
     """
-    # A picture of 64 megapixels takes 200 MB while it is decoded, and here are two.
-    bench = Workbench(places=1)
 
-    async def route(request: Request) -> Response:
-        edge_px = _edge(request.query_params.get("edge", str(DEFAULT_EDGE_PX)))
+    def __init__(self, most_bytes: int = _KEPT_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._kept: OrderedDict[str, bytes] = OrderedDict()
+
+    def find(self, digest: str) -> bytes | None:
+        """Return the copy, if it is still kept."""
+        if digest in self._kept:
+            self._kept.move_to_end(digest)
+        return self._kept.get(digest)
+
+    def keep(self, digest: str, data: bytes) -> None:
+        """Keep a copy; one that is larger than all the room is not."""
+        self._kept[digest] = data
+        while sum(map(len, self._kept.values())) > self._most_bytes:
+            self._kept.popitem(last=False)
+
+
+def worked_out_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route]:
+    """Return the two routes; pictures are handles without `#`.
+
+    `/aivista/difference/{conversation}/{first}/{second}` answers with a WebP that shows where the pictures differ, its
+    longer edge `?edge=` pixels, and its header `Aivista-Difference` holds a `Difference` as JSON; 400 for another edge
+    than 64 to 2048. `/aivista/preview/{conversation}/{handle}` takes the amounts of sliders by name, each once and from
+    -100 to 100, one left out is 0; 400 for any other query. 429 for one who asks too much at once.
+    """
+    # A picture of 64 megapixels takes 200 MB while it is decoded, and in a difference there are two.
+    comparing, adjusting, copies = Workbench(places=1), Workbench(places=2), SmallCopies()
+
+    async def compare(request: Request, visitor: Visitor) -> Response:
+        edge_px, where = _edge(request.query_params.get("edge", str(DEFAULT_EDGE_PX))), request.path_params
         if edge_px is None:
-            return refusal(sessions.visitor(request).words("route.unreadable"), 400)
-        where = request.path_params
+            return as_text(visitor.words("route.unreadable"), 400)
 
-        async def work(owner: str) -> Response:
-            source = studio()
-            first = await source.picture(where["conversation"], where["first"], owner)
-            second = await source.picture(where["conversation"], where["second"], owner)
-            found = await asyncio.to_thread(difference, first.data, second.data, edge_px)
-            headers = {**HEADERS, NUMBERS_HEADER: json.dumps(found.numbers)}
-            return Response(found.data, media_type=_MIME_TYPE, headers=headers)
+        async def work() -> Response:
+            first = await studio().picture(where["conversation"], where["first"], visitor.owner)
+            second = await studio().picture(where["conversation"], where["second"], visitor.owner)
+            shown, found = await asyncio.to_thread(difference, first.data, second.data, edge_px)
+            headers = {**IMMUTABLE, NUMBERS_HEADER: json.dumps(asdict(found))}
+            return Response(shown, media_type="image/webp", headers=headers)
 
-        return await bench.answer(request, sessions, work)
+        return await comparing.run(request, visitor, work)
 
-    return [Route("/aivista/difference/{conversation}/{first}/{second}", route, methods=["GET"])]
+    async def preview(request: Request, visitor: Visitor) -> Response:
+        adjustment, where = read_query(request.query_params), request.path_params
+        if adjustment is None:
+            return as_text(visitor.words("route.unreadable"), 400)
+
+        async def work() -> Response:
+            small, before = await _small(studio(), copies, where["conversation"], where["handle"], visitor.owner)
+            data, mime_type = await asyncio.to_thread(adjusted, small, before.combine(adjustment))
+            return Response(data, media_type=mime_type, headers=IMMUTABLE)
+
+        return await adjusting.run(request, visitor, work)
+
+    return [
+        visitor_route("/aivista/difference/{conversation}/{first}/{second}", sessions, compare),
+        visitor_route("/aivista/preview/{conversation}/{handle}", sessions, preview),
+    ]
 
 
 def _edge(text: str) -> int | None:
@@ -107,8 +139,8 @@ def _edge(text: str) -> int | None:
     return int(text) if is_number and MIN_EDGE_PX <= int(text) <= MAX_EDGE_PX else None
 
 
-def difference(first: bytes, second: bytes, edge_px: int) -> Difference:
-    """Return where the second picture differs from the first. Busy: run it in a thread.
+def difference(first: bytes, second: bytes, edge_px: int) -> tuple[bytes, Difference]:
+    """Return where the second picture differs from the first, as a WebP and in numbers. Busy: run it in a thread.
 
     Pictures of one size are compared pixel by pixel. Of another size, the second is fitted into the middle of the
     first one's frame and both are compared at the coarser of the two; what lies beside it is not counted. What cannot
@@ -120,8 +152,7 @@ def difference(first: bytes, second: bytes, edge_px: int) -> Difference:
     overlay = _overlaid(one, two)
     levels = _levels(overlay.first, overlay.second)
     largest = int(levels.max())
-    return Difference(
-        data=_shown(one, levels, overlay.box, edge_px),
+    return _shown(one, levels, overlay.box, edge_px), Difference(
         changed=float((levels > 0).mean()),
         clear=float((levels >= CLEAR_LEVELS).mean()),
         largest=largest,
@@ -220,3 +251,53 @@ def _fitted(
     levels = np.maximum.reduceat(levels, at_row, axis=0) if height <= rows else levels[at_row]
     levels = np.maximum.reduceat(levels, at_column, axis=1) if width <= columns else levels[:, at_column]
     return levels.astype(np.float32)
+
+
+def read_query(query: QueryParams) -> Adjustment | None:
+    """Return what the query asks for, or None when it holds anything else."""
+    asked = query.multi_items()
+    names = [name for name, _ in asked]
+    if len(set(names)) < len(names) or not set(names) <= set(SETTINGS):
+        return None
+    if not all(_AMOUNT.fullmatch(value) for _, value in asked):
+        return None
+    try:
+        return Adjustment.model_validate({name: int(value) for name, value in asked})
+    except ValidationError:
+        return None
+
+
+async def _small(
+    studio: Studio, copies: SmallCopies, conversation_id: str, handle: str, owner: str
+) -> tuple[bytes, Adjustment]:
+    """Return a small copy in the picture's frame, and the light and colour that it lacks of it."""
+    from agent import preview_adjustment
+
+    conversation = await studio.conversations.get(conversation_id, owner)
+    picture = conversation.picture(handle)
+    original, before = conversation.adjusted_from(picture.handle) or (picture, Adjustment())
+    frame = before.model_copy(update=dict.fromkeys(SETTINGS, 0))
+    key = f"{original.image.digest} {frame.model_dump_json()}"
+    found = copies.find(key)
+    if found is None:
+        stored = await studio.picture(conversation_id, original.handle, owner)
+        found = (await asyncio.to_thread(preview_adjustment, stored.data, frame, PREVIEW_EDGE_PX)).data
+        copies.keep(key, found)
+    return found, Adjustment.model_validate(before.model_dump(include=set(SETTINGS)))
+
+
+def adjusted(small: bytes, adjustment: Adjustment) -> tuple[bytes, str]:
+    """Return the small picture adjusted, and its type: JPEG, or WebP where something can be seen through."""
+    from PIL import Image
+
+    from agent import preview_adjustment
+
+    made = preview_adjustment(small, adjustment, PREVIEW_EDGE_PX)
+    sink = io.BytesIO()
+    with Image.open(io.BytesIO(made.data)) as image:
+        kept = {"icc_profile": image.info.get("icc_profile")}
+        if image.mode in ("LA", "RGBA"):
+            image.save(sink, "WEBP", quality=90, method=2, **kept)
+            return sink.getvalue(), "image/webp"
+        image.save(sink, "JPEG", quality=90, subsampling=0, **kept)
+    return sink.getvalue(), "image/jpeg"
