@@ -15,6 +15,8 @@ _INLINE = frozenset(
 )
 _UNREAD = frozenset(("style", "svg", "template"))
 _SENTENCE = re.compile(r"[{ \u4e00-\u9fff]")
+# What waits in a template and is seen once it is opened.
+_FOLDED = r"""(?<=class="flat">)<template>|<template id="pt-folded">|</template>(?=</div>|\s*<p id="pt-said")"""
 _FIELDS = frozenset(("input", "select", "textarea"))
 
 
@@ -39,10 +41,7 @@ def written(element: Element) -> str:
 
 def boxes(document: str) -> dict[str, str]:
     """Return the HTML of the parts of a page as it comes, by element's id."""
-    # What waits in a template is seen once it is opened.
-    found = elements(
-        re.sub(r"(?<=class=\"flat\">)<template>|</template>(?=</div>)", "", document), "//div[@class='flat']"
-    )
+    found = elements(re.sub(_FOLDED, "", document), "//div[@class='flat']")
     return {one.get("id"): (one.text or "") + "".join(map(written, one)) for one in found}
 
 

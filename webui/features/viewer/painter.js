@@ -10,9 +10,20 @@
   // The sheet is one picture, what is painted over it (`alpha`, one byte a pixel of its canvas, 0 or 255), how far it grows.
   const painter = window.aivista.painter = { sheet: null, stroke: null };
 
-  const word = (name, values = {}) => Object.entries(values).reduce((text, [key, value]) => text.replaceAll(`{${key}}`, value), $("#pt").dataset[name]);
+  // It waits in a template until it is first opened.
+  let hand = "";
+  const pt = () => {
+    const folded = $("#pt-folded");
+    if (folded) {
+      folded.replaceWith(folded.content);
+      $("#pt").dataset.hand = hand;
+      new ResizeObserver(look).observe(well());
+    }
+    return $("#pt");
+  };
+  const word = (name, values = {}) => Object.entries(values).reduce((text, [key, value]) => text.replaceAll(`{${key}}`, value), pt().dataset[name]);
   const isPainting = () => root.hasAttribute("data-painting");
-  const mode = () => $("#pt").dataset.mode;
+  const mode = () => pt().dataset.mode;
   const canvas = () => $("#pt-canvas");
   const isGrown = () => SIDES.some(side => painter.sheet.growth[side]);
   const longest = () => Math.max(painter.sheet.w, painter.sheet.h);
@@ -157,7 +168,7 @@
 
   // ---- expanding
   const grow = growth => {
-    const most = Number($("#pt").dataset.growth), { sheet } = painter;
+    const most = Number(pt().dataset.growth), { sheet } = painter;
     const round = value => Math.round(clamp(value || 0, 0, most) * 10000) / 10000;
     sheet.growth = Object.fromEntries(SIDES.map(side => [side, round(growth[side] ?? sheet.growth[side])]));
     tell();
@@ -183,13 +194,13 @@
   // ---- opening and leaving
   const setMode = name => {
     cancel();
-    $("#pt").dataset.mode = name;
+    pt().dataset.mode = name;
     for (const button of all("#pt [data-paint=mode]")) button.setAttribute("aria-pressed", String(button.dataset.mode === name));
     ZOOMS.fit();
     show();
   };
   const openOn = ({ conversation, handle, width, height }, source, name) => {  // source: where the picture's pixels are
-    const isOther = painter.sheet?.conversation !== conversation || painter.sheet.handle !== handle, most = $("#pt").dataset;
+    const isOther = painter.sheet?.conversation !== conversation || painter.sheet.handle !== handle, most = pt().dataset;
     if (isOther) {
       const scale = Math.min(1, most.longest / Math.max(width, height)), w = Math.max(1, Math.round(width * scale)), h = Math.max(1, Math.round(height * scale));
       painter.sheet = { conversation, handle, source, width: Number(width), height: Number(height), w, h, alpha: new Uint8Array(w * h), undo: [], redo: [], growth: UNGROWN };
@@ -385,19 +396,20 @@
     const away = WAYS[keys.find(event, "painter.pan")], isPaint = keys.lifts(event, "painter.paint");
     if (away || (way && mode() === "expand")) return panBy(away || way);
     if (mode() === "expand") return null;
-    if (way || (isPaint && key)) $("#pt").dataset.keys = "";
+    if (way || (isPaint && key)) pt().dataset.keys = "";
     if (way) return () => moveBrush(way, Boolean(keys.find(event, "painter.far")));
     if (!isPaint) return null;
     // Whoever works with the mouse holds Space to move the picture; the brush of the keys wakes with the arrows.
-    if (!key && $("#pt").dataset.hand === "pointer") { isSpaceHeld = true; return () => {}; }
+    if (!key && pt().dataset.hand === "pointer") { isSpaceHeld = true; return () => {}; }
     return event.repeat ? () => {} : pressBrush;
   };
   const isAtWork = () => isPainting() && root.hasAttribute("data-stage") && (root.dataset.tab ?? "canvas") === "canvas";
   // Whether one works with a pointer or with keys: what Space does, and whether the help is shown, depend on it.
-  addEventListener("pointerdown", () => { $("#pt").dataset.hand = "pointer"; }, true);
+  const uses = way => { hand = way; const place = $("#pt"); if (place) place.dataset.hand = hand; };
+  addEventListener("pointerdown", () => uses("pointer"), true);
   addEventListener("keydown", event => {
     const isCanvas = event.target.id === "pt-canvas", way = wayOf(event);
-    if (!isCanvas || way || keys.find(event, "painter.pan")) $("#pt").dataset.hand = "keys";
+    if (!isCanvas || way || keys.find(event, "painter.pan")) uses("keys");
     if (!isAtWork() || !event.target.closest?.("#pt") || keys.isTyping(event.target)) return;
     const run = shortcut(event) || (isCanvas ? onCanvas(event, way) : way && event.target.closest(".pt-zoom") && panBy(way));
     if (run) { event.preventDefault(); run(); }
@@ -415,7 +427,6 @@
   });
   addEventListener("blur", () => { isSpaceHeld = false; });
   addEventListener("DOMContentLoaded", () => {
-    new ResizeObserver(look).observe(well());
     // In another theme the mask has another colour.
     new MutationObserver(() => { if (isPainting()) show(); }).observe(document.body, { attributeFilter: ["class"] });
   });
