@@ -48,35 +48,22 @@ STYLES = (
     *("aids", "features/prompts/prompts", "features/suggestions/suggestions", "drop"),
     *("touch", "features/viewer/viewer", "print"),
 )
+# In each, a block for each subject.
 SCRIPTS = (
-    *("script_words", "keys", "shell/shell", "dialogs", "drawer", "announce"),
-    *(
-        "uploads",
-        "ready",
-        "sending",
-        "drop_anywhere",
-        "composer_chips",
-        "composer_aids",
-        "features/presets/presets",
-        "features/prompts/prompts",
-        "features/suggestions/suggestions",
-        "attached",
-        "drafts",
-    ),
-    *(
-        "cards",
-        "consent",
-        "features/styles/styles",
-        "features/settings/settings",
-        "features/viewer/painter",
-        "features/viewer/mask",
-    ),
-    *("features/viewer/compare", "adjust", "sheet", "tabs", "features/viewer/viewer", "features/thread/thread", "told"),
-    *("features/gallery/gallery", "features/gallery/choosing"),
-    *("features/conversations/conversations", "branches"),
-    *("recipes", "features/tree/tree", "features/files/editor", "features/files/files", "features/trace/trace"),
-    *("recall", "cost", "models", "studio", "history", "lost"),
+    *("shell/keys", "shell/shell", "shell/page"),
+    *(f"features/composer/{name}" for name in ("attachments", "sending", "chips", "composer")),
+    *("features/thread/turns", "features/thread/thread"),
+    *("features/styles/styles", "features/settings/settings"),
+    *(f"features/viewer/{name}" for name in ("painter", "mask", "viewer")),
+    *(f"features/{name}/{name}" for name in ("gallery", "conversations", "recipes", "tree", "files", "trace")),
+    "shell/studio",
 )
+# What every script looks for its elements with.
+_HELPERS = """
+const root = document.documentElement;
+const $ = (selector, from = document) => from.querySelector(selector);
+const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+"""
 _FOREVER = "public, max-age=31536000, immutable"
 
 
@@ -109,7 +96,7 @@ def script() -> Asset:
     table = json.dumps(script_table(), ensure_ascii=False)
     # One that fails is reported as before, and takes none of the others along.
     each = (f"try {{\n{_read(f'{name}.js')}\n}} catch (error) {{ reportError(error); }}" for name in SCRIPTS)
-    code = (f"window.aivista = {{ shortcuts: {table} }};", *each)
+    code = ("(() => {", f"window.aivista = {{ shortcuts: {table} }};{_HELPERS}", *each, "})();")
     return _asset("\n".join(code), "js", "text/javascript")
 
 

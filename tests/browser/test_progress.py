@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import begin_anew, expect_loaded, expect_rest, open_page, pictures, say
+from tests.page.hands import begin_anew, composer, expect_loaded, expect_rest, open_page, pictures, say
 from tests.page.journeys import step
 from tests.wire_server import GeminiProcess
 
@@ -68,7 +68,10 @@ def test_a_turn_at_work_tells_how_long_is_usual_who_waits_and_how_it_ended(
         asks = {"kind": "Call", "name": "generate_image", "args": arguments, "text_before": "I paint it now."}
         made = {"kind": "PictureAnswer"}
         gemini.control(clear=True, on_text=[asks], on_image=[made, {"kind": "Hold", "answer": made, "after_chunks": 0}])
-        say(watched, "two foxes")
+        composer(watched).fill("two foxes")
+        # Whoever sends before the price of two is told would be asked: it is more than was shown.
+        expect(watched.locator("#cost .price")).to_have_attribute("data-beside", re.compile("two foxes"))
+        composer(watched).press("Enter")
         expect(pictures(watched)).to_have_count(1)
         expect_loaded(pictures(watched))
         expect(watched.locator("#chat .frame.pending")).to_have_count(1)

@@ -171,7 +171,8 @@ def a_sketch_is_drawn_changed_by_the_next_sentence_and_there_after_a_reload(page
         expect(frame.locator("img")).to_have_class(re.compile("lost"))
         answer = page.request.get(f"{media}?size=192", max_retries=2)
         assert (answer.status, "#1" in answer.text(), digest[:8] in answer.text()) == (404, True, False)
-        assert page.request.get(f"{media[:-1]}999", max_retries=2).text() == "There is no such picture."
+        missing = page.request.get(f"{media[:-1]}999", max_retries=2)
+        assert missing.text() == "There is no picture #999 here. Please check its number."
 
 
 def test_the_first_page_sketches_and_takes_pictures_and_a_sketch_is_changed_and_there_after_a_reload(

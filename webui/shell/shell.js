@@ -1,7 +1,6 @@
 // Actions: the page asks Python by name and carries out the reply (webui/shell/actions.py). A reply changes HTML by the
 // ids of its elements, says a sentence, and names what only a script can do: that comes as an event `aivista-<name>`.
-(() => {
-  const $ = (selector, from = document) => from.querySelector(selector);
+{
   const TOAST_MS = 8000;
 
   // A browser offers `crypto.randomUUID` to pages of this machine and of HTTPS alone.
@@ -163,4 +162,89 @@
     setTimeout(() => URL.revokeObjectURL(link.href), TOAST_MS);
   });
   window.aivista.shell = { act, say, hush, take, remove, unfold, set, inputs, areSet, newId, place };
-})();
+}
+
+// Dialogs over the page: focus goes in, the rest is inert, Escape closes, focus goes back. One is open at a time.
+{
+  const keys = window.aivista.keys;
+  // By the attribute of <html> that shows it: the box, its title, and what has the focus first.
+  const DIALOGS = {
+    settings: ["#settings-box", "set-title", "#s-key"],
+    styles: ["#styles-box", "sty-title", "#sty-find"],
+    prompts: ["#prompts-box", "prm-title", "#prm-find"],
+    shortcuts: ["#shortcuts-box", "keys-title", "#keys [data-act=shortcuts_close]"],
+  };
+  // Where it comes from when it is opened; those that are not here stand in the page.
+  const fillers = new Map();
+  let back = null;
+
+  const opened = () => Object.keys(DIALOGS).find(name => root.hasAttribute(`data-${name}`)) || "";
+  const turn = (name, on) => {
+    const [place, title, first] = DIALOGS[name], box = $(place), shell = $("#shell");
+    if (!box || !shell || on === root.hasAttribute(`data-${name}`)) return;
+    root.toggleAttribute(`data-${name}`, on);
+    for (const [key, value] of [["role", "dialog"], ["aria-modal", "true"], ["aria-labelledby", title], ["tabindex", "-1"]]) box.setAttribute(key, value);
+    shell.inert = on;
+    if (on) { back = document.activeElement; ($(first) || box).focus(); } else (back?.isConnected && back !== document.body ? back : $("#box textarea"))?.focus?.();
+  };
+  const fills = (name, fill) => fillers.set(name, fill);
+  const open = async name => {
+    await fillers.get(name)?.();
+    const other = opened();
+    if (other && other !== name) turn(other, false);
+    turn(name, true);
+  };
+  for (const name of ["prompts", "shortcuts"]) fills(name, () => $(DIALOGS[name][0]) || window.aivista.shell.act(`${name}.open`));
+  const close = name => turn(name, false);
+
+  keys.closes("dialog", () => { const name = opened(); if (name) close(name); return Boolean(name); });
+  // Whoever marks words in a box and lets go beside it has not clicked there, though the browser says so.
+  let pressed = null;
+  addEventListener("pointerdown", event => { pressed = event.target; }, true);
+  addEventListener("click", event => { if (event.target.id in DIALOGS && pressed === event.target) close(event.target.id); });
+  window.aivista.dialogs = { open, close, opened, fills };
+}
+
+// The rail as a drawer over the page: what lies behind it is inert while it is open, and the focus goes in.
+{
+  const narrow = matchMedia("(max-width: 1180px)");
+  const settle = () => {
+    const isOpen = root.hasAttribute("data-rail-open") && narrow.matches;
+    const behind = [$("#center"), $("#stage")].filter(Boolean);
+    if (behind.every(one => one.inert === isOpen)) return;
+    for (const one of behind) one.inert = isOpen;
+    // Once it is seen, unless something in it has the focus by then.
+    if (isOpen) requestAnimationFrame(() => { if (!document.activeElement.closest("#rail")) $("#rail [data-act=rail]")?.focus(); });
+  };
+  new MutationObserver(settle).observe(root, { attributeFilter: ["data-rail-open"] });
+  narrow.addEventListener("change", settle);
+}
+
+// What a screen reader says of a turn: what the agent is at, now and then, and at the end the answer, once. The thread
+// itself is no live region, since an answer that streams into one is read out from its first word again and again.
+{
+  const REST_MS = 4000, LONGEST = 600;
+  let line = null, sentence = "", said = "", saidAt = 0, isLive = false, conversation = "";
+
+  const say = text => {
+    line ??= document.body.appendChild(Object.assign(document.createElement("div"), { id: "announce", role: "status" }));
+    line.textContent = text;
+    [said, saidAt] = [text, performance.now()];
+  };
+  const answer = () => {
+    const rows = [...document.querySelectorAll("#thread > .turn:last-child > .bot :is(.md, .pic img, .card h3, .ask)")];
+    const heard = rows.filter(one => !one.closest("details, [role=alert]")).map(one => (one.alt ?? one.textContent).trim());
+    const text = [...new Set(heard)].filter(Boolean).join(" ");
+    return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
+  };
+  const look = () => {
+    const live = $("#chat .live span"), open = $("#top h1")?.dataset.conversation || "";
+    // A conversation that is opened is read by whoever opens it.
+    if (open !== conversation && !(isLive && live)) { conversation = open; isLive = Boolean(live); return; }
+    if (isLive && !live) say(answer());
+    isLive = Boolean(live);
+    sentence = live?.textContent.trim() || "";
+    if (sentence && sentence !== said && performance.now() - saidAt > REST_MS) say(sentence);
+  };
+  setInterval(look, 500);
+}

@@ -72,7 +72,7 @@ def test_the_space_holds_what_its_spacefile_says_with_every_requirement_pinned(c
 def test_the_whole_program_is_in_it_and_knows_its_version(clone: Clone, tmp_path: Path) -> None:
     space = built(clone(is_small=False), tmp_path / "out")
     names = {file.as_posix() for file in space.files}
-    assert {"app.py", "webui/locales/zh-CN.toml", "agent/prompts/planner.txt", "webui/assets/studio.js"} <= names
+    assert {"app.py", "webui/locales/zh-CN.toml", "agent/prompts/planner.txt", "webui/shell/studio.js"} <= names
     assert [name for name in names if "__pycache__" in name or name.startswith((".", "tests"))] == []
     ast.parse((space.folder / "app.py").read_text("utf-8"))
     [found] = metadata.distributions(path=[str(space.folder)])

@@ -1,9 +1,7 @@
 // The rail: search, more rows, a menu and a name for each conversation, what was just done, files out and in.
 // The rows are Python's; only this page knows what is typed and open, so it asks for them whenever they may be others.
-(() => {
-  const root = document.documentElement, keys = window.aivista.keys;
-  const $ = (selector, from = document) => from.querySelector(selector);
-  const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+{
+  const keys = window.aivista.keys;
   const TYPING_MS = 200, NEW_ROW_MS = 1500, MORE_MS = 5000, ROWS_AT_ONCE = 50;
   const shell = window.aivista.shell;
   // What is looked at: how many rows beside the pinned, what a search found, or the trash.
@@ -268,4 +266,4 @@
   }).observe(document.body, { childList: true, subtree: true, attributes: true, attributeFilter: ["data-conversation"] });
   addEventListener("aivista-listed", refresh);
   if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
-})();
+}

@@ -1,9 +1,7 @@
 // The gallery: what is looked for is asked anew and merged into what is there, further pages join it while one scrolls.
 // Choosing pictures, and what is done with them, is choosing.js's; both meet in window.aivista.gallery.
-(() => {
-  const root = document.documentElement, keys = window.aivista.keys, { act, hush } = window.aivista.shell;
-  const $ = (selector, from = document) => from.querySelector(selector);
-  const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+{
+  const keys = window.aivista.keys, { act, hush } = window.aivista.shell;
   const PAUSE_MS = 250, READ_AGAIN_MS = 2500, SETTLE_MS = 600, COUNTED_MS = 5500, TOP_PX = 40, KEY = "aivista-gallery-groups";
   const PAGE = 60, MOST_AGAIN = 300, MOST = 5000;
   const kept = () => { try { return localStorage.getItem(KEY) === "conversation"; } catch { return false; } };
@@ -145,4 +143,291 @@
   }, true);
 
   window.aivista.gallery = { cells, open, similarTo, look: () => look, scroller };
-})();
+}
+
+// Pictures of the gallery chosen, by mouse, touch, keyboard and a rectangle, and what is done with them.
+{
+  const gallery = window.aivista.gallery, keys = window.aivista.keys, shell = window.aivista.shell, { cells } = gallery;
+  const MOST_REFERENCES = 14, BEGIN_PX = 5, EDGE_PX = 40, FASTEST_PX = 16;
+  const chosen = new Set();
+  let anchor = "", current = null;
+
+  const picked = () => cells().filter(cell => chosen.has(cell.dataset.id));
+  const idsOf = list => list.map(cell => Number(cell.dataset.id));
+  const star = cell => $(".gal-star", cell);
+  const isStarred = cell => star(cell).getAttribute("aria-pressed") === "true";
+  const narrow = () => matchMedia("(max-width: 760px)").matches;
+
+  // ---- choosing
+  const paint = cell => {
+    const isOn = chosen.has(cell.dataset.id);
+    cell.classList.toggle("chosen", isOn);
+    $(".gal-tick", cell).setAttribute("aria-checked", String(isOn));
+  };
+  const choose = (cell, isOn) => {
+    if (isOn) chosen.add(cell.dataset.id); else chosen.delete(cell.dataset.id);
+    paint(cell);
+  };
+  const toggle = cell => { choose(cell, !chosen.has(cell.dataset.id)); anchor = cell.dataset.id; bar(); };
+  const reach = cell => {
+    const list = cells(), from = list.findIndex(one => one.dataset.id === anchor), to = list.indexOf(cell);
+    if (from < 0) { toggle(cell); return; }
+    for (const one of list.slice(Math.min(from, to), Math.max(from, to) + 1)) choose(one, true);
+    bar();
+  };
+  const only = ids => {
+    const changed = cells().filter(cell => chosen.has(cell.dataset.id) !== ids.has(cell.dataset.id));
+    for (const cell of changed) choose(cell, ids.has(cell.dataset.id));
+    anchor = "";
+    // It is asked with every move of the mouse.
+    if (changed.length) bar();
+  };
+  const drop = () => only(new Set());
+  // One cell is in the order of the Tab key.
+  const rove = cell => {
+    if (current && current !== cell) for (const one of all("button", current)) one.tabIndex = -1;
+    current = cell;
+    if (current) for (const one of all("button", current)) one.tabIndex = 0;
+  };
+  // The server knows neither what is chosen nor where the keys are.
+  addEventListener("aivista-patched", () => {
+    const there = new Set();
+    for (const cell of chosen.size ? picked() : []) { there.add(cell.dataset.id); paint(cell); }
+    for (const id of [...chosen]) if (!there.has(id)) chosen.delete(id);
+    rove(current?.isConnected ? current : $("#gal-grid .gal-cell"));
+    bar();
+  });
+
+  // ---- the bar of what can be done
+  const bar = () => {
+    const place = $("#gal-bar");
+    if (!place) return;
+    const list = chosen.size ? picked() : [], had = !place.hidden && place.contains(document.activeElement);
+    place.hidden = !list.length;
+    if (!list.length) {
+      for (const pop of all("#gal-tags:popover-open, #gal-kinds:popover-open")) pop.hidePopover();
+      if (had) (current?.isConnected ? $(".gal-pic", current) : $("#gal-find")).focus();
+      return;
+    }
+    $("b", place).textContent = place.dataset.chosen.replace("#", list.length);
+    $("[data-gal=similar]", place).hidden = list.length !== 1;
+    $("[data-gal=compare]", place).hidden = list.length !== 2 || list[0].dataset.conversation !== list[1].dataset.conversation;
+    const button = $("[data-gal=star]", place), isOn = list.every(isStarred);
+    button.setAttribute("aria-pressed", String(isOn));
+    button.title = isOn ? place.dataset.unstar : place.dataset.star;
+    button.setAttribute("aria-label", button.title);
+  };
+
+  // ---- changes; those that are sure are shown at once, and taken back when they failed
+  const change = async (name, list, more = {}) => {
+    const { patches = [] } = await shell.act(`gallery.${name}`, { ...gallery.look(), ids: idsOf(list), ...more });
+    return patches.some(patch => patch.id !== "toast");
+  };
+  const setStars = async list => {
+    const is_on = !list.every(isStarred), before = list.map(isStarred);
+    const show = is => { list.forEach((cell, at) => star(cell).setAttribute("aria-pressed", String(is(at)))); bar(); };
+    show(() => is_on);
+    if (!await change("star", list, { is_on })) show(at => before[at]);
+  };
+  const remove = async list => {
+    const every = cells(), going = new Set(list), last = every.indexOf(list.at(-1));
+    const beside = every.slice(last).find(one => !going.has(one)) || every.slice(0, last).findLast(one => !going.has(one));
+    if (!await change("delete", list)) return;
+    $("#gal-count").textContent = "";
+    if (!beside?.isConnected) return;
+    rove(beside);
+    $(".gal-pic", beside).focus({ preventScroll: true });
+  };
+  const save = address => {
+    const link = Object.assign(document.createElement("a"), { href: address, download: "", hidden: true });
+    document.body.append(link);
+    link.click();
+    link.remove();
+  };
+  addEventListener("aivista-gallery-packed", event => save(event.detail));
+  const pack = (list, clean = false) => {
+    if ($("#gal-kinds").matches(":popover-open")) $("#gal-kinds").hidePopover();
+    const { conversation, handle } = list[0].dataset;
+    if (list.length === 1) { save(`media/${encodeURIComponent(conversation)}/${encodeURIComponent(handle.replace("#", ""))}?download=1${clean ? "&clean=1" : ""}`); return; }
+    shell.say($("#gal-bar").dataset.zipping, { stays: true });
+    shell.act("gallery.pack", { ids: idsOf(list), clean });
+  };
+
+  // ---- what the rest of the page does with them
+  const tell = (act, list) => shell.act(`gallery.${act}`, { ids: idsOf(list) });
+  // What is opened from here may lie in another conversation: the history waits for that one.
+  const opening = ({ dataset: { conversation } }) => { if (conversation !== gallery.open()) dispatchEvent(new CustomEvent("aivista-opening", { detail: conversation })); };
+  const open = (cell, isByKey) => {
+    const { conversation, handle } = cell.dataset;
+    opening(cell);
+    if (conversation === gallery.open()) shell.act("page.view", { arg: handle }); else tell("open", [cell]);
+    window.aivista.tabs?.show("canvas", isByKey);
+  };
+  const compare = list => { opening(list[0]); tell("compare", list); window.aivista.tabs?.show("canvas"); drop(); };
+  const reference = list => {
+    if (list.length > MOST_REFERENCES) { shell.say($("#gal-bar").dataset.most, { isProblem: true }); return; }
+    if (list.some(cell => cell.dataset.conversation !== gallery.open())) window.aivista.drafts?.goAlong();
+    tell("reference", list);
+    drop();
+    if (narrow()) window.aivista.tabs?.show("chat");
+    $("#box textarea")?.focus();
+  };
+
+  // ---- tags
+  addEventListener("submit", event => {
+    const form = event.target.closest?.(".gal-tagging");
+    if (!form) return;
+    event.preventDefault();
+    const field = form.elements.tag, name = field.value.trim();
+    field.value = "";
+    if (name) change("tag", picked(), { name, is_on: true });
+  }, true);
+  addEventListener("toggle", event => {
+    if (event.target.id !== "gal-tags" || event.newState !== "open") return;
+    $("#gal-tag-options").replaceChildren();
+    shell.act("gallery.tags", { ids: idsOf(picked()) }, { isNewest: true });
+    $("#gal-tags input").focus();
+  }, true);
+
+  // ---- hands
+  const acts = {
+    tick: (button, event) => (event.shiftKey ? reach : toggle)(button.parentElement),
+    star_one: button => setStars([button.parentElement]),
+    tag_one: button => change("tag", picked(), { name: button.dataset.value, is_on: button.getAttribute("aria-pressed") !== "true" }),
+    open: (button, event) => {
+      const cell = button.parentElement;
+      if (event.shiftKey) reach(cell);
+      else if (event.ctrlKey || event.metaKey) toggle(cell);
+      else open(cell, event.detail === 0);
+    },
+    similar: () => { const [{ dataset }] = picked(); drop(); gallery.similarTo(dataset.id, dataset.handle); },
+    compare: () => compare(picked()),
+    reference: () => reference(picked()),
+    pack: () => pack(picked()),
+    pack_clean: () => pack(picked(), true),
+    star: () => setStars(picked()),
+    delete: () => remove(picked()),
+    drop,
+  };
+  addEventListener("click", event => {
+    const button = event.target.closest?.("#gal [data-gal]");
+    if (button) acts[button.dataset.gal]?.(button, event);
+  });
+  // Shift and a click would mark the words of the page.
+  addEventListener("mousedown", event => { if (event.shiftKey && event.target.closest?.(".gal-cell")) event.preventDefault(); });
+
+  // ---- keys
+  addEventListener("focusin", event => { const cell = event.target.closest?.(".gal-cell"); if (cell) rove(cell); });
+  // The cell of the row above or below whose middle is nearest: rows hold more or fewer of them.
+  const across = (list, at, step) => {
+    const here = list[at].getBoundingClientRect(), far = box => Math.abs(box.left + box.right - here.left - here.right);
+    let best = null, row = 0;
+    for (let to = at + step; list[to]; to += step) {
+      const box = list[to].getBoundingClientRect();
+      if (step * (box.top - here.top) < 2) continue;
+      if (best && Math.abs(box.top - row) > 1) break;
+      if (!best || far(box) < best.far) best = { cell: list[to], far: far(box) };
+      row = box.top;
+    }
+    return best?.cell;
+  };
+  const beside = (cell, way) => {
+    const list = cells(), at = list.indexOf(cell);
+    if (way === "up" || way === "down") return across(list, at, way === "up" ? -1 : 1) || cell;
+    return list[{ left: at - 1, right: at + 1, first: 0, last: list.length - 1 }[way]] || cell;
+  };
+  const go = (cell, way, isReaching) => {
+    const next = beside(cell, way);
+    if (isReaching && !chosen.size) toggle(cell);
+    $(".gal-pic", next).focus();
+    next.scrollIntoView({ block: "nearest" });
+    if (isReaching) reach(next);
+  };
+  const runOf = (event, cell) => {
+    const way = keys.find(event, "gallery.walk"), reached = keys.find(event, "gallery.reach"), isPicture = event.target.classList.contains("gal-pic");
+    if (way || reached) return () => go(cell, way || reached, Boolean(reached));
+    if (keys.is(event, "gallery.all")) return () => { cells().forEach(one => choose(one, true)); anchor = cell.dataset.id; bar(); };
+    if (keys.is(event, "gallery.delete")) return () => remove(chosen.size ? picked() : [cell]);
+    // On the tick and the star beside it the space bar presses these.
+    if (isPicture && keys.is(event, "gallery.choose")) return () => toggle(cell);
+    return isPicture && keys.is(event, "gallery.star") ? () => setStars([cell]) : null;
+  };
+  keys.closes("mode", event => {
+    const isHere = chosen.size && (event.target.closest?.("#gallery") || event.target === document.body);
+    if (isHere) drop();
+    return Boolean(isHere);
+  });
+  addEventListener("keydown", event => {
+    if (!event.target.closest?.("#gallery") || keys.isTyping(event.target)) return;
+    const undo = keys.is(event, "gallery.undo") && $("#toast [data-action='gallery.undelete']");
+    if (undo) { event.preventDefault(); undo.click(); return; }
+    const cell = event.target.closest(".gal-cell"), run = cell && runOf(event, cell);
+    if (run) { event.preventDefault(); run(); }
+  }, true);
+  // Firefox presses a button when the space bar comes up again.
+  addEventListener("keyup", event => { if (keys.lifts(event, "gallery.choose") && event.target.classList?.contains("gal-pic")) event.preventDefault(); });
+
+  // ---- a rectangle drawn by the mouse from an empty place selects the pictures that it touches
+  const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
+  let drawing = null;
+  const emptyPlace = event => {
+    const box = event.target.closest?.("#gal .gal-scroll");
+    if (!box || event.target.closest(".gal-cell, .empty")) return null;
+    // The scrollbar is the box's own, too.
+    return event.clientX < box.getBoundingClientRect().left + box.clientWidth ? box : null;
+  };
+  const stop = () => {
+    if (!drawing) return;
+    cancelAnimationFrame(drawing.frame);
+    drawing.mark.remove();
+    drawing = null;
+  };
+  const draw = () => {
+    if (!drawing) return;
+    const { box, mark, from, at, kept } = drawing, frame = box.getBoundingClientRect(), was = box.scrollTop;
+    drawing.frame = 0;
+    const below = at.y - frame.bottom + EDGE_PX, above = frame.top + EDGE_PX - at.y;
+    if (drawing.hasBegun && (below > 0 || above > 0)) box.scrollTop += below > 0 ? Math.min(below, FASTEST_PX) : -Math.min(above, FASTEST_PX);
+    const to = { x: clamp(at.x - frame.left, 0, box.clientWidth), y: clamp(at.y - frame.top, 0, box.clientHeight) + box.scrollTop };
+    if (!drawing.hasBegun && Math.hypot(to.x - from.x, to.y - from.y) < BEGIN_PX) return;
+    const [left, right] = [from.x, to.x].sort((one, other) => one - other), [top, bottom] = [from.y, to.y].sort((one, other) => one - other);
+    Object.assign(mark.style, { left: `${left}px`, top: `${top}px`, width: `${right - left}px`, height: `${bottom - top}px` });
+    drawing.hasBegun = true;
+    // Pictures that come meanwhile take it out of its box.
+    if (!mark.isConnected) box.append(mark);
+    const [aside, down] = [frame.left, frame.top - box.scrollTop];
+    const isTouched = cell => {
+      const own = cell.getBoundingClientRect();
+      return own.left < right + aside && own.right > left + aside && own.top < bottom + down && own.bottom > top + down;
+    };
+    only(new Set([...kept, ...cells().filter(isTouched).map(cell => cell.dataset.id)]));
+    if (box.scrollTop !== was) drawSoon();
+  };
+  const drawSoon = () => { drawing.frame ||= requestAnimationFrame(draw); };
+  addEventListener("pointerdown", event => {
+    const box = event.pointerType === "mouse" && event.button === 0 ? emptyPlace(event) : null;
+    if (!box) return;
+    const frame = box.getBoundingClientRect(), before = new Set(chosen);
+    const mark = Object.assign(document.createElement("div"), { className: "gal-drawn" });
+    const from = { x: event.clientX - frame.left, y: event.clientY - frame.top + box.scrollTop };
+    drawing = { box, mark, from, before, at: { x: event.clientX, y: event.clientY }, frame: 0, kept: event.shiftKey || event.ctrlKey || event.metaKey ? before : new Set() };
+    box.setPointerCapture(event.pointerId);
+  });
+  addEventListener("pointermove", event => {
+    if (!drawing) return;
+    drawing.at = { x: event.clientX, y: event.clientY };
+    drawSoon();
+  });
+  addEventListener("aivista-patched", () => { if (drawing?.hasBegun) drawSoon(); });
+  // The last move may not be drawn yet.
+  addEventListener("pointerup", () => { if (drawing) { draw(); stop(); } });
+  for (const kind of ["pointercancel", "lostpointercapture"]) addEventListener(kind, stop);
+  addEventListener("keydown", event => {
+    if (!drawing?.hasBegun || !keys.is(event, "page.escape")) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    const { before } = drawing;
+    stop();
+    only(before);
+  }, true);
+}

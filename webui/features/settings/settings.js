@@ -1,7 +1,6 @@
 // The settings: the key's form, the caps, the theme, what is asked for once they are open.
-(() => {
-  const { act } = window.aivista.shell, root = document.documentElement;
-  const $ = selector => document.querySelector(selector);
+{
+  const { act } = window.aivista.shell;
   const KEPT = "aivista-theme";
 
   const typed = () => ({ key: $("#s-key").value, keep: $("#set-key [name=keep]:checked")?.value || "session" });
@@ -48,4 +47,4 @@
   // What the studio offers may be another now.
   addEventListener("aivista-served", () => window.aivista.shell.act("page.models"));
   window.aivista.dialogs.fills("settings", () => act("settings.open"));
-})();
+}

@@ -1,7 +1,6 @@
 // The style library: its search box, its form, and a style that is tried. What it shows, Python renders.
-(() => {
-  const root = document.documentElement, { act, remove } = window.aivista.shell;
-  const $ = selector => document.querySelector(selector);
+{
+  const { act, remove } = window.aivista.shell;
   const PAUSE_MS = 160, MOST_BYTES = 1048577;  // one more than the library takes, so that it says so itself
   let family = "", timer = 0;
 
@@ -49,4 +48,4 @@
     if (family !== event.detail) { family = event.detail; $("#sty-find").value = ""; }
     if (document.activeElement === document.body || document.activeElement === $("#styles-box")) $("#sty-list .sty-cards")?.focus();
   });
-})();
+}

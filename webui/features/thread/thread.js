@@ -1,9 +1,8 @@
 // The thread: what Python tells of it is put into the page, a turn at work is followed by its stream, and the place where
 // one reads stays. It follows what comes as long as one is at its end; whoever scrolls up stays where they are and is
 // shown the way back. When it gets narrower or wider, what stood at its top stands there still.
-(() => {
-  const root = document.documentElement, shell = window.aivista.shell;
-  const $ = (selector, from = document) => from.querySelector(selector);
+{
+  const shell = window.aivista.shell;
   const NEAR_PX = 48, FAR_PX = 240, HELD_MS = 2000, HANDS = ["wheel", "touchstart", "pointerdown", "keydown"];
   const LOOK_MS = 1000, AGAIN_MS = 5000, AWAY_AFTER = 3;
   const THINGS = ".md > *, .frame, .acts, .receipt, .card, .steps, .live";
@@ -227,4 +226,4 @@
   };
   addEventListener("aivista-thread", event => take(event.detail));
   window.aivista.thread = { hold };
-})();
+}

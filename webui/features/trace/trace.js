@@ -1,8 +1,7 @@
 // The trace: its turns are asked for when one comes to it, steps when their turn is opened, the rest when a step is.
 // While a turn runs its steps come in below; what is open stays open, what is read stays where it is.
-(() => {
-  const root = document.documentElement, { act, take } = window.aivista.shell;
-  const $ = (selector, from = document) => from.querySelector(selector);
+{
+  const { act, take } = window.aivista.shell;
   const EVERY_MS = 1000, NEAR_PX = 48, REST = 10;
   let asking = false, wasLive = false, rest = 0, start = null;
 
@@ -71,4 +70,4 @@
     // A turn that opened its conversation may have ended since, unseen.
     wasLive = live || isNew;
   }, EVERY_MS);
-})();
+}

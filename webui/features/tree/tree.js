@@ -1,8 +1,6 @@
 // The tree: shown when its tab is, walked by keys, moved about by hand, zoomed; a menu for each picture.
-(() => {
-  const root = document.documentElement, keys = window.aivista.keys, shell = window.aivista.shell;
-  const $ = (selector, from = document) => from.querySelector(selector);
-  const all = selector => [...document.querySelectorAll(selector)];
+{
+  const keys = window.aivista.keys, shell = window.aivista.shell;
   const ZOOMS = [0.4, 0.5, 0.65, 0.8, 1, 1.25, 1.6], DRAG_PX = 4;
   let zoom = 1, place = { conversation: "", left: 0, top: 0 }, focused = "", hadFocus = false, menuOf = "", dragged = false;
 
@@ -215,4 +213,4 @@
     new MutationObserver(follow).observe(document.body, { childList: true, subtree: true });
   };
   if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
-})();
+}

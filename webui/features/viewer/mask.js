@@ -8,9 +8,9 @@
 // gap. The thumbnails in #box show the list in that order. They are reused by position, so an element says nothing about
 // its file: the address of its image does, which ends in the file's name. Hence a file that may be painted over gets a
 // name of its own, which it still has when a failed turn gives it back.
-(() => {
-  const root = document.documentElement, painter = window.aivista.painter;
-  const { $, all, word, setText, whisper } = painter;
+{
+  const painter = window.aivista.painter;
+  const { word, setText, whisper } = painter;
   // How long a new picture's file may be missing: when no upload is at work, and after a failed turn.
   const UPLOAD_MS = 2000, RETURN_MS = 5000;
   const records = new Map();  // by a handle of ours: {handle, mark, url, width, height, place, ahead, until}
@@ -251,4 +251,4 @@
   });
 
   Object.assign(painter, { isNew, drafted, put, lastMask, note, masks: () => drafts.filter(one => one.name === "mask").length });
-})();
+}

@@ -1,9 +1,7 @@
 // The painter over the stage: a mask on a canvas of at most 1024 px, or a picture's edges drawn outwards. Here is the
 // sheet that is painted on, the view of it, pointers and keys. mask.js has what of it goes along with the next message.
-(() => {
-  const root = document.documentElement, keys = window.aivista.keys;
-  const $ = selector => document.querySelector(selector);
-  const all = selector => [...document.querySelectorAll(selector)];
+{
+  const keys = window.aivista.keys;
   const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
   const MOST_UNDOS = 30, MOST_ZOOM = 8, STEP_PX = 8, PAN_PX = 48, WHITE_FROM = 128, FAINTEST = 0.35, TOLERANCE = 1.02, WHISPER_MS = 8000;
   const SIDES = ["left", "top", "right", "bottom"], UNGROWN = { left: 0, top: 0, right: 0, bottom: 0 };
@@ -431,5 +429,5 @@
     new MutationObserver(() => { if (isPainting()) show(); }).observe(document.body, { attributeFilter: ["class"] });
   });
 
-  Object.assign(painter, { $, all, word, setText, whisper, isUnset, recall, wipe, openOn, leave, acts });
-})();
+  Object.assign(painter, { word, setText, whisper, isUnset, recall, wipe, openOn, leave, acts });
+}

@@ -1,7 +1,5 @@
 // Recipes: what a file that is about to be sent says of itself, the buttons of receipts, the folded kinds of downloads.
-(() => {
-  const root = document.documentElement;
-  const $ = selector => document.querySelector(selector);
+{
   const MOST_BYTES = 20 * 1024 * 1024, GONE_MS = 1200;
   // A file that says nothing of the kind is not sent twice: these stand in every file that does.
   const SIGNS = ["aivista", "parameters", "prompt\0", "workflow\0", "UNICODE\0", "ASCII\0\0\0"];
@@ -106,4 +104,4 @@
     list.classList.remove("up");
     if (pane && list.getBoundingClientRect().bottom > pane.bottom) list.classList.add("up");
   }, true);
-})();
+}

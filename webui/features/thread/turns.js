@@ -1,6 +1,6 @@
 // What the cards of the thread do by themselves: the fields of a plan, the sliders of a panel, reports, a countdown.
 // `window.aivista.cards` are acts of buttons; studio.js calls them with the button and the way to send it to Python.
-(() => {
+{
   const REST_MS = 1500;
 
   // A button that lets a turn begin rests for a moment: pressed twice it must not begin two.
@@ -127,4 +127,128 @@
     copy_report: copyReport,
     copy_text: copyText,
   };
-})();
+}
+
+// A card that asks for the person's click: Allow stays off until the end of all arguments has been in sight.
+{
+  const read = new Set();
+  const settle = card => {
+    const isRead = read.has(card.dataset.card), allow = card.querySelector("[data-act=allow_calls]");
+    card.toggleAttribute("data-unread", card.hasAttribute("data-ready") && !isRead);
+    if (allow && card.hasAttribute("data-ready") && isRead) allow.disabled = false;
+  };
+  const seen = new IntersectionObserver(entries => {
+    for (const { target, isIntersecting } of entries) {
+      const card = target.closest(".consent[data-card]");
+      if (!card) continue;
+      if (isIntersecting) { read.add(card.dataset.card); seen.unobserve(target); }
+      settle(card);
+    }
+  });
+  // Whenever Python draws a card anew, its end is looked for anew, unless it was read before.
+  const watched = new WeakSet();
+  const look = () => {
+    for (const end of document.querySelectorAll(".consent[data-card] .asks-end")) {
+      const card = end.closest(".consent");
+      if (read.has(card.dataset.card)) settle(card);
+      else if (!watched.has(end)) { watched.add(end); seen.observe(end); }
+    }
+  };
+  const observe = () => { new MutationObserver(look).observe(document.body, { childList: true, subtree: true }); look(); };
+  if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
+}
+
+// Under the person's words: a form to say them otherwise, and the way from version to version, which moves nothing.
+{
+  const HOLD_MS = 1500, REST_MS = 1500;
+  // What is typed and not sent, by turn: the page may draw the thread anew meanwhile.
+  const drafts = new Map();
+
+  const tools = turn => $(`#chat .said-tools[data-turn="${CSS.escape(turn)}"]`);
+  const open = from => {
+    const form = $(".said-form", from), area = $("textarea", form);
+    area.value = drafts.get(form.dataset.turn) ?? area.defaultValue;
+    form.hidden = false;
+    area.focus();
+    area.setSelectionRange(area.value.length, area.value.length);
+    form.scrollIntoView({ block: "nearest" });
+  };
+  const close = form => {
+    drafts.delete(form.dataset.turn);
+    form.hidden = true;
+    $("[data-branch=edit]", form.closest(".said-tools"))?.focus({ preventScroll: true });
+  };
+  const say = form => {
+    const button = $("[type=submit]", form), area = $("textarea", form);
+    if (button.disabled) return;
+    // Refused, the form stays with the words; else the thread is drawn without it.
+    button.disabled = true;
+    setTimeout(() => { button.disabled = false; }, REST_MS);
+    window.aivista.shell.act("page.say_otherwise", { turn: form.dataset.turn, text: area.value });
+  };
+
+  const copy = async button => {
+    const name = button.getAttribute("aria-label");
+    const isDone = await window.aivista.cards.copy_text($("textarea", button.closest(".said-tools, .told-tools")).defaultValue);
+    const said = isDone ? button.dataset.done : button.dataset.failed;
+    button.setAttribute("aria-label", said);
+    button.title = said;
+    button.classList.toggle("done", isDone);
+    setTimeout(() => { button.setAttribute("aria-label", name); button.title = name; button.classList.remove("done"); }, 2000);
+  };
+
+  const copyCode = async button => {
+    if (!await window.aivista.cards.copy_text(button.nextElementSibling.textContent)) return;
+    button.classList.add("done");
+    setTimeout(() => button.classList.remove("done"), 2000);
+  };
+
+  // ---- another version: its words stay where those before it stood
+  let held = null;
+  const isHeld = () => held && performance.now() < held.until;
+  const hold = () => {
+    if (!isHeld()) { held = null; return; }
+    const now = tools(held.turn), box = $("#log");
+    if (now && box) {
+      const bubble = now.closest(".user") || now;
+      box.scrollTop += bubble.getBoundingClientRect().top - held.top;
+      const button = $(`[data-branch=switch]:not(:disabled)[aria-label="${CSS.escape(held.name)}"]`, now) || $("[data-branch=switch]:not(:disabled)", now);
+      if (held.isNew && button) { held.isNew = false; button.focus({ preventScroll: true }); }
+    }
+    requestAnimationFrame(hold);
+  };
+  const go = button => {
+    const turn = button.dataset.turn, row = button.closest(".user") || button;
+    held = { turn, name: button.getAttribute("aria-label"), top: row.getBoundingClientRect().top, until: performance.now() + HOLD_MS, isNew: true };
+    window.aivista.shell.act("page.switch", { arg: turn });
+    requestAnimationFrame(hold);
+  };
+  for (const kind of ["wheel", "touchstart", "pointerdown"]) addEventListener(kind, () => { held = null; }, { passive: true, capture: true });
+
+  addEventListener("click", event => {
+    const button = event.target.closest?.("[data-branch]");
+    const code = event.target.closest?.(".copy-code");
+    if (code) copyCode(code);
+    if (!button) return;
+    const act = button.dataset.branch;
+    if (act === "copy") copy(button);
+    else if (act === "edit") open(button.closest(".said-tools"));
+    else if (act === "cancel") close(button.closest("form"));
+    else if (act === "switch") go(button);
+  });
+  addEventListener("input", event => {
+    const form = event.target.closest?.(".said-form");
+    if (form) drafts.set(form.dataset.turn, event.target.value);
+  });
+  addEventListener("submit", event => {
+    if (!event.target.matches?.(".said-form")) return;
+    event.preventDefault();
+    say(event.target);
+  });
+  document.addEventListener("keydown", event => {
+    const form = event.target.closest?.(".said-form");
+    if (!form) return;
+    if (window.aivista.keys.is(event, "field.leave")) { event.preventDefault(); event.stopPropagation(); close(form); }
+    else if (window.aivista.keys.is(event, "field.keep") && event.target.tagName === "TEXTAREA") { event.preventDefault(); say(form); }
+  }, true);
+}

@@ -1,6 +1,6 @@
 // The keys of the page, by the names of the one table (shortcuts.toml) that the dialog of keys is made from as well. The
 // other scripts ask here which name a key press has; none of them reads keys by itself.
-(() => {
+{
   const table = window.aivista.shortcuts;
   const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
   const KEPT = "aivista-single-keys";
@@ -97,4 +97,4 @@
   addEventListener("aivista-patched", settle);
 
   window.aivista.keys = { is, find, lifts, walk, closes, isTyping, isMac };
-})();
+}

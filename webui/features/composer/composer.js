@@ -1,0 +1,451 @@
+// The composer's aids: a wish written out, the panel of settings, and how menus stand over the composer.
+{
+  const area = () => $("#box textarea"), keys = window.aivista.keys;
+  const isPhone = () => matchMedia("(max-width: 760px)").matches;
+
+  // ---- words into the box as if they were typed, so that the browser's own undo brings back what they replace
+  const put = (text, range) => {
+    const field = area();
+    if (!field) return;
+    field.focus();
+    field.select();
+    const isTyped = document.activeElement === field && document.execCommand(text ? "insertText" : "delete", false, text);
+    if (!isTyped || field.value !== text) {
+      Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(field, text);
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    }
+    field.setSelectionRange(...(range || [text.length, text.length]));
+  };
+
+  addEventListener("aivista-words", event => put(event.detail));
+
+  // ---- a wish written out: asked for, shown, taken, undone; only the newest question's answer is looked at
+  let ticket = "", before = null, asked = "";
+  // What is said aloud has a place of its own from the start: a region that comes together with its words is passed over.
+  const line = Object.assign(document.createElement("div"), { id: "fuller-heard", role: "status", className: "heard" });
+  const say = text => { line.textContent = text || ""; };
+  const panel = () => $("#fuller .fuller");
+  const waiting = () => $("#composer .fuller-wait");
+  const show = state => $("#fuller")?.setAttribute("data-state", state);
+  const settled = () => { waiting()?.remove(); for (const button of all("[data-aid=expand]")) button.removeAttribute("aria-busy"); };
+  const drop = () => { ticket = ""; before = null; settled(); show(""); say(""); };
+  const expand = () => {
+    const field = area(), text = field?.value || "";
+    if (!text.trim()) { field?.focus(); return; }
+    if (waiting()) return;
+    drop();
+    ticket = `${Date.now()}-${Math.random().toString(36).slice(2, 8)}`;
+    asked = text;
+    const wait = $("#tpl-working")?.content.firstElementChild.cloneNode(true);
+    if (wait) $("#fuller").after(wait);
+    for (const button of all("[data-aid=expand]")) button.setAttribute("aria-busy", "true");
+    window.aivista.shell.act("page.expand", { ticket, text, files: all("#box .thumbnail-item").length, is_painted: Boolean($("#mask").value || $("#expand").value) });
+  };
+  const answered = () => {
+    const found = panel();
+    if (!found || !ticket || found.dataset.ticket !== ticket || $("#fuller").dataset.state) return;
+    settled();
+    show("shown");
+    say(found.dataset.heard);
+    if (found.dataset.text) $(".words", found)?.scrollTo(0, 0);
+  };
+  const take = () => {
+    const found = panel();
+    if (!found?.dataset.text) return;
+    before = area()?.value ?? asked;
+    put(found.dataset.text);
+    show("taken");
+    say($(".took span", found)?.textContent);
+  };
+  const undo = () => { const text = before; drop(); if (text !== null) put(text); };
+  const sent = () => drop();
+  addEventListener("keydown", event => {
+    if (event.target.matches?.("#box textarea") && keys.is(event, "composer.send")) sent();
+  }, true);
+  addEventListener("click", event => { if (event.target.closest?.("#box .submit-button")) sent(); }, true);
+  // What came from the wish of one conversation says nothing in another.
+  let where = "", opened = "";
+  const moved = () => {
+    const { conversation: here = "", opened: now = opened } = $("#top h1")?.dataset || {};
+    // A new one that gets its name is not opened for that, and stays the same.
+    if (where && here !== where && !(where === "new" && now === opened)) drop();
+    [where, opened] = [here, now];
+  };
+
+  // ---- menus over the composer: native popovers, placed above their opener; on a phone a sheet from below
+  const place = (menu, opener) => {
+    menu.style.cssText = "";
+    if (isPhone() || !opener) return;
+    const at = opener.getBoundingClientRect();
+    const width = menu.offsetWidth, left = Math.min(Math.max(8, at.right - width), innerWidth - width - 8);
+    menu.style.cssText = `left: ${left}px; bottom: ${innerHeight - at.top + 6}px; max-height: ${Math.max(160, at.top - 16)}px`;
+  };
+  const open = (menu, opener) => {
+    if (menu.matches(":popover-open")) { menu.hidePopover(); return; }
+    menu.showPopover({ source: opener });
+    opener?.setAttribute("aria-expanded", "true");
+    place(menu, opener);
+  };
+  const MENUS = "#setup, #presets";
+  const shut = () => { for (const menu of all(MENUS)) if (menu.matches(":popover-open")) menu.hidePopover(); };
+  addEventListener("toggle", event => {
+    if (!event.target.matches?.(MENUS) || event.newState !== "closed") return;
+    const opener = $(`[data-aid=${event.target.id}]`);
+    opener?.setAttribute("aria-expanded", "false");
+  }, true);
+  const setup = button => {
+    open($("#setup"), button);
+    if ($("#setup").matches(":popover-open")) $("#setup").focus();
+  };
+  // Gradio gives each choice a name of its own, so that the browser does not take them for one group.
+  addEventListener("keydown", event => {
+    const choices = event.target.closest?.("#setup fieldset") ? all("input[type=radio]", event.target.closest("fieldset")) : [];
+    const to = choices.length ? keys.walk(event, "setup.walk", choices, choices.indexOf(event.target)) : -1;
+    if (to < 0) return;
+    event.preventDefault();
+    choices[to].focus();
+    choices[to].click();
+  });
+  // An open list is closed first.
+  addEventListener("keydown", event => {
+    if (keys.is(event, "page.escape") && event.target.closest?.("#setup") && $("#setup [role=combobox][aria-expanded=true]")) event.preventDefault();
+  }, true);
+  addEventListener("resize", () => { if ($("#setup")?.matches(":popover-open")) place($("#setup"), $("[data-aid=setup]")); });
+
+  const acts = {
+    expand: () => { shut(); expand(); },
+    setup,
+    set: button => window.aivista.shell.act("page.set", { arg: `${button.dataset.setting} ${button.dataset.value}` }),
+    reset: () => { window.aivista.shell.act("page.reset"); area()?.focus(); },
+    prompts: () => { shut(); window.aivista.prompts?.open(); },
+    take_wish: take,
+    keep_wish: () => { drop(); area()?.focus(); },
+    undo_wish: undo,
+    stop_wish: () => { drop(); area()?.focus(); },
+  };
+  addEventListener("click", event => {
+    const button = event.target.closest?.("[data-aid]");
+    if (button) acts[button.dataset.aid]?.(button);
+  });
+
+  // The price of a wish goes by the text model that is chosen.
+  const priced = values => {
+    for (const button of all("[data-aid=expand][data-flash]")) {
+      const told = button.dataset[values.text_model] || button.dataset.flash, title = `${button.dataset.label} · ${told}`;
+      if (button.title !== title) button.title = title;
+    }
+  };
+  window.aivista.chips.onChange(priced);
+
+  const watch = () => {
+    if (!$("#fuller") || !$("#top") ) { setTimeout(watch, 200); return; }
+    document.body.append(line);
+    new MutationObserver(answered).observe($("#fuller"), { childList: true, subtree: true });
+    new MutationObserver(moved).observe($("#top"), { childList: true, subtree: true, attributeFilter: ["data-conversation"] });
+  };
+  if (document.body) watch(); else addEventListener("DOMContentLoaded", watch);
+  window.aivista.aids = { put, open, place, shut };
+}
+
+// Presets: their menu, a name that is typed in its line. A press of one has the page's own event take its settings up.
+{
+  const keys = window.aivista.keys, shell = window.aivista.shell, aids = window.aivista.aids;
+  const menu = () => $("#presets");
+  const opener = () => $("[data-aid=presets]");
+
+  // What has come may be higher, and may have taken the focus with it. Whether it was done is the answer.
+  const act = async (name, args = {}) => {
+    const { patches = [] } = await shell.act(`presets.${name}`, args);
+    if (menu()?.matches(":popover-open")) {
+      aids.place(menu(), opener());
+      if (!menu().contains(document.activeElement)) menu().focus();
+    }
+    return patches.some(patch => patch.id === "presets-rows") && !$("#presets .said.bad");
+  };
+  const show = async () => {
+    if (menu()?.matches(":popover-open")) { menu().hidePopover(); return; }
+    await act("show", { is_begun: Boolean(menu()) });
+    if (!menu()) return;
+    aids.open(menu(), opener());
+    menu().focus();
+  };
+  const rename = (line, typed) => {
+    if (!line || $("input", line)) return;
+    const { id, name } = line.dataset, button = $("[data-preset=rename]", line);
+    const input = Object.assign(document.createElement("input"), { value: typed, maxLength: 60, className: "renaming" });
+    input.setAttribute("aria-label", button.title);
+    line.prepend(input);
+    input.focus();
+    input.select();
+    let isDone = false;
+    const done = async isKept => {
+      if (isDone) return;
+      isDone = true;
+      const text = input.value.trim();
+      input.remove();
+      if (!isKept || !text || text === name) button.focus();
+      // A name that was refused can be typed on.
+      else if (!await act("rename", { id, name: text })) rename($(`#presets [data-id="${CSS.escape(id)}"]`), text);
+    };
+    input.addEventListener("keydown", event => {
+      const isKept = keys.is(event, "field.keep");
+      if (!isKept && !keys.is(event, "field.leave")) return;
+      event.preventDefault();
+      event.stopPropagation();
+      done(isKept);
+    });
+    // Not at once: where the list goes, nothing was left, and nothing of it may be removed meanwhile.
+    input.addEventListener("blur", () => setTimeout(() => { if (input.isConnected) done(true); }));
+  };
+  addEventListener("submit", async event => {
+    const form = event.target.closest?.("#presets form.save"), name = form?.elements.name.value.trim();
+    if (!form) return;
+    event.preventDefault();
+    if (name && await act("save", { name, settings: window.aivista.chips.values })) form.reset();
+  });
+  const acts = {
+    use: line => { window.aivista.shell.act("page.use_preset", { arg: line.dataset.id }); aids.shut(); $("#box textarea")?.focus(); },
+    rename: line => rename(line, line.dataset.name),
+    delete: line => act("delete", { id: line.dataset.id }),
+    undo: (_, { args }) => act("restore", JSON.parse(args)),
+  };
+  addEventListener("click", event => {
+    const button = event.target.closest?.("[data-preset]");
+    if (button) acts[button.dataset.preset](button.closest("li"), button.dataset);
+    else if (event.target.closest?.("[data-aid=presets]")) show();
+  });
+}
+
+// The prompt gallery: search, groups, one's own; a click puts the words into the box and marks what is to be changed.
+{
+  const SENT = "aivista-sent", STARRED = "aivista-starred", MINE = "mine";
+  const MOST_RECENT = 20, MOST_STARRED = 60, LONGEST = 8000;
+
+  // ---- one's own: what was sent lately, and what was starred, on this device alone
+  const read = key => {
+    try {
+      const kept = JSON.parse(localStorage.getItem(key) || "[]");
+      return Array.isArray(kept) ? kept.filter(one => typeof one === "string" && one.trim()) : [];
+    } catch { return []; }
+  };
+  const write = (key, list) => { try { localStorage.setItem(key, JSON.stringify(list)); } catch { /* full or private: not kept */ } };
+  const fillMine = () => {
+    const section = $(`#prompts section[data-group=${MINE}]`);
+    if (!section) return;
+    const starred = read(STARRED), recent = read(SENT).reverse().filter(one => !starred.includes(one));
+    const rows = [...starred, ...[...new Set(recent)].slice(0, MOST_RECENT)].map(text => {
+      const row = $("template", section).content.firstElementChild.cloneNode(true), star = $("[data-aid=star_prompt]", row);
+      $(".prm", row).dataset.text = text;
+      $(".prm span", row).textContent = text;
+      star.setAttribute("aria-pressed", String(starred.includes(text)));
+      return row;
+    });
+    $(".prm-grid", section).replaceChildren(...rows);
+    $(".prm-own-none", section).hidden = rows.length > 0;
+  };
+  const star = button => {
+    const text = $(".prm", button.parentElement).dataset.text.slice(0, LONGEST), starred = read(STARRED);
+    const isOn = starred.includes(text);
+    write(STARRED, isOn ? starred.filter(one => one !== text) : [text, ...starred].slice(0, MOST_STARRED));
+    button.setAttribute("aria-pressed", String(!isOn));
+  };
+
+  // ---- what is shown: a group, or in all of them what has every word
+  let group = "";
+  const sift = () => {
+    const words = ($("#prm-find")?.value || "").toLowerCase().split(/\s+/).filter(Boolean);
+    let found = 0;
+    for (const section of all("#prompts section[data-group]")) {
+      const isMine = section.dataset.group === MINE;
+      const isWanted = group ? section.dataset.group === group : !isMine || words.length > 0;
+      let shown = 0;
+      for (const card of all(".prm-grid > *", section)) {
+        const text = card.textContent.toLowerCase();
+        card.hidden = !isWanted || !words.every(word => text.includes(word));
+        shown += !card.hidden;
+      }
+      section.hidden = !(isWanted && (shown || (isMine && group === MINE && !words.length)));
+      found += section.hidden ? 0 : Math.max(shown, isMine ? 1 : 0);
+    }
+    const none = $("#prompts .prm-none");
+    if (none) none.hidden = found > 0;
+    for (const chip of all("#prompts [data-aid=prompt_group]")) chip.setAttribute("aria-pressed", String(chip.dataset.group === group));
+  };
+  // Half a word of an input method is none that could be found.
+  addEventListener("input", event => { if (event.target.id === "prm-find" && !event.isComposing) sift(); });
+  addEventListener("compositionend", event => { if (event.target.id === "prm-find") sift(); });
+
+  const open = async () => { await window.aivista.dialogs.open("prompts"); fillMine(); sift(); $("#prompts .prm-cards")?.scrollTo(0, 0); };
+  const close = () => window.aivista.dialogs?.close("prompts");
+  const acts = {
+    close_prompts: close,
+    prompt_group: button => { group = button.dataset.group; sift(); $("#prompts .prm-cards")?.scrollTo(0, 0); },
+    use_prompt: button => {
+      close();
+      const blank = button.dataset.blank?.split(",").map(Number);
+      window.aivista.aids?.put(button.dataset.text, blank);
+    },
+    star_prompt: star,
+  };
+  addEventListener("click", event => {
+    const button = event.target.closest?.("#prompts [data-aid]");
+    if (button) acts[button.dataset.aid]?.(button);
+  });
+  window.aivista.prompts = { open };
+}
+
+// The list above the box while one types: after # or @ the pictures of the conversation, after / prompts and styles.
+{
+  const { act, remove } = window.aivista.shell, keys = window.aivista.keys;
+  const field = () => $("#box textarea");
+  // A slash within an address or a fraction begins nothing, nor does an @ within a name of a mailbox.
+  const SIGN = /(?:(?:^|[\s(（，。])([/／])|(?:^|[^\w/&])([#＃@＠])(?![#＃]))([^\s/／#＃@＠]{0,40})$/u;
+  const MOST_PROMPTS = 5, SHOWN = 200, GAP_PX = 8, WIDE_PX = 420;
+  let asked = "", offered = [];
+
+  const list = () => $("#suggestions");
+  const options = () => [...document.querySelectorAll("#suggestions [role=option]")];
+  const chosen = () => $("#suggestions [aria-selected=true]");
+  const close = () => {
+    asked = "";
+    const box = field();
+    for (const name of ["aria-activedescendant", "aria-controls", "aria-autocomplete"]) box?.removeAttribute(name);
+    if (list()) remove("suggestions");
+  };
+  const choose = option => {
+    for (const one of options()) one.setAttribute("aria-selected", String(one === option));
+    field().setAttribute("aria-activedescendant", option.id);
+    option.scrollIntoView({ block: "nearest" });
+  };
+
+  // What stands around the box cuts off whatever is not fixed.
+  const place = () => {
+    const shown = list(), box = $("#composer").getBoundingClientRect();
+    Object.assign(shown.style, { left: `${box.left + GAP_PX}px`, width: `${Math.min(WIDE_PX, box.width - 2 * GAP_PX)}px`, bottom: `${innerHeight - box.top + GAP_PX}px` });
+  };
+  const prompts = query => {
+    try {
+      const kept = JSON.parse(localStorage.getItem("aivista-starred") || "[]").filter(one => typeof one === "string" && one.toLowerCase().includes(query));
+      return kept.slice(0, MOST_PROMPTS);
+    } catch { return []; }
+  };
+  const look = async () => {
+    const box = field();
+    const found = box && document.activeElement === box && box.selectionStart === box.selectionEnd ? SIGN.exec(box.value.slice(0, box.selectionStart)) : null;
+    if (!found) { if (asked) close(); return; }
+    const [, slash, , query] = found, kind = slash ? "styles" : "pictures", wanted = `${kind} ${query}`;
+    if (wanted === asked) return;
+    asked = wanted;
+    offered = slash ? prompts(query.toLowerCase()) : [];
+    await act(`suggestions.${kind}`, { query, prompts: offered.map(one => one.slice(0, SHOWN)) }, { isNewest: true });
+    // Left meanwhile, or the whole name stands there already.
+    const all = options(), isWhole = all.length === 1 && all[0].dataset.insert === `#${query}`;
+    if (asked !== wanted || isWhole || document.activeElement !== field()) { if (list()) remove("suggestions"); return; }
+    if (!all.length) return;
+    place();
+    for (const [name, value] of [["aria-autocomplete", "list"], ["aria-controls", "suggestions"]]) field().setAttribute(name, value);
+    // Enter after a picture's name sends the message, unless one chose from the list.
+    if (slash) choose(all[0]);
+  };
+  const pick = option => {
+    const box = field(), at = box.selectionStart, found = SIGN.exec(box.value.slice(0, at));
+    if (!found) { close(); return; }
+    const [, slash, sign, query] = found, begin = at - query.length - (slash || sign).length;
+    const text = option.dataset.insert || offered[options().indexOf(option)], end = begin + text.length + 1;
+    const after = box.value.slice(at);
+    close();
+    window.aivista.aids.put(`${box.value.slice(0, begin)}${text} ${after.replace(/^ /, "")}`, [end, end]);
+  };
+
+  let waiting = 0;
+  const soon = () => { clearTimeout(waiting); waiting = setTimeout(look); };
+  addEventListener("input", event => { if (event.target === field() && !event.isComposing) soon(); });
+  document.addEventListener("selectionchange", () => { if (asked && document.activeElement === field()) soon(); });
+  addEventListener("resize", () => { if (list()) place(); });
+  addEventListener("focusout", event => { if (event.target === field()) close(); });
+  // The box keeps the focus.
+  addEventListener("pointerdown", event => { if (event.target.closest?.("#suggestions")) event.preventDefault(); });
+  addEventListener("click", event => { const option = event.target.closest?.("#suggestions [role=option]"); if (option) pick(option); });
+  // Before whatever else hears of keys in the box: it sends on Enter, and brings earlier prompts with the arrows.
+  addEventListener("keydown", event => {
+    if (event.target !== field() || !list()) return;
+    const all = options(), to = keys.walk(event, "suggestions.walk", all, chosen() ? all.indexOf(chosen()) : -1);
+    if (to >= 0) choose(all[to]);
+    else if (keys.is(event, "suggestions.take") && chosen()) pick(chosen());
+    else if (keys.is(event, "suggestions.complete")) pick(chosen() || all[0]);
+    else if (keys.is(event, "suggestions.leave")) { const left = asked; close(); asked = left; }
+    else return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }, true);
+}
+
+// Up and Down in the composer bring back what was sent before, across reloads. The draft is kept, and so is what is
+// changed in a message on the way. Within several lines the keys move the caret first, and an input method has them. In
+// another conversation one begins anew: the draft that was kept on the way is that of the one before.
+{
+  const KEY = "aivista-sent", MOST = 100, LONGEST = 8000, keys = window.aivista.keys;
+  const field = target => target?.matches?.("#box textarea") ? target : null;
+  const read = () => {
+    try {
+      const kept = JSON.parse(localStorage.getItem(KEY) || "[]");
+      return Array.isArray(kept) ? kept.filter(one => typeof one === "string").slice(-MOST) : [];
+    } catch { return []; }
+  };
+  const open = () => document.querySelector("#top h1")?.dataset.conversation || "";
+  let walk = null;  // { where, sent, at, texts }: texts holds the draft and what was changed, by their place
+
+  const keep = text => {
+    walk = null;
+    const words = text.slice(0, LONGEST);
+    if (!words.trim()) return;
+    const sent = read().filter((one, at, all) => !(at === all.length - 1 && one === words));
+    try { localStorage.setItem(KEY, JSON.stringify([...sent, words].slice(-MOST))); } catch { /* full or private: this page only */ }
+  };
+
+  const put = (area, text) => {
+    Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(area, text);
+    area.dispatchEvent(new Event("input", { bubbles: true }));
+    area.setSelectionRange(text.length, text.length);
+  };
+
+  // Where the caret stands among the lines as they are wrapped: a copy of the field is measured, which no property tells.
+  const edges = area => {
+    const style = getComputedStyle(area), mirror = document.createElement("div"), caret = document.createElement("span");
+    const same = ["font", "letterSpacing", "wordSpacing", "lineHeight", "tabSize", "padding", "borderWidth", "boxSizing", "textIndent"];
+    for (const name of same) mirror.style[name] = style[name];
+    Object.assign(mirror.style, { position: "absolute", visibility: "hidden", whiteSpace: "pre-wrap", overflowWrap: "break-word", width: `${area.clientWidth}px`, borderStyle: "solid" });
+    caret.textContent = "\u200b";
+    const begin = caret.cloneNode(true), end = caret.cloneNode(true);
+    mirror.append(begin, area.value.slice(0, area.selectionStart), caret, area.value.slice(area.selectionStart), end);
+    document.body.append(mirror);
+    const place = { first: caret.offsetTop <= begin.offsetTop + 2, last: caret.offsetTop >= end.offsetTop - 2 };
+    mirror.remove();
+    return place;
+  };
+
+  const step = (area, by) => {
+    if (walk === null) { const sent = read(); walk = { where: open(), sent, at: sent.length, texts: new Map() }; }
+    const to = walk.at + by;
+    if (to < 0 || to > walk.sent.length) return false;
+    walk.texts.set(walk.at, area.value);
+    walk.at = to;
+    put(area, walk.texts.get(to) ?? walk.sent[to] ?? "");
+    return true;
+  };
+
+  addEventListener("keydown", event => {
+    const area = field(event.target);
+    if (!area) return;
+    if (keys.is(event, "composer.send")) { keep(area.value); return; }
+    const by = { earlier: -1, later: 1 }[keys.find(event, "composer.recall")];
+    if (!by || area.selectionStart !== area.selectionEnd) return;
+    if (walk?.where !== open()) walk = null;
+    if (by > 0 && walk === null) return;
+    const { first, last } = edges(area);
+    if ((by < 0 ? first : last) && step(area, by)) event.preventDefault();
+  }, true);
+  addEventListener("click", event => {
+    if (event.target.closest?.("#box .submit-button")) keep(document.querySelector("#box textarea")?.value || "");
+  }, true);
+}

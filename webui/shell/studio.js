@@ -1,0 +1,431 @@
+// A contact sheet: one picture is at hand, its words stand beneath. The arrow keys go from picture to picture.
+{
+  const keys = window.aivista.keys;
+  const frames = sheet => [...sheet.querySelectorAll(":scope > figure > .frame:not(.pending)")];
+  const take = (sheet, frame) => {
+    for (const one of frames(sheet)) {
+      const isNow = one === frame;
+      one.parentElement.classList.toggle("now", isNow);
+      if (isNow) one.removeAttribute("tabindex"); else one.tabIndex = -1;
+    }
+  };
+  const columns = sheet => getComputedStyle(sheet).gridTemplateColumns.split(" ").length;
+  const target = (sheet, frame, way) => {
+    const all = frames(sheet), at = all.indexOf(frame), across = columns(sheet);
+    const to = { left: at - 1, right: at + 1, up: at - across, down: at + across, first: 0, last: all.length - 1 }[way];
+    return to === undefined ? undefined : all[to] || frame;
+  };
+  addEventListener("focusin", event => {
+    const frame = event.target.closest?.(".sheet > figure > .frame");
+    if (frame) take(frame.closest(".sheet"), frame);
+  });
+  addEventListener("click", event => {
+    // Safari gives a button that is clicked no focus.
+    const frame = event.target.closest?.(".sheet > figure > .frame");
+    if (frame) take(frame.closest(".sheet"), frame);
+  });
+  addEventListener("keydown", event => {
+    const frame = event.target.closest?.(".sheet > figure > .frame");
+    if (!frame) return;
+    const next = target(frame.closest(".sheet"), frame, keys.find(event, "sheet.walk"));
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+  });
+}
+
+// The tabs of the stage. Which one is open stands in html[data-tab] and decides by CSS alone, so that a pane keeps its
+// place and what is painted in it; on a phone the same bar leads to the conversation as well. The tab is kept over
+// reloads, and so is whether the stage is open beside the conversation, and whether it is narrow.
+{
+  const PANES = ["canvas", "gallery", "tree", "files", "trace"];
+  const narrow = () => matchMedia("(max-width: 760px)").matches;
+  const KEY = "aivista-stage";
+  const kept = () => { try { const all = JSON.parse(localStorage.getItem(KEY)); return typeof all === "object" && all ? all : {}; } catch { return {}; } };
+  const keep = changes => { try { localStorage.setItem(KEY, JSON.stringify({ ...kept(), ...changes })); } catch { /* full or private: this page only */ } };
+  window.aivista.stage = { kept, keep };
+
+  const mark = () => {
+    const open = root.dataset.tab;
+    for (const tab of all("#tabs [role=tab]")) {
+      const is = tab.dataset.tab === open;
+      tab.setAttribute("aria-selected", String(is));
+      tab.tabIndex = is ? 0 : -1;
+    }
+    $("#tabs .stage-width")?.setAttribute("aria-pressed", String(!root.hasAttribute("data-stage-narrow")));
+    $("#tabs .to-chat")?.setAttribute("aria-pressed", String(!root.hasAttribute("data-stage")));
+  };
+  const show = (name, focus = false) => {
+    if (name === "chat") { root.removeAttribute("data-stage"); mark(); return; }
+    const isNew = root.dataset.tab !== name || !root.hasAttribute("data-stage");
+    root.dataset.tab = name;
+    root.setAttribute("data-stage", "");
+    mark();
+    if (focus) $(`#tab-${name}`)?.focus();
+    // Its panel fills itself when it is first seen, and again when it is come back to.
+    if (isNew) tell();
+  };
+  const tell = () => {
+    window.aivista.shell.unfold($(`#${root.dataset.tab}`));
+    dispatchEvent(new CustomEvent("aivista-tab", { detail: root.dataset.tab }));
+  };
+  window.aivista.tabs = { show };
+
+  // ---- as it was left: a new conversation begins without the stage, and on a phone with the conversation
+  const before = kept();
+  root.toggleAttribute("data-stage-narrow", Boolean(before.isNarrow));
+  root.dataset.tab = PANES.includes(before.tab) ? before.tab : "canvas";
+  if (before.open && !narrow() && new URL(location.href).searchParams.get("c") !== "new") root.setAttribute("data-stage", "");
+  const ready = new MutationObserver(() => {
+    if (!root.hasAttribute("data-ready")) return;
+    ready.disconnect();
+    mark();
+    if (root.hasAttribute("data-stage")) tell();
+  });
+  ready.observe(root, { attributeFilter: ["data-ready"] });
+
+  addEventListener("click", event => {
+    const tab = event.target.closest?.("#tabs [data-tab]");
+    if (tab) { show(tab.dataset.tab); return; }
+    if (event.target.closest?.("#tabs .stage-width")) { keep({ isNarrow: root.toggleAttribute("data-stage-narrow") }); mark(); return; }
+    const act = event.target.closest?.("[data-act]")?.dataset.act;
+    // Whoever opens a picture or its comparison wants to see it.
+    if (["view", "compare"].includes(act)) { root.dataset.tab = "canvas"; mark(); }
+    // What is put into the composer is to be seen, and on a phone the stage lies over it.
+    if (act === "say" && narrow()) root.removeAttribute("data-stage");
+    if (["stage", "new", "open"].includes(act)) requestAnimationFrame(mark);
+  }, true);
+  // Whoever looks at the canvas is shown what came of a turn, at once or when they come to it; not while painting,
+  // comparing or looking at a picture that fills the window, which go on. Whoever opens another picture meanwhile wants that one.
+  let newest = "";
+  const showNewest = () => {
+    const isSeen = root.dataset.tab === "canvas" && root.hasAttribute("data-stage") && !root.matches("[data-painting], [data-full]");
+    if (!newest || !isSeen || !$("#canvas :is(.cv-pic, [data-act=say])")) return;
+    window.aivista.shell.act("page.view", { arg: newest });
+    newest = "";
+  };
+  addEventListener("aivista-listed", event => { newest = event.detail.newest || newest; showNewest(); });
+  addEventListener("click", event => {
+    const button = event.target.closest?.("[data-act], [data-tab], [data-gal=open], [data-tree=open]");
+    if (["view", "compare", "open", "new"].includes(button?.dataset.act) || button?.dataset.gal || button?.dataset.tree) newest = "";
+    if (button?.dataset.act === "stage" || button?.dataset.tab === "canvas") requestAnimationFrame(showNewest);
+  });
+  addEventListener("keydown", event => {
+    const tab = event.target.closest?.("#tabs [role=tab]");
+    const to = tab ? window.aivista.keys.walk(event, "stage.tab", PANES, PANES.indexOf(tab.dataset.tab)) : -1;
+    if (to < 0) return;
+    event.preventDefault();
+    show(PANES[to], true);
+  });
+  new MutationObserver(showNewest).observe(root, { attributeFilter: ["data-full"] });
+  new MutationObserver(() => {
+    mark();
+    keep(narrow() ? { tab: root.dataset.tab } : { tab: root.dataset.tab, open: root.hasAttribute("data-stage") });
+  }).observe(root, { attributeFilter: ["data-stage", "data-tab"] });
+  addEventListener("resize", () => { if (!narrow()) mark(); });
+}
+
+// Page behaviour that needs no round trip: theme, drawers, the title.
+{
+  const keys = window.aivista.keys, dialogs = window.aivista.dialogs;
+  const narrow = () => matchMedia("(max-width: 1180px)").matches;
+  const phone = () => matchMedia("(max-width: 760px)").matches;
+
+  // ---- theme: as the system, until someone chooses
+  const THEMES = ["system", "light", "dark"];
+  const systemDark = matchMedia("(prefers-color-scheme: dark)");
+  const kept = () => { try { return localStorage.getItem("aivista-theme") || "system"; } catch { return "system"; } };
+  const applyTheme = () => {
+    const chosen = kept(), dark = chosen === "dark" || (chosen === "system" && systemDark.matches);
+    if (document.body.classList.contains("dark") !== dark) document.body.classList.toggle("dark", dark);
+    const button = $("[data-act=theme]"), label = button?.getAttribute("data-" + chosen);
+    if (label && button.title !== label) { button.title = label; button.setAttribute("aria-label", label); }
+  };
+  const nextTheme = () => {
+    const now = THEMES[(THEMES.indexOf(kept()) + 1) % THEMES.length];
+    try { localStorage.setItem("aivista-theme", now); } catch { /* private window: this page only */ }
+    applyTheme();
+  };
+  systemDark.addEventListener("change", applyTheme);
+  addEventListener("aivista-theme", applyTheme);
+
+  // Inside of another site's page a cookie comes back only when it is marked for that.
+  const setCookie = (name, value) => {
+    const site = window.top === window ? "samesite=lax" : "samesite=none; secure; partitioned";
+    document.cookie = `${name}=${value}; path=${new URL(document.baseURI).pathname}; max-age=31536000; ${site}`;
+    return document.cookie.includes(`${name}=${value}`);
+  };
+  const setLanguage = language => { setCookie("aivista_lang", language); location.reload(); };
+  // A visitor is told by their cookie: where the browser keeps none, the first page says so.
+  root.toggleAttribute("data-no-cookie", !setCookie("aivista_kept", "1"));
+
+  const send = button => window.aivista.shell.act(`page.${button.dataset.act}`, { arg: button.dataset.arg || "" });
+  const open = button => { root.removeAttribute("data-rail-open"); if (button.dataset.act === "new" || phone()) root.removeAttribute("data-stage"); window.aivista.opening(button.dataset.act === "new" ? "new" : button.dataset.arg); send(button); };
+  const acts = {
+    rail: () => root.toggleAttribute(narrow() ? "data-rail-open" : "data-rail-hidden"),
+    stage: () => root.toggleAttribute("data-stage"),
+    theme: nextTheme,
+    language: button => setLanguage(button.dataset.arg),
+    settings: () => { root.removeAttribute("data-rail-open"); dialogs.open("settings"); },
+    sign_in: () => window.top === window ? location.assign("account/sign-in") : window.open("account/sign-in", "_blank", "noopener"),
+    settings_close: () => dialogs.close("settings"),
+    styles: () => dialogs.open("styles"),
+    styles_close: () => dialogs.close("styles"),
+    shortcuts: () => { root.removeAttribute("data-rail-open"); dialogs.open("shortcuts"); },
+    shortcuts_close: () => dialogs.close("shortcuts"),
+    say: button => window.aivista.aids.put(button.dataset.arg),
+    view: button => { root.setAttribute("data-stage", ""); send(button); },
+    edit: button => { toComposer(); send(button); },
+    reference: button => { toComposer(); send(button); },
+    new: button => { open(button); $("#box textarea")?.focus(); },
+    open: button => open(button),
+    edit_words: button => { send(button); $("#box textarea")?.focus(); },
+    ...window.aivista.cards,
+  };
+  // Pictures of the open conversation were deleted or came back: the thread, the stage and the composer show them too.
+  addEventListener("aivista-pictures", () => {
+    const opened = [...document.querySelectorAll("#canvas .cv-pic[data-handle], #canvas .cmp[data-pair]")].map(one => one.dataset.handle || one.dataset.pair);
+    window.aivista.thread?.hold();
+    window.aivista.shell.act("page.changed", { arg: opened.join(" ") });
+  });
+  const toComposer = () => {
+    if (phone()) root.removeAttribute("data-stage");
+    $("#box textarea")?.focus();
+  };
+
+  addEventListener("click", event => {
+    const button = event.target.closest?.("[data-act]");
+    // What Python is asked for by two clicks is meant once.
+    if (button && !acts[button.dataset.act] && event.detail > 1) return;
+    if (button) { (acts[button.dataset.act] || send)(button, send); return; }
+    if (root.hasAttribute("data-rail-open") && !event.target.closest?.("#rail")) root.removeAttribute("data-rail-open");
+  });
+
+  // ---- keys of the whole page; what Escape does is in keys.js
+  keys.closes("drawer", () => {
+    const isOpen = root.hasAttribute("data-rail-open");
+    root.removeAttribute("data-rail-open");
+    if (isOpen) [...document.querySelectorAll(".show-rail, #tabs .to-chats")].find(one => one.offsetParent)?.focus();
+    return isOpen;
+  });
+  keys.closes("turn", () => { const stop = $("#chat .live") && $("#box .stop-button"); stop?.click(); return Boolean(stop); });
+  // Whoever writes keeps the stage: the composer has nothing that is open but a turn.
+  keys.closes("stage", event => {
+    const isOpen = root.hasAttribute("data-stage") && !event.target.closest?.("#box");
+    if (isOpen && event.target.closest?.("#stage")) toComposer();
+    if (isOpen) root.removeAttribute("data-stage");
+    return isOpen;
+  });
+  addEventListener("keydown", event => {
+    const act = keys.is(event, "page.new") ? "new" : keys.is(event, "page.help") ? "shortcuts" : "";
+    if (!act || dialogs.opened()) return;
+    event.preventDefault();
+    acts[act]({ dataset: { act } });
+  });
+
+  // ---- the seconds of a running turn go on between two updates
+  const LATE = 1.5;
+  let base = { element: null, from: 0, at: 0 };
+  const tick = () => {
+    const time = $(".live time");
+    if (!time) { base = { element: null, from: 0, at: 0 }; return; }
+    const from = Number(time.dataset.s);
+    if (base.element === null || from > base.from + (performance.now() - base.at) / 1000) base = { element: time, from, at: performance.now() };
+    const text = window.aivista.words.say("seconds", { count: Math.floor(base.from + (performance.now() - base.at) / 1000) });
+    if (time.textContent !== text) time.textContent = text;
+    const usual = $(".live [data-late]");
+    if (usual && parseInt(text, 10) > usual.dataset.usual * LATE && usual.textContent !== usual.dataset.late) usual.textContent = usual.dataset.late;
+  };
+  setInterval(tick, 250);
+
+  // ---- what follows from what Python rendered: the title, the language, names for screen readers
+  const settle = () => {
+    const title = $("#top h1");
+    if (title) {
+      const { language } = title.dataset;
+      if (root.lang !== language) root.lang = language;
+      const heading = window.aivista.told.heading(`${title.textContent} · Aivista`);
+      if (document.title !== heading) document.title = heading;
+      const area = $("#box textarea"), name = window.aivista.words.say("message");
+      if (area && area.ariaLabel !== name) area.ariaLabel = name;
+      // Gradio makes list items of them, in no list.
+      for (const one of document.querySelectorAll("#box :is(.thumbnails:not([role]), [role=listitem])")) one.setAttribute("role", "group");
+      for (const button of document.querySelectorAll("#box :is(.upload-button, .submit-button, .stop-button)")) if (button.title !== button.ariaLabel) button.title = button.ariaLabel;
+    }
+    applyTheme();
+  };
+  const SETTLE_MS = 16;
+  let waiting = false;
+  const observe = () => {
+    applyTheme();
+    new MutationObserver(() => {
+      if (waiting) return;
+      waiting = true;
+      // Not with the next frame: a tab that nobody looks at draws none, and its title tells how the turn ended.
+      setTimeout(() => { waiting = false; settle(); }, SETTLE_MS);
+    }).observe(document.body, { childList: true, subtree: true });
+  };
+  if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
+}
+
+// The browser's own way back and forward. Each conversation is an entry of its history. On a phone so is each thing that
+// was opened over it (a pane of the stage, the painter, the list of conversations, a dialog, a sheet): Back closes what
+// was opened last, before it goes to another conversation, and Forward opens it again. A picture that fills the window
+// is such a thing on every screen.
+//
+// An entry says what the page shows: { conversation, layers }, the layers from the lowest to the topmost. Whatever
+// changes the page, `settle` brings the history in line with it, one step after the other: steps back are taken by the
+// browser in its own time.
+{
+  const isPhone = () => matchMedia("(max-width: 760px)").matches;
+  const STEP_MS = 1000, OPENING_MS = 10_000;  // neither a step nor a conversation that never comes may block the next
+  const press = selector => $(selector)?.click();
+  const [kind, about] = [layer => layer.split(" ")[0], layer => layer.split(" ")[1]];
+
+  // ---- what can lie over the conversation: how it is closed, and where that can be, how it is opened again
+  const LAYERS = {
+    pane: { close: () => root.removeAttribute("data-stage"), open: name => window.aivista.tabs.show(name) },
+    file: { close: () => press("#files .fi-back") },
+    painter: { close: () => window.aivista.painter.leave() },
+    full: { close: () => root.removeAttribute("data-full"), open: () => root.setAttribute("data-full", "") },
+    drawer: { close: () => root.removeAttribute("data-rail-open"), open: () => root.setAttribute("data-rail-open", "") },
+    dialog: { close: name => window.aivista.dialogs.close(name), open: name => window.aivista.dialogs.open(name) },
+    form: { close: () => press("#sty-form [data-style=cancel]") },
+    sheet: { close: id => document.getElementById(id)?.hidePopover() },
+  };
+  let panes = [], isTabChosen = false;
+  const seenPanes = () => {
+    const pane = `pane ${root.dataset.tab}`, at = panes.indexOf(pane);
+    // A picture that is opened from the gallery lies over it; whoever goes from tab to tab opens nothing on top.
+    if (!root.hasAttribute("data-stage")) panes = [];
+    else if (at >= 0) panes = panes.slice(0, at + 1);
+    else panes = isTabChosen ? [pane] : [...panes, pane];
+    isTabChosen = false;
+    return panes;
+  };
+  const seenLayers = () => {
+    const full = root.hasAttribute("data-full") ? ["full"] : [];
+    if (!isPhone()) return full;
+    const stage = seenPanes(), dialog = window.aivista.dialogs.opened();
+    return [
+      ...stage,
+      ...(stage.at(-1) === "pane files" && $("#files[data-open]") ? ["file"] : []),
+      ...(root.hasAttribute("data-painting") ? ["painter"] : []),
+      ...full,
+      ...(root.hasAttribute("data-rail-open") ? ["drawer"] : []),
+      ...(dialog ? [`dialog ${dialog}`] : []),
+      ...(dialog === "styles" && $("#sty-form") ? ["form"] : []),
+      ...[...document.querySelectorAll("[popover]:popover-open")].map(one => `sheet ${one.id}`),
+    ];
+  };
+
+  // ---- which conversation is open, or has been asked for
+  const stamp = () => $("#top h1")?.dataset.opened || "";
+  let asked = null;  // { conversation, stamp, isReturn }
+  let opened = "";
+  const ask = (conversation, isReturn = false) => {
+    const mine = asked = { conversation, stamp: stamp(), isReturn };
+    setTimeout(() => { if (asked === mine) { asked = null; soon(); } }, OPENING_MS);
+  };
+  const seenConversation = () => {
+    const shown = $("#top h1")?.dataset.conversation || "", now = stamp();
+    // Python stamps what it opens. One that was deleted does not come, and another one does.
+    const isThere = asked && (shown === asked.conversation || (now && now !== asked.stamp));
+    const isReturn = Boolean(asked?.isReturn), isOpened = Boolean(now) && now !== opened;
+    const conversation = asked && !isThere ? asked.conversation : shown;
+    if (isThere) asked = null;
+    opened = now || opened;
+    return { conversation, isOpened: isOpened || Boolean(asked), isReturn };
+  };
+
+  // ---- the entry of the history that is shown, in line with the page
+  let entry = { conversation: "", layers: [] };
+  const write = (to, isNew) => {
+    entry = to;
+    const url = new URL(location.href);
+    url.searchParams.set("c", to.conversation);
+    history[isNew ? "pushState" : "replaceState"]({ aivista: to }, "", url);
+  };
+  let stepped = null;
+  const stepBack = async count => {
+    root.setAttribute("data-stepping", "");
+    await new Promise(done => { stepped = done; history.go(-count); setTimeout(done, STEP_MS); });
+    stepped = null;
+    root.removeAttribute("data-stepping");
+  };
+  const bringInLine = async () => {
+    const { conversation, isOpened, isReturn } = seenConversation(), layers = seenLayers();
+    if (!conversation) return;
+    if (conversation !== entry.conversation) {
+      // A new conversation that gets its name is the one it was; a list from which one was chosen makes room for it.
+      const isSame = !entry.conversation || isReturn || (entry.conversation === "new" && !isOpened);
+      if (entry.layers.length > 1) await stepBack(entry.layers.length - 1);
+      if (isSame && entry.layers.length) write({ ...entry, conversation }, false);
+      else write({ conversation, layers: [] }, !isSame && !entry.layers.length);
+    }
+    let same = 0;
+    while (same < layers.length && layers[same] === entry.layers[same]) same += 1;
+    const gone = entry.layers.length - same, come = layers.slice(same), replaced = Math.min(gone, come.length);
+    if (gone > replaced) {
+      await stepBack(gone - replaced);
+      entry = { conversation, layers: entry.layers.slice(0, same + replaced) };
+    }
+    come.forEach((_, at) => write({ conversation, layers: layers.slice(0, same + at + 1) }, at >= replaced));
+  };
+  let isBusy = false, isStale = false, timer = 0;
+  const settle = async () => {
+    isStale = true;
+    if (isBusy) return;
+    isBusy = true;
+    try { while (isStale) { isStale = false; await bringInLine(); } } finally { isBusy = false; }
+  };
+  const soon = () => { clearTimeout(timer); timer = setTimeout(() => { timer = 0; settle(); }); };
+  window.aivista.history = { isSettled: () => !timer && !isBusy && !asked };
+
+  // ---- the person goes back or forward
+  const openConversation = conversation => {
+    const button = Object.assign(document.createElement("button"), { hidden: true });
+    Object.assign(button.dataset, { act: conversation === "new" ? "new" : "open", arg: conversation });
+    document.body.append(button);
+    ask(conversation, true);
+    button.click();
+    button.remove();
+  };
+  const show = to => {
+    const before = entry;
+    entry = to;
+    for (const layer of [...before.layers].reverse()) if (!to.layers.includes(layer)) LAYERS[kind(layer)].close(about(layer));
+    if (to.conversation !== before.conversation) openConversation(to.conversation);
+    if (isPhone()) {
+      panes = to.layers.filter(layer => kind(layer) === "pane");
+      const come = to.layers.filter(layer => !before.layers.includes(layer));
+      for (const layer of [...panes.slice(-1), ...come.filter(one => kind(one) !== "pane")]) LAYERS[kind(layer)].open?.(about(layer));
+    }
+    // What cannot be opened again leaves its entry.
+    soon();
+  };
+  addEventListener("popstate", event => {
+    if (stepped) stepped();
+    else if (event.state?.aivista) show(event.state.aivista);
+  });
+
+  addEventListener("click", event => {
+    if (event.target.closest?.("#tabs [data-tab]")) isTabChosen = true;
+    const { act, arg } = event.isTrusted ? event.target.closest?.("[data-act=open], [data-act=new]")?.dataset || {} : {};
+    if (act) ask(act === "new" ? "new" : arg);
+  }, true);
+  addEventListener("aivista-opening", event => ask(event.detail));
+  addEventListener("toggle", event => { if (event.target.matches?.("[popover]")) soon(); }, true);
+  const watch = () => {
+    const parts = ["#top", "#files"].map(one => $(one));
+    if (!parts.every(Boolean)) { setTimeout(watch, 200); return; }
+    // After a reload the entry is still there, and what lay over the page is not.
+    entry = history.state?.aivista || entry;
+    new MutationObserver(soon).observe(root, { attributes: true });
+    addEventListener("aivista-patched", soon);
+    const look = new MutationObserver(soon);
+    for (const part of parts) look.observe(part, { childList: true, subtree: true, attributeFilter: ["data-conversation", "data-opened", "data-open"] });
+    soon();
+  };
+  if (document.body) watch(); else addEventListener("DOMContentLoaded", watch);
+}
