@@ -20,33 +20,12 @@ from webui.theme import tokens_css
 # Below the page, wherever that stands: behind a proxy it may have a prefix.
 PLACE = "aivista/page/"
 STYLES = (
-    *(
-        "frame",
-        "controls",
-        "features/conversations/conversations",
-        "features/thread/thread",
-        "features/thread/markdown",
-        "cards",
-        "composer",
-        "features/viewer/stage",
-        "features/settings/settings",
-        "narrow",
-    ),
-    *(
-        "shell/shell",
-        "features/styles/styles",
-        "features/viewer/painter",
-        "features/viewer/compare",
-        "sheet",
-        "tabs",
-        "branches",
-        "spend",
-    ),
-    "features/gallery/gallery",
-    *("recipes", "features/tree/tree", "features/files/files", "features/trace/trace", "features/shortcuts/shortcuts"),
-    *("account", "waiting", "key", "refusal"),
-    *("aids", "features/prompts/prompts", "features/suggestions/suggestions", "drop"),
-    *("touch", "features/viewer/viewer", "print"),
+    "shell/frame",
+    *(f"features/{name}/{name}" for name in ("conversations", "thread", "composer")),
+    *("features/viewer/stage", "features/settings/settings", "shell/shell", "features/styles/styles"),
+    *("features/viewer/painter", "shell/parts"),
+    *(f"features/{name}/{name}" for name in ("gallery", "recipes", "tree", "files", "trace", "shortcuts")),
+    *("shell/notes", "features/composer/aids", "shell/touch", "features/viewer/viewer", "shell/print"),
 )
 # In each, a block for each subject.
 SCRIPTS = (
@@ -84,7 +63,7 @@ def stylesheet() -> Asset:
     masks = "".join(f"--av-{name}:url({icon_url(name)});" for name in names)
     chevron, full = icon_url("chevron-down", "#808079"), icon_url("star").replace(quote('fill="none"'), "")
     style = (
-        f":root{{{masks}--av-chevron:url({chevron});--av-star-full:url({full})}}\n{tokens_css()}{_read('motion.css')}\n"
+        f":root{{{masks}--av-chevron:url({chevron});--av-star-full:url({full})}}\n{tokens_css()}{_read('shell/motion.css')}\n"
         f"html:root:root:root {{\n{sheets}\n}}"
     )
     return _asset(style, "css", "text/css")
@@ -103,7 +82,7 @@ def script() -> Asset:
 @cache
 def favicon_url() -> str:
     """Return the page's icon as a quoted data URL."""
-    return as_data_url(_read("favicon.svg"))
+    return as_data_url(_read("shell/favicon.svg"))
 
 
 def asset_routes() -> list[Route]:
@@ -131,9 +110,8 @@ def as_data_url(svg: str) -> str:
 
 
 def _read(name: str) -> str:
-    """Return a file of `assets`, or of the folder that its name begins with."""
-    place = name if "/" in name else f"assets/{name}"
-    return resources.files("webui").joinpath(*place.split("/")).read_text(encoding="utf-8")
+    """Return a file of this package."""
+    return resources.files("webui").joinpath(*name.split("/")).read_text(encoding="utf-8")
 
 
 def _asset(text: str, ending: str, media_type: str) -> Asset:

@@ -27,7 +27,6 @@ from agent import (
     AivistaError,
     Ask,
     Asked,
-    CapPassed,
     Decision,
     LiveTurn,
     Mask,
@@ -53,6 +52,7 @@ from webui.api.auth import Caller
 from webui.api.models import Conversations, PictureFacts, find_conversations, picture_facts
 from webui.api.outcomes import Outcome, outcome_of
 from webui.features.thread.steps import step_sentence
+from webui.spend import cap_sentence
 from webui.words import load_words
 
 PICTURE_URI = "aivista://conversations/{conversation_id}/pictures/{handle}"
@@ -656,7 +656,7 @@ def _state(outcome: Outcome) -> tuple[TurnState, str, str]:
     """Return how far the turn came, a sentence of it, and what to do next."""
     match outcome.ending:
         case TurnPaused() if outcome.plans or outcome.asks:
-            caps = dict.fromkeys(_cap(cap) for plan in outcome.plans for cap in plan.caps)
+            caps = dict.fromkeys(cap_sentence(WORDS, cap) for plan in outcome.plans for cap in plan.caps)
             asks = [
                 f"The tool {ask.tool} {WORDS(f'consent.{ask.reason}')} Its arguments: {ask.arguments}"
                 for ask in outcome.asks
@@ -685,12 +685,6 @@ def _plan(plan: Plan) -> str:
     parts = [model, plan.aspect_ratio, plan.resolution or "", price]
     notices = [WORDS(f"notice.{code}") for code in plan.notices]
     return " ".join([f"Plan {plan.call} ({', '.join(part for part in parts if part)}): {plan.prompt}", *notices])
-
-
-def _cap(cap: CapPassed) -> str:
-    amounts = {"cap": cap.cap_usd, "over": cap.over_usd, "spent": cap.spent_usd, "price": cap.price_usd}
-    key = "spend.passes_day" if cap.cap == "day" else "spend.passes_conversation"
-    return WORDS(key, **{name: _dollars(amount) for name, amount in amounts.items()})
 
 
 def _price(amount: float) -> str:

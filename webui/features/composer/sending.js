@@ -111,7 +111,7 @@
 
 // What was typed and not sent is there again after a reload, in every conversation: its words, the chips and the marked
 // pictures. It is kept by this browser alone, for a month, and goes when the message is sent. Files are not part of it:
-// they are in attached.js, for as long as the page is open.
+// they are in attachments.js, for as long as the page is open.
 {
   const PREFIX = "aivista-draft ", EARLY = "aivista-early", NEW = "new", LOOK_MS = 400, SETTLE_MS = 80, ALONG_MS = 10000, SHOWN_MS = 3000;
   const MOST = 40, LONGEST = 100_000, LIFE_MS = 30 * 24 * 3600 * 1000;

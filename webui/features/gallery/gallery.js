@@ -1,5 +1,5 @@
 // The gallery: what is looked for is asked anew and merged into what is there, further pages join it while one scrolls.
-// Choosing pictures, and what is done with them, is choosing.js's; both meet in window.aivista.gallery.
+// Choosing pictures, and what is done with them, is below; both meet in window.aivista.gallery.
 {
   const keys = window.aivista.keys, { act, hush } = window.aivista.shell;
   const PAUSE_MS = 250, READ_AGAIN_MS = 2500, SETTLE_MS = 600, COUNTED_MS = 5500, TOP_PX = 40, KEY = "aivista-gallery-groups";
