@@ -21,12 +21,10 @@ from starlette.routing import Mount, Route
 
 from agent import AivistaError
 from webui.http.root_path import public_url
-from webui.http.sessions import COOKIE, OWNED_LIFE_S, Sessions
-from webui.http.sign_in import cookie_line
+from webui.http.sessions import COOKIE, COOKIE_LIFE_S, OWNED_LIFE_S, Sessions, cookie_line
 
 ACCOUNT = "/account"
 _OFFER_LIFE_S = 600
-_COOKIE_LIFE_S = 365 * 24 * 3600
 _UNREACHABLE = 502
 
 _log = logging.getLogger(__name__)
@@ -105,11 +103,11 @@ class Accounts:
     async def _leave(self, request: Request) -> Response:
         """Whoever sits here next starts with nothing."""
         self._sessions.hold_key(self._sessions.visitor(request), None)
-        return self._moved(request, self._sessions.new_cookie(), _COOKIE_LIFE_S)
+        return self._moved(request, self._sessions.new_cookie(), COOKIE_LIFE_S)
 
     def _moved(self, request: Request, cookie: str, life_s: int) -> Response:
         answer = RedirectResponse("/", status_code=303, headers={"Cache-Control": "no-store"})
-        answer.headers.append("set-cookie", cookie_line(request, COOKIE, cookie, life_s))
+        answer.headers.append("set-cookie", cookie_line(request.scope, COOKIE, cookie, life_s))
         return answer
 
     def _failed(self, request: Request, error: Exception) -> Response:

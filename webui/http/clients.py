@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, IPv6Network, ip_address
+from math import ceil
 from pathlib import Path
 
 import anyio.to_thread
@@ -22,7 +22,6 @@ from webui.http.sessions import COOKIE, Sessions
 from webui.words import Words
 
 UPLOADS_KEPT_S = 2 * 3600.0
-_EVENTS_A_MINUTE, _UPLOADS_A_MINUTE = 300.0, 60.0
 # Behind one address may be an office; where addresses are not known, everybody is in one group.
 _TIMES_OF_AN_ADDRESS, _TIMES_OF_UNKNOWN = 5, 20
 _WAIT_S = 5
@@ -30,6 +29,16 @@ _MOST_BYTES = 4 << 30
 _MOST_BYTES_OF_ONE = 400 << 20
 # Less than all even for a group whose addresses are not known: something is left for the operator.
 _BYTES_TIMES_OF_AN_ADDRESS, _BYTES_TIMES_OF_UNKNOWN = 4, 8
+
+
+class RejectedRequest(Exception):
+    """A request that is turned away: `status`, and the key of the sentence that says why, with what fills it."""
+
+    def __init__(self, status: int, key: str, **parameters: str | int) -> None:
+        self.status = status
+        self.key = key
+        self.parameters = parameters
+        super().__init__(key)
 
 
 @dataclass(frozen=True)
@@ -86,51 +95,49 @@ def _public(address: str) -> str | None:
 
 
 class Rate:
-    """How often one client may ask something, all behind one address together, and all whose address is not known."""
+    """How often one client may ask something, all behind one address together, and all whose address is not known. The
+    operator may as often as they like."""
 
     def __init__(self, per_minute: float) -> None:
         self._own = Buckets(per_minute)
         self._of_address = Buckets(per_minute * _TIMES_OF_AN_ADDRESS)
         self._of_unknown = Buckets(per_minute * _TIMES_OF_UNKNOWN)
 
-    def wait_s(self, client: Client) -> float:
-        """Count what they ask; return 0, or in how many seconds they may ask again."""
+    def count(self, client: Client) -> None:
+        """Count what they ask. Raises RejectedRequest when it is too much."""
+        if client.is_operator:
+            return
         group = self._of_unknown if client.address is None else self._of_address
-        return self._own.take(client.name) or group.take(client.group)
+        wait_s = self._own.take(client.name) or group.take(client.group)
+        if wait_s > 0:
+            raise _too_often(wait_s)
 
 
 class AtWork:
-    """What takes long and is under way: one for a client, a few for all of their group."""
+    """What takes long and is under way: one for a client, a few for all of their group, any for the operator."""
 
     def __init__(self) -> None:
-        self._names: set[str] = set()
-        self._groups: Counter[str] = Counter()
+        self._under_way: list[Client] = []
 
     @contextmanager
-    def one(self, client: Client) -> Iterator[float]:
-        """Give 0 and count one more for as long as this is open, or give in how many seconds to ask again."""
-        most = _TIMES_OF_UNKNOWN if client.address is None else _TIMES_OF_AN_ADDRESS
-        if client.name in self._names or self._groups[client.group] >= most:
-            yield _WAIT_S
+    def one(self, client: Client) -> Iterator[None]:
+        """Count one more for as long as this is open. Raises RejectedRequest when it is one too many."""
+        if client.is_operator:
+            yield
             return
-        self._names.add(client.name)
-        self._groups[client.group] += 1
+        most = _TIMES_OF_UNKNOWN if client.address is None else _TIMES_OF_AN_ADDRESS
+        group = [one.name for one in self._under_way if one.group == client.group]
+        if len(group) >= most or any(one.name == client.name for one in self._under_way):
+            raise _too_often(_WAIT_S)
+        self._under_way.append(client)
         try:
-            yield 0
+            yield
         finally:
-            self._names.discard(client.name)
-            self._groups[client.group] -= 1
-            # A Counter keeps what it counted down to nothing.
-            self._groups += Counter()
+            self._under_way.remove(client)
 
 
-@dataclass
-class Limits:
-    """What one client may ask, and their group; the operator is not held by them."""
-
-    events: Rate = field(default_factory=lambda: Rate(_EVENTS_A_MINUTE))
-    uploads: Rate = field(default_factory=lambda: Rate(_UPLOADS_A_MINUTE))
-    at_work: AtWork = field(default_factory=AtWork)
+def _too_often(wait_s: float) -> RejectedRequest:
+    return RejectedRequest(429, "api.too_many_requests", seconds=ceil(wait_s))
 
 
 @dataclass
@@ -160,9 +167,9 @@ class Uploads:
     # By path and client, when it was sent last.
     _owners: dict[tuple[str, str], float] = field(default_factory=dict)
 
-    async def begin(self, client: Client, announced_bytes: int) -> Upload | None:
-        """Count what somebody begins to send, None when there is no room for it. What is too old is removed first,
-        whoever left it. Of how much nothing is announced, all that there is room for is thought to come."""
+    async def begin(self, client: Client, announced_bytes: int) -> Upload:
+        """Count what somebody begins to send. What is too old is removed first, whoever left it. Of how much nothing is
+        announced, all that there is room for is thought to come. Raises RejectedRequest when there is no room."""
         taken = await anyio.to_thread.run_sync(_cleared, self.folder, self.clock() - UPLOADS_KEPT_S)
         since = self.clock() - UPLOADS_KEPT_S
         self._sent = [one for one in self._sent if one.is_under_way or one.at_s > since]
@@ -177,7 +184,7 @@ class Uploads:
             room = min(room, self.most_bytes_of_one - own, self.most_bytes_of_one * times - group)
         most = announced_bytes or min(room, self.most_bytes_of_one)
         if room <= 0 or most > room:
-            return None
+            raise RejectedRequest(507, "page_gate.no_room")
         upload = Upload(client, most, self.clock())
         self._sent.append(upload)
         return upload

@@ -12,20 +12,21 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
-from math import ceil
+from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import anyio.to_thread
 from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.datastructures import Headers, QueryParams
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent import MAX_VISITOR_UPLOAD_MEGABYTES
-from webui.http.clients import Client, Limits, Rate, Uploads, client_of
+from webui.http.clients import AtWork, Client, Rate, RejectedRequest, Upload, Uploads, client_of
 from webui.http.hosts import PROGRAMS
 from webui.http.sessions import Sessions
 from webui.whole_json import whole_body
@@ -50,16 +51,6 @@ _SESSION = re.compile(r"[A-Za-z0-9-]{1,64}")
 _MOST_SESSIONS = 20_000
 
 
-class RejectedRequest(Exception):
-    """A request that is turned away: `status`, and the key of the sentence that says why, with what fills it."""
-
-    def __init__(self, status: int, key: str, **parameters: str | int) -> None:
-        self.status = status
-        self.key = key
-        self.parameters = parameters
-        super().__init__(key)
-
-
 class _Event(NamedTuple):
     """An event of the page's configuration: the kinds of its inputs, and whether it waits in Gradio's queue, as those
     of programs do. The page's own are answered at once."""
@@ -79,15 +70,16 @@ class PageGate:
         sessions: Sessions,
         config: Callable[[], Mapping[str, Any]],
         folder: Callable[[], Path],
-        limits: Limits | None = None,
         is_behind_proxy: bool = False,
+        events_a_minute: float = 300,
+        uploads_a_minute: float = 60,
     ) -> None:
         self.app = app
         self._sessions = sessions
         self._config = config
         self._folder = folder
-        self._limits = limits or Limits()
         self._is_behind_proxy = is_behind_proxy
+        self._event_rate, self._upload_rate, self._at_work = Rate(events_a_minute), Rate(uploads_a_minute), AtWork()
         # Whose each of Gradio's sessions is: the first who names it. It opens a queue of answers.
         self._owners: dict[str, str] = {}
 
@@ -126,27 +118,14 @@ class PageGate:
             if is_gradios:
                 await self._gradio(client, scope, receive, send)
             elif is_heavy:
-                self._count(client, self._limits.uploads)
-                await self._heavy(client, scope, receive, send)
+                self._upload_rate.count(client)
+                with self._at_work.one(client):
+                    await self.app(scope, receive, send)
             else:
-                self._count(client, self._limits.events)
+                self._event_rate.count(client)
                 await self.app(scope, receive, send)
         except RejectedRequest as rejected:
             await _answer(client, rejected, path)(scope, receive, send)
-
-    def _count(self, client: Client, rate: Rate) -> None:
-        wait_s = 0.0 if client.is_operator else rate.wait_s(client)
-        if wait_s > 0:
-            raise RejectedRequest(429, "api.too_many_requests", seconds=ceil(wait_s))
-
-    async def _heavy(self, client: Client, scope: Scope, receive: Receive, send: Send) -> None:
-        if client.is_operator:
-            await self.app(scope, receive, send)
-            return
-        with self._limits.at_work.one(client) as wait_s:
-            if wait_s > 0:
-                raise RejectedRequest(429, "api.too_many_requests", seconds=ceil(wait_s))
-            await self.app(scope, receive, send)
 
     async def _gradio(self, client: Client, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand a request to Gradio on, if it is open. Raises RejectedRequest before anything was answered."""
@@ -159,15 +138,16 @@ class PageGate:
             case "GET" | "HEAD" if (file := _FILE.fullmatch(path)) and self._uploads.is_of(file["path"], client):
                 await self.app(scope, receive, send)
             case "GET" | "HEAD" if stream := _STREAM.fullmatch(path):
-                self._count(client, self._limits.events)
+                self._event_rate.count(client)
                 await self._stream(client, stream["session"], scope, receive, send)
             case "POST" if _EVENT.fullmatch(path) or _END.fullmatch(path):
-                self._count(client, self._limits.events)
+                self._event_rate.count(client)
                 body = whole_body(await _body(scope, receive))
-                self._check_event(client, path, await anyio.to_thread.run_sync(_read, body))
+                told, files = await anyio.to_thread.run_sync(_read, body)
+                self._check_event(client, path, told, files)
                 await self.app(scope, _replayed(body, receive), send)
             case "POST" if path == "upload":
-                self._count(client, self._limits.uploads)
+                self._upload_rate.count(client)
                 await self._upload(client, scope, receive, send)
             case _:
                 raise RejectedRequest(404, "page_gate.nothing_here")
@@ -202,9 +182,8 @@ class PageGate:
         if owner != client.name:
             raise RejectedRequest(404, "page_gate.not_your_session")
 
-    def _check_event(self, client: Client, path: str, read: _Read) -> None:
+    def _check_event(self, client: Client, path: str, told: dict[str, Any], files: list[str]) -> None:
         """Hold what was sent against the page: neither it nor a program could have sent anything else."""
-        told = read.body
         self._check_session(client, told.get("session_hash"))
         asked = _EVENT.fullmatch(path)
         if asked is None:
@@ -220,23 +199,17 @@ class PageGate:
         for place, (kind, value) in enumerate(zip(event.kinds, data, strict=True)):
             if not _fits(kind, value):
                 raise _unreadable(f"data.{place}")
-        if not all(self._uploads.is_of(one, client) for one in read.files):
+        if not all(self._uploads.is_of(one, client) for one in files):
             raise RejectedRequest(404, "page_gate.no_such_upload")
 
     async def _upload(self, client: Client, scope: Scope, receive: Receive, send: Send) -> None:
-        counted = await self._uploads.begin(client, _length(scope))
-        if counted is None:
-            raise RejectedRequest(507, "page_gate.no_room")
-        # Gradio's own limit is the operator's.
-        most_of_one = None if client.is_operator else MAX_VISITOR_UPLOAD_MEGABYTES * _MB
-        content_type = Headers(scope=scope).get("content-type", "")
-        passing = _PassingUpload(receive, send, counted.size_bytes, most_of_one, content_type)
-        passing.keep = lambda path: self._uploads.keep(path, client)
+        upload = await self._uploads.begin(client, _length(scope))
+        passing = _PassingUpload(scope, receive, send, upload, self._uploads)
         try:
             with suppress(_TooMuch):
                 await self.app(scope, passing.receive, passing.send)
         finally:
-            self._uploads.end(counted, passing.size_bytes)
+            self._uploads.end(upload, passing.size_bytes)
         if passing.rejected is not None:
             raise passing.rejected
 
@@ -249,23 +222,19 @@ class _PassingUpload:
     """An upload on its way to Gradio, until it has brought more than there is room for, or a file that is too large;
     and Gradio's answer, of whose paths each is kept first."""
 
-    keep: Callable[[str], None]
-
-    def __init__(
-        self, receive: Receive, send: Send, most_bytes: int, most_bytes_of_one: int | None, content_type: str
-    ) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, upload: Upload, uploads: Uploads) -> None:
         self.size_bytes = 0
         self.rejected: RejectedRequest | None = None
         self._receive = receive
         self._send = send
-        self._most_bytes = most_bytes
-        self._most_bytes_of_one = most_bytes_of_one
+        self._upload = upload
+        self._uploads = uploads
         self._file_bytes = self._largest_bytes = 0
         self._status = 0
         self._answer = b""
-        boundary = parse_options_header(content_type)[1].get(b"boundary", b"")
-        callbacks: dict[str, Any] = {"on_part_begin": self._on_part_begin, "on_part_data": self._on_part_data}
-        self._parser = MultipartParser(boundary, cast("Any", callbacks)) if boundary else None
+        boundary = parse_options_header(Headers(scope=scope).get("content-type", ""))[1].get(b"boundary", b"")
+        callbacks: Any = {"on_part_begin": self._on_part_begin, "on_part_data": self._on_part_data}
+        self._parser = MultipartParser(boundary, callbacks) if boundary else None
 
     async def receive(self) -> Message:
         message = await self._receive()
@@ -275,10 +244,11 @@ class _PassingUpload:
         with suppress(MultipartParseError):
             if self._parser is not None:
                 self._parser.write(data)
-        if self.size_bytes > self._most_bytes:
+        if self.size_bytes > self._upload.size_bytes:
             self.rejected = RejectedRequest(507, "page_gate.no_room")
-        elif self._most_bytes_of_one is not None and self._largest_bytes > self._most_bytes_of_one:
-            self.rejected = RejectedRequest(413, "api.body_too_large", limit=self._most_bytes_of_one // _MB)
+        # Gradio's own limit is the operator's.
+        elif not self._upload.client.is_operator and self._largest_bytes > MAX_VISITOR_UPLOAD_MEGABYTES * _MB:
+            self.rejected = RejectedRequest(413, "api.body_too_large", limit=MAX_VISITOR_UPLOAD_MEGABYTES)
         if self.rejected is not None:
             raise _TooMuch("too much")
         return message
@@ -300,38 +270,28 @@ class _PassingUpload:
             if not message.get("more_body", False):
                 # Before it is told: whoever knows the path asks for it at once.
                 for path in json.loads(self._answer):
-                    self.keep(path)
+                    self._uploads.keep(path, self._upload.client)
         await self._send(message)
 
 
-class _Read(NamedTuple):
-    """The body of an event, and the paths that it names as files, wherever in it."""
-
-    body: dict[str, Any]
-    files: tuple[str, ...]
-
-
-def _read(body: bytes) -> _Read:
-    """Return what a body says. Rejects what is no object of JSON, also for numbers that JSON has not, for a NUL, which
-    neither paths nor records can hold, and for what is nested deeper than anything of the page."""
+def _read(body: bytes) -> tuple[dict[str, Any], list[str]]:
+    """Return what a body says, and the paths that it names as files, wherever in it. Rejects what is no object of JSON,
+    also for numbers that JSON has not, for a NUL, which neither paths nor records can hold, and for what is nested
+    deeper than anything of the page."""
     files = []
     try:
         # Decoded strictly: JSON that is read from bytes may have halves of characters.
-        found = json.loads(body.decode(), parse_constant=_no_number)
+        found = json.loads(body.decode())
         for one in _within(found):
-            if isinstance(one, str) and "\0" in one:
-                raise ValueError("NUL")
+            if (isinstance(one, str) and "\0" in one) or (isinstance(one, float) and not isfinite(one)):
+                raise ValueError("no such value")
             if isinstance(one, dict) and "path" in one:
                 files.append(str(one["path"]))
     except (ValueError, RecursionError):
         raise _unreadable("JSON") from None
     if not isinstance(found, dict):
         raise _unreadable("JSON")
-    return _Read(found, tuple(files))
-
-
-def _no_number(name: str) -> None:
-    raise ValueError(name)
+    return found, files
 
 
 def _within(found: object, depth: int = 0) -> Iterator[object]:
@@ -346,39 +306,28 @@ def _within(found: object, depth: int = 0) -> Iterator[object]:
 
 def _fits(kind: str, value: object) -> bool:
     """Whether a value is of an input's kind; of other kinds than these the page has none."""
-    match kind:
-        case "textbox" | "dropdown" | "radio":
-            return value is None or isinstance(value, str)
-        case "checkbox":
-            return isinstance(value, bool)
-        case "multimodaltextbox":
-            return value is None or _is_message(value)
-        case _:
-            return False
-
-
-def _is_message(value: object) -> bool:
-    match value:
-        case {"text": str(), **more}:
-            files = more.get("files")
-            return files is None or (
-                isinstance(files, list)
-                and all(isinstance(one, dict) and isinstance(one.get("path"), str) for one in files)
-            )
+    match kind, value:
+        case ("textbox" | "dropdown" | "radio" | "multimodaltextbox", None):
+            return True
+        case ("textbox" | "dropdown" | "radio", str()) | ("checkbox", bool()):
+            return True
+        case ("multimodaltextbox", {"text": str(), "files": list(files)}):
+            return all(isinstance(one, dict) and isinstance(one.get("path"), str) for one in files)
+        case ("multimodaltextbox", {"text": str(), **rest}):
+            return rest.get("files") is None
         case _:
             return False
 
 
 async def _body(scope: Scope, receive: Receive) -> bytes:
-    body, more = bytearray(), True
-    while more and len(body) <= _MOST_EVENT_BYTES >= _length(scope):
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise _unreadable("HTTP", 400)
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-    if more or len(body) > _MOST_EVENT_BYTES:
-        raise RejectedRequest(413, "api.body_too_large", limit=_MOST_EVENT_BYTES // _MB)
+    too_large = RejectedRequest(413, "api.body_too_large", limit=_MOST_EVENT_BYTES // _MB)
+    if _length(scope) > _MOST_EVENT_BYTES:
+        raise too_large
+    body = bytearray()
+    async for part in Request(scope, receive).stream():
+        body += part
+        if len(body) > _MOST_EVENT_BYTES:
+            raise too_large
     return bytes(body)
 
 
@@ -389,10 +338,10 @@ def _length(scope: Scope) -> int:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    messages: Iterator[Message] = iter([{"type": "http.request", "body": body, "more_body": False}])
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replayed() -> Message:
-        return next(messages, None) or await receive()
+        return messages.pop() if messages else await receive()
 
     return replayed
 

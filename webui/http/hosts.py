@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from webui.api.problems import HEADERS, RefusalCode, Refused, answer_with, problem_of_refusal
-from webui.http.sessions import COOKIE, Sessions
+from webui.http.sessions import COOKIE, COOKIE_LIFE_S, Sessions, cookie_line
 
 # Where programs ask, which read problem documents.
 PROGRAMS = ("/api/", "/v1/")
@@ -134,7 +134,11 @@ class Guard:
         self.sessions = sessions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket"):
+        if scope["type"] == "websocket":
+            # Nothing of the studio speaks it.
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         headers, refused = Headers(scope=scope), None
@@ -143,34 +147,22 @@ class Guard:
         # Nor read: on other hosts than localhost Gradio lets a page of any origin read, with whatever cookies it has.
         elif not self.rules.allows_origin(headers.get("origin"), headers):
             refused = RefusalCode.FOREIGN_ORIGIN
-        if refused is not None and scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})
-            return
         if refused is not None:
             problem = problem_of_refusal(self.sessions.words(Request(scope)), Refused(refused))
             is_program = scope["path"].startswith(PROGRAMS)
             answer = PlainTextResponse(problem.detail, problem.status, HEADERS)
             await (answer_with(problem, scope["path"]) if is_program else answer)(scope, receive, send)
             return
-        # Whoever left before all was sent is nobody to answer.
-        with suppress(ClientDisconnect):
-            cookies = Request(scope).cookies
-            given = "" if self.sessions.token_of(cookies.get(COOKIE)) is not None else self.sessions.new_cookie()
-            if given and scope["path"] == "/":
+        cookies, given = Request(scope).cookies, ""
+        if self.sessions.token_of(cookies.get(COOKIE)) is None:
+            given = self.sessions.new_cookie()
+            if scope["path"] == "/":
                 # The first page is its visitor's already.
                 carried = "; ".join(f"{name}={value}" for name, value in {**cookies, COOKIE: given}.items())
                 others = [one for one in scope["headers"] if one[0] != b"cookie"]
                 scope = {**scope, "headers": [*others, (b"cookie", carried.encode("latin-1"))]}
-            await self.app(scope, receive, self._with_headers(headers, send, given))
 
-    def _with_headers(self, asked: Headers, send: Send, given: str) -> Send:
-        """Return `send` that adds the headers of every answer, and the cookie that a visitor is given with a page."""
-        site = "SameSite=Lax"
-        if asked.get("x-forwarded-proto") == "https":
-            # A page inside of another site gets no cookie back that is not marked for that.
-            site = "SameSite=None; Secure; Partitioned" if self.rules.embedders else "SameSite=Lax; Secure"
-
-        async def wrapped(message: Message) -> None:
+        async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(raw=message["headers"])
                 headers.setdefault("X-Content-Type-Options", "nosniff")
@@ -178,7 +170,11 @@ class Guard:
                 if headers.get("content-type", "").startswith("text/html"):
                     headers.setdefault("Content-Security-Policy", self.rules.page_policy)
                     if given:
-                        headers.append("set-cookie", f"{COOKIE}={given}; Path=/; Max-Age=31536000; HttpOnly; {site}")
+                        is_embedded = bool(self.rules.embedders)
+                        line = cookie_line(scope, COOKIE, given, COOKIE_LIFE_S, is_embedded=is_embedded)
+                        headers.append("set-cookie", line)
             await send(message)
 
-        return wrapped
+        # Whoever left before all was sent is nobody to answer.
+        with suppress(ClientDisconnect):
+            await self.app(scope, receive, with_headers)

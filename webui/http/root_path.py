@@ -22,8 +22,12 @@ def root_path(request: Request) -> str:
 
 def public_url(request: Request) -> str:
     """Return the address at which whoever asks finds the studio, without a slash at its end."""
-    is_https = request.headers.get("x-forwarded-proto") == "https" or request.url.scheme == "https"
-    return f"{'https' if is_https else 'http'}://{request.url.netloc}{root_path(request)}"
+    return f"{'https' if is_https(request.scope) else 'http'}://{request.url.netloc}{root_path(request)}"
+
+
+def is_https(scope: Scope) -> bool:
+    """Whether whoever asks did so by HTTPS, at a proxy perhaps."""
+    return bool(scope.get("scheme") == "https" or Headers(scope=scope).get("x-forwarded-proto") == "https")
 
 
 class RootPath:

@@ -16,14 +16,17 @@ from pathlib import Path
 from typing import Protocol
 
 from pydantic import SecretStr
+from starlette.types import Scope
 
 from agent import OPERATOR, Settings, storage_failure, write_private_file
+from webui.http.root_path import is_https
 from webui.words import Words, choose_language, load_words
 
 COOKIE = "aivista_session"
 LANGUAGE_COOKIE = "aivista_lang"
 KEY_IDLE_S = 2 * 3600.0
 LINK_LIFE_S = 24 * 3600
+COOKIE_LIFE_S = 365 * 24 * 3600
 OWNED_LIFE_S = 30 * 24 * 3600
 
 _MOST_NAMES = 10_000
@@ -141,9 +144,9 @@ class Sessions:
     def read(self, cookie: str | None) -> Pass | None:
         """Return what a cookie says that we signed, and that is not too old; else None."""
         match (cookie or "").split("."):
-            case [token, signature] if token and self._is_signed(signature, "cookie", token):
+            case [token, signature] if token and self.is_signed(signature, "cookie", token):
                 return Pass(token)
-            case [token, owner, until, signature] if self._is_signed(signature, "owned", token, owner, until):
+            case [token, owner, until, signature] if self.is_signed(signature, "owned", token, owner, until):
                 return Pass(token, owner) if self.clock() <= int(until) else None
             case _:
                 return None
@@ -225,12 +228,11 @@ class Sessions:
     def link_owner(self, query: Mapping[str, str], conversation_id: str, handle: str) -> str | None:
         """Return the owner a signed link speaks for, or None when it is forged or too old."""
         owner, until = query.get("owner", ""), query.get("until", "")
-        is_ours = self._is_signed(query.get("sig", ""), "link", owner, conversation_id, handle, until)
-        if not is_ours or not until.isdigit():
-            return None
-        return owner if self.clock() <= int(until) else None
+        is_ours = self.is_signed(query.get("sig", ""), "link", owner, conversation_id, handle, until)
+        return owner if is_ours and self.clock() <= int(until) else None
 
-    def _is_signed(self, signature: str, *parts: str) -> bool:
+    def is_signed(self, signature: str, *parts: str) -> bool:
+        """Whether a signature is ours for these parts."""
         try:
             told, ours = signature.encode(), self.sign(*parts).encode()
         except UnicodeEncodeError:
@@ -242,6 +244,15 @@ class Sessions:
         """Return what only this studio can write under these parts; the first says what for."""
         text = "\n".join(parts).encode()
         return hmac.new(self.secret, text, hashlib.sha256).hexdigest()[:32]
+
+
+def cookie_line(scope: Scope, name: str, value: str, life_s: int, *, is_embedded: bool = False) -> str:
+    """Return a cookie for the whole studio that no script reads, as the header says it."""
+    site = "SameSite=Lax"
+    if is_https(scope):
+        # A page inside of another site gets no cookie back that is not marked for that.
+        site = "SameSite=None; Secure; Partitioned" if is_embedded else "SameSite=Lax; Secure"
+    return f"{name}={value}; Path=/; Max-Age={life_s}; HttpOnly; {site}"
 
 
 def open_sessions(settings: Settings, *, is_shared: bool, language: str | None, has_accounts: bool = False) -> Sessions:

@@ -24,7 +24,6 @@ from typing import NamedTuple
 from urllib.parse import parse_qs
 
 from markupsafe import Markup
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -33,7 +32,7 @@ from agent import OPERATOR
 from webui.api.auth import Buckets
 from webui.http.clients import address_of
 from webui.http.root_path import root_path
-from webui.http.sessions import COOKIE, OWNED_LIFE_S, Sessions
+from webui.http.sessions import COOKIE, COOKIE_LIFE_S, OWNED_LIFE_S, Sessions, cookie_line
 from webui.shell.templates import render
 from webui.theme import tokens_css
 
@@ -45,10 +44,9 @@ WAS_IN_COOKIE = "aivista_was_in"
 """Says that this browser knew the password once: no guesser's tries count against it."""
 
 _PASS_LIFE_S = 30 * 24 * 3600
-_WAS_IN_LIFE_S = 365 * 24 * 3600
 _MOST_BYTES = 4096
 # Liveness says nothing; Gradio asks the first one when it starts; programs bring tokens of their own.
-_OPEN_PATHS = ("/healthz", "/readyz", "/gradio_api/startup-events", "/api/v1/", "/v1/", ENTER)
+_OPEN_PATHS = ("/healthz", "/readyz", "/gradio_api/startup-events", "/api/v1/", "/v1/")
 
 FREE_TRIES = 5
 LONGEST_PAUSE_S = 300.0
@@ -70,7 +68,7 @@ class Attempt(NamedTuple):
 
     name: str
     address: str | None
-    was_in: bool = False
+    was_in: bool
 
 
 class _Line:
@@ -145,69 +143,52 @@ class SignInLimits:
 
 @dataclass
 class WayIn:
-    """Who is let in. Without a `password` everyone is; whoever has `operator_link` is the operator from then on."""
+    """Who is let in. Without a `password` everyone is; whoever has the path of the operator is the operator from then
+    on."""
 
     sessions: Sessions
     password: str = ""
     is_behind_proxy: bool = False
-    operator_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     limits: SignInLimits = field(default_factory=SignInLimits)
-
-    @property
-    def operator_path(self) -> str:
-        """The path that makes a browser the operator's; nobody else may learn it."""
-        return f"{ENTER}{self.operator_token}"
+    operator_path: str = field(default_factory=lambda: f"{ENTER}{secrets.token_urlsafe(24)}")
+    """Nobody else may learn it."""
 
     def lets_in(self, request: Request) -> bool:
         """Whether a request may go on: an open place, a signed link, the operator, or a pass that was given here."""
         if not self.password or request.url.path.startswith(_OPEN_PATHS):
             return True
-        if request.url.path.startswith("/media/") and request.query_params.get("sig"):
+        if request.url.path.startswith("/media/") and request.query_params.get("sig") and COOKIE not in request.cookies:
             # The route looks whether the signature is good, and who it speaks for.
-            return request.cookies.get(COOKIE) is None or self._has_pass(request)
-        return self._has_pass(request)
+            return True
+        visitor = self.sessions.read(request.cookies.get(COOKIE))
+        if visitor is not None and visitor.owner == OPERATOR:
+            return True
+        nonce, _, rest = request.cookies.get(LET_IN_COOKIE, "").partition(".")
+        until, _, signature = rest.partition(".")
+        is_ours = self.sessions.is_signed(signature, *self._pass_parts(nonce, until))
+        return is_ours and self.sessions.clock() <= int(until)
 
     def new_pass(self) -> str:
         """Return the value of a cookie that lets in until the password changes, or it is too old."""
-        until = str(int(self.sessions.clock()) + _PASS_LIFE_S)
-        nonce = secrets.token_hex(16)
-        return f"{nonce}.{until}.{self._signature(nonce, until)}"
+        nonce, until = secrets.token_hex(16), str(int(self.sessions.clock()) + _PASS_LIFE_S)
+        return f"{nonce}.{until}.{self.sessions.sign(*self._pass_parts(nonce, until))}"
+
+    def _pass_parts(self, nonce: str, until: str) -> tuple[str, ...]:
+        return "pass", nonce, until, hashlib.sha256(self.password.encode()).hexdigest()
 
     def attempt(self, request: Request) -> Attempt:
         """Return who tries the password."""
         address = address_of(request.scope, is_behind_proxy=self.is_behind_proxy)
         nonce, _, signature = request.cookies.get(WAS_IN_COOKIE, "").partition(".")
-        if nonce and hmac.compare_digest(signature.encode(), self.sessions.sign("was in", nonce).encode()):
+        if nonce and self.sessions.is_signed(signature, "was in", nonce):
             return Attempt(f"was in {nonce}", address, was_in=True)
         token = self.sessions.token_of(request.cookies.get(COOKIE))
-        return Attempt(" ".join(filter(None, (address, token))), address)
+        return Attempt(" ".join(filter(None, (address, token))), address, was_in=False)
 
     def new_mark(self, attempt: Attempt) -> str:
         """Return the value of a cookie that says that a browser was let in."""
         nonce = attempt.name.removeprefix("was in ") if attempt.was_in else secrets.token_hex(16)
         return f"{nonce}.{self.sessions.sign('was in', nonce)}"
-
-    def is_password(self, typed: str) -> bool:
-        """Whether somebody typed the password; how long this takes tells nothing of it."""
-        kept, given = (hashlib.sha256(one.encode("utf-8", "replace")).digest() for one in (self.password, typed))
-        return hmac.compare_digest(kept, given)
-
-    def is_operator_token(self, token: str) -> bool:
-        """Whether a path is the operator's."""
-        return hmac.compare_digest(token.encode(), self.operator_token.encode())
-
-    def _has_pass(self, request: Request) -> bool:
-        owned = self.sessions.read(request.cookies.get(COOKIE))
-        if owned is not None and owned.owner == OPERATOR:
-            return True
-        nonce, _, rest = request.cookies.get(LET_IN_COOKIE, "").partition(".")
-        until, _, signature = rest.partition(".")
-        is_ours = hmac.compare_digest(signature.encode(), self._signature(nonce, until).encode())
-        return is_ours and self.sessions.clock() <= int(until)
-
-    def _signature(self, nonce: str, until: str) -> str:
-        digest = hashlib.sha256(self.password.encode()).hexdigest()
-        return self.sessions.sign("pass", nonce, until, digest)
 
 
 class SignIn:
@@ -218,42 +199,26 @@ class SignIn:
         self.way_in = way_in
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket"):
-            await self.app(scope, receive, send)
-            return
-        if scope["type"] == "websocket":
-            # Nothing of the studio speaks it.
-            await send({"type": "websocket.close", "code": 1008})
-            return
-        request = Request(scope, receive)
-        answer = await self._answer(request)
-        if answer is None:
-            await self.app(scope, receive, send)
-        else:
-            await answer(scope, receive, send)
+        answer = await self._answer(Request(scope, receive)) if scope["type"] == "http" else None
+        await (answer or self.app)(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response | None:
         """Return what is said before the page, or None to go on."""
-        path = request.url.path
+        path, sessions = request.url.path, self.way_in.sessions
         if path.startswith(ENTER):
-            return self._enter(request, path.removeprefix(ENTER))
-        if not self.way_in.password:
-            return None
-        if path.rstrip("/") == SIGN_IN and request.method == "POST":
+            if not hmac.compare_digest(path.encode(), self.way_in.operator_path.encode()):
+                return PlainTextResponse(sessions.words(request)("sign_in.no_such_link"), status_code=404)
+            answer = RedirectResponse("/", status_code=303, headers={"Cache-Control": "no-store"})
+            cookie = sessions.new_cookie(OPERATOR)
+            answer.headers.append("set-cookie", cookie_line(request.scope, COOKIE, cookie, OWNED_LIFE_S))
+            return answer
+        if self.way_in.password and path.rstrip("/") == SIGN_IN and request.method == "POST":
             return await self._sign_in(request)
         if self.way_in.lets_in(request):
             return None
         if request.method == "GET":
             return self._page(request, "", 401)
-        return PlainTextResponse(self.way_in.sessions.words(request)("sign_in.needed"), status_code=401)
-
-    def _enter(self, request: Request, token: str) -> Response:
-        sessions = self.way_in.sessions
-        if not self.way_in.is_operator_token(token):
-            return PlainTextResponse(sessions.words(request)("sign_in.no_such_link"), status_code=404)
-        answer = RedirectResponse("/", status_code=303, headers={"Cache-Control": "no-store"})
-        answer.headers.append("set-cookie", cookie_line(request, COOKIE, sessions.new_cookie(OPERATOR), OWNED_LIFE_S))
-        return answer
+        return PlainTextResponse(sessions.words(request)("sign_in.needed"), status_code=401)
 
     async def _sign_in(self, request: Request) -> Response:
         body = bytearray()
@@ -268,15 +233,19 @@ class SignIn:
             answer = self._page(request, "sign_in.too_often", 429, seconds=seconds)
             answer.headers["Retry-After"] = str(seconds)
             return answer
-        if not self.way_in.is_password(typed):
+        # Of hashes: how long it takes tells nothing of the password.
+        hashes = [hashlib.sha256(one.encode("utf-8", "replace")).digest() for one in (typed, self.way_in.password)]
+        if not hmac.compare_digest(*hashes):
             limits.failed(attempt)
             return self._page(request, "sign_in.wrong", 401)
         limits.succeeded(attempt)
         is_page = "text/html" in request.headers.get("accept", "")
         answer = RedirectResponse("/", status_code=303) if is_page else JSONResponse({"success": True})
-        answer.headers.append("set-cookie", cookie_line(request, LET_IN_COOKIE, self.way_in.new_pass(), _PASS_LIFE_S))
-        mark = cookie_line(request, WAS_IN_COOKIE, self.way_in.new_mark(attempt), _WAS_IN_LIFE_S)
-        answer.headers.append("set-cookie", mark)
+        for name, value, life_s in (
+            (LET_IN_COOKIE, self.way_in.new_pass(), _PASS_LIFE_S),
+            (WAS_IN_COOKIE, self.way_in.new_mark(attempt), COOKIE_LIFE_S),
+        ):
+            answer.headers.append("set-cookie", cookie_line(request.scope, name, value, life_s))
         return answer
 
     def _page(self, request: Request, problem: str, status_code: int, **parameters: int) -> Response:
@@ -287,10 +256,3 @@ class SignIn:
         styles = Markup(tokens_css())  # noqa: S704  ours alone
         page = render("sign_in.html", words, tokens=styles, action=f"{root_path(request)}{SIGN_IN}", problem=told)
         return HTMLResponse(page, status_code=status_code, headers={"Cache-Control": "no-store"})
-
-
-def cookie_line(request: Request, name: str, value: str, life_s: int) -> str:
-    """Return a cookie for the whole studio that no script reads, as the header says it."""
-    is_https = Headers(scope=request.scope).get("x-forwarded-proto") == "https" or request.url.scheme == "https"
-    secure = "; Secure" if is_https else ""
-    return f"{name}={value}; Path=/; Max-Age={life_s}; HttpOnly; SameSite=Lax{secure}"

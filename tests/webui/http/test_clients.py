@@ -14,7 +14,7 @@ from starlette.types import Scope
 from agent import OPERATOR
 from tests.support.cases import each_case
 from tests.support.tables import filled, table
-from webui.http.clients import UPLOADS_KEPT_S, AtWork, Client, Rate, Upload, Uploads, address_of, client_of
+from webui.http.clients import UPLOADS_KEPT_S, AtWork, Client, Rate, RejectedRequest, Uploads, address_of, client_of
 from webui.http.sessions import COOKIE, Sessions
 from webui.words import load_words
 
@@ -59,25 +59,35 @@ def client(name: str, address: str | None = "93.184.216.1") -> Client:
     return Client(name, address, load_words("en"))
 
 
+def is_let(rate: Rate, one: Client) -> bool:
+    try:
+        rate.count(one)
+    except RejectedRequest:
+        return False
+    return True
+
+
 def test_a_fresh_cookie_for_each_question_does_not_help_and_unknown_addresses_share_a_larger_bucket() -> None:
     for address, most, other in (("93.184.216.1", 10, "93.184.216.2"), (None, 40, "93.184.216.1")):
         rate = Rate(2)
-        waits = [rate.wait_s(client(f"fresh {number}", address)) for number in range(most + 1)]
-        assert (waits[:most], waits[-1] > 0) == ([0.0] * most, True)
-        assert rate.wait_s(client("other", other)) == 0
+        answers = [is_let(rate, client(f"fresh {number}", address)) for number in range(most + 1)]
+        assert answers == [True] * most + [False]
+        assert is_let(rate, client("other", other))
 
 
 def test_one_is_at_work_of_a_visitor_and_a_few_of_an_address_and_what_failed_is_no_more() -> None:
     at_work = AtWork()
     group = [at_work.one(client(f"fresh {number}")) for number in range(5)]
-    assert [one.__enter__() for one in group] == [0] * 5
-    for other, is_let in (client("fresh 0", None), False), (client("another"), False), (client("one", "8.8.8.8"), True):
-        with at_work.one(other) as wait_s:
-            assert (wait_s == 0) == is_let
+    for one in group:
+        one.__enter__()
+    for other in client("fresh 0", None), client("another"):
+        with pytest.raises(RejectedRequest), at_work.one(other):
+            pass
+    with at_work.one(client("one", "8.8.8.8")):
+        pass
     group[0].__exit__(None, None, None)
     for name in ("fresh 0", "another", *["ann"] * 9):
-        with contextlib.suppress(ValueError), at_work.one(client(name)) as wait_s:
-            assert wait_s == 0
+        with contextlib.suppress(ValueError), at_work.one(client(name)):
             raise ValueError
 
 
@@ -108,6 +118,12 @@ def test_a_file_is_of_whoever_sent_it_by_the_path_that_they_were_told(folder: Pa
     assert uploads.is_of(path, bob)
 
 
+async def has_no_room(uploads: Uploads, one: Client, size_bytes: int) -> None:
+    with pytest.raises(RejectedRequest) as caught:
+        await uploads.begin(one, size_bytes)
+    assert caught.value.status == 507
+
+
 async def test_what_is_sent_while_the_folder_is_looked_through_keeps_its_owner(folder: Path) -> None:
     uploads, ann, bob = Uploads(folder), client("ann"), client("bob")
     for number in range(300):
@@ -118,7 +134,7 @@ async def test_what_is_sent_while_the_folder_is_looked_through_keeps_its_owner(f
         uploads.keep(str(folder / f"{number}" / "a.png"), ann)
         # It is moved to its place only after that.
         file_in(folder, f"{number}/a.png")
-    assert await looking is not None
+    await looking
     for number in range(900):
         path = str(folder / f"{number}" / "a.png")
         assert uploads.is_of(path, ann)
@@ -130,10 +146,10 @@ async def test_what_is_too_old_is_gone_and_nobodys(folder: Path) -> None:
     uploads, ann = Uploads(folder, most_bytes=MB, clock=lambda: now[0]), client("ann")
     path = file_in(folder, "abc/a.png")
     uploads.keep(path, ann)
-    assert await uploads.begin(ann, MB - 999) is None
+    await has_no_room(uploads, ann, MB - 999)
     assert uploads.is_of(path, ann)
     now[0] += UPLOADS_KEPT_S + 60
-    assert await uploads.begin(ann, MB - 999) is not None
+    await uploads.begin(ann, MB - 999)
     with pytest.raises(FileNotFoundError):
         os.unlink(path)
     assert not uploads.is_of(path, ann)
@@ -142,29 +158,24 @@ async def test_what_is_too_old_is_gone_and_nobodys(folder: Path) -> None:
 async def test_a_fresh_cookie_makes_no_more_room_and_what_is_under_way_takes_it_already(folder: Path) -> None:
     uploads, ann = Uploads(folder, most_bytes=20 * MB, most_bytes_of_one=10 * MB), client("ann", "8.8.8.8")
 
-    async def begun(one: Client, megabytes: int) -> Upload:
-        upload = await uploads.begin(one, megabytes * MB)
-        assert upload is not None
-        return upload
-
-    sending = await begun(ann, 6)
-    assert await uploads.begin(ann, 5 * MB) is None
+    sending = await uploads.begin(ann, 6 * MB)
+    await has_no_room(uploads, ann, 5 * MB)
     operator = Client("me", None, load_words("en"), is_operator=True)
-    assert await uploads.begin(operator, 15 * MB) is None
-    uploads.end(await begun(operator, 14), 0)
+    await has_no_room(uploads, operator, 15 * MB)
+    uploads.end(await uploads.begin(operator, 14 * MB), 0)
     uploads.end(sending, MB)
     # From now on it is what lies in the folder.
-    uploads.end(await begun(operator, 20), 0)
-    assert await uploads.begin(ann, 10 * MB) is None
-    uploads.end(await begun(ann, 9), 0)
+    uploads.end(await uploads.begin(operator, 20 * MB), 0)
+    await has_no_room(uploads, ann, 10 * MB)
+    uploads.end(await uploads.begin(ann, 9 * MB), 0)
     # Of how much nothing is announced, all that there is room for may come.
-    nothing_announced = await begun(ann, 0)
+    nothing_announced = await uploads.begin(ann, 0)
     assert nothing_announced.size_bytes == 9 * MB
     uploads.end(nothing_announced, 0)
     for address, most in ("93.184.216.1", 4), (None, 8):
         for number in range(most):
             one = client(f"{address} {number}", address)
-            uploads.end(await begun(one, 10), 10 * MB)
-            assert await uploads.begin(one, 1) is None
-        assert await uploads.begin(client(f"{address} last", address), 1) is None
-    uploads.end(await begun(client("other", "93.184.216.2"), 10), 0)
+            uploads.end(await uploads.begin(one, 10 * MB), 10 * MB)
+            await has_no_room(uploads, one, 1)
+        await has_no_room(uploads, client(f"{address} last", address), 1)
+    uploads.end(await uploads.begin(client("other", "93.184.216.2"), 10 * MB), 0)

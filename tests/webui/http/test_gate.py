@@ -13,7 +13,6 @@ from starlette.types import Receive, Scope, Send
 
 from agent import OPERATOR
 from tests.support.tables import table
-from webui.http.clients import Limits, Rate
 from webui.http.gate import PageGate
 from webui.http.sessions import COOKIE, Sessions
 from webui.words import load_words
@@ -48,7 +47,8 @@ class Place:
             sessions=self.sessions,
             config=lambda: {"components": [], "dependencies": []},
             folder=lambda: self.folder,
-            limits=Limits(events=Rate(3), uploads=Rate(2)),
+            events_a_minute=3,
+            uploads_a_minute=2,
         )
 
     def browser(self, owner: str | None = None, address: str = "93.184.216.1") -> httpx.AsyncClient:
