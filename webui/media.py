@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agent import Picture, PictureFile, Studio
-from webui.http.sessions import COOKIE, Sessions, Visitor
+from webui.http.sessions import Sessions, Visitor
 from webui.http.visitor_routes import IMMUTABLE, NO_CACHE, attachment, visitor_route
 from webui.words import load_words
 
@@ -31,12 +31,11 @@ def media_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route
     """
 
     def visitor_of(request: Request) -> Visitor | None:
-        has_cookie = sessions.token_of(request.cookies.get(COOKIE)) is not None
-        visitor = sessions.visitor(request) if has_cookie else None
-        where = request.path_params
+        visitor, where = sessions.visitor(request), request.path_params
+        known = visitor if visitor.token is not None else None
         owner = sessions.link_owner(request.query_params, where["conversation"], where["picture"])
-        if owner is None or (visitor is not None and visitor.owner == owner):
-            return visitor
+        if owner is None or (known is not None and known.owner == owner):
+            return known
         # A link speaks for its owner in any browser, also in one that has another visitor's cookie.
         return Visitor(None, owner, load_words("en"))
 

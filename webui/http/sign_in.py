@@ -33,6 +33,7 @@ from webui.api.auth import Buckets
 from webui.http.clients import address_of
 from webui.http.root_path import root_path
 from webui.http.sessions import COOKIE, COOKIE_LIFE_S, OWNED_LIFE_S, Sessions, cookie_line
+from webui.http.visitor_routes import body_of
 from webui.shell.templates import render
 from webui.theme import tokens_css
 
@@ -221,11 +222,9 @@ class SignIn:
         return PlainTextResponse(sessions.words(request)("sign_in.needed"), status_code=401)
 
     async def _sign_in(self, request: Request) -> Response:
-        body = bytearray()
-        async for part in request.stream():
-            body += part
-            if len(body) > _MOST_BYTES:
-                return self._page(request, "sign_in.wrong", 413)
+        body = await body_of(request, _MOST_BYTES)
+        if body is None:
+            return self._page(request, "sign_in.wrong", 413)
         typed = parse_qs(body.decode("utf-8", "replace")).get("password", [""])[0]
         limits, attempt = self.way_in.limits, self.way_in.attempt(request)
         if (wait_s := await limits.wait_s(attempt)) > 0:

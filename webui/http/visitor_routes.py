@@ -71,6 +71,16 @@ def visitor_route(
     return Route(path, answer, methods=[method])
 
 
+async def body_of(request: Request, most_bytes: int) -> bytes | None:
+    """Return what was sent; None as soon as it is more than may be."""
+    found = bytearray()
+    async for some in request.stream():
+        found += some
+        if len(found) > most_bytes:
+            return None
+    return bytes(found)
+
+
 def attachment(name: str) -> dict[str, str]:
     """Return the header with which an answer is saved under a name."""
     plain = re.sub(r"[^\w. -]", "_", name, flags=re.ASCII)

@@ -19,7 +19,8 @@ from starlette.routing import Route
 
 from agent import AivistaError, Conversation, ErrorCode, ErrorInfo, ReferenceRole, Value
 from webui.features.composer import Chosen
-from webui.http.sessions import COOKIE, Visitor
+from webui.http.sessions import Visitor
+from webui.http.visitor_routes import body_of
 from webui.screen import Screen, Updates
 from webui.shell.patches import Patch, Reply, Toast, Undo
 from webui.shell.templates import render
@@ -163,12 +164,13 @@ def action_routes(features: Sequence[Feature], screen: Screen) -> list[Route]:
         def answered(reply: Reply, status: int = 200) -> Response:
             return JSONResponse(reply.written(visitor.words), status, _HEADERS)
 
-        if screen.sessions.token_of(request.cookies.get(COOKIE)) is None:
+        if visitor.token is None:
             return problem(visitor.words("route.not_yours"), 403)
         if feature is None or action is None:
             return problem(visitor.words("page_gate.nothing_here"), 404)
         try:
-            asked = _Asked.model_validate_json(await _body(request, feature.most_bytes))
+            body = await body_of(request, feature.most_bytes)
+            asked = _Asked.model_validate_json(whole_body(body or b""))
             given = [action.arguments.model_validate(asked.args)] if action.arguments is not None else []
         except ValidationError:
             return problem(visitor.words("gallery.unreadable"), 400)
@@ -182,13 +184,3 @@ def action_routes(features: Sequence[Feature], screen: Screen) -> list[Route]:
 
     beside = [route for feature in features for route in feature.routes(screen)]
     return [Route("/aivista/act/{name}", answer, methods=["POST"]), *beside]
-
-
-async def _body(request: Request, most_bytes: int) -> bytes:
-    """Return what was sent; nothing when that is more than the action takes."""
-    found = bytearray()
-    async for some in request.stream():
-        found += some
-        if len(found) > most_bytes:
-            return b""
-    return whole_body(bytes(found))

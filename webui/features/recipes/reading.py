@@ -26,7 +26,7 @@ from agent import (
 )
 from webui.features.composer import AUTO, Chosen
 from webui.http.sessions import Sessions, Visitor
-from webui.http.visitor_routes import NO_STORE, Workbench, as_text, visitor_route
+from webui.http.visitor_routes import NO_STORE, Workbench, as_text, body_of, visitor_route
 from webui.whole_json import whole_json
 
 MAX_FOUND_CHARACTERS = 2 << 20
@@ -92,7 +92,7 @@ def recipe_routes(sessions: Sessions) -> list[Route]:
     async def read(request: Request, visitor: Visitor) -> Response:
         limit = upload_limit_megabytes(visitor.owner)
         # Before anybody looks whether the browser is still there: that look would swallow the first part of it.
-        data = await _body(request, limit)
+        data = await body_of(request, limit << 20)
         if data is None:
             return as_text(visitor.words("builtin.too_large", limit=limit), 413)
 
@@ -105,13 +105,3 @@ def recipe_routes(sessions: Sessions) -> list[Route]:
         return await bench.run(request, visitor, work)
 
     return [visitor_route("/aivista/recipe", sessions, read, method="POST")]
-
-
-async def _body(request: Request, limit_megabytes: int) -> bytes | None:
-    """Return the bytes that were sent, or None as soon as they are too many."""
-    data = bytearray()
-    async for part in request.stream():
-        data += part
-        if len(data) > limit_megabytes << 20:
-            return None
-    return bytes(data)
