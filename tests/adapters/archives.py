@@ -21,7 +21,6 @@ from agent.archive.kinds import MIME_OF_SUFFIX
 from agent.archive.markdown import escaped, markdown
 from agent.archive.plain_text import visible, web_address
 from agent.archive.readable import Page, conversation_page
-from agent.archive.readable_words import WORDS
 from agent.archive.walking import images_in, with_images
 from agent.archive.web_page import index_page, web_page
 
@@ -30,7 +29,6 @@ __all__ = [
     "MIME_OF_SUFFIX",
     "SUFFIXES",
     "VERSION",
-    "WORDS",
     "Archive",
     "ArchiveLanguage",
     "ArchiveLimits",

@@ -20,16 +20,15 @@ from agent.imaging.undo_words import UndoWish, read_undo
 from agent.pictures import Handle, allot_handle, handles_in, parse_handle, resolve
 from agent.prompts import prompt
 from agent.workflow.adjuster import adjustment_wish
-from agent.workflow.hearing import hear
 from agent.workflow.listing import MOST_PICTURES, pictures_listing
-from agent.workflow.reception import ASK_INSTEAD, after_unsure, question_before
+from agent.workflow.reception import ASK_INSTEAD, question_before
 from agent.workflow.reception import asked_back as _asked_back
 from agent.workflow.reviewing import read_review
 from agent.workflow.rewording import read_rewordings
 from agent.workflow.rewording_rules import reworded_by_rule
 from agent.workflow.searcher import parse_findings
 from agent.workflow.state import TurnProgress
-from agent.workflow.window import answer_open_calls, newest_messages, without_old_signatures
+from agent.workflow.window import without_old_signatures
 
 __all__ = [
     "ASK_INSTEAD",
@@ -47,19 +46,15 @@ __all__ = [
     "ReferenceUse",
     "UndoWish",
     "adjustment_wish",
-    "after_unsure",
     "allot_handle",
-    "answer_open_calls",
     "asked_back",
     "asked_lettering",
     "claims_a_picture",
     "compose",
     "describe",
     "handles_in",
-    "hear",
     "named_number",
     "names_a_picture",
-    "newest_messages",
     "next_letter",
     "next_number",
     "parse_arguments",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from agent import (
-    MODEL_COPY_SIDE_PX,
     check_request,
     image_of,
     is_blank_text,
@@ -31,7 +30,6 @@ from agent.pixels import (
 )
 
 __all__ = [
-    "MODEL_COPY_SIDE_PX",
     "Adjusted",
     "Raster",
     "TakenIn",

@@ -12,13 +12,11 @@ from agent.storage import checkpoints
 from agent.storage.conversations import ConversationStore
 from agent.storage.disk_reserve import DiskReserve
 from agent.storage.images import ImageStore
-from agent.storage.journal import CallState
 from agent.storage.rows import picture_row, turn_row
 from agent.storage.workspace import Limits as WorkspaceLimits
 from agent.storage.workspace import WorkspaceStore
 
 __all__ = [
-    "CallState",
     "ConversationStore",
     "DiskReserve",
     "GalleryQuery",

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from agent.imaging.checks import captions_in, refused_review
 from agent.imaging.contract import (
-    GenerateImageArgs,
     NormalizedRequest,
     declaration,
-    final_prompt,
     image_models,
-    nearest_ratio,
     normalize,
     parse_arguments,
 )
@@ -18,7 +15,6 @@ from agent.imaging.references import ResolvedReferences, build_image_messages, r
 from agent.imaging.roles import check_limits, merged_roles, read_roles
 
 __all__ = [
-    "GenerateImageArgs",
     "NormalizedRequest",
     "ResolvedReferences",
     "action_of",
@@ -27,14 +23,12 @@ __all__ = [
     "check_limits",
     "declaration",
     "expansion_note",
-    "final_prompt",
     "holds_question",
     "image_models",
     "is_mask_note",
     "is_unsure",
     "mask_note",
     "merged_roles",
-    "nearest_ratio",
     "normalize",
     "parse_arguments",
     "read_roles",

@@ -22,7 +22,6 @@ from agent.providers.sketch.operations import (
     ResizeTo,
 )
 from agent.providers.sketch.painter import compose, paint
-from agent.providers.sketch.palette import Colour
 from agent.providers.sketch.pixels import MAX_SIDE_PIXELS, apply
 from agent.providers.sketch.retakes import Retake, RetakeKind
 from agent.providers.sketch.vocabulary import FIGURES, MOODS, PLACES, find
@@ -35,7 +34,6 @@ __all__ = [
     "PLACES",
     "AddText",
     "AskBack",
-    "Colour",
     "Draw",
     "Edit",
     "Effect",

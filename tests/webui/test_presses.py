@@ -6,6 +6,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -497,3 +498,18 @@ NONSENSE = [(action, args) for action, every in filled(table("nonsense"), {}).it
 @each_case(("action", "args"), NONSENSE + LONG)
 def test_what_the_page_never_sends_changes_nothing(ann: Person, action: str, args: Any) -> None:
     assert ann.ask(action, **args).keys() <= {"toast"}
+
+
+def test_the_folder_of_the_data_is_shown_on_the_operators_own_machine_alone(ann: Person, tmp_path: Path) -> None:
+    opener, opened, home = tmp_path / "opener", tmp_path / "opened", tmp_path / "home"
+    opener.write_text(f'#!/bin/sh\n[ ! -e {opened} ] && echo "$1" > {opened}\n')
+    opener.chmod(0o700)
+    with PageProcess(home=home, environment={"BROWSER": str(opener)}) as own:
+        one = Person(own.url)
+        assert str(home) in words(one.act("settings.open")["settings"])
+        assert one.ask("settings.open_folder") == {}
+        assert opened.read_text() == f"{home.as_uri()}\n"
+        assert "open it by its path" in words(one.ask("settings.open_folder")["toast"])
+        one.close()
+    assert str(home) not in words(ann.act("settings.open")["settings"])
+    assert "toast" in ann.ask("settings.open_folder")

@@ -7,6 +7,7 @@ No answer holds more of a key than its last four characters.
 from __future__ import annotations
 
 import asyncio
+import webbrowser
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import metadata
@@ -149,6 +150,17 @@ async def size(at: Context) -> Reply:
 
 
 @settings.action
+async def open_folder(at: Context) -> Reply:
+    """Show the folder of the data on the operator's own machine, by what that shows folders with."""
+    kept = at.screen.studio().settings
+    if at.visitor.owner != OPERATOR or kept.is_public:
+        return Reply(toast=Toast(text=at.words("page_gate.nothing_here"), is_problem=True))
+    if await asyncio.to_thread(webbrowser.open, kept.home.resolve().as_uri()):
+        return Reply()
+    return Reply(toast=Toast(text=at.words("data.not_opened"), is_problem=True))
+
+
+@settings.action
 async def back_up(at: Context) -> Reply:
     """Back up the database now; that is the operator's alone."""
     if at.visitor.owner != OPERATOR:
@@ -204,6 +216,7 @@ async def _around(at: Context) -> dict[str, Any]:
         **_defaults(at, Chosen.of(kept) if kept is not None else None),
         "languages": {one: load_words(one)("page.language") for one in LANGUAGES},
         "home": str(studio.settings.home) if is_operator else "",
+        "can_open": not studio.settings.is_public,
         "backup": _when(at.words, newest),
         "lines": [_server(at.words, one) for one in servers],
         "version": metadata.version("aivista"),

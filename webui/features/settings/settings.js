@@ -19,6 +19,7 @@
     test,
     remove: () => act("settings.remove"),
     back_up: () => act("settings.back_up"),
+    open_folder: () => act("settings.open_folder"),
     defaults: button => act("settings.defaults", { are_kept: Boolean(button.dataset.value) }),
     theme: button => {
       try { localStorage.setItem(KEPT, button.dataset.value); } catch { /* private window: this page only */ }
