@@ -17,6 +17,8 @@ from webui.words import load_words
 
 MAX_EDGE_PX = 2048
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+# Other scripts have digits that are no numbers.
+_NUMBER = re.compile(r"[0-9]{1,4}")
 
 
 def media_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route]:
@@ -49,7 +51,7 @@ def media_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route
             return Response(data, media_type=mime_type, headers=headers)
         handle = await _handle(source, conversation_id, name, owner)
         size = query.get("size", "")
-        if size.isdigit() and 0 < int(size) <= MAX_EDGE_PX:
+        if _NUMBER.fullmatch(size) and 0 < int(size) <= MAX_EDGE_PX:
             data, mime_type = await source.thumbnail(conversation_id, handle, int(size), owner)
             return Response(data, media_type=mime_type, headers=IMMUTABLE)
         if query.get("download") != "1":

@@ -119,7 +119,7 @@ def test_every_address_answers_its_owner_and_nobody_else_nor_writes_for_them(
     packed = ann.gallery("pack", ids=[picture])["gallery-packed"]
     paths = [f"{TRACE}/{key}{one}.json" for one in ("", "/{turn}", "/{turn}/1")]
     paths += [f"{FILES}/{key}/{one}" for one in ("raw?name=a.md", "zip")]
-    paths += [f"/media/{key}/1{one}" for one in ("", "?size=200", "?download=1")]
+    paths += [f"/media/{key}/1{one}" for one in ("", "?size=200", "?size=%C2%B2", "?download=1")]
     paths += [
         f"/export/{key}",
         f"/aivista/report/{key}/{{turn}}.json",

@@ -6,13 +6,12 @@ Whoever holds the page may send anything, so every value is held against what th
 from __future__ import annotations
 
 import base64
-import binascii
 import io
 from dataclasses import dataclass
 from typing import Annotated
 
 from PIL import Image
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from agent import MAX_PICTURES_PER_MESSAGE, NO_PICTURE, Expansion, Mask, Value, harden_pillow, upload_number
 from webui.whole_json import whole_json
@@ -52,6 +51,10 @@ class Painted:
     expand: Expansion | None = None
 
 
+class _TooLarge(Exception):
+    """More than the painter itself can write."""
+
+
 class _MaskField(Value):
     """One mask as the painter writes it; of several it writes a list."""
 
@@ -83,12 +86,13 @@ def read_painted(mask: str | None, expand: str | None, editing: str) -> Painted 
     An empty mask and an expansion by nothing count as none. What is painted marks its picture where none is marked
     yet, of several the first: Send may be pressed before the page has heard of the mark.
     """
-    drawn = _read_masks(mask or "")
-    grown = _read_expansion(expand or "")
-    if isinstance(drawn, WireRefusal):
-        return drawn
-    if isinstance(grown, WireRefusal):
-        return grown
+    try:
+        drawn, grown = _read_masks(mask or ""), _read_expansion(expand or "")
+    except _TooLarge:
+        return WireRefusal("painter.too_large")
+    # What pydantic and base64 raise, and Pillow for a PNG that is damaged, cut off, or whose texts are packed to burst.
+    except (OSError, SyntaxError, ValueError):
+        return WireRefusal("painter.unreadable")
     if drawn and grown is not None:
         return WireRefusal("painter.both")
     handles = [mask.handle for mask in drawn] or ([grown.handle] if grown else [])
@@ -102,72 +106,48 @@ def read_painted(mask: str | None, expand: str | None, editing: str) -> Painted 
     return WireRefusal("painter.other_picture", handles[0], editing) if editing else Painted(handles[0], drawn, grown)
 
 
-def _read_masks(text: str) -> tuple[Mask, ...] | WireRefusal:
+def _read_masks(text: str) -> tuple[Mask, ...]:
     if not text:
         return ()
     if len(text) > MAX_FIELD_CHARACTERS:
-        return WireRefusal("painter.too_large")
-    try:
-        fields = _MASKS.validate_json(whole_json(text))
-    except ValidationError:
-        return WireRefusal("painter.unreadable")
-    masks = []
-    for field in fields if isinstance(fields, list) else [fields]:
-        image = _clean_png(field.png)
-        if isinstance(image, WireRefusal):
-            return image
-        if image is not None:
-            masks.append(Mask(image=image, handle=field.handle, feather_px=field.feather))
+        raise _TooLarge
+    fields = _MASKS.validate_json(whole_json(text))
+    read = [(field, _clean_png(field.png)) for field in (fields if isinstance(fields, list) else [fields])]
+    masks = (Mask(image=image, handle=field.handle, feather_px=field.feather) for field, image in read if image)
     return tuple(masks)
 
 
-def _read_expansion(text: str) -> Expansion | WireRefusal | None:
+def _read_expansion(text: str) -> Expansion | None:
     if not text:
         return None
     if len(text) > MAX_FIELD_CHARACTERS:
-        return WireRefusal("painter.unreadable")
-    try:
-        field = _ExpandField.model_validate_json(whole_json(text))
-    except ValidationError:
-        return WireRefusal("painter.unreadable")
-    expansion = Expansion(**field.model_dump())
-    return expansion if any((field.left, field.top, field.right, field.bottom)) else None
+        raise ValueError(len(text))
+    field = _ExpandField.model_validate_json(whole_json(text))
+    return Expansion(**field.model_dump()) if any((field.left, field.top, field.right, field.bottom)) else None
 
 
-def _clean_png(encoded: str) -> bytes | WireRefusal | None:
-    """Return the mask as a grey PNG of one channel, without anything else the sent one held; None when it is empty."""
-    try:
-        data = base64.b64decode(encoded, validate=True)
-    except (binascii.Error, ValueError):
-        return WireRefusal("painter.unreadable")
+def _clean_png(encoded: str) -> bytes:
+    """Return the mask as a grey PNG of one channel, without anything else the sent one held; nothing when it is empty.
+
+    Raises _TooLarge, and OSError, SyntaxError or ValueError for what is no PNG.
+    """
+    data = base64.b64decode(encoded, validate=True)
     if len(data) > MAX_PNG_BYTES:
-        return WireRefusal("painter.too_large")
+        raise _TooLarge
     if not data.startswith(_PNG):
-        return WireRefusal("painter.unreadable")
-    if max(_stated_size(data)) > MAX_EDGE_PX:
-        return WireRefusal("painter.too_large")
+        raise ValueError(data[:8])
+    # Width and height as the header states them: judged before a pixel is decoded.
+    if max(int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")) > MAX_EDGE_PX:
+        raise _TooLarge
     harden_pillow()
-    try:
-        with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
-            grey = _grey(image)
-    # What Pillow raises for a PNG that is damaged, cut off, or whose texts are packed to burst.
-    except (OSError, SyntaxError, ValueError):
-        return WireRefusal("painter.unreadable")
+    with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
+        layers = image.convert("RGBA")
+    # Brightness, black where the picture is transparent, with no metadata.
+    ground = Image.new("RGBA", layers.size, "black")
+    ground.alpha_composite(layers)
+    grey = ground.convert("L")
     if not any(grey.histogram()[_WHITE_FROM:]):
-        return None
+        return b""
     sink = io.BytesIO()
     grey.save(sink, "PNG")
     return sink.getvalue()
-
-
-def _stated_size(png: bytes) -> tuple[int, int]:
-    """Return width and height as the header states them: judged before a pixel is decoded."""
-    return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
-
-
-def _grey(image: Image.Image) -> Image.Image:
-    """Return brightness, black where the image is transparent, with no metadata."""
-    layers = image.convert("RGBA")
-    ground = Image.new("RGBA", layers.size, "black")
-    ground.alpha_composite(layers)
-    return ground.convert("L")

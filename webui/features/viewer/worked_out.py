@@ -68,29 +68,6 @@ class _Overlay:
     box: tuple[int, int, int, int]
 
 
-class SmallCopies:
-    """Small copies of the pictures that sliders were last moved over, by digest and frame; the oldest leave first.
-
-    Decoding a large picture takes longer than adjusting a small one, and a slider asks for the same one many times.
-    """
-
-    def __init__(self, most_bytes: int = _KEPT_BYTES) -> None:
-        self._most_bytes = most_bytes
-        self._kept: OrderedDict[str, bytes] = OrderedDict()
-
-    def find(self, digest: str) -> bytes | None:
-        """Return the copy, if it is still kept."""
-        if digest in self._kept:
-            self._kept.move_to_end(digest)
-        return self._kept.get(digest)
-
-    def keep(self, digest: str, data: bytes) -> None:
-        """Keep a copy; one that is larger than all the room is not."""
-        self._kept[digest] = data
-        while sum(map(len, self._kept.values())) > self._most_bytes:
-            self._kept.popitem(last=False)
-
-
 def worked_out_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route]:
     """Return the two routes; pictures are handles without `#`.
 
@@ -100,7 +77,7 @@ def worked_out_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[
     -100 to 100, one left out is 0; 400 for any other query. 429 for one who asks too much at once.
     """
     # A picture of 64 megapixels takes 200 MB while it is decoded, and in a difference there are two.
-    comparing, adjusting, copies = Workbench(places=1), Workbench(places=2), SmallCopies()
+    comparing, adjusting, copies = Workbench(places=1), Workbench(places=2), OrderedDict[str, bytes]()
 
     async def compare(request: Request, visitor: Visitor) -> Response:
         edge_px, where = _edge(request.query_params.get("edge", str(DEFAULT_EDGE_PX))), request.path_params
@@ -268,9 +245,13 @@ def read_query(query: QueryParams) -> Adjustment | None:
 
 
 async def _small(
-    studio: Studio, copies: SmallCopies, conversation_id: str, handle: str, owner: str
+    studio: Studio, copies: OrderedDict[str, bytes], conversation_id: str, handle: str, owner: str
 ) -> tuple[bytes, Adjustment]:
-    """Return a small copy in the picture's frame, and the light and colour that it lacks of it."""
+    """Return a small copy in the picture's frame, and the light and colour that it lacks of it.
+
+    Decoding a large picture takes longer than adjusting a small one, and a slider asks for the same one many times: the
+    `copies` that were last used stay, by digest and frame, as long as there is room.
+    """
     from agent import preview_adjustment
 
     conversation = await studio.conversations.get(conversation_id, owner)
@@ -278,11 +259,14 @@ async def _small(
     original, before = conversation.adjusted_from(picture.handle) or (picture, Adjustment())
     frame = before.model_copy(update=dict.fromkeys(SETTINGS, 0))
     key = f"{original.image.digest} {frame.model_dump_json()}"
-    found = copies.find(key)
+    found = copies.get(key)
     if found is None:
         stored = await studio.picture(conversation_id, original.handle, owner)
         found = (await asyncio.to_thread(preview_adjustment, stored.data, frame, PREVIEW_EDGE_PX)).data
-        copies.keep(key, found)
+    copies[key] = found
+    copies.move_to_end(key)
+    while sum(map(len, copies.values())) > _KEPT_BYTES:
+        copies.popitem(last=False)
     return found, Adjustment.model_validate(before.model_dump(include=set(SETTINGS)))
 
 
