@@ -37,12 +37,6 @@ SCRIPTS = (
     *(f"features/{name}/{name}" for name in ("gallery", "conversations", "recipes", "tree", "files", "trace")),
     "shell/studio",
 )
-# What every script looks for its elements with.
-_HELPERS = """
-const root = document.documentElement;
-const $ = (selector, from = document) => from.querySelector(selector);
-const all = (selector, from = document) => [...from.querySelectorAll(selector)];
-"""
 _FOREVER = "public, max-age=31536000, immutable"
 
 
@@ -75,7 +69,7 @@ def script() -> Asset:
     table = json.dumps(script_table(), ensure_ascii=False)
     # One that fails is reported as before, and takes none of the others along.
     each = (f"try {{\n{_read(f'{name}.js')}\n}} catch (error) {{ reportError(error); }}" for name in SCRIPTS)
-    code = ("(() => {", f"window.aivista = {{ shortcuts: {table} }};{_HELPERS}", *each, "})();")
+    code = ("(() => {", f"window.aivista = {{ shortcuts: {table} }};", _read("shell/helpers.js"), *each, "})();")
     return _asset("\n".join(code), "js", "text/javascript")
 
 

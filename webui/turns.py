@@ -38,7 +38,7 @@ from webui.features.thread.live import Ending, LiveTurn, advance_all, resumed
 from webui.features.thread.plans import after, decision_to_run, read_run
 from webui.features.thread.render import Article, Block, article, render_live
 from webui.features.viewer.actions import PanelPress, pressed_sentence
-from webui.features.viewer.painted import WireRefusal, read_painted
+from webui.features.viewer.painter import PainterRefusal, read_painted
 from webui.screen import LISTED, OVER, THREAD, Updates
 from webui.shell.actions import Composed, Context
 from webui.shell.templates import render
@@ -71,7 +71,7 @@ class Turns:
         """
         at, studio = self.at, self.at.screen.studio()
         painted = read_painted(sent.mask, sent.expand, sent.editing)
-        if isinstance(painted, WireRefusal):
+        if isinstance(painted, PainterRefusal):
             said = at.words(painted.key, handle=painted.handle, marked=painted.marked)
             refused = self._refused(await at.conversation(), said)
             return {**refused, OVER: {sent.request: "refused"}}
@@ -326,7 +326,7 @@ def _unrecorded(view: View, conversation: Conversation | None, live: LiveTurn) -
     """Return what a turn ended with that is not on record."""
     turn = conversation.turn(live.turn_id) if conversation is not None else None
     if turn is None:
-        return render_live(view, replace(live, turn_id=""), 0)
+        return render_live(view, live, 0)
     if isinstance(live.ending, TurnFailed) and turn.state is not TurnState.FAILED:
         return article("", [Block(notices.failure(view, live.ending.error, "", live.ending.rewordings))])
     return None

@@ -12,9 +12,9 @@ from agent import Catalogue, ErrorInfo, KeyDiagnosis, ModelRole, Picture
 from webui.shell.templates import render
 from webui.words import Words
 
-# Longer edges of pictures in the thread and of small ones.
+# The longer edge of a picture in the thread, on a fine screen, and of a thumbnail.
 THREAD_EDGE_PX = 1344
-THUMB_EDGE_PX = 192
+_THUMBNAIL_EDGE_PX = 192
 _ROLES = {"flash": ModelRole.IMAGE_FLASH, "pro": ModelRole.IMAGE_PRO}
 
 
@@ -74,6 +74,10 @@ class View:
         if is_download:
             query = f"?download=1&{kind}=1" if kind else "?download=1"
         return f"media/{quote(self.conversation_id)}/{quote(handle.lstrip('#'))}{query}"
+
+    def thumbnail(self, handle: str) -> str:
+        """Return the address of a picture as it stands small beside words."""
+        return self.url(handle, _THUMBNAIL_EDGE_PX)
 
     def unrecorded_url(self, digest: str) -> str:
         """Return the address of a picture that the full disk takes no record of."""

@@ -15,7 +15,7 @@ from agent import Expansion
 from tests.page import PageProcess
 from tests.page.hands import attach, begin_anew, composer, expect_rest, open_at, pictures, say
 from tests.page.journeys import Called, step
-from webui.features.viewer.painted import Painted, read_painted
+from webui.features.viewer.painter import Painted, read_painted
 
 
 def open_painter(

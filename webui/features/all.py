@@ -13,14 +13,14 @@ from webui.features.settings import settings
 from webui.features.shortcuts import shortcuts
 from webui.features.styles import styles
 from webui.features.suggestions import suggestions
-from webui.features.thread.following import thread
+from webui.features.thread.stream import thread
 from webui.features.trace import trace
 from webui.features.tree import tree
-from webui.features.viewer.worked_out import worked_out_routes
+from webui.features.viewer.image_routes import image_routes
 from webui.shell.actions import Feature
 
 FEATURES = (
     *(styles, prompts, shortcuts, tree, suggestions, settings, conversations),
     *(trace, presets, files, gallery, thread, page, recipes),
-    Feature("viewer", routes=lambda screen: worked_out_routes(screen.studio, screen.sessions)),
+    Feature("viewer", routes=lambda screen: image_routes(screen.studio, screen.sessions)),
 )

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agent import AivistaError
 from webui.features.filling import filled
 from webui.features.gallery import gallery_html
-from webui.features.viewer.painted import MAX_EDGE_PX, MAX_FEATHER_PX, MAX_GROWTH, MIN_FEATHER_PX
+from webui.features.viewer.painter import MAX_EDGE_PX, MAX_FEATHER_PX, MAX_GROWTH, MIN_FEATHER_PX
 from webui.http.sessions import Visitor
 from webui.page_assets import favicon_url, script, stylesheet
 from webui.screen import Screen, Updates

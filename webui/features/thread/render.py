@@ -48,7 +48,7 @@ from webui.features.viewer.actions import action_panel, picture_actions
 from webui.features.viewer.notes import edit_lines, shown_review
 from webui.features.viewer.receipt import receipt_html
 from webui.shell.patches import Patch
-from webui.view import THREAD_EDGE_PX, THUMB_EDGE_PX, View, picture_alt
+from webui.view import THREAD_EDGE_PX, View, picture_alt
 
 # The turn that is not on record yet: its place in the page has this name.
 UNRECORDED = "now"
@@ -313,7 +313,7 @@ def _canvas(place: _Place, canvas: SmartCanvas) -> Iterator[Markup]:
         first = pictures[0].image
         sheet = _sheet(view, pictures, first.width, first.height, _model if is_told else None)
         tries = [(one.handle, shown_review(view.words, one.review)) for one in place.known(canvas.earlier)]
-        yield sheet + view.render("thread/attempts.html", edge_px=THUMB_EDGE_PX, attempts=tries)
+        yield sheet + view.render("thread/attempts.html", attempts=tries)
     # Of a turn that is over every picture is there, unless it was deleted since.
     gone = [one for one in canvas.handles if one not in place.pictures and place.state is not TurnState.RUNNING]
     if gone:

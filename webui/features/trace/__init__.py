@@ -24,7 +24,6 @@ from webui.shell.actions import Context, Feature
 from webui.shell.patches import Patch, Reply
 
 _PAGE_TURNS = 20
-_THUMB_EDGE_PX = 192
 # Beyond what a database counts to there is no step.
 _MOST_STEPS = 1 << 31
 
@@ -115,7 +114,7 @@ async def step(at: Context, opened: OfStep) -> Reply:
     found = await _step(at.screen, conversation, opened.turn, opened.number)
     handles = {picture.image.digest: picture.handle for picture in conversation.all_pictures}
     view = at.screen.view(at.visitor, conversation.id)
-    values = {"step": found, "handles": handles, "thumbnail": lambda handle: view.url(handle, _THUMB_EDGE_PX)}
+    values = {"step": found, "handles": handles, "thumbnail": view.thumbnail}
     name = f"trc-{opened.turn}-{opened.number}"
     return Reply(patches=(_fragment(at, name, "step.html", f"trc-{opened.turn}", **values),))
 

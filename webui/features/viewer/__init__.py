@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from agent import MODEL_COPY_SIDE_PX, Conversation, Picture, PixelSize, RequestRefused, fitted_size
 from webui.features.viewer.actions import BY_NAME, picture_actions
+from webui.features.viewer.image_routes import CLEAR_LEVELS
 from webui.features.viewer.notes import shown_review, size_text
 from webui.features.viewer.receipt import receipt_html
-from webui.features.viewer.worked_out import CLEAR_LEVELS
 from webui.shell.templates import render
-from webui.view import THUMB_EDGE_PX, View, picture_alt
+from webui.view import View, picture_alt
 from webui.words import Words
 
 _EDGE_PX = 2048
@@ -40,7 +40,6 @@ def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str
         picture=picture,
         alt=picture_alt(view.words, picture),
         edge=_EDGE_PX,
-        thumb=THUMB_EDGE_PX,
         handles=handles,
         at=at,
         before=before,

@@ -30,7 +30,7 @@ _WHITE_FROM = 128
 
 
 @dataclass(frozen=True)
-class WireRefusal:
+class PainterRefusal:
     """Why nothing was sent: the key of one sentence, and what it names."""
 
     key: str
@@ -80,7 +80,7 @@ _MASKS: TypeAdapter[_MaskField | list[_MaskField]] = TypeAdapter(
 )
 
 
-def read_painted(mask: str | None, expand: str | None, editing: str) -> Painted | WireRefusal:
+def read_painted(mask: str | None, expand: str | None, editing: str) -> Painted | PainterRefusal:
     """Return what the two fields of the painter say, for a message that marks `editing` to be changed.
 
     An empty mask and an expansion by nothing count as none. What is painted marks its picture where none is marked
@@ -89,12 +89,12 @@ def read_painted(mask: str | None, expand: str | None, editing: str) -> Painted 
     try:
         drawn, grown = _read_masks(mask or ""), _read_expansion(expand or "")
     except _TooLarge:
-        return WireRefusal("painter.too_large")
+        return PainterRefusal("painter.too_large")
     # What pydantic and base64 raise, and Pillow for a PNG that is damaged, cut off, or whose texts are packed to burst.
     except (OSError, SyntaxError, ValueError):
-        return WireRefusal("painter.unreadable")
+        return PainterRefusal("painter.unreadable")
     if drawn and grown is not None:
-        return WireRefusal("painter.both")
+        return PainterRefusal("painter.both")
     handles = [mask.handle for mask in drawn] or ([grown.handle] if grown else [])
     if handles and editing == NO_PICTURE:
         # Whoever paints over a picture has changed their mind.
@@ -102,8 +102,10 @@ def read_painted(mask: str | None, expand: str | None, editing: str) -> Painted 
     if not handles or editing in handles:
         return Painted(editing, drawn, grown)
     if upload_number(handles[0]) is not None:
-        return WireRefusal("painter.new_or_marked", marked=editing) if editing else Painted("", drawn, grown)
-    return WireRefusal("painter.other_picture", handles[0], editing) if editing else Painted(handles[0], drawn, grown)
+        return PainterRefusal("painter.new_or_marked", marked=editing) if editing else Painted("", drawn, grown)
+    return (
+        PainterRefusal("painter.other_picture", handles[0], editing) if editing else Painted(handles[0], drawn, grown)
+    )
 
 
 def _read_masks(text: str) -> tuple[Mask, ...]:

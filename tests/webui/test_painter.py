@@ -13,17 +13,17 @@ from PIL import Image, PngImagePlugin
 
 from agent import Expansion, Mask
 from tests.support.cases import each_case
-from webui.features.viewer.painted import (
+from webui.features.viewer.painter import (
     MAX_EDGE_PX,
     MAX_FIELD_CHARACTERS,
     MAX_GROWTH,
     Painted,
-    WireRefusal,
+    PainterRefusal,
     read_painted,
 )
 
-UNREADABLE = WireRefusal("painter.unreadable")
-TOO_LARGE = WireRefusal("painter.too_large")
+UNREADABLE = PainterRefusal("painter.unreadable")
+TOO_LARGE = PainterRefusal("painter.too_large")
 BOX = (8, 8, 24, 24)
 
 
@@ -100,12 +100,12 @@ BOTH = f"[{mask_field()},{mask_field(handle='#2')}]"
         ("", expand_field(right=0), "#7b", Painted("#7b")),
         ("", expand_field(left=0.25), "#7b", Painted("#7b", (), Expansion("#7b", left=0.25, right=0.5))),
         ("", expand_field(handle="upload:16"), "", Painted(expand=Expansion("upload:16", right=0.5))),
-        (mask_field(), "", "#2", WireRefusal("painter.other_picture", "#7b", "#2")),
-        ("", expand_field(), "#2", WireRefusal("painter.other_picture", "#7b", "#2")),
-        (BOTH, "", "#3", WireRefusal("painter.other_picture", "#7b", "#3")),
-        (mask_field(handle="upload:1"), "", "#2", WireRefusal("painter.new_or_marked", marked="#2")),
-        ("", expand_field(handle="upload:1"), "#2", WireRefusal("painter.new_or_marked", marked="#2")),
-        (mask_field(), expand_field(), "#7b", WireRefusal("painter.both")),
+        (mask_field(), "", "#2", PainterRefusal("painter.other_picture", "#7b", "#2")),
+        ("", expand_field(), "#2", PainterRefusal("painter.other_picture", "#7b", "#2")),
+        (BOTH, "", "#3", PainterRefusal("painter.other_picture", "#7b", "#3")),
+        (mask_field(handle="upload:1"), "", "#2", PainterRefusal("painter.new_or_marked", marked="#2")),
+        ("", expand_field(handle="upload:1"), "#2", PainterRefusal("painter.new_or_marked", marked="#2")),
+        (mask_field(), expand_field(), "#7b", PainterRefusal("painter.both")),
         ("x" * (MAX_FIELD_CHARACTERS + 1), "", "#7b", TOO_LARGE),
         *((mask_field(png(*size)), "", "#7b", TOO_LARGE) for size in ((MAX_EDGE_PX + 1, 3), (3, MAX_EDGE_PX + 1))),
         # Judged before anything is decoded.
@@ -113,7 +113,7 @@ BOTH = f"[{mask_field()},{mask_field(handle='#2')}]"
     ],
 )
 def test_what_is_painted_is_read_or_refused_in_a_sentence(
-    mask: str | None, expand: str | None, editing: str, read: Painted | WireRefusal
+    mask: str | None, expand: str | None, editing: str, read: Painted | PainterRefusal
 ) -> None:
     assert read_painted(mask, expand, editing) == read
 

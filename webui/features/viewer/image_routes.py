@@ -68,7 +68,7 @@ class _Overlay:
     box: tuple[int, int, int, int]
 
 
-def worked_out_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route]:
+def image_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route]:
     """Return the two routes; pictures are handles without `#`.
 
     `/aivista/difference/{conversation}/{first}/{second}` answers with a WebP that shows where the pictures differ, its
