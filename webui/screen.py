@@ -235,8 +235,7 @@ class Screen:
         first = self.at_work(conversation) or live
         followed = article_id(first.turn_id) if first is not None else ""
         shown = self.articles(visitor, conversation, live, more)
-        key = conversation.id if conversation else ""
-        return thread_told(visitor.words, key, shown, followed=followed, is_answer=is_answer)
+        return thread_told(visitor.words, conversation, shown, followed=followed, is_answer=is_answer)
 
     def reply(self, updates: Updates) -> Reply:
         """Return what the page does for updates: boxes get their HTML, Gradio's inputs what is other about them, by a

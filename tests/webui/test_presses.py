@@ -513,3 +513,14 @@ def test_the_folder_of_the_data_is_shown_on_the_operators_own_machine_alone(ann:
         one.close()
     assert str(home) not in words(ann.act("settings.open")["settings"])
     assert "toast" in ann.ask("settings.open_folder")
+
+
+def test_the_thread_alone_says_which_version_is_shown_so_that_a_picture_that_comes_meanwhile_is_missed_by_nobody(
+    ann: Person,
+) -> None:
+    key = ann.says("hello")
+    version = ann.http.get(f"/aivista/version/{key}").json()["version"]
+    assert f'id="thread" data-version="{version}"' in ann.http.get(f"/?c={key}").text
+    assert ann.press("refresh", "", key)["thread"]["version"] == version
+    around = ann.ask("page.models", key)
+    assert ("version" in around["top"], "thread" in around) == (False, False)

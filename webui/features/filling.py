@@ -28,5 +28,5 @@ async def filled(screen: Screen, visitor: Visitor, name: str) -> Updates:
         "rail-foot": foot,
         **await screen.opened(visitor, conversation),
         **await screen.chips_of(visitor, conversation),
-        "chat": log_html(newest(articles), earlier, is_live=screen.at_work(conversation) is not None),
+        "chat": log_html(conversation, newest(articles), earlier, is_live=screen.at_work(conversation) is not None),
     }

@@ -82,6 +82,8 @@
   };
   const open = (menu, opener) => {
     if (menu.matches(":popover-open")) { menu.hidePopover(); return; }
+    // Gradio may have drawn it a moment ago.
+    menu.popover ??= "auto";
     menu.showPopover({ source: opener });
     opener?.setAttribute("aria-expanded", "true");
     place(menu, opener);

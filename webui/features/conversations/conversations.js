@@ -113,7 +113,7 @@
   addEventListener("aivista-conversation", event => {
     const { id, title, pinned, version } = event.detail, heading = $("#top h1");
     if (heading.dataset.conversation !== id) return;
-    heading.dataset.version = version;
+    $("#thread").dataset.version = version;
     if (title && heading.textContent !== title) heading.textContent = title;
     Object.assign($("#top [data-menu=conversation]")?.dataset || {}, { title, pinned: String(pinned) });
   });

@@ -20,12 +20,20 @@ from webui.words import Words
 TURNS_AT_ONCE = 12
 
 
-def log_html(articles: Sequence[Article] = (), earlier: str | Markup = "", *, is_live: bool = False) -> Markup:
+def log_html(
+    conversation: Conversation | None, articles: Sequence[Article], earlier: str | Markup = "", *, is_live: bool = False
+) -> Markup:
     """Return the thread's own element. Only its script changes it, by what `thread_told` and the stream of a turn
     tell."""
     live = Markup(" data-live") if is_live else ""
-    shown = Markup('<div id="log" role="log" aria-live="off" tabindex="0"><div id="thread"{}>{}{}</div></div>')
-    return shown.format(live, earlier, Markup().join(one.html for one in articles))
+    shown = Markup(
+        '<div id="log" role="log" aria-live="off" tabindex="0"><div id="thread" data-version="{}"{}>{}{}</div></div>'
+    )
+    return shown.format(_version(conversation), live, earlier, Markup().join(one.html for one in articles))
+
+
+def _version(conversation: Conversation | None) -> int | str:
+    return conversation.version if conversation is not None else ""
 
 
 def newest(articles: Sequence[Article]) -> Sequence[Article]:
@@ -41,18 +49,20 @@ def earlier_html(words: Words) -> Markup:
 
 def thread_told(
     words: Words,
-    conversation_id: str,
+    conversation: Conversation | None,
     articles: Sequence[Article],
     *,
     followed: str = "",
     is_answer: bool = False,
 ) -> dict[str, JsonValue]:
-    """Return a conversation's thread for the page's script: the newest turns in their order, whether there are more,
-    the one that is at work and to be `followed`, and whether this `is_answer` to what the page has sent."""
+    """Return a conversation's thread for the page's script: which version of it this is, the newest turns in their
+    order, whether there are more, the one that is at work and to be `followed`, and whether this `is_answer` to what
+    the page has sent."""
     shown = newest(articles)
     return {
         "at": time.monotonic_ns(),
-        "conversation": conversation_id,
+        "conversation": conversation.id if conversation is not None else "",
+        "version": _version(conversation),
         "turns": [one.id for one in shown],
         "patches": [
             Patch(id=one.id, html=one.html, parent="thread").model_dump(exclude_defaults=True) for one in shown

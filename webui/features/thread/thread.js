@@ -17,6 +17,7 @@
     newest = told.at;
     const isSame = shown === told.conversation, list = $("#thread");
     shown = told.conversation;
+    list.dataset.version = told.version;
     if (!isSame) opened();
     const there = articles(), first = isSame && told.earlier ? there.findIndex(one => one.id === told.turns[0]) : 0;
     const before = there.slice(0, Math.max(first, 0)), isSent = one => isSame && !told.is_answer && "sending" in one.dataset;
@@ -59,9 +60,10 @@
   addEventListener("pagehide", leave);
 
   // ---- what came to the open conversation without this page: a picture after Stop, a turn of another tab or program.
-  // Python writes next to the title which version is shown; a small question a second tells whether there is a newer one,
-  // and whether the studio is there at all.
+  // Python tells with the thread which version it shows; a small question a second tells whether there is a newer one, and
+  // whether the studio is there at all.
   let asked = "", misses = 0;
+  const versionShown = () => ({ conversation: $("#top h1")?.dataset.conversation, version: $("#thread")?.dataset.version });
   const isBusy = () => Boolean(stream || $("#chat .live"));
   const answered = isThere => {
     const wasAway = misses >= AWAY_AFTER;
@@ -70,9 +72,8 @@
     if (isThere && wasAway) shell.say(window.aivista.words.say("back"));
   };
   const askVersion = async () => {
-    const title = $("#top h1[data-version]")?.dataset;
-    if (!title || document.hidden || (isBusy() && !misses && stream?.readyState === EventSource.OPEN)) return;
-    const { conversation, version } = title;
+    const { conversation, version } = versionShown();
+    if (!version || document.hidden || (isBusy() && !misses && stream?.readyState === EventSource.OPEN)) return;
     let found;
     try {
       const answer = await fetch(`aivista/version/${encodeURIComponent(conversation)}`);
@@ -80,8 +81,8 @@
       if (!answer.ok) return;
       found = `${conversation} ${(await answer.json()).version}`;
     } catch { answered(false); return; }
-    const now = $("#top h1[data-version]")?.dataset;
-    if (isBusy() || now?.conversation !== conversation || now.version !== version) return;
+    const now = versionShown();
+    if (isBusy() || now.conversation !== conversation || now.version !== version) return;
     if (found === `${conversation} ${version}` || found === asked) return;
     asked = found;
     refresh();
