@@ -57,9 +57,10 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
 def _wire(screen: Screen, composer: Composer, editor: gr.Code, blocks: gr.Blocks) -> None:
     """Let Send, Stop and the settings that others follow from call Python. What changes on the page comes back as a
     `Reply`, for its script; the script changes Gradio's inputs by an event of its own."""
-    with gr.Column(elem_classes="wire"):
-        composed, told = gr.Textbox("", label="composed", elem_id="composed"), gr.Textbox("", label="told")
-        setting = gr.Button("set", elem_id="set-inputs")
+    # What is not visible is not drawn, and the page loads nothing for it. What is asked to set the inputs is of a kind
+    # that the page has anyway.
+    composed, told = (gr.Textbox("", label=name, visible=False) for name in ("composed", "told"))
+    setting = gr.HTML(elem_classes="wire", js_on_load="addEventListener('aivista-set-inputs', () => trigger('click'))")
 
     async def send(request: gr.Request, message: dict[str, Any] | None, composed: str) -> str:
         visitor = screen.sessions.visitor(request)
@@ -102,12 +103,15 @@ def _wire(screen: Screen, composer: Composer, editor: gr.Code, blocks: gr.Blocks
 
     # The page's script hears what the settings say, and sets them.
     names, chips = list(settings), list(settings.values())
-    heard = f"(...values) => {{ window.aivista.chips?.({names}.map((name, at) => [name, values[at]])); }}"
-    gr.on([blocks.load, *(chip.change for chip in chips)], None, chips, None, js=heard, **_QUIET)
+    said = f"window.aivista.chips?.({names}.map((name, at) => [name, values[at]]))"
+    gr.on(
+        [blocks.load, *(chip.change for chip in chips)], None, chips, None, js=f"(...values) => {{ {said}; }}", **_QUIET
+    )
     changed = [composer.message, *chips, editor]
     given = f"() => window.aivista.shell.inputs({[one.elem_id for one in changed]})"
     set_ = setting.click(None, None, changed, js=given, trigger_mode="multiple", **_QUIET)
-    set_.then(None, None, None, js="() => window.aivista.shell.areSet()", **_QUIET)
+    # One that is not drawn yet does not say that it has changed.
+    set_.then(None, chips, None, js=f"(...values) => {{ {said}; window.aivista.shell.areSet(); }}", **_QUIET)
 
 
 def _problem(sentence: str) -> Toast:

@@ -18,6 +18,7 @@ from tests.page.hands import (
     expect_rest,
     open_at,
     open_page,
+    open_settings,
     pictures,
     reload,
     say,
@@ -32,6 +33,12 @@ IMPATIENT = """
 """
 
 
+LOADED_FIRST = """() => {
+  const [ready] = performance.getEntriesByName("aivista-ready");
+  return performance.getEntriesByType("resource").filter(one => one.startTime < ready.startTime).map(one => one.name);
+}"""
+
+
 def hold(page: Page) -> list[Route]:
     """Let what the page asks Python for wait on the way, until it is let go by `page.unroute(JOIN)`."""
     kept: list[Route] = []
@@ -44,6 +51,20 @@ def shared_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProc
     """A studio that others reach."""
     with PageProcess("--host", "0.0.0.0", home=tmp_path_factory.mktemp("shared")) as page:
         yield page
+
+
+def test_the_first_page_names_ahead_all_that_gradio_loads_and_draws_its_settings_when_it_rests(
+    page: Page, studio: PageProcess
+) -> None:
+    with step("what stands before anything is pressed was named by the document, so that no round of requests waits"):
+        open_page(page, studio.url)
+        named = page.evaluate("[...document.head.querySelectorAll('[href], [src]')].map(one => one.href || one.src)")
+        loaded = [address for address in page.evaluate(LOADED_FIRST) if "/assets/" in address]
+        assert len(loaded) > 40
+        assert set(loaded) <= set(named)
+    with step("the settings are there when one opens them"):
+        settings = open_settings(page)
+        expect(settings.get_by_role("radio", name="16:9")).to_be_visible()
 
 
 def test_a_page_that_others_reach_comes_filled_and_what_is_sent_in_it_goes_into_its_conversation(

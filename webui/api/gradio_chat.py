@@ -47,10 +47,9 @@ _DECISIONS = {"run": Decision(run=True), "drop": Decision(run=False)}
 
 def add_chat_endpoint(screen: Screen, composer: Composer, concurrency_limit: int) -> None:
     """Add `/chat` to the page that is being laid out; its inputs are the composer's, by name."""
-    # What is not visible is not drawn, and the page loads nothing for it.
-    with gr.Column(visible=False):
-        trigger, answer = gr.Button("chat"), gr.JSON(label="answer")
-        decided, opened = gr.Textbox("", label="decision"), gr.Textbox("", label="conversation")
+    # What is not visible itself is not drawn, and the page loads nothing for it.
+    trigger, answer = gr.Button("chat", visible=False), gr.JSON(label="answer", visible=False)
+    decided, opened = (gr.Textbox("", label=name, visible=False) for name in ("decision", "conversation"))
 
     async def chat(
         request: gr.Request,

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import re
+from functools import cache
+from importlib import resources
 
 import orjson
 from starlette.requests import Request
@@ -17,6 +19,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent import AivistaError
+from webui.features.composer import PANEL
 from webui.features.filling import filled
 from webui.features.gallery import gallery_html
 from webui.features.viewer.painter import MAX_EDGE_PX, MAX_FEATHER_PX, MAX_GROWTH, MIN_FEATHER_PX
@@ -101,15 +104,22 @@ def document(gradio: str, visitor: Visitor, updates: Updates) -> bytes:
     found = _GRADIO.search(gradio)
     if found is None:
         raise ValueError("this version of Gradio is not known")
-    config = orjson.loads(found["config"])
+    config, later = orjson.loads(found["config"]), {}
     for one in config["components"]:
-        told = updates.get(one["props"].get("elem_id"), {})
+        part = one["props"].get("elem_id")
+        told = updates.get(part, {})
         one["props"].update(told if isinstance(told, dict) else {"value": told})
+        # Gradio loads and draws at once what is visible: the panel's inputs come when the page rests.
+        if part in PANEL and one["props"]["visible"]:
+            one["props"]["visible"], later[part] = False, {"visible": True}
+    kinds = frozenset(one["type"] for one in config["components"] if one["props"].get("visible", True))
     page = render(
         "document.html",
         visitor.words,
         gradio=found.groupdict(),
         config=config,
+        later=later,
+        ahead=files_ahead(kinds),
         gallery=gallery_html(visitor.words),
         script_words=script_words_html(visitor.words),
         painting={
@@ -125,3 +135,29 @@ def document(gradio: str, visitor: Visitor, updates: Updates) -> bytes:
     )
     # Half a character, as only a program writes it, is none that could be sent.
     return page.encode("utf-8", "replace")
+
+
+@cache
+def files_ahead(kinds: frozenset[str]) -> list[str]:
+    """Return the names of the files that Gradio's app loads to draw these kinds of components. By itself it asks for
+    them in four rounds, each told by the files of the one before.
+
+    Gradio 6.31: the document names one script, which loads the app, and that the blocks; the core's table says what
+    each kind needs.
+    """
+    files = [*_told_by("index-", r"import\(`\./Index-"), *_told_by("Index-", r"import\(`\./Blocks-")]
+    for kind in sorted(kinds):
+        files += _told_by("core-", rf"\b{kind}:\{{.*?component:")
+    return [one for one in dict.fromkeys(files) if not one.startswith("index-")]
+
+
+def _told_by(name: str, place: str) -> list[str]:
+    """Return what a script of Gradio's says is loaded at a place of it, where there is such a place."""
+    for file in resources.files("gradio").joinpath("templates", "frontend", "assets").iterdir():
+        if file.name.startswith(name) and file.name.endswith(".js"):
+            text = file.read_text(encoding="utf-8")
+            found = re.search(rf"{place}.*?__vite__mapDeps\(\[([\d,]+)\]", text)
+            if found:
+                names = text.partition("m.f=[")[2].partition("]")[0].split(",")
+                return [names[int(at)].strip('"').removeprefix("./") for at in found[1].split(",")]
+    return []

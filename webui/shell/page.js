@@ -70,6 +70,7 @@
   const unlock = () => {
     clearTimeout(timer);
     asked = "";
+    performance.mark("aivista-ready");
     root.setAttribute("data-ready", "");
   };
   const go = () => {

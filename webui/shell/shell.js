@@ -132,11 +132,14 @@
   // ---- Gradio's inputs are changed by Gradio: its event asks for what is other about them, and says when it is done
   const SET_MS = 2000;
   let others = {}, settled = [];
-  const set = told => new Promise(done => {
-    for (const [name, other] of Object.entries(told)) others[name] = { ...others[name], ...other };
+  // What the panel holds comes the first time that anything is changed.
+  const set = (told = {}) => new Promise(done => {
+    const { later = "{}" } = $("#composer").dataset;
+    delete $("#composer").dataset.later;
+    for (const [name, other] of [JSON.parse(later), told].flatMap(Object.entries)) others[name] = { ...others[name], ...other };
     settled.push(done);
     setTimeout(done, SET_MS);
-    $("#set-inputs")?.click();
+    dispatchEvent(new CustomEvent("aivista-set-inputs"));
   });
   const inputs = names => {
     const now = others;

@@ -43,6 +43,8 @@ INPUTS = {
     "reference_mode": "reference-mode",
     "reference_count": "reference-count",
 }
+# Those in the panel that one button opens.
+PANEL = frozenset(INPUTS.values()) - {INPUTS["allow_search"]}
 TEXT_MODELS = ("flash", "thinking")
 IMAGE_MODELS = (AUTO, "flash", "pro")
 COUNTS = ("1", "2", "3", "4")

@@ -3,6 +3,8 @@
   const EDGE_PX = 20, LEAST_PX = 4;
   const AUTOMATIC = { text_model: "flash", image_model: "auto", aspect_ratio: "auto", resolution: "auto", number_of_images: "auto", review: "on", confirm: false, negative_prompt: "", reference_mode: "auto" };
   const values = {}, listeners = [];
+  // Safari has no such call.
+  const rest = window.requestIdleCallback || (work => setTimeout(work, 0));
 
   const drawShapes = () => {
     for (const label of all("#aspect-ratio label")) {
@@ -46,7 +48,7 @@
   };
   const watch = () => {
     const opts = $("#opts"), setup = $("#setup");
-    if (!opts || !setup || !$("#summary") || !$("#aspect-ratio")) { setTimeout(watch, 100); return; }
+    if (!opts || !setup || !$("#summary")) { setTimeout(watch, 100); return; }
     setup.setAttribute("popover", "auto");
     setup.setAttribute("role", "dialog");
     setup.tabIndex = -1;
@@ -59,10 +61,10 @@
       setup.setAttribute("aria-label", $("[data-aid=setup]")?.getAttribute("aria-label") || "");
     };
     look();
-    drawShapes();
     // Python draws the button and the models without what is chosen.
     addEventListener("aivista-patched", look);
-    new MutationObserver(drawShapes).observe($("#aspect-ratio"), { childList: true, subtree: true, attributeFilter: ["value"] });
+    new MutationObserver(drawShapes).observe(setup, { childList: true, subtree: true, attributeFilter: ["value"] });
+    rest(() => window.aivista.shell.set());
   };
   if (document.body) watch(); else addEventListener("DOMContentLoaded", watch);
 
