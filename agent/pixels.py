@@ -22,7 +22,7 @@ from agent.errors import ErrorCode, RequestRefused
 from agent.pictures import LOW_MEMORY_MEGAPIXELS, MAX_MEGAPIXELS, fitted_size, harden_pillow
 
 Bytes: TypeAlias = NDArray[np.uint8]
-Floats: TypeAlias = NDArray[np.float32]
+Floats: TypeAlias = NDArray[np.floating]
 Pixels: TypeAlias = NDArray[np.uint8 | np.uint16]
 
 BACKDROP = 255

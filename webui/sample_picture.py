@@ -17,7 +17,7 @@ _NEAR, _FAR = np.array((38, 62, 66), np.float32), np.array((164, 180, 190), np.f
 # Hills from the farthest to the nearest: how high they stand, how high they swing, how long their waves are.
 _HILLS = ((0.52, 0.05, 5.0), (0.58, 0.07, 3.4), (0.66, 0.06, 2.3), (0.75, 0.05, 1.5))
 
-Pixels = NDArray[np.float32]
+Pixels = NDArray[np.floating]
 
 
 @cache

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from agent.adjusting.adjustment import Adjustment
 
 Pixels: TypeAlias = NDArray[np.unsignedinteger[Any]]
-Floats: TypeAlias = NDArray[np.float32]
+Floats: TypeAlias = NDArray[np.floating]
 
 STRIP_PIXELS = 1 << 19
 _WEIGHTS = np.array((0.2126, 0.7152, 0.0722), dtype=np.float32)

@@ -66,7 +66,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
             # One that does not answer leaves the others their share of the time.
             seconds = max(0.0, deadline - time.monotonic()) / left
             try:
-                return await self._dialler.connect_tcp(
+                return await self._dialler.connect_tcp(  # pyrefly: ignore[missing-attribute]
                     *endpoint, timeout=seconds, local_address=local_address, socket_options=socket_options
                 )
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout):

@@ -135,7 +135,7 @@ class _Copy:
         if not kinds and not choices:
             kinds = ["object"] if "properties" in schema else ["array"] if "items" in schema else []
         if kinds:
-            found["type"] = kinds[0] if len(kinds) == 1 else kinds
+            found["type"] = kinds[0] if len(kinds) == 1 else list(kinds)
         return found
 
     def _add_members(self, copied: _Schema, schema: Mapping[str, Any], seen: tuple[str, ...], depth: int) -> None:

@@ -55,7 +55,7 @@ _IS_REJECTED = literal_column(
     "json_each(turns.components) AS shown, json_each(shown.value, '$.earlier') AS attempt "
     "WHERE turns.conversation_id = pictures.conversation_id AND turns.id = pictures.turn_id "
     "AND attempt.value = pictures.handle))",
-    Boolean,
+    Boolean(),
 )
 _KINDS = (_P.model, _P.shape, _P.source, _P.is_starred)
 _MONTH = func.substr(_P.created_at, 1, 7, type_=String)

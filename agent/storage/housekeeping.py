@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from agent.errors import AivistaError, StorageFailure
 from agent.library import KEPT_FOR
@@ -203,12 +203,12 @@ class _Check:
         before = self._now - KEPT_FOR
         # What people see, and the files they sent.
         originals = [one for one in pictures if not one.is_thumbnail] + list(stored_files(self._home, ORIGINALS))
-        heaps = {
+        heaps: dict[str, Any] = {
             "pictures": self._whole(originals, CheckProblem.PICTURE_DAMAGED),
             "blobs": self._whole(blobs, CheckProblem.BLOB_DAMAGED),
             "leftovers": _heap(leftovers(self._home)),
         }
-        counts = {}
+        counts = dict[str, Any]()
         if self._database():
             have = {one.digest for one in originals}
             kept = list(self._records.pictures(before))
@@ -218,7 +218,7 @@ class _Check:
             named = self._records.named_digests() - self._records.let_go(before)
             heaps["unnamed"] = _heap(one for one in (*originals, *blobs) if one.digest not in named)
             heaps["thumbnails"] = _heap(one for one in pictures if one.is_thumbnail and one.digest not in have)
-            counts = {"conversations": self._records.conversations(), "records": len(kept)}
+            counts |= {"conversations": self._records.conversations(), "records": len(kept)}
         self._indexes()
         return CheckReport(findings=tuple(self._findings), free_bytes=_free_bytes(self._home), **heaps, **counts)
 

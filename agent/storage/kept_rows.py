@@ -166,7 +166,7 @@ class KeptRows:
         """Return the owner's deleted conversations, the one that was deleted last first; no empty ones."""
         with self._db.reading() as connection:
             rows = connection.execute(_TRASH, {"whose": owner, "page": limit, "start": offset}).all()
-        return [DeletedConversation(**row._mapping, kept_until=row.deleted_at + KEPT_FOR) for row in rows]
+        return [DeletedConversation(**row._asdict(), kept_until=row.deleted_at + KEPT_FOR) for row in rows]
 
     # Each returns the version of the owner's conversation after the change, None where there is no such conversation.
 
@@ -265,5 +265,5 @@ def _infos(connection: Connection, ids: list[str]) -> list[ConversationInfo]:
     if not ids:
         return []
     rows = connection.execute(_INFOS, {"these": ids})
-    found = {row.id: ConversationInfo(**row._mapping) for row in rows}
+    found = {row.id: ConversationInfo(**row._asdict()) for row in rows}
     return [found[one] for one in ids if one in found]

@@ -24,7 +24,7 @@ class UnsafeRow(OSError):
 class SafeDisk(diskcache.Disk):  # type: ignore[misc]  # as above
     """Stores bytes as they are and other JSON values as JSON; refuses everything else."""
 
-    def put(self, key: object) -> tuple[str, bool]:
+    def put(self, key: object) -> tuple[str, bool]:  # pyrefly: ignore[bad-override]
         """Return the key as the database holds it."""
         if not isinstance(key, str):
             raise TypeError("a key is text")

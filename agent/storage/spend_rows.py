@@ -23,10 +23,11 @@ _OF_CALLS = select(func.coalesce(func.sum(CALLS.c.price_usd), 0.0)).where(CALLS.
 # A turn's row has its price when the turn rests; until then, and when its process died, its calls know more.
 _IS_OVER = _T.state.in_((TurnState.DONE.value, TurnState.STOPPED.value))
 _PRICE = case((_IS_OVER, _T.price_usd), else_=func.max(_T.price_usd, _OF_CALLS))
-_TOKENS = {name: func.json_extract(_T.details, f"$.usage.{name}").cast(Integer) for name in TokenUsage.model_fields}
+_TOKENS = {name: func.json_extract(_T.details, f"$.usage.{name}").cast(Integer()) for name in TokenUsage.model_fields}
 # As `TokenUsage.total_tokens`: cached ones are part of the prompt.
 _NOT_TOKENS = frozenset({"cached_tokens", "search_queries"})
-_TOTAL = reduce(operator.add, (func.coalesce(each, 0) for name, each in _TOKENS.items() if name not in _NOT_TOKENS))
+_COUNTED = [func.coalesce(each, 0) for name, each in _TOKENS.items() if name not in _NOT_TOKENS]
+_TOTAL = reduce(operator.add, _COUNTED)  # pyrefly: ignore[incompatible-overload-argument]
 
 _JOINED = TURNS.join(CONVERSATIONS)
 _MINE = _C.owner == bindparam("whose")
@@ -138,7 +139,7 @@ def reserve(connection: Connection, turn_id: str, price_usd: float) -> None:
 def keep(connection: Connection, conversation_ids: Sequence[str]) -> None:
     """Add what the conversations cost to the days of their owners, right before they are removed for good."""
     rows = connection.execute(_LEAVING, {"leaving": list(conversation_ids)}).all()
-    kept = [dict(row._mapping) for row in rows if row.price_usd or row.tokens]
+    kept = [row._asdict() for row in rows if row.price_usd or row.tokens]
     if kept:
         connection.execute(_KEEP_DAY, kept)
 

@@ -82,7 +82,7 @@ class SweepRows:
 
     def texts(self, table: Table, after: int, limit: int) -> tuple[int | None, list[str]]:
         """Return the texts of some rows of a table, and after which row to go on; None when those were the last."""
-        number = literal_column(f"{table.name}._rowid_", Integer).label("number")
+        number = literal_column(f"{table.name}._rowid_", Integer()).label("number")
         columns = _text_columns(table)
         found = select(number, *columns).select_from(table).where(number > bindparam("after"))
         with self._db.reading() as connection:

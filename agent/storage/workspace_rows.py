@@ -61,7 +61,7 @@ def files(connection: Connection, place: Place) -> tuple[WorkspaceFile, ...]:
 def all_of(connection: Connection, conversation_id: str) -> tuple[WorkspaceFile, ...]:
     """Return the files of a conversation whoever it belongs to, by name."""
     rows = connection.execute(_FILES, {"within": conversation_id})
-    return tuple(WorkspaceFile(**row._mapping) for row in rows)
+    return tuple(WorkspaceFile(**row._asdict()) for row in rows)
 
 
 def file(connection: Connection, place: Place, name: str) -> WorkspaceFile:
@@ -70,7 +70,7 @@ def file(connection: Connection, place: Place, name: str) -> WorkspaceFile:
     row = connection.execute(_ONE, _called(place, key_of(name))).one_or_none()
     if row is None:
         raise RequestRefused(ErrorCode.FILE_NOT_FOUND, name=name)
-    return WorkspaceFile(**row._mapping)
+    return WorkspaceFile(**row._asdict())
 
 
 def size(connection: Connection, place: Place) -> int:

@@ -50,7 +50,7 @@ from agent.workflow.undo import undo
 
 logger = logging.getLogger(__name__)
 
-TurnGraph = CompiledStateGraph[TurnProgress, Deps, TurnProgress, TurnProgress]
+TurnGraph = CompiledStateGraph[TurnProgress, Deps, TurnProgress, TurnProgress]  # pyrefly: ignore[bad-specialization]
 
 
 class _Node(Protocol):
@@ -60,7 +60,7 @@ class _Node(Protocol):
 def turn_graph(patiences: Patiences | None = None, checkpoints: Checkpointer = None) -> TurnGraph:
     """Return the compiled graph; it holds nothing of any turn and serves all of them."""
     patiences = patiences or Patiences()
-    graph = StateGraph(TurnProgress, context_schema=Deps)
+    graph = StateGraph(TurnProgress, context_schema=Deps)  # pyrefly: ignore[bad-specialization]
     graph.set_node_defaults(error_handler=_handler(to_failure))
     from_planner = ("planner", "tools", "consent", "searcher", "retriever", "executor", "presenter", "failure")
     graph.add_node("reception", _timed("reception", reception), destinations=("presenter",))

@@ -55,7 +55,7 @@ def call(name: str, after_s: float = 0.0, **changes: Any) -> CallRecord:
     at = NOW + timedelta(seconds=after_s)
     times: dict[str, Any] = {"created_at": at, "updated_at": at + timedelta(seconds=1.25)}
     values: dict[str, Any] = {"turn_id": "t2", "model": "text-model", "state": CallState.DONE, "attempts": 1}
-    paid = {"price_usd": 0.002, **values, **changes}
+    paid: dict[str, Any] = {"price_usd": 0.002, **values, **changes}
     return CallRecord(conversation_id="c1", name=name, **times, **paid)
 
 

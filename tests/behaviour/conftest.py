@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def settings_in(home: Path, models: GeminiServer, **changes: Any) -> Settings:
     """Return the settings of a studio that asks nothing twice, on the database that the environment names."""
     address = os.environ.get("AIVISTA_TEST_DATABASE_URL")
-    chosen = {"database_url": address} if address else {}
+    chosen: dict[str, Any] = {"database_url": address} if address else {}
     return on_gemini(Settings(home=home, retry_budget_s=0, **chosen), models.url, **changes)
 
 

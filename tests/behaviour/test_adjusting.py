@@ -103,7 +103,7 @@ def test_which_picture_is_meant_is_clear_or_left_to_the_planner(
     text: str, conversation: Conversation, said: dict[str, Any], expected: str | None
 ) -> None:
     uploads = tuple(image(handle, ImageOrigin.UPLOADED) for handle in said.get("uploads", ()))
-    turn = Turn(id="now", text=text, settings=TurnSettings(), started_at=NOW, **{**said, "uploads": uploads})
+    turn = Turn(id="now", text=text, settings=TurnSettings(), started_at=NOW, **said | {"uploads": uploads})
     wish = adjustment_wish(turn, conversation)
     assert (wish.base.handle if wish else None) == expected
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -288,10 +289,11 @@ async def test_the_plan_has_a_price_and_the_picture_is_paid_once(open_talk: Open
 
 
 async def test_the_price_of_a_plan_counts_pictures_sizes_and_reviews(talk: Talk) -> None:
-    plain, reviewed, two, large = [
-        planned(await talk.say("a fox", plan=paint(), confirm=True, **chosen)).price_usd
-        for chosen in ({}, {"review": "always"}, {"number_of_images": 2}, {"image_model": "pro", "resolution": "4K"})
-    ]
+    async def price_usd(**chosen: Any) -> float:
+        return planned(await talk.say("a fox", plan=paint(), confirm=True, **chosen)).price_usd
+
+    plain, reviewed = await price_usd(), await price_usd(review="always")
+    two, large = await price_usd(number_of_images=2), await price_usd(image_model="pro", resolution="4K")
     assert 0 < plain < reviewed < two < large
     assert two == pytest.approx(2 * plain)
 

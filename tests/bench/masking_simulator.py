@@ -6,8 +6,9 @@ model was asked, and real answers may differ in ways that nobody has put in here
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -187,7 +188,7 @@ def jpeg(pixels: Bytes, quality: int) -> bytes:
     return encoded(Image.fromarray(pixels), "JPEG", quality=quality, subsampling=0 if quality > 90 else 2)
 
 
-def drifting(seed: int, **more: float) -> Redrawing:
+def drifting(seed: int, **more: Any) -> Redrawing:
     """Return a rigid drift as strong as was asked for: 24 px, 6 % zoom, 1 % anisotropy, half a degree, and a cast."""
     chance = np.random.default_rng(seed)
     angle, length = chance.uniform(0, 2 * np.pi), 24 * np.sqrt(chance.uniform())
@@ -203,7 +204,7 @@ def drifting(seed: int, **more: float) -> Redrawing:
         jpeg=int(chance.integers(84, 96)),
         seed=seed,
     )
-    return Redrawing(**{**base.__dict__, **more})
+    return replace(base, **more)
 
 
 def _three(values: NDArray[np.float64]) -> tuple[float, float, float]:

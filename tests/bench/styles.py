@@ -96,7 +96,10 @@ def as_markdown(results: dict[str, list[Outcome]]) -> str:
         "| --- | --- | --- | --- | --- | --- |",
     ]
     kinds = list(dict.fromkeys(result.wish.kind for each in results.values() for result in each))
-    groups = [("a name said, together", NAMING), *((kind.replace("_", " "), (kind,)) for kind in kinds)]
+    groups: list[tuple[str, tuple[str, ...]]] = [
+        ("a name said, together", NAMING),
+        *((kind.replace("_", " "), (kind,)) for kind in kinds),
+    ]
     groups.append(("all", tuple(kinds)))
     for name, members in groups:
         for half, each in results.items():

@@ -52,7 +52,7 @@ def proxy(studio: PageProcess, *, strips: bool, says: bool, elsewhere: list[str]
 
         do_GET = do_POST = do_HEAD = _pass_on
 
-        def log_message(self, *_told: Any) -> None:
+        def log_message(self, format: str, *_told: Any) -> None:
             """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:

@@ -170,7 +170,7 @@ class Shelf:
             height=height,
             handle=f"#{number}",
         )
-        given = {"receipt": receipt(width=width, height=height), "alt": "A fox <in> snow", **more}
+        given: dict[str, Any] = {"receipt": receipt(width=width, height=height), "alt": "A fox <in> snow", **more}
         return Picture(handle=f"#{number}", image=part, turn_id="", created_at=NOW, **given)
 
 
@@ -457,7 +457,7 @@ _PART = ImagePart(
 
 
 def _record(**more: Any) -> EditRecord:
-    told = {"kind": "mask", "verdict": "good", "reason": "aligned", "outside": 1_234_567}
+    told: dict[str, Any] = {"kind": "mask", "verdict": "good", "reason": "aligned", "outside": 1_234_567}
     return EditRecord(**(told | {"base": _PART, "mask": _PART, "raw": _PART} | more))
 
 
@@ -482,7 +482,8 @@ def _edits(make: Any) -> Iterator[Scene]:
         "another shape": {"ratio_change": 1.21, "changed_share": 0.05},
     }
     for name, given in drifts.items():
-        drift = DriftRecord(**({"base": "#2", "is_comparable": True, "changed": _PART, "changed_share": 0.34} | given))
+        usual: dict[str, Any] = {"base": "#2", "is_comparable": True, "changed": _PART, "changed_share": 0.34}
+        drift = DriftRecord(**usual | given)
         yield _shown(f"drift: {name}", make(drift=drift, parents=("#2",), origin=ImageOrigin.EDITED))
 
 

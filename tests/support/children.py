@@ -38,7 +38,7 @@ def children_that_run(script: str) -> list[int]:
         try:
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
             command = (entry / "cmdline").read_bytes()
-        except (OSError, NotADirectoryError):
+        except OSError:
             continue
         if fields[1] == str(os.getpid()) and fields[0] != "Z" and script.encode() in command:
             found.append(int(entry.name))

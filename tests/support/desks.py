@@ -83,7 +83,7 @@ OpenAIDesk = Desk[OpenAIProvider, OpenAIServer]
 async def at_gemini(server: GeminiServer, key: str = GEMINI_KEY, **options: Any) -> AsyncIterator[GeminiDesk]:
     """Give Google's provider at a server."""
     shelf = Shelf()
-    async with aclosing(GeminiProvider(key, shelf, **{"base_url": server.url} | options)) as provider:
+    async with aclosing(GeminiProvider(key, shelf, **dict[str, Any](base_url=server.url) | options)) as provider:
         yield Desk(provider, server, load_catalogue(), shelf)
 
 

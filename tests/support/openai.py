@@ -48,15 +48,8 @@ def own_catalogue(folder: Path) -> Path:
 
 def openai_settings(server: OpenAIServer, *, key: str | None = None, **fields: Any) -> OpenAISettings:
     """Return settings for the server: its talker talks and its painter paints unless `fields` say otherwise."""
-    return OpenAISettings(
-        **{
-            "base_url": server.url,
-            "text_model": "talker",
-            "image_model": "painter",
-            "api_key": SecretStr(key) if key else None,
-            **fields,
-        }
-    )
+    usual: dict[str, Any] = {"base_url": server.url, "text_model": "talker", "image_model": "painter"}
+    return OpenAISettings(**usual | {"api_key": SecretStr(key) if key else None} | fields)
 
 
 def with_openai(settings: Settings, server: OpenAIServer, folder: Path, **fields: Any) -> Settings:

@@ -196,7 +196,7 @@ def test_pictures_are_found_starred_tagged_deleted_and_brought_back(ann: Person)
     assert 'aria-pressed="mixed"' in ann.gallery("tags", ids=[fox, cat])["gal-tag-options"]
     change(ann, "tag", fox, name="client A", is_on=False)
     change(ann, "star", fox, is_on=False)
-    assert [found(ann, **one) for one in ({"is_starred": True}, {"tag": "client A"})] == [[], []]
+    assert [found(ann, is_starred=True), found(ann, tag="client A")] == [[], []]
     deleted = ann.gallery("delete", here, ids=[fox, cat])
     assert "2 pictures deleted" in words(deleted["toast"])
     assert (deleted["pictures"], deleted[f"gal-{cat}"]) == (True, None)

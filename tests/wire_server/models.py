@@ -80,7 +80,7 @@ def _model(name: str, levels: str, kind: Kind = Kind.TEXT, *, has_search: bool =
 
 
 def _painter(name: str, levels: str, *sizes: str, tokens: dict[str, int], **fields: Any) -> WireModel:
-    given = {"ratios": COMMON_RATIOS, "sizes": frozenset(sizes), "image_tokens": tokens, **fields}
+    given: dict[str, Any] = {"ratios": COMMON_RATIOS, "sizes": frozenset(sizes), "image_tokens": tokens, **fields}
     return _model(name, levels, Kind.IMAGE, **given)
 
 

@@ -304,7 +304,7 @@ def _within(found: object, depth: int = 0) -> Iterator[object]:
         yield from _within(one, depth + 1)
 
 
-def _fits(kind: str, value: object) -> bool:
+def _fits(kind: str, value: Any) -> bool:
     """Whether a value is of an input's kind; of other kinds than these the page has none."""
     match kind, value:
         case ("textbox" | "dropdown" | "radio" | "multimodaltextbox", None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 from urllib.parse import urlsplit
 
 import jinja2
@@ -27,10 +28,12 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.tests["web_address"] = lambda address: _parts(address)[0] in ("http", "https")
-    made.globals |= {"icon": icon, "host": lambda address: _parts(address)[1]}
+    tests: dict[str, Any] = {"web_address": lambda address: _parts(address)[0] in ("http", "https")}
+    made.tests.update(tests)
+    names: dict[str, Any] = {"icon": icon, "host": lambda address: _parts(address)[1]}
+    made.globals.update(names)
     parts = made.get_template("parts.html").module
-    made.globals |= {name: getattr(parts, name) for name in ("button", "tag", "thumbs", "source_links")}
+    made.globals.update({name: getattr(parts, name) for name in ("button", "tag", "thumbs", "source_links")})
     return made
 
 

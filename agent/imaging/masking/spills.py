@@ -94,6 +94,6 @@ def _touching(differs: NDArray[np.bool_], mask: Bytes) -> NDArray[np.bool_]:
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * _TOUCHING_PX + 1, 2 * _TOUCHING_PX + 1))
     # Thin chains along edges are redrawing; what spilled has some body.
     body = cv2.morphologyEx((differs | (mask > 0)).astype(np.uint8), cv2.MORPH_OPEN, kernel)
-    _, labels = cv2.connectedComponents(body | (mask > 0).astype(np.uint8), connectivity=8)
+    _, labels = cv2.connectedComponents(np.bitwise_or(body, mask > 0), connectivity=8)
     own = np.unique(labels[mask > 0])
     return np.asarray((body > 0) & np.isin(labels, own[own > 0]))

@@ -12,7 +12,12 @@ from agent.imaging.provenance import jpeg, png, webp
 from agent.imaging.provenance.carried import Carried, Malformed, PictureFormat
 from agent.imaging.provenance.recipe import Recipe
 
-_FORMATS: dict[str, PictureFormat] = {"image/png": png, "image/jpeg": jpeg, "image/webp": webp}
+# Modules stand for the protocol.
+_FORMATS: dict[str, PictureFormat] = {
+    "image/png": png,  # pyrefly: ignore[bad-assignment]
+    "image/jpeg": jpeg,  # pyrefly: ignore[bad-assignment]
+    "image/webp": webp,  # pyrefly: ignore[bad-assignment]
+}
 
 
 def embed(data: bytes, mime_type: str, recipe: Recipe) -> bytes:

@@ -237,7 +237,7 @@ def _missing_glyph(source: tuple[str, int]) -> tuple[tuple[int, int], bytes]:
 
 def _signature(font: Font, char: str) -> tuple[tuple[int, int], bytes]:
     mask = font.getmask(char)
-    return mask.size, bytes(mask)
+    return mask.size, bytes(mask)  # pyrefly: ignore[bad-argument-type]  # as Pillow's own code does
 
 
 def _shows(font: Font, char: str, missing: tuple[tuple[int, int], bytes]) -> bool:

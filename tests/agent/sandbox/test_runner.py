@@ -130,7 +130,7 @@ async def test_two_runs_share_nothing_and_a_large_workspace_fits() -> None:
     await sandbox.run("globalThis.kept = 1; Array.prototype.kept = 2; writeFile('kept', 'x')", {})
     after = await sandbox.run("[typeof kept, [].kept ?? null, Object.keys(files)]", {})
     assert after.result == ["undefined", None, []]
-    files = {f"{i}.txt": "狐é\n\0" * 40_000 for i in range(20)}
+    files: dict[str, str] = {f"{i}.txt": "狐é\n\0" * 40_000 for i in range(20)}
     came = await run("Object.values(files).join('').length", files)
     assert (came.result, came.error, len(came.read)) == (4 * 40_000 * 20, None, 20)
 
@@ -182,7 +182,7 @@ async def test_the_event_loop_goes_on_while_a_script_computes() -> None:
 
 async def test_what_is_too_large_is_not_run() -> None:
     long = "/" * (MAX_CODE_BYTES + 1)
-    many = {"a": "x" * (MAX_INPUT_CHARACTERS // 2), "b": "x" * (MAX_INPUT_CHARACTERS // 2 + 1)}
+    many: dict[str, str] = {"a": "x" * (MAX_INPUT_CHARACTERS // 2), "b": "x" * (MAX_INPUT_CHARACTERS // 2 + 1)}
     for came in (await run(long), await run("1", many)):
         assert came.error is not None
         assert (came.error.ending, came.protection) == (ScriptEnding.TOO_LARGE, None)

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -351,7 +352,7 @@ def told(statement: str) -> Callable[[Path, str], object]:
     return lambda home, digest: in_database(home, statement)
 
 
-def masked_edit(base: ImagePart, mask: ImagePart, raw: ImagePart, **more: ImagePart) -> EditRecord:
+def masked_edit(base: ImagePart, mask: ImagePart, raw: ImagePart, **more: Any) -> EditRecord:
     return EditRecord(kind="mask", verdict="good", reason="", base=base, mask=mask, raw=raw, **more)
 
 

@@ -45,7 +45,7 @@ class Toy(WordEmbedder):
 
 @asynccontextmanager
 async def opened(home: Path, **settings: Any) -> AsyncIterator[StyleLibrary]:
-    library = StyleLibrary(home, **{"patience_s": 60.0, **settings})
+    library = StyleLibrary(home, **dict[str, Any](patience_s=60.0) | settings)
     try:
         yield library
     finally:

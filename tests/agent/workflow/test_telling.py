@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from pydantic import SecretStr
 
@@ -52,7 +52,7 @@ def test_texts_are_whole_until_a_step_would_be_too_large_then_cut_in_their_middl
     messages: Any = whole.sent["messages"]
     assert (messages[0]["parts"][0]["text"], whole.cuts) == (long, 0)
     cut = record(asked(*[f"{number} {long}" for number in range(30)]))
-    messages = cut.sent["messages"]
+    messages = cast(list[Any], cut.sent["messages"])
     assert cut.cuts == 30
     assert [message["parts"][0]["text"][:5] for message in messages] == [f"{number} 狐 狐"[:5] for number in range(30)]
     assert "characters left out" in messages[0]["parts"][0]["text"]

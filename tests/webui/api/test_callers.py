@@ -76,7 +76,7 @@ async def test_two_owners_try_each_others_every_id(shared: Served) -> None:
         before = (await anna.get(f"/api/v1/conversations/{hers}")).json()
         ids = {"conversation_id": hers, "turn_id": events[0].data["turn_id"], "handle": "1", "name": "a.txt"}
         ids |= {"style_id": style}
-        bodies = {"decision": {"run": True}, "turns": {"text": "hello"}}
+        bodies: dict[str, Any] = {"decision": {"run": True}, "turns": {"text": "hello"}}
         bodies["styles/{style_id}"] = {"name": {"en": "Mine now"}, "phrases": ["x"]}
         for method, path in calls_of((await schema(shared))["paths"]):
             if not PLACEHOLDER.search(path) or (path.endswith("{style_id}") and method == "POST"):

@@ -161,7 +161,7 @@ def test_the_projects_own_lock_file_gives_what_is_installed_and_no_tool() -> Non
     pins = pinned_requirements(*((ROOT / name).read_text("utf-8") for name in ("requirements.lock", "pyproject.toml")))
     versions = {pin.name: pin.version for pin in pins}
     assert {"gradio", "google-genai", "mcp", "lancedb"} <= versions.keys()
-    assert not {"pytest", "mypy", "ruff", "playwright", "openai", "aivista"} & versions.keys()
+    assert not {"pytest", "pyrefly", "ruff", "playwright", "openai", "aivista"} & versions.keys()
     assert metadata.version("gradio") == versions["gradio"]
 
 

@@ -266,7 +266,7 @@ def _math(formula: str, *, is_block: bool) -> str:
         if len(formula) > _LONGEST_FORMULA:
             raise ValueError("too long")
         return _math_html(convert_to_element(formula, display="block" if is_block else "inline"))
-    except (Exception, RecursionError):
+    except Exception:
         # Whatever a model writes there, its words are shown; the library raises many kinds of errors.
         return f"<code>{escape(formula.strip())}</code>"
 
