@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 # How long threads that are still at work may take when everything else has ended.
 _THREADS_S = 3.0
+_HEARD_WITHIN_S = 1.0
 
 
 def check_port(host: str, port: int) -> None:
@@ -209,7 +210,10 @@ def _serve(flags: Namespace, settings: Settings, signals: _Signals, space: Calla
         )
         if sys.stdout.isatty() and has_display:
             webbrowser.open(url if place is None else server.operator_url)
-        signals.ended.wait()
+        # A signal that comes together with another, such as of a child that ended, may be heard by another thread, and
+        # does not wake this one.
+        while not signals.ended.wait(_HEARD_WITHIN_S):
+            pass
     finally:
         server.close(signals.hurried)
 

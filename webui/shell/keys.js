@@ -1,13 +1,12 @@
 // The keys of the page, by the names of the one table (shortcuts.toml) that the dialog of keys is made from as well. The
 // other scripts ask here which name a key press has; none of them reads keys by itself.
 {
-  const table = window.aivista.shortcuts;
+  const table = aivista.shortcuts;
   const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
   const KEPT = "aivista-single-keys";
 
   // ---- single keys can be turned off, for those who speak to their machine or hit keys by accident
-  const areSinglesOn = () => { try { return localStorage.getItem(KEPT) !== "off"; } catch { return true; } };
-  const turnSingles = on => { try { localStorage.setItem(KEPT, on ? "on" : "off"); } catch { /* private window: they stay on */ } };
+  const areSinglesOn = () => kept(KEPT) !== "off";
 
   // 229 is what a key of an input method says in Safari, where isComposing is false already.
   const isComposing = event => event.isComposing || event.keyCode === 229;
@@ -65,7 +64,7 @@
   // A menu is the browser's or Gradio's to close; it is gone already when the press gets here.
   const MENUS = ":popover-open, [role=combobox][aria-expanded=true], [role=listbox][aria-expanded=true]";
   let hadMenu = false;
-  addEventListener("keydown", event => { hadMenu = is(event, "page.escape") && Boolean(document.querySelector(MENUS)); }, true);
+  addEventListener("keydown", event => { hadMenu = is(event, "page.escape") && Boolean($(MENUS)); }, true);
   addEventListener("keydown", event => {
     if (!is(event, "page.escape") || event.defaultPrevented || hadMenu) return;
     for (const layer of LAYERS) {
@@ -85,16 +84,16 @@
   }, true);
 
   // ---- the dialog of keys: its switch, and the names that keys have on a Mac
-  addEventListener("change", event => { if (event.target.id === "keys-single") turnSingles(event.target.checked); });
+  addEventListener("change", event => { if (event.target.id === "keys-single") keep(KEPT, event.target.checked ? "on" : "off"); });
   const MAC = { Ctrl: "⌘", Alt: "⌥", Shift: "⇧" };
   const settle = () => {
-    const single = document.querySelector("#keys-single");
+    const single = $("#keys-single");
     if (!single || single.dataset.settled) return;
     single.dataset.settled = "";
     single.checked = areSinglesOn();
-    if (isMac) for (const key of document.querySelectorAll("#keys kbd b")) key.textContent = MAC[key.textContent] ?? key.textContent;
+    if (isMac) for (const key of all("#keys kbd b")) key.textContent = MAC[key.textContent] ?? key.textContent;
   };
   addEventListener("aivista-patched", settle);
 
-  window.aivista.keys = { is, find, lifts, walk, closes, isTyping, isMac };
+  aivista.keys = { is, find, lifts, walk, closes, isTyping, isMac };
 }

@@ -1,18 +1,8 @@
 // What scripts say, in the visitor's language, and what Gradio says by itself put into it (script_words.py).
 {
   const NAMED = ["aria-label", "title"], LABELLED = "[aria-label], [title]", NOTICES = ".toast-body";
-  let source = null, tables = { script: {}, names: {}, parts: {} };
-  const read = () => {
-    const element = source?.isConnected ? source : document.querySelector("#words");
-    if (!element || element === source) return false;
-    source = element;
-    tables = Object.fromEntries(Object.keys(tables).map(name => [name, JSON.parse(element.dataset[name])]));
-    return true;
-  };
-  const say = (key, values = {}) => {
-    read();
-    return Object.entries(values).reduce((text, [name, value]) => text.replaceAll(`{${name}}`, () => value), tables.script[key] ?? "");
-  };
+  const tables = Object.fromEntries(["script", "names", "parts"].map(name => [name, JSON.parse($("#words").dataset[name])]));
+  const say = (key, values = {}) => Object.entries(values).reduce((text, [name, value]) => text.replaceAll(`{${name}}`, () => value), tables.script[key] ?? "");
 
   // ---- Gradio's own: names of its parts by the whole text, notices also by a part of it
   const ours = text => tables.names[text.trim()];
@@ -35,24 +25,18 @@
   // Only what has come is looked at: a thread may be long, and an answer streams.
   const settle = from => {
     if (from.matches(LABELLED)) name(from);
-    for (const element of from.querySelectorAll(LABELLED)) name(element);
+    for (const element of all(LABELLED, from)) name(element);
     const around = from.closest(NOTICES);
-    for (const element of around ? [around] : from.querySelectorAll(NOTICES)) notice(element);
+    for (const element of around ? [around] : all(NOTICES, from)) notice(element);
   };
-  const observe = () => {
-    if (read()) settle(document.body);
-    new MutationObserver(records => {
-      if (read()) { settle(document.body); return; }
-      if (!source) return;
-      for (const { type, target, addedNodes } of records) {
-        if (type === "attributes") name(target);
-        else for (const node of addedNodes) if (node.nodeType === Node.ELEMENT_NODE && node.isConnected) settle(node);
-      }
-    }).observe(document.body, { childList: true, subtree: true, attributeFilter: ["aria-label"] });
-  };
-  if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
+  new MutationObserver(records => {
+    for (const { type, target, addedNodes } of records) {
+      if (type === "attributes") name(target);
+      else for (const node of addedNodes) if (node.nodeType === Node.ELEMENT_NODE && node.isConnected) settle(node);
+    }
+  }).observe(document.body, { childList: true, subtree: true, attributeFilter: ["aria-label"] });
 
-  window.aivista.words = { say };
+  aivista.words = { say };
 }
 
 // The page is ready (`data-ready` on the root) once Gradio has drawn the box, and the conversation that was asked for is
@@ -60,11 +44,7 @@
 // them: a press of Send or of Enter is kept until then.
 {
   const PATIENCE_MS = 10_000;
-  // Python writes another stamp whenever it opens a conversation, together with all the rest. Other reasons to fill a part
-  // of the page have none.
-  const stamp = () => $("#top h1")?.dataset.opened || "";
-  const open = () => $("#top h1")?.dataset.conversation || "";
-  const isShut = () => !root.hasAttribute("data-ready") || Boolean(window.aivista.uploads?.isBusy());
+  const isShut = () => !root.hasAttribute("data-ready") || Boolean(aivista.uploads?.isBusy());
   let last = "", before = "", asked = "", isKept = false, timer = 0;
 
   const unlock = () => {
@@ -81,40 +61,33 @@
   const look = () => {
     if (root.hasAttribute("data-ready")) return;
     last = stamp() || last;
-    if (!$("#box textarea") || last === before || (asked && open() !== asked)) return;
+    if (!$("#box textarea") || last === before || (asked && conversation() !== asked)) return;
     unlock();
     go();
   };
-  const wait = () => new MutationObserver(look).observe(document.body, { childList: true, subtree: true, attributeFilter: ["data-opened"] });
+  new MutationObserver(look).observe(document.body, { childList: true, subtree: true, attributeFilter: ["data-opened"] });
 
-  const isSent = event => event.type === "click"
-    ? event.target.closest?.("#box .submit-button")
-    : event.target.matches?.("#box textarea") && window.aivista.keys.is(event, "composer.send");
-  const keep = event => {
-    if (!isShut() || !isSent(event)) return;
+  onSend(event => {
+    if (!isShut()) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     isKept = true;
-    window.aivista.sending.show($("#box textarea")?.value || "");
-  };
-  const letGo = () => { if (isKept) window.aivista.sending.hide(); isKept = false; };
-  addEventListener("keydown", keep, true);
-  addEventListener("click", keep, true);
+    aivista.sending.show($("#box textarea")?.value || "");
+  });
+  const letGo = () => { if (isKept) aivista.sending.hide(); isKept = false; };
 
   // Another conversation is being opened: an answer that does not come must not keep the composer shut. What was to be sent
   // stays in the box then: where it would go is not known.
-  window.aivista.opening = conversation => {
-    window.aivista.drafts?.leave(conversation);
+  aivista.opening = conversation => {
+    aivista.drafts?.leave(conversation);
     before = stamp() || last;
     asked = conversation;
     letGo();
     root.removeAttribute("data-ready");
     clearTimeout(timer);
-    timer = setTimeout(() => { letGo(); unlock(); window.aivista.drafts?.stay(); }, PATIENCE_MS);
+    timer = setTimeout(() => { letGo(); unlock(); aivista.drafts?.stay(); }, PATIENCE_MS);
   };
   addEventListener("aivista-uploaded", event => { if (event.detail.isWhole) go(); else letGo(); });
-
-  if (document.body) wait(); else addEventListener("DOMContentLoaded", wait);
 }
 
 // A picture whose file cannot be shown: the studio is asked why, and its sentence stands in the picture's place. Where the
@@ -145,11 +118,11 @@
 // What the browser's tab says of a turn: that it is at work, and once nobody saw it end, how it did. Whoever turned the
 // bell on is told by the system as well. Python writes how the newest turn of this tab ended next to the rail's stamp.
 {
-  const words = window.aivista.words;
+  const words = aivista.words;
   const KEY = "aivista-bell", NOTE_MS = 6000;
   const canTell = () => "Notification" in window;
-  const isOn = () => { try { return canTell() && localStorage.getItem(KEY) === "on" && Notification.permission === "granted"; } catch { return false; } };
-  const turn = on => { try { localStorage.setItem(KEY, on ? "on" : "off"); } catch { /* private window: it stays off */ } settle(); };
+  const isOn = () => canTell() && kept(KEY) === "on" && Notification.permission === "granted";
+  const turn = isOn => { keep(KEY, isOn ? "on" : "off"); settle(); };
   const isAway = () => document.hidden || !document.hasFocus();
 
   // ---- the title
@@ -202,8 +175,7 @@
     const bell = $("#bell");
     if (!bell) return;
     bell.hidden = !canTell();
-    const on = String(isOn());
-    if (bell.getAttribute("aria-checked") !== on) bell.setAttribute("aria-checked", on);
+    setAttribute(bell, "aria-checked", String(isOn()));
   };
   const ring = async () => {
     if (isOn()) { turn(false); note(words.say("bell_off")); return; }
@@ -211,7 +183,7 @@
     turn(answer === "granted");
     note(answer === "granted" ? words.say("bell_on") : words.say("bell_blocked"));
   };
-  addEventListener("click", event => { if (event.target.closest?.("#bell")) ring(); });
+  on("click", "#bell", ring);
 
-  window.aivista.told = { heading };
+  aivista.told = { heading };
 }

@@ -7,13 +7,13 @@
   const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, "0")).join("");
   // What the page shows is what the composer works on: the marked pictures, each reference with its field.
   const place = () => {
-    const { conversation = "" } = $("#top h1")?.dataset || {}, fields = [...document.querySelectorAll("#ctx select[data-role]")];
+    const open = conversation(), fields = all("#ctx select[data-role]");
     return {
-      conversation: conversation === "new" ? "" : conversation,
+      conversation: open === "new" ? "" : open,
       editing: $("#ctx .ctx.none") ? "none" : $("#ctx .ctx[data-handle]")?.dataset.handle || "",
       references: fields.map(one => one.dataset.role),
       roles: Object.fromEntries(fields.filter(one => one.value).map(one => [one.dataset.role, one.value])),
-      chips: window.aivista.chips?.values || {},
+      chips: aivista.chips?.values || {},
     };
   };
 
@@ -47,7 +47,7 @@
   };
   // Moments are said in the reader's own time zone.
   const sayMoments = from => {
-    for (const one of from.querySelectorAll("[data-moment]")) one.textContent = new Date(one.dataset.moment).toLocaleString(document.documentElement.lang || undefined, { dateStyle: "medium", timeStyle: "short" });
+    for (const one of all("[data-moment]", from)) one.textContent = new Date(one.dataset.moment).toLocaleString(document.documentElement.lang || undefined, { dateStyle: "medium", timeStyle: "short" });
   };
   // A box stays: only what is other in it is changed. In one of Gradio's two frames lie around that.
   const fill = (box, html) => {
@@ -72,7 +72,7 @@
     if (now.dataset.is && now.dataset.is === before.dataset.is) return;
     if (before.hasAttribute("data-merge")) { merge(before, now); return; }
     const focused = before.contains(document.activeElement) ? signOf(document.activeElement) : "";
-    const scrolls = from => [from, ...from.querySelectorAll("[data-scroll]")].filter(one => one.matches("[data-scroll]"));
+    const scrolls = from => [from, ...all("[data-scroll]", from)].filter(one => one.matches("[data-scroll]"));
     const tops = scrolls(before).map(one => one.scrollTop);
     before.replaceWith(now);
     scrolls(now).forEach((one, at) => { one.scrollTop = tops[at] ?? 0; });
@@ -121,7 +121,7 @@
       const answer = await fetch(`aivista/act/${name}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ args, place: here }) });
       reply = await answer.json();
     } catch {
-      say(window.aivista.words.say("cut"), { isProblem: true });
+      say(aivista.words.say("cut"), { isProblem: true });
       return {};
     }
     const isLeft = name.startsWith("page.") && !OPENING.includes(name) && place().conversation !== here.conversation;
@@ -151,9 +151,7 @@
   const unfold = box => { const folded = $(":scope > template", box); folded?.replaceWith(folded.content); };
   const remove = id => { document.getElementById(id)?.remove(); dispatchEvent(new CustomEvent("aivista-patched")); };
 
-  addEventListener("click", event => {
-    const button = event.target.closest?.("[data-toast]");
-    if (!button) return;
+  on("click", "[data-toast]", button => {
     const { toast, action, args } = button.dataset;
     hush();
     if (toast === "undo") act(action, JSON.parse(args));
@@ -164,12 +162,12 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), TOAST_MS);
   });
-  window.aivista.shell = { act, say, hush, take, remove, unfold, set, inputs, areSet, newId, place };
+  aivista.shell = { act, say, hush, take, remove, unfold, set, inputs, areSet, newId, place };
 }
 
 // Dialogs over the page: focus goes in, the rest is inert, Escape closes, focus goes back. One is open at a time.
 {
-  const keys = window.aivista.keys;
+  const keys = aivista.keys;
   // By the attribute of <html> that shows it: the box, its title, and what has the focus first.
   const DIALOGS = {
     settings: ["#settings-box", "set-title", "#s-key"],
@@ -197,7 +195,7 @@
     if (other && other !== name) turn(other, false);
     turn(name, true);
   };
-  for (const name of ["prompts", "shortcuts"]) fills(name, () => $(DIALOGS[name][0]) || window.aivista.shell.act(`${name}.open`));
+  for (const name of ["prompts", "shortcuts"]) fills(name, () => $(DIALOGS[name][0]) || aivista.shell.act(`${name}.open`));
   const close = name => turn(name, false);
 
   keys.closes("dialog", () => { const name = opened(); if (name) close(name); return Boolean(name); });
@@ -205,29 +203,27 @@
   let pressed = null;
   addEventListener("pointerdown", event => { pressed = event.target; }, true);
   addEventListener("click", event => { if (event.target.id in DIALOGS && pressed === event.target) close(event.target.id); });
-  window.aivista.dialogs = { open, close, opened, fills };
+  aivista.dialogs = { open, close, opened, fills };
 }
 
 // The rail as a drawer over the page: what lies behind it is inert while it is open, and the focus goes in.
 {
-  const narrow = matchMedia("(max-width: 1180px)");
   const settle = () => {
-    const isOpen = root.hasAttribute("data-rail-open") && narrow.matches;
-    const behind = [$("#center"), $("#stage")].filter(Boolean);
+    const isOpen = root.hasAttribute("data-rail-open") && isNarrow(), behind = [$("#center"), $("#stage")];
     if (behind.every(one => one.inert === isOpen)) return;
     for (const one of behind) one.inert = isOpen;
     // Once it is seen, unless something in it has the focus by then.
     if (isOpen) requestAnimationFrame(() => { if (!document.activeElement.closest("#rail")) $("#rail [data-act=rail]")?.focus(); });
   };
   new MutationObserver(settle).observe(root, { attributeFilter: ["data-rail-open"] });
-  narrow.addEventListener("change", settle);
+  addEventListener("resize", settle);
 }
 
 // What a screen reader says of a turn: what the agent is at, now and then, and at the end the answer, once. The thread
 // itself is no live region, since an answer that streams into one is read out from its first word again and again.
 {
   const REST_MS = 4000, LONGEST = 600;
-  let line = null, sentence = "", said = "", saidAt = 0, isLive = false, conversation = "";
+  let line = null, sentence = "", said = "", saidAt = 0, isLive = false, heard = "";
 
   const say = text => {
     line ??= document.body.appendChild(Object.assign(document.createElement("div"), { id: "announce", role: "status" }));
@@ -235,15 +231,15 @@
     [said, saidAt] = [text, performance.now()];
   };
   const answer = () => {
-    const rows = [...document.querySelectorAll("#thread > .turn:last-child > .bot :is(.md, .pic img, .card h3, .ask)")];
-    const heard = rows.filter(one => !one.closest("details, [role=alert]")).map(one => (one.alt ?? one.textContent).trim());
-    const text = [...new Set(heard)].filter(Boolean).join(" ");
+    const rows = all("#thread > .turn:last-child > .bot :is(.md, .pic img, .card h3, .ask)");
+    const parts = rows.filter(one => !one.closest("details, [role=alert]")).map(one => (one.alt ?? one.textContent).trim());
+    const text = [...new Set(parts)].filter(Boolean).join(" ");
     return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
   };
   const look = () => {
-    const live = $("#chat .live span"), open = $("#top h1")?.dataset.conversation || "";
+    const live = $("#chat .live span"), open = conversation();
     // A conversation that is opened is read by whoever opens it.
-    if (open !== conversation && !(isLive && live)) { conversation = open; isLive = Boolean(live); return; }
+    if (open !== heard && !(isLive && live)) { heard = open; isLive = Boolean(live); return; }
     if (isLive && !live) say(answer());
     isLive = Boolean(live);
     sentence = live?.textContent.trim() || "";

@@ -1,7 +1,8 @@
 // A contact sheet: one picture is at hand, its words stand beneath. The arrow keys go from picture to picture.
 {
-  const keys = window.aivista.keys;
-  const frames = sheet => [...sheet.querySelectorAll(":scope > figure > .frame:not(.pending)")];
+  const keys = aivista.keys;
+  const FRAME = ".sheet > figure > .frame";
+  const frames = sheet => all(":scope > figure > .frame:not(.pending)", sheet);
   const take = (sheet, frame) => {
     for (const one of frames(sheet)) {
       const isNow = one === frame;
@@ -11,22 +12,13 @@
   };
   const columns = sheet => getComputedStyle(sheet).gridTemplateColumns.split(" ").length;
   const target = (sheet, frame, way) => {
-    const all = frames(sheet), at = all.indexOf(frame), across = columns(sheet);
-    const to = { left: at - 1, right: at + 1, up: at - across, down: at + across, first: 0, last: all.length - 1 }[way];
-    return to === undefined ? undefined : all[to] || frame;
+    const list = frames(sheet), at = list.indexOf(frame), across = columns(sheet);
+    const to = { left: at - 1, right: at + 1, up: at - across, down: at + across, first: 0, last: list.length - 1 }[way];
+    return to === undefined ? undefined : list[to] || frame;
   };
-  addEventListener("focusin", event => {
-    const frame = event.target.closest?.(".sheet > figure > .frame");
-    if (frame) take(frame.closest(".sheet"), frame);
-  });
-  addEventListener("click", event => {
-    // Safari gives a button that is clicked no focus.
-    const frame = event.target.closest?.(".sheet > figure > .frame");
-    if (frame) take(frame.closest(".sheet"), frame);
-  });
-  addEventListener("keydown", event => {
-    const frame = event.target.closest?.(".sheet > figure > .frame");
-    if (!frame) return;
+  // Safari gives a button that is clicked no focus.
+  on("focusin click", FRAME, frame => take(frame.closest(".sheet"), frame));
+  on("keydown", FRAME, (frame, event) => {
     const next = target(frame.closest(".sheet"), frame, keys.find(event, "sheet.walk"));
     if (!next) return;
     event.preventDefault();
@@ -39,11 +31,9 @@
 // reloads, and so is whether the stage is open beside the conversation, and whether it is narrow.
 {
   const PANES = ["canvas", "gallery", "tree", "files", "trace"];
-  const narrow = () => matchMedia("(max-width: 760px)").matches;
   const KEY = "aivista-stage";
-  const kept = () => { try { const all = JSON.parse(localStorage.getItem(KEY)); return typeof all === "object" && all ? all : {}; } catch { return {}; } };
-  const keep = changes => { try { localStorage.setItem(KEY, JSON.stringify({ ...kept(), ...changes })); } catch { /* full or private: this page only */ } };
-  window.aivista.stage = { kept, keep };
+  const stage = () => { try { return { ...JSON.parse(kept(KEY)) }; } catch { return {}; } };
+  const keepStage = changes => keep(KEY, JSON.stringify({ ...stage(), ...changes }));
 
   const mark = () => {
     const open = root.dataset.tab;
@@ -66,16 +56,13 @@
     if (isNew) tell();
   };
   const tell = () => {
-    window.aivista.shell.unfold($(`#${root.dataset.tab}`));
+    aivista.shell.unfold($(`#${root.dataset.tab}`));
     dispatchEvent(new CustomEvent("aivista-tab", { detail: root.dataset.tab }));
   };
-  window.aivista.tabs = { show };
+  aivista.tabs = { show };
 
-  // ---- as it was left: a new conversation begins without the stage, and on a phone with the conversation
-  const before = kept();
-  root.toggleAttribute("data-stage-narrow", Boolean(before.isNarrow));
-  root.dataset.tab = PANES.includes(before.tab) ? before.tab : "canvas";
-  if (before.open && !narrow() && new URL(location.href).searchParams.get("c") !== "new") root.setAttribute("data-stage", "");
+  // As it was left, by the document itself, before anything is drawn.
+  if (!PANES.includes(root.dataset.tab)) root.dataset.tab = "canvas";
   const ready = new MutationObserver(() => {
     if (!root.hasAttribute("data-ready")) return;
     ready.disconnect();
@@ -87,21 +74,21 @@
   addEventListener("click", event => {
     const tab = event.target.closest?.("#tabs [data-tab]");
     if (tab) { show(tab.dataset.tab); return; }
-    if (event.target.closest?.("#tabs .stage-width")) { keep({ isNarrow: root.toggleAttribute("data-stage-narrow") }); mark(); return; }
+    if (event.target.closest?.("#tabs .stage-width")) { keepStage({ isNarrow: root.toggleAttribute("data-stage-narrow") }); mark(); return; }
     const act = event.target.closest?.("[data-act]")?.dataset.act;
     // Whoever opens a picture or its comparison wants to see it.
     if (["view", "compare"].includes(act)) { root.dataset.tab = "canvas"; mark(); }
     // What is put into the composer is to be seen, and on a phone the stage lies over it.
-    if (act === "say" && narrow()) root.removeAttribute("data-stage");
+    if (act === "say" && isPhone()) root.removeAttribute("data-stage");
     if (["stage", "new", "open"].includes(act)) requestAnimationFrame(mark);
   }, true);
   // Whoever looks at the canvas is shown what came of a turn, at once or when they come to it; not while painting,
   // comparing or looking at a picture that fills the window, which go on. Whoever opens another picture meanwhile wants that one.
   let newest = "";
   const showNewest = () => {
-    const isSeen = root.dataset.tab === "canvas" && root.hasAttribute("data-stage") && !root.matches("[data-painting], [data-full]");
+    const isSeen = isShown("canvas") && !root.matches("[data-painting], [data-full]");
     if (!newest || !isSeen || !$("#canvas :is(.cv-pic, [data-act=say])")) return;
-    window.aivista.shell.act("page.view", { arg: newest });
+    aivista.shell.act("page.view", { arg: newest });
     newest = "";
   };
   addEventListener("aivista-listed", event => { newest = event.detail.newest || newest; showNewest(); });
@@ -110,9 +97,8 @@
     if (["view", "compare", "open", "new"].includes(button?.dataset.act) || button?.dataset.gal || button?.dataset.tree) newest = "";
     if (button?.dataset.act === "stage" || button?.dataset.tab === "canvas") requestAnimationFrame(showNewest);
   });
-  addEventListener("keydown", event => {
-    const tab = event.target.closest?.("#tabs [role=tab]");
-    const to = tab ? window.aivista.keys.walk(event, "stage.tab", PANES, PANES.indexOf(tab.dataset.tab)) : -1;
+  on("keydown", "#tabs [role=tab]", (tab, event) => {
+    const to = aivista.keys.walk(event, "stage.tab", PANES, PANES.indexOf(tab.dataset.tab));
     if (to < 0) return;
     event.preventDefault();
     show(PANES[to], true);
@@ -120,30 +106,27 @@
   new MutationObserver(showNewest).observe(root, { attributeFilter: ["data-full"] });
   new MutationObserver(() => {
     mark();
-    keep(narrow() ? { tab: root.dataset.tab } : { tab: root.dataset.tab, open: root.hasAttribute("data-stage") });
+    keepStage(isPhone() ? { tab: root.dataset.tab } : { tab: root.dataset.tab, open: root.hasAttribute("data-stage") });
   }).observe(root, { attributeFilter: ["data-stage", "data-tab"] });
-  addEventListener("resize", () => { if (!narrow()) mark(); });
+  addEventListener("resize", () => { if (!isPhone()) mark(); });
 }
 
 // Page behaviour that needs no round trip: theme, drawers, the title.
 {
-  const keys = window.aivista.keys, dialogs = window.aivista.dialogs;
-  const narrow = () => matchMedia("(max-width: 1180px)").matches;
-  const phone = () => matchMedia("(max-width: 760px)").matches;
+  const keys = aivista.keys, dialogs = aivista.dialogs;
 
   // ---- theme: as the system, until someone chooses
   const THEMES = ["system", "light", "dark"];
   const systemDark = matchMedia("(prefers-color-scheme: dark)");
-  const kept = () => { try { return localStorage.getItem("aivista-theme") || "system"; } catch { return "system"; } };
+  const theme = () => kept("aivista-theme") || "system";
   const applyTheme = () => {
-    const chosen = kept(), dark = chosen === "dark" || (chosen === "system" && systemDark.matches);
+    const chosen = theme(), dark = chosen === "dark" || (chosen === "system" && systemDark.matches);
     if (document.body.classList.contains("dark") !== dark) document.body.classList.toggle("dark", dark);
     const button = $("[data-act=theme]"), label = button?.getAttribute("data-" + chosen);
     if (label && button.title !== label) { button.title = label; button.setAttribute("aria-label", label); }
   };
   const nextTheme = () => {
-    const now = THEMES[(THEMES.indexOf(kept()) + 1) % THEMES.length];
-    try { localStorage.setItem("aivista-theme", now); } catch { /* private window: this page only */ }
+    keep("aivista-theme", THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]);
     applyTheme();
   };
   systemDark.addEventListener("change", applyTheme);
@@ -159,10 +142,10 @@
   // A visitor is told by their cookie: where the browser keeps none, the first page says so.
   root.toggleAttribute("data-no-cookie", !setCookie("aivista_kept", "1"));
 
-  const send = button => window.aivista.shell.act(`page.${button.dataset.act}`, { arg: button.dataset.arg || "" });
-  const open = button => { root.removeAttribute("data-rail-open"); if (button.dataset.act === "new" || phone()) root.removeAttribute("data-stage"); window.aivista.opening(button.dataset.act === "new" ? "new" : button.dataset.arg); send(button); };
+  const send = button => aivista.shell.act(`page.${button.dataset.act}`, { arg: button.dataset.arg || "" });
+  const open = button => { root.removeAttribute("data-rail-open"); if (button.dataset.act === "new" || isPhone()) root.removeAttribute("data-stage"); aivista.opening(button.dataset.act === "new" ? "new" : button.dataset.arg); send(button); };
   const acts = {
-    rail: () => root.toggleAttribute(narrow() ? "data-rail-open" : "data-rail-hidden"),
+    rail: () => root.toggleAttribute(isNarrow() ? "data-rail-open" : "data-rail-hidden"),
     stage: () => root.toggleAttribute("data-stage"),
     theme: nextTheme,
     language: button => setLanguage(button.dataset.arg),
@@ -173,23 +156,23 @@
     styles_close: () => dialogs.close("styles"),
     shortcuts: () => { root.removeAttribute("data-rail-open"); dialogs.open("shortcuts"); },
     shortcuts_close: () => dialogs.close("shortcuts"),
-    say: button => window.aivista.aids.put(button.dataset.arg),
+    say: button => aivista.aids.put(button.dataset.arg),
     view: button => { root.setAttribute("data-stage", ""); send(button); },
     edit: button => { toComposer(); send(button); },
     reference: button => { toComposer(); send(button); },
     new: button => { open(button); $("#box textarea")?.focus(); },
     open: button => open(button),
     edit_words: button => { send(button); $("#box textarea")?.focus(); },
-    ...window.aivista.cards,
+    ...aivista.cards,
   };
   // Pictures of the open conversation were deleted or came back: the thread, the stage and the composer show them too.
   addEventListener("aivista-pictures", () => {
-    const opened = [...document.querySelectorAll("#canvas .cv-pic[data-handle], #canvas .cmp[data-pair]")].map(one => one.dataset.handle || one.dataset.pair);
-    window.aivista.thread?.hold();
-    window.aivista.shell.act("page.changed", { arg: opened.join(" ") });
+    const opened = all("#canvas .cv-pic[data-handle], #canvas .cmp[data-pair]").map(one => one.dataset.handle || one.dataset.pair);
+    aivista.thread?.hold();
+    aivista.shell.act("page.changed", { arg: opened.join(" ") });
   });
   const toComposer = () => {
-    if (phone()) root.removeAttribute("data-stage");
+    if (isPhone()) root.removeAttribute("data-stage");
     $("#box textarea")?.focus();
   };
 
@@ -205,7 +188,7 @@
   keys.closes("drawer", () => {
     const isOpen = root.hasAttribute("data-rail-open");
     root.removeAttribute("data-rail-open");
-    if (isOpen) [...document.querySelectorAll(".show-rail, #tabs .to-chats")].find(one => one.offsetParent)?.focus();
+    if (isOpen) all(".show-rail, #tabs .to-chats").find(one => one.offsetParent)?.focus();
     return isOpen;
   });
   keys.closes("turn", () => { const stop = $("#chat .live") && $("#box .stop-button"); stop?.click(); return Boolean(stop); });
@@ -231,41 +214,27 @@
     if (!time) { base = { element: null, from: 0, at: 0 }; return; }
     const from = Number(time.dataset.s);
     if (base.element === null || from > base.from + (performance.now() - base.at) / 1000) base = { element: time, from, at: performance.now() };
-    const text = window.aivista.words.say("seconds", { count: Math.floor(base.from + (performance.now() - base.at) / 1000) });
-    if (time.textContent !== text) time.textContent = text;
+    const text = aivista.words.say("seconds", { count: Math.floor(base.from + (performance.now() - base.at) / 1000) });
+    setText(time, text);
     const usual = $(".live [data-late]");
-    if (usual && parseInt(text, 10) > usual.dataset.usual * LATE && usual.textContent !== usual.dataset.late) usual.textContent = usual.dataset.late;
+    if (usual && parseInt(text, 10) > usual.dataset.usual * LATE) setText(usual, usual.dataset.late);
   };
   setInterval(tick, 250);
 
   // ---- what follows from what Python rendered: the title, the language, names for screen readers
-  const settle = () => {
+  follow(() => {
     const title = $("#top h1");
     if (title) {
-      const { language } = title.dataset;
-      if (root.lang !== language) root.lang = language;
-      const heading = window.aivista.told.heading(`${title.textContent} · Aivista`);
+      setAttribute(root, "lang", title.dataset.language);
+      const heading = aivista.told.heading(`${title.textContent} · Aivista`);
       if (document.title !== heading) document.title = heading;
-      const area = $("#box textarea"), name = window.aivista.words.say("message");
-      if (area && area.ariaLabel !== name) area.ariaLabel = name;
+      setAttribute($("#box textarea"), "aria-label", aivista.words.say("message"));
       // Gradio makes list items of them, in no list.
-      for (const one of document.querySelectorAll("#box :is(.thumbnails:not([role]), [role=listitem])")) one.setAttribute("role", "group");
-      for (const button of document.querySelectorAll("#box :is(.upload-button, .submit-button, .stop-button)")) if (button.title !== button.ariaLabel) button.title = button.ariaLabel;
+      for (const one of all("#box :is(.thumbnails:not([role]), [role=listitem])")) one.setAttribute("role", "group");
+      for (const button of all("#box :is(.upload-button, .submit-button, .stop-button)")) setAttribute(button, "title", button.ariaLabel);
     }
     applyTheme();
-  };
-  const SETTLE_MS = 16;
-  let waiting = false;
-  const observe = () => {
-    applyTheme();
-    new MutationObserver(() => {
-      if (waiting) return;
-      waiting = true;
-      // Not with the next frame: a tab that nobody looks at draws none, and its title tells how the turn ended.
-      setTimeout(() => { waiting = false; settle(); }, SETTLE_MS);
-    }).observe(document.body, { childList: true, subtree: true });
-  };
-  if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
+  });
 }
 
 // The browser's own way back and forward. Each conversation is an entry of its history. On a phone so is each thing that
@@ -277,19 +246,18 @@
 // changes the page, `settle` brings the history in line with it, one step after the other: steps back are taken by the
 // browser in its own time.
 {
-  const isPhone = () => matchMedia("(max-width: 760px)").matches;
   const STEP_MS = 1000, OPENING_MS = 10_000;  // neither a step nor a conversation that never comes may block the next
   const press = selector => $(selector)?.click();
   const [kind, about] = [layer => layer.split(" ")[0], layer => layer.split(" ")[1]];
 
   // ---- what can lie over the conversation: how it is closed, and where that can be, how it is opened again
   const LAYERS = {
-    pane: { close: () => root.removeAttribute("data-stage"), open: name => window.aivista.tabs.show(name) },
+    pane: { close: () => root.removeAttribute("data-stage"), open: name => aivista.tabs.show(name) },
     file: { close: () => press("#files .fi-back") },
-    painter: { close: () => window.aivista.painter.leave() },
+    painter: { close: () => aivista.painter.leave() },
     full: { close: () => root.removeAttribute("data-full"), open: () => root.setAttribute("data-full", "") },
     drawer: { close: () => root.removeAttribute("data-rail-open"), open: () => root.setAttribute("data-rail-open", "") },
-    dialog: { close: name => window.aivista.dialogs.close(name), open: name => window.aivista.dialogs.open(name) },
+    dialog: { close: name => aivista.dialogs.close(name), open: name => aivista.dialogs.open(name) },
     form: { close: () => press("#sty-form [data-style=cancel]") },
     sheet: { close: id => document.getElementById(id)?.hidePopover() },
   };
@@ -306,7 +274,7 @@
   const seenLayers = () => {
     const full = root.hasAttribute("data-full") ? ["full"] : [];
     if (!isPhone()) return full;
-    const stage = seenPanes(), dialog = window.aivista.dialogs.opened();
+    const stage = seenPanes(), dialog = aivista.dialogs.opened();
     return [
       ...stage,
       ...(stage.at(-1) === "pane files" && $("#files[data-open]") ? ["file"] : []),
@@ -315,12 +283,11 @@
       ...(root.hasAttribute("data-rail-open") ? ["drawer"] : []),
       ...(dialog ? [`dialog ${dialog}`] : []),
       ...(dialog === "styles" && $("#sty-form") ? ["form"] : []),
-      ...[...document.querySelectorAll("[popover]:popover-open")].map(one => `sheet ${one.id}`),
+      ...all("[popover]:popover-open").map(one => `sheet ${one.id}`),
     ];
   };
 
   // ---- which conversation is open, or has been asked for
-  const stamp = () => $("#top h1")?.dataset.opened || "";
   let asked = null;  // { conversation, stamp, isReturn }
   let opened = "";
   const ask = (conversation, isReturn = false) => {
@@ -328,14 +295,14 @@
     setTimeout(() => { if (asked === mine) { asked = null; soon(); } }, OPENING_MS);
   };
   const seenConversation = () => {
-    const shown = $("#top h1")?.dataset.conversation || "", now = stamp();
+    const shown = conversation(), now = stamp();
     // Python stamps what it opens. One that was deleted does not come, and another one does.
     const isThere = asked && (shown === asked.conversation || (now && now !== asked.stamp));
     const isReturn = Boolean(asked?.isReturn), isOpened = Boolean(now) && now !== opened;
-    const conversation = asked && !isThere ? asked.conversation : shown;
+    const open = asked && !isThere ? asked.conversation : shown;
     if (isThere) asked = null;
     opened = now || opened;
-    return { conversation, isOpened: isOpened || Boolean(asked), isReturn };
+    return { conversation: open, isOpened: isOpened || Boolean(asked), isReturn };
   };
 
   // ---- the entry of the history that is shown, in line with the page
@@ -380,7 +347,7 @@
     try { while (isStale) { isStale = false; await bringInLine(); } } finally { isBusy = false; }
   };
   const soon = () => { clearTimeout(timer); timer = setTimeout(() => { timer = 0; settle(); }); };
-  window.aivista.history = { isSettled: () => !timer && !isBusy && !asked };
+  aivista.history = { isSettled: () => !timer && !isBusy && !asked };
 
   // ---- the person goes back or forward
   const openConversation = conversation => {
@@ -416,16 +383,11 @@
   }, true);
   addEventListener("aivista-opening", event => ask(event.detail));
   addEventListener("toggle", event => { if (event.target.matches?.("[popover]")) soon(); }, true);
-  const watch = () => {
-    const parts = ["#top", "#files"].map(one => $(one));
-    if (!parts.every(Boolean)) { setTimeout(watch, 200); return; }
-    // After a reload the entry is still there, and what lay over the page is not.
-    entry = history.state?.aivista || entry;
-    new MutationObserver(soon).observe(root, { attributes: true });
-    addEventListener("aivista-patched", soon);
-    const look = new MutationObserver(soon);
-    for (const part of parts) look.observe(part, { childList: true, subtree: true, attributeFilter: ["data-conversation", "data-opened", "data-open"] });
-    soon();
-  };
-  if (document.body) watch(); else addEventListener("DOMContentLoaded", watch);
+  // After a reload the entry is still there, and what lay over the page is not.
+  entry = history.state?.aivista || entry;
+  new MutationObserver(soon).observe(root, { attributes: true });
+  addEventListener("aivista-patched", soon);
+  const look = new MutationObserver(soon);
+  for (const part of [$("#top"), $("#files")]) look.observe(part, { childList: true, subtree: true, attributeFilter: ["data-conversation", "data-opened", "data-open"] });
+  soon();
 }

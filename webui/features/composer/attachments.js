@@ -35,9 +35,9 @@
   const rowOf = (file, cancel) => {
     const row = template()?.content.firstElementChild.cloneNode(true);
     if (!row) return { at: () => {}, end: () => {} };
-    const bar = row.querySelector("progress"), at = row.querySelector(".at");
-    row.querySelector(".name").textContent = short(file.name);
-    row.querySelector("button").addEventListener("click", cancel);
+    const bar = $("progress", row), at = $(".at", row);
+    $(".name", row).textContent = short(file.name);
+    $("button", row).addEventListener("click", cancel);
     bar.setAttribute("aria-label", bar.getAttribute("aria-label").replace("{name}", () => file.name));
     bar.value = 0;
     at.textContent = size(file.size);
@@ -75,7 +75,7 @@
 
   // ---- how many drops are on their way: who sends meanwhile waits for them, until they stand in the box
   let running = 0, isWhole = true;
-  const thumbs = () => document.querySelectorAll("#box .thumbnail-item").length;
+  const thumbs = () => all("#box .thumbnail-item").length;
   const arrived = (before, count, tries = TAKEN_TRIES) => {
     if (count && tries && thumbs() < before + count) { setTimeout(arrived, TAKEN_MS, before, count, tries - 1); return; }
     running -= 1;
@@ -102,7 +102,7 @@
     if (files.length > 1) address.searchParams.delete("upload_id");
     return sendAll(address, files, init);
   };
-  window.aivista.uploads = { isPicture, admits, isBusy: () => running > 0 };
+  aivista.uploads = { isPicture, admits, isBusy: () => running > 0 };
 }
 
 // Pictures dropped or pasted anywhere on the page go into the message; while they are dragged, a target says where they
@@ -113,11 +113,11 @@
 // script comes before those that listen for the same drops, and hands on what it lets through as a drop on the box.
 {
   const hasFiles = event => [...(event.dataTransfer?.types || [])].includes("Files");
-  const isBlocked = () => Boolean(window.aivista.dialogs?.opened()) || Boolean($("dialog[open]"));
+  const isBlocked = () => Boolean(aivista.dialogs?.opened()) || Boolean($("dialog[open]"));
   const ours = new WeakSet();
 
   // ---- in
-  const admitted = files => files.filter(window.aivista.uploads.admits);
+  const admitted = files => files.filter(aivista.uploads.admits);
   const hand = files => {
     const area = $("#box textarea"), dataTransfer = new DataTransfer();
     if (!area || !files.length) return;
@@ -127,12 +127,12 @@
     area.dispatchEvent(drop);
   };
   const take = files => {
-    if (matchMedia("(max-width: 760px)").matches) root.removeAttribute("data-stage");
+    if (isPhone()) root.removeAttribute("data-stage");
     hand(admitted(files));
     $("#box textarea")?.focus();
   };
 
-  window.aivista.drops = { hand };
+  aivista.drops = { hand };
 
   // ---- where a drop would end
   const zoneOf = target => {
@@ -201,7 +201,7 @@
 {
   const STEP_MS = 20, MOST_STEPS = 200;
   const shelf = new Map();  // by conversation: the addresses of its pictures
-  const thumbnails = () => [...document.querySelectorAll("#box .thumbnail-item")];
+  const thumbnails = () => all("#box .thumbnail-item");
   let moves = 0;
 
   // One at a time: the list is drawn anew after each.
@@ -233,12 +233,12 @@
     // Another conversation may have been opened meanwhile.
     if (move !== moves) return;
     shelf.delete(conversation);
-    window.aivista.drops.hand(files);
+    aivista.drops.hand(files);
   };
   // Pictures of other conversations come as files.
   addEventListener("aivista-attach", async event => {
     const files = await Promise.all(event.detail.map(one => fetched(one.url, one.name)));
-    window.aivista.drops.hand(files.flat());
+    aivista.drops.hand(files.flat());
   });
-  window.aivista.attached = { leave, arrive, clear };
+  aivista.attached = { leave, arrive, clear };
 }

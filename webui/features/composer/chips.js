@@ -3,8 +3,6 @@
   const EDGE_PX = 20, LEAST_PX = 4;
   const AUTOMATIC = { text_model: "flash", image_model: "auto", aspect_ratio: "auto", resolution: "auto", number_of_images: "auto", review: "on", confirm: false, negative_prompt: "", reference_mode: "auto" };
   const values = {}, listeners = [];
-  // Safari has no such call.
-  const rest = window.requestIdleCallback || (work => setTimeout(work, 0));
 
   const drawShapes = () => {
     for (const label of all("#aspect-ratio label")) {
@@ -25,8 +23,8 @@
       if (value === undefined || value === null || value === automatic) return [];
       return [said[`${name}:${value}`] || said[name]?.replace("{}", value) || String(value)];
     });
-    const chip = place.querySelector("[data-aid=setup]"), text = parts.join(" · ") || place.dataset.auto, label = chip.querySelector("span");
-    if (label.textContent !== text) label.textContent = text;
+    const chip = $("[data-aid=setup]", place), text = parts.join(" · ") || place.dataset.auto;
+    setText($("span", chip), text);
     chip.title = parts.length ? text : "";
     place.toggleAttribute("data-fixed", parts.length > 0);
     place.querySelector("[data-aid=reset]").hidden = !parts.length;
@@ -34,12 +32,12 @@
   };
 
   // Gradio calls this with every setting's name and value whenever one of them has changed.
-  window.aivista.chips = pairs => {
+  aivista.chips = pairs => {
     Object.assign(values, Object.fromEntries(pairs));
     summary();
     for (const listener of listeners) listener(values);
   };
-  Object.assign(window.aivista.chips, { values, onChange: listener => listeners.push(listener) });
+  Object.assign(aivista.chips, { values, onChange: listener => listeners.push(listener) });
 
   // What lies over the right end of the box takes its place from the words.
   const measure = () => {
@@ -48,6 +46,7 @@
   };
   const watch = () => {
     const opts = $("#opts"), setup = $("#setup");
+    // Gradio has not drawn them yet.
     if (!opts || !setup || !$("#summary")) { setTimeout(watch, 100); return; }
     setup.setAttribute("popover", "auto");
     setup.setAttribute("role", "dialog");
@@ -64,9 +63,9 @@
     // Python draws the button and the models without what is chosen.
     addEventListener("aivista-patched", look);
     new MutationObserver(drawShapes).observe(setup, { childList: true, subtree: true, attributeFilter: ["value"] });
-    rest(() => window.aivista.shell.set());
+    rest(() => aivista.shell.set());
   };
-  if (document.body) watch(); else addEventListener("DOMContentLoaded", watch);
+  watch();
 
   // ---- where a phone's keyboard covers the page instead of making it smaller, the page makes room for it itself
   const view = window.visualViewport;
@@ -103,7 +102,7 @@
     isMarked = true;
     for (const [chip, place] of Object.entries(CHIPS)) {
       const reasons = now[chip] || {};
-      for (const option of document.querySelectorAll(`${place} li[role=option], .models [data-setting=${chip}]`)) {
+      for (const option of all(`${place} li[role=option], .models [data-setting=${chip}]`)) {
         const why = reasons[nameOf(option)];
         if (Boolean(why) === (option.getAttribute("aria-disabled") === "true")) continue;
         if (why) { option.setAttribute("aria-disabled", "true"); option.title = why; } else { option.removeAttribute("aria-disabled"); option.removeAttribute("title"); }
@@ -112,26 +111,18 @@
   };
   const isOff = option => option?.getAttribute("aria-disabled") === "true";
   const halt = event => { event.preventDefault(); event.stopImmediatePropagation(); };
-  for (const kind of ["mousedown", "pointerdown", "click"]) {
-    addEventListener(kind, event => { if (isOff(event.target.closest?.("#setup :is(li[role=option], .models button)"))) halt(event); }, true);
-  }
+  on("mousedown pointerdown click", "#setup :is(li[role=option], .models button)", (option, event) => { if (isOff(option)) halt(event); }, true);
   // Enter takes what is seen to be active: Gradio's own idea of it runs ahead of the page, and outlives a closed menu.
-  addEventListener("keydown", event => {
-    const chip = event.target.closest?.("#text-model, #image-model");
-    if (!chip || !window.aivista.keys.is(event, "menu.choose") || !Object.keys(limits()).length) return;
+  on("keydown", "#text-model, #image-model", (chip, event) => {
+    if (!aivista.keys.is(event, "menu.choose") || !Object.keys(limits()).length) return;
     halt(event);
-    const active = chip.querySelector("li[role=option].active");
+    const active = $("li[role=option].active", chip);
     if (active && !isOff(active)) active.dispatchEvent(new MouseEvent("mousedown", { bubbles: true, cancelable: true }));
   }, true);
-  new MutationObserver(mark).observe(document, { childList: true, subtree: true });
+  follow(mark);
 
   // Once the page stands and rests, what its key is offered is asked for: the first look at the page need not wait for it.
-  const rest = window.requestIdleCallback || (work => setTimeout(work, 0));
-  const ask = () => {
-    if (!$("#top h1")) { setTimeout(ask, REST_MS); return; }
-    if ($("#models-note [data-ask]")) rest(() => window.aivista.shell.act("page.models"));
-  };
-  addEventListener("load", () => setTimeout(ask, REST_MS));
+  addEventListener("load", () => setTimeout(() => { if ($("#models-note [data-ask]")) rest(() => aivista.shell.act("page.models")); }, REST_MS));
 }
 
 // The price before Send follows what stands beside the words as well. Python tells for what it told a price; when that is
@@ -149,9 +140,9 @@
   const now = () => {
     const beside = {
       characters: Math.floor(($("#box textarea")?.value.length || 0) / STEP_CHARACTERS) * STEP_CHARACTERS,
-      files: document.querySelectorAll("#box .thumbnail-item").length,
-      marked: document.querySelectorAll("#ctx .ctx:not(.none)").length,
-      masks: window.aivista.painter?.masks?.() || Number(Boolean($("#mask").value || $("#expand").value)),
+      files: all("#box .thumbnail-item").length,
+      marked: all("#ctx .ctx:not(.none)").length,
+      masks: aivista.painter?.masks?.() || Number(Boolean($("#mask").value || $("#expand").value)),
     };
     const text = worded();
     if (text) beside.text = text;
@@ -160,11 +151,11 @@
   let told = "";
   const ask = (beside = told) => {
     told = beside;
-    window.aivista.shell.act("page.price", { beside }, { isNewest: true });
+    aivista.shell.act("page.price", { beside }, { isNewest: true });
   };
   // The settings: once they have been still for a moment, their price is asked for.
   let timer = 0, settings = "";
-  window.aivista.chips.onChange(values => {
+  aivista.chips.onChange(values => {
     const now = JSON.stringify(values);
     if (now === settings) return;
     settings = now;

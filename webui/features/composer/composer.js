@@ -1,7 +1,6 @@
 // The composer's aids: a wish written out, the panel of settings, and how menus stand over the composer.
 {
-  const area = () => $("#box textarea"), keys = window.aivista.keys;
-  const isPhone = () => matchMedia("(max-width: 760px)").matches;
+  const area = () => $("#box textarea"), keys = aivista.keys;
 
   // ---- words into the box as if they were typed, so that the browser's own undo brings back what they replace
   const put = (text, range) => {
@@ -10,10 +9,7 @@
     field.focus();
     field.select();
     const isTyped = document.activeElement === field && document.execCommand(text ? "insertText" : "delete", false, text);
-    if (!isTyped || field.value !== text) {
-      Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(field, text);
-      field.dispatchEvent(new Event("input", { bubbles: true }));
-    }
+    if (!isTyped || field.value !== text) setWords(field, text);
     field.setSelectionRange(...(range || [text.length, text.length]));
   };
 
@@ -39,7 +35,7 @@
     const wait = $("#tpl-working")?.content.firstElementChild.cloneNode(true);
     if (wait) $("#fuller").after(wait);
     for (const button of all("[data-aid=expand]")) button.setAttribute("aria-busy", "true");
-    window.aivista.shell.act("page.expand", { ticket, text, files: all("#box .thumbnail-item").length, is_painted: Boolean($("#mask").value || $("#expand").value) });
+    aivista.shell.act("page.expand", { ticket, text, files: all("#box .thumbnail-item").length, is_painted: Boolean($("#mask").value || $("#expand").value) });
   };
   const answered = () => {
     const found = panel();
@@ -58,11 +54,7 @@
     say($(".took span", found)?.textContent);
   };
   const undo = () => { const text = before; drop(); if (text !== null) put(text); };
-  const sent = () => drop();
-  addEventListener("keydown", event => {
-    if (event.target.matches?.("#box textarea") && keys.is(event, "composer.send")) sent();
-  }, true);
-  addEventListener("click", event => { if (event.target.closest?.("#box .submit-button")) sent(); }, true);
+  onSend(drop);
   // What came from the wish of one conversation says nothing in another.
   let where = "", opened = "";
   const moved = () => {
@@ -100,58 +92,47 @@
     if ($("#setup").matches(":popover-open")) $("#setup").focus();
   };
   // Gradio gives each choice a name of its own, so that the browser does not take them for one group.
-  addEventListener("keydown", event => {
-    const choices = event.target.closest?.("#setup fieldset") ? all("input[type=radio]", event.target.closest("fieldset")) : [];
-    const to = choices.length ? keys.walk(event, "setup.walk", choices, choices.indexOf(event.target)) : -1;
+  on("keydown", "#setup fieldset", (group, event) => {
+    const choices = all("input[type=radio]", group), to = choices.length ? keys.walk(event, "setup.walk", choices, choices.indexOf(event.target)) : -1;
     if (to < 0) return;
     event.preventDefault();
     choices[to].focus();
     choices[to].click();
   });
   // An open list is closed first.
-  addEventListener("keydown", event => {
-    if (keys.is(event, "page.escape") && event.target.closest?.("#setup") && $("#setup [role=combobox][aria-expanded=true]")) event.preventDefault();
-  }, true);
+  on("keydown", "#setup", (_, event) => { if (keys.is(event, "page.escape") && $("#setup [role=combobox][aria-expanded=true]")) event.preventDefault(); }, true);
   addEventListener("resize", () => { if ($("#setup")?.matches(":popover-open")) place($("#setup"), $("[data-aid=setup]")); });
 
   const acts = {
     expand: () => { shut(); expand(); },
     setup,
-    set: button => window.aivista.shell.act("page.set", { arg: `${button.dataset.setting} ${button.dataset.value}` }),
-    reset: () => { window.aivista.shell.act("page.reset"); area()?.focus(); },
-    prompts: () => { shut(); window.aivista.prompts?.open(); },
+    set: button => aivista.shell.act("page.set", { arg: `${button.dataset.setting} ${button.dataset.value}` }),
+    reset: () => { aivista.shell.act("page.reset"); area()?.focus(); },
+    prompts: () => { shut(); aivista.prompts?.open(); },
     take_wish: take,
     keep_wish: () => { drop(); area()?.focus(); },
     undo_wish: undo,
     stop_wish: () => { drop(); area()?.focus(); },
   };
-  addEventListener("click", event => {
-    const button = event.target.closest?.("[data-aid]");
-    if (button) acts[button.dataset.aid]?.(button);
-  });
+  on("click", "[data-aid]", button => acts[button.dataset.aid]?.(button));
 
   // The price of a wish goes by the text model that is chosen.
   const priced = values => {
     for (const button of all("[data-aid=expand][data-flash]")) {
-      const told = button.dataset[values.text_model] || button.dataset.flash, title = `${button.dataset.label} · ${told}`;
-      if (button.title !== title) button.title = title;
+      setAttribute(button, "title", `${button.dataset.label} · ${button.dataset[values.text_model] || button.dataset.flash}`);
     }
   };
-  window.aivista.chips.onChange(priced);
+  aivista.chips.onChange(priced);
 
-  const watch = () => {
-    if (!$("#fuller") || !$("#top") ) { setTimeout(watch, 200); return; }
-    document.body.append(line);
-    new MutationObserver(answered).observe($("#fuller"), { childList: true, subtree: true });
-    new MutationObserver(moved).observe($("#top"), { childList: true, subtree: true, attributeFilter: ["data-conversation"] });
-  };
-  if (document.body) watch(); else addEventListener("DOMContentLoaded", watch);
-  window.aivista.aids = { put, open, place, shut };
+  document.body.append(line);
+  new MutationObserver(answered).observe($("#fuller"), { childList: true, subtree: true });
+  follow(moved);
+  aivista.aids = { put, open, place, shut };
 }
 
 // Presets: their menu, a name that is typed in its line. A press of one has the page's own event take its settings up.
 {
-  const keys = window.aivista.keys, shell = window.aivista.shell, aids = window.aivista.aids;
+  const keys = aivista.keys, shell = aivista.shell, aids = aivista.aids;
   const menu = () => $("#presets");
   const opener = () => $("[data-aid=presets]");
 
@@ -199,23 +180,19 @@
     // Not at once: where the list goes, nothing was left, and nothing of it may be removed meanwhile.
     input.addEventListener("blur", () => setTimeout(() => { if (input.isConnected) done(true); }));
   };
-  addEventListener("submit", async event => {
-    const form = event.target.closest?.("#presets form.save"), name = form?.elements.name.value.trim();
-    if (!form) return;
+  on("submit", "#presets form.save", async (form, event) => {
+    const name = form.elements.name.value.trim();
     event.preventDefault();
-    if (name && await act("save", { name, settings: window.aivista.chips.values })) form.reset();
+    if (name && await act("save", { name, settings: aivista.chips.values })) form.reset();
   });
   const acts = {
-    use: line => { window.aivista.shell.act("page.use_preset", { arg: line.dataset.id }); aids.shut(); $("#box textarea")?.focus(); },
+    use: line => { aivista.shell.act("page.use_preset", { arg: line.dataset.id }); aids.shut(); $("#box textarea")?.focus(); },
     rename: line => rename(line, line.dataset.name),
     delete: line => act("delete", { id: line.dataset.id }),
     undo: (_, { args }) => act("restore", JSON.parse(args)),
   };
-  addEventListener("click", event => {
-    const button = event.target.closest?.("[data-preset]");
-    if (button) acts[button.dataset.preset](button.closest("li"), button.dataset);
-    else if (event.target.closest?.("[data-aid=presets]")) show();
-  });
+  on("click", "[data-preset]", button => acts[button.dataset.preset](button.closest("li"), button.dataset));
+  on("click", "[data-aid=presets]", show);
 }
 
 // The prompt gallery: search, groups, one's own; a click puts the words into the box and marks what is to be changed.
@@ -224,17 +201,10 @@
   const MOST_RECENT = 20, MOST_STARRED = 60, LONGEST = 8000;
 
   // ---- one's own: what was sent lately, and what was starred, on this device alone
-  const read = key => {
-    try {
-      const kept = JSON.parse(localStorage.getItem(key) || "[]");
-      return Array.isArray(kept) ? kept.filter(one => typeof one === "string" && one.trim()) : [];
-    } catch { return []; }
-  };
-  const write = (key, list) => { try { localStorage.setItem(key, JSON.stringify(list)); } catch { /* full or private: not kept */ } };
   const fillMine = () => {
     const section = $(`#prompts section[data-group=${MINE}]`);
     if (!section) return;
-    const starred = read(STARRED), recent = read(SENT).reverse().filter(one => !starred.includes(one));
+    const starred = keptTexts(STARRED), recent = keptTexts(SENT).reverse().filter(one => !starred.includes(one));
     const rows = [...starred, ...[...new Set(recent)].slice(0, MOST_RECENT)].map(text => {
       const row = $("template", section).content.firstElementChild.cloneNode(true), star = $("[data-aid=star_prompt]", row);
       $(".prm", row).dataset.text = text;
@@ -246,9 +216,9 @@
     $(".prm-own-none", section).hidden = rows.length > 0;
   };
   const star = button => {
-    const text = $(".prm", button.parentElement).dataset.text.slice(0, LONGEST), starred = read(STARRED);
+    const text = $(".prm", button.parentElement).dataset.text.slice(0, LONGEST), starred = keptTexts(STARRED);
     const isOn = starred.includes(text);
-    write(STARRED, isOn ? starred.filter(one => one !== text) : [text, ...starred].slice(0, MOST_STARRED));
+    keep(STARRED, JSON.stringify(isOn ? starred.filter(one => one !== text) : [text, ...starred].slice(0, MOST_STARRED)));
     button.setAttribute("aria-pressed", String(!isOn));
   };
 
@@ -274,31 +244,27 @@
     for (const chip of all("#prompts [data-aid=prompt_group]")) chip.setAttribute("aria-pressed", String(chip.dataset.group === group));
   };
   // Half a word of an input method is none that could be found.
-  addEventListener("input", event => { if (event.target.id === "prm-find" && !event.isComposing) sift(); });
-  addEventListener("compositionend", event => { if (event.target.id === "prm-find") sift(); });
+  on("input compositionend", "#prm-find", (_, event) => { if (!event.isComposing) sift(); });
 
-  const open = async () => { await window.aivista.dialogs.open("prompts"); fillMine(); sift(); $("#prompts .prm-cards")?.scrollTo(0, 0); };
-  const close = () => window.aivista.dialogs?.close("prompts");
+  const open = async () => { await aivista.dialogs.open("prompts"); fillMine(); sift(); $("#prompts .prm-cards")?.scrollTo(0, 0); };
+  const close = () => aivista.dialogs?.close("prompts");
   const acts = {
     close_prompts: close,
     prompt_group: button => { group = button.dataset.group; sift(); $("#prompts .prm-cards")?.scrollTo(0, 0); },
     use_prompt: button => {
       close();
       const blank = button.dataset.blank?.split(",").map(Number);
-      window.aivista.aids?.put(button.dataset.text, blank);
+      aivista.aids?.put(button.dataset.text, blank);
     },
     star_prompt: star,
   };
-  addEventListener("click", event => {
-    const button = event.target.closest?.("#prompts [data-aid]");
-    if (button) acts[button.dataset.aid]?.(button);
-  });
-  window.aivista.prompts = { open };
+  on("click", "#prompts [data-aid]", button => acts[button.dataset.aid]?.(button));
+  aivista.prompts = { open };
 }
 
 // The list above the box while one types: after # or @ the pictures of the conversation, after / prompts and styles.
 {
-  const { act, remove } = window.aivista.shell, keys = window.aivista.keys;
+  const { act, remove } = aivista.shell, keys = aivista.keys;
   const field = () => $("#box textarea");
   // A slash within an address or a fraction begins nothing, nor does an @ within a name of a mailbox.
   const SIGN = /(?:(?:^|[\s(（，。])([/／])|(?:^|[^\w/&])([#＃@＠])(?![#＃]))([^\s/／#＃@＠]{0,40})$/u;
@@ -306,7 +272,7 @@
   let asked = "", offered = [];
 
   const list = () => $("#suggestions");
-  const options = () => [...document.querySelectorAll("#suggestions [role=option]")];
+  const options = () => all("#suggestions [role=option]");
   const chosen = () => $("#suggestions [aria-selected=true]");
   const close = () => {
     asked = "";
@@ -325,29 +291,24 @@
     const shown = list(), box = $("#composer").getBoundingClientRect();
     Object.assign(shown.style, { left: `${box.left + GAP_PX}px`, width: `${Math.min(WIDE_PX, box.width - 2 * GAP_PX)}px`, bottom: `${innerHeight - box.top + GAP_PX}px` });
   };
-  const prompts = query => {
-    try {
-      const kept = JSON.parse(localStorage.getItem("aivista-starred") || "[]").filter(one => typeof one === "string" && one.toLowerCase().includes(query));
-      return kept.slice(0, MOST_PROMPTS);
-    } catch { return []; }
-  };
+  const prompts = query => keptTexts("aivista-starred").filter(one => one.toLowerCase().includes(query)).slice(0, MOST_PROMPTS);
   const look = async () => {
     const box = field();
-    const found = box && document.activeElement === box && box.selectionStart === box.selectionEnd ? SIGN.exec(box.value.slice(0, box.selectionStart)) : null;
-    if (!found) { if (asked) close(); return; }
-    const [, slash, , query] = found, kind = slash ? "styles" : "pictures", wanted = `${kind} ${query}`;
+    const signed = box && document.activeElement === box && box.selectionStart === box.selectionEnd ? SIGN.exec(box.value.slice(0, box.selectionStart)) : null;
+    if (!signed) { if (asked) close(); return; }
+    const [, slash, , query] = signed, kind = slash ? "styles" : "pictures", wanted = `${kind} ${query}`;
     if (wanted === asked) return;
     asked = wanted;
     offered = slash ? prompts(query.toLowerCase()) : [];
     await act(`suggestions.${kind}`, { query, prompts: offered.map(one => one.slice(0, SHOWN)) }, { isNewest: true });
     // Left meanwhile, or the whole name stands there already.
-    const all = options(), isWhole = all.length === 1 && all[0].dataset.insert === `#${query}`;
+    const found = options(), isWhole = found.length === 1 && found[0].dataset.insert === `#${query}`;
     if (asked !== wanted || isWhole || document.activeElement !== field()) { if (list()) remove("suggestions"); return; }
-    if (!all.length) return;
+    if (!found.length) return;
     place();
     for (const [name, value] of [["aria-autocomplete", "list"], ["aria-controls", "suggestions"]]) field().setAttribute(name, value);
     // Enter after a picture's name sends the message, unless one chose from the list.
-    if (slash) choose(all[0]);
+    if (slash) choose(found[0]);
   };
   const pick = option => {
     const box = field(), at = box.selectionStart, found = SIGN.exec(box.value.slice(0, at));
@@ -356,7 +317,7 @@
     const text = option.dataset.insert || offered[options().indexOf(option)], end = begin + text.length + 1;
     const after = box.value.slice(at);
     close();
-    window.aivista.aids.put(`${box.value.slice(0, begin)}${text} ${after.replace(/^ /, "")}`, [end, end]);
+    aivista.aids.put(`${box.value.slice(0, begin)}${text} ${after.replace(/^ /, "")}`, [end, end]);
   };
 
   let waiting = 0;
@@ -366,15 +327,15 @@
   addEventListener("resize", () => { if (list()) place(); });
   addEventListener("focusout", event => { if (event.target === field()) close(); });
   // The box keeps the focus.
-  addEventListener("pointerdown", event => { if (event.target.closest?.("#suggestions")) event.preventDefault(); });
-  addEventListener("click", event => { const option = event.target.closest?.("#suggestions [role=option]"); if (option) pick(option); });
+  on("pointerdown", "#suggestions", (_, event) => event.preventDefault());
+  on("click", "#suggestions [role=option]", pick);
   // Before whatever else hears of keys in the box: it sends on Enter, and brings earlier prompts with the arrows.
   addEventListener("keydown", event => {
     if (event.target !== field() || !list()) return;
-    const all = options(), to = keys.walk(event, "suggestions.walk", all, chosen() ? all.indexOf(chosen()) : -1);
-    if (to >= 0) choose(all[to]);
+    const found = options(), to = keys.walk(event, "suggestions.walk", found, chosen() ? found.indexOf(chosen()) : -1);
+    if (to >= 0) choose(found[to]);
     else if (keys.is(event, "suggestions.take") && chosen()) pick(chosen());
-    else if (keys.is(event, "suggestions.complete")) pick(chosen() || all[0]);
+    else if (keys.is(event, "suggestions.complete")) pick(chosen() || found[0]);
     else if (keys.is(event, "suggestions.leave")) { const left = asked; close(); asked = left; }
     else return;
     event.preventDefault();
@@ -386,30 +347,15 @@
 // changed in a message on the way. Within several lines the keys move the caret first, and an input method has them. In
 // another conversation one begins anew: the draft that was kept on the way is that of the one before.
 {
-  const KEY = "aivista-sent", MOST = 100, LONGEST = 8000, keys = window.aivista.keys;
-  const field = target => target?.matches?.("#box textarea") ? target : null;
-  const read = () => {
-    try {
-      const kept = JSON.parse(localStorage.getItem(KEY) || "[]");
-      return Array.isArray(kept) ? kept.filter(one => typeof one === "string").slice(-MOST) : [];
-    } catch { return []; }
-  };
-  const open = () => document.querySelector("#top h1")?.dataset.conversation || "";
+  const KEY = "aivista-sent", MOST = 100, LONGEST = 8000, keys = aivista.keys;
+  const read = () => keptTexts(KEY).slice(-MOST);
   let walk = null;  // { where, sent, at, texts }: texts holds the draft and what was changed, by their place
 
-  const keep = text => {
+  onSend(() => {
     walk = null;
-    const words = text.slice(0, LONGEST);
-    if (!words.trim()) return;
-    const sent = read().filter((one, at, all) => !(at === all.length - 1 && one === words));
-    try { localStorage.setItem(KEY, JSON.stringify([...sent, words].slice(-MOST))); } catch { /* full or private: this page only */ }
-  };
-
-  const put = (area, text) => {
-    Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(area, text);
-    area.dispatchEvent(new Event("input", { bubbles: true }));
-    area.setSelectionRange(text.length, text.length);
-  };
+    const words = $("#box textarea").value.slice(0, LONGEST);
+    if (words.trim()) keep(KEY, JSON.stringify([...read().filter((one, at, sent) => at < sent.length - 1 || one !== words), words].slice(-MOST)));
+  });
 
   // Where the caret stands among the lines as they are wrapped: a copy of the field is measured, which no property tells.
   const edges = area => {
@@ -427,27 +373,22 @@
   };
 
   const step = (area, by) => {
-    if (walk === null) { const sent = read(); walk = { where: open(), sent, at: sent.length, texts: new Map() }; }
+    if (walk === null) { const sent = read(); walk = { where: conversation(), sent, at: sent.length, texts: new Map() }; }
     const to = walk.at + by;
     if (to < 0 || to > walk.sent.length) return false;
     walk.texts.set(walk.at, area.value);
     walk.at = to;
-    put(area, walk.texts.get(to) ?? walk.sent[to] ?? "");
+    setWords(area, walk.texts.get(to) ?? walk.sent[to] ?? "");
+    area.setSelectionRange(area.value.length, area.value.length);
     return true;
   };
 
-  addEventListener("keydown", event => {
-    const area = field(event.target);
-    if (!area) return;
-    if (keys.is(event, "composer.send")) { keep(area.value); return; }
+  on("keydown", "#box textarea", (area, event) => {
     const by = { earlier: -1, later: 1 }[keys.find(event, "composer.recall")];
     if (!by || area.selectionStart !== area.selectionEnd) return;
-    if (walk?.where !== open()) walk = null;
+    if (walk?.where !== conversation()) walk = null;
     if (by > 0 && walk === null) return;
     const { first, last } = edges(area);
     if ((by < 0 ? first : last) && step(area, by)) event.preventDefault();
-  }, true);
-  addEventListener("click", event => {
-    if (event.target.closest?.("#box .submit-button")) keep(document.querySelector("#box textarea")?.value || "");
   }, true);
 }

@@ -3,7 +3,7 @@
 {
   const LONGEST_MS = 60_000, MOST_KEPT = 20, LOOK_MS = 200;
   const text = () => $("#box textarea")?.value || "";
-  const files = () => [...document.querySelectorAll("#box .thumbnail-item img")].map(one => one.src).join(" ");
+  const files = () => all("#box .thumbnail-item img").map(one => one.src).join(" ");
   let press = null;  // what was pressed last and is not taken yet
   let left = "";  // what was taken out of the box last
   let unwatch = () => {};
@@ -16,7 +16,7 @@
   const hide = () => { unwatch(); $("#turn-now[data-sending]")?.remove(); };
   const show = words => {
     hide();
-    const list = $("#thread"), pictures = [...document.querySelectorAll("#box .thumbnail-item img")].map(one => made("img", { src: one.src, alt: "" }));
+    const list = $("#thread"), pictures = all("#box .thumbnail-item img").map(one => made("img", { src: one.src, alt: "" }));
     if (!list || !(words.trim() || pictures.length)) return;
     const said = words.trim() ? [made("div", { className: "md" }, made("p", { className: "own", dir: "auto", textContent: words }))] : [];
     const files = pictures.length ? [made("div", { className: "sent-files" }, ...pictures)] : [];
@@ -30,26 +30,21 @@
     const last = setTimeout(hide, LONGEST_MS);
     unwatch = () => { clearInterval(look); clearTimeout(last); };
   };
-  const pressed = event => {
-    const isSend = event.type === "click"
-      ? event.target.closest?.("#box .submit-button")
-      : event.target.matches?.("#box textarea") && window.aivista.keys.is(event, "composer.send");
-    if (!isSend || !(text().trim() || files())) return;
-    if (window.aivista.painter?.isUnset()) { event.preventDefault(); event.stopImmediatePropagation(); return; }
+  onSend(event => {
+    if (!(text().trim() || files())) return;
+    if (aivista.painter?.isUnset()) { event.preventDefault(); event.stopImmediatePropagation(); return; }
     const isSame = press && press.text === text() && press.files === files();
-    const seen = [...document.querySelectorAll("#thread > .turn:not(#turn-now)")].at(-1)?.id.slice("turn-".length) || "";
-    press = { id: isSame ? press.id : window.aivista.shell.newId(), text: text(), files: files(), seen };
+    const seen = all("#thread > .turn:not(#turn-now)").at(-1)?.id.slice("turn-".length) || "";
+    press = { id: isSame ? press.id : aivista.shell.newId(), text: text(), files: files(), seen };
     show(press.text);
-  };
-  addEventListener("keydown", pressed, true);
-  addEventListener("click", pressed, true);
+  });
 
   // All that goes along with the words. Python takes what it was sent under one name once, begins one new conversation for
   // all that is said in it, and holds words back that were said to a conversation which has gone on elsewhere.
-  const page = window.aivista.shell.newId();
+  const page = aivista.shell.newId();
   const composed = () => JSON.stringify({
-    ...window.aivista.shell.place(), mask: $("#mask").value, expand: $("#expand").value, request: press?.id || "", seen: press?.seen || "",
-    begun: `${page} ${$("#top h1")?.dataset.opened || ""}`, price: $("#cost .price")?.dataset.told || "",
+    ...aivista.shell.place(), mask: $("#mask").value, expand: $("#expand").value, request: press?.id || "", seen: press?.seen || "",
+    begun: `${page} ${stamp()}`, price: $("#cost .price")?.dataset.told || "",
   });
 
   // ---- taken: what was sent leaves the composer, and is kept until its turn is over; words that were typed behind it
@@ -63,26 +58,26 @@
     kept = [...kept, { id: mine.id, message, mask, expand, editing, references }].slice(-MOST_KEPT);
     // The mask before its file: a file that goes by itself takes the mask along.
     if ((mask || expand) && $("#mask").value === mask && $("#expand").value === expand) paint({ mask: "", expand: "" });
-    if (text().startsWith(mine.text)) window.aivista.drafts.put(text().slice(mine.text.length));
+    if (text().startsWith(mine.text)) aivista.drafts.put(text().slice(mine.text.length));
     left = mine.text;
-    if (mine.files && files() === mine.files) window.aivista.shell.set({ box: { value: { text: text(), files: [] } } });
+    if (mine.files && files() === mine.files) aivista.shell.set({ box: { value: { text: text(), files: [] } } });
   };
   // ---- over: what was sent for nothing comes back, unless something else stands there by now
   const back = ({ message: { text: words, files: paths }, mask, expand }) => {
-    const there = text(), isFree = (!there && !files()) || (there === words && document.querySelectorAll("#box .thumbnail-item").length === paths.length);
+    const there = text(), isFree = (!there && !files()) || (there === words && all("#box .thumbnail-item").length === paths.length);
     const isUnpainted = ["", mask].includes($("#mask").value) && ["", expand].includes($("#expand").value);
     if (isUnpainted && (mask || expand)) paint({ mask, expand });
-    if (isFree && (words || paths.length)) window.aivista.shell.set({ box: { value: { text: words, files: paths.map(one => ({ ...one, url: new URL(`gradio_api/file=${one.path}`, document.baseURI).href })) } } });
+    if (isFree && (words || paths.length)) aivista.shell.set({ box: { value: { text: words, files: paths.map(one => ({ ...one, url: new URL(`gradio_api/file=${one.path}`, document.baseURI).href })) } } });
   };
   const over = (request, how) => {
     const mine = kept.find(one => one.id === request);
     if (!mine) return;
     kept = kept.filter(one => one !== mine);
-    const place = window.aivista.shell.place(), isMarked = place.editing === mine.editing && place.references.join() === mine.references.join();
+    const place = aivista.shell.place(), isMarked = place.editing === mine.editing && place.references.join() === mine.references.join();
     if (how === "failed") back(mine);
     else if (how === "refused") back({ ...mine, mask: "", expand: "" });
     else if (how === "unused" && (mine.mask || mine.expand)) back({ ...mine, message: { text: "", files: [] } });
-    else if (isMarked) window.aivista.shell.take({ patches: [{ id: "ctx", html: "" }] });
+    else if (isMarked) aivista.shell.take({ patches: [{ id: "ctx", html: "" }] });
   };
   addEventListener("aivista-over", ({ detail }) => Object.entries(detail).forEach(one => over(...one)));
 
@@ -90,7 +85,7 @@
   const failed = told => {
     hide();
     const why = told.error || told.detail;
-    window.aivista.shell.say(typeof why === "string" ? why : window.aivista.words.say("cut"), { isProblem: true });
+    aivista.shell.say(typeof why === "string" ? why : aivista.words.say("cut"), { isProblem: true });
   };
   const plain = window.fetch;
   window.fetch = async (resource, init) => {
@@ -106,7 +101,7 @@
       throw error;
     }
   };
-  window.aivista.sending = { show, hide, composed, kept: () => kept.map(one => one.id) };
+  aivista.sending = { show, hide, composed, kept: () => kept.map(one => one.id) };
 }
 
 // What was typed and not sent is there again after a reload, in every conversation: its words, the chips and the marked
@@ -115,16 +110,13 @@
 {
   const PREFIX = "aivista-draft ", EARLY = "aivista-early", NEW = "new", LOOK_MS = 400, SETTLE_MS = 80, ALONG_MS = 10000, SHOWN_MS = 3000;
   const MOST = 40, LONGEST = 100_000, LIFE_MS = 30 * 24 * 3600 * 1000;
-  const shell = window.aivista.shell;
+  const shell = aivista.shell;
   const area = () => $("#box textarea"), text = () => area()?.value || "";
-  const open = () => $("#top h1")?.dataset.conversation || "";
-  // Python writes it when it opens a conversation, not when it gives a new one its name.
-  const stamp = () => $("#top h1")?.dataset.opened || "";
 
   // ---- on the shelf
-  const read = where => { try { return JSON.parse(localStorage.getItem(PREFIX + where) || "null"); } catch { return null; } };
+  const read = where => { try { return JSON.parse(kept(PREFIX + where)); } catch { return null; } };
   const forget = where => { try { localStorage.removeItem(PREFIX + where); } catch { /* nothing is kept here */ } };
-  const write = (where, draft) => { try { localStorage.setItem(PREFIX + where, JSON.stringify(draft)); } catch { /* full or private: this page only */ } };
+  const write = (where, draft) => keep(PREFIX + where, JSON.stringify(draft));
   const sweep = () => {
     try {
       const names = Object.keys(localStorage).filter(name => name.startsWith(PREFIX));
@@ -143,15 +135,15 @@
   let leaving = null;  // what the box held when another conversation was asked for, until that one is there
   let awaited = null;  // chips and marks on their way back: until they are shown, a draft has them all the same
   const areShown = ({ chips, editing, references }) => shell.place().editing === editing && shell.place().references.join() === references.join()
-    && Object.entries(chips).every(([name, value]) => window.aivista.chips.values[name] === value);
+    && Object.entries(chips).every(([name, value]) => aivista.chips.values[name] === value);
   const now = () => {
     if (awaited && (Date.now() > awaited.until || areShown(awaited.marks))) awaited = null;
     const { chips, editing, references, roles } = shell.place(), marks = awaited?.marks || { chips: { ...chips }, editing, references, roles };
     const draft = { text: text().slice(0, LONGEST), ...marks };
     return draft.text.trim() || draft.editing || draft.references.length ? draft : null;
   };
-  const keep = () => {
-    if (!where || isSending || isMoving || leaving !== null || open() !== where) return;
+  const look = () => {
+    if (!where || isSending || isMoving || leaving !== null || conversation() !== where) return;
     const draft = now(), told = JSON.stringify(draft);
     if (told === last) return;
     last = told;
@@ -161,47 +153,45 @@
   // ---- into the composer
   const put = words => {
     const field = area();
-    if (!field || field.value === words) return;
-    Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(field, words);
-    field.dispatchEvent(new Event("input", { bubbles: true }));
+    if (field && field.value !== words) setWords(field, words);
   };
-  const bring = (conversation, draft) => {
+  const bring = (to, draft) => {
     put(draft?.text || "");
     const { chips = {}, editing = "", references = [], roles: kept = {} } = draft || {};
     // Drafts of an earlier version hold them as JSON.
     const roles = typeof kept === "string" ? JSON.parse(kept || "{}") : kept;
-    const isChanged = Object.entries(chips).some(([name, value]) => window.aivista.chips.values[name] !== value);
+    const isChanged = Object.entries(chips).some(([name, value]) => aivista.chips.values[name] !== value);
     if (!isChanged && !editing && !references.length) return;
-    const told = { conversation: conversation === NEW ? "" : conversation, chips: isChanged ? chips : {}, editing, references, roles };
+    const told = { conversation: to === NEW ? "" : to, chips: isChanged ? chips : {}, editing, references, roles };
     const mine = awaited = { marks: { chips, editing, references, roles }, until: Infinity };
-    window.aivista.shell.act("page.restore", told).then(() => { mine.until = Date.now() + SHOWN_MS; });
+    aivista.shell.act("page.restore", told).then(() => { mine.until = Date.now() + SHOWN_MS; });
   };
 
   // ---- another conversation is asked for: its box is empty from now on, and what is typed is typed for that one
   const leave = to => {
     if (!where || to === where || leaving !== null) return;
-    keep();
+    look();
     goesAlongUntil = 0;
     leaving = text();
     put("");
-    if (!isSending) window.aivista.attached.leave(where);
+    if (!isSending) aivista.attached.leave(where);
   };
   // It has not come: what stood in the box is there again, before what was typed meanwhile.
   const stay = () => {
     if (leaving === null) return;
     put(leaving + text());
     leaving = null;
-    window.aivista.attached.arrive(where);
+    aivista.attached.arrive(where);
   };
 
   // ---- another conversation: its own draft comes, before words that are in the box for it already
   const arrive = (here, left) => {
     const draft = read(here), typed = text() === left ? "" : text();
     bring(here, { ...draft, text: [draft?.text, early(), typed].filter(Boolean).join("\n") });
-    window.aivista.attached.arrive(here);
+    aivista.attached.arrive(here);
   };
   const moved = () => {
-    const here = open(), before = seen;
+    const here = conversation(), before = seen;
     if (!here) return;
     seen = stamp() || seen;
     if (here === where) { if (seen !== before) stay(); return; }
@@ -230,7 +220,8 @@
   };
 
   // ---- sent: what it was is in the thread, or comes back into the box when the turn fails
-  const sent = () => {
+  onSend(() => {
+    if (!text().trim() && !$("#box .thumbnail-item")) return;
     // A press that was kept comes before this script has seen which conversation is open now.
     moved();
     if (!where || !navigator.onLine) return;
@@ -241,27 +232,18 @@
     // Until Python has emptied the box, what stands in it was sent already.
     const wait = tries => { if (!text() || !tries) isSending = false; else setTimeout(wait, 100, tries - 1); };
     setTimeout(wait, 100, 50);
-  };
+  });
   // What comes back is in the box again, which may never have been seen empty.
   addEventListener("aivista-over", () => { isSending = false; });
-  addEventListener("keydown", event => {
-    if (event.target.matches?.("#box textarea") && window.aivista.keys.is(event, "composer.send") && (text().trim() || $("#box .thumbnail-item"))) sent();
-  }, true);
-  addEventListener("click", event => { if (event.target.closest?.("#box .submit-button") && (text().trim() || $("#box .thumbnail-item"))) sent(); }, true);
 
   // Pictures of elsewhere begin a conversation: the words that were written for them go there, too.
-  window.aivista.drafts = { goAlong: () => { goesAlongUntil = Date.now() + ALONG_MS; }, leave, stay, put };
+  aivista.drafts = { goAlong: () => { goesAlongUntil = Date.now() + ALONG_MS; }, leave, stay, put };
 
-  const watch = () => {
-    const top = $("#top");
-    if (!top) { setTimeout(watch, 200); return; }
-    sweep();
-    new MutationObserver(moved).observe(top, { childList: true, subtree: true, attributeFilter: ["data-conversation"] });
-    moved();
-    setInterval(keep, LOOK_MS);
-    // What Python has not taken by now may never have been sent.
-    addEventListener("pagehide", () => { isSending = false; keep(); });
-    document.addEventListener("visibilitychange", keep);
-  };
-  if (document.body) watch(); else addEventListener("DOMContentLoaded", watch);
+  sweep();
+  new MutationObserver(moved).observe($("#top"), { childList: true, subtree: true, attributeFilter: ["data-conversation"] });
+  moved();
+  setInterval(look, LOOK_MS);
+  // What Python has not taken by now may never have been sent.
+  addEventListener("pagehide", () => { isSending = false; look(); });
+  document.addEventListener("visibilitychange", look);
 }

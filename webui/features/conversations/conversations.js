@@ -1,25 +1,21 @@
 // The rail: search, more rows, a menu and a name for each conversation, what was just done, files out and in.
 // The rows are Python's; only this page knows what is typed and open, so it asks for them whenever they may be others.
 {
-  const keys = window.aivista.keys;
+  const keys = aivista.keys;
   const TYPING_MS = 200, NEW_ROW_MS = 1500, MORE_MS = 5000, ROWS_AT_ONCE = 50;
-  const shell = window.aivista.shell;
+  const shell = aivista.shell;
   // What is looked at: how many rows beside the pinned, what a search found, or the trash.
   const WHOLE = { shown: ROWS_AT_ONCE, query: "", is_trash: false };
   let seen = WHOLE;
   const look = (to = seen) => { seen = to; return shell.act("conversations.look", seen, { isNewest: true }); };
   const change = (act, args = {}) => shell.act(`conversations.${act}`, { ...seen, ...args });
-  const openId = () => $("#top h1")?.dataset.conversation || "";
 
   // ---- the list follows what happens, but not while a name is being typed in it
   let isStale = false;
   const refresh = () => { if (naming) { isStale = true; return; } isStale = false; look(); };
   const markOpen = () => {
-    const open = openId();
     for (const row of all("#rail-rows [data-act=open]")) {
-      const is = row.dataset.arg === open;
-      if (is !== row.hasAttribute("aria-current")) row.toggleAttribute("aria-current", is);
-      if (is && row.getAttribute("aria-current") !== "page") row.setAttribute("aria-current", "page");
+      if (row.dataset.arg === conversation()) setAttribute(row, "aria-current", "page"); else row.removeAttribute("aria-current");
     }
   };
 
@@ -31,22 +27,19 @@
     typing = setTimeout(() => { if (text.trim() !== sought) { sought = text.trim(); look({ ...WHOLE, query: sought }); } }, at);
   };
   const toSearch = () => {
-    if (window.aivista.dialogs.opened()) return;
+    if (aivista.dialogs.opened()) return;
     root.removeAttribute("data-rail-hidden");
-    if (matchMedia("(max-width: 1180px)").matches) root.setAttribute("data-rail-open", "");
+    if (isNarrow()) root.setAttribute("data-rail-open", "");
     const take = () => { field()?.focus(); field()?.select(); return document.activeElement === field(); };
     // A drawer that slides in cannot take the focus before it is seen. Later than needed, what is typed meanwhile would be
     // chosen and typed over.
     if (!take()) requestAnimationFrame(take);
   };
-  addEventListener("input", event => {
-    if (event.target.id === "rail-find" && !event.isComposing) seek(event.target.value);
-  });
-  addEventListener("compositionend", event => { if (event.target.id === "rail-find") seek(event.target.value); });
+  on("input compositionend", "#rail-find", (box, event) => { if (!event.isComposing) seek(box.value); });
 
   // ---- menus: one for all conversations, filled when it is opened
   const placed = (menu, opener) => {
-    if (matchMedia("(max-width: 760px)").matches) { menu.style.cssText = ""; return; }
+    if (isPhone()) { menu.style.cssText = ""; return; }
     const at = opener.getBoundingClientRect(), size = menu.getBoundingClientRect();
     const below = at.bottom + 4 + size.height <= innerHeight - 8;
     const top = below ? at.bottom + 4 : Math.max(8, at.top - 4 - size.height);
@@ -55,7 +48,7 @@
   };
   let about = null;
   const openMenu = opener => {
-    window.aivista.shell.unfold($("#rail-menus"));
+    aivista.shell.unfold($("#rail-menus"));
     const menu = $(`#menu-${opener.dataset.menu}`);
     if (!menu) return;
     const { id = "", title = "", pinned = "false" } = opener.dataset;
@@ -126,7 +119,7 @@
   });
 
   // ---- files: out through a frame, where a refusal can be read; in as the body of a request
-  const words = () => { window.aivista.shell.unfold($("#rail-menus")); return $("#menu-library").dataset; };
+  const words = () => { aivista.shell.unfold($("#rail-menus")); return $("#menu-library").dataset; };
   const importFile = async file => {
     shell.say(words().importing, { stays: true });
     let answer = null;
@@ -136,12 +129,11 @@
     } catch { shell.say(words().cut, { isProblem: true }); return; }
     shell.say(answer.text, { isProblem: !answer.isDone });
     refresh();
-    if (answer.conversation) window.aivista.shell.act("page.open", { arg: answer.conversation });
+    if (answer.conversation) aivista.shell.act("page.open", { arg: answer.conversation });
   };
-  addEventListener("change", event => {
-    if (event.target.id !== "import-file") return;
-    const [file] = event.target.files;
-    event.target.value = "";
+  on("change", "#import-file", input => {
+    const [file] = input.files;
+    input.value = "";
     if (file) importFile(file);
   });
   addEventListener("load", event => {
@@ -243,12 +235,11 @@
     if (seen.some(one => one.isIntersecting) && $("#rail-rows .rail-list")?.scrollTop > 0) acts.more();
   });
   const settle = () => {
-    const open = openId();
-    const key = $(".rail-find kbd");
-    if (key && !key.textContent) key.textContent = keys.isMac ? "⌘K" : "Ctrl K";
+    const open = conversation();
+    setText($(".rail-find kbd"), keys.isMac ? "⌘K" : "Ctrl K");
     if (open && open !== shown) {
       shown = open;
-      if (open !== "new") setTimeout(() => { if (openId() === open && !placeOf(open, false)) refresh(); }, NEW_ROW_MS);
+      if (open !== "new") setTimeout(() => { if (conversation() === open && !placeOf(open, false)) refresh(); }, NEW_ROW_MS);
     }
     markOpen();
     const rows = all("#rail-rows li"), more = $("#rail-rows [data-rail=more]");
@@ -258,12 +249,6 @@
     }
     if (more !== watched) { nearEnd.disconnect(); watched = more; if (more) nearEnd.observe(more); }
   };
-  let isWaiting = false;
-  const observe = () => new MutationObserver(() => {
-    if (isWaiting) return;
-    isWaiting = true;
-    requestAnimationFrame(() => { isWaiting = false; settle(); });
-  }).observe(document.body, { childList: true, subtree: true, attributes: true, attributeFilter: ["data-conversation"] });
+  follow(settle);
   addEventListener("aivista-listed", refresh);
-  if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
 }

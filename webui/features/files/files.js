@@ -9,7 +9,7 @@
   let heard = null, queued = false;
 
   const view = () => $("#fi-code .cm-content")?.cmTile?.root?.view || null;
-  const tell = props => window.aivista.shell.set({ "fi-code": props });
+  const tell = props => aivista.shell.set({ "fi-code": props });
   // ---- it comes when it is first needed: its code is larger than the rest of the page
   let coming = null;
   const ready = () => coming ||= new Promise(resolve => {
@@ -78,7 +78,7 @@
     box.focus();
   };
 
-  window.aivista.editor = {
+  aivista.editor = {
     ready, view, make, show, turned, goTo,
     listen: then => { heard = then; },
     focus: () => view()?.focus(),
@@ -88,10 +88,8 @@
 // The files of the open conversation. What the person writes lives here until it is saved, for each conversation,
 // whatever is shown meanwhile. Each open file has an element of its own, which Python fills; the editor is one for all.
 {
-  const editor = window.aivista.editor, keys = window.aivista.keys, shell = window.aivista.shell;
+  const editor = aivista.editor, keys = aivista.keys, shell = aivista.shell;
   const MOST_BYTES = 1 << 20, MOST_OPEN = 200;
-  const isShown = () => root.dataset.tab === "files" && root.hasAttribute("data-stage");
-  const onPage = () => { const id = $("#top h1")?.dataset.conversation || ""; return id === "new" ? "" : id; };
 
   // ---- by conversation: what is open by name ({key, name, version, said, at, state, saved, ending, ...}), what is folded
   const spaces = new Map();
@@ -153,7 +151,7 @@
     if (at.open === doc.name) at.open = "";
   };
   // A first file has begun a conversation.
-  const arrive = id => { here = space(id); window.aivista.shell.act("page.open", { arg: id }); };
+  const arrive = id => { here = space(id); aivista.shell.act("page.open", { arg: id }); };
 
   // ---- what is done with a file
   const open = async name => {
@@ -228,7 +226,7 @@
     for (const [name, file] of list) {
       const address = `aivista/files/${encodeURIComponent(id || "new")}/upload?name=${encodeURIComponent(name)}${more}`;
       // One byte too many is enough to be refused by name.
-      const answer = await fetch(address, { method: "POST", body: file.slice(0, MOST_BYTES + 1) }).then(one => one.json()).catch(() => ({ error: window.aivista.words.say("cut") }));
+      const answer = await fetch(address, { method: "POST", body: file.slice(0, MOST_BYTES + 1) }).then(one => one.json()).catch(() => ({ error: aivista.words.say("cut") }));
       id ||= answer.conversation || "";
       if (answer.code === "file_changed") taken.push([name, file]);
       else if (answer.error) shell.say(answer.error, { isProblem: true });
@@ -273,8 +271,8 @@
       row.setAttribute("aria-label", row.title);
     }
     if (!doc) return;
-    const main = part(doc, "main"), said = dirty ? unsaved : doc.said.replace("{time}", when(doc.at)), line = $("small", main);
-    if (line.textContent !== said) line.textContent = said;
+    const main = part(doc, "main");
+    setText($("small", main), dirty ? unsaved : doc.said.replace("{time}", when(doc.at)));
     $(".fi-head", main).toggleAttribute("data-unsaved", dirty);
     for (const [name, isOff] of [["save", !dirty], ["run", Boolean(doc.isRunning)]]) { const button = $(`[data-files=${name}]`, main); if (button) button.disabled = isOff; }
   };
@@ -408,25 +406,21 @@
     else if (button) acts[button.dataset.files]?.(button);
     else if (row) { rove(row); if (event.target.closest(".fi-more")) openMenu(row); else { row.focus(); enter(row); } }
   });
-  addEventListener("contextmenu", event => {
-    const row = event.target.closest?.("#fi-tree .fi-row");
-    if (row) { event.preventDefault(); openMenu(row); }
-  });
+  on("contextmenu", "#fi-tree .fi-row", (row, event) => { event.preventDefault(); openMenu(row); });
   addEventListener("keydown", event => {
     const row = event.target.closest?.("#fi-tree .fi-row");
-    if (keys.is(event, "files.save") && isShown()) { event.preventDefault(); save(); }
+    if (keys.is(event, "files.save") && isShown("files")) { event.preventDefault(); save(); }
     else if (event.target.closest?.("#fi-menu")) inMenu(event);
     else if (event.target.id === "fi-name") { if (keys.is(event, "field.keep")) named(true); else if (keys.is(event, "field.leave")) named(false); }
     else if (row) walk(event, row);
   }, true);
   // Keys that the editor, the tree or a name has used stay here: Escape closes the stage elsewhere.
   document.addEventListener("keydown", event => { if (keys.is(event, "page.escape") && event.target.closest?.("#fi-code .cm-editor, #fi-tree .fi-row, #fi-name")) event.stopPropagation(); });
-  addEventListener("focusout", event => { if (event.target.id === "fi-name") named(true); });
+  on("focusout", "#fi-name", () => named(true));
   addEventListener("scroll", event => { if (naming && event.target.closest?.(".fi-side")) place(); }, true);
-  addEventListener("change", event => {
-    if (!event.target.matches?.(".fi-pick")) return;
-    const list = [...event.target.files].map(file => [plain(file.name), file]);
-    event.target.value = "";
+  on("change", ".fi-pick", input => {
+    const list = [...input.files].map(file => [plain(file.name), file]);
+    input.value = "";
     bringIn(list);
   });
 
@@ -444,21 +438,19 @@
 
   // ---- when to look: somebody comes to the tab, opens another conversation, a tool or a turn has ended
   let seenOf = "";
-  const watch = () => {
-    const live = $("#chat .live"), id = onPage(), now = `${id} ${live ? live.dataset.tools || "0" : "-"}`;
+  follow(() => {
+    const live = $("#chat .live"), id = shell.place().conversation, now = `${id} ${live ? live.dataset.tools || "0" : "-"}`;
     if (seenOf === now) return;
     seenOf = now;
     if (here.id !== id) { keep(); here = space(id); shownDoc = null; $("#fi-tree")?.replaceChildren(); draw(); }
-    if (isShown() || here.docs.size) look();
-  };
+    if (isShown("files") || here.docs.size) look();
+  });
   editor.listen(() => { const doc = opened(); if (doc?.state && shownDoc === doc) { keep(); mark(); } });
   addEventListener("aivista-patched", () => {
     draw();
     if (naming) place();
   });
   addEventListener("aivista-tab", event => { if (event.detail === "files") look(); });
-  addEventListener("focus", () => { if (isShown()) look(); });
+  addEventListener("focus", () => { if (isShown("files")) look(); });
   addEventListener("beforeunload", event => { if ([...spaces.values()].some(one => [...one.docs.values()].some(isDirty))) event.preventDefault(); });
-  const observe = () => { watch(); new MutationObserver(watch).observe(document.body, { childList: true, subtree: true, attributeFilter: ["data-tools", "data-conversation"] }); };
-  if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
 }

@@ -1,19 +1,16 @@
 // The gallery: what is looked for is asked anew and merged into what is there, further pages join it while one scrolls.
-// Choosing pictures, and what is done with them, is below; both meet in window.aivista.gallery.
+// Choosing pictures, and what is done with them, is below; both meet in aivista.gallery.
 {
-  const keys = window.aivista.keys, { act, hush } = window.aivista.shell;
+  const keys = aivista.keys, { act, hush } = aivista.shell;
   const PAUSE_MS = 250, READ_AGAIN_MS = 2500, SETTLE_MS = 600, COUNTED_MS = 5500, TOP_PX = 40, KEY = "aivista-gallery-groups";
   const PAGE = 60, MOST_AGAIN = 300, MOST = 5000;
-  const kept = () => { try { return localStorage.getItem(KEY) === "conversation"; } catch { return false; } };
-  let look = { is_by_conversation: kept(), zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC" };
+  let look = { is_by_conversation: kept(KEY) === "conversation", zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC" };
   let asked = null, lost = null, next = null, isOther = false, isFilled = false, isStale = false, typed = 0, again = 0, counting = 0, seen = "", end = null;
 
   const pane = () => $("#gal");
   const grid = () => $("#gal-grid");
   const scroller = () => $("#gal .gal-scroll");
   const cells = () => all("#gal-grid .gal-cell");
-  const open = () => $("#top h1")?.dataset.conversation || "";
-  const isShown = () => root.dataset.tab === "gallery" && root.hasAttribute("data-stage");
   const isBelow = () => scroller().scrollTop > TOP_PX && !isOther;
 
   // ---- pictures are asked for; whoever has the focus on one keeps it, or goes on at its place
@@ -74,25 +71,18 @@
   addEventListener("aivista-gallery-back", event => ask({ count: Math.min(Math.max(cells().length + event.detail, PAGE), MOST) }));
   addEventListener("aivista-tab", event => { if (event.detail === "gallery") freshen(); });
   addEventListener("scroll", event => { if (isStale && event.target === scroller() && !isBelow()) freshen(); }, true);
-  let looking = 0;  // one look at the page for many changes of it
   const watch = () => {
-    looking = 0;
-    const now = `${open()} ${all("#chat .pic .frame:not(.pending), #chat .refs img").length}`;
+    const now = `${conversation()} ${all("#chat .pic .frame:not(.pending), #chat .refs img").length}`;
     if (now === seen) return;
     const isElsewhere = now.split(" ")[0] !== seen.split(" ")[0];
     seen = now;
     if (!isFilled) return;
-    if (!isShown()) { isStale = true; return; }
+    if (!isShown("gallery")) { isStale = true; return; }
     if (isElsewhere && look.here) turn({}); else freshen();
   };
-  const observe = () => {
-    const shell = $("#center"), place = $("#gallery");
-    if (!shell || !place) { setTimeout(observe, 200); return; }
-    new MutationObserver(() => { looking ||= setTimeout(watch, SETTLE_MS); }).observe(shell, { childList: true, subtree: true, attributeFilter: ["data-conversation"] });
-    // The tab may have been chosen before its words were there.
-    new MutationObserver((_, watcher) => { if (pane()) { watcher.disconnect(); if (isShown()) freshen(); } }).observe(place, { childList: true, subtree: true });
-  };
-  if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
+  // One look at the page for many changes of it.
+  let looking = 0;
+  follow(() => { looking ||= setTimeout(() => { looking = 0; watch(); }, SETTLE_MS); });
 
   // ---- filters: each says what it changes of what is looked for
   addEventListener("click", async event => {
@@ -100,32 +90,27 @@
     const button = event.target.closest?.("#gal [data-look]"), change = button && JSON.parse(button.dataset.look);
     if (!change) return;
     if (button.closest("#gal-dates")) $("#gal-dates").hidePopover();
-    if ("is_by_conversation" in change) try { localStorage.setItem(KEY, change.is_by_conversation ? "conversation" : "day"); } catch { /* private window: this page only */ }
+    if ("is_by_conversation" in change) keep(KEY, change.is_by_conversation ? "conversation" : "day");
     if (change.words === "") $("#gal-find").value = "";
     await turn(change);
     if (!button.isConnected && document.activeElement === document.body) $("#gal-on button, #gal-find").focus();
   });
-  const typing = event => {
-    if (event.target.id !== "gal-find" || event.isComposing) return;
+  on("input compositionend", "#gal-find", (box, event) => {
+    if (event.isComposing) return;
     clearTimeout(typed);
-    typed = setTimeout(() => { typed = 0; const words = event.target.value.trim(); if (words !== (look.words || "")) turn({ words }); }, PAUSE_MS);
-  };
-  addEventListener("input", typing);
-  addEventListener("compositionend", typing);
-  addEventListener("change", event => {
-    const day = event.target.closest?.("#gal-more [data-day]")?.dataset.day;
-    if (day) turn({ when: "", [day]: event.target.value || null });
+    typed = setTimeout(() => { typed = 0; const words = box.value.trim(); if (words !== (look.words || "")) turn({ words }); }, PAUSE_MS);
   });
-  addEventListener("keydown", event => {
-    const box = event.target.id === "gal-find" ? event.target : null;
-    if (box && keys.is(event, "field.leave") && box.value) {
+  on("change", "#gal-more [data-day]", input => turn({ when: "", [input.dataset.day]: input.value || null }));
+  on("keydown", "#gal-find", (box, event) => {
+    if (keys.is(event, "field.leave") && box.value) {
       event.preventDefault();
       event.stopPropagation();
       box.value = "";
       turn({ words: "" });
-    } else if (box && keys.is(event, "field.keep")) turn({ words: box.value.trim() });
-    const item = event.target.closest?.("#gal-dates [role=menuitemradio]"), items = item ? all("#gal-dates [role=menuitemradio]").filter(one => one.checkVisibility()) : [];
-    const to = item ? keys.walk(event, "menu.walk", items, items.indexOf(item)) : -1;
+    } else if (keys.is(event, "field.keep")) turn({ words: box.value.trim() });
+  }, true);
+  on("keydown", "#gal-dates [role=menuitemradio]", (item, event) => {
+    const items = all("#gal-dates [role=menuitemradio]").filter(one => one.checkVisibility()), to = keys.walk(event, "menu.walk", items, items.indexOf(item));
     if (to >= 0) { event.preventDefault(); items[to].focus(); }
   }, true);
 
@@ -142,12 +127,12 @@
     if (event.target.id === "gal-dates" && event.newState === "open") $("#gal-dates [id^=gal-time][aria-checked=true], #gal-months [aria-checked=true], #gal-time-0").focus();
   }, true);
 
-  window.aivista.gallery = { cells, open, similarTo, look: () => look, scroller };
+  aivista.gallery = { cells, similarTo, look: () => look };
 }
 
 // Pictures of the gallery chosen, by mouse, touch, keyboard and a rectangle, and what is done with them.
 {
-  const gallery = window.aivista.gallery, keys = window.aivista.keys, shell = window.aivista.shell, { cells } = gallery;
+  const gallery = aivista.gallery, keys = aivista.keys, shell = aivista.shell, { cells } = gallery;
   const MOST_REFERENCES = 14, BEGIN_PX = 5, EDGE_PX = 40, FASTEST_PX = 16;
   const chosen = new Set();
   let anchor = "", current = null;
@@ -156,7 +141,6 @@
   const idsOf = list => list.map(cell => Number(cell.dataset.id));
   const star = cell => $(".gal-star", cell);
   const isStarred = cell => star(cell).getAttribute("aria-pressed") === "true";
-  const narrow = () => matchMedia("(max-width: 760px)").matches;
 
   // ---- choosing
   const paint = cell => {
@@ -256,27 +240,24 @@
   // ---- what the rest of the page does with them
   const tell = (act, list) => shell.act(`gallery.${act}`, { ids: idsOf(list) });
   // What is opened from here may lie in another conversation: the history waits for that one.
-  const opening = ({ dataset: { conversation } }) => { if (conversation !== gallery.open()) dispatchEvent(new CustomEvent("aivista-opening", { detail: conversation })); };
+  const opening = ({ dataset }) => { if (dataset.conversation !== conversation()) dispatchEvent(new CustomEvent("aivista-opening", { detail: dataset.conversation })); };
   const open = (cell, isByKey) => {
-    const { conversation, handle } = cell.dataset;
     opening(cell);
-    if (conversation === gallery.open()) shell.act("page.view", { arg: handle }); else tell("open", [cell]);
-    window.aivista.tabs?.show("canvas", isByKey);
+    if (cell.dataset.conversation === conversation()) shell.act("page.view", { arg: cell.dataset.handle }); else tell("open", [cell]);
+    aivista.tabs?.show("canvas", isByKey);
   };
-  const compare = list => { opening(list[0]); tell("compare", list); window.aivista.tabs?.show("canvas"); drop(); };
+  const compare = list => { opening(list[0]); tell("compare", list); aivista.tabs?.show("canvas"); drop(); };
   const reference = list => {
     if (list.length > MOST_REFERENCES) { shell.say($("#gal-bar").dataset.most, { isProblem: true }); return; }
-    if (list.some(cell => cell.dataset.conversation !== gallery.open())) window.aivista.drafts?.goAlong();
+    if (list.some(cell => cell.dataset.conversation !== conversation())) aivista.drafts?.goAlong();
     tell("reference", list);
     drop();
-    if (narrow()) window.aivista.tabs?.show("chat");
+    if (isPhone()) aivista.tabs?.show("chat");
     $("#box textarea")?.focus();
   };
 
   // ---- tags
-  addEventListener("submit", event => {
-    const form = event.target.closest?.(".gal-tagging");
-    if (!form) return;
+  on("submit", ".gal-tagging", (form, event) => {
     event.preventDefault();
     const field = form.elements.tag, name = field.value.trim();
     field.value = "";
@@ -309,15 +290,12 @@
     delete: () => remove(picked()),
     drop,
   };
-  addEventListener("click", event => {
-    const button = event.target.closest?.("#gal [data-gal]");
-    if (button) acts[button.dataset.gal]?.(button, event);
-  });
+  on("click", "#gal [data-gal]", (button, event) => acts[button.dataset.gal]?.(button, event));
   // Shift and a click would mark the words of the page.
-  addEventListener("mousedown", event => { if (event.shiftKey && event.target.closest?.(".gal-cell")) event.preventDefault(); });
+  on("mousedown", ".gal-cell", (_, event) => { if (event.shiftKey) event.preventDefault(); });
 
   // ---- keys
-  addEventListener("focusin", event => { const cell = event.target.closest?.(".gal-cell"); if (cell) rove(cell); });
+  on("focusin", ".gal-cell", rove);
   // The cell of the row above or below whose middle is nearest: rows hold more or fewer of them.
   const across = (list, at, step) => {
     const here = list[at].getBoundingClientRect(), far = box => Math.abs(box.left + box.right - here.left - here.right);
@@ -357,8 +335,8 @@
     if (isHere) drop();
     return Boolean(isHere);
   });
-  addEventListener("keydown", event => {
-    if (!event.target.closest?.("#gallery") || keys.isTyping(event.target)) return;
+  on("keydown", "#gallery", (_, event) => {
+    if (keys.isTyping(event.target)) return;
     const undo = keys.is(event, "gallery.undo") && $("#toast [data-action='gallery.undelete']");
     if (undo) { event.preventDefault(); undo.click(); return; }
     const cell = event.target.closest(".gal-cell"), run = cell && runOf(event, cell);
@@ -368,7 +346,6 @@
   addEventListener("keyup", event => { if (keys.lifts(event, "gallery.choose") && event.target.classList?.contains("gal-pic")) event.preventDefault(); });
 
   // ---- a rectangle drawn by the mouse from an empty place selects the pictures that it touches
-  const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
   let drawing = null;
   const emptyPlace = event => {
     const box = event.target.closest?.("#gal .gal-scroll");

@@ -5,11 +5,11 @@
   const SIGNS = ["aivista", "parameters", "prompt\0", "workflow\0", "UNICODE\0", "ASCII\0\0\0"];
   let told = "", asked = 0, emptySince = 0;
 
-  const act = (name, args) => window.aivista.shell.act(`recipes.${name}`, args);
+  const act = (name, args) => aivista.shell.act(`recipes.${name}`, args);
   const written = () => ({ told, is_written: Boolean($("#box textarea")?.value.trim()) });
   // A single file that was brought for what it says leaves the message.
   addEventListener("aivista-recipe-taken", () => {
-    if (document.querySelectorAll("#box .thumbnail-item").length === 1) window.aivista.attached.clear();
+    if (all("#box .thumbnail-item").length === 1) aivista.attached.clear();
   });
   const hide = () => { told = ""; root.removeAttribute("data-recipe"); };
 
@@ -39,17 +39,11 @@
       return;
     }
   };
-  addEventListener("change", event => {
-    if (event.target.matches?.("#box input[type=file]") && event.target.files.length) look([...event.target.files]);
-  }, true);
+  on("change", "#box input[type=file]", input => { if (input.files.length) look([...input.files]); }, true);
   // A file that is dropped on the stage comes by here as well: the painter hands it on to the box.
-  addEventListener("drop", event => {
-    const files = [...(event.dataTransfer?.files || [])];
-    if (event.target.closest?.("#composer") && files.length) look(files);
-  }, true);
-  addEventListener("paste", event => {
-    const files = [...(event.clipboardData?.files || [])];
-    if (event.target.closest?.("#composer") && files.length) look(files);
+  on("drop paste", "#composer", (_, event) => {
+    const files = [...((event.dataTransfer || event.clipboardData)?.files || [])];
+    if (files.length) look(files);
   }, true);
   // The card goes with its file: when it is sent, or taken out of the message.
   setInterval(() => {
@@ -61,7 +55,7 @@
 
   // ---- buttons
   const toComposer = () => {
-    if (matchMedia("(max-width: 760px)").matches) root.removeAttribute("data-stage");
+    if (isPhone()) root.removeAttribute("data-stage");
     $("#box textarea")?.focus();
   };
   const once = (button, work) => {
@@ -72,7 +66,7 @@
   };
   const acts = {
     close: () => { hide(); $("#box textarea")?.focus(); },
-    read: () => { act("read", written()); window.aivista.tabs?.show("canvas"); },
+    read: () => { act("read", written()); aivista.tabs?.show("canvas"); },
     restore: () => { act("restore", written()); hide(); toComposer(); },
     take_prompt: () => { act("take_prompt", written()); hide(); toComposer(); },
     branch: () => { act("branch", written()); hide(); toComposer(); },
@@ -85,22 +79,22 @@
     const button = event.target.closest?.("[data-recipe]");
     if (button) acts[button.dataset.recipe]?.(button);
     // Folded downloads close when one looks elsewhere, or has chosen.
-    for (const more of document.querySelectorAll("details.more[open]")) {
+    for (const more of all("details.more[open]")) {
       if (!more.contains(event.target) || event.target.closest("a, button")) more.open = false;
     }
   });
   addEventListener("keydown", event => {
-    const more = window.aivista.keys.is(event, "page.escape") && document.activeElement?.closest?.("details.more[open]");
+    const more = aivista.keys.is(event, "page.escape") && document.activeElement?.closest?.("details.more[open]");
     if (!more) return;
     event.stopImmediatePropagation();
     more.open = false;
-    more.querySelector("summary").focus();
+    $("summary", more).focus();
   }, true);
   // Near the edge of its pane the list opens to the other side.
   addEventListener("toggle", event => {
     const more = event.target;
     if (!more.matches?.("details.more") || !more.open) return;
-    const list = more.querySelector("div"), pane = more.closest("#log, .cv-scroll")?.getBoundingClientRect();
+    const list = $("div", more), pane = more.closest("#log, .cv-scroll")?.getBoundingClientRect();
     list.classList.remove("up");
     if (pane && list.getBoundingClientRect().bottom > pane.bottom) list.classList.add("up");
   }, true);

@@ -1,6 +1,6 @@
 // The style library: its search box, its form, and a style that is tried. What it shows, Python renders.
 {
-  const { act, remove } = window.aivista.shell;
+  const { act, remove } = aivista.shell;
   const PAUSE_MS = 160, MOST_BYTES = 1048577;  // one more than the library takes, so that it says so itself
   let family = "", timer = 0;
 
@@ -12,10 +12,10 @@
   const paint = ({ id, words }) => {
     close();
     root.removeAttribute("data-stage");
-    if ($("#chat :is(.pic .frame:not(.pending), .refs img)")) { window.aivista.shell.act("page.try_style", { arg: id }); return; }
-    window.aivista.aids.put(`${$("#box textarea").value.trimEnd()} ${words}`.trim());
+    if ($("#chat :is(.pic .frame:not(.pending), .refs img)")) { aivista.shell.act("page.try_style", { arg: id }); return; }
+    aivista.aids.put(`${$("#box textarea").value.trimEnd()} ${words}`.trim());
   };
-  window.aivista.dialogs.fills("styles", () => act("styles.open", look()));
+  aivista.dialogs.fills("styles", () => act("styles.open", look()));
 
   const acts = {
     family: button => { family = button.dataset.id; find(); },
@@ -25,20 +25,16 @@
     export: () => act("styles.export"),
     cancel: leave,
   };
-  addEventListener("click", event => {
-    const button = event.target.closest?.("#styles [data-style]");
-    if (button) acts[button.dataset.style](button);
-  });
-  addEventListener("input", event => { if (event.target.id === "sty-find") { clearTimeout(timer); timer = setTimeout(find, PAUSE_MS); } });
-  addEventListener("submit", event => {
-    if (event.target.id !== "sty-form") return;
+  on("click", "#styles [data-style]", button => acts[button.dataset.style](button));
+  on("input", "#sty-find", () => { clearTimeout(timer); timer = setTimeout(find, PAUSE_MS); });
+  on("submit", "#sty-form", (form, event) => {
     event.preventDefault();
-    act("styles.save", { id: event.target.dataset.id, fields: Object.fromEntries(new FormData(event.target)) });
+    act("styles.save", { id: form.dataset.id, fields: Object.fromEntries(new FormData(form)) });
   }, true);
-  addEventListener("change", async event => {
-    if (event.target.id !== "sty-file" || !event.target.files.length) return;
-    const text = await event.target.files[0].slice(0, MOST_BYTES).text();
-    event.target.value = "";
+  on("change", "#sty-file", async input => {
+    if (!input.files.length) return;
+    const text = await input.files[0].slice(0, MOST_BYTES).text();
+    input.value = "";
     act("styles.take", { text });
   });
   // What was found by its words alone was shown at once; what means the same takes longer.

@@ -2,14 +2,14 @@
 // one reads stays. It follows what comes as long as one is at its end; whoever scrolls up stays where they are and is
 // shown the way back. When it gets narrower or wider, what stood at its top stands there still.
 {
-  const shell = window.aivista.shell;
+  const shell = aivista.shell;
   const NEAR_PX = 48, FAR_PX = 240, HELD_MS = 2000, HANDS = ["wheel", "touchstart", "pointerdown", "keydown"];
   const LOOK_MS = 1000, AGAIN_MS = 5000, AWAY_AFTER = 3;
   const THINGS = ".md > *, .frame, .acts, .receipt, .card, .steps, .live";
   let box = null, isFollowing = true, anchor = null, width = 0, release = null, turns = 0, last = "", height = 0, at = 0;
 
   // ---- what Python tells: the newest turns in their order; those before them stay for as long as they join on
-  const articles = () => [...document.querySelectorAll("#thread > .turn")];
+  const articles = () => all("#thread > .turn");
   let shown = "", newest = 0;
   const take = told => {
     // What came to the conversation meanwhile was told before: it shows what was sent as well.
@@ -54,7 +54,7 @@
       shell.take({ ...reply, patches: reply.patches.filter(one => !isSending(one)) });
     };
   };
-  const ended = turn => shell.act("page.ended", { turn, kept: window.aivista.sending.kept() });
+  const ended = turn => shell.act("page.ended", { turn, kept: aivista.sending.kept() });
   addEventListener("aivista-turn-ended", event => ended(event.detail));
   addEventListener("aivista-turn-over", event => { leave(); ended(event.detail); });
   addEventListener("pagehide", leave);
@@ -63,27 +63,27 @@
   // Python tells with the thread which version it shows; a small question a second tells whether there is a newer one, and
   // whether the studio is there at all.
   let asked = "", misses = 0;
-  const versionShown = () => ({ conversation: $("#top h1")?.dataset.conversation, version: $("#thread")?.dataset.version });
+  const versionShown = () => ({ of: conversation(), version: $("#thread")?.dataset.version });
   const isBusy = () => Boolean(stream || $("#chat .live"));
   const answered = isThere => {
     const wasAway = misses >= AWAY_AFTER;
     misses = isThere ? 0 : misses + 1;
-    if (misses === AWAY_AFTER) shell.say(window.aivista.words.say("away"), { isProblem: true, stays: true });
-    if (isThere && wasAway) shell.say(window.aivista.words.say("back"));
+    if (misses === AWAY_AFTER) shell.say(aivista.words.say("away"), { isProblem: true, stays: true });
+    if (isThere && wasAway) shell.say(aivista.words.say("back"));
   };
   const askVersion = async () => {
-    const { conversation, version } = versionShown();
+    const { of, version } = versionShown();
     if (!version || document.hidden || (isBusy() && !misses && stream?.readyState === EventSource.OPEN)) return;
     let found;
     try {
-      const answer = await fetch(`aivista/version/${encodeURIComponent(conversation)}`);
+      const answer = await fetch(`aivista/version/${encodeURIComponent(of)}`);
       answered(true);
       if (!answer.ok) return;
-      found = `${conversation} ${(await answer.json()).version}`;
+      found = `${of} ${(await answer.json()).version}`;
     } catch { answered(false); return; }
     const now = versionShown();
-    if (isBusy() || now.conversation !== conversation || now.version !== version) return;
-    if (found === `${conversation} ${version}` || found === asked) return;
+    if (isBusy() || now.of !== of || now.version !== version) return;
+    if (found === `${of} ${version}` || found === asked) return;
     asked = found;
     refresh();
   };
@@ -106,7 +106,7 @@
     if (!isFollowing) box.scrollTop = top + box.scrollHeight - height;
     isAsking = false;
   };
-  addEventListener("click", event => { if (event.target.closest?.("[data-thread=earlier]")) addEarlier(); });
+  on("click", "[data-thread=earlier]", addEarlier);
 
   // ---- where one is in it
   const left = () => box.scrollHeight - box.scrollTop - box.clientHeight;
@@ -127,7 +127,7 @@
   const place = () => {
     const rows = articles();
     for (const row of rows.slice(rowInSight(rows))) {
-      const element = [...row.querySelectorAll(THINGS)].find(one => from(one) >= 0);
+      const element = all(THINGS, row).find(one => from(one) >= 0);
       if (element) return { element, from: from(element) };
     }
     return null;
@@ -145,11 +145,11 @@
 
   // ---- what has come, and what has become of the width
   const come = () => {
-    const all = articles(), earlier = $("#earlier"), isNew = all.length > turns && all.at(-1).id !== last;
+    const rows = articles(), earlier = $("#earlier"), isNew = rows.length > turns && rows.at(-1).id !== last;
     if (earlier) { sights.disconnect(); sights.observe(earlier); }
     // Whoever says something wants to see what comes of it.
     if (isNew && !release) isFollowing = true;
-    [turns, last] = [all.length, all.at(-1)?.id];
+    [turns, last] = [rows.length, rows.at(-1)?.id];
     // What changes without growing moves nothing.
     const isOther = box.scrollHeight !== height;
     height = box.scrollHeight;
@@ -177,14 +177,13 @@
   const settle = () => {
     const found = $("#log");
     if (!found || found === box) return;
-    found.setAttribute("aria-label", window.aivista.words.say("thread"));
+    found.setAttribute("aria-label", aivista.words.say("thread"));
     watch(found);
-    const open = $("#top h1")?.dataset.conversation;
-    if (!newest && open) shown = open === "new" ? "" : open;
+    if (!newest) shown = conversation() === "new" ? "" : conversation();
     if (!newest && "live" in $("#thread").dataset) follow(shown);
   };
-  const observe = () => { settle(); new MutationObserver(settle).observe($("#chat") || document.body, { childList: true, subtree: true }); };
-  if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
+  settle();
+  new MutationObserver(settle).observe($("#chat"), { childList: true, subtree: true });
 
   // ---- the way back, and a conversation that is opened: its newest is what one comes for
   const opened = () => { isFollowing = true; anchor = null; [turns, height] = [0, 0]; };
@@ -226,5 +225,5 @@
     release = letGo;
   };
   addEventListener("aivista-thread", event => take(event.detail));
-  window.aivista.thread = { hold };
+  aivista.thread = { hold };
 }

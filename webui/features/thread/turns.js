@@ -1,5 +1,5 @@
 // What the cards of the thread do by themselves: the fields of a plan, the sliders of a panel, reports, a countdown.
-// `window.aivista.cards` are acts of buttons; studio.js calls them with the button and the way to send it to Python.
+// `aivista.cards` are acts of buttons; studio.js calls them with the button and the way to send it to Python.
 {
   const REST_MS = 1500;
 
@@ -12,22 +12,22 @@
   };
 
   // ---- a plan: its fields are read when it is run; a model leaves only the values it obeys
-  const fieldsOf = request => Object.fromEntries([...request.querySelectorAll("[name]")].map(field => [field.name, field.value]));
+  const fieldsOf = request => Object.fromEntries(all("[name]", request).map(field => [field.name, field.value]));
   const editOf = request => {
     const { number_of_images, ...values } = fieldsOf(request);
     return { call: Number(request.dataset.call), ...values, ...(number_of_images && { number_of_images: Number(number_of_images) }) };
   };
   const runPlan = (button, send) => {
-    const card = button.closest(".plan"), fields = [...card.querySelectorAll("textarea")];
+    const card = button.closest(".plan"), fields = all("textarea", card);
     for (const field of fields) if (!field.value.trim()) field.value = "";
     if (!fields.every(field => field.reportValidity())) return;
-    once(button, send, JSON.stringify({ turn: button.dataset.arg, edits: [...card.querySelectorAll("[data-call]")].map(editOf) }));
+    once(button, send, JSON.stringify({ turn: button.dataset.arg, edits: all("[data-call]", card).map(editOf) }));
   };
   const narrowPlan = request => {
-    const model = request.querySelector("[name=model]")?.value;
+    const model = $("[name=model]", request)?.value;
     if (!model) return;
     const asked = model === "both" ? ["flash", "pro"] : [model];
-    for (const select of request.querySelectorAll("select")) {
+    for (const select of all("select", request)) {
       for (const option of select.options) option.disabled = option.hidden = Boolean(option.dataset.for) && !asked.every(one => option.dataset.for.split(" ").includes(one));
       const chosen = select.selectedOptions[0];
       if (chosen?.disabled) select.value = [...select.options].find(option => !option.disabled)?.value ?? "";
@@ -35,17 +35,16 @@
   };
   const isChanged = field => [...(field.options || [])].some(option => option.selected !== option.defaultSelected);
   const settlePlan = card => {
-    for (const request of card.querySelectorAll("[data-call]")) narrowPlan(request);
-    const planned = card.querySelector(".planned");
-    if (planned) planned.hidden = ![...card.querySelectorAll("select")].some(isChanged);
+    for (const request of all("[data-call]", card)) narrowPlan(request);
+    const planned = $(".planned", card);
+    if (planned) planned.hidden = !all("select", card).some(isChanged);
   };
 
   // ---- a panel: what its sliders say
-  const sliders = panel => [...panel.querySelectorAll("input[type=range]")];
+  const sliders = panel => all("input[type=range]", panel);
   const slide = input => {
-    const value = Number(input.value), panel = input.closest(".sliders"), apply = panel.querySelector("[data-act=panel_apply]");
-    const shown = value > 0 ? `+${value}` : value < 0 ? `−${-value}` : "0";
-    if (input.nextElementSibling) input.nextElementSibling.textContent = shown;
+    const value = Number(input.value), panel = input.closest(".sliders"), apply = $("[data-act=panel_apply]", panel);
+    setText(input.nextElementSibling, value > 0 ? `+${value}` : value < 0 ? `−${-value}` : "0");
     apply.disabled = sliders(panel).every(one => one.value === one.defaultValue);
   };
   const applyPanel = (button, send) => {
@@ -84,38 +83,36 @@
   // ---- the seconds until another try tick down between two updates
   let wait = { key: "", until: 0 };
   const tick = () => {
-    const number = document.querySelector(".live .down");
+    const number = $(".live .down");
     if (!number) return;
     const key = `${number.dataset.at} ${number.dataset.down}`;
     if (wait.key !== key) wait = { key, until: performance.now() + Number(number.dataset.down) * 1000 };
-    const left = String(Math.max(0, Math.ceil((wait.until - performance.now()) / 1000)));
-    if (number.textContent !== left) number.textContent = left;
+    setText(number, String(Math.max(0, Math.ceil((wait.until - performance.now()) / 1000))));
   };
   setInterval(tick, 250);
 
-  addEventListener("input", event => { if (event.target.matches?.(".sliders input[type=range]")) slide(event.target); });
-  addEventListener("change", event => { const card = event.target.closest?.(".plan"); if (card) settlePlan(card); });
+  on("input", ".sliders input[type=range]", slide);
   // The values of another model are hidden before they are first seen.
-  addEventListener("focusin", event => { const card = event.target.closest?.(".plan"); if (card) settlePlan(card); });
+  on("change focusin", ".plan", settlePlan);
 
   // ---- a picture's menu: light and colour are changed in the panel beneath it, which is folded away until then
-  const panelOf = handle => [...document.querySelectorAll("#chat .next-steps")].filter(one => one.dataset.handle === handle).pop();
+  const panelOf = handle => all("#chat .next-steps").filter(one => one.dataset.handle === handle).pop();
   const adjust = button => {
     const panel = panelOf(button.dataset.arg);
     if (!panel) return;
-    if (matchMedia("(max-width: 760px)").matches) document.documentElement.removeAttribute("data-stage");
-    const sliders = panel.querySelector("details.sliders"), summary = panel.querySelector("summary");
-    if (sliders) sliders.open = true;
+    if (isPhone()) root.removeAttribute("data-stage");
+    const folded = $("details.sliders", panel), summary = $("summary", panel);
+    if (folded) folded.open = true;
     // By a click the thread keeps what is unfolded in sight.
     if (!panel.open) summary.click();
     summary.focus({ preventScroll: true });
   };
   addEventListener("toggle", event => {
     if (!event.target.matches?.("details.more[open]")) return;
-    for (const item of event.target.querySelectorAll("[data-act=adjust]")) item.hidden = !panelOf(item.dataset.arg);
+    for (const item of all("[data-act=adjust]", event.target)) item.hidden = !panelOf(item.dataset.arg);
   }, true);
 
-  window.aivista.cards = {
+  aivista.cards = {
     adjust,
     run_plan: runPlan,
     drop_plan: once,
@@ -133,7 +130,7 @@
 {
   const read = new Set();
   const settle = card => {
-    const isRead = read.has(card.dataset.card), allow = card.querySelector("[data-act=allow_calls]");
+    const isRead = read.has(card.dataset.card), allow = $("[data-act=allow_calls]", card);
     card.toggleAttribute("data-unread", card.hasAttribute("data-ready") && !isRead);
     if (allow && card.hasAttribute("data-ready") && isRead) allow.disabled = false;
   };
@@ -147,15 +144,13 @@
   });
   // Whenever Python draws a card anew, its end is looked for anew, unless it was read before.
   const watched = new WeakSet();
-  const look = () => {
-    for (const end of document.querySelectorAll(".consent[data-card] .asks-end")) {
+  follow(() => {
+    for (const end of all(".consent[data-card] .asks-end")) {
       const card = end.closest(".consent");
       if (read.has(card.dataset.card)) settle(card);
       else if (!watched.has(end)) { watched.add(end); seen.observe(end); }
     }
-  };
-  const observe = () => { new MutationObserver(look).observe(document.body, { childList: true, subtree: true }); look(); };
-  if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
+  });
 }
 
 // Under the person's words: a form to say them otherwise, and the way from version to version, which moves nothing.
@@ -184,12 +179,12 @@
     // Refused, the form stays with the words; else the thread is drawn without it.
     button.disabled = true;
     setTimeout(() => { button.disabled = false; }, REST_MS);
-    window.aivista.shell.act("page.say_otherwise", { turn: form.dataset.turn, text: area.value });
+    aivista.shell.act("page.say_otherwise", { turn: form.dataset.turn, text: area.value });
   };
 
   const copy = async button => {
     const name = button.getAttribute("aria-label");
-    const isDone = await window.aivista.cards.copy_text($("textarea", button.closest(".said-tools, .told-tools")).defaultValue);
+    const isDone = await aivista.cards.copy_text($("textarea", button.closest(".said-tools, .told-tools")).defaultValue);
     const said = isDone ? button.dataset.done : button.dataset.failed;
     button.setAttribute("aria-label", said);
     button.title = said;
@@ -198,7 +193,7 @@
   };
 
   const copyCode = async button => {
-    if (!await window.aivista.cards.copy_text(button.nextElementSibling.textContent)) return;
+    if (!await aivista.cards.copy_text(button.nextElementSibling.textContent)) return;
     button.classList.add("done");
     setTimeout(() => button.classList.remove("done"), 2000);
   };
@@ -220,35 +215,18 @@
   const go = button => {
     const turn = button.dataset.turn, row = button.closest(".user") || button;
     held = { turn, name: button.getAttribute("aria-label"), top: row.getBoundingClientRect().top, until: performance.now() + HOLD_MS, isNew: true };
-    window.aivista.shell.act("page.switch", { arg: turn });
+    aivista.shell.act("page.switch", { arg: turn });
     requestAnimationFrame(hold);
   };
   for (const kind of ["wheel", "touchstart", "pointerdown"]) addEventListener(kind, () => { held = null; }, { passive: true, capture: true });
 
-  addEventListener("click", event => {
-    const button = event.target.closest?.("[data-branch]");
-    const code = event.target.closest?.(".copy-code");
-    if (code) copyCode(code);
-    if (!button) return;
-    const act = button.dataset.branch;
-    if (act === "copy") copy(button);
-    else if (act === "edit") open(button.closest(".said-tools"));
-    else if (act === "cancel") close(button.closest("form"));
-    else if (act === "switch") go(button);
-  });
-  addEventListener("input", event => {
-    const form = event.target.closest?.(".said-form");
-    if (form) drafts.set(form.dataset.turn, event.target.value);
-  });
-  addEventListener("submit", event => {
-    if (!event.target.matches?.(".said-form")) return;
-    event.preventDefault();
-    say(event.target);
-  });
-  document.addEventListener("keydown", event => {
-    const form = event.target.closest?.(".said-form");
-    if (!form) return;
-    if (window.aivista.keys.is(event, "field.leave")) { event.preventDefault(); event.stopPropagation(); close(form); }
-    else if (window.aivista.keys.is(event, "field.keep") && event.target.tagName === "TEXTAREA") { event.preventDefault(); say(form); }
+  const acts = { copy, edit: button => open(button.closest(".said-tools")), cancel: button => close(button.closest("form")), switch: go };
+  on("click", "[data-branch]", button => acts[button.dataset.branch](button));
+  on("click", ".copy-code", copyCode);
+  on("input", ".said-form", (form, event) => drafts.set(form.dataset.turn, event.target.value));
+  on("submit", ".said-form", (form, event) => { event.preventDefault(); say(form); });
+  on("keydown", ".said-form", (form, event) => {
+    if (aivista.keys.is(event, "field.leave")) { event.preventDefault(); event.stopPropagation(); close(form); }
+    else if (aivista.keys.is(event, "field.keep") && event.target.tagName === "TEXTAREA") { event.preventDefault(); say(form); }
   }, true);
 }

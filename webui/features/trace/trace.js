@@ -1,30 +1,28 @@
 // The trace: its turns are asked for when one comes to it, steps when their turn is opened, the rest when a step is.
 // While a turn runs its steps come in below; what is open stays open, what is read stays where it is.
 {
-  const { act, take } = window.aivista.shell;
+  const { act, take } = aivista.shell;
   const EVERY_MS = 1000, NEAR_PX = 48, REST = 10;
   let asking = false, wasLive = false, rest = 0, start = null;
 
   const pane = () => $("#trc");
   const wait = () => $("#trace .trc-wait");
   const scroller = () => $("#trc .trc-scroll");
-  const conversation = () => $("#top h1")?.dataset.conversation || "";
-  const isShown = () => root.dataset.tab === "trace" && root.hasAttribute("data-stage") && Boolean(wait() && $("#top h1"));
   const isOther = () => pane()?.dataset.conversation !== conversation();
 
   // ---- the newest turns, and what has come since
   const show = async () => {
-    if (asking || !isShown()) return;
+    if (asking || !isShown("trace")) return;
     asking = true;
     const mine = conversation(), errors_only = Boolean(pane()?.hasAttribute("data-errors"));
     if (isOther()) take("trc");
     delete wait().dataset.lost;
     const before = pane(), box = scroller(), top = box?.scrollTop;
     const wasAtEnd = box && box.scrollHeight - top - box.clientHeight < NEAR_PX;
-    const since = [...document.querySelectorAll("#trc .trc-turn")].at(-1)?.dataset.turn || "";
+    const since = all("#trc .trc-turn").at(-1)?.dataset.turn || "";
     const { patches = [] } = await act("trace.show", { since, errors_only });
     asking = false;
-    if (isShown() && conversation() !== mine) { show(); return; }
+    if (isShown("trace") && conversation() !== mine) { show(); return; }
     if (!patches.some(patch => patch.id !== "toast")) { wait().dataset.lost = mine; rest = REST; }
     if (pane() === before ? wasAtEnd && box.scrollTop === top && !$(".trc-step[open]", box) : scroller()) scroller().scrollTop = scroller().scrollHeight;
     watchStart();
@@ -55,16 +53,15 @@
     one.open = $(":scope > div", one).hasChildNodes();
   }, true);
 
-  addEventListener("click", event => {
-    const button = event.target.closest?.("[data-trace]");
-    if (button?.dataset.trace === "again") show();
-    if (button?.dataset.trace === "errors") button.setAttribute("aria-pressed", String(pane().toggleAttribute("data-errors")));
+  on("click", "[data-trace]", button => {
+    if (button.dataset.trace === "again") show();
+    if (button.dataset.trace === "errors") button.setAttribute("aria-pressed", String(pane().toggleAttribute("data-errors")));
   });
 
   // ---- shown anew when one comes to it, and as long as a turn runs; after a failure not at once
   addEventListener("aivista-tab", event => { if (event.detail === "trace") show(); });
   setInterval(() => {
-    if (!isShown() || document.hidden) return;
+    if (!isShown("trace") || document.hidden) return;
     const live = Boolean($("#chat .live")), isNew = isOther() && wait().dataset.lost !== conversation();
     if (isNew || ((live || wasLive) && --rest < 0)) show();
     // A turn that opened its conversation may have ended since, unseen.

@@ -1,27 +1,25 @@
 // The tree: shown when its tab is, walked by keys, moved about by hand, zoomed; a menu for each picture.
 {
-  const keys = window.aivista.keys, shell = window.aivista.shell;
+  const keys = aivista.keys, shell = aivista.shell;
   const ZOOMS = [0.4, 0.5, 0.65, 0.8, 1, 1.25, 1.6], DRAG_PX = 4;
   let zoom = 1, place = { conversation: "", left: 0, top: 0 }, focused = "", hadFocus = false, menuOf = "", dragged = false;
 
   const opened = () => $("#canvas .cv-pic")?.dataset.handle || $("#canvas .cmp")?.dataset.pair.split(" ")[1] || $("#ctx .ctx[data-handle]")?.dataset.handle || "";
   const act = (name, more = {}) => shell.act(`tree.${name}`, { opened: opened(), ...more });
-  const isShown = () => root.dataset.tab === "tree" && root.hasAttribute("data-stage");
   const scroller = () => $("#tr-pane .tr-scroll");
   const nodes = () => all("#tr-pane .tr-node");
   const node = handle => nodes().find(one => one.dataset.handle === handle);
-  const conversation = () => $("#top h1")?.dataset.conversation || "";
 
   // ---- shown anew when one comes to it, when a turn has ended, when another conversation is opened
-  const show = () => { if (isShown()) act("show", { is_begun: Boolean($("#tr-head")) }); };
+  const show = () => { if (isShown("tree")) act("show", { is_begun: Boolean($("#tr-head")) }); };
   addEventListener("aivista-tab", event => { if (event.detail === "tree") show(); });
   let wasLive = false, shownOf = "";
-  const follow = () => {
+  follow(() => {
     const isLive = Boolean($("#chat .live")), now = conversation();
     if ((wasLive && !isLive) || (shownOf && shownOf !== now)) show();
     wasLive = isLive;
     shownOf = now;
-  };
+  });
 
   // ---- its place and size last from one showing to the next
   const keep = () => {
@@ -133,7 +131,7 @@
   const leavePick = () => { delete root.dataset.treePick; markPick(); };
   const pick = handle => { root.dataset.treePick = handle; markPick(); const one = node(handle); if (one) { rove(one); $(".tr-open", one).focus(); } };
 
-  const toCanvas = (name, arg) => { window.aivista.shell.act(`page.${name}`, { arg }); window.aivista.tabs?.show("canvas"); };
+  const toCanvas = (name, arg) => { aivista.shell.act(`page.${name}`, { arg }); aivista.tabs?.show("canvas"); };
   const view = handle => {
     const first = picking();
     if (!first) { toCanvas("view", handle); return; }
@@ -142,8 +140,8 @@
     toCanvas("compare", `${first} ${handle}`);
   };
   const edit = handle => {
-    window.aivista.shell.act("page.edit", { arg: handle });
-    if (matchMedia("(max-width: 760px)").matches) window.aivista.tabs?.show("chat");
+    aivista.shell.act("page.edit", { arg: handle });
+    if (isPhone()) aivista.tabs?.show("chat");
     $("#box textarea")?.focus();
   };
   const ask = async handle => { await act("ask", { handle }); $("#tr-note button")?.focus(); };
@@ -153,21 +151,16 @@
     menu: button => { rove(button.closest(".tr-node")); openMenu(button.closest(".tr-node")); },
     in: () => step(1), out: () => step(-1), fit,
     cancel: leavePick,
-    sure: button => { hadFocus = true; window.aivista.thread?.hold(); act("delete", { handle: button.dataset.arg }); },
+    sure: button => { hadFocus = true; aivista.thread?.hold(); act("delete", { handle: button.dataset.arg }); },
     keep: () => { shell.remove("tr-note"); node(focused)?.querySelector(".tr-open")?.focus(); },
   };
-  addEventListener("click", event => {
-    const button = event.target.closest?.("[data-tree]");
-    if (!button) return;
+  on("click", "[data-tree]", button => {
     if (dragged) { dragged = false; return; }
     if (button.closest("#tr-menu")) { closeMenu(false); chosen[button.dataset.tree](menuOf); return; }
     if (button.closest(".tr-node")) rove(button.closest(".tr-node"));
     acts[button.dataset.tree]?.(button);
   });
-  addEventListener("contextmenu", event => {
-    const one = event.target.closest?.(".tr-node");
-    if (one && $(".tr-more", one)) { event.preventDefault(); rove(one); openMenu(one); }
-  });
+  on("contextmenu", ".tr-node:has(.tr-more)", (one, event) => { event.preventDefault(); rove(one); openMenu(one); });
   addEventListener("focusin", event => { hadFocus = Boolean(event.target.closest?.("#tree")); if (event.target.closest?.(".tr-node")) focused = event.target.closest(".tr-node").dataset.handle; });
   addEventListener("keydown", event => {
     if (event.target.closest?.("#tr-menu")) { inMenu(event); return; }
@@ -180,7 +173,7 @@
     else walk(event, one);
   }, true);
   keys.closes("mode", event => {
-    const isAsked = event.target.closest?.(".tr-say"), isPicking = !isAsked && picking() && isShown();
+    const isAsked = event.target.closest?.(".tr-say"), isPicking = !isAsked && picking() && isShown("tree");
     if (isAsked) acts.keep(); else if (isPicking) leavePick();
     return Boolean(isAsked || isPicking);
   });
@@ -207,10 +200,5 @@
     step(-event.deltaY, event);
   }, { passive: false });
 
-  // ---- what follows from what Python rendered
-  const observe = () => {
-    addEventListener("aivista-patched", settle);
-    new MutationObserver(follow).observe(document.body, { childList: true, subtree: true });
-  };
-  if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
+  addEventListener("aivista-patched", settle);
 }

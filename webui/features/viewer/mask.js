@@ -9,8 +9,8 @@
 // its file: the address of its image does, which ends in the file's name. Hence a file that may be painted over gets a
 // name of its own, which it still has when a failed turn gives it back.
 {
-  const painter = window.aivista.painter;
-  const { word, setText, whisper } = painter;
+  const painter = aivista.painter;
+  const { word, whisper } = painter;
   // How long a new picture's file may be missing: when no upload is at work, and after a failed turn.
   const UPLOAD_MS = 2000, RETURN_MS = 5000;
   const records = new Map();  // by a handle of ours: {handle, mark, url, width, height, place, ahead, until}
@@ -31,7 +31,7 @@
   const changed = () => {
     write(fields());
     if (painter.draft) mark(painter.draft.handle);
-    else if (marked) { window.aivista.shell.act("page.drop", { arg: marked }); marked = ""; }
+    else if (marked) { aivista.shell.act("page.drop", { arg: marked }); marked = ""; }
     note();
   };
   const put = (name, body) => {  // without a body: the picture is left as it is
@@ -40,7 +40,7 @@
     drafts = isAlone(draft) ? [] : drafts.filter(one => one.handle !== handle && !isAlone(one));
     sent = null;
     if (body) drafts.push(draft);
-    if (body && name === "mask" && !isNew(handle)) keep(draft, body);
+    if (body && name === "mask" && !isNew(handle)) shelve(draft, body);
     changed();
   };
   const giveUp = handle => {
@@ -59,7 +59,7 @@
 
   // ---- the last mask of each picture, for as long as the tab is open
   const shelf = ({ conversation, handle }) => `aivista-mask ${conversation} ${handle}`;
-  const keep = (picture, mask) => { try { sessionStorage.setItem(shelf(picture), JSON.stringify(mask)); } catch { /* no room: the mask is in the field, only not kept for later */ } };
+  const shelve = (picture, mask) => { try { sessionStorage.setItem(shelf(picture), JSON.stringify(mask)); } catch { /* no room: the mask is in the field, only not kept for later */ } };
   const lastMask = () => {  // of the picture on the sheet, unless it lies there already
     let kept = null;
     try { kept = JSON.parse(sessionStorage.getItem(shelf(painter.sheet))); } catch { /* a private window keeps nothing */ }
@@ -74,14 +74,14 @@
     if (from === to) return;
     asked = { shown, to };
     marked = to;
-    window.aivista.shell.act(to ? "page.edit" : "page.drop", { arg: to || from });
+    aivista.shell.act(to ? "page.edit" : "page.drop", { arg: to || from });
   };
   const settleMark = () => {
     const { draft } = painter, shown = chip()?.dataset.handle ?? "";
     if (asked && shown !== asked.shown) asked = null;
     else if (!asked && shown !== marked) marked = "";
     if (!draft) return;
-    if (!isNew(draft.handle) && draft.conversation !== $("#top h1")?.dataset.conversation) forget();
+    if (!isNew(draft.handle) && draft.conversation !== conversation()) forget();
     else if (asked) return;
     else if (!shown) mark(draft.handle);  // the end of an earlier turn took the mark away
     else if (shown !== draft.handle) {  // another is marked: one that was painted over before, or none of these
@@ -110,9 +110,9 @@
   };
   const nameSent = () => {
     const { place, files, known, drafts: [draft] } = sent, shown = [...(all("#chat .refs").at(-1)?.querySelectorAll("[data-arg]") ?? [])].slice(-files);
-    const handle = shown[place - 1]?.dataset.arg, conversation = $("#top h1")?.dataset.conversation;
-    if (shown.length < files || !conversation || conversation === "new" || known.includes(handle)) return;
-    keep({ conversation, handle }, draft.body);
+    const handle = shown[place - 1]?.dataset.arg;
+    if (shown.length < files || conversation() === "new" || known.includes(handle)) return;
+    shelve({ conversation: conversation(), handle }, draft.body);
     sent.place = 0;
   };
   const cameBack = () => {
@@ -127,10 +127,10 @@
   // ---- where a new picture's file is among those of the message
   const thumbnails = () => all("#box .thumbnail-item");
   const settleFile = record => {
-    const found = 1 + thumbnails().findIndex(one => one.querySelector("img")?.src.includes(`-${record.mark}.`)), now = performance.now();
+    const found = 1 + thumbnails().findIndex(one => $("img", one)?.src.includes(`-${record.mark}.`)), now = performance.now();
     const isHeld = drafted(record.handle)?.isHeld;
     if (found) record.until = 0;
-    else if (record.until && window.aivista.uploads.isBusy()) record.until = now + UPLOAD_MS;
+    else if (record.until && aivista.uploads.isBusy()) record.until = now + UPLOAD_MS;
     if (!found && record.until <= now) { if (leaveAlone(record)) whisper("#ctx-said", word("newGone")); return; }
     const number = found || (isHeld ? 0 : thumbnails().length + 1 + record.ahead);
     if (record.place === number) return;
@@ -160,12 +160,12 @@
     const place = $(`#${name}`);
     if (!place || place.dataset.shown === now) return place;
     place.dataset.shown = now;
-    for (const old of place.querySelectorAll(".ctx")) old.remove();
+    for (const old of all(".ctx", place)) old.remove();
     for (const { handle, source, text } of chips) {
-      const one = template.querySelector(".ctx").cloneNode(true), drop = one.querySelector(":scope > button:last-child");
-      one.querySelector("img").src = source;
-      one.querySelector("b").textContent = handle;
-      one.querySelector("small").textContent = text;
+      const one = $(".ctx", template).cloneNode(true), drop = $(":scope > button:last-child", one);
+      $("img", one).src = source;
+      $("b", one).textContent = handle;
+      $("small", one).textContent = text;
       drop.dataset.arg = handle;
       drop.title = drop.ariaLabel = drop.title.replace("{handle}", handle);
       place.append(one);
@@ -177,7 +177,7 @@
     if (own) {
       const about = draft?.handle === own.dataset.handle ? draft : null, label = own.previousElementSibling;
       setText(label, label.dataset[verb(about)]);
-      setText(own.querySelector("small"), share(about));
+      setText($("small", own), share(about));
     }
     line("ctx-more", drafts.slice(0, -1).map(one => ({ handle: one.handle, source: one.source, text: share(one) })));
     const place = line("ctx-new", record ? [{ handle: word("newPicture"), source: record.url, text: isDraft ? share(draft) : `· ${word("newPaint")}` }] : []);
@@ -189,10 +189,8 @@
     if (sent?.place) nameSent();
     note();
   };
-  addEventListener("DOMContentLoaded", () => {
-    new MutationObserver(settle).observe($("#composer"), { childList: true, subtree: true, characterData: true, attributeFilter: ["src"] });
-    setInterval(settle, 250);
-  });
+  new MutationObserver(settle).observe($("#composer"), { childList: true, subtree: true, characterData: true, attributeFilter: ["src"] });
+  setInterval(settle, 250);
 
   // ---- in: by a drop onto the stage or by its button
   const measured = async file => {  // its address and its size, upright as its EXIF says; nothing where the browser cannot show it
@@ -205,11 +203,11 @@
   };
   const openNew = record => {
     root.setAttribute("data-stage", "");
-    window.aivista.tabs?.show("canvas");
+    aivista.tabs?.show("canvas");
     painter.openOn({ conversation: "", ...record }, record.url, drafted(record.handle)?.name ?? "mask");
   };
   const take = async files => {  // the first that the browser can show is painted over
-    const images = files.filter(window.aivista.uploads.isPicture).filter(window.aivista.uploads.admits);
+    const images = files.filter(aivista.uploads.isPicture).filter(aivista.uploads.admits);
     let size = null, ahead = -1;
     while (!size && ++ahead < images.length) size = await measured(images[ahead]);
     if (!images.length) return;
@@ -220,7 +218,7 @@
       records.set(handle, { ...size, handle, mark, ahead, until: performance.now() + UPLOAD_MS });
     }
     if (size) settleFile(records.get(handle));
-    window.aivista.drops.hand(images);
+    aivista.drops.hand(images);
     if (size) openNew(records.get(handle));
     whisper("#pt-said", word(size ? "added" : "attached"));
   };
@@ -229,10 +227,9 @@
     event.preventDefault();
     take([...event.dataTransfer.files]);
   });
-  addEventListener("change", event => {
-    if (event.target.id !== "pt-photo" || !event.target.files.length) return;
-    take([...event.target.files]);
-    event.target.value = "";
+  on("change", "#pt-photo", input => {
+    if (input.files.length) take([...input.files]);
+    input.value = "";
   });
   addEventListener("click", event => {
     const { act, arg } = event.target.closest?.("[data-act]")?.dataset ?? {};

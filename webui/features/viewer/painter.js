@@ -1,12 +1,11 @@
 // The painter over the stage: a mask on a canvas of at most 1024 px, or a picture's edges drawn outwards. Here is the
 // sheet that is painted on, the view of it, pointers and keys. mask.js has what of it goes along with the next message.
 {
-  const keys = window.aivista.keys;
-  const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
+  const keys = aivista.keys;
   const MOST_UNDOS = 30, MOST_ZOOM = 8, STEP_PX = 8, PAN_PX = 48, WHITE_FROM = 128, FAINTEST = 0.35, TOLERANCE = 1.02, WHISPER_MS = 8000;
   const SIDES = ["left", "top", "right", "bottom"], UNGROWN = { left: 0, top: 0, right: 0, bottom: 0 };
   // The sheet is one picture, what is painted over it (`alpha`, one byte a pixel of its canvas, 0 or 255), how far it grows.
-  const painter = window.aivista.painter = { sheet: null, stroke: null };
+  const painter = aivista.painter = { sheet: null, stroke: null };
 
   // It waits in a template until it is first opened.
   let hand = "";
@@ -27,7 +26,6 @@
   const longest = () => Math.max(painter.sheet.w, painter.sheet.h);
   const feather = () => Number($("#pt-feather").value);
   const setSlider = (name, value) => { const input = $(`#pt-${name}`); input.value = String(value); input.nextElementSibling.textContent = input.value; };
-  const setText = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 
   // ---- what is said: in passing, over the stage or the composer, or until it is no longer so
   const timers = {};
@@ -223,17 +221,17 @@
   };
   const close = () => {
     leave();
-    if (matchMedia("(max-width: 760px)").matches) root.removeAttribute("data-stage");
+    if (isPhone()) root.removeAttribute("data-stage");
     (painter.draft || painter.isNew(painter.sheet.handle) ? $("#box textarea") : $("#canvas [data-paint=open]"))?.focus();
   };
 
   const ZOOMS = { closer: () => zoomBy(1.5), further: () => zoomBy(1 / 1.5), fit: () => { view = { zoom: 1, x: 0, y: 0 }; look(); } };
   const acts = {
-    open: button => { const picture = $("#canvas .cv-pic"); if (picture) openOn(picture.dataset, picture.querySelector("img").src, button.dataset.mode); },
+    open: button => { const picture = $("#canvas .cv-pic"); if (picture) openOn(picture.dataset, $("img", picture).src, button.dataset.mode); },
     // From the thread: the picture is opened beside it first.
     over: async button => {
       root.setAttribute("data-stage", "");
-      await window.aivista.shell.act("page.view", { arg: button.dataset.arg });
+      await aivista.shell.act("page.view", { arg: button.dataset.arg });
       if ($("#canvas .cv-pic")?.dataset.handle === button.dataset.arg) acts.open({ dataset: { mode: "mask" } });
     },
     close,
@@ -309,10 +307,6 @@
     const { w, h } = painter.sheet, shown = point && { left: `${100 * point[0] / w}%`, top: `${100 * point[1] / h}%`, width: `${100 * brushWidth() / w}%`, opacity: 1 };
     Object.assign($(".pt-ring").style, shown ?? { opacity: 0 });
   };
-  const grip = () => {  // where the one pointer is or what lies between two, and how far they are apart
-    const [one, two = one] = [...pointers.values()];
-    return { x: (one.x + two.x) / 2, y: (one.y + two.y) / 2, apart: Math.hypot(one.x - two.x, one.y - two.y) || 1 };
-  };
   addEventListener("pointerdown", event => {
     const box = event.target.closest?.(".pt-well");
     if (!box || event.target.closest(".pt-zoom")) return;
@@ -324,7 +318,7 @@
     const side = event.target.dataset.edge, isMove = isSpaceHeld || event.button === 1 || mode() === "expand";
     drag = null;
     if (pointers.size === 2) cancel();
-    if (pointers.size === 2 || (pointers.size === 1 && !side && isMove)) drag = { kind: "move", ...grip() };
+    if (pointers.size === 2 || (pointers.size === 1 && !side && isMove)) drag = { kind: "move", ...grip(pointers) };
     else if (pointers.size === 1 && side) drag = { kind: "edge", side, x: event.clientX, y: event.clientY, from: painter.sheet.growth[side] };
     else if (pointers.size === 1 && !event.button) { drag = { kind: "stroke" }; begin(pointAt(event)); }
   });
@@ -339,7 +333,7 @@
       grow({ [side]: from + { left: -across, right: across, top: -down, bottom: down }[side] / view.zoom });
     }
     if (drag.kind === "move") {
-      const now = grip();
+      const now = grip(pointers);
       pan(now.x - drag.x, now.y - drag.y);
       zoomBy(now.apart / drag.apart, now.x, now.y);
       Object.assign(drag, now);
@@ -401,7 +395,7 @@
     if (!key && pt().dataset.hand === "pointer") { isSpaceHeld = true; return () => {}; }
     return event.repeat ? () => {} : pressBrush;
   };
-  const isAtWork = () => isPainting() && root.hasAttribute("data-stage") && (root.dataset.tab ?? "canvas") === "canvas";
+  const isAtWork = () => isPainting() && isShown("canvas");
   // Whether one works with a pointer or with keys: what Space does, and whether the help is shown, depend on it.
   const uses = way => { hand = way; const place = $("#pt"); if (place) place.dataset.hand = hand; };
   addEventListener("pointerdown", () => uses("pointer"), true);
@@ -424,10 +418,8 @@
     if (stroke && key && event.target.id === "pt-canvas" && !(stroke.tool === "box" && stroke.last === stroke.from)) finish();
   });
   addEventListener("blur", () => { isSpaceHeld = false; });
-  addEventListener("DOMContentLoaded", () => {
-    // In another theme the mask has another colour.
-    new MutationObserver(() => { if (isPainting()) show(); }).observe(document.body, { attributeFilter: ["class"] });
-  });
+  // In another theme the mask has another colour.
+  new MutationObserver(() => { if (isPainting()) show(); }).observe(document.body, { attributeFilter: ["class"] });
 
-  Object.assign(painter, { word, setText, whisper, isUnset, recall, wipe, openOn, leave, acts });
+  Object.assign(painter, { word, whisper, isUnset, recall, wipe, openOn, leave, acts });
 }

@@ -1,17 +1,15 @@
 // Two pictures compared on the stage: a slider, side by side, their difference. `html[data-compare]` is the
 // way chosen; it outlives what Python writes into the stage, and `settle` brings a fresh stage in line with it.
 {
-  const keys = window.aivista.keys;
-  const $ = (selector, from = document) => from?.querySelector(selector) ?? null;
+  const keys = aivista.keys;
   const MODES = ["slider", "side", "difference"];
   const MOST_ZOOM = 16, STEP = 1.25, KEPT = 8;
   const stage = () => $("#canvas .cmp");
   const mode = () => root.dataset.compare || "slider";
-  const set = (element, name, value) => { if (element && element.getAttribute(name) !== value) element.setAttribute(name, value); };
   const fill = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
 
   // ---- which pictures
-  const ask = (first, second) => window.aivista.shell.act("page.compare", { arg: `${first} ${second}` });
+  const ask = (first, second) => aivista.shell.act("page.compare", { arg: `${first} ${second}` });
   const picked = () => [..."first second".split(" ")].map(name => $(`[data-cmp-pick=${name}]`, stage())?.value || "");
 
   // ---- the slider
@@ -20,19 +18,18 @@
     if (!range) return;
     const at = `${range.value}%`;
     if ($(".cmp-frame", box).style.getPropertyValue("--at") !== at) $(".cmp-frame", box).style.setProperty("--at", at);
-    set(range, "aria-valuetext", fill(box.dataset.share, { share: range.value }));
+    setAttribute(range, "aria-valuetext", fill(box.dataset.share, { share: range.value }));
   };
 
   // ---- zoom and place, in shares of a frame, the same for both
   let seen = { zoom: 1, x: 0, y: 0 };
-  const between = (low, value, high) => Math.min(high, Math.max(low, value));
   const look = (zoom, x, y) => {
-    zoom = between(1, zoom, MOST_ZOOM);
-    seen = { zoom, x: between(1 - zoom, x, 0), y: between(1 - zoom, y, 0) };
+    zoom = clamp(zoom, 1, MOST_ZOOM);
+    seen = { zoom, x: clamp(x, 1 - zoom, 0), y: clamp(y, 1 - zoom, 0) };
     paintView();
   };
   const zoomAt = (zoom, x, y) => {
-    zoom = between(1, zoom, MOST_ZOOM);
+    zoom = clamp(zoom, 1, MOST_ZOOM);
     const by = zoom / seen.zoom;
     look(zoom, x - (x - seen.x) * by, y - (y - seen.y) * by);
   };
@@ -41,8 +38,7 @@
     if (!frame) return;
     for (const [name, value] of [["--zoom", seen.zoom], ["--x", `${seen.x * 100}%`], ["--y", `${seen.y * 100}%`]])
       if (frame.style.getPropertyValue(name) !== String(value)) frame.style.setProperty(name, value);
-    const output = $(".cmp-tools output", stage()), text = `${Math.round(seen.zoom * 100)} %`;
-    if (output && output.textContent !== text) output.textContent = text;
+    setText($(".cmp-tools output", stage()), `${Math.round(seen.zoom * 100)} %`);
   };
   const paneAt = event => {
     const pane = mode() === "side" ? event.target.closest?.(".cmp-pane") : null;
@@ -51,10 +47,6 @@
     return { pane, box, x: (event.clientX - box.left) / box.width, y: (event.clientY - box.top) / box.height };
   };
   const fingers = new Map();
-  const middle = () => {
-    const [one, two] = [...fingers.values()], last = two || one;
-    return { x: (one.x + last.x) / 2, y: (one.y + last.y) / 2, apart: Math.hypot(one.x - last.x, one.y - last.y) };
-  };
   addEventListener("pointerdown", event => {
     const at = paneAt(event);
     if (!at || event.button !== 0 || fingers.size === 2) return;
@@ -66,11 +58,11 @@
   addEventListener("pointermove", event => {
     const finger = fingers.get(event.pointerId);
     if (!finger) return;
-    const before = middle();
+    const before = grip(fingers);
     finger.x = (event.clientX - finger.box.left) / finger.box.width;
     finger.y = (event.clientY - finger.box.top) / finger.box.height;
-    const now = middle();
-    if (before.apart && now.apart) zoomAt(seen.zoom * now.apart / before.apart, now.x, now.y);
+    const now = grip(fingers);
+    zoomAt(seen.zoom * now.apart / before.apart, now.x, now.y);
     look(seen.zoom, seen.x + now.x - before.x, seen.y + now.y - before.y);
   });
   for (const kind of ["pointerup", "pointercancel", "lostpointercapture"]) addEventListener(kind, event => fingers.delete(event.pointerId));
@@ -121,7 +113,7 @@
       one.then(({ url }) => URL.revokeObjectURL(url), () => {});
     }
   };
-  const say = (box, text) => { const place = $(".cmp-said", box); if (place && place.textContent !== text) place.textContent = text; };
+  const say = (box, text) => setText($(".cmp-said", box), text);
   const showDifference = async () => {
     const box = stage(), address = box.dataset.difference;
     if (!found.has(address)) { found.set(address, fetchDifference(address)); forget(); say(box, box.dataset.computing); }
@@ -157,15 +149,15 @@
       image.hidden = true;
       range.value = "50";
       failed = "";
-      for (const select of box.querySelectorAll("[data-cmp-pick]")) select.value = pair.split(" ")[select.dataset.cmpPick === "first" ? 0 : 1];
+      for (const select of all("[data-cmp-pick]", box)) select.value = pair.split(" ")[select.dataset.cmpPick === "first" ? 0 : 1];
     }
-    for (const button of box.querySelectorAll("[data-cmp-mode]")) {
+    for (const button of all("[data-cmp-mode]", box)) {
       const isChosen = button.dataset.cmpMode === mode();
-      set(button, "aria-checked", String(isChosen));
-      set(button, "tabindex", isChosen ? "0" : "-1");
+      setAttribute(button, "aria-checked", String(isChosen));
+      setAttribute(button, "tabindex", isChosen ? "0" : "-1");
     }
     const frame = $(".cmp-frame", box);
-    if (mode() === "side") set(frame, "tabindex", "0"); else frame.removeAttribute("tabindex");
+    if (mode() === "side") setAttribute(frame, "tabindex", "0"); else frame.removeAttribute("tabindex");
     divide();
     paintView();
     if (mode() !== "difference") say(box, "");
@@ -178,13 +170,10 @@
     out: () => zoomAt(seen.zoom / STEP, .5, .5),
     fit: () => look(1, 0, 0),
   };
-  addEventListener("click", event => {
-    const button = event.target.closest?.("[data-cmp], [data-cmp-mode]");
-    if (button?.dataset.cmpMode) choose(button.dataset.cmpMode);
-    else if (button) acts[button.dataset.cmp]?.();
-  });
-  addEventListener("input", event => { if (event.target.matches?.(".cmp-range")) divide(); });
-  addEventListener("change", event => { if (event.target.matches?.("[data-cmp-pick]")) ask(...picked()); });
+  on("click", "[data-cmp-mode]", button => choose(button.dataset.cmpMode));
+  on("click", "[data-cmp]", button => acts[button.dataset.cmp]?.());
+  on("input", ".cmp-range", divide);
+  on("change", "[data-cmp-pick]", () => ask(...picked()));
   const turnMode = (event, button) => {
     const to = keys.walk(event, "compare.mode", MODES, MODES.indexOf(button.dataset.cmpMode));
     if (to < 0) return false;
@@ -199,17 +188,11 @@
     if (isDone) event.preventDefault();
   });
 
-  Object.assign(window.aivista.cards, {
+  Object.assign(aivista.cards, {
     compare: (button, send) => { root.setAttribute("data-stage", ""); send(button); },
   });
 
-  let waiting = false;
-  const observe = () => new MutationObserver(() => {
-    if (waiting) return;
-    waiting = true;
-    requestAnimationFrame(() => { waiting = false; settle(); });
-  }).observe(document.body, { childList: true, subtree: true, attributes: true, attributeFilter: ["data-pair", "data-difference"] });
-  if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
+  follow(settle);
 }
 
 // The sliders of a panel, shown at once on the picture they are for, in the thread and on the stage. Nothing is kept:
@@ -218,13 +201,13 @@
   const REST_MS = 60, BUSY_MS = 300;
   let panel = null, timer = 0, asked = null, url = "", held = false;
 
-  const amountsOf = sliders => [...sliders.querySelectorAll("input[type=range]")].map(input => [input.name, Number(input.value) - Number(input.defaultValue)]).filter(([, value]) => value);
+  const amountsOf = sliders => all("input[type=range]", sliders).map(input => [input.name, Number(input.value) - Number(input.defaultValue)]).filter(([, value]) => value);
   const isOpen = () => panel.isConnected && panel.open && panel.closest(".next-steps")?.open !== false;
 
   // ---- the pictures of a handle, wherever they are shown; `kept` holds the addresses of those that show a preview
   const kept = new Map();
   const mediaOf = sliders => sliders.dataset.preview.replace(/^aivista\/preview\//, "media/");
-  const places = sliders => [...document.querySelectorAll("#chat :is(.frame, .mini) > img, #canvas .cv-pic > img")]
+  const places = sliders => all("#chat :is(.frame, .mini) > img, #canvas .cv-pic > img")
     .filter(image => addressOf(image).split("?")[0] === mediaOf(sliders));
   const isPreviewed = image => Boolean(image.getAttribute("src")?.startsWith("blob:"));
   const addressOf = image => (isPreviewed(image) ? kept.get(image) : image.getAttribute("src")) || "";
@@ -255,7 +238,7 @@
   };
 
   // ---- asking for a preview: the newest counts
-  const say = text => { const place = panel?.querySelector(".previewed"); if (place && place.textContent !== text) place.textContent = text; };
+  const say = text => setText($(".previewed", panel), text);
   const ready = address => { const image = new Image(); image.src = address; return image.decode(); };
   const show = address => {
     const old = url;
@@ -289,7 +272,7 @@
   };
   const end = () => { if (!panel) return; restore(); say(panel.dataset.idle); panel = null; };
 
-  const enable = (sliders, on) => { for (const button of sliders.querySelectorAll("[data-adjust]")) button.disabled = !on; };
+  const enable = (sliders, on) => { for (const button of all("[data-adjust]", sliders)) button.disabled = !on; };
   const slide = sliders => {
     const isMoved = amountsOf(sliders).length > 0;
     enable(sliders, isMoved);
@@ -299,22 +282,18 @@
     timer = setTimeout(ask, REST_MS);
   };
   const reset = sliders => {
-    for (const input of sliders.querySelectorAll("input[type=range]")) {
+    for (const input of all("input[type=range]", sliders)) {
       if (input.value === input.defaultValue) continue;
       input.value = input.defaultValue;
       input.dispatchEvent(new Event("input", { bubbles: true }));
     }
-    sliders.querySelector("input[type=range]")?.focus();
+    $("input[type=range]", sliders)?.focus();
   };
   const hold = on => { if (held !== on && (url || !on)) { held = on; paint(); } };
 
-  addEventListener("input", event => {
-    if (event.target.matches?.(".sliders[data-preview] input[type=range]")) slide(event.target.closest(".sliders"));
-  });
-  addEventListener("click", event => {
-    if (event.target.closest?.("[data-adjust=reset]")) reset(event.target.closest(".sliders"));
-    else if (event.target.closest?.("[data-act=panel_apply]")) end();
-  });
+  on("input", ".sliders[data-preview] input[type=range]", input => slide(input.closest(".sliders")));
+  on("click", "[data-adjust=reset]", button => reset(button.closest(".sliders")));
+  on("click", "[data-act=panel_apply]", end);
   const atBefore = event => event.target.closest?.("[data-adjust=before]:enabled");
   addEventListener("pointerdown", event => {
     if (!atBefore(event) || event.button !== 0) return;
@@ -322,11 +301,11 @@
     hold(true);
   });
   for (const kind of ["pointerup", "pointercancel", "lostpointercapture", "blur"]) addEventListener(kind, () => hold(false));
-  addEventListener("contextmenu", event => { if (event.target.closest?.("[data-adjust=before]")) event.preventDefault(); });
-  const isKey = event => atBefore(event) && window.aivista.keys.lifts(event, "adjust.hold");
+  on("contextmenu", "[data-adjust=before]", (_, event) => event.preventDefault());
+  const isKey = event => atBefore(event) && aivista.keys.lifts(event, "adjust.hold");
   addEventListener("keydown", event => { if (isKey(event)) { event.preventDefault(); hold(true); } });
   addEventListener("keyup", event => { if (isKey(event)) hold(false); });
-  addEventListener("focusout", event => { if (event.target.closest?.("[data-adjust=before]")) hold(false); });
+  on("focusout", "[data-adjust=before]", () => hold(false));
   // A panel that is closed puts its picture back; opened again, its sliders stand where they stood, and so does it.
   addEventListener("toggle", event => {
     const sliders = event.target.matches?.(".sliders") ? event.target : event.target.matches?.(".next-steps") ? event.target.querySelector(".sliders[open]") : null;
@@ -335,32 +314,22 @@
   }, true);
 
   // What Python writes anew, the stage above all, shows the preview, too, while there is one.
-  let waiting = false;
-  const observe = () => new MutationObserver(() => {
-    if (waiting || !panel) return;
-    waiting = true;
-    requestAnimationFrame(() => {
-      waiting = false;
-      if (panel && !isOpen()) end(); else paint();
-    });
-  }).observe(document.body, { childList: true, subtree: true, attributes: true, attributeFilter: ["src"] });
-  if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
+  follow(() => { if (panel && !isOpen()) end(); else paint(); });
 }
 
 // The picture of the stage over the whole window: `html[data-full]`, which the painter and a comparison fill as well.
 // Whoever sets or takes the attribute opens or closes it; here is what follows from that, and how a picture is zoomed,
 // moved and walked on from. The view is kept in the stage's style, which Python never writes anew.
 {
-  const keys = window.aivista.keys;
-  const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
+  const keys = aivista.keys;
   const MOST = 4, STEP = 1.25, PREVIEW_PX = 2048, SWIPE_PX = 48, MOVE_PX = 96;
   const isFull = () => root.hasAttribute("data-full"), isPainting = () => root.hasAttribute("data-painting");
   const picture = () => (isPainting() ? null : $("#canvas .cv-pic"));
-  const canFill = () => root.hasAttribute("data-stage") && root.dataset.tab === "canvas" && (isPainting() || Boolean($("#canvas :is(.cv-pic, .cmp)")));
+  const canFill = () => isShown("canvas") && (isPainting() || Boolean($("#canvas :is(.cv-pic, .cmp)")));
   const open = () => { if (canFill()) root.setAttribute("data-full", ""); };
   const close = () => root.removeAttribute("data-full");
   const isSeen = element => Boolean(element) && element !== document.body && element.checkVisibility({ visibilityProperty: true });
-  const seen = selector => [...document.querySelectorAll(selector)].find(isSeen);
+  const seen = selector => all(selector).find(isSeen);
 
   // ---- the view: the zoom is 1 where the picture fits; x and y say how far its middle lies from the well's
   const FIT = { zoom: 1, x: 0, y: 0 };
@@ -372,9 +341,9 @@
     if (!isFull() || !pic?.offsetWidth) return;
     const across = Math.max(0, (pic.offsetWidth * to.zoom - well.clientWidth) / 2), down = Math.max(0, (pic.offsetHeight * to.zoom - well.clientHeight) / 2);
     view = { zoom: to.zoom, x: clamp(to.x, -across, across), y: clamp(to.y, -down, down) };
-    const { style } = $("#stage"), fit = $("#canvas [data-viewer=fit]"), percent = `${Math.round(100 * view.zoom / actual(pic))} %`;
+    const { style } = $("#stage");
     for (const [name, value] of [["x", `${view.x + drawn}px`], ["y", `${view.y}px`], ["zoom", view.zoom]]) style.setProperty(`--view-${name}`, value);
-    if (fit && fit.textContent !== percent) fit.textContent = percent;
+    setText($("#canvas [data-viewer=fit]"), `${Math.round(100 * view.zoom / actual(pic))} %`);
     sharpen(pic);
   };
   const zoomTo = (wanted, at) => {
@@ -391,7 +360,7 @@
   // ---- larger than its preview, a picture shows all its pixels
   let coming = "";
   const sharpen = pic => {
-    const { original, width, height } = pic.dataset, image = pic.querySelector("img"), address = image.getAttribute("src");
+    const { original, width, height } = pic.dataset, image = $("img", pic), address = image.getAttribute("src");
     const shown = Math.max(pic.offsetWidth, pic.offsetHeight) * view.zoom * devicePixelRatio;
     if (Math.min(shown, Math.max(width, height)) <= PREVIEW_PX || [address, coming].includes(original) || address.startsWith("blob:")) return;
     coming = original;
@@ -403,10 +372,6 @@
   // ---- hands: one moves the picture, or goes on to the next where all of it is seen; two pinch
   const fingers = new Map();
   let start = null;
-  const middle = () => {
-    const [one, two = one] = [...fingers.values()];
-    return { x: (one.x + two.x) / 2, y: (one.y + two.y) / 2, apart: Math.hypot(one.x - two.x, one.y - two.y) };
-  };
   const wellAt = event => (isFull() && !isPainting() ? event.target.closest?.("#canvas .cv-well") : null);
   addEventListener("pointerdown", event => {
     const well = wellAt(event);
@@ -420,11 +385,11 @@
     const finger = fingers.get(event.pointerId);
     if (!finger) return;
     if (start.isSwipe) { look(view, event.clientX - start.x); return; }
-    const before = middle();
+    const before = grip(fingers);
     Object.assign(finger, { x: event.clientX, y: event.clientY });
-    const now = middle();
+    const now = grip(fingers);
     move(now.x - before.x, now.y - before.y);
-    if (before.apart && now.apart) zoomTo(view.zoom * now.apart / before.apart, now);
+    if (fingers.size > 1) zoomTo(view.zoom * now.apart / before.apart, now);
   });
   const lift = event => {
     if (!fingers.delete(event.pointerId) || !start.isSwipe) return;
@@ -475,13 +440,13 @@
     return zoom === "fit" ? () => look(FIT) : acts[zoom];
   };
   addEventListener("keydown", event => {
-    const act = event.defaultPrevented || window.aivista.dialogs.opened() ? null : run(event);
+    const act = event.defaultPrevented || aivista.dialogs.opened() ? null : run(event);
     if (!act) return;
     event.preventDefault();
     act();
   });
   keys.closes("full", () => {
-    const isClosing = isFull() && !window.aivista.painter.stroke;
+    const isClosing = isFull() && !aivista.painter.stroke;
     if (isClosing) close();
     return isClosing;
   });
@@ -508,16 +473,11 @@
       view = FIT;
       for (const address of bar.dataset.ahead.split(" ").filter(Boolean)) new Image().src = address;
     }
-    const details = bar.querySelector("[data-viewer=details]"), isOpen = String(root.dataset.full === "details");
-    if (details.ariaPressed !== isOpen) details.ariaPressed = isOpen;
+    setAttribute($("[data-viewer=details]", bar), "aria-pressed", String(root.dataset.full === "details"));
     look(view);
   };
-  const watch = () => {
-    const canvas = $("#canvas");
-    if (!canvas) { setTimeout(watch, 200); return; }
-    new MutationObserver(settle).observe(root, { attributeFilter: ["data-full", "data-stage", "data-tab", "data-painting"] });
-    new MutationObserver(settle).observe(canvas, { childList: true, subtree: true, attributeFilter: ["data-handle", "src", "aria-pressed"] });
-    new ResizeObserver(settle).observe(canvas);
-  };
-  if (document.body) watch(); else addEventListener("DOMContentLoaded", watch);
+  const canvas = $("#canvas");
+  new MutationObserver(settle).observe(root, { attributeFilter: ["data-full", "data-stage", "data-tab", "data-painting"] });
+  new MutationObserver(settle).observe(canvas, { childList: true, subtree: true, attributeFilter: ["data-handle", "src", "aria-pressed"] });
+  new ResizeObserver(settle).observe(canvas);
 }
