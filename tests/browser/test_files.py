@@ -225,6 +225,10 @@ def test_unsaved_words_outlast_a_deletion_a_new_name_and_a_drop(page: Page, stud
     expect(row(page, "notes/b.txt")).to_be_focused()
     drop("c.txt", "new", "#files [data-folder=notes]")
     expect(row(page, "notes/c.txt")).to_be_visible()
+    row(page, "notes/c.txt").click(button="right")
+    page.get_by_role("menuitem", name="Rename").click()
+    expect(page.get_by_role("textbox", name=re.compile("^File name"))).to_have_value("notes/c.txt")
+    page.keyboard.press("Escape")
     assert text(page) == "one\ntwo three"
     drop("c.txt", "newer", "#files [data-folder=notes]")
     page.get_by_role("button", name="Replace").click()

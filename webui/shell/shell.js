@@ -206,6 +206,35 @@
   aivista.dialogs = { open, close, opened, fills };
 }
 
+// Menus, of what can be done with one thing: beside what opened them, on a phone a sheet from below. They are walked by
+// keys; whoever leaves one is where they were.
+{
+  const keys = aivista.keys;
+  let opener = null, back = null;
+  const items = menu => all("[role=menuitem]:not([hidden])", menu);
+  const open = (menu, by, row = by) => {
+    [opener, back] = [by, row];
+    menu.style.cssText = "";
+    menu.showPopover({ source: by });
+    by.setAttribute("aria-expanded", "true");
+    if (!isPhone()) {
+      const at = by.getBoundingClientRect(), { width, height } = menu.getBoundingClientRect(), isBelow = at.bottom + height + 12 <= innerHeight;
+      const left = at.left + width > innerWidth - 8 ? at.right - width : at.left;
+      menu.style.cssText = `top: ${isBelow ? at.bottom + 4 : Math.max(8, at.top - 4 - height)}px; left: ${Math.max(8, left)}px`;
+    }
+    items(menu)[0]?.focus();
+  };
+  const close = () => { $(".menu:popover-open")?.hidePopover(); back?.focus({ preventScroll: true }); };
+  addEventListener("toggle", event => { if (event.target.matches?.(".menu") && event.newState === "closed") opener?.setAttribute("aria-expanded", "false"); }, true);
+  on("keydown", ".menu", (menu, event) => {
+    const list = items(menu), to = keys.walk(event, "menu.walk", list, list.indexOf(document.activeElement));
+    if (to >= 0) list[to].focus(); else if (keys.is(event, "menu.leave")) close(); else return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }, true);
+  aivista.menus = { open, close };
+}
+
 // The rail as a drawer over the page: what lies behind it is inert while it is open, and the focus goes in.
 {
   const settle = () => {

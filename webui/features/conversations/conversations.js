@@ -38,37 +38,18 @@
   on("input compositionend", "#rail-find", (box, event) => { if (!event.isComposing) seek(box.value); });
 
   // ---- menus: one for all conversations, filled when it is opened
-  const placed = (menu, opener) => {
-    if (isPhone()) { menu.style.cssText = ""; return; }
-    const at = opener.getBoundingClientRect(), size = menu.getBoundingClientRect();
-    const below = at.bottom + 4 + size.height <= innerHeight - 8;
-    const top = below ? at.bottom + 4 : Math.max(8, at.top - 4 - size.height);
-    const left = Math.min(Math.max(8, at.left), innerWidth - size.width - 8);
-    menu.style.cssText = `top: ${top}px; left: ${left}px`;
-  };
   let about = null;
   const openMenu = opener => {
-    aivista.shell.unfold($("#rail-menus"));
-    const menu = $(`#menu-${opener.dataset.menu}`);
-    if (!menu) return;
-    const { id = "", title = "", pinned = "false" } = opener.dataset;
-    about = { id, title, isPinned: pinned === "true", inTop: !!opener.closest("#top"), opener };
+    shell.unfold($("#rail-menus"));
+    const menu = $(`#menu-${opener.dataset.menu}`), { id = "", title = "", pinned = "false" } = opener.dataset;
+    about = { id, title, isPinned: pinned === "true", inTop: Boolean(opener.closest("#top")) };
     const pin = $("[data-rail=pin]", menu);
     if (pin) $("span", pin).textContent = about.isPinned ? pin.dataset.unpin : pin.dataset.pin;
     for (const link of all("[data-kind]", menu)) {
       link.href = link.dataset.kind ? `export/${encodeURIComponent(id)}?kind=${link.dataset.kind}` : "export";
     }
-    menu.showPopover({ source: opener });
-    opener.setAttribute("aria-expanded", "true");
-    placed(menu, opener);
-    items(menu)[0]?.focus();
+    aivista.menus.open(menu, opener);
   };
-  const items = menu => all("[role=menuitem]", menu);
-  const closeMenus = () => { for (const menu of all(".menu[popover]")) if (menu.matches(":popover-open")) menu.hidePopover(); };
-  addEventListener("toggle", event => {
-    if (!event.target.matches?.(".menu[popover]") || event.newState !== "closed") return;
-    for (const opener of all("[data-menu][aria-expanded=true]")) opener.setAttribute("aria-expanded", "false");
-  }, true);
 
   // ---- a name, typed over the old one: Enter keeps it, Escape does not
   let naming = null;
@@ -178,24 +159,17 @@
     const at = event.target;
     const opener = at.closest?.("[data-menu]");
     if (opener) { event.stopPropagation(); openMenu(opener); return; }
-    if (at.closest?.(".menu, .naming, #import-file")) event.stopPropagation();
+    if (at.closest?.("#rail-menus, .naming, #import-file")) event.stopPropagation();
     const link = at.closest?.(".menu a[data-kind]");
-    if (link) { shell.say(words().exporting); closeMenus(); return; }
+    if (link) { shell.say(words().exporting); aivista.menus.close(); return; }
     const button = at.closest?.("[data-rail]");
     if (!button) return;
     event.stopPropagation();
-    closeMenus();
+    if (button.closest(".menu")) aivista.menus.close();
     acts[button.dataset.rail]?.(button);
   }, true);
 
   // ---- keys
-  const inMenu = (event, menu) => {
-    const list = items(menu), to = keys.walk(event, "menu.walk", list, list.indexOf(document.activeElement));
-    if (keys.is(event, "menu.leave")) { menu.hidePopover(); return; }
-    if (to < 0) return;
-    event.preventDefault();
-    list[to].focus();
-  };
   const inNaming = event => {
     const isKept = keys.is(event, "field.keep");
     if (!isKept && !keys.is(event, "field.leave")) return;
@@ -222,9 +196,7 @@
   document.addEventListener("keydown", event => {
     const at = event.target;
     if (keys.is(event, "page.search")) { event.preventDefault(); toSearch(); return; }
-    const menu = at.closest?.(".menu[popover]");
-    if (menu) inMenu(event, menu);
-    else if (at.matches?.(".naming")) inNaming(event);
+    if (at.matches?.(".naming")) inNaming(event);
     else if (at.id === "rail-find") inSearch(event);
     else if (at.matches?.("#rail-rows [data-act=open]")) inRows(event);
   }, true);

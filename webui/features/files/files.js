@@ -350,25 +350,12 @@
 
   // ---- the menu of a file or a folder
   const openMenu = row => {
-    const list = $("#fi-menu"), at = row.getBoundingClientRect(), isFolder = Boolean(row.dataset.folder);
+    const list = $("#fi-menu"), isFolder = Boolean(row.dataset.folder);
     rove(row);
     menuOf = row.dataset.path;
-    for (const button of all("button", list)) button.hidden = { run: !row.hasAttribute("data-program"), download: isFolder }[button.dataset.menu] || false;
+    for (const button of all("button", list)) button.hidden = { run: !row.hasAttribute("data-program"), download: isFolder }[button.dataset.choice] || false;
     list.setAttribute("aria-label", $(".fi-more", row).title);
-    list.showPopover();
-    const own = list.getBoundingClientRect();
-    list.style.left = `${Math.max(8, Math.min(innerWidth - own.width - 8, at.right - own.width + 4))}px`;
-    list.style.top = `${at.bottom + own.height + 8 > innerHeight ? Math.max(8, at.top - own.height - 4) : at.bottom + 2}px`;
-    $("button:not([hidden])", list).focus();
-  };
-  const closeMenu = () => { $("#fi-menu").hidePopover(); find(menuOf)?.focus(); };
-  const inMenu = event => {
-    const items = all("#fi-menu button:not([hidden])"), to = keys.walk(event, "menu.walk", items, items.indexOf(event.target));
-    if (to >= 0) items[to].focus();
-    else if (keys.is(event, "menu.leave")) closeMenu();
-    else return;
-    event.preventDefault();
-    event.stopImmediatePropagation();
+    aivista.menus.open(list, $(".fi-more", row), row);
   };
   const chosen = {
     run: row => run(row.dataset.path),
@@ -401,8 +388,8 @@
     skip: () => { $("#fi-ask").hidden = true; },
   };
   addEventListener("click", event => {
-    const item = event.target.closest?.("#fi-menu [data-menu]"), button = event.target.closest?.("#files [data-files]"), row = event.target.closest?.("#fi-tree .fi-row");
-    if (item) { closeMenu(); chosen[item.dataset.menu](find(menuOf)); }
+    const item = event.target.closest?.("#fi-menu [data-choice]"), button = event.target.closest?.("#files [data-files]"), row = event.target.closest?.("#fi-tree .fi-row");
+    if (item) { aivista.menus.close(); chosen[item.dataset.choice](find(menuOf)); }
     else if (button) acts[button.dataset.files]?.(button);
     else if (row) { rove(row); if (event.target.closest(".fi-more")) openMenu(row); else { row.focus(); enter(row); } }
   });
@@ -410,7 +397,6 @@
   addEventListener("keydown", event => {
     const row = event.target.closest?.("#fi-tree .fi-row");
     if (keys.is(event, "files.save") && isShown("files")) { event.preventDefault(); save(); }
-    else if (event.target.closest?.("#fi-menu")) inMenu(event);
     else if (event.target.id === "fi-name") { if (keys.is(event, "field.keep")) named(true); else if (keys.is(event, "field.leave")) named(false); }
     else if (row) walk(event, row);
   }, true);

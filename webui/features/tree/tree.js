@@ -92,33 +92,13 @@
   };
 
   // ---- the menu of a picture
-  const menu = () => $("#tr-menu");
   const openMenu = one => {
-    const list = menu(), button = $(".tr-more", one);
-    if (!list || !button) return;
+    const button = $(".tr-more", one);
+    if (!button) return;
+    rove(one);
     menuOf = one.dataset.handle;
-    list.setAttribute("aria-label", button.getAttribute("aria-label"));
-    list.showPopover();
-    button.setAttribute("aria-expanded", "true");
-    const box = button.getBoundingClientRect(), own = list.getBoundingClientRect();
-    list.style.left = `${Math.max(8, Math.min(innerWidth - own.width - 8, box.right - own.width))}px`;
-    list.style.top = `${box.bottom + own.height + 8 > innerHeight ? Math.max(8, box.top - own.height - 4) : box.bottom + 4}px`;
-    $("button", list).focus();
-  };
-  const closeMenu = isBack => {
-    if (menu()?.matches(":popover-open")) menu().hidePopover();
-    if (isBack) $(".tr-more", node(menuOf) || document)?.focus();
-  };
-  addEventListener("toggle", event => {
-    if (event.target.id === "tr-menu" && event.newState === "closed") for (const one of all(".tr-more[aria-expanded]")) one.removeAttribute("aria-expanded");
-  }, true);
-  const inMenu = event => {
-    const items = all("#tr-menu button"), to = keys.walk(event, "menu.walk", items, items.indexOf(event.target));
-    if (to >= 0) items[to].focus();
-    else if (keys.is(event, "menu.leave")) closeMenu(true);
-    else return;
-    event.preventDefault();
-    event.stopImmediatePropagation();
+    $("#tr-menu").setAttribute("aria-label", button.getAttribute("aria-label"));
+    aivista.menus.open($("#tr-menu"), button);
   };
 
   // ---- a second picture to compare with
@@ -148,7 +128,7 @@
   const chosen = { open: view, edit, compare: pick, delete: handle => ask(handle) };
   const acts = {
     open: button => view(button.closest(".tr-node").dataset.handle),
-    menu: button => { rove(button.closest(".tr-node")); openMenu(button.closest(".tr-node")); },
+    menu: button => openMenu(button.closest(".tr-node")),
     in: () => step(1), out: () => step(-1), fit,
     cancel: leavePick,
     sure: button => { hadFocus = true; aivista.thread?.hold(); act("delete", { handle: button.dataset.arg }); },
@@ -156,14 +136,13 @@
   };
   on("click", "[data-tree]", button => {
     if (dragged) { dragged = false; return; }
-    if (button.closest("#tr-menu")) { closeMenu(false); chosen[button.dataset.tree](menuOf); return; }
+    if (button.closest("#tr-menu")) { aivista.menus.close(); chosen[button.dataset.tree](menuOf); return; }
     if (button.closest(".tr-node")) rove(button.closest(".tr-node"));
     acts[button.dataset.tree]?.(button);
   });
-  on("contextmenu", ".tr-node:has(.tr-more)", (one, event) => { event.preventDefault(); rove(one); openMenu(one); });
+  on("contextmenu", ".tr-node:has(.tr-more)", (one, event) => { event.preventDefault(); openMenu(one); });
   addEventListener("focusin", event => { hadFocus = Boolean(event.target.closest?.("#tree")); if (event.target.closest?.(".tr-node")) focused = event.target.closest(".tr-node").dataset.handle; });
   addEventListener("keydown", event => {
-    if (event.target.closest?.("#tr-menu")) { inMenu(event); return; }
     const one = event.target.closest?.(".tr-node");
     if (!one) return;
     const zoom = keys.find(event, "tree.zoom");
