@@ -1,4 +1,4 @@
-// What every script is written with. It runs at the end of the document: all of ours is there, Gradio's inputs are not yet.
+// What every script is written with. They run once the document is read: all of ours is there, Gradio's inputs are not yet.
 const root = document.documentElement, aivista = window.aivista;
 const $ = (selector, from = document) => from?.querySelector(selector) ?? null;
 const all = (selector, from = document) => [...from.querySelectorAll(selector)];
