@@ -75,11 +75,12 @@ def test_a_sheet_is_walked_opened_and_compared_and_stands_where_it_stood(page: P
         begin_anew(page)
         draw(page, 3, "draw a boat")
         expect(page.locator("#chat .sheet .frame")).to_have_count(3)
-        size = "all => all.map(one => [one.getBoundingClientRect().width, one.getBoundingClientRect().height])"
-        begun = page.locator("#chat .sheet .frame").evaluate_all(size)
+        # In one go: one that is drawn anew between the look for it and its size has none.
+        sizes = "[...document.querySelectorAll('#chat .sheet .frame')].map(one => [one.offsetWidth, one.offsetHeight])"
+        begun = page.evaluate(sizes)
         expect(pictures(page)).to_have_count(3)
         expect_rest(page)
-        assert page.locator("#chat .sheet .frame").evaluate_all(size) == begun
+        assert page.evaluate(sizes) == begun
 
 
 def test_a_sheet_fits_a_phone(phone: Page, sheets: str) -> None:
