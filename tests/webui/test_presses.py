@@ -500,13 +500,21 @@ def test_what_the_page_never_sends_changes_nothing(ann: Person, action: str, arg
     assert ann.ask(action, **args).keys() <= {"toast"}
 
 
-def test_the_folder_of_the_data_is_shown_on_the_operators_own_machine_alone(ann: Person, tmp_path: Path) -> None:
+def test_the_operator_alone_is_told_who_can_come_and_the_folder_of_the_data_is_shown_on_their_own_machine(
+    ann: Person, operator: Person, tmp_path: Path
+) -> None:
+    told = words(operator.act("settings.open")["settings"])
+    assert "Visitors\nOthers can open this studio." in told
+    assert "They paint with keys of their own" in told
+    assert "Visitors" not in words(ann.act("settings.open")["settings"])
     opener, opened, home = tmp_path / "opener", tmp_path / "opened", tmp_path / "home"
     opener.write_text(f'#!/bin/sh\n[ ! -e {opened} ] && echo "$1" > {opened}\n')
     opener.chmod(0o700)
     with PageProcess(home=home, environment={"BROWSER": str(opener)}) as own:
         one = Person(own.url)
-        assert str(home) in words(one.act("settings.open")["settings"])
+        own_settings = words(one.act("settings.open")["settings"])
+        assert str(home) in own_settings
+        assert "Visitors\nNobody but you can open this studio" in own_settings
         assert one.ask("settings.open_folder") == {}
         assert opened.read_text() == f"{home.as_uri()}\n"
         assert "open it by its path" in words(one.ask("settings.open_folder")["toast"])

@@ -218,10 +218,20 @@ async def _around(at: Context) -> dict[str, Any]:
         "home": str(studio.settings.home) if is_operator else "",
         "can_open": not studio.settings.is_public,
         "backup": _when(at.words, newest),
+        "visitors": _visitors(at) if is_operator else [],
         "lines": [_server(at.words, one) for one in servers],
         "version": metadata.version("aivista"),
         "served": at.words(f"about.{_served(at, visitor)}"),
     }
+
+
+def _visitors(at: Context) -> list[str]:
+    """Return who can open the studio, and with whose key they paint, in sentences."""
+    words, sessions, kept = at.words, at.screen.sessions, at.screen.studio().settings
+    if not (kept.is_public and sessions.is_shared):
+        return [words("visitors.as_you" if kept.is_public else "visitors.none")]
+    signed_in = [words("visitors.accounts")] if sessions.has_accounts else []
+    return [words("visitors.others"), *signed_in, words("visitors.lent" if kept.lends_keys else "visitors.own_keys")]
 
 
 def _served(at: Context, visitor: Visitor) -> str:
