@@ -1,24 +1,18 @@
 """The way in: a password before everything, where there is one, and the operator's own link past it.
 
-The password may be tried ever more slowly by one who guesses, and is never closed to anybody else. Wrong tries are
-counted by a cookie that says "was let in before", else by address and visitor's cookie. After a few, that one alone
-waits, longer each time. Whoever cannot be told from others (no public address and no cookie) is never turned away for
-what others did. What bounds the guessing of all together is the pace at which tries are looked at: beyond it they wait
-in a line, those who were in before first, then those who can be told apart, with the fewest wrong tries first. So a new
-browser goes before those who guess, and the right password opens whatever others try.
+Who guesses the password waits ever longer. Wrong tries are counted by a cookie that says "was let in before", else by
+address and visitor's cookie: after a few, that one alone waits. An address that is known may try so many a minute, and
+so may all together; a browser that was in before is held up by its own wrong tries alone.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import secrets
 import time
-from bisect import insort
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import count
 from math import ceil
 from typing import NamedTuple
 from urllib.parse import parse_qs
@@ -51,14 +45,8 @@ _OPEN_PATHS = ("/healthz", "/readyz", "/gradio_api/startup-events", "/api/v1/", 
 
 FREE_TRIES = 5
 LONGEST_PAUSE_S = 300.0
-# Of all together, and of those whose address has used up what an address may.
-TRIES_A_SECOND, TRIES_AT_ONCE = 10.0, 40
-SLOW_TRIES_A_SECOND = 0.5
 TRIES_OF_AN_ADDRESS_A_MINUTE = 20.0
-TRIES_OF_THE_UNKNOWN_A_MINUTE = 300.0
-MOST_WAITING = 64
-LONGEST_WAIT_S = 10.0
-_LOOKS_EVERY_S = 0.05
+TRIES_OF_ALL_A_MINUTE = 600.0
 _MOST_GUESSERS = 10_000
 _FORGOTTEN_S = 3600.0
 
@@ -72,60 +60,27 @@ class Attempt(NamedTuple):
     was_in: bool
 
 
-class _Line:
-    """Lets so many a second go on, and `at_once` after a rest; the others wait, the lowest rank first."""
-
-    def __init__(self, per_s: float, at_once: float) -> None:
-        self._per_s = per_s
-        self._most = self._level = at_once
-        self._at_s = 0.0
-        self._numbers = count()
-        self._waiting: list[tuple[int, int, int]] = []
-
-    async def wait(self, rank: tuple[int, int]) -> bool:
-        """Return True when it is one's turn; False when too many are before one, or it took too long."""
-        now = asyncio.get_running_loop().time
-        until_s, mine = now() + LONGEST_WAIT_S, (*rank, next(self._numbers))
-        insort(self._waiting, mine)
-        try:
-            while mine in self._waiting[:MOST_WAITING] and now() < until_s:
-                self._level = min(self._most, self._level + (now() - self._at_s) * self._per_s)
-                self._at_s = now()
-                if self._level >= 1 and mine == self._waiting[0]:
-                    self._level -= 1
-                    return True
-                await asyncio.sleep(_LOOKS_EVERY_S)
-            return False
-        finally:
-            self._waiting.remove(mine)
-
-
 @dataclass
 class SignInLimits:
-    """Counts the wrong tries of each. `clock` tells seconds; `pace` makes all of it faster, for tests."""
+    """Counts the wrong tries of each. `clock` tells seconds."""
 
     clock: Callable[[], float] = time.monotonic
-    pace: float = 1.0
     # How many, and when the last one was; the one that was longest ago first.
     _wrong: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._line = _Line(TRIES_A_SECOND * self.pace, TRIES_AT_ONCE)
-        self._slow = _Line(SLOW_TRIES_A_SECOND * self.pace, 1)
-        self._of_address = Buckets(TRIES_OF_AN_ADDRESS_A_MINUTE)
-        self._of_unknown = Buckets(TRIES_OF_THE_UNKNOWN_A_MINUTE)
+        self._of_address = Buckets(TRIES_OF_AN_ADDRESS_A_MINUTE, self.clock)
+        self._of_all = Buckets(TRIES_OF_ALL_A_MINUTE, self.clock)
 
-    async def wait_s(self, attempt: Attempt) -> float:
-        """Return 0 when this one is to be looked at, after a wait perhaps, else in how many seconds to try again."""
+    def wait_s(self, attempt: Attempt) -> float:
+        """Return 0 when this one is to be looked at, else in how many seconds to try again."""
         tries, at_s = self._wrong.get(attempt.name, (0, 0.0))
         pause_s = min(2.0 ** (tries - FREE_TRIES), LONGEST_PAUSE_S) if tries >= FREE_TRIES else 0.0
-        if (left_s := at_s + pause_s - self.clock()) > 0:
+        left_s = max(0.0, at_s + pause_s - self.clock())
+        if left_s > 0 or attempt.was_in:
             return left_s
-        bucket = self._of_unknown if attempt.address is None else self._of_address
-        is_crowded = not attempt.was_in and bucket.take(attempt.address or "") > 0
-        rank = 0 if attempt.was_in else 1 if attempt.name else 2
-        is_its_turn = await (self._slow if is_crowded else self._line).wait((rank, tries))
-        return 0.0 if is_its_turn else LONGEST_WAIT_S
+        of_address_s = self._of_address.take(attempt.address) if attempt.address is not None else 0.0
+        return of_address_s or self._of_all.take("")
 
     def failed(self, attempt: Attempt) -> None:
         """Count a wrong try."""
@@ -227,7 +182,7 @@ class SignIn:
             return self._page(request, "sign_in.wrong", 413)
         typed = parse_qs(body.decode("utf-8", "replace")).get("password", [""])[0]
         limits, attempt = self.way_in.limits, self.way_in.attempt(request)
-        if (wait_s := await limits.wait_s(attempt)) > 0:
+        if (wait_s := limits.wait_s(attempt)) > 0:
             seconds = ceil(wait_s)
             answer = self._page(request, "sign_in.too_often", 429, seconds=seconds)
             answer.headers["Retry-After"] = str(seconds)

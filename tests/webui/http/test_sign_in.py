@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
@@ -19,9 +18,8 @@ from tests.support.clock import Standing
 from webui.http.sessions import COOKIE, Sessions
 from webui.http.sign_in import (
     LET_IN_COOKIE,
-    MOST_WAITING,
     SIGN_IN,
-    TRIES_AT_ONCE,
+    TRIES_OF_ALL_A_MINUTE,
     WAS_IN_COOKIE,
     SignIn,
     SignInLimits,
@@ -130,7 +128,7 @@ async def test_with_the_password_the_studio_opens_until_there_is_another(browser
 
 async def test_a_wrong_password_is_told_and_who_guesses_waits_ever_longer(browser: Browser, way_in: WayIn) -> None:
     clock = Standing()
-    way_in.limits = SignInLimits(clock, pace=1000)
+    way_in.limits = SignInLimits(clock)
     pauses, refused = [], None
     async with browser(GUESSERS) as guesser:
         wrong = await sign_in(guesser, "guess", **PAGE)
@@ -150,7 +148,6 @@ async def test_a_wrong_password_is_told_and_who_guesses_waits_ever_longer(browse
 
 
 async def test_whoever_guesses_keeps_out_no_other_browser_at_the_same_address(browser: Browser, way_in: WayIn) -> None:
-    way_in.limits = SignInLimits(pace=1000)
     new = {COOKIE: way_in.sessions.new_cookie()}
     async with browser(GUESSERS) as guesser, browser(GUESSERS, **new) as neighbour:
         answers = [(await sign_in(guesser, "guess")).status_code for _ in range(400)]
@@ -163,7 +160,6 @@ async def test_whoever_guesses_keeps_out_no_other_browser_at_the_same_address(br
 async def test_hundreds_of_wrong_tries_keep_out_nobody(
     browser: Browser, way_in: WayIn, addresses: str, gets_cookies: bool
 ) -> None:
-    way_in.limits = SignInLimits(pace=1000)
     came_before = await let_in_before(browser)
 
     async def guess(number: int) -> int:
@@ -184,25 +180,22 @@ async def test_hundreds_of_wrong_tries_keep_out_nobody(
         assert (await own.get(way_in.operator_path)).status_code == 303
 
 
-async def test_while_a_crowd_guesses_a_new_client_and_one_who_was_in_are_next(browser: Browser, way_in: WayIn) -> None:
-    way_in.limits = SignInLimits()
+async def test_more_than_may_be_tried_in_a_minute_holds_up_new_ones_alone_and_not_for_long(
+    browser: Browser, way_in: WayIn
+) -> None:
+    clock = Standing()
+    way_in.limits = SignInLimits(clock)
     came_before = await let_in_before(browser)
-    async with (
-        browser() as crowd,
-        browser(GUESTS, **{COOKIE: way_in.sessions.new_cookie()}) as guest,
-        browser(GUESTS, **came_before) as returning,
-    ):
-        guesses = [asyncio.create_task(sign_in(crowd, "guess")) for _ in range(TRIES_AT_ONCE + MOST_WAITING + 40)]
-        await asyncio.sleep(0)
+    async with browser() as crowd, browser(GUESTS) as guest, browser(GUESTS, **came_before) as returning:
+        answers = [(await sign_in(crowd, "guess")).status_code for _ in range(int(TRIES_OF_ALL_A_MINUTE) + 10)]
+        assert answers[-1] == 429
         assert (await sign_in(returning, PASSWORD)).status_code == 200
+        assert (await sign_in(guest, PASSWORD)).headers["retry-after"] == "1"
+        clock.now += 1
         assert (await sign_in(guest, PASSWORD)).status_code == 200
-        for one in guesses:
-            one.cancel()
-        await asyncio.gather(*guesses, return_exceptions=True)
 
 
 async def test_a_mark_of_having_been_in_lets_in_nobody_and_cannot_be_forged(browser: Browser, way_in: WayIn) -> None:
-    way_in.limits = SignInLimits(pace=1000)
     came_before = await let_in_before(browser)
     async with browser(**came_before) as returning:
         assert (await returning.get("/")).status_code == 401
