@@ -105,6 +105,15 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _looks_for_garbage_are_short() -> Iterator[None]:
+    """Look at what a file's tests leave behind once: what lasts (libraries that they loaded, above all) would be looked
+    at again each time, which takes a second by the end."""
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 def _is_this_machine(address: object) -> bool:
     if isinstance(address, str | bytes):
         return True  # a Unix socket

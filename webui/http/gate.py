@@ -29,6 +29,7 @@ from agent import MAX_VISITOR_UPLOAD_MEGABYTES
 from webui.http.clients import AtWork, Client, Rate, RejectedRequest, Upload, Uploads, client_of
 from webui.http.hosts import PROGRAMS
 from webui.http.sessions import Sessions
+from webui.http.visitor_routes import body_of
 from webui.whole_json import whole_body
 
 _GRADIO = "/gradio_api/"
@@ -320,15 +321,10 @@ def _fits(kind: str, value: Any) -> bool:
 
 
 async def _body(scope: Scope, receive: Receive) -> bytes:
-    too_large = RejectedRequest(413, "api.body_too_large", limit=_MOST_EVENT_BYTES // _MB)
-    if _length(scope) > _MOST_EVENT_BYTES:
-        raise too_large
-    body = bytearray()
-    async for part in Request(scope, receive).stream():
-        body += part
-        if len(body) > _MOST_EVENT_BYTES:
-            raise too_large
-    return bytes(body)
+    body = await body_of(Request(scope, receive), _MOST_EVENT_BYTES) if _length(scope) <= _MOST_EVENT_BYTES else None
+    if body is None:
+        raise RejectedRequest(413, "api.body_too_large", limit=_MOST_EVENT_BYTES // _MB)
+    return body
 
 
 def _length(scope: Scope) -> int:
