@@ -23,6 +23,14 @@ const isNarrow = () => matchMedia("(max-width: 1180px)").matches;
 // gives a new one its name.
 const conversation = () => $("#top h1")?.dataset.conversation || "";
 const stamp = () => $("#top h1")?.dataset.opened || "";
+// The line of the turn that is at work, looked for from the end: a long thread is not gone through each time.
+const live = () => {
+  for (let turn = $("#thread")?.lastElementChild, left = 3; turn && left; turn = turn.previousElementSibling, left -= 1) {
+    const found = $(".live", turn);
+    if (found) return found;
+  }
+  return null;
+};
 const isShown = pane => root.dataset.tab === pane && root.hasAttribute("data-stage");
 // Once the page rests. Safari has no such call.
 const rest = window.requestIdleCallback || (work => setTimeout(work, 0));

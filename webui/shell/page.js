@@ -134,7 +134,7 @@
   };
   const heading = title => {
     settle();
-    if ($("#chat .live")) return words.say("title_working", { title }) || title;
+    if (live()) return words.say("title_working", { title }) || title;
     return MARKS[unseen]?.(title) || title;
   };
   const seen = () => {

@@ -266,12 +266,12 @@
     return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
   };
   const look = () => {
-    const live = $("#chat .live span"), open = conversation();
+    const told = $("span", live()), open = conversation();
     // A conversation that is opened is read by whoever opens it.
-    if (open !== heard && !(isLive && live)) { heard = open; isLive = Boolean(live); return; }
-    if (isLive && !live) say(answer());
-    isLive = Boolean(live);
-    sentence = live?.textContent.trim() || "";
+    if (open !== heard && !(isLive && told)) { heard = open; isLive = Boolean(told); return; }
+    if (isLive && !told) say(answer());
+    isLive = Boolean(told);
+    sentence = told?.textContent.trim() || "";
     if (sentence && sentence !== said && performance.now() - saidAt > REST_MS) say(sentence);
   };
   setInterval(look, 500);

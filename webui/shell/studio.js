@@ -191,7 +191,7 @@
     if (isOpen) all(".show-rail, #tabs .to-chats").find(one => one.offsetParent)?.focus();
     return isOpen;
   });
-  keys.closes("turn", () => { const stop = $("#chat .live") && $("#box .stop-button"); stop?.click(); return Boolean(stop); });
+  keys.closes("turn", () => { const stop = live() && $("#box .stop-button"); stop?.click(); return Boolean(stop); });
   // Whoever writes keeps the stage: the composer has nothing that is open but a turn.
   keys.closes("stage", event => {
     const isOpen = root.hasAttribute("data-stage") && !event.target.closest?.("#box");
@@ -210,13 +210,13 @@
   const LATE = 1.5;
   let base = { element: null, from: 0, at: 0 };
   const tick = () => {
-    const time = $(".live time");
+    const time = $("time", live());
     if (!time) { base = { element: null, from: 0, at: 0 }; return; }
     const from = Number(time.dataset.s);
     if (base.element === null || from > base.from + (performance.now() - base.at) / 1000) base = { element: time, from, at: performance.now() };
     const text = aivista.words.say("seconds", { count: Math.floor(base.from + (performance.now() - base.at) / 1000) });
     setText(time, text);
-    const usual = $(".live [data-late]");
+    const usual = $("[data-late]", live());
     if (usual && parseInt(text, 10) > usual.dataset.usual * LATE) setText(usual, usual.dataset.late);
   };
   setInterval(tick, 250);

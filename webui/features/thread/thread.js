@@ -64,7 +64,7 @@
   // whether the studio is there at all.
   let asked = "", misses = 0;
   const versionShown = () => ({ of: conversation(), version: $("#thread")?.dataset.version });
-  const isBusy = () => Boolean(stream || $("#chat .live"));
+  const isBusy = () => Boolean(stream || live());
   const answered = isThere => {
     const wasAway = misses >= AWAY_AFTER;
     misses = isThere ? 0 : misses + 1;

@@ -83,7 +83,7 @@
   // ---- the seconds until another try tick down between two updates
   let wait = { key: "", until: 0 };
   const tick = () => {
-    const number = $(".live .down");
+    const number = $(".down", live());
     if (!number) return;
     const key = `${number.dataset.at} ${number.dataset.down}`;
     if (wait.key !== key) wait = { key, until: performance.now() + Number(number.dataset.down) * 1000 };

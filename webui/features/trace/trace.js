@@ -62,9 +62,9 @@
   addEventListener("aivista-tab", event => { if (event.detail === "trace") show(); });
   setInterval(() => {
     if (!isShown("trace") || document.hidden) return;
-    const live = Boolean($("#chat .live")), isNew = isOther() && wait().dataset.lost !== conversation();
-    if (isNew || ((live || wasLive) && --rest < 0)) show();
+    const isLive = Boolean(live()), isNew = isOther() && wait().dataset.lost !== conversation();
+    if (isNew || ((isLive || wasLive) && --rest < 0)) show();
     // A turn that opened its conversation may have ended since, unseen.
-    wasLive = live || isNew;
+    wasLive = isLive || isNew;
   }, EVERY_MS);
 }

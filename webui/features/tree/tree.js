@@ -15,7 +15,7 @@
   addEventListener("aivista-tab", event => { if (event.detail === "tree") show(); });
   let wasLive = false, shownOf = "";
   follow(() => {
-    const isLive = Boolean($("#chat .live")), now = conversation();
+    const isLive = Boolean(live()), now = conversation();
     if ((wasLive && !isLive) || (shownOf && shownOf !== now)) show();
     wasLive = isLive;
     shownOf = now;
