@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import inspect
 import logging
 import os
 import shutil
@@ -20,7 +21,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from secrets import token_urlsafe
 from types import FrameType, ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from webui.cli.parser import CommandFailed
 from webui.place import CAP_TURN_USD, TURNS_AT_ONCE, TURNS_PER_VISITOR, Place
@@ -133,16 +134,27 @@ def _prepare_gradio(folder: str) -> None:
 
 
 def import_gradio() -> None:
-    """Import Gradio without the package `mcp`, which it would read for a server of its own that is never started here:
-    half a second of every start."""
-    if "mcp" in sys.modules:
+    """Import Gradio (6.x) without what only costs time here, half of what its import takes: the package `mcp`, for a
+    server of its own that is never started, and a stub file for editors, which it works out anew at each start for
+    every class of its own that has a file."""
+    if "gradio" in sys.modules:
         return
+    getfile = inspect.getfile
+
+    def file_of(one: Any) -> str:
+        if isinstance(one, type) and one.__module__.startswith("gradio."):
+            raise OSError("no stub file is wanted")
+        return getfile(one)
+
     # Python takes None for a module that cannot be imported.
-    sys.modules["mcp"] = cast("ModuleType", None)
+    mcp = sys.modules.setdefault("mcp", cast("ModuleType", None))
+    inspect.getfile = cast("Any", file_of)
     try:
         import_module("gradio")
     finally:
-        del sys.modules["mcp"]
+        inspect.getfile = getfile
+        if mcp is None:
+            del sys.modules["mcp"]
 
 
 @contextmanager
