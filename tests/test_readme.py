@@ -5,12 +5,9 @@ from __future__ import annotations
 import ast
 import io
 import re
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
@@ -18,13 +15,19 @@ from PIL import Image
 from tests.adapters.catalogue import ModelRole
 from tests.docs.readme import CHINESE
 from tests.page import PageProcess, clean_environment
+from tests.page.process import run_to_end
 from tests.support.commands import done
 
 ROOT = Path(__file__).parents[1]
 EDITIONS = ["README.md", "README.zh-CN.md"]
 EVERY_FLAG = re.compile(r"--[a-z][a-z-]*")
 ANY_VARIABLE = re.compile(r"\b(?:AIVISTA|GEMINI|GOOGLE)_[A-Z0-9_]*[A-Z0-9]\b")
-_PATIENCE_S = 60
+_EXAMPLE = """
+import os, runpy, sys, warnings
+warnings.simplefilter("error", ResourceWarning)
+os.chdir(os.path.dirname(sys.argv[1]))
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
 
 
 def python_examples(edition: str) -> dict[str, str]:
@@ -35,21 +38,21 @@ def python_examples(edition: str) -> dict[str, str]:
     return dict(zip(names, blocks, strict=True))
 
 
-def run_example(code: str, folder: Path, **environment: str) -> str:
-    """Run an example as its reader would, in a folder of their own; return what it printed."""
+def run_example(code: str, folder: Path, *, is_cold: bool = False, **environment: str) -> str:
+    """Run an example as its reader would, in a folder of their own; return what it printed. Unless it `is_cold`, its
+    imports are done already."""
     script = folder / "example.py"
     script.write_text(code, "utf-8")
-    command = [sys.executable, "-X", "utf8", "-W", "error::ResourceWarning", str(script)]
-    told: dict[str, Any] = {"cwd": folder, "env": clean_environment(**environment), "timeout": _PATIENCE_S}
-    ended = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, **told)
+    ended = run_to_end((str(script),), environment=clean_environment(**environment), code=_EXAMPLE, is_cold=is_cold)
     assert ended.returncode == 0, ended.stderr
-    return str(ended.stdout)
+    return ended.stdout
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_the_studio_example_makes_a_picture_without_a_key(edition: str, tmp_path: Path) -> None:
     home = tmp_path / "home"
-    said = run_example(python_examples(edition)["studio"], tmp_path, AIVISTA_HOME=str(home)).split()
+    code, is_cold = python_examples(edition)["studio"], edition == "README.md"
+    said = run_example(code, tmp_path, is_cold=is_cold, AIVISTA_HOME=str(home)).split()
     assert (said[0], said[-1]) == ("turn_started", "turn_done")
     assert "picture_ready" in said
     with Image.open(tmp_path / "fox.png") as picture:

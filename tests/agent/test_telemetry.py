@@ -244,7 +244,7 @@ telemetry.export("c1", [traced()])
 telemetry.export("c1", [traced()])
 telemetry.close()
 """
-    said = run_child(code).stdout.splitlines()
+    said = run_child(code, is_cold=True).stdout.splitlines()
     assert len(said) == 1
     assert 'install "aivista[opentelemetry]"' in said[0]
 

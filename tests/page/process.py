@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -50,18 +51,6 @@ def free_port() -> int:
     raise RuntimeError("no port is free")
 
 
-def run_command(*flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end; return its exit code and what it said."""
-    return subprocess.run(
-        [sys.executable, "-m", "webui", *flags],
-        capture_output=True,
-        text=True,
-        timeout=_PATIENCE_S,
-        env=clean_environment(**environment),
-        check=False,
-    )
-
-
 @cache
 def _warm_start() -> WarmStart:
     start = WarmStart(clean_environment())
@@ -90,6 +79,28 @@ def start(
         text=True,
         env=environment,
     )
+
+
+def run_command(*flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end; return its exit code and what it said."""
+    return run_to_end(flags, environment=clean_environment(**environment))
+
+
+def run_to_end(
+    arguments: Sequence[str], *, environment: Mapping[str, str] | None = None, code: str = "", is_cold: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Run the command, or `code`, to its end; return its exit code and what it said."""
+    with tempfile.TemporaryFile("w+") as errors:
+        process = start(arguments, errors, environment=environment, code=code, is_cold=is_cold)
+        assert process.stdout is not None
+        ending = threading.Timer(_PATIENCE_S, process.kill)
+        ending.start()
+        with process.stdout:
+            said = process.stdout.read()
+        ended = process.wait(_PATIENCE_S)
+        ending.cancel()
+        errors.seek(0)
+        return subprocess.CompletedProcess([*arguments], ended, said, errors.read())
 
 
 class PageProcess:

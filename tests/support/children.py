@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.page.process import start
+from tests.page.process import run_to_end, start
 from tests.support.lines import read_line
 from tests.support.waiting import PATIENCE_S
-
-_ROOT = Path(__file__).parent.parent.parent
 
 _LIMIT = """
 import resource, signal
@@ -24,11 +21,13 @@ resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
 """
 
 
-def run_child(code: str, *arguments: str, max_file_bytes: int | None = None) -> subprocess.CompletedProcess[str]:
-    """Return what a Python child printed; no file of its can grow beyond `max_file_bytes`, as on a full disk."""
-    start = _LIMIT.format(limit=max_file_bytes) if max_file_bytes is not None else ""
-    command = [sys.executable, "-X", "utf8", "-c", start + code, *arguments]
-    return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=60, check=False)
+def run_child(
+    code: str, *arguments: str, max_file_bytes: int | None = None, is_cold: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Return what a Python child printed; no file of its can grow beyond `max_file_bytes`, as on a full disk. Unless it
+    `is_cold`, a studio's imports are done already."""
+    limit = _LIMIT.format(limit=max_file_bytes) if max_file_bytes is not None else ""
+    return run_to_end(arguments, code=limit + code, is_cold=is_cold)
 
 
 def children_that_run(script: str) -> list[int]:

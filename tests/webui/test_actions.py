@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import httpx
-import pytest
 
 from tests.adapters.page import actions
+from tests.support.cases import each_case
 from tests.webui.hostile import Stranger
 from tests.webui.people import Person, words
 
@@ -25,27 +25,29 @@ def problem(answer: httpx.Response) -> str:
     return words(patch["html"])
 
 
-@pytest.mark.parametrize("name", actions())
-def test_an_action_needs_our_cookie(ann: Person, name: str) -> None:
+@each_case("name", actions())
+def test_every_action_needs_our_cookie_our_origin_and_json(ann: Person, name: str) -> None:
     with httpx.Client(base_url=ann.http.base_url) as nobody:
         for cookies in ({}, {"aivista_session": "forged.0123"}):
             nobody.cookies.update(cookies)
             refused = asked(nobody, name)
             assert refused.status_code == 403
             assert problem(refused)
-
-
-@pytest.mark.parametrize("name", actions())
-def test_an_action_needs_our_origin_and_json(ann: Person, name: str) -> None:
     assert asked(ann.http, name, Origin="https://elsewhere.example").status_code == 403
-    deep = b'{"args":' * 500 + b"1" + b"}" * 500
-    for body in (b"", b"[]", b"{", b"\xff", b'{"args": []}', b'{"args": {}, "more": 1}', deep, b" " * (5 << 20)):
-        unreadable = asked(ann.http, name, body)
-        assert unreadable.status_code == 400, body[:20]
-        assert problem(unreadable)
+    assert problem(asked(ann.http, name, b"["))
 
 
-@pytest.mark.parametrize("name", ["styles", "styles.nothing", ".open", "styles.open.x", "%00", "none.open"])
+DEEP = b'{"args":' * 500 + b"1" + b"}" * 500
+
+
+@each_case("body", [b"", b"[]", b"{", b"\xff", b'{"args": []}', b'{"args": {}, "more": 1}', DEEP, b" " * (5 << 20)])
+def test_what_an_action_cannot_read_is_told_in_a_sentence(ann: Person, body: bytes) -> None:
+    unreadable = asked(ann.http, "shortcuts.open", body)
+    assert unreadable.status_code == 400
+    assert problem(unreadable)
+
+
+@each_case("name", ["styles", "styles.nothing", ".open", "styles.open.x", "%00", "none.open"])
 def test_what_is_no_action_is_not_there(ann: Person, name: str) -> None:
     answer = asked(ann.http, name)
     assert answer.status_code == 404

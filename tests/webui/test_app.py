@@ -100,5 +100,5 @@ agent.providers.sketch
 
 def test_what_a_start_does_not_need_is_not_loaded_for_it() -> None:
     code = "import sys; sys.modules['mcp'] = None; import webui.app"  # as the command does
-    child = run_child(f"{code}; print(sorted(set({HEAVY.split()}) & set(sys.modules)))")
+    child = run_child(f"{code}; print(sorted(set({HEAVY.split()}) & set(sys.modules)))", is_cold=True)
     assert child.stdout.strip() == "[]", child.stderr

@@ -114,8 +114,10 @@ def _grey(picture: Bytes) -> Grey:
 def _by_tile(values: Grey) -> Grey:
     """Return the mean of each whole tile."""
     rows, columns = values.shape[0] // TILE_PX, values.shape[1] // TILE_PX
+    if not rows or not columns:
+        return np.zeros((rows, columns), np.float32)
     whole = values[: rows * TILE_PX, : columns * TILE_PX]
-    return np.asarray(whole.reshape(rows, TILE_PX, columns, TILE_PX).mean(axis=(1, 3), dtype=np.float64), np.float32)
+    return np.asarray(cv2.resize(whole, (columns, rows), interpolation=cv2.INTER_AREA), np.float32)
 
 
 def _textured(grey: Grey, outside: Bytes) -> NDArray[np.bool_]:

@@ -171,7 +171,7 @@ async def main():
 
 asyncio.run(main())
 """
-    child = run_child(code, str(tmp_path))
+    child = run_child(code, str(tmp_path), is_cold=True)
     assert child.stdout.strip() == "[]", child.stderr
 
 

@@ -364,7 +364,7 @@ async def main():
 
 asyncio.run(main())
 """
-    child = run_child(code, str(tmp_path), max_file_bytes=1000)
+    child = run_child(code, str(tmp_path), max_file_bytes=1000, is_cold=True)
     assert child.stdout.split() == ["linocut", "cinematic", "disk_full", "0", "set()"], child.stderr
 
 

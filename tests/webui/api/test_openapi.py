@@ -40,7 +40,7 @@ Operation: TypeAlias = APIOperation[Any, Any, Any, Any]
 Asked: TypeAlias = Case[Operation]
 
 # For each route, of requests that fit the schema, and again of those that do not.
-REQUESTS = int(os.environ.get("AIVISTA_OPENAPI_REQUESTS", "8"))
+REQUESTS = int(os.environ.get("AIVISTA_OPENAPI_REQUESTS", "5"))
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

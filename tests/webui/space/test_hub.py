@@ -9,7 +9,8 @@ import pytest
 
 from tests.hub_server import HubServer, Space
 from tests.hub_server.server import READ_TOKEN, TOKEN
-from tests.page import run_command
+from tests.page import clean_environment
+from tests.page.process import run_to_end
 from tests.webui.space.conftest import Clone
 
 SECRET = "s3cr3t-of-the-owner"
@@ -44,7 +45,12 @@ class Pusher:
     def run(self, *flags: str, token: str = TOKEN, **environment: str) -> tuple[int, str, str]:
         given = {"HF_TOKEN": token} if token else {}
         variables = {**self._environment, **given, **environment}
-        ended = run_command("space", "push", "--project", str(self.root), *flags, **variables)
+        ended = run_to_end(
+            ("space", "push", "--project", str(self.root), *flags),
+            environment=clean_environment(**variables),
+            # What talks to the Hub reads its variables when it is imported.
+            is_cold=True,
+        )
         for value in (SECRET, TOKEN, READ_TOKEN):
             assert value not in ended.stdout + ended.stderr
         assert "Traceback" not in ended.stderr

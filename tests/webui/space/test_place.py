@@ -51,7 +51,9 @@ def test_the_owners_keys_are_left_out_where_visitors_pay_and_used_where_the_spac
 
 
 def test_gradio_is_not_imported_before_its_environment_is_set() -> None:
-    assert run_child("import sys, webui.cli.space.run; print('gradio' in sys.modules)").stdout == "False\n"
+    assert (
+        run_child("import sys, webui.cli.space.run; print('gradio' in sys.modules)", is_cold=True).stdout == "False\n"
+    )
 
 
 def rules() -> HostRules:

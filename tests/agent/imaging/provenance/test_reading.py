@@ -222,7 +222,7 @@ def test_a_document_with_a_type_of_its_own_is_not_read_and_no_entity_is_expanded
 @functools.cache
 def _bomb() -> bytes:
     packer = zlib.compressobj(9)
-    return b"".join(packer.compress(bytes(1 << 20)) for _ in range(500)) + packer.flush()
+    return b"".join(packer.compress(bytes(1 << 20)) for _ in range(100)) + packer.flush()
 
 
 @each_case("kind", [b"zTXt", b"iTXt"])
@@ -230,8 +230,9 @@ def _bomb() -> bytes:
 def test_a_compression_bomb_takes_no_memory(kind: bytes, keyword: bytes) -> None:
     head = keyword + (b"\0\0" if kind == b"zTXt" else b"\0\1\0\0\0")
     data = png_of((kind, head + _bomb()))
-    assert peak_megabytes(lambda: read_recipe(data)) < 50
-    assert read_recipe(data) == (DAMAGED if keyword == b"aivista" else None)
+    found: list[object] = []
+    assert peak_megabytes(lambda: found.append(read_recipe(data))) < 50
+    assert found == [DAMAGED if keyword == b"aivista" else None]
     assert peak_megabytes(lambda: embed(data, "image/png", recipe())) < 50
     assert peak_megabytes(lambda: clean(data, "image/png")) < 50
 
@@ -240,19 +241,19 @@ def test_a_compression_bomb_takes_no_memory(kind: bytes, keyword: bytes) -> None
     "data",
     [
         PNGS["png"][:33] + b"\xff\xff\xff\xf0tEXtparameters\0x",
-        b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", bytes(13)) + png_chunk(b"tEXt", b"") * 200_000,
-        b"\xff\xd8" + b"\xff" * 2_000_000,
-        b"\xff\xd8" + jpeg_segment(0xE1, b"") * 500_000,
-        b"\xff\xd8" + jpeg_segment(0xDA, b"") + b"\xff" * 2_000_000,
+        b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", bytes(13)) + png_chunk(b"tEXt", b"") * 50_000,
+        b"\xff\xd8" + b"\xff" * 500_000,
+        b"\xff\xd8" + jpeg_segment(0xE1, b"") * 100_000,
+        b"\xff\xd8" + jpeg_segment(0xDA, b"") + b"\xff" * 500_000,
         JPEGS["jpeg"][:2] + jpeg_segment(0xE1, b"Exif\0\0MM\0*\0\0\0\x08\xff\xff") + JPEGS["jpeg"][2:],
         JPEGS["jpeg"][:2] + jpeg_segment(0xE1, b"Exif\0\0II*\0\xff\xff\xff\xff") + JPEGS["jpeg"][2:],
         b"RIFF\xff\xff\xff\xffWEBPVP8X\xff\xff\xff\xff",
-        webp_of(*[(b"note", b"")] * 200_000),
+        webp_of(*[(b"note", b"")] * 50_000),
         with_packet(b"<" * 60_000),
         with_packet(b'<a b="' + b"&lt;" * 15_000),
-        png_of((b"tEXt", b"parameters\0" + b"word " * 300_000)),
-        png_of((b"tEXt", b"parameters\0x\n" + b"a:" * 600_000)),
-        png_of((b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + b"<a/>" * 500_000)),
+        png_of((b"tEXt", b"parameters\0" + b"word " * 100_000)),
+        png_of((b"tEXt", b"parameters\0x\n" + b"a:" * 200_000)),
+        png_of((b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + b"<a/>" * 200_000)),
     ],
 )
 def test_an_absurd_file_is_read_in_little_memory_and_raises_nothing(data: bytes) -> None:
