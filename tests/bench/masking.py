@@ -87,7 +87,6 @@ def genuine(seed: int, how: Redrawing) -> Genuine:
     kept = outcome.aligned
     assert kept is not None
     rows, columns = np.indices(area.shape, np.float32)
-
     x, y = wobble.places(laying.matrix_of(kept), area.shape, laying.bends_of(kept))
     missed = np.hypot(*np.moveaxis(answer.back(np.stack([x, y], -1)), -1, 0) - (columns, rows))
     border = cv2.morphologyEx(area, cv2.MORPH_GRADIENT, np.ones((3, 3), np.uint8)) > 0

@@ -84,11 +84,12 @@ def _look(browser: Browser, url: str, count: int, seen: Seen) -> None:
             before_ms = _busy_ms(wire)
             doing(page)
             page.wait_for_timeout(200)
-            seen[f"{name}: the main thread is at work"].append(_busy_ms(wire) - before_ms)
+            busy_ms = _busy_ms(wire) - before_ms
             taken = page.evaluate("watch.taken()")
-            seen[f"{name}: between two frames"] += taken["frames"]
             if taken["keys"]:
                 seen[f"{name}: from key to frame"] += taken["keys"]
+            seen[f"{name}: between two frames"] += taken["frames"]
+            seen[f"{name}: the main thread is at work"].append(busy_ms)
         page.wait_for_function("!document.querySelector('#chat .live')", timeout=PATIENCE_MS)
 
 
