@@ -1,4 +1,4 @@
-"""How well the studio understands requests for light, colour and frame: `python -m tests.bench.adjustments`.
+"""How well the studio understands requests for light, colour and frame.
 
 Two ways are measured. "Exactly" is the reader that every turn goes through first, with and without a key: what it
 understands is done without any model, what it does not goes to the planner. "Without a key" is the whole way with the
@@ -8,54 +8,47 @@ that the phrase asks for and nothing else is done. Anything done that was not as
 
 from __future__ import annotations
 
-import argparse
-import re
+import functools
+import itertools
+import sys
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.adapters.language import Adjustment, CropRatio, read_adjustment
 from tests.adapters.sketch import AddText, Edit, understand
+from tests.bench.measuring import Row, command, table
 
-PHRASES = Path(__file__).parent / "adjustment_phrases.toml"
 HALVES = ("tuning", "held_out")
 LANGUAGES = ("english", "chinese")
-
+_PHRASES = Path(__file__).with_name("adjustment_phrases.toml")
 _CLASSES = {"bit": range(1, 21), "some": range(21, 46), "much": range(46, 101)}
-_TONES = ("brightness", "contrast", "saturation", "warmth", "sharpness")
-_TERM = re.compile(r"(?P<name>\w+) (?P<sign>[+-])(?P<amount>[\w.|]+)")
 
 
 @dataclass(frozen=True)
-class Phrase:
-    """What somebody says, the half and language it is in, and what it asks for (`none` or `ask` for a trap)."""
+class Outcome:
+    """What was done for a phrase, and whether more than that adjustment; `expected` is `none` or `ask` for a trap."""
 
     text: str
     half: str
     language: str
     expected: str
+    done: Adjustment | None
+    does_more: bool
 
     @property
     def is_trap(self) -> bool:
         """Whether nothing may be done."""
         return self.expected in {"none", "ask"}
 
-
-@dataclass(frozen=True)
-class Outcome:
-    """What was done for a phrase: the adjustment, whether anything else was done, and what that comes to."""
-
-    phrase: Phrase
-    done: Adjustment | None
-    does_more: bool = False
-
     @property
     def is_understood(self) -> bool:
         """Whether it is what was asked for; of a trap, whether nothing was done."""
-        if self.phrase.is_trap:
-            return self.done is None and not self.does_more
-        return self.done is not None and not self.does_more and fits(self.phrase.expected, self.done)
+        if self.does_more or self.done is None:
+            return self.is_trap and not self.does_more
+        return not self.is_trap and _fits(self.expected, self.done)
 
     @property
     def is_wrong(self) -> bool:
@@ -63,129 +56,81 @@ class Outcome:
         return (self.done is not None or self.does_more) and not self.is_understood
 
 
-def fits(expected: str, adjustment: Adjustment) -> bool:
+def _fits(expected: str, adjustment: Adjustment) -> bool:
     """Return whether the adjustment is what the expectation says and nothing beyond."""
     left = adjustment
     for term in expected.split(", "):
-        if not _term_fits(term, left):
+        name, _, value = term.partition(" ")
+        field = "saturation" if name == "grey" else name
+        if not _is_met(name, value, getattr(adjustment, field)):
             return False
-        left = left.model_copy(update={_field(term): Adjustment.model_fields[_field(term)].default})
+        left = left.model_copy(update={field: Adjustment.model_fields[field].default})
     return left.is_identity
 
 
-def _field(term: str) -> str:
-    name = term.split(" ", maxsplit=1)[0]
-    return {"grey": "saturation"}.get(name, name)
-
-
-def _term_fits(term: str, adjustment: Adjustment) -> bool:
-    name, _, value = term.partition(" ")
+def _is_met(name: str, value: str, found: Any) -> bool:
     match name:
         case "grey":
-            return adjustment.saturation == -100
+            return bool(found == -100)
         case "crop":
-            return isinstance(adjustment.crop, CropRatio) and adjustment.crop.text == value
+            return isinstance(found, CropRatio) and found.text == value
         case "flip":
-            return adjustment.flip == value
-    match = _TERM.fullmatch(term)
-    assert match is not None, term
-    sign = 1 if match["sign"] == "+" else -1
-    found = getattr(adjustment, match["name"]) * sign
-    if match["name"] == "rotate" or match["amount"][0].isdigit():
-        return bool(found == float(match["amount"]))
-    return any(found in _CLASSES[name] for name in match["amount"].split("|"))
+            return bool(found == value)
+    amount = found * (1 if value[0] == "+" else -1)
+    if value[1].isdigit():
+        return bool(amount == float(value[1:]))
+    return any(amount in _CLASSES[size] for size in value[1:].split("|"))
 
 
-def phrases() -> list[Phrase]:
-    """Return all of them."""
-    table: dict[str, dict[str, list[list[str]]]] = tomllib.loads(PHRASES.read_text(encoding="utf-8"))
-    return [
-        Phrase(text, half, language, expected)
-        for half in HALVES
-        for language in LANGUAGES
-        for kind in (language, f"{language}_traps")
-        for text, expected in table[half][kind]
-    ]
-
-
-def exactly(phrase: Phrase) -> Outcome:
-    """Return what the studio does by itself, with or without a key."""
-    return Outcome(phrase, read_adjustment(phrase.text))
-
-
-def without_key(phrase: Phrase) -> Outcome:
-    """Return what is done in sketch mode to the picture in front of the person."""
-    exact = exactly(phrase)
-    if exact.done is not None:
-        return exact
-    wish = understand(phrase.text, has_pictures=True)
-    if not isinstance(wish, Edit):
-        return Outcome(phrase, None)
+def _without_key(text: str) -> tuple[Adjustment | None, bool]:
+    """Return what is done in sketch mode to the picture in front of the person, and whether more than that."""
+    exact = read_adjustment(text)
+    wish = understand(text, has_pictures=True)
+    if exact is not None or not isinstance(wish, Edit):
+        return exact, False
     adjustments = [one for one in wish.operations if isinstance(one, Adjustment)]
-    done = adjustments[0] if adjustments else None
-    for one in adjustments[1:]:
-        done = done.combine(one) if done is not None else one
+    done = functools.reduce(Adjustment.combine, adjustments) if adjustments else None
     # Words to be written are written: that adjusts nothing.
     others = [one for one in wish.operations if not isinstance(one, Adjustment | AddText)]
-    return Outcome(phrase, done, does_more=bool(others or (wish.left_out and wish.operations)))
-
-
-WAYS: dict[str, Callable[[Phrase], Outcome]] = {"exactly": exactly, "without a key": without_key}
+    return done, bool(others or (wish.left_out and wish.operations))
 
 
 def measured() -> dict[str, list[Outcome]]:
     """Return what is done for every phrase, by the way it goes."""
-    every = phrases()
-    return {name: [way(phrase) for phrase in every] for name, way in WAYS.items()}
+    ways = {"exactly": lambda text: (read_adjustment(text), False), "without a key": _without_key}
+    phrases: dict[str, dict[str, list[list[str]]]] = tomllib.loads(_PHRASES.read_text(encoding="utf-8"))
+    return {
+        way: [
+            Outcome(text, half, language, expected, *does(text))
+            for half, language in itertools.product(HALVES, LANGUAGES)
+            for text, expected in (*phrases[half][language], *phrases[half][f"{language}_traps"])
+        ]
+        for way, does in ways.items()
+    }
 
 
-def report(results: dict[str, list[Outcome]]) -> str:
-    """Return the table: a row for each way, half and language."""
-    rows = [
-        "| way | half | language | requests understood | traps left alone | wrong |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    for way, outcomes in results.items():
-        for half in HALVES:
-            for language in LANGUAGES:
-                chosen = [one for one in outcomes if (one.phrase.half, one.phrase.language) == (half, language)]
-                rows.append(_row(way, half, language.title(), chosen))
+def _row(way: str, half: str, language: str, outcomes: Sequence[Outcome]) -> Row:
+    wishes = [one.is_understood for one in outcomes if not one.is_trap]
+    traps = [one.is_understood for one in outcomes if one.is_trap]
+    understood = f"{sum(wishes) / len(wishes):.0%} ({sum(wishes)} of {len(wishes)})"
+    wrong = f"{sum(one.is_wrong for one in outcomes)} of {len(outcomes)}"
+    return way, half.replace("_", "-"), language, understood, f"{sum(traps)} of {len(traps)}", wrong
+
+
+def _report(_: int) -> str:
+    rows = []
+    for way, outcomes in measured().items():
+        for half, language in itertools.product(HALVES, LANGUAGES):
+            chosen = [one for one in outcomes if (one.half, one.language) == (half, language)]
+            rows.append(_row(way, half, language.title(), chosen))
         rows.append(_row(way, "both", "both", outcomes))
-    return "\n".join(rows)
-
-
-def _row(way: str, half: str, language: str, outcomes: Sequence[Outcome]) -> str:
-    wishes = [one for one in outcomes if not one.phrase.is_trap]
-    traps = [one for one in outcomes if one.phrase.is_trap]
-    understood, alone = sum(one.is_understood for one in wishes), sum(one.is_understood for one in traps)
-    wrong = sum(one.is_wrong for one in outcomes)
-    share = understood / len(wishes)
-    return (
-        f"| {way} | {half.replace('_', '-')} | {language} | {share:.0%} ({understood} of {len(wishes)}) "
-        f"| {alone} of {len(traps)} | {wrong} of {len(outcomes)} |"
-    )
-
-
-def _missed(outcomes: Sequence[Outcome]) -> str:
-    missed = [one for one in outcomes if not one.is_understood]
-    return "\n".join(
-        f"- {'WRONG ' if one.is_wrong else ''}{one.phrase.text}: {one.phrase.expected}; "
-        f"done: {one.done.model_dump(exclude_defaults=True) if one.done else None}"
-        for one in missed
-    )
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.adjustments")
-    parser.add_argument("--missed", action="store_true", help="also list what went wrong in the tuning half")
-    given = parser.parse_args()
-    results = measured()
-    print(report(results))
-    if given.missed:
-        for way, outcomes in results.items():
-            print(f"\nTuning half, {way}:\n{_missed([one for one in outcomes if one.phrase.half == 'tuning'])}")
+        for one in outcomes:
+            if one.half == "tuning" and not one.is_understood:
+                print(
+                    f"{'WRONG ' if one.is_wrong else ''}{one.text}: {one.expected}; done: {one.done}", file=sys.stderr
+                )
+    return table("way | half | language | requests understood | traps left alone | wrong", rows)
 
 
 if __name__ == "__main__":
-    main()
+    command("Requests for light, colour and frame", _report)

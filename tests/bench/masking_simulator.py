@@ -25,28 +25,19 @@ PHOTOS = Path(__file__).parents[1] / "data" / "photos"
 NAMES = tuple(sorted(path.stem for path in PHOTOS.glob("*.webp")))
 # Those with enough to see everywhere; the stars of "hubble" and the night of "rocket" are mostly black.
 STRUCTURED = ("astronaut", "brick", "camera", "chelsea", "coffee", "gravel")
-_AT_1K = {
-    "1:1": (1024, 1024),
-    "3:2": (1264, 848),
-    "4:3": (1200, 896),
-    "5:4": (1152, 928),
-    "16:9": (1376, 768),
-    "21:9": (1584, 672),
-    "4:1": (2048, 512),
-    "8:1": (3072, 384),
-}
+_WIDE_AT_1K = ((1264, 848), (1200, 896), (1152, 928), (1376, 768), (1584, 672), (2048, 512), (3072, 384))
+_RATIOS = ("3:2", "4:3", "5:4", "16:9", "21:9", "4:1", "8:1")
 
 
 def frames(*sizes: str) -> tuple[Frame, ...]:
     """Return the legal frames of a model that delivers these sizes (1K, 2K, 4K)."""
-    times = {"1K": 1, "2K": 2, "4K": 4}
     made = []
-    for size in sizes or tuple(times):
-        for ratio, (width, height) in _AT_1K.items():
-            made.append(Frame(ratio, size, width * times[size], height * times[size]))
-            if width != height:
-                turned = ":".join(reversed(ratio.split(":")))
-                made.append(Frame(turned, size, height * times[size], width * times[size]))
+    for size in sizes or ("1K", "2K", "4K"):
+        times = int(size[0])
+        made.append(Frame("1:1", size, 1024 * times, 1024 * times))
+        for ratio, (long, short) in zip(_RATIOS, _WIDE_AT_1K, strict=True):
+            made.append(Frame(ratio, size, long * times, short * times))
+            made.append(Frame(":".join(reversed(ratio.split(":"))), size, short * times, long * times))
     return tuple(made)
 
 
@@ -62,8 +53,8 @@ class Redrawing:
     scale: float = 1.0
     anisotropy: float = 0.0
     turn_deg: float = 0.0
-    gain: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    gain: tuple[float, ...] = (1.0, 1.0, 1.0)
+    offset: tuple[float, ...] = (0.0, 0.0, 0.0)
     gamma: float = 1.0
     redraw: float = 0.0
     wobble_px: float = 0.0
@@ -127,16 +118,13 @@ def edited(sent: Bytes, mask: Bytes, seed: int = 0, keep_px: int = 20, bleed_px:
     With a bleed it reaches over the border instead, and so far beyond it.
     """
     reach = cv2.distanceTransform((mask > 0).astype(np.uint8), cv2.DIST_L2, 5)
+    keep = min(keep_px, 0.6 * float(reach.max()))
     if bleed_px:
         reach = reach - cv2.distanceTransform((mask == 0).astype(np.uint8), cv2.DIST_L2, 5)
-        weight = np.clip((reach + bleed_px) / 4, 0, 1)
-    else:
-        keep = min(keep_px, 0.6 * float(reach.max()))
-        weight = np.clip((reach - keep) / 4, 0, 1)
+        keep = -bleed_px
     height, width = mask.shape
-    name = NAMES[seed % len(NAMES)]
-    other = photograph(name, width, height, seed + 3)[::-1].astype(np.float32) * 0.6 + (80, 20, 60)
-    weight = np.asarray(weight, np.float32)[..., None]
+    other = photograph(NAMES[seed % len(NAMES)], width, height, seed + 3)[::-1] * np.float32(0.6) + (80, 20, 60)
+    weight = np.asarray(np.clip((reach - keep) / 4, 0, 1), np.float32)[..., None]
     return _clipped(sent * (1 - weight) + other * weight)
 
 
@@ -151,9 +139,7 @@ class Answer:
         self._bend = _bend(how, self.width, self.height)
         rows, columns = np.mgrid[0 : self.height, 0 : self.width].astype(np.float32)
         back = self.back(np.stack([columns, rows], axis=-1))
-        drawn = cv2.remap(
-            truth, back[..., 0], back[..., 1], interpolation=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REFLECT_101
-        )
+        drawn = cv2.remap(truth, back[..., 0], back[..., 1], cv2.INTER_CUBIC, borderMode=cv2.BORDER_REFLECT_101)
         self.pixels = _recoloured(np.asarray(drawn, np.float32), how)
         if how.size:
             self.pixels = np.asarray(cv2.resize(self.pixels, how.size, interpolation=cv2.INTER_AREA), np.uint8)
@@ -161,21 +147,13 @@ class Answer:
 
     def back(self, points: Floats) -> Floats:
         """Return where in the sent frame the answer's points (..., x and y, in the frame's size) come from."""
-        x, y = points[..., 0].astype(np.float32), points[..., 1].astype(np.float32)
-        inverse = self._inverse
-        straight = np.stack(
-            [
-                inverse[0, 0] * x + inverse[0, 1] * y + inverse[0, 2],
-                inverse[1, 0] * x + inverse[1, 1] * y + inverse[1, 2],
-            ],
-            axis=-1,
-        )
+        straight = np.asarray(points @ self._inverse[:, :2].T + self._inverse[:, 2], np.float32)
         if self._bend is None:
-            return straight.astype(np.float32)
-        shape = x.shape
-        flat = [np.ascontiguousarray(axis.reshape(1, -1) if axis.ndim == 1 else axis) for axis in (x, y)]
-        bent = cv2.remap(self._bend, flat[0], flat[1], interpolation=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-        return np.asarray(straight + bent.reshape(*shape, 2), np.float32)
+            return straight
+        # Two axes at least, as OpenCV wants them.
+        x, y = (np.ascontiguousarray(np.atleast_2d(points[..., axis]), np.float32) for axis in (0, 1))
+        bent = cv2.remap(self._bend, x, y, interpolation=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+        return np.asarray(straight + bent.reshape(points.shape), np.float32)
 
 
 def png(pixels: NDArray[np.generic]) -> bytes:
@@ -197,18 +175,14 @@ def drifting(seed: int, **more: Any) -> Redrawing:
         scale=float(chance.uniform(0.94, 1.06)),
         anisotropy=float(chance.uniform(-0.01, 0.01)),
         turn_deg=float(chance.uniform(-0.5, 0.5)),
-        gain=_three(chance.uniform(0.9, 1.1, 3)),
-        offset=_three(chance.uniform(-8, 8, 3)),
+        gain=tuple(map(float, chance.uniform(0.9, 1.1, 3))),
+        offset=tuple(map(float, chance.uniform(-8, 8, 3))),
         gamma=float(chance.uniform(0.88, 1.14)),
         redraw=0.2,
         jpeg=int(chance.integers(84, 96)),
         seed=seed,
     )
     return replace(base, **more)
-
-
-def _three(values: NDArray[np.float64]) -> tuple[float, float, float]:
-    return float(values[0]), float(values[1]), float(values[2])
 
 
 def _matrix(how: Redrawing, width: int, height: int) -> NDArray[np.float64]:
@@ -227,11 +201,11 @@ def _bend(how: Redrawing, width: int, height: int) -> Floats | None:
     # The part that an affine map would explain is taken out: what remains is the wobble alone.
     rows, columns = np.mgrid[0:height:8, 0:width:8]
     terms = np.stack([np.ones(rows.size), columns.ravel(), rows.ravel()], axis=1)
-    full_rows, full_columns = np.mgrid[0:height, 0:width].astype(np.float32)
+    full_rows, full_columns = np.indices((height, width), np.float32)
     bent = []
     for axis in axes:
-        fit, *_ = np.linalg.lstsq(terms, axis[::8, ::8].ravel().astype(np.float64), rcond=None)
-        bent.append(axis - np.float32(fit[0]) - np.float32(fit[1]) * full_columns - np.float32(fit[2]) * full_rows)
+        (flat, across, down), *_ = np.linalg.lstsq(terms, axis[::8, ::8].ravel().astype(np.float64), rcond=None)
+        bent.append(axis - np.float32(flat) - np.float32(across) * full_columns - np.float32(down) * full_rows)
     field = np.stack(bent, axis=-1)
     return np.asarray(field * (how.wobble_px / np.sqrt((field**2).sum(axis=-1).mean())), np.float32)
 

@@ -62,22 +62,27 @@ class Scene:
         """Return the original's pixels, height by width by channels."""
         return open_picture(self.data).pixels
 
+    @property
+    def sent(self) -> Bytes:
+        """Return the part of the picture that the model is shown."""
+        return read_rgb(self.plan.crop)
+
     def area(self) -> Bytes:
         """Return the mask as the model is shown it, by the tint of the marked copy."""
-        differs = (read_rgb(self.plan.crop) != read_rgb(self.plan.marked)).any(axis=2)
+        differs = (self.sent != read_rgb(self.plan.marked)).any(axis=2)
         return np.where(differs, 255, 0).astype(np.uint8)
 
     def answer(self, how: Redrawing | None = None) -> Answer:
         """Return an answer that draws something new inside the mask."""
         how = how or Redrawing()
-        truth = edited(read_rgb(self.plan.crop), self.area(), 2, keep_px=8, bleed_px=how.bleed_px)
+        truth = edited(self.sent, self.area(), 2, keep_px=8, bleed_px=how.bleed_px)
         return Answer(truth, how)
 
 
-def scene(pixels: Pixels, mask: Bytes) -> Scene:
+def scene(pixels: Pixels, mask: Bytes, frames: tuple[Frame, ...] = FRAMES) -> Scene:
     """Return the scene of an edit that can be planned."""
     data = stored(pixels)
-    plan = plan_edit(data, packed(mask), FRAMES)
+    plan = plan_edit(data, packed(mask), frames)
     assert isinstance(plan, EditPlan)
     return Scene(data, mask, plan)
 

@@ -19,7 +19,7 @@ import pytest_asyncio
 
 from agent import ErrorCode, KeyProblem, NetworkFailure, RequestRefused, StorageFailure
 from tests.adapters.libraries import MatchKind, StyleLibrary, StyleMatch, curated_descriptions, curated_styles
-from tests.bench.styles import HALVES, NAMING, labelled, outcomes, score
+from tests.bench.styles import HALVES, NAMING, outcomes, recalled, wrong
 from tests.support.children import run_child
 from tests.support.galleries import WordEmbedder
 
@@ -205,17 +205,16 @@ async def test_a_match_says_why_and_how_sure_it_is(shared: StyleLibrary) -> None
 
 @of_the_shared_one
 async def test_names_and_descriptions_are_found_and_no_style_where_none_is_meant(shared: StyleLibrary) -> None:
-    tuning, held_out = ({wish.text for wish in labelled(half)} for half in HALVES)
-    assert (len(tuning | held_out) >= 120, tuning & held_out) == (True, set())
+    wishes = set()
     for half in HALVES:
-        results = await outcomes(shared, labelled(half))
-        recalls = {
-            "named": (score([one for one in results if one.wish.kind in NAMING]).recall, 0.95),
-            "alone": (score([one for one in results if one.wish.kind == "single_names"]).recall, 0.97),
-            "every": (score(results).recall, 0.93),
-        }
-        assert all(recall is not None and recall >= least for recall, least in recalls.values()), (half, recalls)
-        assert score([one for one in results if not one.wish.styles]).wrong == 0
+        results = await outcomes(shared, half)
+        for kinds, least in ((NAMING, 0.95), (("single_names",), 0.97), ({one.kind for one in results}, 0.93)):
+            found, named = recalled([one for one in results if one.kind in kinds])
+            assert found >= least * named > 0, (half, kinds)
+        assert wrong([one for one in results if not one.styles]) == 0
+        assert wishes.isdisjoint(one.wish for one in results), "the halves have nothing in common"
+        wishes |= {one.wish for one in results}
+    assert len(wishes) >= 120
 
 
 # Own styles

@@ -25,7 +25,7 @@ from tests.adapters.masks import (
     wobble,
 )
 from tests.adapters.pixels import open_picture, read_rgb
-from tests.bench.masking_cases import instead_of_a_sky, over_a_sky
+from tests.bench.masking import instead_of_a_sky, over_a_sky
 from tests.bench.masking_simulator import Answer, Redrawing, drifting, jpeg, photograph, png
 from tests.support.cases import each_case
 from tests.support.masking_scenes import (
