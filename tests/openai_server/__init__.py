@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from tests.openai_server.answers import (
-    Answer,
     Call,
     Calls,
     Cut,
     Events,
-    Hold,
     HttpError,
     MidStreamError,
     Picture,
@@ -18,6 +16,7 @@ from tests.openai_server.answers import (
 )
 from tests.openai_server.request import ChatRequest, PictureRequest, error_body
 from tests.openai_server.server import OpenAIServer
+from tests.wire_server.answers import Answer, Hold
 from tests.wire_server.refusals import Violation
 
 __all__ = [

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tests.wire_server.answers import (
+    Answer,
     Blocked,
     Call,
     Calls,
     CorruptPicture,
     Cut,
-    Delay,
     DelayBetweenChunks,
     Empty,
     Events,
@@ -28,7 +28,6 @@ from tests.wire_server.refusals import Violation, error_body, key_body, quota_bo
 from tests.wire_server.request import WireRequest
 from tests.wire_server.server import Brain, GeminiProcess, GeminiServer
 from tests.wire_server.serving import Disconnect
-from tests.wire_server.steps import Answer
 
 __all__ = [
     "Answer",
@@ -38,7 +37,6 @@ __all__ = [
     "Calls",
     "CorruptPicture",
     "Cut",
-    "Delay",
     "DelayBetweenChunks",
     "Disconnect",
     "Empty",

@@ -49,12 +49,11 @@ class Refused(Exception):
         self.body = error_body(status, message, details)
 
 
-class Declared(Exception):
-    """An error that the test itself declared: it breaks no rule. Carries the whole answer."""
+class Declared(Refused):
+    """An error that the test itself declared: it breaks no rule."""
 
     def __init__(self, body: Json) -> None:
-        self.status: int = body["error"]["code"]
-        super().__init__(str(self.status))
+        super().__init__("", "", body["error"]["code"])
         self.body = body
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 from tests.support.cases import each_case
 from tests.support.tables import filled, table
 from tests.wire_server import GeminiServer, Text
-from tests.wire_server.raw import BANANA, FLASH, HI, Raw
+from tests.wire_server.conftest import BANANA, FLASH, HI, Raw
 
 Json = dict[str, Any]
 RULES = table("wire_rules")

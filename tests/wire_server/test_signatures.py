@@ -12,7 +12,7 @@ from google.genai import types
 
 from tests.support.cases import each_case
 from tests.wire_server import Call, Calls, GeminiServer, PictureAnswer, Text
-from tests.wire_server.raw import BANANA, FLASH, Raw
+from tests.wire_server.conftest import BANANA, FLASH, Raw
 
 Json = dict[str, Any]
 ARGON = "gemini-4-argon"
