@@ -32,7 +32,6 @@ from tests.wire_server import (
     GeminiProcess,
     GeminiServer,
     Hold,
-    HttpError,
     PictureAnswer,
     Search,
     Text,
@@ -93,21 +92,18 @@ def test_what_is_no_http_ends_the_connection(server: GeminiServer, nonsense: byt
 # Answers, as the real SDK reads them.
 
 
-def stream(sdk: genai.Client, model: str = FLASH, **config: Any) -> list[types.GenerateContentResponse]:
+def stream(sdk: genai.Client, model: str = FLASH, **config: Any) -> tuple[list[Any], list[types.Part]]:
+    """Return the chunks of an answer, and their parts."""
     settings = types.GenerateContentConfig(**config)
-    return list(sdk.models.generate_content_stream(model=model, contents="a fox", config=settings))
-
-
-def parts_of(chunks: list[types.GenerateContentResponse]) -> list[types.Part]:
-    return [part for chunk in chunks for part in chunk.parts or []]
+    chunks = list(sdk.models.generate_content_stream(model=model, contents="a fox", config=settings))
+    return chunks, [part for chunk in chunks for part in chunk.parts or []]
 
 
 def test_a_text_comes_in_as_many_chunks_as_said_and_a_signed_empty_one_and_its_usage_grows(
     server: GeminiServer, sdk: genai.Client
 ) -> None:
     server.on_text(Text("0123456789" * 10, chunks=50))
-    chunks: Any = stream(sdk)
-    *texts, last = parts_of(chunks)
+    chunks, (*texts, last) = stream(sdk)
     assert [part.text for part in texts] == [f"{n:02}"[-2:] for n in (1, 23, 45, 67, 89)] * 10
     assert (last.text, bool(last.thought_signature)) == ("", True)
     assert [chunk.candidates[0].finish_reason for chunk in chunks] == [None] * 50 + [types.FinishReason.STOP]
@@ -119,13 +115,26 @@ def test_a_text_comes_in_as_many_chunks_as_said_and_a_signed_empty_one_and_its_u
     assert usage.total_token_count == spent
 
 
-def test_thoughts_and_drafts_come_only_when_asked_for_and_unsigned(server: GeminiServer, sdk: genai.Client) -> None:
-    server.on_text(*[Text("yes", thoughts="Let me see.")] * 2)
+def test_thoughts_calls_and_searches_come_as_they_do_from_the_api(server: GeminiServer, sdk: genai.Client) -> None:
+    calls = Calls([Call("draw", {"what": "fox"}), Call("draw", {"what": "hen"}, id="c2")], text_before="On it.")
+    search = Search({"facts": []}, [("zoo.de", "https://zoo.de/1")], ["fox"], "<b>fox</b>")
+    server.on_text(*[Text("yes", thoughts="Let me see.")] * 2, calls, search)
     server.on_image(PictureAnswer(drafts=2))
     thinking = types.ThinkingConfig(include_thoughts=True, thinking_level="high")
-    assert parts_of(stream(sdk, thinking_config=thinking))[0].thought
-    assert not any(part.thought for part in parts_of(stream(sdk)))
-    parts = parts_of(stream(sdk, BANANA, response_modalities=["IMAGE"], thinking_config=thinking))
+    assert [stream(sdk, thinking_config=wanted)[1][0].thought for wanted in (thinking, None)] == [True, None]
+    *words, first, second, _ = stream(sdk)[1]
+    assert "".join(part.text or "" for part in words) == "On it."
+    signed = [(part.function_call, bool(part.thought_signature)) for part in (first, second)]
+    assert [(call and (call.args, call.id), is_signed) for call, is_signed in signed] == [
+        (({"what": "fox"}, None), True),
+        (({"what": "hen"}, "c2"), False),
+    ]
+    last = stream(sdk, tools=[types.Tool(google_search=types.GoogleSearch())])[0][-1]
+    found = last.candidates[0].grounding_metadata
+    assert (found.web_search_queries, found.search_entry_point.rendered_content) == (["fox"], "<b>fox</b>")
+    assert found.grounding_chunks[0].web == types.GroundingChunkWeb(uri="https://zoo.de/1", title="zoo.de")
+    assert last.usage_metadata.tool_use_prompt_token_count
+    _, parts = stream(sdk, BANANA, response_modalities=["IMAGE"], thinking_config=thinking)
     pictures = [(bool(part.thought), bool(part.thought_signature)) for part in parts if part.inline_data]
     assert pictures == [(True, False), (True, False), (False, True)]
 
@@ -140,26 +149,6 @@ def test_events_are_framed_as_the_api_frames_them(server: GeminiServer, raw: Raw
     server.on_text(Finish("SAFETY", "No.", text_before="Well"))
     refused = raw.post(HI).json()["candidates"][0]
     assert (refused["finishMessage"], refused["content"]["parts"]) == ("No.", [{"text": "Well"}])
-
-
-def test_only_the_first_of_parallel_calls_is_signed(server: GeminiServer, sdk: genai.Client) -> None:
-    server.on_text(Calls([Call("draw", {"what": "fox"}), Call("draw", {"what": "hen"}, id="c2")], text_before="On it."))
-    parts = parts_of(stream(sdk))
-    assert "".join(part.text or "" for part in parts) == "On it."
-    calls = [(part.function_call, bool(part.thought_signature)) for part in parts if part.function_call]
-    assert [(call.args, call.id, is_signed) for call, is_signed in calls] == [
-        ({"what": "fox"}, None, True),
-        ({"what": "hen"}, "c2", False),
-    ]
-
-
-def test_a_search_brings_queries_sources_and_suggestions(server: GeminiServer, sdk: genai.Client) -> None:
-    server.on_text(Search({"facts": []}, [("zoo.de", "https://zoo.de/1")], ["fox"], "<b>fox</b>"))
-    last: Any = stream(sdk, tools=[types.Tool(google_search=types.GoogleSearch())])[-1]
-    found = last.candidates[0].grounding_metadata
-    assert (found.web_search_queries, found.search_entry_point.rendered_content) == (["fox"], "<b>fox</b>")
-    assert found.grounding_chunks[0].web == types.GroundingChunkWeb(uri="https://zoo.de/1", title="zoo.de")
-    assert last.usage_metadata.tool_use_prompt_token_count
 
 
 @each_case(
@@ -185,43 +174,12 @@ def test_a_picture_has_exactly_the_pixels_asked_for(
     assert [one.token_count for one in answer.usage_metadata.candidates_tokens_details] == [tokens]
 
 
-@each_case(
-    ("body", "words", "kinds"),
-    [
-        (quota_body(retry_s=34.4), "Please retry in 34.4s.", ["Help", "QuotaFailure", "RetryInfo"]),
-        # A quota of the day, or of nothing, comes back to nobody who waits.
-        (quota_body("day"), "per_day", ["Help", "QuotaFailure"]),
-        (quota_body(limit=0), "limit: 0", ["Help", "QuotaFailure"]),
-    ],
-)
-def test_a_quota_error_tells_when_to_come_back(
-    server: GeminiServer, sdk: genai.Client, body: dict[str, Any], words: str, kinds: list[str]
-) -> None:
-    server.on_text(HttpError(429, body=body, headers={"x-extra": "1"}))
-    with pytest.raises(errors.ClientError, match=words) as caught:
-        stream(sdk)
-    details = caught.value.details["error"]["details"]
-    assert [entry["@type"].rpartition(".")[2] for entry in details] == kinds
-    assert details[-1].get("retryDelay", "34s") == "34s"
-    assert caught.value.response.headers["x-extra"] == "1"
-
-
-def test_embeddings_are_unit_vectors_that_tell_texts_apart(sdk: genai.Client, raw: Raw) -> None:
-    config = types.EmbedContentConfig(output_dimensionality=256)
-    texts = ("soft watercolour", "watercolour wash", "neon city")
-    answers: Any = [
-        sdk.models.embed_content(model="gemini-embedding-001", contents=text, config=config) for text in texts
-    ]
-    soft, wash, neon = (answer.embeddings[0].values for answer in answers)
-    assert [(len(one), round(math.hypot(*one), 6)) for one in (soft, wash, neon)] == [(256, 1)] * 3
-    wash, neon = (sum(a * b for a, b in zip(soft, other, strict=True)) for other in (wash, neon))
-    assert wash > neon  # how alike they are
-    # A batch embeds each text, at the model's own length.
+def test_a_batch_embeds_each_text_as_a_unit_vector(raw: Raw) -> None:
     name = "gemini-embedding-2"
     requests = [{"model": f"models/{name}", "content": {"parts": [{"text": text}]}} for text in ("fox", "fox", "hen")]
     answer = raw.post({"requests": requests}, name, "batchEmbedContents").json()
     fox, again, hen = (entry["values"] for entry in answer["embeddings"])
-    assert (answer["usageMetadata"]["promptTokenCount"], len(fox)) == (3, 3072)
+    assert (answer["usageMetadata"]["promptTokenCount"], len(fox), round(math.hypot(*fox), 6)) == (3, 3072, 1)
     assert fox == again != hen
 
 
