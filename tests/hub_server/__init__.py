@@ -103,9 +103,10 @@ class _Handler(Handler):
         hub, url, content, method = self.owner, urlsplit(self.path), self.body(), self.command
         try:
             self._authorize(method)
-            changes = method != "GET" and not url.path.endswith(("validate-yaml", "preupload/main"))
-            answer = hub.answer(method, url.path, parse_qs(url.query), self._read(content))
-            if changes:
+            is_lines = "ndjson" in self.headers.get("Content-Type", "")
+            lines = [json.loads(line) for line in (content.splitlines() if is_lines else [content or b"{}"]) if line]
+            answer = hub.answer(method, url.path, parse_qs(url.query), lines if is_lines else lines[0])
+            if method != "GET" and not url.path.endswith(("validate-yaml", "preupload/main")):
                 hub.writes.append(f"{method} {url.path}")
         except Refused as refused:
             status, reason, *where = refused.args
@@ -124,11 +125,6 @@ class _Handler(Handler):
             raise Refused(401, "Invalid username or password.")
         if token == READ_TOKEN and method != "GET":
             raise Refused(403, "Forbidden: the token is for reading")
-
-    def _read(self, content: bytes) -> Any:
-        if "ndjson" in (self.headers.get("Content-Type") or ""):
-            return [json.loads(line) for line in content.splitlines() if line]
-        return json.loads(content) if content else {}
 
 
 class HubServer(ThreadedServer):
@@ -158,12 +154,13 @@ class HubServer(ThreadedServer):
             case ("POST", "/api/repos/create"):
                 return self._create(body)
         if method == "POST" and (found := re.fullmatch(r"/api/buckets/([\w.-]+/[\w.-]+)", path)):
+            url = f"{self.url}/buckets/{found[1]}"
             if found[1] in self.buckets:
-                raise Refused(409, "You already created this bucket", f"{self.url}/buckets/{found[1]}")
-            if body != {"private": True} and body != {"visibility": "private"}:
+                raise Refused(409, "You already created this bucket", url)
+            if body not in ({"private": True}, {"visibility": "private"}):
                 raise Refused(400, f"what was made is to be private: {body}")
             self.buckets.add(found[1])
-            return {"url": f"{self.url}/buckets/{found[1]}"}
+            return {"url": url}
         if found := _SPACE.fullmatch(path):
             if found[1] not in self.spaces:
                 raise Refused(404, "Repository not found")
@@ -216,7 +213,7 @@ class HubServer(ThreadedServer):
                 return {}
             case ("POST", "variables"):
                 space.variables[body["key"]] = body["value"]
-                return {name: {"value": value} for name, value in space.variables.items()}
+                return {}
             case ("POST", "hardware") if body["flavor"] in HARDWARE:
                 space.hardware, space.sleep_s = body["flavor"], body.get("sleepTimeSeconds")
                 return space.runtime()
@@ -225,14 +222,9 @@ class HubServer(ThreadedServer):
                 space.volumes = body["volumes"]
                 return {}
             case ("POST", "preupload/main"):
-                return {"files": [_mode(file) for file in body["files"]]}
+                told = {"uploadMode": "regular", "shouldIgnore": False, "oid": None}
+                return {"files": [{"path": file["path"], **told} for file in body["files"]]}
             case ("POST", "commit/main"):
                 space.commit(body)
                 return {"commitUrl": f"{self.url}/spaces/{repo_id}/commit/{'0' * 40}", "commitOid": "0" * 40}
         raise Refused(404, f"no such route: {method} {repo_id} {rest}")
-
-
-def _mode(file: dict[str, Any]) -> dict[str, Any]:
-    if not 0 <= file["size"] < 10_000_000:
-        raise Refused(400, f"{file['path']} is too large")
-    return {"path": file["path"], "uploadMode": "regular", "shouldIgnore": False, "oid": None}

@@ -113,9 +113,10 @@ def test_a_missing_key_is_a_400_of_its_own_reason(server: GeminiServer, raw: Raw
 
 
 def test_a_page_of_models_that_cannot_be_asked_for_is_refused(server: GeminiServer, raw: Raw) -> None:
-    for query in ("pageToken=nonsense", "pageSize=many"):
-        assert raw.http.get(f"{server.url}/v1beta/models?{query}").status_code == 400
-    assert rules(server) == ["page_token", "page_size"]
+    beyond = base64.b64encode(b"models:999").decode()
+    for path in ("?pageToken=nonsense", f"?pageToken={beyond}", "?pageSize=many", "/gemini:nothing", "/nobody"):
+        assert raw.http.get(f"{server.url}/v1beta/models{path}").status_code in (400, 404)
+    assert rules(server) == ["page_token", "page_token", "page_size", "path", "unknown_model"]
 
 
 def test_a_body_over_the_limit_is_refused(raw: Raw) -> None:
