@@ -291,8 +291,7 @@ class Events(Answer):
     events: Sequence[Any]
 
     def steps(self, asked: Asked) -> Iterator[Step]:
-        for event in self.events:
-            yield Event(event)
+        yield from map(Event, self.events)
 
 
 # Pictures.
@@ -302,10 +301,10 @@ class Events(Answer):
 class PictureAnswer(Answer):
     """A generated picture, as big as was asked unless told otherwise, signed as image models sign.
 
-    `data` gives the picture's bytes; `is_huge` gives the signatures their
-    real weight of 1.2 MB of base64 each; `drafts` come first as thoughts when thoughts were asked for; `count` is
-    how many pictures the one answer brings. `is_thought` marks them as thoughts; `declared` is the type that they are
-    said to have. Without `has_details` its tokens are counted, but not as those of a picture.
+    `data` gives the picture's bytes; `is_huge` gives the signatures their real weight of 1.2 MB of base64 each;
+    `drafts` come first as thoughts when thoughts were asked for; `count` is how many pictures the one answer brings.
+    `is_thought` marks them as thoughts; `declared` is the type that they are said to have. Without `has_details` its
+    tokens are counted, but not as those of a picture.
     """
 
     is_for_images: ClassVar[bool] = True
