@@ -1,4 +1,5 @@
-"""A studio in an empty home. It asks nothing twice, so that a test sees each failure; `test_retrying` is patient."""
+"""A studio in an empty home. Its pictures are small, and it asks nothing twice, so that a test sees each failure;
+`test_retrying` is patient."""
 
 from __future__ import annotations
 
@@ -8,11 +9,12 @@ import pytest
 
 from agent import Settings
 from tests.support.clock import Clock
+from tests.support.small_frames import small_frames
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", retry_budget_s=0)
+    return Settings(home=tmp_path / "home", retry_budget_s=0, catalogue_file=small_frames(tmp_path))
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from tests.behaviour.talk import Talk
 from tests.support.clock import Clock
 from tests.support.gemini import on_gemini
 from tests.support.masking_scenes import photo, stored
+from tests.support.small_frames import small_frames
 from tests.support.waiting import until
 from tests.wire_server import GeminiServer, Text
 
@@ -86,9 +87,9 @@ def open_talk(models: GeminiServer, tmp_path: Path) -> OpenTalk:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def sketch(open_talk: OpenTalk) -> AsyncIterator[Talk]:
-    """A conversation in which the built-in models draw, and nobody else is asked."""
-    async with open_talk(provider="sketch") as talk:
+async def sketch(open_talk: OpenTalk, tmp_path: Path) -> AsyncIterator[Talk]:
+    """A conversation in which the built-in models draw, small, and nobody else is asked."""
+    async with open_talk(provider="sketch", catalogue_file=small_frames(tmp_path)) as talk:
         yield talk
 
 

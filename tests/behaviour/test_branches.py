@@ -25,7 +25,7 @@ from tests.support.gemini import SMALL, paint
 from tests.support.scenes import png
 from tests.support.waiting import until
 from tests.wire_server import Hold, HttpError, Text
-from tests.wire_server.request import text_of
+from tests.wire_server.models import text_of
 
 BROKEN = HttpError(500)
 COUNT = Hold(Text("One two.", chunks=2), after_chunks=1)

@@ -30,7 +30,7 @@ from tests.support.gemini import SMALL, paint
 from tests.support.scenes import of_type, png
 from tests.support.waiting import until
 from tests.wire_server import Call, Cut, Finish, Hold, HttpError, MidStreamError, Search, Text
-from tests.wire_server.request import text_of
+from tests.wire_server.models import text_of
 
 BROKEN = HttpError(500)
 REFUSED = Finish("IMAGE_SAFETY")

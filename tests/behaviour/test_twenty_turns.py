@@ -16,6 +16,7 @@ from tests.wire_server import Answer, Call, Finish, PictureAnswer, Search, Text,
 FACTS = {"facts": [{"item": "The tower is 330 m high.", "source": "tower.example"}], "prompt_draft": "the tower"}
 FOUND = Search(FACTS, sources=[("tower.example", "https://redirect.example/tower")])
 DONE = Text("Done.", chunks=4)
+PICTURE = PictureAnswer(width=320, height=180, signature_bytes=4096)
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,9 @@ def looks_again(request: WireRequest) -> Answer:
 async def test_twenty_turns_run_against_a_strict_server_with_no_rule_broken(open_talk: OpenTalk) -> None:
     async with open_talk() as talk:
         talk.models.on_text(looks_again)
-        talk.models.on_image(lambda _: PictureAnswer(signature_bytes=4096))
+        talk.models.on_image(lambda _: PICTURE)
         for said in SCRIPT:
-            refusal = [PictureAnswer(signature_bytes=4096), Finish("IMAGE_SAFETY")] if said.refused else None
+            refusal = [PICTURE, Finish("IMAGE_SAFETY")] if said.refused else None
             turn = await talk.say(said.text, *said.uploads, plan=said.plan, image=refusal, **said.chosen)
             assert isinstance(turn.events[-1], TurnDone), (said.text, turn.events[-1])
             made = {picture.handle for picture in turn.pictures}

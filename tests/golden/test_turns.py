@@ -20,9 +20,9 @@ from tests.support.api import Told, begun, png, served, stream
 from tests.support.gemini import KEY
 from tests.support.tables import filled, table
 from tests.wire_server import Call, GeminiServer, PictureAnswer, Text
+from tests.wire_server.answers import Answer
 from tests.wire_server.control import answer_from_json
 from tests.wire_server.request import WireRequest
-from tests.wire_server.steps import Answer
 
 SMALL = PictureAnswer(width=64, height=36)
 PHOTO = Path(__file__).parents[1] / "data" / "photos" / "astronaut.webp"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,13 @@ from tests.support.lines import read_line, running
 _FOLDER = Path(__file__).parent
 
 
-def desk(*flags: str, env: Mapping[str, str] | None = None, **fields: Any) -> StdioServer:
-    """Return the server of `desk.py`, to be started on its pipes."""
-    return _program("desk.py", flags, env, fields)
+def _program(script: str, *flags: str, env: Mapping[str, str] | None = None, **fields: Any) -> StdioServer:
+    """Return a server of this folder, to be started on its pipes."""
+    hidden = {name: SecretStr(value) for name, value in (env or {}).items()}
+    return StdioServer(command=sys.executable, args=(str(_FOLDER / script), *flags), env=hidden, **fields)
 
 
-def rogue(*flags: str, **fields: Any) -> StdioServer:
-    """Return the server of `rogue.py`, to be started on its pipes."""
-    return _program("rogue.py", flags, None, fields)
+desk, rogue = partial(_program, "desk.py"), partial(_program, "rogue.py")
 
 
 @contextmanager
@@ -32,8 +32,3 @@ def desk_at_an_address(*flags: str) -> Iterator[str]:
     command = [sys.executable, str(_FOLDER / "desk.py"), "--http", *flags]
     with running(command) as (child, errors):
         yield read_line(child, errors)
-
-
-def _program(script: str, flags: tuple[str, ...], env: Mapping[str, str] | None, fields: dict[str, Any]) -> StdioServer:
-    hidden = {name: SecretStr(value) for name, value in (env or {}).items()}
-    return StdioServer(command=sys.executable, args=(str(_FOLDER / script), *flags), env=hidden, **fields)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -11,9 +10,10 @@ from typing import Literal
 import orjson
 
 from tests.openai_server.request import ChatRequest, PictureRequest
+from tests.wire_server.answers import Answer
 from tests.wire_server.pictures import paint
 from tests.wire_server.refusals import Json
-from tests.wire_server.steps import Failure, HangUp, WaitForRelease
+from tests.wire_server.serving import Event, HangUp, Response, Step
 
 USAGE: Json = {
     "prompt_tokens": 40,
@@ -30,23 +30,7 @@ PICTURE_USAGE: Json = {
 }
 
 
-@dataclass(frozen=True)
-class Event:
-    """One event of a stream: its JSON, or bytes as they are."""
-
-    data: Json | bytes
-
-
 Request = ChatRequest | PictureRequest
-Step = Event | WaitForRelease | HangUp | Failure
-
-
-class Answer(ABC):
-    """One scripted answer."""
-
-    @abstractmethod
-    def steps(self, request: Request) -> Iterator[Step]:
-        """Yield what happens, in order."""
 
 
 def _chunk(delta: Json, finish_reason: str | None = None) -> Event:
@@ -151,10 +135,9 @@ class Raw(Answer):
 
     body: Json | bytes
     status: int = 200
-    content_type: str = "application/json"
 
     def steps(self, request: Request) -> Iterator[Step]:
-        yield Failure(self.status, self.body, {"content-type": self.content_type})
+        yield Response(self.status, self.body)
 
 
 @dataclass(frozen=True)
@@ -169,7 +152,7 @@ class HttpError(Answer):
 
     def steps(self, request: Request) -> Iterator[Step]:
         error = {"message": self.message, "type": "some_error", "param": None, "code": self.code}
-        yield Failure(self.status, {"error": error} if self.body is None else self.body, self.headers)
+        yield Response(self.status, {"error": error} if self.body is None else self.body, self.headers)
 
 
 @dataclass(frozen=True)
@@ -196,20 +179,6 @@ class Cut(Answer):
 
 
 @dataclass(frozen=True)
-class Hold(Answer):
-    """Another answer, which stops after so many chunks until the test calls `release`: no sleeping needed."""
-
-    answer: Answer
-    after_chunks: int = 0
-
-    def steps(self, request: Request) -> Iterator[Step]:
-        for sent, step in enumerate(self.answer.steps(request)):
-            if sent == self.after_chunks:
-                yield WaitForRelease()
-            yield step
-
-
-@dataclass(frozen=True)
 class Picture(Answer):
     """A picture of the size asked for, as base64."""
 
@@ -222,7 +191,7 @@ class Picture(Answer):
         body: Json = {"created": 1, "data": [{"b64_json": base64.b64encode(data).decode()}]}
         if self.usage is not None:
             body["usage"] = self.usage
-        yield Failure(200, body)
+        yield Response(200, body)
 
 
 @dataclass(frozen=True)
@@ -233,4 +202,4 @@ class PictureAt(Answer):
 
     def steps(self, request: Request) -> Iterator[Step]:
         url = self.url.replace("{server}", f"http://{request.headers['host']}")
-        yield Failure(200, {"created": 1, "data": [{"url": url}]})
+        yield Response(200, {"created": 1, "data": [{"url": url}]})

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from tests.support.tables import table
 
 
 @dataclass(frozen=True)
@@ -17,17 +20,7 @@ class ServedModel:
     wants_thoughts: bool = False
     has_edits: bool = True
     has_response_format: bool = True
-    sizes: tuple[str, ...] = ("1024x1024", "1024x1536", "1536x1024")
+    sizes: Sequence[str] = ("1024x1024", "1024x1536", "1536x1024")
 
 
-_ALL = (
-    ServedModel("talker"),
-    ServedModel("seer", has_vision=True),
-    ServedModel("simple", has_tools=False),
-    ServedModel("deepseek-flash", has_vision=True, json_mode="object", wants_thoughts=True),
-    ServedModel("deepseek-v4-pro", json_mode="object", wants_thoughts=True),
-    ServedModel("painter", paints=True),
-    ServedModel("sign-painter", paints=True, has_edits=False),
-    ServedModel("gpt-image-2", paints=True, has_response_format=False, sizes=("1024x1024", "1536x864", "2560x1440")),
-)
-MODELS = {model.name: model for model in _ALL}
+MODELS = {name: ServedModel(name, **fields) for name, fields in table("openai_rules")["models"].items()}

@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from dataclasses import dataclass, field
+from email import message_from_bytes
 from typing import Any
 
 from tests.wire_server import refusals
@@ -31,9 +32,6 @@ def error_body(message: str, *, code: str | None = None, kind: str = "invalid_re
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
-_DISPOSITION = re.compile(r'form-data; name="([^"]+)"(?:; filename="([^"]+)")?')
-
-
 @dataclass(frozen=True)
 class FormFile:
     """A file of a form: the field it came under, its name, its type and its bytes."""
@@ -46,37 +44,24 @@ class FormFile:
 
 def parse_form(body: bytes, content_type: str) -> tuple[dict[str, str], list[FormFile]]:
     """Return the fields and the files of a form, in order. Raises Refused when it is none."""
-    match = re.fullmatch(r"multipart/form-data; boundary=([\w'()+,./:=?-]{1,70})", content_type)
-    if match is None:
-        raise Refused("content_type", f"Unsupported content type: {content_type}", status=415)
-    mark = b"--" + match[1].encode()
-    head, *pieces = body.split(mark)
-    if head or not pieces or pieces.pop().strip() != b"--":
-        raise Refused("form", "The form does not begin and end with its boundary.")
+    is_form = re.fullmatch(r"multipart/form-data; boundary=[\w'()+,./:=?-]{1,70}", content_type)
+    refuse(not is_form, "content_type", f"Unsupported content type: {content_type}", status=415)
+    form = message_from_bytes(f"content-type: {content_type}\r\n\r\n".encode() + body)
+    refuse(form.defects or not form.is_multipart(), "form", f"The form has no beginning or no end: {form.defects}")
     fields: dict[str, str] = {}
     files: list[FormFile] = []
-    for piece in pieces:
-        _take(piece, fields, files)
+    for part in form.walk():
+        if part is form:
+            continue
+        name = str(part.get_param("name", "", "content-disposition"))
+        data = part.get_payload(decode=True)
+        assert isinstance(data, bytes)
+        refuse(not name or name in fields, "form", f"A part of the form has no name of its own: {part.items()}")
+        if (filename := part.get_filename()) is None:
+            fields[name] = data.decode()
+        else:
+            files.append(FormFile(name, filename, part.get_content_type(), data))
     return fields, files
-
-
-def _take(piece: bytes, fields: dict[str, str], files: list[FormFile]) -> None:
-    head, separator, data = piece.removeprefix(b"\r\n").partition(b"\r\n\r\n")
-    if not separator or not data.endswith(b"\r\n"):
-        raise Refused("form", "A part of the form has no end.")
-    data = data[:-2]
-    lines = [line.partition(":") for line in head.decode("utf-8").split("\r\n")]
-    headers = {name.lower(): value.strip() for name, _, value in lines}
-    match = _DISPOSITION.fullmatch(headers.get("content-disposition", ""))
-    if match is None:
-        raise Refused("form", f"A part of the form has no name: {headers}")
-    name, filename = match[1], match[2]
-    if filename is None:
-        if name in fields:
-            raise Refused("form", f"The field {name} stands twice in the form.")
-        fields[name] = data.decode("utf-8")
-    else:
-        files.append(FormFile(name, filename, headers.get("content-type", ""), data))
 
 
 @dataclass(frozen=True)

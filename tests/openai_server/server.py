@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import orjson
 
 from tests.openai_server import rules
-from tests.openai_server.answers import Answer, Event, Picture, Text
+from tests.openai_server.answers import Picture, Text
 from tests.openai_server.models import MODELS, ServedModel
 from tests.openai_server.request import ChatRequest, PictureRequest, Refused, parse_form, refuse
-from tests.wire_server.connection import Connection, HttpRequest
+from tests.wire_server.answers import Answer
 from tests.wire_server.pictures import paint
-from tests.wire_server.refusals import Json, Violation
-from tests.wire_server.serving import MAX_BODY_BYTES, Disconnect, Gate, Records, Script, Serving
-from tests.wire_server.steps import Failure, HangUp, WaitForRelease
+from tests.wire_server.refusals import Json
+from tests.wire_server.serving import Connection, HttpRequest, Serving
 
-Request = ChatRequest | PictureRequest
-
-_JSON = {"content-type": "application/json"}
-_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 _HEADERS = {
     *("host", "accept", "accept-encoding", "connection", "user-agent", "content-type", "content-length"),
     "authorization",
@@ -34,35 +30,26 @@ class OpenAIServer(Serving):
     `chats` and `pictures` are the calls whose bodies could be read, `fetched` the paths of the files that were fetched.
     """
 
+    json_headers: ClassVar = {"content-type": "application/json"}
+    stream_headers: ClassVar = {"content-type": "text/event-stream; charset=utf-8"}
+    event_end = b"\n\n"
+
     def __init__(self, *, key: str | None = None) -> None:
+        super().__init__(path="/v1")
         self._key = key
-        self._script: Script[Answer] = Script()
-        records = Records()
-        super().__init__(self._answer, records, Gate(records), most_bytes=MAX_BODY_BYTES, path="/v1")
         self.chats: list[ChatRequest] = []
         self.pictures: list[PictureRequest] = []
         self.fetched: list[str] = []
 
     def on_chat(self, *answers: Answer | Callable[[ChatRequest], Answer | None]) -> None:
         """Queue answers of the text models; a callable answers whenever the queue is empty."""
-        self._script.add("chat", *answers)
+        self.add_answers("chat", answers)
 
     def on_picture(self, *answers: Answer | Callable[[PictureRequest], Answer | None]) -> None:
         """Queue answers of the image models; a callable answers whenever the queue is empty."""
-        self._script.add("picture", *answers)
+        self.add_answers("picture", answers)
 
-    async def _answer(self, http: HttpRequest, connection: Connection) -> None:
-        number = self._records.next_number()
-        try:
-            await self._serve(http, connection, number)
-        except Refused as refusal:
-            self._records.add(Violation(refusal.rule, refusal.message, number))
-            connection.write_whole(refusal.status, _JSON, orjson.dumps(refusal.body))
-        except Exception as fault:
-            self._records.add(fault)
-            connection.hang_up()
-
-    async def _serve(self, http: HttpRequest, connection: Connection, number: int) -> None:
+    async def serve(self, http: HttpRequest, connection: Connection, number: int) -> None:
         self._check_headers(http)
         if http.method == "GET" and http.path.startswith("/files/"):
             self._file(http.path, connection)
@@ -71,11 +58,12 @@ class OpenAIServer(Serving):
         refuse(http.method != "POST" or http.path not in (_CHAT, _GENERATIONS, _EDITS), "path", path, status=404)
         kept = {name: value for name, value in http.headers.items() if name != "authorization"}
         if http.path == _CHAT:
-            chat = self._chat(http, kept, number)
-            await self._play(self._script.next("chat", chat, Text("Hello.")), chat, connection)
+            request: ChatRequest | PictureRequest = self._chat(http, kept, number)
+            answer: Answer = self.next_answer("chat", request, Text("Hello."))
         else:
-            picture = self._picture(http, kept, number)
-            await self._play(self._script.next("picture", picture, Picture()), picture, connection)
+            request = self._picture(http, kept, number)
+            answer = self.next_answer("picture", request, Picture())
+        await self.play(answer.steps(request), http, connection, number, request.model)
 
     def _file(self, path: str, connection: Connection) -> None:
         self.fetched.append(path)
@@ -111,28 +99,6 @@ class OpenAIServer(Serving):
         refuse(given != wanted, "key", sentence, status=401, code="invalid_api_key")
         unknown = sorted(set(http.headers) - _HEADERS)
         refuse(unknown, "header", f"{unknown} tells more than was asked")
-
-    async def _play(self, answer: Answer, request: Request, connection: Connection) -> None:
-        left = Disconnect(request.number, request.model, "", 0)
-        connection.on_lost = lambda: self._records.add(left)
-        for step in answer.steps(request):
-            match step:
-                case WaitForRelease():
-                    await self._gate.wait()
-                case HangUp():
-                    connection.hang_up()
-                    return
-                case Failure():
-                    body = step.body if isinstance(step.body, bytes) else orjson.dumps(step.body)
-                    connection.write_whole(step.status, {**_JSON, **step.headers}, body)
-                    return
-                case Event():
-                    data = step.data if isinstance(step.data, bytes) else orjson.dumps(step.data)
-                    if not connection.has_begun:
-                        connection.write_head(200, _STREAM)
-                    connection.write_piece(b"data: %b\n\n" % data)
-            await connection.drain()
-        connection.write_end()
 
 
 def _parsed(http: HttpRequest) -> Json:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import io
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,27 +17,27 @@ from tests.support.prompts import png
 from tests.support.tables import filled, table
 
 KEY = "a-key"
-
-
 PNG = png()
 DATA = base64.b64encode(PNG).decode()
-PICTURE = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DATA}"}}
-MISNAMED = {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{DATA}"}}
-ELSEWHERE = {"type": "image_url", "image_url": {"url": "http://127.0.0.1/one.png"}}
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-TOOL = {"type": "function", "function": {"name": "look", "description": "", "parameters": {"type": "object"}}}
 HELLO = {"role": "user", "content": "Hello"}
-CALLING = {"role": "assistant", "content": "", "tool_calls": [CALL]}
-RESULT = {"role": "tool", "tool_call_id": "c1", "content": "{}"}
+WORDS = {
+    "$hello": HELLO,
+    "$calling": {"role": "assistant", "content": "", "tool_calls": [CALL]},
+    "$result": {"role": "tool", "tool_call_id": "c1", "content": "{}"},
+    "$call": CALL,
+    "$tool": {"type": "function", "function": {"name": "look", "description": "", "parameters": {"type": "object"}}},
+    "$long id": "x" * 41,
+    "$picture": {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DATA}"}},
+    "$misnamed": {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{DATA}"}},
+    "$elsewhere": {"type": "image_url", "image_url": {"url": "http://127.0.0.1/one.png"}},
+}
 USAGE = {"include_usage": True}
 GOOD: dict[str, Any] = {"model": "talker", "messages": [HELLO], "stream": True, "stream_options": USAGE}
 PAINT = {"model": "painter", "prompt": "a fox", "n": 1, "size": "1024x1024", "response_format": "b64_json"}
 CHAT, GENERATE, EDIT = "/chat/completions", "/images/generations", "/images/edits"
 RULES = table("openai_rules")
-WORDS = {
-    **{"$hello": HELLO, "$calling": CALLING, "$result": RESULT, "$call": CALL, "$tool": TOOL, "$long id": "x" * 41},
-    **{"$picture": PICTURE, "$misnamed": MISNAMED, "$elsewhere": ELSEWHERE},
-}
+FORM = {"content-type": "multipart/form-data; boundary=x"}
 
 
 @pytest.fixture
@@ -85,10 +83,14 @@ def test_what_some_server_refuses_is_refused(
     assert broken(server) == [rule]
 
 
-def test_a_picture_comes_in_the_size_asked_for(server: OpenAIServer, http: httpx2.Client) -> None:
+def test_a_picture_comes_in_the_size_asked_for_and_a_scripted_failure_breaks_no_rule(
+    server: OpenAIServer, http: httpx2.Client
+) -> None:
     body = http.post(GENERATE, json=PAINT | {"size": "1536x1024"}).json()
     with Image.open(io.BytesIO(base64.b64decode(body["data"][0]["b64_json"]))) as picture:
         assert picture.size == (1536, 1024)
+    server.on_chat(HttpError(503, "busy"))
+    assert http.post(CHAT, json=GOOD).json()["error"]["message"] == "busy"
     assert broken(server) == []
 
 
@@ -111,19 +113,27 @@ def test_an_edit_is_a_form_with_files(
     answer = http.post(EDIT, data={"model": "painter", "prompt": "darker", **change}, files=[(field, file)])
     assert answer.status_code == (400 if rules else 200)
     assert broken(server) == rules
+    assert [one.data == file[1] for one in server.pictures[-1].files] == [True]
 
 
-FORM = {"content-type": "multipart/form-data; boundary=x"}
+PART = b'--x\r\nContent-Disposition: form-data; name="prompt"\r\n\r\na fox\r\n'
+MODEL = b'--x\r\nContent-Disposition: form-data; name="model"\r\n\r\npainter\r\n'
+NAMELESS = b"--x\r\nContent-Type: text/plain\r\n\r\nno name\r\n"
 
 
 @each_case(
     ("path", "sent", "headers", "rule"),
     [
         (EDIT, b"", FORM, "form"),
-        (EDIT, b"--x\r\nno head--x--", FORM, "form"),
-        (EDIT, b"--x\r\n\r\nno name\r\n--x--\r\n", FORM, "form"),
+        (EDIT, PART, FORM, "form"),
+        (EDIT, NAMELESS + b"--x--\r\n", FORM, "form"),
+        (EDIT, PART * 2 + b"--x--\r\n", FORM, "form"),
+        (EDIT, PART + b"--x--\r\n", FORM, "model"),
+        (EDIT, MODEL + PART + b"--x--\r\n", FORM, "image"),
         (EDIT, b"{}", {"content-type": "application/json"}, "content_type"),
-        (CHAT, json.dumps(GOOD).encode(), {}, "content_type"),
+        (CHAT, b"{}", {}, "content_type"),
+        (CHAT, b"{", {"content-type": "application/json"}, "json"),
+        (CHAT, [], {}, "json"),
         (CHAT, GOOD, {"authorization": "Bearer another"}, "key"),
         (CHAT, GOOD, {"openai-organization": "org"}, "header"),
         ("/completions", GOOD, {}, "path"),
@@ -142,28 +152,3 @@ def test_a_server_without_a_key_refuses_to_be_given_one() -> None:
         given = {"authorization": f"Bearer {KEY}"}
         assert http.post(f"{server.url}{CHAT}", json=GOOD, headers=given).status_code == 401
         assert http.post(f"{server.url}{CHAT}", json=GOOD).status_code == 200
-
-
-def test_a_scripted_failure_breaks_no_rule_and_a_refused_request_uses_none_up(
-    server: OpenAIServer, http: httpx2.Client
-) -> None:
-    server.on_chat(HttpError(503, "busy"))
-    assert http.post(CHAT, content=json.dumps(GOOD)).status_code == 415
-    assert broken(server) == ["content_type"]
-    assert http.post(CHAT, json=GOOD).json()["error"]["message"] == "busy"
-    assert broken(server) == []
-
-
-def test_a_fault_of_the_tests_own_brain_is_raised_on_leaving() -> None:
-    def failing(_: object) -> None:
-        raise LookupError("the test's own")
-
-    server = OpenAIServer()
-    server.on_chat(failing)
-    with pytest.raises(LookupError):
-        _ask_once(server)
-
-
-def _ask_once(server: OpenAIServer) -> None:
-    with server, httpx2.Client(trust_env=False) as http, contextlib.suppress(httpx2.HTTPError):
-        http.post(f"{server.url}{CHAT}", json=GOOD)

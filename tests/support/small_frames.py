@@ -6,16 +6,9 @@ import re
 from importlib import resources
 from pathlib import Path
 
-from agent import Settings
-
-
-def with_small_frames(settings: Settings, folder: Path) -> Settings:
-    """Return the settings with the bundled models as models of the operator's, each side of their pictures halved."""
-    return settings.model_copy(update={"catalogue_file": small_frames(folder)})
-
 
 def small_frames(folder: Path) -> Path:
-    """Return a file of these models in a folder."""
+    """Return a file with the bundled models as models of the operator's, each side of their pictures halved."""
 
     def halved(size: re.Match[str]) -> str:
         return f"= [{int(size[1]) // 2}, {int(size[2]) // 2}]"

@@ -1,14 +1,16 @@
 """A strict Gemini API on this machine: real HTTP for the real SDK, scripted by the test."""
 
+# The names that tests use.
+# ruff: noqa: F401
 from __future__ import annotations
 
 from tests.wire_server.answers import (
+    Answer,
     Blocked,
     Call,
     Calls,
     CorruptPicture,
     Cut,
-    Delay,
     DelayBetweenChunks,
     Empty,
     Events,
@@ -28,37 +30,3 @@ from tests.wire_server.refusals import Violation, error_body, key_body, quota_bo
 from tests.wire_server.request import WireRequest
 from tests.wire_server.server import Brain, GeminiProcess, GeminiServer
 from tests.wire_server.serving import Disconnect
-from tests.wire_server.steps import Answer
-
-__all__ = [
-    "Answer",
-    "Blocked",
-    "Brain",
-    "Call",
-    "Calls",
-    "CorruptPicture",
-    "Cut",
-    "Delay",
-    "DelayBetweenChunks",
-    "Disconnect",
-    "Empty",
-    "Events",
-    "Finish",
-    "Garbage",
-    "GeminiProcess",
-    "GeminiServer",
-    "Grounding",
-    "Hold",
-    "HttpError",
-    "MalformedCall",
-    "MidStreamError",
-    "PictureAnswer",
-    "Search",
-    "Text",
-    "TextOnly",
-    "Violation",
-    "WireRequest",
-    "error_body",
-    "key_body",
-    "quota_body",
-]

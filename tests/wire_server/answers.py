@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
+from random import Random
 from typing import Any, ClassVar
 
 import orjson
@@ -14,19 +16,61 @@ from tests.wire_server.models import nearest_ratio, pixels
 from tests.wire_server.pictures import look_at, paint
 from tests.wire_server.refusals import INTERNAL, OVERLOADED, Json, error_body
 from tests.wire_server.request import WireRequest
-from tests.wire_server.signatures import CALL_BYTES, HUGE_BYTES, PICTURE_BYTES, TEXT_BYTES
-from tests.wire_server.steps import (
-    Answer,
-    Asked,
-    Failure,
-    HangUp,
-    Pause,
-    Piece,
-    Raw,
-    Step,
-    WaitForRelease,
-    Whole,
-)
+from tests.wire_server.serving import Event, HangUp, Pause, Response, WaitForRelease
+from tests.wire_server.signatures import CALL_BYTES, HUGE_BYTES, PICTURE_BYTES, TEXT_BYTES, Ledger
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One chunk of a candidate: its parts, and on the last one why it ended.
+
+    Without parts the content has only a role, as a refused picture's has.
+    """
+
+    parts: tuple[Json, ...] = ()
+    finish_reason: str | None = None
+    finish_message: str | None = None
+    grounding: Json | None = None
+    image_tokens: int = 0
+    has_details: bool = True
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A response said in full, but for the usage and the model's name."""
+
+    body: Json
+
+
+Step = Piece | Whole | Event | Pause | WaitForRelease | HangUp | Response
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an answer may look at: the request, and the ledger that signs its parts. With `dice` its tokens are counted
+    as those of recorded answers: they differ from one to the next."""
+
+    request: WireRequest
+    ledger: Ledger
+    answer_id: str
+    dice: Random | None = None
+
+    def signed(self, part: Json, size_bytes: int) -> Json:
+        """Return the part with a signature of this size; of size 0, without."""
+        if size_bytes <= 0:
+            return part
+        return self.ledger.sign(part, self.request.model, self.answer_id, size_bytes)
+
+
+class Answer(ABC):
+    """One scripted answer."""
+
+    is_for_images: ClassVar[bool] = False
+
+    @abstractmethod
+    def steps(self, asked: Any, /) -> Iterator[Any]:
+        """Yield what happens, in order; what is asked depends on the server's API."""
+
 
 _CHIP = (
     "<style>.chip { border: solid 1px; border-radius: 16px; padding: 5px 16px; }</style>\n"
@@ -37,15 +81,11 @@ _CHIP = (
 
 @dataclass(frozen=True)
 class Text(Answer):
-    """A text in so many chunks.
-
-    `signed` says where the signature rides: `empty_part` (a last, empty text part, as Gemini 3 streams it),
-    `last_text`, or `none`.
-    """
+    """A text in so many chunks; its signature rides on a last, empty text part, as Gemini 3 streams it."""
 
     text: str
     chunks: int | None = None
-    signed: str = "empty_part"
+    is_signed: bool = True
     thoughts: str = ""
     finish_reason: str = "STOP"
 
@@ -55,11 +95,9 @@ class Text(Answer):
         for text in pieces[:-1]:
             yield Piece(({"text": text},))
         last = {"text": pieces[-1]}
-        if self.signed == "empty_part":
+        if self.is_signed:
             yield Piece((last,))
-            last = {"text": ""}
-        if self.signed != "none":
-            last = asked.signed(last, TEXT_BYTES)
+            last = asked.signed({"text": ""}, TEXT_BYTES)
         yield Piece((last,), finish_reason=self.finish_reason)
 
 
@@ -102,16 +140,15 @@ class Calls(Answer):
 
 @dataclass(frozen=True)
 class Grounding:
-    """What Google's search adds to an answer. Sources are (title, address); supports are (text, source numbers)."""
+    """What Google's search adds to an answer. Sources are (title, address)."""
 
     sources: Sequence[tuple[str, str]] = (("example.org", "https://vertexaisearch.cloud.google.com/redirect/1"),)
     queries: Sequence[str] = ("a query",)
     suggestions_html: str | None = None
-    supports: Sequence[tuple[str, Sequence[int]]] = ()
     image_queries: Sequence[str] = ()
 
-    def metadata(self, answer: str = "") -> Json:
-        """Return the groundingMetadata; places in the answer are counted in UTF-8 bytes."""
+    def metadata(self) -> Json:
+        """Return the groundingMetadata."""
         html = self.suggestions_html
         if html is None:
             html = _CHIP.replace("QUERY", self.queries[0] if self.queries else "")
@@ -122,15 +159,7 @@ class Grounding:
             found["searchEntryPoint"] = {"renderedContent": html}
         if self.sources:
             found["groundingChunks"] = [{"web": {"uri": uri, "title": title}} for title, uri in self.sources]
-        if self.supports:
-            found["groundingSupports"] = [self._support(answer, text, numbers) for text, numbers in self.supports]
         return found
-
-    @staticmethod
-    def _support(answer: str, text: str, numbers: Sequence[int]) -> Json:
-        start = len(answer[: answer.index(text)].encode())
-        segment = {"startIndex": start, "endIndex": start + len(text.encode()), "text": text}
-        return {"segment": segment, "groundingChunkIndices": list(numbers)}
 
 
 @dataclass(frozen=True)
@@ -141,16 +170,15 @@ class Search(Answer):
     sources: Sequence[tuple[str, str]] = Grounding.sources
     queries: Sequence[str] = Grounding.queries
     suggestions_html: str | None = None
-    supports: Sequence[tuple[str, Sequence[int]]] = ()
     chunks: int | None = None
 
     def steps(self, asked: Asked) -> Iterator[Step]:
         text = self.facts if isinstance(self.facts, str) else orjson.dumps(self.facts).decode()
-        grounding = Grounding(self.sources, self.queries, self.suggestions_html, self.supports)
+        grounding = Grounding(self.sources, self.queries, self.suggestions_html)
         for piece in split(text, self.chunks):
             yield Piece(({"text": piece},), grounding={})
         last = asked.signed({"text": ""}, TEXT_BYTES)
-        yield Piece((last,), finish_reason="STOP", grounding=grounding.metadata(text))
+        yield Piece((last,), finish_reason="STOP", grounding=grounding.metadata())
 
 
 @dataclass(frozen=True)
@@ -213,7 +241,7 @@ class HttpError(Answer):
     def steps(self, asked: Asked) -> Iterator[Step]:
         usual = {500: INTERNAL, 503: OVERLOADED}.get(self.status, "Request contains an invalid argument.")
         body = self.body if self.body is not None else error_body(self.status, self.message or usual)
-        yield Failure(self.status, body, self.headers)
+        yield Response(self.status, body, self.headers)
 
 
 @dataclass(frozen=True)
@@ -227,7 +255,7 @@ class MidStreamError(Answer):
     def steps(self, asked: Asked) -> Iterator[Step]:
         for number in range(self.after_chunks):
             yield Piece(({"text": f"piece {number} "},))
-        yield Failure(self.status, error_body(self.status, self.message))
+        yield Response(self.status, error_body(self.status, self.message))
 
 
 @dataclass(frozen=True)
@@ -239,12 +267,7 @@ class Cut(Answer):
 
     def steps(self, asked: Asked) -> Iterator[Step]:
         answer = self.answer or Text("word " * (self.after_chunks + 5), chunks=self.after_chunks + 5)
-        sent = 0
-        for step in answer.steps(asked):
-            if sent >= self.after_chunks:
-                break
-            yield step
-            sent += isinstance(step, Piece)
+        yield from islice(answer.steps(asked), self.after_chunks)
         yield HangUp()
 
 
@@ -258,7 +281,7 @@ class Garbage(Answer):
     def steps(self, asked: Asked) -> Iterator[Step]:
         for number in range(self.after_chunks):
             yield Piece(({"text": f"piece {number} "},))
-        yield Raw(self.data)
+        yield Event(self.data)
 
 
 @dataclass(frozen=True)
@@ -268,8 +291,7 @@ class Events(Answer):
     events: Sequence[Any]
 
     def steps(self, asked: Asked) -> Iterator[Step]:
-        for event in self.events:
-            yield Raw(event if isinstance(event, bytes) else orjson.dumps(event))
+        yield from map(Event, self.events)
 
 
 # Pictures.
@@ -279,10 +301,10 @@ class Events(Answer):
 class PictureAnswer(Answer):
     """A generated picture, as big as was asked unless told otherwise, signed as image models sign.
 
-    `data` gives the picture's bytes; `least_bytes` makes a painted one heavy; `is_huge` gives the signatures their
-    real weight of 1.2 MB of base64 each; `drafts` come first as thoughts when thoughts were asked for; `count` is
-    how many pictures the one answer brings. `is_thought` marks them as thoughts; `declared` is the type that they are
-    said to have. Without `has_details` its tokens are counted, but not as those of a picture.
+    `data` gives the picture's bytes; `is_huge` gives the signatures their real weight of 1.2 MB of base64 each;
+    `drafts` come first as thoughts when thoughts were asked for; `count` is how many pictures the one answer brings.
+    `is_thought` marks them as thoughts; `declared` is the type that they are said to have. Without `has_details` its
+    tokens are counted, but not as those of a picture.
     """
 
     is_for_images: ClassVar[bool] = True
@@ -293,7 +315,6 @@ class PictureAnswer(Answer):
     text_after: str = ""
     mime: str = "image/jpeg"
     data: bytes | None = None
-    least_bytes: int = 0
     signature_bytes: int = PICTURE_BYTES
     is_huge: bool = False
     count: int = 1
@@ -326,7 +347,7 @@ class PictureAnswer(Answer):
         if data is None:
             width, height = _frame(asked.request)
             subject = f"{asked.request.prompt} {asked.request.number} {name}"
-            data = paint(self.width or width, self.height or height, self.mime, subject, self.least_bytes)
+            data = paint(self.width or width, self.height or height, self.mime, subject)
         return {"inlineData": {"mimeType": self.declared or self.mime, "data": base64.b64encode(data).decode()}}
 
 
@@ -336,11 +357,9 @@ class CorruptPicture(Answer):
 
     is_for_images: ClassVar[bool] = True
 
-    mime: str = "image/jpeg"
-
     def steps(self, asked: Asked) -> Iterator[Step]:
-        whole = paint(256, 256, self.mime, asked.request.prompt)
-        return PictureAnswer(data=whole[: len(whole) // 2], mime=self.mime).steps(asked)
+        whole = paint(256, 256, "image/jpeg", asked.request.prompt)
+        return PictureAnswer(data=whole[: len(whole) // 2]).steps(asked)
 
 
 @dataclass(frozen=True)
@@ -352,22 +371,10 @@ class TextOnly(Answer):
     text: str = "I can't create that picture."
 
     def steps(self, asked: Asked) -> Iterator[Step]:
-        return Text(self.text, signed="none").steps(asked)
+        return Text(self.text, is_signed=False).steps(asked)
 
 
 # Answers that take their time.
-
-
-@dataclass(frozen=True)
-class Delay(Answer):
-    """Another answer, after so many seconds of nothing."""
-
-    seconds: float
-    answer: Answer
-
-    def steps(self, asked: Asked) -> Iterator[Step]:
-        yield Pause(self.seconds)
-        yield from self.answer.steps(asked)
 
 
 @dataclass(frozen=True)
@@ -391,14 +398,11 @@ class Hold(Answer):
     answer: Answer
     after_chunks: int = 0
 
-    def steps(self, asked: Asked) -> Iterator[Step]:
-        sent, is_held = 0, False
-        for step in self.answer.steps(asked):
-            if not is_held and sent >= self.after_chunks:
+    def steps(self, asked: Any) -> Iterator[Any]:
+        for sent, step in enumerate(self.answer.steps(asked)):
+            if sent == self.after_chunks:
                 yield WaitForRelease()
-                is_held = True
             yield step
-            sent += isinstance(step, Piece)
 
 
 def split(text: str, chunks: int | None) -> list[str]:

@@ -1,15 +1,17 @@
-"""From pieces to the JSON of the wire: candidates, growing usage, the answer's id."""
+"""From an answer's pieces to the JSON of the wire: candidates, growing usage, the answer's id."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from json import dumps
 from math import log
 from random import Random
 
+from tests.wire_server.answers import Piece, Step, Whole
 from tests.wire_server.models import Kind
 from tests.wire_server.refusals import Json
 from tests.wire_server.request import WireRequest
-from tests.wire_server.steps import Piece, Whole
+from tests.wire_server.serving import Event, Response
 
 _PROMPT_PICTURE_TOKENS = 1120
 _THOUGHT_TOKENS = {Kind.TEXT: 48, Kind.IMAGE: 174}
@@ -56,32 +58,53 @@ class Writer:
             room = limit - self._said_tokens - (_LARGEST_TOKENS if request.kind is Kind.IMAGE else _ANSWER_TOKENS)
             self._thought_tokens = max(0, min(self._thought_tokens, room))
 
-    def chunk(self, piece: Piece) -> Json:
-        """Return the response that brings this piece."""
+    def events(self, steps: Iterable[Step]) -> Iterator[Step]:
+        """Yield the steps of streamGenerateContent: an event for each piece."""
+        for step in steps:
+            match step:
+                case Piece():
+                    yield Event(self._chunk(step))
+                case Whole(body):
+                    yield Event(self._whole(body))
+                case _:
+                    yield step
+
+    def response(self, steps: Iterable[Step]) -> Iterator[Step]:
+        """Yield the steps of generateContent: what takes time or fails as it is, then all pieces as one response."""
+        pieces: list[Piece] = []
+        body: Json | bytes | None = None
+        for step in steps:
+            match step:
+                case Piece():
+                    pieces.append(step)
+                case Whole(said):
+                    body = self._whole(said)
+                case Event(data):
+                    body = data
+                case _:
+                    yield step
+        yield Response(200, body if body is not None else self._joined(pieces))
+
+    def _chunk(self, piece: Piece) -> Json:
         for part in piece.parts:
             self._characters += len(part.get("text", "")) + 40 * ("functionCall" in part)
         self._image_tokens += piece.image_tokens
         self._has_details = self._has_details and piece.has_details
-        content: Json = {"role": "model"}
-        if piece.parts:
-            content = {"parts": list(piece.parts), "role": "model"}
-        candidate: Json = {"content": content}
-        if piece.finish_reason is not None:
-            candidate["finishReason"] = piece.finish_reason
-        if piece.finish_message is not None:
-            candidate["finishMessage"] = piece.finish_message
-        candidate["index"] = 0
-        if piece.grounding is not None:
-            candidate["groundingMetadata"] = piece.grounding
-        return self.envelope({"candidates": [candidate]})
+        candidate = {
+            "content": ({"parts": list(piece.parts)} if piece.parts else {}) | {"role": "model"},
+            "finishReason": piece.finish_reason,
+            "finishMessage": piece.finish_message,
+            "index": 0,
+            "groundingMetadata": piece.grounding,
+        }
+        return self._enveloped({"candidates": [{name: told for name, told in candidate.items() if told is not None}]})
 
-    def whole(self, step: Whole) -> Json:
-        """Return a response said in full, with the usage of its prompt."""
+    def _whole(self, body: Json) -> Json:
         self._thought_tokens = 0
-        return self.envelope(step.body)
+        return self._enveloped(body)
 
-    def unary(self, pieces: list[Piece]) -> Json:
-        """Return all pieces as the one response of generateContent; unsigned texts that follow each other are one."""
+    def _joined(self, pieces: list[Piece]) -> Json:
+        """Return all pieces as one response; unsigned texts that follow each other are one."""
         parts: list[Json] = []
         for part in (part for piece in pieces for part in piece.parts):
             if part == {"text": ""}:
@@ -92,16 +115,11 @@ class Writer:
                 parts.append(part)
         last = pieces[-1]
         tokens = sum(piece.image_tokens for piece in pieces)
-        return self.chunk(Piece(tuple(parts), last.finish_reason, last.finish_message, last.grounding, tokens))
+        return self._chunk(Piece(tuple(parts), last.finish_reason, last.finish_message, last.grounding, tokens))
 
-    def envelope(self, body: Json) -> Json:
-        """Return the body with usage, model and id."""
-        return {
-            **body,
-            "usageMetadata": self._usage(),
-            "modelVersion": self._model,
-            "responseId": self._answer_id,
-        }
+    def _enveloped(self, body: Json) -> Json:
+        told = {"usageMetadata": self._usage(), "modelVersion": self._model, "responseId": self._answer_id}
+        return {**body, **told}
 
     def _usage(self) -> Json:
         prompt = self._text_tokens + self._picture_tokens

@@ -22,7 +22,6 @@ _PALETTES = (
     ("#e0d7ff", "#ffb703", "#5a4fcf"),
 )
 _MIME_OF_FORMAT = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif"}
-_LONGEST_SEGMENT = 65_000
 
 
 @dataclass(frozen=True)
@@ -48,15 +47,11 @@ def look_at(data: str) -> PictureFacts | None:
         return None
 
 
-def paint(width: int, height: int, mime_type: str, subject: str, least_bytes: int = 0) -> bytes:
-    """Return a valid picture of exactly this size whose colours and bytes follow from the subject.
-
-    `least_bytes` fills the file up with comments, for tests that need a heavy one.
-    """
+def paint(width: int, height: int, mime_type: str, subject: str) -> bytes:
+    """Return a valid picture of exactly this size whose colours and bytes follow from the subject."""
     digest = hashlib.sha256(subject.encode()).hexdigest()
     base = _scene(width, height, mime_type, int(digest, 16) % len(_PALETTES))
-    padding = b" " * max(0, least_bytes - len(base))
-    return _commented(base, mime_type, digest.encode() + padding)
+    return _commented(base, mime_type, digest.encode())
 
 
 @lru_cache(maxsize=64)
@@ -82,5 +77,4 @@ def _commented(data: bytes, mime_type: str, comment: bytes) -> bytes:
         chunk = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
         end_of_header = 8 + 25
         return data[:end_of_header] + chunk + data[end_of_header:]
-    pieces = (comment[start : start + _LONGEST_SEGMENT] for start in range(0, len(comment), _LONGEST_SEGMENT))
-    return data[:2] + b"".join(b"\xff\xfe" + struct.pack(">H", len(piece) + 2) + piece for piece in pieces) + data[2:]
+    return data[:2] + b"\xff\xfe" + struct.pack(">H", len(comment) + 2) + comment + data[2:]

@@ -26,7 +26,6 @@ INTERNAL = (
     "An internal error has occurred. Please retry or report in "
     "https://developers.generativeai.google/guide/troubleshooting"
 )
-_TYPE_PREFIX = "type.googleapis.com/google.rpc."
 
 
 @dataclass(frozen=True)
@@ -49,12 +48,11 @@ class Refused(Exception):
         self.body = error_body(status, message, details)
 
 
-class Declared(Exception):
-    """An error that the test itself declared: it breaks no rule. Carries the whole answer."""
+class Declared(Refused):
+    """An error that the test itself declared: it breaks no rule."""
 
     def __init__(self, body: Json) -> None:
-        self.status: int = body["error"]["code"]
-        super().__init__(str(self.status))
+        super().__init__("", "", body["error"]["code"])
         self.body = body
 
 
@@ -72,17 +70,20 @@ def error_body(status: int, message: str, details: list[Json] | None = None) -> 
     return {"error": error}
 
 
+def _detail(kind: str, **fields: Any) -> Json:
+    return {"@type": f"type.googleapis.com/google.rpc.{kind}", **fields}
+
+
+def _key_details(reason: str, message: str, **metadata: str) -> list[Json]:
+    told = {"service": "generativelanguage.googleapis.com", **metadata}
+    info = _detail("ErrorInfo", reason=reason, domain="googleapis.com", metadata=told)
+    return [info, _detail("LocalizedMessage", locale="en-US", message=message)]
+
+
 def bad_key() -> Refused:
     """Return the refusal of a key the API does not know: a 400, not a 401."""
     sentence = "API key not valid. Please pass a valid API key."
-    info = {
-        "@type": f"{_TYPE_PREFIX}ErrorInfo",
-        "reason": "API_KEY_INVALID",
-        "domain": "googleapis.com",
-        "metadata": {"service": "generativelanguage.googleapis.com"},
-    }
-    localized = {"@type": f"{_TYPE_PREFIX}LocalizedMessage", "locale": "en-US", "message": sentence}
-    return Refused("api_key", sentence, details=[info, localized])
+    return Refused("api_key", sentence, details=_key_details("API_KEY_INVALID", sentence))
 
 
 def unknown_model(model: str, version: str, method: str) -> Refused:
@@ -108,11 +109,7 @@ def unknown_field(name: str, path: str) -> Refused:
     where = f" at '{path}'" if path else ""
     sentence = f'Invalid JSON payload received. Unknown name "{name}"{where}: Cannot find field.'
     violation = {"field": path, "description": sentence} if path else {"description": sentence}
-    return Refused(
-        "unknown_field",
-        sentence,
-        details=[{"@type": f"{_TYPE_PREFIX}BadRequest", "fieldViolations": [violation]}],
-    )
+    return Refused("unknown_field", sentence, details=[_detail("BadRequest", fieldViolations=[violation])])
 
 
 def quota_body(
@@ -136,23 +133,13 @@ def quota_body(
         "description": "Learn more about Gemini API quotas",
         "url": "https://ai.google.dev/gemini-api/docs/rate-limits",
     }
-    details: list[Json] = [
-        {"@type": f"{_TYPE_PREFIX}Help", "links": [link]},
-        {"@type": f"{_TYPE_PREFIX}QuotaFailure", "violations": [violation]},
-    ]
+    details = [_detail("Help", links=[link]), _detail("QuotaFailure", violations=[violation])]
     if can_wait:
         sentence += f"\nPlease retry in {retry_s}s."
-        details.append({"@type": f"{_TYPE_PREFIX}RetryInfo", "retryDelay": f"{int(retry_s or 0)}s"})
+        details.append(_detail("RetryInfo", retryDelay=f"{int(retry_s or 0)}s"))
     return error_body(429, sentence, details)
 
 
 def key_body(reason: str, message: str, status: int = 403, **metadata: str) -> Json:
     """Return the body of an error that lies with the key, or its project, by the reason that the API gives."""
-    info = {
-        "@type": f"{_TYPE_PREFIX}ErrorInfo",
-        "reason": reason,
-        "domain": "googleapis.com",
-        "metadata": {"service": "generativelanguage.googleapis.com", "consumer": "projects/1234567890", **metadata},
-    }
-    localized = {"@type": f"{_TYPE_PREFIX}LocalizedMessage", "locale": "en-US", "message": message}
-    return error_body(status, message, [info, localized])
+    return error_body(status, message, _key_details(reason, message, consumer="projects/1234567890", **metadata))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tests.wire_server.models import MODELS, Kind, WireModel
+from tests.wire_server.models import MODELS, Kind, WireModel, text_of
 from tests.wire_server.refusals import Json
 from tests.wire_server.signatures import decoded
 
@@ -102,8 +102,3 @@ class WireRequest:
                 answers = part.get("functionResponse", {}).get("parts", [])
                 found.extend((content["role"], answer["inlineData"]) for answer in answers if "inlineData" in answer)
         return found
-
-
-def text_of(content: Json) -> str:
-    """Return the text parts of a content, joined."""
-    return "".join(part.get("text", "") for part in content.get("parts", []) if not part.get("thought"))

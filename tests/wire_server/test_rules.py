@@ -11,7 +11,7 @@ from PIL import Image
 from tests.support.cases import each_case
 from tests.support.tables import filled, table
 from tests.wire_server import GeminiServer, Text
-from tests.wire_server.raw import BANANA, FLASH, HI, Raw
+from tests.wire_server.conftest import BANANA, FLASH, HI, PRO, Raw
 
 Json = dict[str, Any]
 RULES = table("wire_rules")
@@ -19,7 +19,7 @@ MODELS = {
     "flash": FLASH,
     "banana": BANANA,
     "lite": "gemini-3.1-flash-lite-image",
-    "pro": "gemini-3-pro-image",
+    "pro": PRO,
     "old": "gemini-2.5-flash-image",
 }
 
@@ -113,9 +113,10 @@ def test_a_missing_key_is_a_400_of_its_own_reason(server: GeminiServer, raw: Raw
 
 
 def test_a_page_of_models_that_cannot_be_asked_for_is_refused(server: GeminiServer, raw: Raw) -> None:
-    for query in ("pageToken=nonsense", "pageSize=many"):
-        assert raw.http.get(f"{server.url}/v1beta/models?{query}").status_code == 400
-    assert rules(server) == ["page_token", "page_size"]
+    beyond = base64.b64encode(b"models:999").decode()
+    for path in ("?pageToken=nonsense", f"?pageToken={beyond}", "?pageSize=many", "/gemini:nothing", "/nobody"):
+        assert raw.http.get(f"{server.url}/v1beta/models{path}").status_code in (400, 404)
+    assert rules(server) == ["page_token", "page_token", "page_size", "path", "unknown_model"]
 
 
 def test_a_body_over_the_limit_is_refused(raw: Raw) -> None:
@@ -127,27 +128,13 @@ def test_a_body_over_the_limit_is_refused(raw: Raw) -> None:
         assert raw.post(HI, url=small.url).status_code == 200
 
 
-@each_case(
-    ("rule", "entries"),
-    [
-        ("embedding", [{"model": "models/other", "content": {"parts": [{"text": "x"}]}}]),
-        ("embedding", [{"content": {"parts": [{"text": "x"}]}, "outputDimensionality": 4000}]),
-        ("empty_contents", [{"content": {"parts": [{"text": ""}]}}]),
-        ("empty_contents", []),
-        ("unknown_field", [{"contents": {"parts": [{"text": "x"}]}}]),
-    ],
-)
-def test_a_wrong_embedding_request_is_refused(server: GeminiServer, raw: Raw, rule: str, entries: list[Json]) -> None:
+@each_case(("method", "model", "body", "rule"), RULES["refused_of_other_methods"])
+def test_embedding_and_counting_have_rules_as_well(
+    server: GeminiServer, raw: Raw, method: str, model: str, body: Json, rule: str
+) -> None:
     server.clear()
-    assert raw.post({"requests": entries}, "gemini-embedding-2", "batchEmbedContents").status_code == 400
-    assert rules(server) == [rule]
-
-
-def test_counting_follows_the_rules_of_contents(server: GeminiServer, raw: Raw) -> None:
-    inner = {"generateContentRequest": {"model": f"models/{FLASH}", **HI}}
-    assert raw.post(inner, method="countTokens").json()["totalTokens"] > 0
-    assert raw.post({"contents": []}, method="countTokens").status_code == 400
-    assert rules(server) == ["empty_contents"]
+    assert raw.post(filled(body, WORDS), model, method).status_code == (400 if rule else 200)
+    assert rules(server) == [rule] * bool(rule)
 
 
 def test_search_and_functions_with_the_flag_are_answered_but_on_record(server: GeminiServer, raw: Raw) -> None:

@@ -71,8 +71,7 @@ class End(NamedTuple):
 
 
 TABLE = table("endings")
-WIRE = {name: getattr(wire_server, name) for name in wire_server.__all__}
-OPENAI_WIRE = {name: getattr(openai_wire, name) for name in openai_wire.__all__}
+WIRE, OPENAI_WIRE = vars(wire_server), vars(openai_wire)
 
 
 def end(written: str) -> End | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,6 @@ from tests.adapters.language import Adjustment
 from tests.adapters.pixels import apply_adjustment
 from tests.adapters.sketch import Edit, Retake, RetakeKind, understand
 from tests.support.scenes import only, run
-from tests.support.small_frames import with_small_frames
 from webui.features.viewer.actions import PanelAmounts, PanelPress, amounts_sentence, pressed_sentence
 from webui.words import LANGUAGES, load_words
 
@@ -21,11 +19,6 @@ BUTTONS: tuple[PanelAction, ...] = ("more_contrast", "warmer", "regenerate", "va
 FOX = {"en": "draw a red fox in the snow", "zh-CN": "画一只雪中的红狐"}
 AMOUNTS = PanelAmounts(handle="#1", brightness=20, contrast=-10, saturation=5, warmth=-35, sharpness=100)
 ADJUSTED = Adjustment(brightness=20, contrast=-10, saturation=5, warmth=-35, sharpness=100)
-
-
-@pytest.fixture
-def settings(settings: Settings, tmp_path: Path) -> Settings:
-    return with_small_frames(settings, tmp_path)
 
 
 @pytest.fixture
