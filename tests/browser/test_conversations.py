@@ -67,19 +67,19 @@ def open_row(page: Page, title: str) -> None:
 def choose(page: Page, title: str, item: str) -> None:
     """Choose from the menu of a conversation in the rail."""
     row(page, title).hover()
-    Called(row(page, title)).button("kept.menu").click()
+    Called(row(page, title)).button("conversations.menu").click()
     Called(page).item(item).click()
 
 
 def delete(page: Page, title: str) -> None:
     """Delete a conversation in the rail."""
-    choose(page, title, "kept.delete")
+    choose(page, title, "conversations.delete")
     expect(row(page, title)).to_have_count(0)
 
 
 def open_trash(page: Page) -> None:
     """Open the trash in the rail."""
-    Called(page).button("kept.library").click()
+    Called(page).button("conversations.library").click()
     Called(page).item("trash.title").click()
 
 
@@ -114,33 +114,33 @@ def a_conversation_is_found_pinned_copied_renamed_thrown_away_and_brought_back(p
             expect_found(page, query, marked)
     with step("what is pinned stands first until it is unpinned"):
         expect(first).not_to_contain_text(title)
-        choose(page, title, "kept.pin")
+        choose(page, title, "conversations.pin")
         expect(page.locator("#rail-rows h3").first).to_have_text("Pinned")
         expect(first).to_contain_text(title)
-        choose(page, title, "kept.unpin")
+        choose(page, title, "conversations.unpin")
         expect(page.locator("#rail-rows h3").first).to_have_text("Today")
         expect(first).not_to_contain_text(title)
     with step("a copy is another conversation"):
-        choose(page, title, "kept.duplicate")
+        choose(page, title, "conversations.duplicate")
         expect(heading).to_have_text(f"{title} (copy)")
         expect(pictures(page)).to_have_count(1)
         expect(page).not_to_have_url(told)
         address = page.url
     with step("it is renamed in its row, and Escape keeps the old name"):
-        choose(page, f"{title} (copy)", "kept.rename")
+        choose(page, f"{title} (copy)", "conversations.rename")
         field = page.get_by_role("textbox", name="Name of the conversation")
         expect(field).to_have_value(f"{title} (copy)")
         field.fill("Something else")
         page.keyboard.press("Escape")
         expect(field).to_have_count(0)
         expect(heading).to_have_text(f"{title} (copy)")
-        choose(page, f"{title} (copy)", "kept.rename")
+        choose(page, f"{title} (copy)", "conversations.rename")
         field.fill("  Boats for the harbour  ")
         page.keyboard.press("Enter")
         expect(heading).to_have_text("Boats for the harbour")
         expect(row(page, "Boats for the harbour")).to_be_visible()
     with step("it is renamed from its own menu, by key"):
-        called.inside(page.locator("#top")).button("kept.this").click()
+        called.inside(page.locator("#top")).button("conversations.this").click()
         page.keyboard.press("Enter")
         field.fill("Harbour")
         page.keyboard.press("Enter")
@@ -296,9 +296,9 @@ def test_a_conversation_is_exported_and_imported_again_on_a_chinese_phone(
     files = {}
     with step("it leaves as an archive, as a folder and as a page"):
         for kind in ("zip", "md", "html"):
-            called.inside(phone.locator("#top")).button("kept.this").tap()
+            called.inside(phone.locator("#top")).button("conversations.this").tap()
             with phone.expect_download() as download:
-                called.item(f"kept.export_{kind}").tap()
+                called.item(f"conversations.export_{kind}").tap()
             files[kind] = tmp_path / download.value.suggested_filename
             download.value.save_as(files[kind])
         assert 'img src="data:image/' in files["html"].read_text(encoding="utf-8")
@@ -310,7 +310,7 @@ def test_a_conversation_is_exported_and_imported_again_on_a_chinese_phone(
     with step("the archive comes in as one more conversation"):
         count = rows.count()
         phone.locator("#import-file").set_input_files(files["zip"])
-        said = called.words("kept.imported_one")
+        said = called.words("conversations.imported_one")
         expect(phone.get_by_role("status").filter(has_text=said)).to_be_visible()
         expect(rows).to_have_count(count + 1)
         expect(phone).not_to_have_url(address)

@@ -117,7 +117,7 @@ def test_on_a_phone_back_closes_what_was_opened_last_and_only_then_leaves_the_co
         expect_closed(phone)
         called.button("tabs.chats").click()
         expect(phone.locator("html[data-rail-open]")).to_have_count(1)
-        called.inside(phone.locator("#rail-rows")).button("kept.menu").first.click()
+        called.inside(phone.locator("#rail-rows")).button("conversations.menu").first.click()
         expect(phone.locator("#menu-conversation")).to_be_visible()
         back(phone)
         expect(phone.locator("#menu-conversation")).to_be_hidden()

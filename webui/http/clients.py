@@ -184,7 +184,7 @@ class Uploads:
             room = min(room, self.most_bytes_of_one - own, self.most_bytes_of_one * times - group)
         most = announced_bytes or min(room, self.most_bytes_of_one)
         if room <= 0 or most > room:
-            raise RejectedRequest(507, "page_gate.no_room")
+            raise RejectedRequest(507, "refusal.no_room")
         upload = Upload(client, most, self.clock())
         self._sent.append(upload)
         return upload

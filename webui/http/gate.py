@@ -151,7 +151,7 @@ class PageGate:
                 self._upload_rate.count(client)
                 await self._upload(client, scope, receive, send)
             case _:
-                raise RejectedRequest(404, "page_gate.nothing_here")
+                raise RejectedRequest(404, "refusal.nothing_here")
 
     async def _stream(self, client: Client, session: str | None, scope: Scope, receive: Receive, send: Send) -> None:
         named = [session] if session else QueryParams(scope["query_string"]).getlist("session_hash")
@@ -181,7 +181,7 @@ class PageGate:
         if len(self._owners) > _MOST_SESSIONS:
             del self._owners[next(iter(self._owners))]
         if owner != client.name:
-            raise RejectedRequest(404, "page_gate.not_your_session")
+            raise RejectedRequest(404, "refusal.not_your_session")
 
     def _check_event(self, client: Client, path: str, told: dict[str, Any], files: list[str]) -> None:
         """Hold what was sent against the page: neither it nor a program could have sent anything else."""
@@ -201,7 +201,7 @@ class PageGate:
             if not _fits(kind, value):
                 raise _unreadable(f"data.{place}")
         if not all(self._uploads.is_of(one, client) for one in files):
-            raise RejectedRequest(404, "page_gate.no_such_upload")
+            raise RejectedRequest(404, "refusal.no_such_upload")
 
     async def _upload(self, client: Client, scope: Scope, receive: Receive, send: Send) -> None:
         upload = await self._uploads.begin(client, _length(scope))
@@ -246,7 +246,7 @@ class _PassingUpload:
             if self._parser is not None:
                 self._parser.write(data)
         if self.size_bytes > self._upload.size_bytes:
-            self.rejected = RejectedRequest(507, "page_gate.no_room")
+            self.rejected = RejectedRequest(507, "refusal.no_room")
         # Gradio's own limit is the operator's.
         elif not self._upload.client.is_operator and self._largest_bytes > MAX_VISITOR_UPLOAD_MEGABYTES * _MB:
             self.rejected = RejectedRequest(413, "api.body_too_large", limit=MAX_VISITOR_UPLOAD_MEGABYTES)

@@ -167,7 +167,7 @@ def action_routes(features: Sequence[Feature], screen: Screen) -> list[Route]:
         if visitor.token is None:
             return problem(visitor.words("route.not_yours"), 403)
         if feature is None or action is None:
-            return problem(visitor.words("page_gate.nothing_here"), 404)
+            return problem(visitor.words("refusal.nothing_here"), 404)
         try:
             body = await body_of(request, feature.most_bytes)
             asked = _Asked.model_validate_json(whole_body(body or b""))

@@ -102,10 +102,10 @@ async def duplicate(at: Context, chosen: Chosen) -> Reply:
     """Copy a conversation, and open the copy."""
     studio, words, owner = at.screen.studio(), at.words, at.visitor.owner
     title = (await studio.conversations.get(chosen.id, owner)).title
-    room = MAX_TITLE_CHARACTERS - len(words("kept.copy_of", title=""))
-    name = words("kept.copy_of", title=title[:room]) if title else ""
+    room = MAX_TITLE_CHARACTERS - len(words("conversations.copy_of", title=""))
+    name = words("conversations.copy_of", title=title[:room]) if title else ""
     copy = await studio.conversations.duplicate(chosen.id, owner, name)
-    return await listed(at, chosen, Toast(text=words("kept.copied")), {"open": copy.id})
+    return await listed(at, chosen, Toast(text=words("conversations.copied")), {"open": copy.id})
 
 
 @conversations.action
@@ -115,7 +115,7 @@ async def delete(at: Context, chosen: Chosen) -> Reply:
     title = _called(at.words, (await studio.conversations.get(chosen.id, owner)).title)
     await studio.conversations.delete(chosen.id, owner)
     undo = conversations.undo(restore, {**_look(chosen), "id": chosen.id, "is_open": was_open})
-    toast = Toast(text=at.words("kept.deleted", title=title), undo=undo)
+    toast = Toast(text=at.words("conversations.deleted", title=title), undo=undo)
     return await listed(at, chosen, toast, {"open": "new"} if was_open else {})
 
 
@@ -123,7 +123,7 @@ async def delete(at: Context, chosen: Chosen) -> Reply:
 async def restore(at: Context, deleted: Deleted) -> Reply:
     """Bring a conversation back from the trash, and open it if it was the open one."""
     back = await at.screen.studio().conversations.undelete(deleted.id, at.visitor.owner)
-    toast = Toast(text=at.words("kept.restored", title=_called(at.words, back.title)))
+    toast = Toast(text=at.words("conversations.restored", title=_called(at.words, back.title)))
     return await listed(at, deleted, toast, {"open": back.id} if deleted.is_open else {})
 
 

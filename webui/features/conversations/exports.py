@@ -176,8 +176,8 @@ def _new_file(folder: Path) -> BinaryIO:
 
 def _told(words: Words, report: ImportReport) -> str:
     count = len(report.conversations)
-    text = words.counted("kept.imported", count) if count else words("kept.imported_none")
-    return words("kept.lost", text=text, count=report.lost_count) if report.lost_count else text
+    text = words.counted("conversations.imported", count) if count else words("conversations.imported_none")
+    return words("conversations.lost", text=text, count=report.lost_count) if report.lost_count else text
 
 
 def _answer(text: str, status: int, code: str = "", *, conversation: str = "") -> Response:

@@ -154,7 +154,7 @@ async def open_folder(at: Context) -> Reply:
     """Show the folder of the data on the operator's own machine, by what that shows folders with."""
     kept = at.screen.studio().settings
     if at.visitor.owner != OPERATOR or kept.is_public:
-        return Reply(toast=Toast(text=at.words("page_gate.nothing_here"), is_problem=True))
+        return Reply(toast=Toast(text=at.words("refusal.nothing_here"), is_problem=True))
     if await asyncio.to_thread(webbrowser.open, kept.home.resolve().as_uri()):
         return Reply()
     return Reply(toast=Toast(text=at.words("data.not_opened"), is_problem=True))
@@ -164,7 +164,7 @@ async def open_folder(at: Context) -> Reply:
 async def back_up(at: Context) -> Reply:
     """Back up the database now; that is the operator's alone."""
     if at.visitor.owner != OPERATOR:
-        return Reply(toast=Toast(text=at.words("page_gate.nothing_here"), is_problem=True))
+        return Reply(toast=Toast(text=at.words("refusal.nothing_here"), is_problem=True))
     made = await asyncio.to_thread(Backups(at.screen.studio().settings.home).make, datetime.now(UTC))
     said = at.words("data.backed_up", name=made.path.name, size=f"{made.size_bytes / 1e6:,.1f} MB")
     return Reply(patches=(_backups(at, made.made_at),), toast=Toast(text=said))
