@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from agent import (
     AgentMessage,
     Component,
     Conversation,
-    EditHistory,
     EditRecord,
-    EditState,
     ImageOrigin,
     ImagePart,
     Picture,
@@ -146,34 +141,3 @@ def test_last_generated_passes_an_upload_by_unless_the_person_went_back_to_it() 
     assert (back.edit_target, back.edit_history.last_generated) == ("#1", "#1")
     with_upload = talk(turn("a", canvas("#1b")), turn("b"), pictures=(*pictures, uploaded("#2", "b")))
     assert (with_upload.edit_target, with_upload.edit_history.last_generated) == ("#2", "#1b")
-
-
-histories = st.builds(
-    lambda count, position: EditHistory(
-        states=tuple(EditState(handle=f"#{number}", is_generated=True) for number in range(count)),
-        position=min(position, count - 1),
-    ),
-    st.integers(0, 8),
-    st.integers(0, 8),
-)
-
-
-@given(histories, st.integers(1, 12))
-def test_no_step_leads_beyond_the_ends(history: EditHistory, steps: int) -> None:
-    for moved in (history.undone(steps), history.redone(steps)):
-        assert moved.states == history.states
-        assert -1 <= moved.position < max(1, len(history.states))
-        assert (moved.target is None) == (not history.states)
-
-
-@given(histories, st.integers(1, 12))
-def test_redo_takes_an_undo_back(history: EditHistory, steps: int) -> None:
-    undone = history.undone(steps)
-    assert undone.redone(history.position - undone.position).target == history.target
-
-
-def test_a_long_conversation_is_read_in_no_time_that_grows_with_its_square() -> None:
-    count = 3000
-    pictures = tuple(made(f"#{number}", f"t{number}") for number in range(count))
-    turns = tuple(turn(f"t{number}", canvas(f"#{number}")) for number in range(count))
-    assert talk(*turns, pictures=pictures).edit_target == f"#{count - 1}"

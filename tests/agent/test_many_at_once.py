@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-import pytest
-
 from agent import (
     Conversation,
     ErrorCode,
@@ -74,9 +72,8 @@ async def ask(studio: Studio, conversation_id: str, owner: str, text: str, numbe
     return await send(studio, conversation_id, TurnRequest(text=text, settings=chosen), owner=owner)
 
 
-@pytest.mark.parametrize("count", [10, 50])
-async def test_reviews_and_plans_of_many_conversations_never_mix(settings: Settings, count: int) -> None:
-    marks = [f"MARK{number:02}" for number in range(count)]
+async def test_reviews_and_plans_of_many_conversations_never_mix(settings: Settings) -> None:
+    marks = [f"MARK{number:02}" for number in range(30)]
     with GeminiServer(text=talker, image=lambda request: SMALL) as server:
         gemini = on_gemini(settings, server.url)
         async with Studio(gemini) as studio:
@@ -194,19 +191,3 @@ async def test_many_stops_at_every_call_leave_every_turn_and_every_call_ended(se
         assert len(after[mark].pictures) == (moment in ("image", "review"))
     left = rows(gemini.home / "aivista.db", "SELECT state FROM calls")
     assert Counter(row["state"] for row in left) == {"done": 3 + 2 * 3 + 3, "cancelled": 3 + 3}
-
-
-async def test_the_picture_of_each_is_its_own(settings: Settings) -> None:
-    marks = [f"MARK{number:02}" for number in range(10)]
-    with GeminiServer(text=talker) as server:
-        async with Studio(on_gemini(settings, server.url)) as studio:
-            kept = [await studio.conversations.create() for _ in marks]
-            events = await asyncio.gather(
-                *(run(studio, one.id, f"paint {mark}") for one, mark in zip(kept, marks, strict=True))
-            )
-            prompts = [(await studio.picture(one.id, "#1")).receipt for one in kept]
-            data = [(await studio.picture(one.id, "#1")).data for one in kept]
-    assert [receipt and receipt.prompt for receipt in prompts] == [f"a picture of {mark}" for mark in marks]
-    assert len(set(data)) == len(marks)
-    for one, mark in zip(events, marks, strict=True):
-        assert mark in only(one, PictureReady).picture.alt

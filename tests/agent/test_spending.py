@@ -234,9 +234,10 @@ def test_a_cap_is_used_up_when_nothing_of_it_is_left(spent: float, is_used_up: b
 # Against what is then counted.
 
 
-@pytest.mark.parametrize("review", ["off", "always"])
-@pytest.mark.parametrize("image_model", ["flash", "pro"])
-@pytest.mark.parametrize("resolution", ["1K", "2K", "4K"])
+@pytest.mark.parametrize(
+    ("resolution", "image_model", "review"),
+    [("1K", "flash", "off"), ("2K", "flash", "always"), ("4K", "pro", "always")],
+)
 async def test_an_estimate_is_near_what_the_strict_server_then_counts(
     settings: Settings, gemini: GeminiServer, resolution: str, image_model: str, review: str
 ) -> None:
