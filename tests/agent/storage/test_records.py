@@ -280,74 +280,76 @@ async def test_a_picture_whose_handle_another_process_took_is_recorded_under_the
         assert await store.get(conversation.id, "local") == kept
 
 
+# Pages of turns
+
+
+async def test_the_pages_of_a_branch_join_to_the_whole_and_tell_what_stands_beside_it(tmp_path: Path) -> None:
+    told, parent = list[tuple[Turn, list[Picture]]](), None
+    for number in range(1, 121):
+        # The last two are a branch beside all others but two.
+        turn = finished(begun_turn(f"t{number}", parent="t2" if number == 119 else parent), f"#{number}", b"signed")
+        told.append((turn, [picture(f"#{number}", turn.id, signature=b"signed")]))
+        parent = turn.id
+    [made] = await keep(tmp_path, "local", told)
+    async with Studio(Settings(home=tmp_path)) as studio:
+        for leaf, limit, sizes in (("t3", 50, [50, 50, 18]), ("t3", 500, [118]), ("t119", 3, [3, 1])):
+            await studio.conversations.switch_branch(made, leaf)
+            whole = await studio.conversations.get(made)
+            page = await studio.conversations.turns_page(made, limit=limit)
+            pages = [page]
+            while page.earlier is not None:
+                page = await studio.conversations.turns_page(made, before=page.earlier, limit=limit)
+                pages.append(page)
+            assert [len(one.turns) for one in pages] == sizes
+            assert tuple(turn for one in reversed(pages) for turn in one.turns) == whole.turns
+            assert {turn: beside for one in pages for turn, beside in one.forks.items()} == whole.forks
+            assert {one.handle for page in pages for one in page.pictures} == {one.handle for one in whole.pictures}
+            # Every turn names the first two.
+            assert [one.handle for one in pages[0].pictures][:2] == ["#1", "#2"]
+        for before in ("t5", "", "t1' OR 1"):
+            attempt = studio.conversations.turns_page(made, before=before)
+            assert await refusal(attempt) is ErrorCode.TURN_NOT_FOUND
+
+
 # Whose they are
 
 
-def uses(studio: Studio, key: str, turn_id: str, owner: str) -> dict[str, Callable[[], Awaitable[object]]]:
-    """Return all that somebody does with a conversation."""
-    files = studio.files(key, owner)
-    return {
-        "read": lambda: studio.conversations.get(key, owner),
-        "rename": lambda: studio.conversations.rename(key, "theirs", owner),
-        "pin": lambda: studio.conversations.pin(key, True, owner),
-        "copy": lambda: studio.conversations.duplicate(key, owner),
-        "switch": lambda: studio.conversations.switch_branch(key, turn_id, owner),
-        "picture": lambda: studio.picture(key, "#1", owner),
-        "thumbnail": lambda: studio.thumbnail(key, "#1", 64, owner),
-        "trace": lambda: studio.trace(key, None, owner),
-        "report": lambda: studio.turns.report(key, turn_id, owner=owner),
-        "request": lambda: studio.turns.request_of(key, turn_id, owner),
-        "repeat": lambda: studio.turns.repeated(key, "#1", owner),
-        "export": lambda: studio.archive.export_conversation(key, owner),
-        "files": files.list,
-        "texts": files.all_texts,
-        "size": files.size,
-        "file": lambda: files.read("a"),
-        "text": lambda: files.read_text("a"),
-        "write": lambda: files.write("a", "theirs", by="person"),
-        "file renamed": lambda: files.rename("a", "b"),
-        "file deleted": lambda: files.delete("a"),
-        "delete": lambda: studio.conversations.delete(key, owner),
-    }
-
-
-async def test_nobody_uses_what_is_somebody_elses_deleted_or_gone_for_good(studio: Studio) -> None:
-    conversation = await studio.conversations.create()
-    key = conversation.id
+async def test_what_is_deleted_is_reached_by_nobody_comes_back_whole_and_goes_for_good_with_all_its_rows(
+    studio: Studio,
+) -> None:
+    conversations, key = studio.conversations, (await studio.conversations.create()).id
     await run(studio, key, "hello")
     await studio.files(key).write("a", "mine", by="person")
-    turn_id = (await studio.conversations.get(key)).turns[0].id
+    before = await conversations.get(key)
 
-    async def reached(owner: str) -> list[str]:
-        wrong = []
-        for name, use in uses(studio, key, turn_id, owner).items():
-            try:
-                await use()
-            except RequestRefused as refused:
-                if refused.code is ErrorCode.CONVERSATION_NOT_FOUND:
-                    continue
-            wrong.append(name)
-        return wrong
+    async def is_out_of_reach(owner: str = "local") -> None:
+        turn_id, files = before.turns[0].id, studio.files(key, owner)
+        for attempt in (
+            *(conversations.get(key, owner), conversations.rename(key, "theirs", owner)),
+            *(conversations.pin(key, True, owner), conversations.duplicate(key, owner)),
+            *(conversations.switch_branch(key, turn_id, owner), conversations.turns_page(key, owner)),
+            *(studio.picture(key, "#1", owner), studio.thumbnail(key, "#1", 64, owner), studio.trace(key, None, owner)),
+            *(studio.turns.report(key, turn_id, owner=owner), studio.turns.request_of(key, turn_id, owner)),
+            *(studio.turns.repeated(key, "#1", owner), studio.archive.export_conversation(key, owner)),
+            *(files.list(), files.all_texts(), files.size(), files.read("a"), files.read_text("a")),
+            *(files.write("a", "theirs", by="person"), files.rename("a", "b"), files.delete("a")),
+        ):
+            assert await refusal(attempt) is ErrorCode.CONVERSATION_NOT_FOUND
 
     for stranger in ("ann", "", "LOCAL"):
-        assert await reached(stranger) == []
-        for back in (studio.conversations.undelete, studio.conversations.delete_forever):
-            assert await refusal(back(key, stranger)) is ErrorCode.CONVERSATION_NOT_FOUND
-        assert await studio.conversations.list(stranger) == []
-    before = await studio.conversations.get(key)
-    await studio.conversations.delete(key)
-    assert [name for name in await reached("local") if name != "delete"] == []
-    assert await refusal(studio.conversations.undelete(key, "ann")) is ErrorCode.CONVERSATION_NOT_FOUND
-    back_again = await studio.conversations.undelete(key)
-    assert back_again.model_copy(update={"version": before.version}) == before
+        await is_out_of_reach(stranger)
+        for change in (conversations.delete, conversations.undelete, conversations.delete_forever):
+            assert await refusal(change(key, stranger)) is ErrorCode.CONVERSATION_NOT_FOUND
+    await conversations.delete(key)
+    await is_out_of_reach()
+    assert await refusal(conversations.undelete(key, "ann")) is ErrorCode.CONVERSATION_NOT_FOUND
+    assert (await conversations.undelete(key)).model_copy(update={"version": before.version}) == before
     assert await studio.files(key).all_texts() == {"a": "mine"}
-    await studio.conversations.delete(key)
-    await studio.conversations.delete_forever(key)
-    assert await reached("local") == []
-    assert await refusal(studio.conversations.undelete(key)) is ErrorCode.CONVERSATION_NOT_FOUND
-    tables_left = ("turns", "calls", "trace_steps", "workspace_files", "conversation_words")
-    counts = [rows(studio.settings.home / "aivista.db", f"SELECT count(*) AS n FROM {name}") for name in tables_left]
-    assert counts == [[{"n": 0}]] * len(tables_left)
+    await conversations.delete(key)
+    await conversations.delete_forever(key)
+    await is_out_of_reach()
+    for table in ("turns", "calls", "trace_steps", "workspace_files", "conversation_words"):
+        assert rows(studio.settings.home / "aivista.db", f"SELECT * FROM {table}") == []
 
 
 # Names, words, copies
