@@ -50,7 +50,7 @@ from tests.adapters.records import ConversationStore, ImageStore
 from tests.agent.archive.shelf import FILES, as_from_outside, contents, digests, kept_turns, place, with_plain_ids
 from tests.agent.archive.values import PNGS, whole_conversations
 from tests.support.cases import each_case
-from tests.support.children import run_child
+from tests.support.children import full_disk, run_child
 from tests.support.histories import NOW, SOURCE, begun_turn, finished
 
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -307,25 +307,13 @@ async def test_one_file_in_too_many_workspaces_is_not_exported_either(tmp_path: 
     assert refused.value.code is ErrorCode.EXPORT_TOO_LARGE
 
 
-def test_a_full_disk_is_told_and_nothing_is_left_half_written(tmp_path: Path) -> None:
-    code = """
-import asyncio, sys
-from pathlib import Path
-from agent.errors import StorageFailure
-from tests.agent.archive.shelf import kept_turns, place
-
-async def main():
-    here = place(Path(sys.argv[1]))
+async def test_a_full_disk_is_told_and_nothing_is_left_half_written(tmp_path: Path) -> None:
+    here = place(tmp_path)
     await here.keep(kept_turns())
-    try:
+    with full_disk(30_000), pytest.raises(StorageFailure) as failed:
         await here.archive.export_library("local")
-    except StorageFailure as error:
-        print(error.code, [name for name in here.files() if name.startswith("exports")])
-
-asyncio.run(main())
-"""
-    child = run_child(code, str(tmp_path), max_file_bytes=30_000)
-    assert child.stdout.strip() == "disk_full []", child.stderr
+    assert failed.value.code is ErrorCode.DISK_FULL
+    assert not any(name.startswith("exports") for name in here.files())
 
 
 def test_memory_does_not_grow_with_the_archive(tmp_path: Path) -> None:
