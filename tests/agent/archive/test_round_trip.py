@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import re
 import stat
 import tempfile
 import time
+import tracemalloc
 import zipfile
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from PIL import Image
 from pydantic import BaseModel
 
 from agent import (
@@ -24,6 +28,7 @@ from agent import (
     ErrorCode,
     GroundingPart,
     ImageOrigin,
+    ImagePart,
     InterruptedNote,
     Picture,
     Plan,
@@ -47,10 +52,20 @@ from tests.adapters.archives import (
     Manifest,
 )
 from tests.adapters.records import ConversationStore, ImageStore
-from tests.agent.archive.shelf import FILES, as_from_outside, contents, digests, kept_turns, place, with_plain_ids
-from tests.agent.archive.values import PNGS, whole_conversations
+from tests.agent.archive.shelf import (
+    FILES,
+    MemoryShelf,
+    as_from_outside,
+    contents,
+    digests,
+    kept_turns,
+    place,
+    with_plain_ids,
+)
+from tests.agent.archive.values import PNGS, part_of, whole_conversations
 from tests.support.cases import each_case
-from tests.support.children import full_disk, run_child
+from tests.support.children import full_disk
+from tests.support.galleries import png
 from tests.support.histories import NOW, SOURCE, begun_turn, finished
 
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -316,57 +331,40 @@ async def test_a_full_disk_is_told_and_nothing_is_left_half_written(tmp_path: Pa
     assert not any(name.startswith("exports") for name in here.files())
 
 
-def test_memory_does_not_grow_with_the_archive(tmp_path: Path) -> None:
-    code = """
-import asyncio, hashlib, io, random, sys, tracemalloc
-from pathlib import Path
-from PIL import Image
-from agent.archive.archive import Archive
-from agent.messages import ImageOrigin
-from tests.agent.archive.shelf import MemoryShelf, kept_turns
-from tests.agent.archive.values import PNGS, part_of
-
-async def main():
-    folder, count = Path(sys.argv[1]), int(sys.argv[2])
-    folder.mkdir()
-    here, there = MemoryShelf(), MemoryShelf()
-    images = Folder(folder)
-    whole = kept_turns(signature=b"small")
-    for data in (*PNGS, *map(noise, range(count))):
-        await images.write(data, "image/png", ImageOrigin.GENERATED)
-        pictures = (*whole.pictures, whole.pictures[0].model_copy(update={"handle": "#9", "image": part_of(data)}))
-        await here.add_whole("local", whole.model_copy(update={"pictures": pictures}))
-    tracemalloc.start()
-    exported = await Archive(here, images, folder).export_library("local")
-    await Archive(there, images, folder).import_archive(exported.path, "local")
-    print(exported.size_bytes, tracemalloc.get_traced_memory()[1], len(there.kept))
-
+@dataclass
 class Folder:
-    # The image store remembers 32 MB of what it has just written.
-    def __init__(self, folder):
-        self.folder = folder
+    """Pictures in a folder; the image store remembers 32 MB of what it has just written."""
 
-    async def read(self, image):
-        return (self.folder / image.digest).read_bytes()
+    path: Path
 
-    async def write(self, data, mime_type, origin):
-        (self.folder / hashlib.sha256(data).hexdigest()).write_bytes(data)
+    async def read(self, image: ImagePart) -> bytes:
+        return await asyncio.to_thread((self.path / image.digest).read_bytes)
 
-def noise(number):
-    sink = io.BytesIO()
-    data = random.Random(number).randbytes(1_470_000)
-    Image.frombytes("RGB", (700, 700), data).save(sink, "PNG", compress_level=0)
-    return sink.getvalue()
+    async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
+        part = part_of(data)
+        await asyncio.to_thread((self.path / part.digest).write_bytes, data)
+        return part
 
-asyncio.run(main())
-"""
-    sizes, peaks = [], []
+
+async def test_memory_does_not_grow_with_the_archive(tmp_path: Path) -> None:
+    sizes, peaks = list[int](), list[int]()
     for count in (2, 14):
-        child = run_child(code, str(tmp_path / str(count)), str(count))
-        assert child.returncode == 0, child.stderr
-        size, peak, kept = map(int, child.stdout.split())
-        assert kept == count + 6
-        sizes.append(size)
-        peaks.append(peak)
+        here, there, images = MemoryShelf(), MemoryShelf(), Folder(tmp_path / str(count))
+        images.path.mkdir()
+        whole = kept_turns(signature=b"small")
+        for number in range(-len(PNGS), count):
+            noise = Image.frombytes("RGB", (700, 700), random.Random(number).randbytes(1_470_000))
+            part = await images.write(PNGS[number] if number < 0 else png(noise), "image/png", ImageOrigin.GENERATED)
+            pictures = (*whole.pictures, whole.pictures[0].model_copy(update={"handle": "#9", "image": part}))
+            await here.add_whole("local", whole.model_copy(update={"pictures": pictures}))
+        tracemalloc.start()
+        try:
+            exported = await Archive(here, images, images.path).export_library("local")
+            await Archive(there, images, images.path).import_archive(exported.path, "local")
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+        assert len(there.kept) == count + len(PNGS)
+        sizes.append(exported.size_bytes)
     assert sizes[1] - sizes[0] > 12 * 1_400_000
     assert peaks[1] - peaks[0] < 4_000_000

@@ -27,10 +27,6 @@ def stored_file(home: Path, part: ImagePart) -> Path:
     return path
 
 
-def picture_bytes(width: int, height: int, mode: str = "RGB", kind: str = "PNG") -> bytes:
-    return encoded(Image.new(mode, (width, height), (255, 0, 0, 100) if mode == "RGBA" else "red"), kind)
-
-
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     return tmp_path / "not" / "there" / "yet"
@@ -90,22 +86,18 @@ async def test_a_path_is_never_built_from_outside_text(home: Path, digest: str) 
 
 
 @each_case(("mode", "kind"), [("RGB", "JPEG"), ("RGBA", "PNG"), ("P", "PNG"), ("L", "WEBP"), ("1", "PNG")])
-async def test_a_thumbnail_keeps_the_shape_and_is_made_once(home: Path, mode: str, kind: str) -> None:
-    store = ImageStore(home)
-    part = await store.write(picture_bytes(400, 200, mode, kind), f"image/{kind.lower()}", ImageOrigin.UPLOADED)
+async def test_a_thumbnail_keeps_the_shape_is_made_once_and_only_of_a_picture(home: Path, mode: str, kind: str) -> None:
+    store, none = ImageStore(home), await ImageStore(home).write(DATA, "image/png", ImageOrigin.UPLOADED)
+    image = Image.new(mode, (400, 200), (255, 0, 0, 100) if mode == "RGBA" else "red")
+    part = await store.write(encoded(image, kind), f"image/{kind.lower()}", ImageOrigin.UPLOADED)
     data = await store.thumbnail(part.digest, 100)
     with Image.open(io.BytesIO(data)) as small:
         assert (small.format, small.size) == ("WEBP", (100, 50))
         assert small.has_transparency_data == (mode == "RGBA")
     stored_file(home, part).unlink()
     assert await store.thumbnail(part.digest, 100) == data
-
-
-async def test_a_thumbnail_of_what_is_no_picture_or_of_a_senseless_size_is_refused(home: Path) -> None:
-    store = ImageStore(home)
-    part = await store.write(DATA, "image/png", ImageOrigin.UPLOADED)
     with pytest.raises(RequestRefused) as refused:
-        await store.thumbnail(part.digest, 64)
+        await store.thumbnail(none.digest, 64)
     assert refused.value.code is ErrorCode.PICTURE_UNREADABLE
     for edge_px in (0, -1, 15, 2049, 10**9):
         with pytest.raises(ValueError, match="px"):

@@ -257,11 +257,12 @@ async def test_what_a_tainted_turn_writes_is_from_outside_and_overwriting_waits_
     await use(context, write_file, name="a.md", content="my own, too")
     assert (await use(context, read_file, name="a.md")).source == (await use(context, list_files)).source == ""
     assert [await overwrites(context, name) for name in ("a.md", "A.MD", "c.md")] == [True, True, False]
-    for rule, reason in ((write_file.rule, "overwrites"), (delete_file.rule, "deletes")):
+    content: dict[str, JsonValue] = {"content": "x"}
+    for rule, more, reason in ((write_file.rule, content, "overwrites"), (delete_file.rule, {}, "deletes")):
         for name, expected in (("A.md", reason), ("new.md", None)):
             assert rule is not None
-            assert await rule({"name": name, "content": "x"}, tainted(context)) == expected
-            assert await rule({"name": name, "content": "x"}, context) is None
+            assert await rule({"name": name, **more}, tainted(context)) == expected
+            assert await rule({"name": name, **more}, context) is None
     assert (read_file.rule, list_files.rule) == (None, None)
 
 
