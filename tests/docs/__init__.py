@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tests.agent.archive import format_page
-from tests.docs import configuration, python_api, readme, turn_graph
+from tests.docs import archive_format, configuration, python_api, readme, turn_graph
 
-PAGES = (turn_graph, configuration, python_api, format_page, readme.ENGLISH, readme.CHINESE)
+PAGES = (turn_graph, configuration, python_api, archive_format, readme.ENGLISH, readme.CHINESE)

@@ -1,11 +1,14 @@
-"""Python children in which something fails for real: files that may not grow, a death without goodbye."""
+"""What fails for real: files that may not grow, Python children that die without goodbye."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,20 +17,21 @@ from tests.page.process import run_to_end, start
 from tests.support.lines import read_line
 from tests.support.waiting import PATIENCE_S
 
-_LIMIT = """
-import resource, signal
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
-"""
+
+def run_child(code: str, *arguments: str, is_cold: bool = False) -> subprocess.CompletedProcess[str]:
+    """Return what a Python child printed. Unless it `is_cold`, a studio's imports are done already."""
+    return run_to_end(arguments, code=code, is_cold=is_cold)
 
 
-def run_child(
-    code: str, *arguments: str, max_file_bytes: int | None = None, is_cold: bool = False
-) -> subprocess.CompletedProcess[str]:
-    """Return what a Python child printed; no file of its can grow beyond `max_file_bytes`, as on a full disk. Unless it
-    `is_cold`, a studio's imports are done already."""
-    limit = _LIMIT.format(limit=max_file_bytes) if max_file_bytes is not None else ""
-    return run_to_end(arguments, code=limit + code, is_cold=is_cold)
+@contextmanager
+def full_disk(max_file_bytes: int) -> Iterator[None]:
+    """For as long as the block lasts no file of this process can grow beyond this. Python ignores the signal."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (max_file_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def children_that_run(script: str) -> list[int]:

@@ -9,6 +9,7 @@ import json
 import random
 import stat
 import struct
+import tracemalloc
 import warnings
 import zipfile
 import zlib
@@ -21,7 +22,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent import ErrorCode, ImageOrigin, RequestRefused, StorageFailure
-from tests.adapters.archives import ArchiveLimits
+from tests.adapters.archives import (
+    MIME_OF_SUFFIX,
+    SUFFIXES,
+    ArchiveLimits,
+    Manifest,
+    check_json,
+    is_file_name,
+    is_folder_name,
+    parsed,
+)
 from tests.agent.archive.shelf import Place, contents, kept_turns, place
 from tests.agent.archive.values import PNGS, png
 from tests.support.cases import each_case
@@ -424,3 +434,62 @@ async def test_when_the_records_fail_or_whoever_asked_goes_away_what_was_taken_i
     with pytest.raises(asyncio.CancelledError):
         await importing
     assert (there.files(), there.shelf.kept) == (before, {})
+
+
+# Names and JSON
+
+
+@each_case(("name", "is_known"), table("archive_attacks")["file_names"])
+def test_no_other_name_is_known_and_every_suffix_has_its_type(name: str, is_known: bool) -> None:
+    assert is_file_name(name) is is_known
+    assert not is_folder_name(name)
+    assert tuple(MIME_OF_SUFFIX) == SUFFIXES
+
+
+MEGABYTES = 20 << 20
+
+
+@each_case(
+    "data",
+    [
+        b'"' * MEGABYTES,
+        b'"' + b'\\"' * (MEGABYTES // 2),
+        b"\\" * MEGABYTES,
+        b'["' + b"x" * MEGABYTES,
+        b'["a",' * (MEGABYTES // 5),
+        b"[" * MEGABYTES,
+        b"[[]," * (MEGABYTES // 4),
+        b'{"":' * (MEGABYTES // 4),
+        b"1," * (MEGABYTES // 2),
+    ],
+)
+def test_json_of_an_enemy_costs_little_memory_before_it_is_refused(data: bytes) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(RequestRefused):
+            parsed(data, Manifest, "manifest.json", ArchiveLimits(json_values=100_000))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < MEGABYTES // 4
+
+
+@given(value=st.recursive(st.text() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_json_is_counted_as_it_is(value: object) -> None:
+    data = json.dumps(value, ensure_ascii=False).encode()
+    deep = depth_of(value)
+    check_json(data, "x", ArchiveLimits(json_depth=deep, json_values=signs_of(value)))
+    for limits in (ArchiveLimits(json_depth=deep - 1), ArchiveLimits(json_values=signs_of(value) - 1)):
+        if deep:
+            with pytest.raises(RequestRefused):
+                check_json(data, "x", limits)
+
+
+def depth_of(value: object) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inner is None else 1 + max(map(depth_of, inner), default=0)
+
+
+def signs_of(value: object) -> int:
+    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inner is None else 1 + max(0, len(inner) - 1) + sum(map(signs_of, inner))

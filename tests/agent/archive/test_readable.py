@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import typing
 from html.parser import HTMLParser
 from typing import Any
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -30,6 +31,7 @@ from agent import (
 from tests.adapters.archives import (
     ArchiveLanguage,
     Page,
+    blocks_shown,
     conversation_page,
     escaped,
     index_page,
@@ -39,7 +41,7 @@ from tests.adapters.archives import (
     web_page,
 )
 from tests.agent.archive.shelf import kept_turns
-from tests.agent.archive.values import PARTS
+from tests.agent.archive.values import PARTS, whole_conversations
 from tests.support.cases import each_case
 from tests.support.histories import NOW, begun_turn, picture
 from tests.support.tables import table
@@ -110,7 +112,7 @@ def check_html(html: str) -> Parts:
     assert {name for _, attributes in parts.tags for name in attributes} <= ATTRIBUTES
     for _, attributes in parts.tags:
         assert (attributes.get("src") or "../../pictures/").startswith("../../pictures/")
-        assert re.match("https?://", attributes.get("href") or "https://")
+        assert re.match("https?://|conversations/0001/", attributes.get("href") or "https://")
     return parts
 
 
@@ -130,18 +132,23 @@ def check_markdown(text: str) -> str:
     return "".join(token.content if token.type == "text" else "\n" for token in tokens if not token.children)
 
 
-@each_case("text", HOSTILE)
-def test_no_word_becomes_html_or_markdown(text: str) -> None:
+def check_words(text: str) -> None:
+    """Check that the words stay words, in both pages of a conversation and in the list of all."""
     page = page_of(hostile_conversation(text))
     assert visible(text).strip() in check_html(web_page(page)).words
     check_markdown(markdown(page))
+    listed = check_html(index_page(Page("en", text, ()), [("conversations/0001/conversation.html", text, text)]))
+    assert [one["href"] for tag, one in listed.tags if tag == "a"] == ["conversations/0001/conversation.html"]
+
+
+@each_case("text", HOSTILE)
+def test_no_word_becomes_html_or_markdown(text: str) -> None:
+    check_words(text)
 
 
 @given(text=st.text(st.sampled_from("<>&\"'`*_[]()!#-+=|~\\.:/@1 \n\tahtpsw\u202e"), max_size=30))
 def test_whatever_is_said_stays_words_and_a_reader_of_markdown_shows_the_very_ones(text: str) -> None:
-    page = page_of(hostile_conversation(text))
-    assert visible(text).strip() in check_html(web_page(page)).words
-    check_markdown(markdown(page))
+    check_words(text)
     line = " ".join(text.split())
     [block, *_] = [one for one in MarkdownIt("commonmark").parse(f"x {escaped(line)} x") if one.type == "inline"]
     shown = "".join(child.content for child in block.children or ())
@@ -171,9 +178,9 @@ def test_a_conversation_is_told_from_its_first_turn_to_its_newest_and_then_its_o
 
 def with_files(*contents: bytes) -> WholeConversation:
     """Return a conversation with a text and further files of these contents."""
+    file = WorkspaceFile(name="", content=b"", version=1, updated_at=NOW, written_by="agent")
     texts = tuple(
-        WorkspaceFile(name=f"{at}_file.md", content=data, version=1, updated_at=NOW, written_by="agent")
-        for at, data in enumerate(contents)
+        file.model_copy(update={"name": f"{at}_file.md", "content": data}) for at, data in enumerate(contents)
     )
     return kept_turns().model_copy(update={"files": texts})
 
@@ -215,14 +222,13 @@ def test_of_long_files_the_beginning_is_shown_and_how_much_is_left_and_a_lost_pi
     assert "The file of picture #2 was gone" in text
 
 
-@each_case("text", HOSTILE)
-def test_no_title_becomes_html_in_the_list_of_conversations(text: str) -> None:
-    html = index_page(Page("en", text, ()), [("conversations/0001/conversation.html", text, text)])
-    parts = Parts(html)
-    assert {tag for tag, _ in parts.tags} <= OURS
-    assert [one["href"] for tag, one in parts.tags if tag == "a"] == ["conversations/0001/conversation.html"]
-
-
 @each_case(("address", "link"), table("archive_attacks")["links"])
 def test_only_addresses_of_web_pages_become_links(address: str, link: str) -> None:
     assert web_address(address) == (link or None)
+
+
+@settings(max_examples=16, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(whole=whole_conversations(), language=st.sampled_from(typing.get_args(ArchiveLanguage)))
+def test_whatever_is_taken_in_can_be_shown(whole: WholeConversation, language: ArchiveLanguage) -> None:
+    is_said = any(turn.text.strip() for turn in whole.turns if turn.id == whole.head)
+    assert bool(blocks_shown(whole, language, PARTS)) >= is_said

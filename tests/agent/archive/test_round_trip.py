@@ -1,35 +1,71 @@
+"""Archives taken to another home: all is the same there, nobody else's is in them, and little memory is needed."""
+
 from __future__ import annotations
 
 import asyncio
+import os
+import random
+import re
+import stat
 import tempfile
+import time
+import tracemalloc
+import zipfile
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from PIL import Image
+from pydantic import BaseModel
 
 from agent import (
     Component,
     ErrorCode,
     GroundingPart,
     ImageOrigin,
+    ImagePart,
     InterruptedNote,
+    Picture,
     Plan,
     PlanCard,
     RequestRefused,
     SearchNote,
     StoppedNote,
+    StorageFailure,
     Turn,
     TurnState,
     WholeConversation,
+    WorkspaceFile,
 )
-from tests.adapters.archives import Archive
+from tests.adapters.archives import (
+    Archive,
+    ArchivedConversation,
+    ArchivedPicture,
+    ArchivedTurn,
+    ArchivedWorkspaceFile,
+    ArchiveLimits,
+    Manifest,
+)
 from tests.adapters.records import ConversationStore, ImageStore
-from tests.agent.archive.shelf import FILES, as_from_outside, contents, digests, kept_turns, place, with_plain_ids
-from tests.agent.archive.values import PNGS, whole_conversations
+from tests.agent.archive.shelf import (
+    FILES,
+    MemoryShelf,
+    as_from_outside,
+    contents,
+    digests,
+    kept_turns,
+    place,
+    with_plain_ids,
+)
+from tests.agent.archive.values import PNGS, part_of, whole_conversations
 from tests.support.cases import each_case
+from tests.support.children import full_disk
+from tests.support.galleries import png
 from tests.support.histories import NOW, SOURCE, begun_turn, finished
 
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -59,21 +95,6 @@ def test_whatever_is_exported_is_the_same_after_an_import(wholes: list[WholeConv
     with tempfile.TemporaryDirectory() as folder:
         taken = asyncio.run(taken_over(wholes, Path(folder)))
     assert [with_plain_ids(one) for one in taken] == [with_plain_ids(as_from_outside(one)) for one in wholes]
-
-
-async def test_files_that_could_be_packed_to_nothing_are_no_bomb_to_whoever_takes_them_in(tmp_path: Path) -> None:
-    here, there = place(tmp_path / "here"), place(tmp_path / "there")
-    wholes = []
-    for number in range(8):
-        contents_of = [bytes([number, at]) + bytes((1 << 20) - 2) for at in range(10)]
-        files = [
-            FILES[0].model_copy(update={"name": f"{at}.bin", "content": data}) for at, data in enumerate(contents_of)
-        ]
-        wholes.append(kept_turns(str(number), b"small").model_copy(update={"files": tuple(files)}))
-    await here.keep(*wholes)
-    exported = await here.archive.export_library("local")
-    await there.archive.import_archive(exported.path, "local")
-    assert [len(one.files) for one in there.shelf.kept.values()] == [10] * 8
 
 
 async def test_a_picture_that_is_gone_is_told_and_never_leads_to_somebody_elses(tmp_path: Path) -> None:
@@ -171,3 +192,179 @@ async def test_html_of_a_search_is_not_shown_from_an_archive_and_its_sources_and
     taken = await as_imported(tmp_path, turn.model_copy(update=update))
     assert taken.components == (SearchNote(sources=(SOURCE,)),)
     assert taken.messages[0].parts[0] == grounded
+
+
+@each_case(
+    ("value", "archived", "stays_at_home", "of_the_archive"),
+    [
+        (Turn, ArchivedTurn, {"request_id", "maximum_usd", "is_imported"}, {"signatures"}),
+        (Picture, ArchivedPicture, set(), {"signatures", "is_starred", "tags"}),
+        (WorkspaceFile, ArchivedWorkspaceFile, {"content"}, {"digest", "size_bytes"}),
+        (WholeConversation, ArchivedConversation, {"starred", "tags"}, set()),
+    ],
+)
+def test_an_archive_holds_every_field_but_those_that_must_stay_at_home(
+    value: type[BaseModel], archived: type[BaseModel], stays_at_home: set[str], of_the_archive: set[str]
+) -> None:
+    assert archived.model_fields.keys() - of_the_archive == value.model_fields.keys() - stays_at_home
+
+
+# Of several conversations
+
+
+async def test_a_library_holds_every_conversation_the_oldest_first_also_beyond_a_page_of_the_list(
+    tmp_path: Path,
+) -> None:
+    here, there, full = place(tmp_path / "here"), place(tmp_path / "there"), place(tmp_path / "full")
+    newer = kept_turns("newer").model_copy(update={"created_at": NOW + timedelta(days=1)})
+    await here.keep(newer, kept_turns("older"))
+    report = await there.archive.import_archive((await here.archive.export_library("local")).path, "local")
+    taken = [(one.title, one.turn_count, one.picture_count) for one in report.conversations]
+    assert taken == [("older", 3, 4), ("newer", 3, 4)]
+    assert report.picture_count == len(digests(newer))
+    empty = kept_turns().model_copy(update={"turns": (), "pictures": (), "head": None})
+    await full.keep(*(empty.model_copy(update={"title": str(number)}) for number in range(450)))
+    many = contents((await full.archive.export_library("local")).path)
+    told = Manifest.model_validate_json(many["manifest.json"]).conversations
+    assert {one.title for one in told} == {str(number) for number in range(450)}
+
+
+async def test_two_exports_of_the_same_are_the_same_bytes_and_two_imports_of_one_stand_side_by_side(
+    tmp_path: Path,
+) -> None:
+    here, there = place(tmp_path / "here"), place(tmp_path / "there")
+    await here.keep(kept_turns("one"), kept_turns("two"))
+    exported, again = await here.archive.export_library("local"), await here.archive.export_library("local")
+    assert exported.path.read_bytes() == again.path.read_bytes()
+    [key] = await there.keep(kept_turns())
+    exported = await there.archive.export_conversation(key, "local", language="zh-CN")
+    files = there.files()
+    for _ in range(2):
+        await there.archive.import_archive(exported.path, "local")
+    _, one, other = there.shelf.kept.values()
+    assert not {turn.id for turn in one.turns} & {turn.id for turn in other.turns}
+    assert with_plain_ids(one) == with_plain_ids(other)
+    assert there.files() == files
+    with zipfile.ZipFile(exported.path) as archive:
+        entries = archive.infolist()
+    # What is stored is no bomb to whoever takes it in, however it could be packed.
+    kinds = {(re.sub(r"/.*", "", one.filename.rpartition(".")[2]), one.compress_type) for one in entries}
+    stored = {(one, zipfile.ZIP_STORED) for one in ("png", "blobs", "files")}
+    assert kinds == stored | {(one, zipfile.ZIP_DEFLATED) for one in ("json", "md", "html")}
+    assert {entry.date_time for entry in entries} == {(1980, 1, 1, 0, 0, 0)}
+    assert {stat.S_IMODE(entry.external_attr >> 16) for entry in entries} == {0o600}
+
+
+async def test_nobody_elses_conversations_are_exported_and_a_home_that_cannot_be_written_is_told(
+    tmp_path: Path,
+) -> None:
+    here = place(tmp_path)
+    [key] = await here.keep(kept_turns())
+    with pytest.raises(RequestRefused) as refused:
+        await here.archive.export_conversation(key, "somebody else")
+    assert refused.value.code is ErrorCode.CONVERSATION_NOT_FOUND
+    exported = await here.archive.export_library("somebody else")
+    assert (exported.name, sorted(contents(exported.path))) == ("aivista-library.zip", ["index.html", "manifest.json"])
+    assert (await here.archive.import_archive(exported.path, "local")).conversations == ()
+    exported.remove()
+    (tmp_path / "exports").rmdir()
+    (tmp_path / "exports").write_text("in the way")
+    with pytest.raises(StorageFailure) as failure:
+        await here.archive.export_library("local")
+    assert str(tmp_path) not in str(failure.value)
+
+
+async def test_an_archive_is_its_users_alone_and_goes_when_it_is_removed_or_with_a_later_export(
+    tmp_path: Path,
+) -> None:
+    here = place(tmp_path / "home")
+    [key] = await here.keep(kept_turns("Draw: a/b  “fox” ../.. 狐狸, please, and more words"))
+    exported = await here.archive.export_conversation(key, "local")
+    assert exported.path.parent == here.home / "exports"
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (exported.path, exported.path.parent)] == [0o600, 0o700]
+    assert exported.size_bytes == exported.path.stat().st_size
+    assert exported.name == "aivista-Draw-a-b-fox-狐狸-please-2026-11-20.zip"
+    exported.remove()
+    exported.remove()
+    assert not any(name.startswith("exports") for name in here.files())
+    old, new = await here.archive.export_library("local"), await here.archive.export_library("local")
+    long_ago_s = time.time() - 2 * 86_400
+    os.utime(old.path, (long_ago_s, long_ago_s))
+    await here.archive.export_library("local")
+    assert (old.path.exists(), new.path.exists()) == (False, True)
+
+
+async def test_what_could_not_be_taken_in_again_is_not_exported_and_leaves_nothing(tmp_path: Path) -> None:
+    for limits in (
+        ArchiveLimits(archive_bytes=20_000),
+        ArchiveLimits(files=5),
+        ArchiveLimits(json_bytes=1000),
+        ArchiveLimits(file_bytes=100),
+    ):
+        here = place(tmp_path, limits)
+        await here.keep(kept_turns())
+        with pytest.raises(RequestRefused) as refused:
+            await here.archive.export_library("local")
+        assert refused.value.code is ErrorCode.EXPORT_TOO_LARGE
+        assert not any(name.startswith("exports") for name in here.files())
+
+
+async def test_one_file_in_too_many_workspaces_is_not_exported_either(tmp_path: Path) -> None:
+    here, there = place(tmp_path / "here", ArchiveLimits(ratio=4, ratio_from_bytes=2000)), place(tmp_path / "there")
+    file = FILES[0].model_copy(update={"content": bytes(1000)})
+    whole = kept_turns(signature=b"s").model_copy(update={"files": (file,)})
+    await here.keep(*[whole] * 4)
+    exported = await here.archive.export_library("local")
+    assert len((await there.archive.import_archive(exported.path, "local")).conversations) == 4
+    await here.keep(whole)
+    with pytest.raises(RequestRefused) as refused:
+        await here.archive.export_library("local")
+    assert refused.value.code is ErrorCode.EXPORT_TOO_LARGE
+
+
+async def test_a_full_disk_is_told_and_nothing_is_left_half_written(tmp_path: Path) -> None:
+    here = place(tmp_path)
+    await here.keep(kept_turns())
+    with full_disk(30_000), pytest.raises(StorageFailure) as failed:
+        await here.archive.export_library("local")
+    assert failed.value.code is ErrorCode.DISK_FULL
+    assert not any(name.startswith("exports") for name in here.files())
+
+
+@dataclass
+class Folder:
+    """Pictures in a folder; the image store remembers 32 MB of what it has just written."""
+
+    path: Path
+
+    async def read(self, image: ImagePart) -> bytes:
+        return await asyncio.to_thread((self.path / image.digest).read_bytes)
+
+    async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
+        part = part_of(data)
+        await asyncio.to_thread((self.path / part.digest).write_bytes, data)
+        return part
+
+
+async def test_memory_does_not_grow_with_the_archive(tmp_path: Path) -> None:
+    sizes, peaks = list[int](), list[int]()
+    for count in (2, 14):
+        here, there, images = MemoryShelf(), MemoryShelf(), Folder(tmp_path / str(count))
+        images.path.mkdir()
+        whole = kept_turns(signature=b"small")
+        for number in range(-len(PNGS), count):
+            noise = Image.frombytes("RGB", (700, 700), random.Random(number).randbytes(1_470_000))
+            part = await images.write(PNGS[number] if number < 0 else png(noise), "image/png", ImageOrigin.GENERATED)
+            pictures = (*whole.pictures, whole.pictures[0].model_copy(update={"handle": "#9", "image": part}))
+            await here.add_whole("local", whole.model_copy(update={"pictures": pictures}))
+        tracemalloc.start()
+        try:
+            exported = await Archive(here, images, images.path).export_library("local")
+            await Archive(there, images, images.path).import_archive(exported.path, "local")
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+        assert len(there.kept) == count + len(PNGS)
+        sizes.append(exported.size_bytes)
+    assert sizes[1] - sizes[0] > 12 * 1_400_000
+    assert peaks[1] - peaks[0] < 4_000_000

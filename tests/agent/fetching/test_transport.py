@@ -10,33 +10,6 @@ from tests.support.cases import each_case
 from tests.support.web import Handler, Names, drop_by_drop, web
 
 
-async def test_a_client_on_the_guard_asks_what_it_asks() -> None:
-    async with web() as served:
-        served.page("/mcp?a=b", b'{"ok": true}', "application/json", "X-Session: 7")
-        async with httpx2.AsyncClient(transport=GuardedTransport(served.guard)) as client:
-            found = await client.post("http://site.test/mcp?a=b", json={"a": 1}, headers={"Authorization": "Bearer x"})
-            assert (found.status_code, found.json(), found.headers["x-session"]) == (200, {"ok": True}, "7")
-            assert found.extensions["http_version"] == b"HTTP/1.1"
-    asked = served.requests[0]
-    assert asked.line == "POST /mcp?a=b HTTP/1.1"
-    assert asked.headers["host"] == "site.test"
-    assert asked.headers["authorization"] == "Bearer x"
-    assert asked.headers["content-length"] == "7"
-
-
-async def test_an_answer_can_be_read_as_it_comes() -> None:
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n"
-    async with web() as served:
-        served.pages["/"] = drop_by_drop(head)
-        async with (
-            httpx2.AsyncClient(transport=GuardedTransport(served.guard)) as client,
-            client.stream("GET", "http://site.test/") as found,
-        ):
-            async for line in found.aiter_lines():
-                assert line == "data: 1"
-                break
-
-
 @each_case("url", ["http://127.0.0.1/mcp", "http://localhost:8000/mcp", "http://metadata.test/", "http://2130706433/"])
 @each_case("ports", [frozenset({80, 443}), None])
 async def test_a_private_address_is_not_dialled(url: str, ports: frozenset[int] | None) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.adapters.mcp import Pins, UnusableSchema, offered_name, reduced
 from tests.support.cases import each_case
+from tests.support.tables import table
 from tests.wire_server.tool_rules import _NAME, check_schema
 
 
@@ -35,32 +36,7 @@ def test_what_every_provider_knows_is_told_as_it_is_and_no_arguments_as_an_empty
         assert told_whole(nothing) == {"type": "object", "properties": {}}
 
 
-@each_case(
-    ("member", "known"),
-    [
-        ({"const": "a"}, {"enum": ["a"], "type": "string"}),
-        ({"type": "integer", "exclusiveMinimum": 0, "multipleOf": 2}, {"type": "integer", "minimum": 0}),
-        ({"type": ["string", "null"], "title": "T", "$comment": "c"}, {"type": ["string", "null"]}),
-        ({"properties": {"a": {"type": "number"}}}, {"type": "object", "properties": {"a": {"type": "number"}}}),
-        ({"type": "array"}, {"type": "array", "items": {"type": ["string", "number", "boolean", "object"]}}),
-        (True, {"type": ["string", "number", "boolean", "object"]}),
-        ({"oneOf": [{"type": "string"}, {"type": "number"}]}, {"anyOf": [{"type": "string"}, {"type": "number"}]}),
-        ({"not": {"type": "string"}}, {"type": ["string", "number", "boolean", "object"]}),
-        ({"type": "string", "enum": []}, {"type": "string"}),
-        (
-            {"allOf": [{"type": "object", "required": ["a"]}, {"properties": {"a": {"type": "string"}}}]},
-            {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
-        ),
-        (
-            {"type": "object", "patternProperties": {".*": {}}, "additionalProperties": {"type": "string"}},
-            {"type": "object"},
-        ),
-        (
-            {"type": "string", "description": "say\u200b \u202ehi\n\nnow"},
-            {"type": "string", "description": "say hi now"},
-        ),
-    ],
-)
+@each_case(("member", "known"), table("mcp_schemas")["members"])
 def test_what_no_provider_knows_is_said_otherwise_or_left_out(member: Any, known: dict[str, Any]) -> None:
     assert told(it=member) == {"it": known}
 
@@ -101,22 +77,15 @@ def doubling(levels: int) -> dict[str, Any]:
     return {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": {**both, f"d{levels}": {}}}
 
 
-@each_case(
-    ("schema", "problem"),
-    [
-        ({"type": "array", "items": {}}, "not an object"),
-        ({"properties": {"a": {"$ref": "https://mallory.example/"}}}, "another document"),
-        ({"properties": {"a": {"$ref": "#/$defs/none"}}}, "does not have"),
-        ({"properties": {"a": {"$ref": ["#"]}}}, "another document"),
-        ({"properties": {"a\U000e0041b": {"type": "string"}}}, "cannot be shown"),
-        ({"properties": {"": {"type": "string"}}}, "cannot be shown"),
-        ({"properties": {"a": {"enum": ["x\u200by"]}}}, "hides characters"),
-        ({"properties": {f"p{n}": {"type": "string"} for n in range(700)}}, "too large"),
-        ({"properties": {f"{n:03}{'x' * 120}": {"type": "string"} for n in range(200)}}, "too large"),
-        (nested(40), "too large"),
-        (doubling(11), "too large"),
-    ],
+TOO_LARGE = (
+    {"properties": {f"p{n}": {"type": "string"} for n in range(700)}},
+    {"properties": {f"{n:03}{'x' * 120}": {"type": "string"} for n in range(200)}},
+    nested(40),
+    doubling(11),
 )
+
+
+@each_case(("schema", "problem"), [*table("mcp_schemas")["refused"], *((one, "too large") for one in TOO_LARGE)])
 def test_what_cannot_be_told_is_refused(schema: dict[str, Any], problem: str) -> None:
     with pytest.raises(UnusableSchema, match=problem):
         reduced(schema)
@@ -144,49 +113,38 @@ def test_no_two_tools_of_a_server_have_one_name(one: str, other: str) -> None:
     assert all(_NAME.fullmatch(name) for name in names)
 
 
-async def test_a_tool_is_as_it_was_when_it_was_first_seen(tmp_path: Path) -> None:
+async def test_a_tool_is_as_it_was_first_seen_until_what_was_asked_about_is_allowed(tmp_path: Path) -> None:
     pins = Pins(tmp_path)
     await pins.see("files", {"read": "old"})
     await pins.see("files", {"read": "new", "write": "w"})
-    later = Pins(tmp_path)
-    await later.see("files", {})
-    for one in (pins, later):
-        assert not one.is_changed("files", "read", "old")
-        assert one.is_changed("files", "read", "new")
-        assert not one.is_changed("files", "write", "w")
-        assert one.is_changed("other", "read", "old")
-
-
-async def test_what_was_asked_about_may_be_allowed_also_after_a_restart_and_nothing_else(tmp_path: Path) -> None:
-    before = Pins(tmp_path)
-    await before.see("files", {"read": "old"})
-    assert not await before.allow("files", "read", "new")
-    await before.ask("files", "read", "new")
+    for one in (pins, later := Pins(tmp_path)):
+        await one.see("files", {})
+        changed = [
+            ("files", "read", "old"),
+            ("files", "read", "new"),
+            ("files", "write", "w"),
+            ("other", "read", "old"),
+        ]
+        assert [one.is_changed(*each) for each in changed] == [False, True, False, True]
+    assert not await later.allow("files", "read", "new")
+    await later.ask("files", "read", "new")
     pins = Pins(tmp_path)
     await pins.see("files", {"read": "new"})
-    assert not await pins.allow("files", "read", "newer")
-    assert await pins.allow("files", "read", "new")
-    assert not pins.is_changed("files", "read", "new")
-    assert pins.is_changed("files", "read", "old")
+    assert [await pins.allow("files", "read", one) for one in ("newer", "new")] == [False, True]
+    assert [pins.is_changed("files", "read", one) for one in ("new", "old")] == [False, True]
 
 
-async def test_the_file_is_private_and_one_that_is_broken_counts_as_empty(
+async def test_the_file_is_private_small_and_one_that_is_broken_counts_as_empty(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await Pins(tmp_path).see("files", {"read": "old"})
-    path = tmp_path / "mcp_tools.json"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    path.write_text("{", "utf-8")
-    pins = Pins(tmp_path)
-    await pins.see("files", {"read": "new"})
-    assert not pins.is_changed("files", "read", "new")
-    assert "counts as empty" in caplog.text
-
-
-async def test_a_server_that_invents_names_for_ever_does_not_fill_the_disk(tmp_path: Path) -> None:
-    pins = Pins(tmp_path)
+    pins, path = Pins(tmp_path), tmp_path / "mcp_tools.json"
     for round_ in range(4):
         await pins.see("files", {f"tool {round_} {number}": "x" * 64 for number in range(400)})
-    path = tmp_path / "mcp_tools.json"
-    assert path.stat().st_size < 100_000
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert path.stat().st_size < 100_000, "a server that invents names for ever does not fill the disk"
     assert not pins.is_changed("files", "tool 3 399", "x" * 64)
+    path.write_text("{", "utf-8")
+    pins = Pins(tmp_path)
+    await pins.see("files", {"tool 3 399": "new"})
+    assert not pins.is_changed("files", "tool 3 399", "new")
+    assert "counts as empty" in caplog.text

@@ -18,7 +18,7 @@ from PIL import Image, ImageEnhance
 from agent import ErrorCode, ImageOrigin, NetworkFailure, RequestRefused, Review, SmartCanvas, StorageFailure, TurnState
 from tests.adapters.gallery import INDEX_FOLDER, GalleryFoundBy, GalleryItem
 from tests.adapters.records import GalleryQuery
-from tests.support.children import run_child
+from tests.support.children import full_disk
 from tests.support.galleries import Filled, WordEmbedder, filled, png
 from tests.support.histories import NOW, begun_turn
 
@@ -214,43 +214,23 @@ async def test_no_name_in_a_zip_leaves_its_folder_and_a_file_that_is_gone_is_nam
     assert os.listdir(kept.home / "temporary") == []
 
 
-def test_on_a_full_disk_no_half_of_a_zip_stays_and_searches_go_on(tmp_path: Path) -> None:
-    code = """
-import asyncio, os, resource, signal, sys
-from pathlib import Path
-from agent.errors import StorageFailure
-from tests.adapters.records import GalleryQuery
-from tests.support.galleries import filled
+async def test_on_a_full_disk_no_half_of_a_zip_stays_and_searches_go_on(
+    kept: Filled, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def large(_: GalleryItem) -> bytes:
+        return bytes(30_000_000)
 
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-FOX = GalleryQuery(words="fox")
-
-async def large(_):
-    return bytes(30_000_000)
-
-async def main():
-    async with filled(Path(sys.argv[1])) as kept:
-        conversation = await kept.conversation()
-        made = await kept.add(conversation, "a fox")
-        await kept.gallery.page("local", FOX)
-        await kept.add(conversation, "another fox")
-        size = os.stat(Path(sys.argv[1]) / "aivista.db-wal").st_size
-        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-        page = await kept.gallery.page("local", FOX)
-        try:
+    conversation = await kept.conversation()
+    made = await kept.add(conversation, "a fox")
+    assert await found(kept, "fox") == [made]
+    await kept.add(conversation, "another fox")
+    with full_disk((kept.home / "aivista.db-wal").stat().st_size):
+        assert await found(kept, "fox") == [made]
+        with pytest.raises(StorageFailure) as failed:
             await kept.gallery.zip_of("local", [made], name_of=lambda _: "x.png", bytes_of=large)
-        except StorageFailure as error:
-            print(error.code)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        print([item.picture.receipt.prompt for item in page.items])
-
-asyncio.run(main())
-"""
-    child = run_child(code, str(tmp_path))
-    assert child.stdout.splitlines() == ["disk_full", "['a fox']"], child.stderr
-    assert "not read for searches" in child.stderr
-    assert list((tmp_path / "temporary").iterdir()) == []
+    assert failed.value.code is ErrorCode.DISK_FULL
+    assert "not read for searches" in caplog.text
+    assert os.listdir(kept.home / "temporary") == []
 
 
 # Words

@@ -1,9 +1,10 @@
-"""Housekeeping over real homes: what goes for good, what stays, when, and what is told of damage."""
+"""Housekeeping over real homes: what goes for good, what stays, what is told of damage, and backups to go back to."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -15,11 +16,14 @@ import pytest
 
 from agent import DriftRecord, EditRecord, ImageOrigin, ImagePart, OriginalFile, Settings, StorageFailure, Studio
 from tests.adapters.gallery import INDEX_FOLDER
-from tests.adapters.house import CheckProblem, Housekeeping, tidy_if_due
+from tests.adapters.house import Backup, Backups, CheckProblem, Housekeeping, tidy_if_due
 from tests.adapters.records import GalleryQuery, WorkspaceStore
-from tests.support.children import run_child
+from tests.adapters.scripted import calls, says
+from tests.support.children import full_disk, run_child
 from tests.support.galleries import Filled, WordEmbedder, filled, png
-from tests.support.histories import LARGE_SIGNATURE, finished, picture
+from tests.support.histories import LARGE_SIGNATURE, finished
+from tests.support.histories import picture as recorded
+from tests.support.scenes import Scene, generate, picture, run
 
 NOW, DAY, HOUR = datetime.now(UTC), timedelta(days=1), timedelta(hours=1)
 OLD = "UPDATE {} SET deleted_at = datetime(deleted_at, '-31 days') WHERE id = ?"
@@ -57,8 +61,8 @@ def in_database(home: Path, statement: str, *values: object) -> None:
         database.execute(statement, values)
 
 
-def file_of(home: Path, digest: str) -> Path:
-    return home / "pictures" / digest[:2] / f"{digest}.png"
+def masked_edit(base: ImagePart, mask: ImagePart, raw: ImagePart, **more: Any) -> EditRecord:
+    return EditRecord(kind="mask", verdict="good", reason="", base=base, mask=mask, raw=raw, **more)
 
 
 def sweep(home: Path, **how: bool) -> object:
@@ -94,7 +98,7 @@ async def test_what_a_record_names_stays_and_what_none_names_goes_once_it_is_old
     made = await digest_of(kept, await kept.add(conversation, details={"original": original, "edit": edit}))
     await kept.add(conversation, details={"drift": drift})
     turn = (await kept.store.get(conversation, "local")).turns[0].model_copy(update={"mask": own_mask})
-    await kept.store.add_picture(conversation, picture("#aa", "t1"))
+    await kept.store.add_picture(conversation, recorded("#aa", "t1"))
     await kept.store.finish_turn(conversation, finished(turn, "#aa"))
     await kept.images.thumbnail(made, 64)
     wanted = files_below(home / "pictures") | files_below(home / "originals") | files_below(home / "blobs")
@@ -214,38 +218,17 @@ def test_without_records_of_this_version_nothing_is_removed(tmp_path: Path, dama
     assert {name for name in files_below(tmp_path) if not name.startswith("aivista.db-")} == before
 
 
-def test_records_that_take_nothing_any_more_are_told_and_files_are_freed_all_the_same(tmp_path: Path) -> None:
-    code = """
-import asyncio, os, resource, signal, sys
-from pathlib import Path
-from agent.messages import ImageOrigin
-from tests.adapters.house import Housekeeping
-from tests.support.galleries import filled, png
-
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-home = Path(sys.argv[1])
-
-async def main():
-    async with filled(home) as kept:
-        conversation = await kept.conversation()
-        await kept.add(conversation)
-        await kept.store.delete(conversation, "local")
-        await kept.images.write(png("blue"), "image/png", ImageOrigin.UPLOADED)
-        def old(connection):
-            connection.exec_driver_sql("UPDATE conversations SET deleted_at = datetime(deleted_at, '-31 days')")
-        await kept.store.in_transaction(old)
-        for path in (home / "pictures").rglob("*"):
-            os.utime(path, (1, 1))
-        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (os.stat(home / "aivista.db-wal").st_size, hard))
-        report = Housekeeping(home).sweep()
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        print(report.conversations, report.pictures.files, *report.problems)
-
-asyncio.run(main())
-"""
-    child = run_child(code, str(tmp_path))
-    assert child.stdout.startswith("0 1 The studio's records cannot be read or written"), (child.stdout, child.stderr)
+async def test_records_that_take_nothing_any_more_are_told_and_files_are_freed_all_the_same(kept: Filled) -> None:
+    conversation = await kept.conversation()
+    await kept.add(conversation)
+    await kept.store.delete(conversation, "local")
+    await part(kept, "blue")
+    in_database(kept.home, OLD.format("conversations"), conversation)
+    age_all(kept.home)
+    with full_disk((kept.home / "aivista.db-wal").stat().st_size):
+        report = Housekeeping(kept.home).sweep()
+    assert (report.conversations, report.pictures.files) == (0, 1)
+    assert report.problems[0].startswith("The studio's records cannot be read or written")
 
 
 # Once a day
@@ -325,7 +308,7 @@ async def everything_in(home: Path) -> str:
         made = await kept.add(conversation, details={"edit": masked_edit(raw, raw, raw)})
         digest = await digest_of(kept, made)
         await kept.images.thumbnail(digest, 64)
-        signed = picture("#aa", "t1")
+        signed = recorded("#aa", "t1")
         named = (await part(kept, "blue")).model_copy(update={"handle": "#aa", "width": 64, "height": 36})
         await kept.store.add_picture(conversation, signed.model_copy(update={"image": named}))
         await kept.gallery.page("local", GalleryQuery(similar_to=made))
@@ -338,92 +321,169 @@ async def everything_in(home: Path) -> str:
         return digest
 
 
-def overwritten(*patterns: str) -> Callable[[Path, str], object]:
-    def overwrite(home: Path, digest: str) -> None:
-        for pattern in patterns:
-            for path in home.glob(pattern):
-                if path.is_file():
-                    path.write_bytes(b"x")
-
-    return overwrite
-
-
-def told(statement: str) -> Callable[[Path, str], object]:
-    return lambda home, digest: in_database(home, statement)
-
-
-def masked_edit(base: ImagePart, mask: ImagePart, raw: ImagePart, **more: Any) -> EditRecord:
-    return EditRecord(kind="mask", verdict="good", reason="", base=base, mask=mask, raw=raw, **more)
-
-
-def overrun(start: int, length: int) -> Callable[[Path, str], object]:
-    def overwrite(home: Path, digest: str) -> None:
-        path = home / "aivista.db"
-        whole = path.read_bytes()
-        path.write_bytes(whole[:start] + b"\xff" * length + whole[start + length :])
-        file_of(home, digest).write_bytes(b"x")
-
-    return overwrite
-
-
-def drop_part(home: Path, digest: str) -> None:
-    (black,) = (path for path in home.glob("pictures/*/*.png") if path.read_bytes() == png("black"))
-    black.unlink()
-
-
-def drop_blob(home: Path, digest: str) -> None:
-    (blob,) = home.glob("blobs/*/*")
-    blob.unlink()
-
-
-BROKEN, DATABASE = (
-    {CheckProblem.REFERENCE_BROKEN},
-    {CheckProblem.DATABASE_DAMAGED, CheckProblem.PICTURE_DAMAGED},
+PICTURES, BLACK = "pictures/*/", hashlib.sha256(png("black")).hexdigest()
+BROKEN, FOLLOWS = CheckProblem.REFERENCE_BROKEN, "a turn of “Foxes” follows one that is not there before it"
+# Files that go, or get this content instead, and what is told of it.
+FILES = (
+    (PICTURES + "{made}.png", None, CheckProblem.PICTURE_MISSING, "#1 in “Foxes”"),
+    (PICTURES + "{made}.png", b"x", CheckProblem.PICTURE_DAMAGED, ".png"),
+    (f"{PICTURES}{BLACK}.png", None, CheckProblem.PICTURE_MISSING, "#1 in “Foxes”, a part of its edit"),
+    ("blobs/*/*", None, CheckProblem.BLOB_MISSING, ""),
+    ("blobs/*/*", b"x", CheckProblem.BLOB_DAMAGED, ""),
+    ("styles/index/**/*.manifest", b"x", CheckProblem.STYLE_INDEX_UNREADABLE, "styles/index/curated"),
+    (f"{INDEX_FOLDER}/**/*.lance", b"x", CheckProblem.GALLERY_INDEX_UNREADABLE, "gallery/index/looks"),
 )
-FOLLOWS = "a turn of “Foxes” follows one that is not there before it"
-DAMAGES: list[tuple[Callable[[Path, str], object], set[CheckProblem], str]] = [
-    (lambda home, digest: file_of(home, digest).unlink(), {CheckProblem.PICTURE_MISSING}, "#1 in “Foxes”"),
-    (lambda home, digest: file_of(home, digest).write_bytes(b"x"), {CheckProblem.PICTURE_DAMAGED}, ".png"),
-    (drop_part, {CheckProblem.PICTURE_MISSING}, "#1 in “Foxes”, a part of its edit"),
-    (drop_blob, {CheckProblem.BLOB_MISSING}, ""),
-    (overwritten("blobs/*/*"), {CheckProblem.BLOB_DAMAGED}, ""),
-    (overwritten("styles/index/**/*.manifest"), {CheckProblem.STYLE_INDEX_UNREADABLE}, "styles/index/curated"),
-    (overwritten(f"{INDEX_FOLDER}/**/*.lance"), {CheckProblem.GALLERY_INDEX_UNREADABLE}, "gallery/index/looks"),
-    (told("UPDATE pictures SET conversation_id = 'x' WHERE handle = '#1'"), BROKEN, "pictures, row 1"),
-    (told("UPDATE turns SET parent = 'nowhere'"), BROKEN, FOLLOWS),
-    (told("UPDATE turns SET parent = id"), BROKEN, FOLLOWS),
-    (told("UPDATE conversations SET head = 'x'"), BROKEN, "“Foxes” shows a turn that is not there"),
+ROWS = (
+    ("pictures SET conversation_id = 'x' WHERE handle = '#1'", BROKEN, "pictures, row 1"),
+    ("turns SET parent = 'nowhere'", BROKEN, FOLLOWS),
+    ("turns SET parent = id", BROKEN, FOLLOWS),
+    ("conversations SET head = 'x'", BROKEN, "“Foxes” shows a turn that is not there"),
+    ("pictures SET turn_id = 'x' WHERE handle = '#1'", BROKEN, "#1 in “Foxes” is of a turn that is not there"),
     (
-        *(told("UPDATE pictures SET turn_id = 'x' WHERE handle = '#1'"), BROKEN),
-        "#1 in “Foxes” is of a turn that is not there",
-    ),
-    (
-        *(
-            told("UPDATE workspace_files SET content = x'00' WHERE name = '39.md'"),
-            {CheckProblem.WORKSPACE_FILE_DAMAGED},
-        ),
+        *("workspace_files SET content = x'00' WHERE name = '39.md'", CheckProblem.WORKSPACE_FILE_DAMAGED),
         "39.md in “Foxes”",
     ),
-    (overrun(0, 100), DATABASE, ""),
-    (overrun(8192, 40_000), DATABASE, ""),
-]
+)
 
 
 def test_a_whole_home_is_fine_each_damage_is_named_and_nothing_is_changed(tmp_path: Path) -> None:
-    digest = asyncio.run(everything_in(tmp_path))
-    (tmp_path / "pictures" / digest[:2] / f".{digest}.png.0123abcd.part").write_bytes(b"half")
+    made = asyncio.run(everything_in(tmp_path))
+    (tmp_path / "pictures" / made[:2] / f".{made}.png.0123abcd.part").write_bytes(b"half")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     report = Housekeeping(tmp_path).check()
     assert (report.findings, report.is_fine, report.conversations, report.records) == ((), True, 1, 2)
     assert (report.pictures.files, report.blobs.files, report.files.files) == (3, 1, 40)
     assert (report.unnamed.files, report.leftovers.files, report.leftovers.size_bytes) == (0, 1, 4)
-    for damage, troubles, what in DAMAGES:
-        assert {path: path.read_bytes() for path in before} == before
-        damage(tmp_path, digest)
+
+    def check_told(*troubles: CheckProblem, what: str = "") -> None:
         findings = Housekeeping(tmp_path).check().findings
-        assert {one.trouble for one in findings} == troubles, (what, findings)
+        assert {one.trouble for one in findings} == {*troubles}, (what, findings)
         assert what in findings[0].what
         for path, data in before.items():
             path.write_bytes(data)
         for path in tmp_path.glob("aivista.db-*"):
             path.unlink()
+        assert {path: path.read_bytes() for path in before} == before
+
+    for pattern, data, trouble, what in FILES:
+        damaged = [path for path in tmp_path.glob(pattern.format(made=made)) if path.is_file()]
+        assert damaged != []
+        for path in damaged:
+            path.unlink() if data is None else path.write_bytes(data)
+        check_told(trouble, what=what)
+    for changed, trouble, what in ROWS:
+        in_database(tmp_path, f"UPDATE {changed}")
+        check_told(trouble, what=what)
+    whole = (tmp_path / "aivista.db").read_bytes()
+    for start, length in ((0, 100), (8192, 40_000)):
+        (tmp_path / "aivista.db").write_bytes(whole[:start] + b"\xff" * length + whole[start + length :])
+        (tmp_path / "pictures" / made[:2] / f"{made}.png").write_bytes(b"x")
+        check_told(CheckProblem.DATABASE_DAMAGED, CheckProblem.PICTURE_DAMAGED)
+
+
+# Backups
+
+NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
+
+
+def scene(settings: Settings, words: int = 9) -> Scene:
+    text = [calls(generate(f"a red fox {number}")) for number in range(words)]
+    return Scene(settings, text=text, pictures=lambda _: picture(64, 36))
+
+
+async def test_what_came_after_the_backup_is_taken_over_if_it_has_pictures(settings: Settings) -> None:
+    backups = Backups(settings.home)
+    async with Scene(
+        settings,
+        text=[calls(generate("a red fox")), calls(generate("a blue fox")), says("Hello."), calls(generate("a boat"))],
+        pictures=lambda _: picture(64, 36),
+    ).studio() as studio:
+        conversation = await studio.conversations.create()
+        await run(studio, conversation.id, "a red fox")
+        made = backups.make(NOON)
+        await run(studio, conversation.id, "a blue fox")
+        talk, other = await studio.conversations.create(), await studio.conversations.create()
+        await run(studio, talk.id, "Hello")
+        await run(studio, other.id, "a boat")
+    assert ([one.name for one in backups.all()], made.path.stat().st_mode & 0o077) == (["20310514T120000Z"], 0)
+    report = backups.restore(made.name, NOON + timedelta(hours=1))
+    assert (report.kept_pictures, report.lost_turns, report.missing_files, report.is_whole) == (2, 1, 0, True)
+    assert report.set_aside is not None
+    assert report.set_aside.is_file()
+    async with scene(settings).studio() as studio:
+        kept = await studio.conversations.get(conversation.id)
+        assert [one.text for one in kept.turns] == ["a red fox", "a blue fox"]
+        assert [one.handle for one in kept.pictures] == ["#1", "#2"]
+        assert len((await studio.conversations.get(other.id)).pictures) == 1
+        assert {one.id for one in await studio.conversations.list()} == {conversation.id, other.id}
+        await run(studio, conversation.id, "a third fox")
+        assert len((await studio.conversations.get(conversation.id)).pictures) == 3
+
+
+async def test_a_database_that_could_not_be_read_is_told_of_with_its_backups_until_one_is_restored(
+    settings: Settings,
+) -> None:
+    backups, path = Backups(settings.home), settings.home / "aivista.db"
+    async with scene(settings).studio() as studio:
+        conversation = await studio.conversations.create()
+        await run(studio, conversation.id, "a red fox")
+        made = backups.make(NOON)
+        assert await studio.lost_records() is None
+    whole = path.read_bytes()
+    path.write_bytes(b"no database" * 1000)
+    for _ in range(2):
+        async with scene(settings).studio() as studio:
+            lost = await studio.lost_records()
+    assert lost is not None
+    assert (lost.backup_count, lost.newest_backup_at) == (1, NOON)
+    assert (settings.home / lost.name).exists()
+    backups.restore(made.name, datetime.now(UTC))
+    async with scene(settings).studio() as studio:
+        assert await studio.lost_records() is None
+    # Damaged in the middle: what can be read is kept.
+    for beside in settings.home.glob("aivista.db-*"):
+        beside.unlink()
+    third = len(whole) // 3
+    path.write_bytes(whole[:third] + b"\xff" * 20_000 + whole[third + 20_000 :])
+    backups.restore(made.name, NOON)
+    async with scene(settings).studio() as studio:
+        assert len((await studio.conversations.get(conversation.id)).pictures) == 1
+
+
+async def test_a_damaged_backup_is_not_gone_back_to_and_what_cannot_be_verified_is_not_kept(settings: Settings) -> None:
+    async with scene(settings).studio() as studio:
+        await studio.conversations.create()
+        made = Backups(settings.home).make(NOON)
+    before = (settings.home / "aivista.db").read_bytes()
+    made.path.write_bytes(made.path.read_bytes()[:5000])
+    with pytest.raises(StorageFailure):
+        Backups(settings.home).restore(made.name, NOON)
+    assert (settings.home / "aivista.db").read_bytes() == before
+    made.path.unlink()
+    (settings.home / "aivista.db").write_bytes(b"no database at all" * 100)
+    with pytest.raises(StorageFailure):
+        Backups(settings.home).make(NOON)
+    assert Backups(settings.home).all() == []
+    assert os.listdir(settings.home / "backups") == []
+
+
+async def test_old_backups_go_by_the_rule(settings: Settings) -> None:
+    async with scene(settings).studio() as studio:
+        await studio.conversations.create()
+    backups, made = Backups(settings.home), list[Backup]()
+    for hour in range(0, 60 * 24, 12):
+        made.append(backups.make(NOON + timedelta(hours=hour)))
+    # From noon of a Wednesday, one each noon and midnight; the last is of a Sunday's midnight.
+    assert made[-1].name == "20310713T000000Z"
+    days = ["0713T00", "0712T12", "0712T00", "0711T12", "0710T12", "0709T12", "0708T12", "0707T12"]
+    assert [one.name[4:11] for one in backups.all()] == [*days, "0706T12", "0629T12", "0622T12"]
+
+
+async def test_the_studio_makes_one_a_day_and_a_clock_that_was_ahead_hinders_none(settings: Settings) -> None:
+    async with scene(settings).studio() as studio:
+        await studio.conversations.create()
+    backups = Backups(settings.home)
+    assert backups.make_if_due(NOON) is not None
+    assert backups.make_if_due(NOON + timedelta(hours=23)) is None
+    assert backups.make_if_due(NOON + timedelta(hours=25)) is not None
+    assert backups.make_if_due(NOON - timedelta(days=3)) is not None

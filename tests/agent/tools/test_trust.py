@@ -33,24 +33,18 @@ from tests.adapters.redaction import (
     uses_of_tools,
 )
 from tests.support.cases import each_case
+from tests.support.tables import table
 
 PAGE = "http://news.test/story"
+TABLE = table("trust")
 
 
 def turn(
     text: str = "hello", *parts: ContentPart, shown: tuple[Component, ...] = (), is_imported: bool = False
 ) -> Turn:
     said = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=text), *parts))
-    now = datetime.now(UTC)
-    return Turn(
-        id="t",
-        text=text,
-        settings=TurnSettings(),
-        started_at=now,
-        messages=(said,),
-        components=shown,
-        is_imported=is_imported,
-    )
+    begun = Turn(id="t", text=text, settings=TurnSettings(), started_at=datetime.now(UTC))
+    return begun.model_copy(update={"messages": (said,), "components": shown, "is_imported": is_imported})
 
 
 def image(origin: ImageOrigin) -> ImagePart:
@@ -98,17 +92,11 @@ OURS: dict[str, ContentPart] = {
 }
 
 
-@each_case("part", OUTSIDE.values())
-def test_what_came_from_outside_taints_its_turn_and_all_that_follow_it(part: ContentPart) -> None:
-    assert now(PromptMessage(role=Role.TOOL, parts=(part,))).is_tainted
+@each_case(("part", "is_tainted"), [(part, part in OUTSIDE.values()) for part in (*OUTSIDE.values(), *OURS.values())])
+def test_what_came_from_outside_taints_its_turn_and_all_that_follow_it(part: ContentPart, is_tainted: bool) -> None:
+    assert now(PromptMessage(role=Role.TOOL, parts=(part,))).is_tainted is is_tainted
     later = (turn("look", part), *(turn(f"turn {number}") for number in range(60)))
-    assert now(past=later).is_tainted
-
-
-@each_case("part", OURS.values())
-def test_what_is_our_own_taints_nothing(part: ContentPart) -> None:
-    assert not now(PromptMessage(role=Role.TOOL, parts=(part,))).is_tainted
-    assert not now(past=(turn("look", part),)).is_tainted
+    assert now(past=later).is_tainted is is_tainted
 
 
 def test_an_answer_taints_at_once_and_so_do_an_import_and_a_picture_painted_after_a_search() -> None:
@@ -120,34 +108,15 @@ def test_an_answer_taints_at_once_and_so_do_an_import_and_a_picture_painted_afte
 # What may be read without a click
 
 
-@each_case(
-    ("said", "url"),
-    [
-        ("read http://a.example/x?y=1.", "http://a.example/x?y=1"),
-        ("read (HTTPS://A.example:443/x#top)", "https://a.example/x"),
-        ("what does example.org say?", "https://example.org/"),
-        ("what does example.org say?", "http://example.org/"),
-        ("看看 www.example.org/狐狸，谢谢", "https://www.example.org/狐狸"),
-        ("look at docs.example.co.uk/a/b?c=d!", "https://docs.example.co.uk/a/b?c=d"),
-    ],
-)
+@each_case(("said", "url"), TABLE["given"])
 def test_an_address_the_person_gave_letter_for_letter_is_known_then_and_later(said: str, url: str) -> None:
     (spelled,) = comparable([url])
     assert spelled in now(text=said).urls
     assert spelled in now(past=(turn(said),)).urls
 
 
-NOT_GIVEN = [
-    ("read http://a.example/x", "http://a.example/x?q=secret"),
-    ("read http://a.example/x", "https://a.example/x"),
-    ("read http://a.example/x", "http://a.example/"),
-    ("mail ann@example.org", "https://example.org/"),
-    ("version 1.2.3 of report.final.v2", "https://report.final.v2/"),
-]
-
-
 def test_an_address_is_not_known_that_the_person_did_not_give_as_none_in_an_import_was() -> None:
-    assert [said for said, url in NOT_GIVEN if set(comparable([url])) & now(text=said).urls] == []
+    assert [said for said, url in TABLE["not_given"] if set(comparable([url])) & now(text=said).urls] == []
     shown = turn("read http://a.example/", shown=(note("http://b.example/"),), is_imported=True)
     assert now(past=(shown,)).urls == frozenset()
 
@@ -159,17 +128,7 @@ def test_an_address_that_a_search_found_is_known_but_none_that_a_model_wrote_int
     assert trust_of(Trust(), turn("x"), found.messages, found.components).urls == {"https://found.example/"}
 
 
-@each_case(
-    ("linked", "is_known"),
-    [
-        ("http://news.test/next", True),
-        ("https://news.test/next?page=2", True),
-        ("http://www.news.test/next", True),
-        ("http://evil.test/next", False),
-        ("http://a.news.test/next", False),
-        ("http://news.test.evil.test/next", False),
-    ],
-)
+@each_case(("linked", "is_known"), TABLE["linked"])
 def test_a_page_makes_known_what_it_names_of_its_own_site_and_nothing_else(linked: str, is_known: bool) -> None:
     for read in (page(text=f"See [next]({linked})."), page(further_links=[{"text": "next", "url": linked}])):
         assert (linked in now(answer(read)).urls) is is_known
@@ -187,18 +146,8 @@ def test_what_a_page_named_is_known_in_the_turn_alone_that_read_it_and_not_from_
     assert uses_of_tools([answer(page(), page()), answer(result("list_files", {}))]) == {"read_url": 2, "list_files": 1}
 
 
-FOUND = {
-    "see https://a.example/b?c=d.": ("https://a.example/b?c=d",),
-    "(https://a.example/wiki/Fox_(animal))": ("https://a.example/wiki/Fox_(animal)",),
-    "看 https://a.example/狐狸，很好": ("https://a.example/狐狸",),
-    "<https://a.example/> and [b](http://b.example/x)": ("https://a.example/", "http://b.example/x"),
-    "https://a.example/ https://a.example/": ("https://a.example/",),
-    "ftp://a.example/ nothing here": (),
-}
-
-
 def test_addresses_are_found_without_what_ends_the_sentence_and_compared_with_every_letter_of_their_query() -> None:
-    assert {text: urls_in(text) for text in FOUND} == FOUND
+    assert {text: list(urls_in(text)) for text in TABLE["found"]} == TABLE["found"]
     assert comparable(["HTTPS://A.example"]) == comparable(["https://a.example:443/"])
     assert comparable(["https://a.example/?q=1"]) != comparable(["https://a.example/?q=2"])
 
