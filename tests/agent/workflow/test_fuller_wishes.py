@@ -72,21 +72,17 @@ async def test_the_chosen_model_writes_and_is_told_what_the_chips_say_and_whethe
     assert len({asked.model for asked in server.requests}) == 2
 
 
-@each_case(
-    ("answer", "shown"),
-    [
-        (f"“{FULL}”", FULL),
-        (f'"{FULL}"', FULL),
-        (f"```text\n{FULL}\n```", FULL),
-        (f"[WISH]\n{FULL}\n[/WISH]", FULL),
-        ("“Slow” beside “Fast”", "“Slow” beside “Fast”"),
-    ],
-)
-async def test_what_models_like_to_put_around_an_answer_is_taken_off(
-    server: GeminiServer, studio: Studio, answer: str, shown: str
-) -> None:
-    server.on_text(Text(answer))
-    assert (await studio.expand_prompt(PromptToExpand(text="a fox"))).text == shown
+async def test_what_models_like_to_put_around_an_answer_is_taken_off(server: GeminiServer, studio: Studio) -> None:
+    for answer in (
+        f"“{FULL}”",
+        f'"{FULL}"',
+        f"```text\n{FULL}\n```",
+        f"[WISH]\n{FULL}\n[/WISH]",
+        "“Slow” beside “Fast”",
+    ):
+        server.on_text(Text(answer))
+        shown = (await studio.expand_prompt(PromptToExpand(text="a fox"))).text
+        assert shown == (FULL if FULL in answer else answer)
 
 
 async def test_nothing_is_asked_when_the_days_cap_is_used_up(server: GeminiServer, studio: Studio) -> None:

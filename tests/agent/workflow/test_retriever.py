@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import math
-import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,7 +12,6 @@ import pytest
 from agent import (
     AivistaError,
     ErrorCode,
-    MatchKind,
     MissingStyle,
     MissingStyleReason,
     NetworkFailure,
@@ -25,19 +21,14 @@ from agent import (
     Settings,
     Step,
     Studio,
-    StyleMatch,
     ThoughtLog,
     TokenUsage,
     TurnDone,
     TurnEvent,
 )
-from agent.imaging.arguments import GenerateImageArgs
-from agent.library import MatchReason
 from agent.providers.base import Embedding
-from agent.storage.curated_styles import curated_styles
-from agent.workflow.retriever import with_styles
 from tests.adapters.catalogue import ModelRole, load_catalogue
-from tests.adapters.scripted import Asked, Line, calls
+from tests.adapters.scripted import calls
 from tests.support.gemini import SMALL, on_gemini, paint
 from tests.support.scenes import Scene, generate, of_type, only, picture, run
 from tests.support.waiting import until
@@ -49,7 +40,7 @@ MODEL = load_catalogue().model(ModelRole.EMBEDDING, "gemini")
 
 
 class ToyEmbedder:
-    """Texts that share long words, or pairs of Chinese letters, point the same way. Every text costs ten tokens."""
+    """An embedding model to which all texts mean the same; it may wait, or fail."""
 
     model_id = MODEL.id
 
@@ -65,25 +56,15 @@ class ToyEmbedder:
         await self.open.wait()
         if self.failure is not None:
             raise self.failure
-        return Embedding([self._vector(text) for text in texts], TokenUsage(prompt_tokens=10 * len(texts)))
-
-    def _vector(self, text: str) -> list[float]:
-        words = set(re.findall(r"[a-z]{4,}|[\u4e00-\u9fff]{2}", text.lower())) or {text}
-        digests = [hashlib.shake_256(word.encode()).digest(self.dimension) for word in words]
-        sums = [sum(value - 127.5 for value in column) for column in zip(*digests, strict=True)]
-        length = math.hypot(*sums)
-        return [value / length for value in sums]
-
-
-def styled(*styles: str) -> Callable[[Asked], Line]:
-    """Return a planner that asks for a fox in these styles, in every turn."""
-    wanted = [generate("a red fox", **({"style": style} if style else {})) for style in styles]
-    return lambda asked: calls(*wanted)
+        vector = [1.0, *[0.0] * (self.dimension - 1)]
+        return Embedding([vector for _ in texts], TokenUsage(prompt_tokens=10 * len(texts)))
 
 
 def scene(settings: Settings, *styles: str) -> Scene:
+    """Return a scene whose planner asks for a fox in these styles, in every turn."""
+    wanted = [generate("a red fox", **({"style": style} if style else {})) for style in styles]
     settings = settings.model_copy(update={"reuse_plans": False})
-    return Scene(settings, text=styled(*styles), pictures=lambda asked: picture())
+    return Scene(settings, text=lambda asked: calls(*wanted), pictures=lambda asked: picture())
 
 
 @asynccontextmanager
@@ -151,29 +132,6 @@ async def test_a_style_that_is_named_is_found_and_told_and_asks_no_embedding_mod
     assert toy.asked == []
 
 
-async def test_a_description_is_put_to_the_model_once_it_has_read_the_library_which_it_does_once_beside_the_turns(
-    settings: Settings,
-) -> None:
-    async with reading(settings, NOIR) as (studio, toy):
-        toy.open.clear()
-        first = await say(studio)
-        toy.open.set()
-        await has_read(studio, toy)
-        read = len(toy.asked)
-        second = await say(studio)
-        assert names(first) == told(first) == names(second) == told(second) == ["Film noir"]
-        assert (read > len(curated_styles()), toy.asked[read:]) == (True, [NOIR])
-        # A turn pays for its own wish and not for the reading.
-        before, after = only(first, TurnDone), only(second, TurnDone)
-        assert after.usage.prompt_tokens == before.usage.prompt_tokens + 10
-        assert after.price_usd - before.price_usd == pytest.approx(10 * MODEL.prices[-1].prompt / 1_000_000)
-    # It is read once for every studio on this disk.
-    async with reading(settings, NOIR) as (studio, toy):
-        await say(studio)
-        await has_read(studio, toy)
-    assert len(toy.asked) <= 1
-
-
 @pytest.mark.parametrize(
     ("style", "said", "found"),
     [
@@ -201,16 +159,6 @@ async def test_a_style_that_the_library_has_not_goes_in_as_words_and_is_told(set
     assert missing(events) == MissingStyle(requested="the school of Xyzzy", reason=unknown, is_asked_for=True)
     assert receipt_of(events).prompt.endswith("Style: the school of Xyzzy.")
     assert missed(events) == [("the school of Xyzzy", "unknown")]
-
-
-async def test_a_model_that_cannot_read_is_told_in_the_log_alone(
-    settings: Settings, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with reading(settings, NOIR) as (studio, toy):
-        toy.failure = NetworkFailure(ErrorCode.CONNECTION_FAILED, service="Google")
-        assert isinstance((await say(studio))[-1], TurnDone)
-    # A studio that closes waits for what was begun.
-    assert "did not read the styles" in caplog.text
 
 
 async def test_a_model_that_fails_again_and_again_is_left_alone_for_a_while(settings: Settings) -> None:
@@ -272,16 +220,6 @@ async def test_a_broken_library_and_one_that_takes_too_long_are_gone_without_and
     assert receipt_of(broken).prompt.endswith("Style: ukiyo-e.")
     assert (missed(broken), missing(broken).reason) == ([("ukiyo-e", "failed")], MissingStyleReason.FAILED)
     assert "the style library failed, the prompt goes on without it" in caplog.text
-
-
-def test_phrases_go_into_the_prompt_and_what_a_style_avoids_to_the_negatives_once() -> None:
-    style = curated_styles()[0]
-    match = StyleMatch(style=style, similarity=1.0, reason=MatchReason(kind=MatchKind.NAME, text=style.title))
-    asked = GenerateImageArgs(prompt="a fox", negative_prompt=style.negative[0])
-    arguments = with_styles(asked, [match])
-    assert arguments.prompt == f"a fox\n\nStyle:\n{style.title}: {', '.join(style.phrases)}."
-    assert arguments.negative_prompt == ", ".join(style.negative)
-    assert with_styles(asked, []) == asked
 
 
 def embedded(server: GeminiServer) -> list[list[str]]:
