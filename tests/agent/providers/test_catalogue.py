@@ -360,13 +360,6 @@ async def test_the_operators_word_counts_then_a_key_then_a_server(
     assert type(await pool.provider(key)).__name__ == kind
 
 
-async def test_a_provider_is_made_once(make: MakePool) -> None:
-    pool = make(openai=SERVER)
-    assert await pool.provider(None) is await pool.provider(None)
-    assert await pool.provider(KEY) is await pool.provider(KEY)
-    assert await pool.gemini(KEY) is await pool.provider(KEY)
-
-
 async def answer(provider: Provider) -> str:
     model = load_catalogue().model(ModelRole.FLASH, "gemini")
     return words_of([chunk async for chunk in provider.stream(model, [prompt("Say something.")])])

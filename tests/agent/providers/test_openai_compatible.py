@@ -62,26 +62,6 @@ SCHEMA: dict[str, Any] = {"type": "object", "properties": {"score": {"type": "nu
 GONE = ImagePart(digest="gone", md5="", mime_type="image/png", size_bytes=1, origin=ImageOrigin.UPLOADED)
 
 
-# Words.
-async def test_a_text_streams_piece_by_piece_and_ends_with_its_usage(openai: OpenAIDesk) -> None:
-    openai.server.on_chat(Hold(Text("Hello, dear friend.", chunks=3), after_chunks=2))
-    stream = openai.stream("talker", prompt("hi"), options=ChatOptions(system="Be kind."))
-    chunks = [await anext(stream)]  # the first piece arrives before the last is sent
-    openai.server.release()
-    chunks += [chunk async for chunk in stream]
-    texts = [chunk.part.text for chunk in chunks if isinstance(chunk.part, TextPart)]
-    assert (len(texts), "".join(texts)) == (3, "Hello, dear friend.")
-    assert (chunks[-1].finish_reason, chunks[-1].error) == ("stop", None)
-    assert chunks[-1].usage == TokenUsage(prompt_tokens=40, cached_tokens=8, output_tokens=7, thought_tokens=5)
-    assert openai.server.chats[0].body == {
-        "model": "talker",
-        "messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "hi"}],
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-    assert openai.server.violations == []
-
-
 @each_case("numbering", ["index", "zero", "none"])
 async def test_calls_come_together_however_the_server_numbers_their_pieces(openai: OpenAIDesk, numbering: Any) -> None:
     wanted = [Call("look", {"at": "north"}, id="c1"), Call("look", {"at": "south"}, id="c2"), Call("look", id="c3")]
@@ -150,30 +130,6 @@ async def test_a_history_of_another_provider_gets_ids_for_its_calls(openai: Open
     assert chat.messages[-1]["content"] == "And now?\nHello?"
 
 
-async def test_a_picture_is_shown_to_a_model_with_eyes_and_described_to_one_without(openai: OpenAIDesk) -> None:
-    image = await openai.upload(handle="#7b", width=8, height=8)
-    made = image.model_copy(update={"origin": ImageOrigin.GENERATED, "handle": "#8"})
-    history = [prompt("What is this?", image), answer(TextPart(text="See:"), made), prompt("And that?")]
-    for model in ("seer", "talker"):
-        await openai.say(model, *history)
-    assert openai.server.violations == []
-    seeing, blind = openai.server.chats
-    assert seeing.placed_pictures == [("user", png()), ("user", png())]
-    assert blind.pictures == []
-    assert "[Picture #7b, uploaded, 8×8. You cannot see pictures.]" in blind.text
-    assert "[Picture #8, generated, 8×8. You cannot see pictures.]\nAnd that?" in blind.prompt
-
-
-async def test_a_result_may_show_its_pictures_itself_where_the_model_takes_them(openai: OpenAIDesk) -> None:
-    result = ToolResultPart(name="look", images=(await openai.upload(),), call_id="c")
-    able = openai.model("seer").model_copy(update={"has_image_tool_results": True})
-    with pytest.raises(ProviderFailure):
-        await openai.say(able, prompt("Look"), answer(ToolCallPart(name="look", call_id="c")), results(result))
-    [violation] = openai.server.violations
-    assert violation.rule == "content"  # this server takes words only, as most do
-    assert [part["type"] for part in openai.server.chats[0].messages[-1]["content"]] == ["text", "image_url"]
-
-
 @each_case(
     ("model", "format_sent", "is_in_words"),
     [("seer", "json_schema", False), ("deepseek-flash", "json_object", True), ("simple", None, True)],
@@ -186,13 +142,6 @@ async def test_json_is_asked_for_the_way_the_model_takes_it(
     assert request.body.get("response_format", {}).get("type") == format_sent
     assert (json.dumps(SCHEMA) in request.system) is is_in_words
     assert openai.server.violations == []
-
-
-@each_case("field", ["reasoning_content", "reasoning"])
-async def test_thoughts_are_neither_shown_nor_kept(openai: OpenAIDesk, field: str) -> None:
-    openai.server.on_chat(Text("\n\nHello.", thoughts="They greet me.", thoughts_field=field))
-    chunks = await openai.say("talker", prompt("hi"))
-    assert message_of(chunks) == answer(*(TextPart(text=text) for text in ("H", "ell", "o.")))
 
 
 async def test_deepseeks_thoughts_go_back_with_its_calls_and_only_its_own(openai: OpenAIDesk) -> None:
