@@ -1,6 +1,9 @@
-"""An empty picture is recognised as one, and no other is."""
+"""What is seen of a picture by the studio itself: whether it is empty, and what stands in it."""
 
 from __future__ import annotations
+
+import subprocess
+import sys
 
 from PIL import Image
 
@@ -14,10 +17,9 @@ from tests.support.histories import image_part
 from tests.support.pixels import encoded
 from tests.support.scenes import png
 
-
-def noisy(value: int) -> Image.Image:
-    noise = Image.effect_noise((1376, 768), 2).point(lambda level: max(0, min(255, value + level - 128)))
-    return Image.merge("RGB", (noise, noise, noise))
+NOISE = Image.effect_noise((1376, 768), 2).point(lambda level: max(0, min(255, level - 124)))
+SKY = Image.new("RGB", (1376, 768), "black")
+SKY.paste("white", (700, 300, 704, 304))
 
 
 @each_case(
@@ -26,12 +28,14 @@ def noisy(value: int) -> Image.Image:
         (encoded(Image.new("RGB", (64, 36), "black")), Blank.BLACK),
         (encoded(Image.new("L", (64, 36), 3)), Blank.BLACK),
         (encoded(Image.new("RGB", (2752, 1536), (6, 5, 8)), "JPEG", quality=60), Blank.BLACK),
-        (encoded(noisy(4), "JPEG", quality=80), Blank.BLACK),
+        (encoded(NOISE.convert("RGB"), "JPEG", quality=80), Blank.BLACK),
         (encoded(Image.new("RGB", (64, 36), "white"), "WEBP"), Blank.WHITE),
         (encoded(Image.new("RGBA", (64, 36), (200, 30, 30, 0))), Blank.CLEAR),
         (encoded(Image.new("RGB", (64, 36), "red")), None),
         (encoded(Image.new("RGB", (64, 36), (30, 30, 34))), None),
         (encoded(Image.linear_gradient("L")), None),
+        # One star in a black sky.
+        *((encoded(SKY), None), (encoded(SKY, "JPEG", quality=80), None)),
         (b"no picture", None),
         (encoded(Image.new("RGB", (640, 360), "black"))[:80], None),
     ],
@@ -40,21 +44,14 @@ def test_a_picture_that_shows_nothing_is_told_from_one_that_does(data: bytes, bl
     assert blank_of(data) is blank
 
 
-def test_one_star_in_a_black_sky_is_a_picture() -> None:
-    sky = Image.new("RGB", (1376, 768), "black")
-    sky.paste("white", (700, 300, 704, 304))
-    assert blank_of(encoded(sky)) is None
-    assert blank_of(encoded(sky, "JPEG", quality=80)) is None
-
-
-@each_case("size", [(1376, 768), (768, 1376), (1024, 1024)])
 @each_case(
     ("prompt", "words"),
     [("a café poster with the headline “Slow mornings”", "Slow mornings"), ("海报，标题是“慢下来”", "慢下来")],
 )
-def test_lettering_that_was_painted_is_seen(prompt: str, words: str, size: tuple[int, int]) -> None:
-    sketch = encoded(paint(prompt, "poster", "", size))
-    assert captions_in(sketch, asked_lettering(prompt)) == (Caption(text=words, is_written=True),)
+def test_lettering_that_was_painted_is_seen(prompt: str, words: str) -> None:
+    for size in ((1376, 768), (768, 1376), (1024, 1024)):
+        sketch = encoded(paint(prompt, "poster", "", size))
+        assert captions_in(sketch, asked_lettering(prompt)) == (Caption(text=words, is_written=True),)
 
 
 @each_case("painted", ["a café poster", "a café poster with the headline “Fast mornings”", "a night city “SALE”"])
@@ -81,3 +78,17 @@ def test_nothing_is_told_without_lettering_in_the_wish_or_without_a_picture_or_o
         )
         assert says in review.feedback
         assert (review.checklist, review.has_passed) == ((), False)
+
+
+@each_case(
+    "use",
+    [
+        "import agent.imaging.masking",
+        "import agent.adjusting",
+        "from agent.imaging import provenance; provenance.read_recipe(b'')",
+    ],
+)
+def test_nothing_that_decodes_pixels_is_loaded_before_it_is_needed(use: str) -> None:
+    code = f"import sys; {use}; print(*sorted({{'PIL', 'cv2', 'numpy', 'lancedb'}} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
