@@ -10,7 +10,6 @@ import logging
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -328,12 +327,9 @@ async def test_a_picture_is_stored_before_it_is_given_and_has_the_size_of_its_ra
     }
     assert not request.is_edit
     assert (openai.shelf.origins, openai.server.violations) == ([ImageOrigin.GENERATED], [])
-
-
-async def test_a_model_that_refuses_the_answers_format_is_not_told_it(openai: OpenAIDesk) -> None:
+    # A model that refuses the answer's format is not told it.
     await openai.paint("gpt-image-2", prompt("a fox"), aspect_ratio="16:9", resolution="2K")
-    assert openai.server.violations == []
-    assert openai.server.pictures[0].fields["size"] == "2560x1440"
+    assert (openai.server.violations, openai.server.pictures[1].fields["size"]) == ([], "2560x1440")
 
 
 async def test_pictures_to_be_changed_go_as_files_of_a_form(openai: OpenAIDesk) -> None:
@@ -358,15 +354,6 @@ async def test_pictures_to_be_changed_go_as_files_of_a_form(openai: OpenAIDesk) 
     assert openai.shelf.origins[-1] is ImageOrigin.EDITED
 
 
-async def test_a_picture_told_by_its_address_is_fetched_from_the_same_server(openai: OpenAIDesk) -> None:
-    for url in ("{server}/files/one.png", "/files/one.png"):
-        openai.server.on_picture(PictureAt(url))
-        image = (await openai.paint("painter", prompt("a fox")))[0].part
-        assert isinstance(image, ImagePart)
-        assert image.digest in openai.shelf.held
-    assert (openai.server.fetched, openai.server.violations) == (["/files/one.png"] * 2, [])
-
-
 @each_case(
     "url",
     [
@@ -389,27 +376,34 @@ async def test_a_picture_on_another_server_is_refused(openai: OpenAIDesk, url: s
     assert openai.shelf.held == {}
 
 
-async def test_a_data_address_is_taken_and_a_file_that_is_missing_or_no_picture_is_told(openai: OpenAIDesk) -> None:
+async def test_a_picture_told_by_its_address_is_fetched_and_one_that_is_missing_or_none_is_told(
+    openai: OpenAIDesk,
+) -> None:
     data = "data:image/png;base64,"
     openai.server.on_picture(PictureAt("{server}/files/missing.png"), PictureAt(f"{data}aGVsbG8="))
     codes = [error_of(await openai.paint("painter", prompt("a fox"))).code for _ in range(2)]
     assert (codes, openai.shelf.held) == ([ErrorCode.NO_PICTURE, ErrorCode.BROKEN_PICTURE], {})
+    openai.server.on_picture(PictureAt("{server}/files/one.png"), PictureAt("/files/one.png"))
+    for _ in range(2):
+        assert isinstance((await openai.paint("painter", prompt("a fox")))[0].part, ImagePart)
+    assert openai.server.fetched[-2:] == ["/files/one.png"] * 2
+    openai.shelf.held.clear()
     openai.server.on_picture(PictureAt(data + base64.b64encode(png()).decode()))
     await openai.paint("painter", prompt("a fox"))
     assert list(openai.shelf.held.values()) == [png()]
 
 
-@each_case("key", [None, "another"])
 async def test_another_server_of_pictures_is_sent_its_own_key_or_none_and_never_that_of_the_words(
-    tmp_path: Path, key: str | None
+    tmp_path: Path,
 ) -> None:
-    own: dict[str, Any] = {"image_api_key": SecretStr(key)} if key else {}
-    with OpenAIServer(key=OPENAI_KEY) as words, OpenAIServer(key=key) as pictures:
-        async with at_openai(words, tmp_path, image_base_url=pictures.url, **own) as desk:
-            await desk.say("talker", prompt("hi"))
-            await desk.paint("painter", prompt("a fox"))
-        assert (len(words.chats), words.pictures, len(pictures.pictures)) == (1, [], 1)
-        assert words.violations == pictures.violations == []
+    for key in (None, "another"):
+        own: dict[str, Any] = {"image_api_key": SecretStr(key)} if key else {}
+        with OpenAIServer(key=OPENAI_KEY) as words, OpenAIServer(key=key) as pictures:
+            async with at_openai(words, tmp_path, image_base_url=pictures.url, **own) as desk:
+                await desk.say("talker", prompt("hi"))
+                await desk.paint("painter", prompt("a fox"))
+            assert (len(words.chats), words.pictures, len(pictures.pictures)) == (1, [], 1)
+            assert words.violations == pictures.violations == []
 
 
 def test_without_its_package_the_operator_is_told_what_to_install(tmp_path: Path) -> None:
@@ -439,15 +433,8 @@ TOKENS = ["<think>", "</think>", "<tool_call>", "</tool_call>", "<", ">", "</", 
 
 
 def split(pieces: list[str]) -> list[tuple[str, str]]:
-    splitter = TagSplitter("think", "tool_call")
-
-    def found() -> Iterator[tuple[str, str]]:
-        for piece in pieces:
-            yield from splitter.feed(piece)
-        yield from splitter.end()
-
-    joined: list[tuple[str, str]] = []
-    for tag, text in found():
+    splitter, joined = TagSplitter("think", "tool_call"), list[tuple[str, str]]()
+    for tag, text in (*(found for piece in pieces for found in splitter.feed(piece)), *splitter.end()):
         assert text
         if joined and joined[-1][0] == tag:
             joined[-1] = (tag, joined[-1][1] + text)
@@ -460,11 +447,8 @@ def split(pieces: list[str]) -> list[tuple[str, str]]:
 def test_a_text_is_taken_apart_the_same_however_it_is_cut(tokens: list[str], sizes: list[int]) -> None:
     text = "".join(tokens)
     pieces: list[str] = []
-    start = 0
-    while start < len(text):
-        size = sizes[len(pieces) % len(sizes)]
-        pieces.append(text[start : start + size])
-        start += size
+    while left := text[sum(map(len, pieces)) :]:
+        pieces.append(left[: sizes[len(pieces) % len(sizes)]])
     assert split(pieces) == split([text])
 
 
