@@ -285,20 +285,9 @@ def normalized(
     )
 
 
-@each_case(
-    ("locked", "may_search", "search_needed", "policy", "asked_in_words", "wish", "model", "is_grounded"),
-    table("intents")["rules"],
-)
-def test_the_model_is_chosen_by_the_first_rule_that_fits(
-    locked: str,
-    may_search: bool,
-    search_needed: bool,
-    policy: str,
-    asked_in_words: bool,
-    wish: str,
-    model: str,
-    is_grounded: bool,
-) -> None:
+@each_case("rule", table("intents")["rules"])
+def test_the_model_is_chosen_by_the_first_rule_that_fits(rule: list[Any]) -> None:
+    locked, may_search, search_needed, policy, asked_in_words, wish, model, is_grounded = rule
     request = normalized(
         {"model": wish or None, "use_grounding": True},
         {"image_model": locked, "allow_search": may_search, "search_policy": policy},

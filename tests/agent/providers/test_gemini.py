@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -55,6 +55,18 @@ CATALOGUE = load_catalogue()
 FLASH = CATALOGUE.model(ModelRole.FLASH, "gemini")
 PAINTER = CATALOGUE.model(ModelRole.IMAGE_FLASH, "gemini")
 PRO = CATALOGUE.model(ModelRole.IMAGE_PRO, "gemini")
+
+
+@pytest.fixture
+def server() -> Iterator[GeminiServer]:
+    with GeminiServer() as running:
+        yield running
+
+
+@pytest.fixture
+async def gemini(server: GeminiServer) -> AsyncIterator[GeminiDesk]:
+    async with at_gemini(server) as desk:
+        yield desk
 
 
 def error_free(chunks: list[CompletionChunk]) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import io
 import json
 import logging
 import subprocess
 import sys
 import traceback
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 from pydantic import SecretStr
 
 from agent import (
@@ -61,6 +60,13 @@ SCHEMA: dict[str, Any] = {"type": "object", "properties": {"score": {"type": "nu
 GONE = ImagePart(digest="gone", md5="", mime_type="image/png", size_bytes=1, origin=ImageOrigin.UPLOADED)
 
 
+@pytest.fixture
+async def openai(tmp_path: Path) -> AsyncIterator[OpenAIDesk]:
+    with OpenAIServer(key=OPENAI_KEY) as running:
+        async with at_openai(running, tmp_path) as desk:
+            yield desk
+
+
 @each_case("numbering", ["index", "zero", "none"])
 async def test_calls_come_together_however_the_server_numbers_their_pieces(openai: OpenAIDesk, numbering: Any) -> None:
     wanted = [Call("look", {"at": "north"}, id="c1"), Call("look", {"at": "south"}, id="c2"), Call("look", id="c3")]
@@ -71,27 +77,6 @@ async def test_calls_come_together_however_the_server_numbers_their_pieces(opena
     assert came == [(call.name, call.arguments, call.id) for call in wanted]
     assert openai.server.chats[-1].tool_names == ["look"]
     assert openai.server.violations == []
-
-
-async def test_a_tool_loop_pairs_every_call_with_its_result(openai: OpenAIDesk) -> None:
-    image = await openai.upload()
-    seen = image.model_copy(update={"handle": "#1"})
-    calls = Calls([Call("look", {"at": "a"}, id="c1"), Call("look", {"at": "b"}, id="c2")])
-    openai.server.on_chat(calls, Text("A bird."))
-    history = [prompt("What is there?", image)]
-    history.append(message_of(await openai.say("seer", *history, tools=[LOOK])))
-    # The results come in another order than the calls.
-    second = ToolResultPart(name="look", content={"n": 2}, call_id="c2")
-    history.append(results(second, ToolResultPart(name="look", content={"n": 1}, images=(seen,), call_id="c1")))
-    history += [message_of(await openai.say("seer", *history, tools=[LOOK])), prompt("Thanks")]
-    await openai.say("seer", *history, tools=[LOOK])
-    assert openai.server.violations == []
-    _, chat, last = openai.server.chats
-    assert chat.roles == ["user", "assistant", "tool", "tool", "assistant", "user"]
-    sent = [(m["tool_call_id"], json.loads(m["content"])) for m in chat.messages if m["role"] == "tool"]
-    assert sent == [("c2", {"n": 2}), ("c1", {"n": 1})]
-    assert [role for role, _ in chat.placed_pictures] == ["user", "user"]
-    assert last.roles[-2:] == ["assistant", "user"]
 
 
 async def test_a_history_of_another_provider_gets_ids_for_its_calls(openai: OpenAIDesk) -> None:
@@ -141,40 +126,6 @@ async def test_json_is_asked_for_the_way_the_model_takes_it(
     assert request.body.get("response_format", {}).get("type") == format_sent
     assert (json.dumps(SCHEMA) in request.system) is is_in_words
     assert openai.server.violations == []
-
-
-async def test_deepseeks_thoughts_go_back_with_its_calls_and_only_its_own(openai: OpenAIDesk) -> None:
-    flash, pro = "deepseek-flash", "deepseek-v4-pro"
-    thinking = Calls([Call("look", id="c1")], thoughts="I should look.")
-    openai.server.on_chat(thinking, Text("A bird.", thoughts="A bird, then."))
-    history = [prompt("Look"), answer(ToolCallPart(name="look")), results(ToolResultPart(name="look")), prompt("Again")]
-    first = await openai.say(flash, *history, tools=[LOOK])
-    assert message_of(first).parts[0] == TextPart(text="I should look.", is_thought=True, signed_by=flash)
-    history += [message_of(first), results(ToolResultPart(name="look", call_id="c1"))]
-    history += [message_of(await openai.say(flash, *history, tools=[LOOK])), prompt("Thanks")]
-    for model in (flash, pro):
-        await openai.say(model, *history, tools=[LOOK])
-    assert openai.server.violations == []
-    chats = openai.server.chats
-    thoughts = [[m["reasoning_content"] for m in chat.messages if "reasoning_content" in m] for chat in chats]
-    assert thoughts == [[""], ["", "I should look."], ["", "I should look."], ["", ""]]
-    assert [chat.body["reasoning_effort"] for chat in chats] == ["low", "low", "low", "high"]
-
-
-async def test_a_model_without_tools_calls_them_in_words(openai: OpenAIDesk) -> None:
-    written = '<tool_call>{"name": "look", "arguments": {"at": "north"}}</tool_call>'
-    openai.server.on_chat(Text(f"Let me see.\n{written}{written}", chunks=20))
-    chunks = await openai.say("simple", prompt("Look"), tools=[LOOK], options=ChatOptions(system="Be kind."))
-    assert message_of(chunks).text.strip() == "Let me see."
-    assert [(call.name, call.arguments) for call in calls_of(chunks)] == [("look", {"at": "north"})] * 2
-    result = ToolResultPart(name="look", content={"n": 1})
-    await openai.say("simple", prompt("Look"), message_of(chunks), results(result, result), tools=[LOOK])
-    assert openai.server.violations == []
-    first, second = openai.server.chats
-    assert first.tool_names == []
-    assert '"name": "look"' in first.system
-    assert second.text.count(written) == 2
-    assert second.prompt == 'Result of look: {"n": 1}\nResult of look: {"n": 1}'
 
 
 def _chunk(delta: Any, finish_reason: str | None = None, **fields: Any) -> dict[str, Any]:
@@ -330,28 +281,6 @@ async def test_a_picture_is_stored_before_it_is_given_and_has_the_size_of_its_ra
     # A model that refuses the answer's format is not told it.
     await openai.paint("gpt-image-2", prompt("a fox"), aspect_ratio="16:9", resolution="2K")
     assert (openai.server.violations, openai.server.pictures[1].fields["size"]) == ([], "2560x1440")
-
-
-async def test_pictures_to_be_changed_go_as_files_of_a_form(openai: OpenAIDesk) -> None:
-    jpeg = io.BytesIO()
-    Image.new("RGB", (8, 8), "blue").save(jpeg, "JPEG")
-    red = await openai.upload(origin=ImageOrigin.GENERATED)
-    blue = await openai.upload(jpeg.getvalue(), "image/jpeg")
-    messages = [prompt("a fox"), answer(red), prompt("both, Füchse 狐", blue, red)]
-    [chunk, _] = await openai.paint("painter", *messages, aspect_ratio="1:1")
-    assert openai.server.violations == []
-    [request] = openai.server.pictures
-    assert request.is_edit
-    assert request.fields == {
-        **{"model": "painter", "prompt": "both, Füchse 狐", "n": "1", "size": "1024x1024"},
-        "response_format": "b64_json",
-    }
-    assert [(file.name, file.mime_type, file.data) for file in request.files] == [
-        ("image1.png", "image/png", png()),
-        ("image2.jpg", "image/jpeg", jpeg.getvalue()),
-    ]
-    assert isinstance(chunk.part, ImagePart)
-    assert openai.shelf.origins[-1] is ImageOrigin.EDITED
 
 
 @each_case(
