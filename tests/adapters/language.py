@@ -28,7 +28,6 @@ from agent.workflow.rewording import read_rewordings
 from agent.workflow.rewording_rules import reworded_by_rule
 from agent.workflow.searcher import parse_findings
 from agent.workflow.state import TurnProgress
-from agent.workflow.window import without_old_signatures
 
 __all__ = [
     "ASK_INSTEAD",
@@ -75,7 +74,6 @@ __all__ = [
     "wants_lettering",
     "without_facts",
     "without_legend",
-    "without_old_signatures",
 ]
 
 

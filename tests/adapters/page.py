@@ -1,10 +1,11 @@
-"""What the page asks Python for."""
+"""What the page asks Python for, and the sentences that its panel says for the person."""
 
 from __future__ import annotations
 
 from webui.features.all import FEATURES
+from webui.features.viewer.actions import PanelAmounts, PanelPress, amounts_sentence, pressed_sentence
 
-__all__ = ["actions"]
+__all__ = ["PanelAmounts", "PanelPress", "actions", "amounts_sentence", "pressed_sentence"]
 
 
 def actions() -> list[str]:

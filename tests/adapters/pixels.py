@@ -5,7 +5,6 @@ from __future__ import annotations
 from agent import (
     check_request,
     image_of,
-    is_blank_text,
     open_picture,
     preview_adjustment,
     probe_image,
@@ -41,7 +40,6 @@ __all__ = [
     "from_srgb",
     "image_of",
     "in_srgb",
-    "is_blank_text",
     "open_picture",
     "pixels_of",
     "preview_adjustment",

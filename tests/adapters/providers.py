@@ -9,7 +9,7 @@ from agent.providers.gemini_connection import GeminiConnection
 from agent.providers.gemini_embeddings import GeminiEmbedder
 from agent.providers.gemini_failures import failure_of
 from agent.providers.gemini_key_check import check_key
-from agent.providers.gemini_wire import DUMMY_SIGNATURE, Wire, chat_settings, image_settings, to_wire
+from agent.providers.gemini_wire import DUMMY_SIGNATURE, Wire, to_wire
 from agent.providers.http_failures import Asked, Endpoint
 from agent.providers.key_status import KeyStatusCache
 from agent.providers.openai_answer import TEXT_ENDS
@@ -36,10 +36,8 @@ __all__ = [
     "TagSplitter",
     "Wire",
     "as_ours",
-    "chat_settings",
     "check_key",
     "failure_of",
-    "image_settings",
     "read_calls",
     "to_wire",
 ]

@@ -11,7 +11,7 @@ from agent.imaging.contract import (
     parse_arguments,
 )
 from agent.imaging.intents import action_of, expansion_note, holds_question, is_mask_note, is_unsure, mask_note
-from agent.imaging.references import ResolvedReferences, build_image_messages, resolve_references, without_signatures
+from agent.imaging.references import ResolvedReferences, build_image_messages, resolve_references
 from agent.imaging.roles import check_limits, merged_roles, read_roles
 
 __all__ = [
@@ -34,5 +34,4 @@ __all__ = [
     "read_roles",
     "refused_review",
     "resolve_references",
-    "without_signatures",
 ]

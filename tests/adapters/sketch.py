@@ -5,8 +5,7 @@ from __future__ import annotations
 from agent.providers.sketch import SketchProvider
 from agent.providers.sketch.areas import read_area_wish
 from agent.providers.sketch.calls import image_call
-from agent.providers.sketch.colours import find_colours
-from agent.providers.sketch.inside import apply_inside, edited_inside
+from agent.providers.sketch.inside import apply_inside
 from agent.providers.sketch.lettering import drawable, find_font, fit, wrap, write_into
 from agent.providers.sketch.operations import (
     AddText,
@@ -56,9 +55,7 @@ __all__ = [
     "apply_inside",
     "compose",
     "drawable",
-    "edited_inside",
     "find",
-    "find_colours",
     "find_font",
     "fit",
     "image_call",

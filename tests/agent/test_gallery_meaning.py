@@ -21,7 +21,7 @@ from agent import (
 )
 from tests.adapters.catalogue import ModelRole, load_catalogue
 from tests.adapters.scripted import calls
-from tests.agent.workflow.test_retriever import ToyEmbedder, embedded
+from tests.agent.workflow.test_fuller_wishes import ToyEmbedder, embedded
 from tests.support.gemini import KEY, draw, on_gemini
 from tests.support.scenes import Scene, generate, picture, run
 from tests.support.turns import send

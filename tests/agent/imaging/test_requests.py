@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,21 +11,30 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from agent import (
+    ContentPart,
+    Conversation,
     ErrorCode,
     Fact,
     ImageOrigin,
     ImagePart,
     Picture,
+    PromptMessage,
+    Receipt,
+    ReferenceMode,
     ReferenceRole,
     RequestRefused,
+    Role,
     SearchPolicy,
+    TextPart,
     ToolArgumentError,
+    Turn,
     TurnSettings,
 )
-from tests.adapters.catalogue import ModelRole, load_catalogue
+from tests.adapters.catalogue import ModelEntry, ModelRole, load_catalogue
 from tests.adapters.language import (
     ROLE_SENTENCES,
     GenerateImageArgs,
+    ImageAction,
     ReferenceUse,
     compose,
     parse_arguments,
@@ -35,28 +43,177 @@ from tests.adapters.language import (
 )
 from tests.adapters.requests import (
     NormalizedRequest,
+    ResolvedReferences,
+    build_image_messages,
     check_limits,
     declaration,
     image_models,
     merged_roles,
     normalize,
     read_roles,
+    resolve_references,
 )
 from tests.support.cases import each_case
 from tests.support.tables import table
 
+CATALOGUE = load_catalogue()
+MODELS = image_models(CATALOGUE, "gemini")
+FLASH, PRO = MODELS["flash"], MODELS["pro"]
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+UPLOADED, GENERATED = ImageOrigin.UPLOADED, ImageOrigin.GENERATED
+
+
+def picture(
+    handle: str,
+    turn_id: str = "1",
+    origin: ImageOrigin = UPLOADED,
+    *,
+    digest: str | None = None,
+    is_marked: bool = False,
+    prompt: str | None = None,
+) -> Picture:
+    kept = {"digest": digest or f"digest{handle}", "md5": "m", "mime_type": "image/png", "size_bytes": 1}
+    image = ImagePart.model_validate({**kept, "origin": origin, "handle": handle})
+    told = {"prompt": prompt, "user_text": "", "model": FLASH.id, "model_label": FLASH.label, "mime_type": "image/png"}
+    size = {"asked_aspect_ratio": None, "asked_resolution": None, "width": 1, "height": 1}
+    receipt = None if prompt is None else Receipt.model_validate({**told, **size})
+    return Picture(handle=handle, image=image, turn_id=turn_id, created_at=NOW, is_marked=is_marked, receipt=receipt)
+
+
+def resolved(
+    mode: ReferenceMode | None,
+    *pictures: Picture,
+    named: tuple[str, ...] = (),
+    count: int | None = None,
+    limit: int = 14,
+    action: ImageAction | None = None,
+) -> ResolvedReferences:
+    """Return what a turn called "now" shows, after all other turns that the pictures are of."""
+    past = tuple(one for one in pictures if one.turn_id != "now")
+    names = dict.fromkeys(one.turn_id for one in past)
+    turns = tuple(Turn(id=name, text="", settings=TurnSettings(), started_at=NOW) for name in names)
+    told = {"owner": "local", "title": "", "created_at": NOW, "updated_at": NOW}
+    before = Conversation.model_validate({"id": "c", "turns": turns, "pictures": past, **told})
+    seen = {"pictures": pictures, "turn_id": "now", "named": named, "max_references": limit, "action": action}
+    return resolve_references(mode, count, **seen, history=before.edit_history)
+
+
+HISTORY = (
+    picture("#1", "1"),
+    picture("#2", "1"),
+    picture("#3", "2", GENERATED),
+    picture("#4", "3"),
+    picture("#3b", "4", ImageOrigin.EDITED),
+)
+
+
+FIVE, NOW_TWO = picture("#5", "now"), (picture("#5", "now"), picture("#6", "now"))
+SIX, SEVEN, EIGHT = (picture(handle, "5", GENERATED) for handle in ("#6", "#7", "#8"))
+MARKED = SIX.model_copy(update={"is_marked": True})
+SAME = (picture("#7", "5", GENERATED, digest="same"), picture("#8", "now", digest="same"))
+UPLOADED_ONLY, LAST, ALL = (
+    ReferenceMode.USER_UPLOADED_ONLY,
+    ReferenceMode.LAST_GENERATED,
+    ReferenceMode.ALL_USER_UPLOADED,
+)
+LAST_N, EDIT, ADJUST = ReferenceMode.LAST_N, ImageAction.EDIT, ImageAction.ADJUST
+
+
+@each_case(
+    ("mode", "pictures", "more", "handles", "base"),
+    [
+        # This turn's uploads, else those of the newest turn that had some.
+        (UPLOADED_ONLY, (*HISTORY, FIVE), {}, "#5", "#5"),
+        (UPLOADED_ONLY, HISTORY, {}, "#4", "#4"),
+        (UPLOADED_ONLY, HISTORY[:3], {}, "#1 #2", ""),
+        # The newest generated picture, of several the marked one, and this turn's uploads.
+        (LAST, (*HISTORY, FIVE), {}, "#3b #5", "#3b"),
+        (LAST, (*HISTORY, SIX, SEVEN, EIGHT), {}, "#8", "#8"),
+        (LAST, (*HISTORY, MARKED, SEVEN, EIGHT), {}, "#6", "#6"),
+        (LAST, (MARKED, picture("#7", "6", GENERATED)), {}, "#7", "#7"),
+        (LAST, (picture("#1"), picture("#2", "now")), {}, "#2", "#2"),
+        # The marked one of identical pictures keeps its own name.
+        (LAST, (picture("#6", "5", GENERATED, digest="same", is_marked=True), *SAME), {}, "#6", "#6"),
+        # Every upload, the oldest first; which of several is the base is left open.
+        (ALL, (*HISTORY, FIVE), {}, "#1 #2 #4 #5", ""),
+        (ALL, HISTORY, {}, "#1 #2 #4", ""),
+        # The last of any origin, what is there twice once.
+        (LAST_N, (*HISTORY, FIVE), {"count": 2}, "#3b #5", ""),
+        (LAST_N, HISTORY, {"count": 99}, "#1 #2 #3 #4 #3b", ""),
+        (LAST_N, (picture("#1"), picture("#2", digest="b"), picture("#3", digest="b")), {"count": 2}, "#1 #3", ""),
+        # Without mode and handles this turn's uploads.
+        (None, (*HISTORY, *NOW_TWO), {}, "#5 #6", ""),
+        (None, HISTORY, {}, "", ""),
+        (None, (), {}, "", ""),
+        # A change that names nothing starts from this turn's upload, else from the newest picture.
+        (None, (*HISTORY, FIVE), {"action": EDIT}, "#5", "#5"),
+        (None, HISTORY, {"action": ADJUST}, "#3b", "#3b"),
+        (None, HISTORY[:4], {"action": EDIT}, "#4", "#4"),
+        # A new picture has no base, whatever it leans on.
+        (None, HISTORY, {"named": ("#3",), "action": ImageAction.GENERATE}, "#3", ""),
+        # Handles come before any mode and keep their order.
+        *((mode, (*HISTORY, FIVE), {"named": ("#3b", "1", "#3B")}, "#3b #1", "#3b") for mode in (None, *ReferenceMode)),
+    ],
+)
+def test_the_pictures_that_are_shown_are_those_of_the_mode_or_those_named(
+    mode: ReferenceMode | None, pictures: tuple[Picture, ...], more: dict[str, Any], handles: str, base: str
+) -> None:
+    found = resolved(mode, *pictures, **more)
+    assert " ".join(one.handle for one in found.pictures) == handles
+    assert (found.base.handle if found.base else "") == base
+    assert found.left_out == 0
+
+
+def test_beyond_the_models_limit_the_oldest_are_left_out_and_counted_but_never_the_one_to_be_changed() -> None:
+    references = resolved(ReferenceMode.ALL_USER_UPLOADED, *HISTORY, limit=2)
+    assert ([one.handle for one in references.pictures], references.left_out) == (["#2", "#4"], 1)
+    references = resolved(None, *HISTORY, named=("#1", "#4", "#2"), limit=2)
+    assert ([one.handle for one in references.pictures], references.left_out) == (["#1", "#4"], 1)
+    assert references.base == HISTORY[0]
+    with pytest.raises(ToolArgumentError, match="no picture #9"):
+        resolved(None, *HISTORY, named=("#1", "#9"))
+
+
+def signed(handle: str, model: str = FLASH.id, signature: bytes | None = b"s") -> ImagePart:
+    update = {"thought_signature": signature, "signed_by": model if signature else None}
+    return picture(handle, origin=GENERATED).image.model_copy(update=update)
+
+
+def answer(*parts: ContentPart) -> PromptMessage:
+    return PromptMessage(role=Role.MODEL, parts=parts)
+
+
+MADE = picture("#3", origin=GENERATED, prompt="a fox\n\n[IMAGES]\nImage 1 is #1.\nImage 2 is #2.\n[/IMAGES]")
+OTHERS = (picture("#1"), picture("#4", origin=GENERATED))
+
+
+def shown(*pictures: Picture) -> ResolvedReferences:
+    return ResolvedReferences(pictures=pictures, base=pictures[0] if pictures else None)
+
+
+@each_case(
+    "stored",
+    [
+        pytest.param(None, id="no answer kept"),
+        pytest.param(answer(signed("#3", signature=None)), id="signature lost"),
+        pytest.param(answer(signed("#3", model=PRO.id)), id="another model's"),
+        pytest.param(answer(signed("#8", signature=None), signed("#3")), id="one of two unsigned"),
+        pytest.param(answer(signed("#8")), id="another picture's answer"),
+        pytest.param(answer(signed("#3"), signed("#8")), id="not the answer's result"),
+        pytest.param(answer(TextPart(text="Here."), signed("#3")), id="leading text unsigned"),
+        pytest.param(answer(), id="empty answer"),
+        pytest.param(PromptMessage(role=Role.PROMPT, parts=(signed("#3"),)), id="no model's turn"),
+    ],
+)
+def test_a_base_that_may_not_go_back_as_the_models_stands_unsigned_in_the_prompt(stored: PromptMessage | None) -> None:
+    messages = build_image_messages("bluer", shown(MADE, *OTHERS), stored, FLASH)
+    assert [message.role for message in messages] == [Role.PROMPT]
+    assert [image.handle for image in messages[0].images] == ["#3", "#1", "#4"]
+    assert all(image.thought_signature is None and image.signed_by is None for image in messages[0].images)
+
 
 def test_the_prompt_alone_is_enough_and_what_is_not_known_is_ignored() -> None:
     assert parse_arguments({"prompt": " a fox ", "seed": 7, "handles": None}) == GenerateImageArgs(prompt="a fox")
-
-
-def test_a_full_call_is_read_as_it_stands() -> None:
-    call: dict[str, JsonValue] = {
-        **{"prompt": "a fox", "model": "pro", "aspect_ratio": "21:9", "resolution": "4K", "use_grounding": True},
-        **{"number_of_images": 3, "negative_prompt": "people", "reference_mode": "LAST_N", "reference_count": 2},
-        **{"handles": ["#7b", "#2"], "action": "edit_image", "subject": "fox", "style": "ink", "confidence": 0.8},
-    }
-    assert parse_arguments(call).model_dump(mode="json", exclude_defaults=True) == call
 
 
 @each_case(("field", "said", "meant"), table("intents")["slips"])
@@ -108,15 +265,6 @@ def test_whatever_a_model_sends_is_read_or_goes_back_as_its_error(arguments: dic
     assert len(sentence) < 400
 
 
-CATALOGUE = load_catalogue()
-
-
-MODELS = image_models(CATALOGUE, "gemini")
-
-
-LLM_ONLY, IMAGE_ONLY, BOTH = SearchPolicy.LLM_ONLY, SearchPolicy.IMAGE_ONLY, SearchPolicy.BOTH
-
-
 def normalized(
     arguments: dict[str, Any] | None = None,
     settings: dict[str, Any] | None = None,
@@ -137,20 +285,9 @@ def normalized(
     )
 
 
-@each_case(
-    ("locked", "may_search", "search_needed", "policy", "asked_in_words", "wish", "model", "is_grounded"),
-    table("intents")["rules"],
-)
-def test_the_model_is_chosen_by_the_first_rule_that_fits(
-    locked: str,
-    may_search: bool,
-    search_needed: bool,
-    policy: str,
-    asked_in_words: bool,
-    wish: str,
-    model: str,
-    is_grounded: bool,
-) -> None:
+@each_case("rule", table("intents")["rules"])
+def test_the_model_is_chosen_by_the_first_rule_that_fits(rule: list[Any]) -> None:
+    locked, may_search, search_needed, policy, asked_in_words, wish, model, is_grounded = rule
     request = normalized(
         {"model": wish or None, "use_grounding": True},
         {"image_model": locked, "allow_search": may_search, "search_policy": policy},
@@ -171,7 +308,7 @@ def test_the_declaration_offers_what_the_models_obey_and_grounding_only_where_it
     assert all(schema["description"] for schema in properties.values())
     for tool in (declaration(CATALOGUE, "gemini"), declaration(CATALOGUE, "sketch", may_ground=True)):
         assert "use_grounding" not in dict(tool.parameters["properties"])  # type: ignore[arg-type]
-    settings = {"allow_search": True, "search_policy": IMAGE_ONLY}
+    settings = {"allow_search": True, "search_policy": SearchPolicy.IMAGE_ONLY}
     assert not normalized({}, settings, provider="sketch", search_needed=True).use_grounding
 
 
@@ -202,28 +339,6 @@ def test_what_is_locked_counts_before_what_the_agent_says_and_that_before_the_de
     assert {request.filled[name] for name in ("aspect_ratio", "resolution", "number_of_images")} == origin
     assert request.filled["use_grounding"] == "locked", "the person did not permit a search"
     assert (request.filled["model"] == "locked") is bool(settings)
-
-
-@pytest.mark.parametrize(
-    ("settings", "provider", "sentence"),
-    [
-        (
-            {"image_model": "pro", "aspect_ratio": "8:1"},
-            "gemini",
-            "Pro does not offer aspect ratio 8:1. Please choose one of 1:1, 2:3, 3:2, 3:4, 4:3, 4:5, 5:4, 9:16, 16:9, "
-            "21:9.",
-        ),
-        ({"resolution": "4K"}, "sketch", "Sketch does not offer resolution 4K. Please choose one of 1K."),
-        ({"resolution": "8K"}, "gemini", "Flash does not offer resolution 8K. Please choose one of 1K, 2K, 4K."),
-    ],
-)
-def test_a_lock_that_the_model_cannot_obey_is_refused_not_overridden(
-    settings: dict[str, Any], provider: str, sentence: str
-) -> None:
-    with pytest.raises(RequestRefused) as caught:
-        normalized({}, settings, provider=provider)
-    assert caught.value.code is ErrorCode.SETTING_NOT_SUPPORTED
-    assert str(caught.value) == sentence
 
 
 def test_an_edit_keeps_the_ratio_nearest_to_the_edited_picture_unless_the_agent_says_another() -> None:
@@ -273,18 +388,7 @@ def test_every_request_is_one_the_model_obeys_and_holds_every_lock(
         assert getattr(request, lock) == settings.get(lock, getattr(request, lock))
 
 
-FLASH = CATALOGUE.model(ModelRole.IMAGE_FLASH, "gemini")
-
-
-PRO = CATALOGUE.model(ModelRole.IMAGE_PRO, "gemini")
-
-
 SKETCH = CATALOGUE.model(ModelRole.IMAGE_FLASH, "sketch")
-
-
-def known(handle: str) -> Picture:
-    image = ImagePart(digest=handle, md5="m", mime_type="image/png", size_bytes=1, origin=ImageOrigin.UPLOADED)
-    return Picture(handle=handle, image=image, turn_id="t", created_at=datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def test_every_role_has_one_sentence_of_its_own_and_the_planner_is_told_of_it() -> None:
@@ -297,12 +401,12 @@ def test_every_role_has_one_sentence_of_its_own_and_the_planner_is_told_of_it() 
 
 
 def test_the_legend_says_what_each_picture_is_for_also_a_single_one() -> None:
-    sent = compose("a castle", None, [], [known("#2"), known("#5")], {"#5": ReferenceRole.STYLE})
+    sent = compose("a castle", None, [], [picture("#2"), picture("#5")], {"#5": ReferenceRole.STYLE})
     line = "Image 2 is #5. Style: take only its colours and brushwork, not its content."
     assert sent.endswith(f"[IMAGES]\nImage 1 is #2.\n{line}\n[/IMAGES]")
     assert without_legend(sent) == "a castle"
-    assert "Image 1 is #5. Pose: " in compose("a dancer", None, [], [known("#5")], {"#5": ReferenceRole.POSE})
-    assert compose("a dancer", None, [], [known("#5")], {"#9": ReferenceRole.POSE}) == "a dancer"
+    assert "Image 1 is #5. Pose: " in compose("a dancer", None, [], [picture("#5")], {"#5": ReferenceRole.POSE})
+    assert compose("a dancer", None, [], [picture("#5")], {"#9": ReferenceRole.POSE}) == "a dancer"
 
 
 @each_case(
@@ -334,63 +438,36 @@ def test_the_persons_word_counts_before_the_agents_and_a_role_there_is_not_is_re
     assert "style" in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("model", "role", "count", "code", "limit"),
+@each_case(
+    ("model", "role", "code", "limit"),
     [
-        (FLASH, ReferenceRole.FACE, 5, ErrorCode.TOO_MANY_FACES, 4),
-        (PRO, ReferenceRole.FACE, 6, ErrorCode.TOO_MANY_FACES, 5),
-        (FLASH, ReferenceRole.SUBJECT, 11, ErrorCode.TOO_MANY_OBJECTS, 10),
-        (PRO, ReferenceRole.PRODUCT, 7, ErrorCode.TOO_MANY_OBJECTS, 6),
+        (FLASH, ReferenceRole.FACE, ErrorCode.TOO_MANY_FACES, 4),
+        (PRO, ReferenceRole.FACE, ErrorCode.TOO_MANY_FACES, 5),
+        (FLASH, ReferenceRole.SUBJECT, ErrorCode.TOO_MANY_OBJECTS, 10),
+        (PRO, ReferenceRole.PRODUCT, ErrorCode.TOO_MANY_OBJECTS, 6),
     ],
 )
-def test_more_of_a_kind_than_the_model_keeps_are_refused_naming_the_limit(
-    model: Any, role: ReferenceRole, count: int, code: ErrorCode, limit: int
+def test_more_of_a_kind_than_the_model_keeps_or_than_it_takes_are_refused_naming_the_limit(
+    model: ModelEntry, role: ReferenceRole, code: ErrorCode, limit: int
 ) -> None:
-    check_limits(model, (), [role] * limit)
-    with pytest.raises(RequestRefused, match=f"at most {limit} ") as refused:
-        check_limits(model, (), [role] * count)
-    assert refused.value.code is code
-    assert model.label in str(refused.value)
-
-
-def test_subjects_and_products_count_together_and_styles_not_at_all_and_all_that_are_marked() -> None:
-    subject, product, style = ReferenceRole.SUBJECT, ReferenceRole.PRODUCT, ReferenceRole.STYLE
+    check_limits(model, (), [*[role] * limit, ReferenceRole.STYLE])
+    check_limits(SKETCH, (), [role] * 12)  # It states no limit.
     handles = [f"#{number}" for number in range(1, 16)]
-    check_limits(PRO, (), [subject] * 3 + [product] * 3 + [style] * 8)
-    check_limits(FLASH, handles[:14], ())
-    check_limits(SKETCH, (), [ReferenceRole.FACE] * 12)  # It states no limit.
-    with pytest.raises(RequestRefused):
-        check_limits(PRO, (), [subject] * 4 + [product] * 3)
+    check_limits(model, handles[:14], ())
+    with pytest.raises(RequestRefused, match=f"at most {limit} ") as refused:
+        check_limits(model, (), [role] * (limit + 1))
+    assert (refused.value.code, model.label in str(refused.value)) == (code, True)
     with pytest.raises(RequestRefused) as refused:
-        check_limits(FLASH, handles, ())
+        check_limits(model, handles, ())
     assert refused.value.code is ErrorCode.TOO_MANY_REFERENCES
 
 
 FACT = Fact(item="The tower is 330 m high", source="https://example.org/tower")
 
 
-def picture(handle: str) -> Picture:
-    image = ImagePart(digest=handle, md5="m", mime_type="image/png", size_bytes=1, origin=ImageOrigin.UPLOADED)
-    return Picture(handle=handle, image=image, turn_id="t", created_at=datetime(2026, 11, 20, tzinfo=UTC))
-
-
 @each_case(("written", "left"), table("intents")["facts_left_out"])
 def test_the_planners_own_facts_are_taken_out(written: str, left: str) -> None:
     assert without_facts(written) == left
-
-
-pieces = st.lists(
-    st.sampled_from(["[FACTS]", "[/FACTS]", "[facts]", "[FA", "CTS]", " ", "\n\n", "fox", "["]), max_size=9
-)
-
-
-@given(pieces.map("".join), st.one_of(st.none(), pieces.map("".join)), st.lists(pieces.map("".join), max_size=3))
-def test_the_block_stands_exactly_once_with_facts_and_never_without(
-    prompt: str, negative: str | None, items: list[str]
-) -> None:
-    sent = compose(prompt, negative, [Fact(item=item, source="s") for item in items], ())
-    tags = re.findall(r"\[\s*(/?)\s*FACTS\s*\]", sent, re.IGNORECASE)
-    assert tags == (["", "/"] if items else [])
 
 
 def test_pictures_are_listed_as_they_are_shown_and_no_fact_or_earlier_legend_changes_that() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from datetime import date
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +34,8 @@ from tests.support.prompts import prompt, words_of
 from tests.wire_server import GeminiServer, Hold, Text
 
 CATALOGUE = load_catalogue()
-
-
 DAY = date(2026, 11, 20)
-
-
-PAINTERS = [entry for entry in CATALOGUE.entries if entry.role in (ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO)]
+MILLION = TokenUsage(prompt_tokens=1_000_000)
 
 
 def test_each_role_has_its_default_at_gemini_and_sketch_plays_every_role_of_a_turn_for_nothing() -> None:
@@ -53,40 +49,8 @@ def test_each_role_has_its_default_at_gemini_and_sketch_plays_every_role_of_a_tu
     assert {CATALOGUE.model(role, "sketch").price_usd(much, DAY) for role in turn} == {0}
 
 
-@each_case("entry", PAINTERS)
-def test_every_ratio_has_its_pixels_in_every_size(entry: ModelEntry) -> None:
-    assert entry.aspect_ratios
-    assert entry.resolutions
-    for resolution in entry.resolutions:
-        for ratio in entry.aspect_ratios:
-            across, down = map(int, ratio.split(":"))
-            pixels = entry.pixels(ratio, resolution)
-            assert pixels is not None
-            assert pixels[0] / pixels[1] == pytest.approx(across / down, rel=0.04)
-
-
-@each_case(
-    ("role", "ratio", "size", "pixels"),
-    [
-        (ModelRole.IMAGE_PRO, "16:9", "1K", (1376, 768)),
-        (ModelRole.IMAGE_PRO, "16:9", "2K", (2752, 1536)),
-        (ModelRole.IMAGE_PRO, "16:9", "4K", (5504, 3072)),
-        (ModelRole.IMAGE_FLASH, "1:1", None, (1024, 1024)),
-        # What the model does not take.
-        (ModelRole.IMAGE_PRO, "1:8", "1K", None),
-        (ModelRole.IMAGE_PRO, "1:1", "8K", None),
-        (ModelRole.IMAGE_PRO, "7:3", None, None),
-        (ModelRole.FLASH, "1:1", None, None),
-    ],
-)
-def test_pixels_grow_with_the_size_and_are_the_smallest_without_one(
-    role: ModelRole, ratio: str, size: str | None, pixels: tuple[int, int] | None
-) -> None:
-    assert CATALOGUE.model(role, "gemini").pixels(ratio, size) == pixels
-
-
 @each_case("entry", CATALOGUE.entries)
-def test_an_entry_does_not_contradict_itself(entry: ModelEntry) -> None:
+def test_an_entry_does_not_contradict_itself_and_has_its_pixels_for_every_ratio_and_size(entry: ModelEntry) -> None:
     assert entry.thinking_level is None or entry.thinking_level in entry.thinking_levels
     assert entry.has_grounding or not entry.has_image_search
     assert entry.max_objects + entry.max_characters <= entry.max_references
@@ -94,9 +58,19 @@ def test_an_entry_does_not_contradict_itself(entry: ModelEntry) -> None:
     assert entry.provider == "sketch" or entry.prices or entry.id == "any"
     assert not entry.has_grounding or all(prices.search_query > 0 for prices in entry.prices)
     assert entry.is_free or set(entry.resolutions) <= set(entry.picture_tokens), "a size is counted for something"
+    assert (entry.role not in IMAGE_ROLES) or (entry.aspect_ratios and entry.resolutions)
+    for resolution, ratio in product(entry.resolutions, entry.aspect_ratios):
+        across, down = map(int, ratio.split(":"))
+        wide, high = entry.pixels(ratio, resolution) or (0, 1)
+        assert wide / high == pytest.approx(across / down, rel=0.04)
 
 
-MILLION = TokenUsage(prompt_tokens=1_000_000)
+def test_pixels_grow_with_the_size_are_the_smallest_without_one_and_none_beyond_what_a_model_takes() -> None:
+    pro, flash = (CATALOGUE.model(role, "gemini") for role in (ModelRole.IMAGE_PRO, ModelRole.IMAGE_FLASH))
+    assert [pro.pixels("16:9", size) for size in ("1K", "2K", "4K")] == [(1376, 768), (2752, 1536), (5504, 3072)]
+    assert flash.pixels("1:1", None) == (1024, 1024)
+    assert pro.pixels("1:8", "1K") is pro.pixels("1:1", "8K") is pro.pixels("7:3", None) is None
+    assert CATALOGUE.model(ModelRole.FLASH, "gemini").pixels("1:1", None) is None
 
 
 @each_case(
@@ -136,16 +110,13 @@ def test_a_role_that_does_not_exist_or_that_nobody_plays_names_its_variable() ->
     assert caught.value.info.parameters["name"] == override_variable(ModelRole.FLASH) == "AIVISTA_MODEL_FLASH"
 
 
-def test_a_known_name_brings_its_own_capabilities_and_may_play_another_role() -> None:
+def test_a_known_name_brings_its_own_capabilities_and_an_unknown_one_has_those_of_the_roles_default() -> None:
     catalogue = load_catalogue({"image_flash": "gemini-3.1-flash-lite-image", "thinking": "gemini-3.8-flash"})
     lite = catalogue.model(ModelRole.IMAGE_FLASH, "gemini")
     assert (lite.resolutions, lite.has_grounding) == (("1K",), False)
     entry = catalogue.model(ModelRole.THINKING, "gemini")
     assert (entry.id, entry.role) == ("gemini-3.8-flash", ModelRole.THINKING)
     assert entry.prices == CATALOGUE.model(ModelRole.FLASH, "gemini").prices
-
-
-def test_an_unknown_name_takes_the_capabilities_of_the_roles_default() -> None:
     catalogue = load_catalogue({"image_pro": "gemini-5-pro-image"})
     entry = catalogue.model(ModelRole.IMAGE_PRO, "gemini")
     assert entry == CATALOGUE.model(ModelRole.IMAGE_PRO, "gemini").model_copy(update={"id": "gemini-5-pro-image"})
@@ -306,14 +277,9 @@ def test_the_readmes_example_of_such_a_file_is_one(tmp_path: Path, edition: str)
 
 
 KEY = SecretStr("AIzaOfAVisitor")
-
-
 SERVER = OpenAISettings(base_url="http://127.0.0.1:9/v1", text_model="talker", image_model="painter")
-
-
 LOCKED = SERVER.model_copy(update={"api_key": SecretStr("sk-operators-own-01")})
-
-
+KINDS = {"sketch": "SketchProvider", "gemini": "LastingClient", "openai": "OpenAIProvider"}
 MakePool = Callable[..., ProviderPool]
 
 
@@ -333,38 +299,32 @@ async def make(tmp_path: Path) -> AsyncIterator[MakePool]:
 
 
 @each_case(
-    ("fields", "key", "name", "kind"),
+    ("fields", "key", "name"),
     [
-        ({}, None, "sketch", "SketchProvider"),
-        ({}, KEY, "gemini", "LastingClient"),
-        ({"gemini_api_key": KEY}, None, "gemini", "LastingClient"),
-        ({"openai": SERVER}, None, "openai", "OpenAIProvider"),
-        ({"openai": SERVER}, KEY, "gemini", "LastingClient"),
-        ({"openai": SERVER, "gemini_api_key": KEY}, None, "gemini", "LastingClient"),
-        ({"openai": SERVER, "gemini_api_key": KEY, "provider": "openai"}, None, "openai", "OpenAIProvider"),
-        ({"openai": SERVER, "provider": "openai"}, KEY, "openai", "OpenAIProvider"),
-        ({"openai": SERVER, "provider": "gemini"}, None, "sketch", "SketchProvider"),
-        ({"openai": SERVER, "provider": "gemini"}, KEY, "gemini", "LastingClient"),
-        ({"openai": SERVER, "gemini_api_key": KEY, "provider": "sketch"}, KEY, "sketch", "SketchProvider"),
-        ({"gemini_api_key": KEY}, NO_KEY, "sketch", "SketchProvider"),
-        ({"openai": SERVER, "gemini_api_key": KEY}, NO_KEY, "openai", "OpenAIProvider"),
-        ({"openai": LOCKED, "gemini_api_key": KEY}, NO_KEY, "sketch", "SketchProvider"),
-        ({"openai": LOCKED, "provider": "openai"}, NO_KEY, "sketch", "SketchProvider"),
+        ({}, None, "sketch"),
+        ({}, KEY, "gemini"),
+        ({"gemini_api_key": KEY}, None, "gemini"),
+        ({"openai": SERVER}, None, "openai"),
+        ({"openai": SERVER}, KEY, "gemini"),
+        ({"openai": SERVER, "gemini_api_key": KEY}, None, "gemini"),
+        ({"openai": SERVER, "gemini_api_key": KEY, "provider": "openai"}, None, "openai"),
+        ({"openai": SERVER, "provider": "openai"}, KEY, "openai"),
+        ({"openai": SERVER, "provider": "gemini"}, None, "sketch"),
+        ({"openai": SERVER, "provider": "gemini"}, KEY, "gemini"),
+        ({"openai": SERVER, "gemini_api_key": KEY, "provider": "sketch"}, KEY, "sketch"),
+        ({"gemini_api_key": KEY}, NO_KEY, "sketch"),
+        ({"openai": SERVER, "gemini_api_key": KEY}, NO_KEY, "openai"),
+        ({"openai": LOCKED, "gemini_api_key": KEY}, NO_KEY, "sketch"),
+        ({"openai": LOCKED, "provider": "openai"}, NO_KEY, "sketch"),
     ],
 )
 async def test_the_operators_word_counts_then_a_key_then_a_server(
-    make: MakePool, fields: dict[str, Any], key: SecretStr | None, name: str, kind: str
+    make: MakePool, fields: dict[str, Any], key: SecretStr | None, name: str
 ) -> None:
     pool = make(**fields)
     assert pool.name(key) == name
-    assert type(await pool.provider(key)).__name__ == kind
-
-
-async def test_a_provider_is_made_once(make: MakePool) -> None:
-    pool = make(openai=SERVER)
-    assert await pool.provider(None) is await pool.provider(None)
-    assert await pool.provider(KEY) is await pool.provider(KEY)
-    assert await pool.gemini(KEY) is await pool.provider(KEY)
+    assert type(await pool.provider(key)).__name__ == KINDS[name]
+    assert await pool.provider(key) is await pool.provider(key)
 
 
 async def answer(provider: Provider) -> str:

@@ -33,15 +33,13 @@ from tests.adapters.providers import TEXT_ENDS, Asked, Endpoint, as_ours, failur
 from tests.openai_server import OpenAIServer
 from tests.support import broken_servers as broken
 from tests.support.cases import each_case
-from tests.support.desks import GeminiDesk, OpenAIDesk, at_gemini, at_openai
+from tests.support.desks import at_gemini, at_openai
 from tests.support.prompts import prompt
 from tests.support.tables import filled, table
 from tests.wire_server import (
-    Answer,
     Blocked,
     Finish,
     GeminiServer,
-    Hold,
     HttpError,
     Text,
     error_body,
@@ -89,10 +87,10 @@ def needed(written: str) -> End:
     return found
 
 
-def page(status: int, title: str) -> HttpError:
+def page(status: int, title: str, error: Callable[..., Any] = HttpError) -> Any:
     """A web page in the place of the API's answer."""
     text = f"<!DOCTYPE html><html><head><title>{title}</title><style>p {{}}</style></head><p>{title}</p></html>"
-    return HttpError(status, body=text.encode(), headers={"content-type": "text/html; charset=utf-8"})
+    return error(status, body=text.encode(), headers={"content-type": "text/html; charset=utf-8"})
 
 
 def failed(status: int, message: str, name: str = "") -> HttpError:
@@ -101,12 +99,6 @@ def failed(status: int, message: str, name: str = "") -> HttpError:
     if name:
         body["error"]["status"] = name
     return HttpError(status, body=body)
-
-
-def web_page(status: int, title: str) -> openai_wire.HttpError:
-    """The same for a server of OpenAI's API."""
-    text = f"<!DOCTYPE html><html><p>{title}</p></html>"
-    return openai_wire.HttpError(status, body=text.encode(), headers={"content-type": "text/html"})
 
 
 # Answers that a table names by what they are, and words that stand for something in them.
@@ -125,7 +117,9 @@ def answer(written: Any, kinds: dict[str, Any]) -> Any:
         name = written.removeprefix("broken ")
         return partial(broken.speaking, getattr(broken, name)) if name.isupper() else getattr(broken, name)
     fields = {name: value_of(value, kinds) for name, value in written.items() if name != "kind"}
-    made = kinds | (SHORT | {"page": web_page} if kinds is OPENAI_WIRE else SHORT)
+    made = kinds | SHORT
+    if kinds is OPENAI_WIRE:
+        made["page"] = partial(page, error=openai_wire.HttpError)
     return made[written["kind"]](**fields)
 
 
@@ -166,26 +160,49 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.lower(), raising=False)
 
 
-async def came_of(desk: GeminiDesk | OpenAIDesk, talker: str, painter: str, *, for_picture: bool) -> ErrorInfo | None:
-    call = desk.painting(painter, prompt("a fox")) if for_picture else desk.stream(talker, prompt("a fox"))
-    async with aclosing(call) as chunks:
-        return await ending(chunks)
+class Api(NamedTuple):
+    """One of the two APIs: what serves it, and what asks it."""
+
+    wire: Any
+    server: Callable[[], Any]
+    desk: Callable[..., Any]
+    talker: str
+    painter: str
+    path: str = ""
 
 
-async def asked_of_gemini(served: Any, *, for_picture: bool) -> ErrorInfo | None:
-    patience_s = SHORT_S if isinstance(served, Hold) else LONG_S
+GEMINI = Api(wire_server, GeminiServer, at_gemini, FLASH.id, PAINTER.id)
+OPENAI = Api(openai_wire, partial(OpenAIServer, key=KEY), at_openai, "talker", "painter", "/v1")
+
+
+async def asked_of(api: Api, served: Any, *, for_picture: bool) -> ErrorInfo | None:
+    patience_s = SHORT_S if isinstance(served, api.wire.Hold) else LONG_S
     options: dict[str, Any] = {"text_timeout_s": patience_s, "image_timeout_s": patience_s}
+    is_answer = isinstance(served, api.wire.Answer)
     with ExitStack() as stack:
-        server = stack.enter_context(GeminiServer())
-        if isinstance(served, Answer):
-            server.on_image(served)
-            server.on_text(served)
+        server = stack.enter_context(api.server())
+        if is_answer:
+            for serve in (server.on_text, server.on_image) if api is GEMINI else (server.on_chat, server.on_picture):
+                serve(served)
         else:
-            options["base_url"] = stack.enter_context(served())
-        async with at_gemini(server, KEY, **options) as desk:
-            info = await came_of(desk, FLASH.id, PAINTER.id, for_picture=for_picture)
-        assert len(server.requests) == isinstance(served, Answer), "nothing is tried twice here"
+            options["base_url"] = stack.enter_context(served()) + api.path
+        async with api.desk(server, key=KEY, **options) as desk:
+            ask, model = (desk.painting, api.painter) if for_picture else (desk.stream, api.talker)
+            async with aclosing(ask(model, prompt("a fox"))) as chunks:
+                info = await ending(chunks)
+        asked = server.requests if api is GEMINI else [*server.chats, *server.pictures]
+        assert len(asked) == is_answer, "nothing is tried twice here"
         return info
+
+
+async def comes_to(api: Api, served: Any, expected: End | None, *, for_picture: bool) -> None:
+    """Assert what comes of a call, and that what is told of it quotes no key and leaves nothing open."""
+    info = await asked_of(api, served, for_picture=for_picture)
+    assert outcome(info) == expected
+    if info is not None:
+        assert "?" not in info.message
+        assert api is GEMINI or "Google" not in info.message
+        assert KEY not in info.model_dump_json()
 
 
 def rows(name: str, kinds: dict[str, Any], *more: tuple[Any, ...]) -> list[Any]:
@@ -206,33 +223,10 @@ BLOCKED = [(f"block {reason}", Blocked(reason, "because"), "prompt_blocked paid"
 
 @each_case(("served", "expected", "for_picture"), rows("gemini", WIRE, *FINISHED, *BLOCKED))
 async def test_gemini(served: Any, expected: End | None, for_picture: bool) -> None:
-    info = await asked_of_gemini(served, for_picture=for_picture)
-    assert outcome(info) == expected
-    if info is not None:
-        assert "?" not in info.message
-        assert KEY not in info.model_dump_json()
+    await comes_to(GEMINI, served, expected, for_picture=for_picture)
 
 
 # The same for a server of OpenAI's API. What it calls a stream is one only for words.
-
-
-async def asked_of_openai(served: Any, *, for_picture: bool) -> ErrorInfo | None:
-    patience_s = SHORT_S if isinstance(served, openai_wire.Hold) else LONG_S
-    options: dict[str, Any] = {"text_timeout_s": patience_s, "image_timeout_s": patience_s}
-    with ExitStack() as stack:
-        server = stack.enter_context(OpenAIServer(key=KEY))
-        if isinstance(served, openai_wire.Answer):
-            server.on_picture(served)
-            server.on_chat(served)
-        else:
-            options["base_url"] = f"{stack.enter_context(served())}/v1"
-        async with at_openai(server, key=KEY, **options) as desk:
-            info = await came_of(desk, "talker", "painter", for_picture=for_picture)
-        asked = len(server.chats) + len(server.pictures)
-        assert asked == isinstance(served, openai_wire.Answer), "nothing is tried twice here"
-        return info
-
-
 ENDED = [
     (f"finish {name}", openai_wire.Text("Once", finish_reason=name), ends, "-")
     for name, ends in TABLE["openai_finishes"]
@@ -241,12 +235,7 @@ ENDED = [
 
 @each_case(("served", "expected", "for_picture"), rows("openai", OPENAI_WIRE, *ENDED))
 async def test_a_server_of_openais_api(served: Any, expected: End | None, for_picture: bool) -> None:
-    info = await asked_of_openai(served, for_picture=for_picture)
-    assert outcome(info) == expected
-    if info is not None:
-        assert "?" not in info.message
-        assert "Google" not in info.message
-        assert KEY not in info.model_dump_json()
+    await comes_to(OPENAI, served, expected, for_picture=for_picture)
 
 
 # A proxy between the studio and the server.
@@ -257,11 +246,11 @@ async def test_a_proxy_that_lets_nothing_through_or_is_not_there(monkeypatch: py
     for status in (b"403 Forbidden", b"407 Proxy Authentication Required", b"502 Bad Gateway"):
         with broken.speaking(b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\n\r\n") as proxy:
             monkeypatch.setenv("HTTPS_PROXY", proxy)
-            assert outcome(await asked_of_gemini(elsewhere, for_picture=False)) == end("proxy_failed free")
-            assert outcome(await asked_of_openai(elsewhere, for_picture=False)) == end("proxy_failed free")
+            for api in (GEMINI, OPENAI):
+                await comes_to(api, elsewhere, end("proxy_failed free"), for_picture=False)
     with broken.refusing() as proxy:
         monkeypatch.setenv("HTTPS_PROXY", proxy)
-        assert outcome(await asked_of_gemini(elsewhere, for_picture=True)) == end("connection_failed free")
+        await comes_to(GEMINI, elsewhere, end("connection_failed free"), for_picture=True)
 
 
 # Exceptions that no server of ours can bring about, each by its class: what it means whenever it is raised.
@@ -380,7 +369,7 @@ asyncio.run(main(sys.argv[1]))
 
 
 async def told(served: Any, *, for_picture: bool = True) -> ErrorInfo:
-    info = await asked_of_gemini(served, for_picture=for_picture)
+    info = await asked_of(GEMINI, served, for_picture=for_picture)
     assert info is not None
     return info
 
@@ -427,8 +416,8 @@ async def test_an_answer_given_up_at_once_names_no_time_that_nobody_waited() -> 
 )
 @each_case("status", [429, 503])
 async def test_both_apis_say_when_to_come_back(status: int, headers: dict[str, str], seconds: int | None) -> None:
-    for ask, error in ((asked_of_gemini, HttpError), (asked_of_openai, openai_wire.HttpError)):
-        info = await ask(error(status, "busy", headers=headers), for_picture=False)
+    for api in (GEMINI, OPENAI):
+        info = await asked_of(api, api.wire.HttpError(status, "busy", headers=headers), for_picture=False)
         assert info is not None
         assert info.parameters.get("seconds") == seconds
 
@@ -441,18 +430,18 @@ def open_bodies() -> list[AsyncGeneratorType[Any, Any]]:
 
 async def test_what_reads_an_answer_ends_with_the_call_and_not_when_memory_is_tidied_up() -> None:
     early = [
-        (asked_of_gemini, wire_server.TextOnly("No picture today."), True),
-        (asked_of_gemini, wire_server.MidStreamError(after_chunks=1, status=500, message="over"), False),
-        (asked_of_gemini, wire_server.Garbage(b"<html>"), False),
-        (asked_of_openai, openai_wire.MidStreamError(after_chunks=1, event={"error": {"message": "over"}}), False),
-        (asked_of_openai, openai_wire.Text("a fox"), False),
+        (GEMINI, wire_server.TextOnly("No picture today."), True),
+        (GEMINI, wire_server.MidStreamError(after_chunks=1, status=500, message="over"), False),
+        (GEMINI, wire_server.Garbage(b"<html>"), False),
+        (OPENAI, openai_wire.MidStreamError(after_chunks=1, event={"error": {"message": "over"}}), False),
+        (OPENAI, openai_wire.Text("a fox"), False),
     ]
     gc.collect()
     gc.disable()
     try:
-        for ask, served, for_picture in early:
+        for api, served, for_picture in early:
             before = open_bodies()
-            await ask(served, for_picture=for_picture)
+            await asked_of(api, served, for_picture=for_picture)
             await asyncio.sleep(0.01)
             assert [one for one in open_bodies() if one not in before] == [], served
     finally:

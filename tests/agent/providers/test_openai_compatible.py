@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import io
 import json
 import logging
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 from pydantic import SecretStr
 
 from agent import (
@@ -62,24 +60,11 @@ SCHEMA: dict[str, Any] = {"type": "object", "properties": {"score": {"type": "nu
 GONE = ImagePart(digest="gone", md5="", mime_type="image/png", size_bytes=1, origin=ImageOrigin.UPLOADED)
 
 
-# Words.
-async def test_a_text_streams_piece_by_piece_and_ends_with_its_usage(openai: OpenAIDesk) -> None:
-    openai.server.on_chat(Hold(Text("Hello, dear friend.", chunks=3), after_chunks=2))
-    stream = openai.stream("talker", prompt("hi"), options=ChatOptions(system="Be kind."))
-    chunks = [await anext(stream)]  # the first piece arrives before the last is sent
-    openai.server.release()
-    chunks += [chunk async for chunk in stream]
-    texts = [chunk.part.text for chunk in chunks if isinstance(chunk.part, TextPart)]
-    assert (len(texts), "".join(texts)) == (3, "Hello, dear friend.")
-    assert (chunks[-1].finish_reason, chunks[-1].error) == ("stop", None)
-    assert chunks[-1].usage == TokenUsage(prompt_tokens=40, cached_tokens=8, output_tokens=7, thought_tokens=5)
-    assert openai.server.chats[0].body == {
-        "model": "talker",
-        "messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "hi"}],
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-    assert openai.server.violations == []
+@pytest.fixture
+async def openai(tmp_path: Path) -> AsyncIterator[OpenAIDesk]:
+    with OpenAIServer(key=OPENAI_KEY) as running:
+        async with at_openai(running, tmp_path) as desk:
+            yield desk
 
 
 @each_case("numbering", ["index", "zero", "none"])
@@ -92,27 +77,6 @@ async def test_calls_come_together_however_the_server_numbers_their_pieces(opena
     assert came == [(call.name, call.arguments, call.id) for call in wanted]
     assert openai.server.chats[-1].tool_names == ["look"]
     assert openai.server.violations == []
-
-
-async def test_a_tool_loop_pairs_every_call_with_its_result(openai: OpenAIDesk) -> None:
-    image = await openai.upload()
-    seen = image.model_copy(update={"handle": "#1"})
-    calls = Calls([Call("look", {"at": "a"}, id="c1"), Call("look", {"at": "b"}, id="c2")])
-    openai.server.on_chat(calls, Text("A bird."))
-    history = [prompt("What is there?", image)]
-    history.append(message_of(await openai.say("seer", *history, tools=[LOOK])))
-    # The results come in another order than the calls.
-    second = ToolResultPart(name="look", content={"n": 2}, call_id="c2")
-    history.append(results(second, ToolResultPart(name="look", content={"n": 1}, images=(seen,), call_id="c1")))
-    history += [message_of(await openai.say("seer", *history, tools=[LOOK])), prompt("Thanks")]
-    await openai.say("seer", *history, tools=[LOOK])
-    assert openai.server.violations == []
-    _, chat, last = openai.server.chats
-    assert chat.roles == ["user", "assistant", "tool", "tool", "assistant", "user"]
-    sent = [(m["tool_call_id"], json.loads(m["content"])) for m in chat.messages if m["role"] == "tool"]
-    assert sent == [("c2", {"n": 2}), ("c1", {"n": 1})]
-    assert [role for role, _ in chat.placed_pictures] == ["user", "user"]
-    assert last.roles[-2:] == ["assistant", "user"]
 
 
 async def test_a_history_of_another_provider_gets_ids_for_its_calls(openai: OpenAIDesk) -> None:
@@ -150,30 +114,6 @@ async def test_a_history_of_another_provider_gets_ids_for_its_calls(openai: Open
     assert chat.messages[-1]["content"] == "And now?\nHello?"
 
 
-async def test_a_picture_is_shown_to_a_model_with_eyes_and_described_to_one_without(openai: OpenAIDesk) -> None:
-    image = await openai.upload(handle="#7b", width=8, height=8)
-    made = image.model_copy(update={"origin": ImageOrigin.GENERATED, "handle": "#8"})
-    history = [prompt("What is this?", image), answer(TextPart(text="See:"), made), prompt("And that?")]
-    for model in ("seer", "talker"):
-        await openai.say(model, *history)
-    assert openai.server.violations == []
-    seeing, blind = openai.server.chats
-    assert seeing.placed_pictures == [("user", png()), ("user", png())]
-    assert blind.pictures == []
-    assert "[Picture #7b, uploaded, 8×8. You cannot see pictures.]" in blind.text
-    assert "[Picture #8, generated, 8×8. You cannot see pictures.]\nAnd that?" in blind.prompt
-
-
-async def test_a_result_may_show_its_pictures_itself_where_the_model_takes_them(openai: OpenAIDesk) -> None:
-    result = ToolResultPart(name="look", images=(await openai.upload(),), call_id="c")
-    able = openai.model("seer").model_copy(update={"has_image_tool_results": True})
-    with pytest.raises(ProviderFailure):
-        await openai.say(able, prompt("Look"), answer(ToolCallPart(name="look", call_id="c")), results(result))
-    [violation] = openai.server.violations
-    assert violation.rule == "content"  # this server takes words only, as most do
-    assert [part["type"] for part in openai.server.chats[0].messages[-1]["content"]] == ["text", "image_url"]
-
-
 @each_case(
     ("model", "format_sent", "is_in_words"),
     [("seer", "json_schema", False), ("deepseek-flash", "json_object", True), ("simple", None, True)],
@@ -186,47 +126,6 @@ async def test_json_is_asked_for_the_way_the_model_takes_it(
     assert request.body.get("response_format", {}).get("type") == format_sent
     assert (json.dumps(SCHEMA) in request.system) is is_in_words
     assert openai.server.violations == []
-
-
-@each_case("field", ["reasoning_content", "reasoning"])
-async def test_thoughts_are_neither_shown_nor_kept(openai: OpenAIDesk, field: str) -> None:
-    openai.server.on_chat(Text("\n\nHello.", thoughts="They greet me.", thoughts_field=field))
-    chunks = await openai.say("talker", prompt("hi"))
-    assert message_of(chunks) == answer(*(TextPart(text=text) for text in ("H", "ell", "o.")))
-
-
-async def test_deepseeks_thoughts_go_back_with_its_calls_and_only_its_own(openai: OpenAIDesk) -> None:
-    flash, pro = "deepseek-flash", "deepseek-v4-pro"
-    thinking = Calls([Call("look", id="c1")], thoughts="I should look.")
-    openai.server.on_chat(thinking, Text("A bird.", thoughts="A bird, then."))
-    history = [prompt("Look"), answer(ToolCallPart(name="look")), results(ToolResultPart(name="look")), prompt("Again")]
-    first = await openai.say(flash, *history, tools=[LOOK])
-    assert message_of(first).parts[0] == TextPart(text="I should look.", is_thought=True, signed_by=flash)
-    history += [message_of(first), results(ToolResultPart(name="look", call_id="c1"))]
-    history += [message_of(await openai.say(flash, *history, tools=[LOOK])), prompt("Thanks")]
-    for model in (flash, pro):
-        await openai.say(model, *history, tools=[LOOK])
-    assert openai.server.violations == []
-    chats = openai.server.chats
-    thoughts = [[m["reasoning_content"] for m in chat.messages if "reasoning_content" in m] for chat in chats]
-    assert thoughts == [[""], ["", "I should look."], ["", "I should look."], ["", ""]]
-    assert [chat.body["reasoning_effort"] for chat in chats] == ["low", "low", "low", "high"]
-
-
-async def test_a_model_without_tools_calls_them_in_words(openai: OpenAIDesk) -> None:
-    written = '<tool_call>{"name": "look", "arguments": {"at": "north"}}</tool_call>'
-    openai.server.on_chat(Text(f"Let me see.\n{written}{written}", chunks=20))
-    chunks = await openai.say("simple", prompt("Look"), tools=[LOOK], options=ChatOptions(system="Be kind."))
-    assert message_of(chunks).text.strip() == "Let me see."
-    assert [(call.name, call.arguments) for call in calls_of(chunks)] == [("look", {"at": "north"})] * 2
-    result = ToolResultPart(name="look", content={"n": 1})
-    await openai.say("simple", prompt("Look"), message_of(chunks), results(result, result), tools=[LOOK])
-    assert openai.server.violations == []
-    first, second = openai.server.chats
-    assert first.tool_names == []
-    assert '"name": "look"' in first.system
-    assert second.text.count(written) == 2
-    assert second.prompt == 'Result of look: {"n": 1}\nResult of look: {"n": 1}'
 
 
 def _chunk(delta: Any, finish_reason: str | None = None, **fields: Any) -> dict[str, Any]:
@@ -379,43 +278,9 @@ async def test_a_picture_is_stored_before_it_is_given_and_has_the_size_of_its_ra
     }
     assert not request.is_edit
     assert (openai.shelf.origins, openai.server.violations) == ([ImageOrigin.GENERATED], [])
-
-
-async def test_a_model_that_refuses_the_answers_format_is_not_told_it(openai: OpenAIDesk) -> None:
+    # A model that refuses the answer's format is not told it.
     await openai.paint("gpt-image-2", prompt("a fox"), aspect_ratio="16:9", resolution="2K")
-    assert openai.server.violations == []
-    assert openai.server.pictures[0].fields["size"] == "2560x1440"
-
-
-async def test_pictures_to_be_changed_go_as_files_of_a_form(openai: OpenAIDesk) -> None:
-    jpeg = io.BytesIO()
-    Image.new("RGB", (8, 8), "blue").save(jpeg, "JPEG")
-    red = await openai.upload(origin=ImageOrigin.GENERATED)
-    blue = await openai.upload(jpeg.getvalue(), "image/jpeg")
-    messages = [prompt("a fox"), answer(red), prompt("both, Füchse 狐", blue, red)]
-    [chunk, _] = await openai.paint("painter", *messages, aspect_ratio="1:1")
-    assert openai.server.violations == []
-    [request] = openai.server.pictures
-    assert request.is_edit
-    assert request.fields == {
-        **{"model": "painter", "prompt": "both, Füchse 狐", "n": "1", "size": "1024x1024"},
-        "response_format": "b64_json",
-    }
-    assert [(file.name, file.mime_type, file.data) for file in request.files] == [
-        ("image1.png", "image/png", png()),
-        ("image2.jpg", "image/jpeg", jpeg.getvalue()),
-    ]
-    assert isinstance(chunk.part, ImagePart)
-    assert openai.shelf.origins[-1] is ImageOrigin.EDITED
-
-
-async def test_a_picture_told_by_its_address_is_fetched_from_the_same_server(openai: OpenAIDesk) -> None:
-    for url in ("{server}/files/one.png", "/files/one.png"):
-        openai.server.on_picture(PictureAt(url))
-        image = (await openai.paint("painter", prompt("a fox")))[0].part
-        assert isinstance(image, ImagePart)
-        assert image.digest in openai.shelf.held
-    assert (openai.server.fetched, openai.server.violations) == (["/files/one.png"] * 2, [])
+    assert (openai.server.violations, openai.server.pictures[1].fields["size"]) == ([], "2560x1440")
 
 
 @each_case(
@@ -440,27 +305,34 @@ async def test_a_picture_on_another_server_is_refused(openai: OpenAIDesk, url: s
     assert openai.shelf.held == {}
 
 
-async def test_a_data_address_is_taken_and_a_file_that_is_missing_or_no_picture_is_told(openai: OpenAIDesk) -> None:
+async def test_a_picture_told_by_its_address_is_fetched_and_one_that_is_missing_or_none_is_told(
+    openai: OpenAIDesk,
+) -> None:
     data = "data:image/png;base64,"
     openai.server.on_picture(PictureAt("{server}/files/missing.png"), PictureAt(f"{data}aGVsbG8="))
     codes = [error_of(await openai.paint("painter", prompt("a fox"))).code for _ in range(2)]
     assert (codes, openai.shelf.held) == ([ErrorCode.NO_PICTURE, ErrorCode.BROKEN_PICTURE], {})
+    openai.server.on_picture(PictureAt("{server}/files/one.png"), PictureAt("/files/one.png"))
+    for _ in range(2):
+        assert isinstance((await openai.paint("painter", prompt("a fox")))[0].part, ImagePart)
+    assert openai.server.fetched[-2:] == ["/files/one.png"] * 2
+    openai.shelf.held.clear()
     openai.server.on_picture(PictureAt(data + base64.b64encode(png()).decode()))
     await openai.paint("painter", prompt("a fox"))
     assert list(openai.shelf.held.values()) == [png()]
 
 
-@each_case("key", [None, "another"])
 async def test_another_server_of_pictures_is_sent_its_own_key_or_none_and_never_that_of_the_words(
-    tmp_path: Path, key: str | None
+    tmp_path: Path,
 ) -> None:
-    own: dict[str, Any] = {"image_api_key": SecretStr(key)} if key else {}
-    with OpenAIServer(key=OPENAI_KEY) as words, OpenAIServer(key=key) as pictures:
-        async with at_openai(words, tmp_path, image_base_url=pictures.url, **own) as desk:
-            await desk.say("talker", prompt("hi"))
-            await desk.paint("painter", prompt("a fox"))
-        assert (len(words.chats), words.pictures, len(pictures.pictures)) == (1, [], 1)
-        assert words.violations == pictures.violations == []
+    for key in (None, "another"):
+        own: dict[str, Any] = {"image_api_key": SecretStr(key)} if key else {}
+        with OpenAIServer(key=OPENAI_KEY) as words, OpenAIServer(key=key) as pictures:
+            async with at_openai(words, tmp_path, image_base_url=pictures.url, **own) as desk:
+                await desk.say("talker", prompt("hi"))
+                await desk.paint("painter", prompt("a fox"))
+            assert (len(words.chats), words.pictures, len(pictures.pictures)) == (1, [], 1)
+            assert words.violations == pictures.violations == []
 
 
 def test_without_its_package_the_operator_is_told_what_to_install(tmp_path: Path) -> None:
@@ -490,15 +362,8 @@ TOKENS = ["<think>", "</think>", "<tool_call>", "</tool_call>", "<", ">", "</", 
 
 
 def split(pieces: list[str]) -> list[tuple[str, str]]:
-    splitter = TagSplitter("think", "tool_call")
-
-    def found() -> Iterator[tuple[str, str]]:
-        for piece in pieces:
-            yield from splitter.feed(piece)
-        yield from splitter.end()
-
-    joined: list[tuple[str, str]] = []
-    for tag, text in found():
+    splitter, joined = TagSplitter("think", "tool_call"), list[tuple[str, str]]()
+    for tag, text in (*(found for piece in pieces for found in splitter.feed(piece)), *splitter.end()):
         assert text
         if joined and joined[-1][0] == tag:
             joined[-1] = (tag, joined[-1][1] + text)
@@ -511,11 +376,8 @@ def split(pieces: list[str]) -> list[tuple[str, str]]:
 def test_a_text_is_taken_apart_the_same_however_it_is_cut(tokens: list[str], sizes: list[int]) -> None:
     text = "".join(tokens)
     pieces: list[str] = []
-    start = 0
-    while start < len(text):
-        size = sizes[len(pieces) % len(sizes)]
-        pieces.append(text[start : start + size])
-        start += size
+    while left := text[sum(map(len, pieces)) :]:
+        pieces.append(left[: sizes[len(pieces) % len(sizes)]])
     assert split(pieces) == split([text])
 
 

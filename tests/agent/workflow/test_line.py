@@ -1,28 +1,35 @@
-"""Messages sent while one is at work: they wait in one line, and each hears how many go first."""
+"""Turns beside one another: they wait in line, are followed from anywhere, and what they pledge counts once."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 from agent import (
-    ErrorCode,
-    ErrorInfo,
-    Housekeeping,
+    Decision,
+    LiveTurn,
+    PlanReady,
     Settings,
     Step,
+    Studio,
     TextDelta,
     TextPart,
     ThoughtLog,
     TurnDone,
-    TurnFailed,
+    TurnPaused,
     TurnRequest,
+    TurnSettings,
+    TurnStarted,
 )
 from agent.workflow.concurrency import ConcurrencyLimiter
-from agent.workflow.dispatch import MAX_WAITING
+from agent.workflow.pledges import Pledges
+from tests.adapters.calls import KEPT_S, RecentTurns
 from tests.adapters.scripted import Hold, Line, says
+from tests.support.clock import Standing
 from tests.support.scenes import Scene
-from tests.support.turns import send
 from tests.support.waiting import until
 
 
@@ -52,30 +59,6 @@ async def test_each_in_line_hears_its_place_and_hears_again_when_it_moves_up(set
         assert not [event for event in after if isinstance(event, ThoughtLog) and event.step is Step.WAITING]
         kept = await studio.conversations.get(conversation.id)
     assert [turn.text for turn in kept.turns] == ["a", "b", "c"]
-
-
-async def test_of_a_hundred_at_once_the_first_run_in_order_and_only_what_is_beyond_the_line_is_refused(
-    settings: Settings,
-) -> None:
-    gate, texts = asyncio.Event(), [str(number) for number in range(100)]
-    first = Line((TextPart(text="One "), Hold(gate), TextPart(text="two.")))
-    scene = Scene(settings, text=[first, *[says("Well.")] * (MAX_WAITING + 1)])
-    async with scene.studio() as studio:
-        conversation = await studio.conversations.create()
-        requests = [TurnRequest(text=text, request_id=f"press-{text}") for text in texts]
-        sent = [asyncio.create_task(send(studio, conversation.id, one)) for one in requests]
-        refused = [(await one)[-1] for one in sent[MAX_WAITING + 1 :]]
-        gate.set()
-        served = [await one for one in sent[: MAX_WAITING + 1]]
-        # Those that were refused count for nothing.
-        later = await send(studio, conversation.id, TurnRequest(text="later"))
-        kept = await studio.conversations.get(conversation.id)
-    full = ErrorInfo(code=ErrorCode.QUEUE_FULL, parameters={"count": MAX_WAITING})
-    assert refused == [TurnFailed(error=full)] * (len(texts) - MAX_WAITING - 1)
-    assert all(isinstance(events[-1], TurnDone) for events in [*served, later])
-    assert [turn.text for turn in kept.turns] == [*texts[: MAX_WAITING + 1], "later"]
-    assert len(scene.provider.asked) == len(kept.turns)
-    assert Housekeeping(settings.home).check().is_fine
 
 
 class Guest:
@@ -129,3 +112,74 @@ async def test_a_seat_is_not_lost_with_one_that_is_stopped_as_it_is_called() -> 
     await third.is_seated.wait()
     assert third.places == []
     await leave(third)
+
+
+async def test_the_numbers_of_a_turn_go_on_over_its_rest_and_any_of_them_is_a_place_to_follow_from(
+    tmp_path: Path,
+) -> None:
+    async with Studio(Settings(home=tmp_path)) as studio:
+        conversation = (await studio.conversations.create()).id
+        request = TurnRequest(text="draw a red fox", settings=TurnSettings(confirm=True))
+        planned = studio.turns.start(conversation, request)
+        first = [one async for one in planned.follow()]
+        assert [number for number, _ in first] == list(range(1, len(first) + 1))
+        assert isinstance(first[-1][1], TurnPaused)
+        assert any(isinstance(event, PlanReady) for _, event in first)
+        turn_id = planned.turn_id or ""
+        assert not studio.turns.is_running(conversation)
+        assert studio.turns.find(conversation, turn_id) is planned
+        assert studio.turns.find(conversation, turn_id, "somebody") is None
+
+        decided = studio.turns.decide(conversation, turn_id, Decision(run=True))
+        second = [one async for one in decided.follow(decided.before)]
+        assert second[0][0] == len(first) + 1
+        assert isinstance(second[-1][1], TurnDone)
+        found = studio.turns.find(conversation, turn_id)
+        assert found is not None
+        whole = [one async for one in found.follow()]
+        assert whole == first + second
+        for after in (1, len(first) - 1, len(first), len(whole) - 1, len(whole)):
+            assert [one async for one in found.follow(after)] == whole[after:]
+        started = [number for number, event in whole if isinstance(event, TurnStarted)]
+        assert [found.goes_on_at(number) for number in started] == [False, True]
+
+
+async def test_whoever_joins_a_turn_that_goes_on_hears_only_what_is_new(tmp_path: Path) -> None:
+    async with Studio(Settings(home=tmp_path), sketch_pace_s=0.01) as studio:
+        conversation = (await studio.conversations.create()).id
+        request = TurnRequest(text="draw a red fox", settings=TurnSettings(confirm=True))
+        planned = [event async for event in studio.run_turn(conversation, request)]
+        assert isinstance(planned[0], TurnStarted)
+        decided = studio.decide(conversation, planned[0].turn_id, Decision(run=True))
+        first = await anext(decided)
+        joined = [event async for event in studio.attach(conversation)]
+        assert joined == [first, *[event async for event in decided]]
+        assert not any(isinstance(event, PlanReady) for event in joined)
+
+
+def test_what_was_told_is_let_go_ten_minutes_after_its_end() -> None:
+    clock = Standing(0.0)
+    recent = RecentTurns(clock)
+
+    def ended(turn_id: str | None) -> LiveTurn:
+        # Where a turn is kept, only what it is called counts.
+        told: Any = SimpleNamespace(turn_id=turn_id, conversation_id="c", owner="anna")
+        recent.keep(cast(LiveTurn, told))
+        return cast(LiveTurn, told)
+
+    one = ended("one")
+    ended(None)
+    clock.now = KEPT_S
+    other = ended("other")
+    assert recent.find("c", "one", "anna") is one
+    assert recent.find("c", "one", "ben") is recent.find("d", "one", "anna") is None
+    clock.now = KEPT_S + 1
+    assert recent.find("c", "one", "anna") is None
+    assert recent.find("c", "other", "anna") is other
+
+
+def test_a_pledge_is_seen_by_the_owners_other_turns_alone() -> None:
+    pledges = Pledges()
+    pledges.give("a", "ann", "c1", 0.5)
+    assert {name: one.price_usd for name, one in pledges.of_others("ann", "mine").items()} == {"a": 0.5}
+    assert pledges.of_others("ann", "a") == pledges.of_others("bob", "mine") == {}

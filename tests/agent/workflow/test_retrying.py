@@ -21,6 +21,7 @@ from agent import (
 from agent.workflow.hearing import Answer
 from agent.workflow.retrying import Breaker, Breakers, Patience, hear_patiently
 from tests.support.cases import each_case
+from tests.support.clock import Standing
 
 OVERLOADED = ProviderFailure(ErrorCode.OVERLOADED, model="Flash")
 REFUSED = NetworkFailure(ErrorCode.CONNECTION_FAILED)
@@ -41,6 +42,7 @@ class Server:
         self.calls = 0
         self.pauses: list[float] = []
         self.sent = 0
+        self.is_stopped = False
 
     async def answer(self) -> AsyncIterator[CompletionChunk]:
         self.calls += 1
@@ -52,8 +54,10 @@ class Server:
 
     async def _send(self) -> None:
         self.sent += 1
+        if self.is_stopped:
+            raise asyncio.CancelledError
 
-    async def ask(self, *, is_text: bool = True, breaker: Breaker | None = None, is_asked_for: bool = False) -> Answer:
+    async def ask(self, *, is_text: bool = True, breaker: Breaker | None = None) -> Answer:
         async def sleep(_: float) -> None:
             return None
 
@@ -63,69 +67,45 @@ class Server:
             breaker=breaker or Breaker(limit=100),
             model_label="Flash",
             is_text=is_text,
-            is_asked_for=is_asked_for,
             on_send=self._send,
             on_pause=lambda seconds, *_: self.pauses.append(seconds),
         )
 
 
-@each_case("is_text", [True, False])
-@each_case("failure", [OVERLOADED, REFUSED, RateLimited(ErrorCode.SLOW_DOWN), UNSENT])
-async def test_what_surely_cost_nothing_is_asked_again_with_growing_pauses(
-    failure: AivistaError, is_text: bool
+@each_case(
+    ("failure", "texts", "pictures"),
+    [
+        *((failure, 3, 3) for failure in (OVERLOADED, REFUSED, RateLimited(ErrorCode.SLOW_DOWN), UNSENT)),
+        *((failure, 2, 1) for failure in (BROKEN, CUT, BEGUN)),
+        (TIMED_OUT, 1, 1),
+    ],
+)
+async def test_what_surely_cost_nothing_is_asked_again_what_may_have_is_once_for_words_and_never_for_a_picture(
+    failure: AivistaError, texts: int, pictures: int
 ) -> None:
-    server = Server([failure, failure])
-    answer = await server.ask(is_text=is_text)
-    assert answer.text == "yes"
-    assert server.pauses == [2.0, 4.0]
-    assert server.sent == 3
+    for is_text, calls in ((True, texts), (False, pictures)):
+        server = Server([failure, failure])
+        answer = await server.ask(is_text=is_text)
+        pauses = {1: [], 2: [1.0], 3: [2.0, 4.0]}[calls]
+        assert (server.calls, server.sent, server.pauses) == (calls, calls, pauses)
+        assert (answer.text, answer.error) == (("yes", None) if calls == 3 else ("", failure.info))
 
 
-async def test_a_hint_is_never_cut_short() -> None:
+async def test_a_hint_is_never_cut_short_and_words_that_were_shown_are_not_shown_twice() -> None:
     server = Server([RateLimited(ErrorCode.RATE_LIMITED, seconds=3)])
     await server.ask()
     assert server.pauses == [3]
-
-
-@pytest.mark.parametrize("failure", [BROKEN, CUT, BEGUN])
-async def test_a_text_is_asked_once_more_after_an_ambiguous_failure_and_a_picture_never(failure: AivistaError) -> None:
-    text, picture = Server([failure, failure]), Server([failure])
-    assert (await text.ask()).error == failure.info
-    assert text.calls == 2
-    assert (await picture.ask(is_text=False)).error == failure.info
-    assert picture.calls == 1
-
-
-@pytest.mark.parametrize("is_text", [True, False])
-async def test_a_timeout_is_never_repeated(is_text: bool) -> None:
-    server = Server([TIMED_OUT])
-    assert (await server.ask(is_text=is_text)).error == TIMED_OUT.info
-    assert server.calls == 1
-
-
-async def test_words_that_were_shown_are_not_shown_twice() -> None:
     server = Server([CUT], words_before="It was")
-    answer = await server.ask()
-    assert (answer.text, server.calls) == ("It was", 1)
-
-
-class Clock:
-    """Tells the seconds that a test has let pass."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
+    assert ((await server.ask()).text, server.calls) == ("It was", 1)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> Standing:
+    return Standing(0.0)
 
 
 @pytest.fixture
-def breaker(clock: Clock) -> Breaker:
+def breaker(clock: Standing) -> Breaker:
     return Breaker(limit=5, rest_s=30.0, clock=clock)
 
 
@@ -139,57 +119,41 @@ async def open_up(breaker: Breaker) -> None:
 
 
 async def test_after_the_pause_one_call_probes_the_model_and_a_success_lets_all_others_through(
-    breaker: Breaker, clock: Clock
+    breaker: Breaker, clock: Standing
 ) -> None:
     await open_up(breaker)
-    clock.now_s = 30.0
+    clock.now = 30.0
     assert breaker.admit() is None
     assert breaker.admit() is not None
     breaker.note(None)
     assert [breaker.admit(), breaker.admit()] == [None, None]
 
 
-async def test_a_probe_that_fails_pauses_the_model_anew(breaker: Breaker, clock: Clock) -> None:
+async def test_a_probe_that_fails_pauses_the_model_anew_and_one_that_is_given_up_leaves_room_for_the_next(
+    breaker: Breaker, clock: Standing
+) -> None:
     await open_up(breaker)
-    clock.now_s = 100.0
+    clock.now = 100.0
     failing = Server([OVERLOADED] * 100)
     assert (await failing.ask(breaker=breaker)).error == OVERLOADED.info
-    assert failing.calls == 1
-    assert breaker.admit() == 30.0
-
-
-async def test_a_probe_that_is_given_up_leaves_room_for_the_next_one(breaker: Breaker, clock: Clock) -> None:
-    await open_up(breaker)
-    clock.now_s = 31.0
-
-    async def stopped() -> None:
-        raise asyncio.CancelledError
-
+    assert (failing.calls, breaker.admit()) == (1, 30.0)
+    clock.now = 131.0
     server = Server([])
+    server.is_stopped = True
     with pytest.raises(asyncio.CancelledError):
-        await hear_patiently(
-            server.answer,
-            patience=Patience(),
-            breaker=breaker,
-            model_label="Flash",
-            is_text=True,
-            on_send=stopped,
-            on_pause=lambda *_: None,
-        )
+        await server.ask(breaker=breaker)
+    server.is_stopped = False
     assert (await server.ask(breaker=breaker)).text == "yes"
 
 
-def test_a_key_that_is_gone_leaves_its_breaker_to_nobody() -> None:
-    """An object that takes the place of one that is gone may have the same identity."""
+def test_each_key_and_model_has_its_own_breaker_and_a_key_that_is_gone_leaves_its_own_to_nobody() -> None:
+    breakers, mine, yours = Breakers(), object(), object()
+    assert breakers.of(mine, "flash") is breakers.of(mine, "flash")
+    assert breakers.of(mine, "flash") is not breakers.of(yours, "flash")
+    assert breakers.of(mine, "flash") is not breakers.of(mine, "pro")
+    # An object that takes the place of one that is gone may have the same identity.
     breakers = Breakers(lambda: Breaker(limit=1))
     for _ in range(50):
         breaker = breakers.of(object(), "flash")
         assert breaker.admit() is None
         breaker.note(OVERLOADED.info)
-
-
-def test_each_key_and_model_has_its_own_breaker() -> None:
-    breakers, mine, yours = Breakers(), object(), object()
-    assert breakers.of(mine, "flash") is breakers.of(mine, "flash")
-    assert breakers.of(mine, "flash") is not breakers.of(yours, "flash")
-    assert breakers.of(mine, "flash") is not breakers.of(mine, "pro")

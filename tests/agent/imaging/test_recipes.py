@@ -1,8 +1,11 @@
-"""None"""
+"""Recipes: what they tell of a picture, how they go into its file and out of it, and how they lead back to it."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -10,20 +13,51 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from pydantic import SecretStr
 
-from agent import ErrorCode, RequestRefused
+from agent import (
+    EXACT_ADJUSTMENT,
+    AdjustmentChange,
+    ChangeKind,
+    EditKind,
+    EditRecord,
+    EditVerdict,
+    ErrorCode,
+    Fact,
+    ImageOrigin,
+    ImagePart,
+    Margins,
+    Picture,
+    PromptMessage,
+    Receipt,
+    Reference,
+    ReferenceMode,
+    RequestRefused,
+    Role,
+    Source,
+    StyleUse,
+    TextPart,
+    TurnSettings,
+)
 from tests.adapters.recipes import (
     LONG_TEXT_CHARACTERS,
     MAX_RECIPE_BYTES,
+    ParentDigest,
     Recipe,
+    RecipeMargins,
+    RecipeService,
+    RecipeSource,
+    SourceType,
     clean,
     embed,
     has_credentials,
     pixels_digest,
     read_recipe,
+    recipe_of,
     to_json,
 )
-from tests.agent.imaging.provenance.samples import (
+from tests.adapters.records import ConversationStore
+from tests.agent.imaging.recipe_samples import (
     FILES,
     JPEGS,
     PNGS,
@@ -41,7 +75,172 @@ from tests.agent.imaging.provenance.samples import (
     with_chunks,
 )
 from tests.support.cases import each_case
+from tests.support.galleries import Filled, filled
 from tests.support.pixels import encoded
+
+NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
+UPLOADED, GENERATED, EDITED = ImageOrigin.UPLOADED, ImageOrigin.GENERATED, ImageOrigin.EDITED
+
+
+def part(number: int, origin: ImageOrigin = GENERATED) -> ImagePart:
+    return ImagePart(
+        digest=f"{number:064x}", md5="0" * 32, mime_type="image/png", size_bytes=1, origin=origin, width=48, height=32
+    )
+
+
+def receipt(model: str = "gemini-flash-image", **changes: object) -> Receipt:
+    words = {"prompt": "A quokka at a kiosk.", "user_text": "a quokka please", "mime_type": "image/png"}
+    asked = {"asked_aspect_ratio": "16:9", "asked_resolution": None, "width": 48, "height": 32}
+    return Receipt.model_validate({"model": model, "model_label": "Gemini Flash Image", **words, **asked, **changes})
+
+
+def edit(kind: EditKind = "mask", verdict: EditVerdict = "good", margins: Margins | None = None) -> EditRecord:
+    return EditRecord(
+        kind=kind, verdict=verdict, reason="", base=part(90), mask=part(91), raw=part(92), margins=margins
+    )
+
+
+def picture(
+    number: int,
+    origin: ImageOrigin = GENERATED,
+    parents: tuple[str, ...] = (),
+    told: Receipt | None = None,
+    edited: EditRecord | None = None,
+) -> Picture:
+    return Picture(
+        handle=f"#{number}",
+        image=part(number, origin),
+        turn_id="turn-secret-id",
+        created_at=NOW,
+        parents=parents,
+        receipt=told,
+        edit=edited,
+        call="picture:1.0.0.1",
+        answer=PromptMessage(role=Role.MODEL, parts=(TextPart(text="", thought_signature=b"signature"),)),
+    )
+
+
+PHOTO = picture(1, UPLOADED)
+MADE = picture(2, told=receipt())
+
+
+def adjusted(number: int, base: str) -> Picture:
+    changes = (AdjustmentChange(kind=ChangeKind.BRIGHTER, amount=20),)
+    return picture(number, EDITED, (base,), receipt(EXACT_ADJUSTMENT, prompt="", changes=changes))
+
+
+def sketched(number: int, *parents: str) -> Picture:
+    return picture(number, parents=parents, told=receipt("sketch", is_sketch=True))
+
+
+def masked(number: int, base: str, verdict: EditVerdict = "good") -> Picture:
+    return picture(number, EDITED, (base,), receipt(), edit(verdict=verdict))
+
+
+def test_a_recipe_tells_all_that_making_it_again_needs() -> None:
+    told = receipt(
+        references=(Reference(handle="#1", role="subject"), Reference(handle="#7", role="style")),
+        styles=(StyleUse(name="Ukiyo-e", similarity=0.9),),
+        facts=(Fact(item="small", source="https://example.org"),),
+        sources=(Source(title="Quokka", url="https://example.org/q"),),
+        price_usd=0.04,
+        seconds=12.5,
+    )
+    settings = TurnSettings(image_model="pro", aspect_ratio="16:9", number_of_images=3, allow_search=True)
+    one = picture(3, parents=("#1",), told=told)
+    found = recipe_of(
+        one,
+        settings,
+        (PHOTO, MADE),
+        pixels_digest="d" * 64,
+        conversation_title="Kiosk",
+        reference_mode=ReferenceMode.LAST_GENERATED,
+    )
+    assert (found.words, found.prompt, found.model_label) == (
+        "a quokka please",
+        "A quokka at a kiosk.",
+        "Gemini Flash Image",
+    )
+    assert found.parents == (
+        ParentDigest(handle="#1", digest=PHOTO.image.digest, role="subject"),
+        ParentDigest(handle="#7", digest="", role="style"),
+    )
+    assert found.settings is not None
+    assert found.settings.model_dump() == {
+        "text_model": "flash",
+        "image_model": "pro",
+        "aspect_ratio": "16:9",
+        "resolution": None,
+        "number_of_images": 3,
+        "allow_search": True,
+        "search_policy": "llm_only",
+        "reference_mode": "LAST_GENERATED",
+    }
+    assert (found.price_usd, found.seconds, found.created_at) == (0.04, 12.5, NOW)
+    assert (found.file_digest, found.pixels_digest) == (one.image.digest, "d" * 64)
+    assert (found.handle, found.conversation_title) == ("#3", "Kiosk")
+    assert found.sources == (RecipeSource(title="Quokka", url="https://example.org/q"),)
+    assert (found.source_type, found.made_with_ai) == (SourceType.TRAINED, True)
+    assert read_recipe(embed(PNGS["png"], "image/png", found)) == found
+
+
+def test_a_recipe_names_no_turn_no_call_and_no_signature_and_secrets_are_blacked_out() -> None:
+    text = to_json(recipe_of(MADE, TurnSettings(), ()))
+    assert not [name for name in ("turn-secret-id", "picture:1", "signature", "c2lnbmF0dXJl") if name in text]
+    key = "AIza" + "Q" * 35
+    words = f"key {key} and hunter2-of-mine, see /home/maria/pictures/cat.png"
+    told = receipt(user_text=words, prompt=words, facts=(Fact(item=words, source=words),))
+    secrets = (SecretStr("hunter2-of-mine"),)
+    found = recipe_of(picture(1, told=told), None, conversation_title=words, secrets=secrets)
+    assert "[secret]" in found.words
+    assert not [hidden for hidden in (key, "hunter2", "maria") if hidden in to_json(found)]
+
+
+@each_case(
+    ("one", "source"),
+    [
+        (PHOTO, None),
+        (MADE, SourceType.TRAINED),
+        (picture(3, parents=("#1",), told=receipt()), SourceType.TRAINED),
+        (masked(3, "#1"), SourceType.COMPOSITE),
+        (masked(3, "#2"), SourceType.TRAINED),
+        (masked(3, "#1", "unsure"), SourceType.COMPOSITE),
+        (masked(3, "#1", "refused"), SourceType.TRAINED),
+        (masked(3, "#99"), SourceType.COMPOSITE),
+        (masked(3, "#11"), SourceType.COMPOSITE),
+        (masked(3, "#12"), SourceType.TRAINED),
+        (masked(3, "#13"), SourceType.COMPOSITE),
+        (masked(3, "#14"), SourceType.COMPOSITE),
+        (adjusted(3, "#1"), None),
+        (adjusted(3, "#2"), SourceType.TRAINED),
+        (adjusted(3, "#13"), SourceType.COMPOSITE),
+        (adjusted(3, "#99"), None),
+        (adjusted(3, "#3"), None),
+        (sketched(3), SourceType.ALGORITHMIC),
+        (sketched(3, "#1"), None),
+        (sketched(3, "#2"), SourceType.TRAINED),
+        (adjusted(3, "#14"), SourceType.ALGORITHMIC),
+        (masked(3, "#15"), SourceType.COMPOSITE),
+    ],
+)
+def test_what_the_pixels_come_from_is_told_by_the_pictures_above(one: Picture, source: SourceType | None) -> None:
+    ring = masked(15, "#16"), masked(16, "#15")
+    above = (PHOTO, MADE, adjusted(11, "#1"), adjusted(12, "#2"), masked(13, "#1"), sketched(14), *ring, one)
+    found = recipe_of(one, TurnSettings(), above)
+    assert found.source_type is source
+    assert found.made_with_ai is (source in (SourceType.TRAINED, SourceType.COMPOSITE))
+
+
+def test_an_edit_is_told_with_its_kind() -> None:
+    assert recipe_of(masked(3, "#1"), None).edit == "mask"
+    assert recipe_of(masked(3, "#1", "refused"), None).edit is None
+    wider = picture(3, EDITED, ("#1",), receipt(), edit("expansion", margins=Margins(left=10, top=4)))
+    assert recipe_of(wider, None).edit == "expansion"
+    assert recipe_of(wider, None).margins == RecipeMargins(left=10, top=4)
+    exact = recipe_of(adjusted(3, "#1"), None)
+    assert exact.edit == "adjustment"
+    assert [(change.kind, change.amount) for change in exact.changes] == [(ChangeKind.BRIGHTER, 20)]
+
 
 FOREIGN_XMP = b"""<?xpacket begin="\xef\xbb\xbf" id="W5M0MpCehiHzreSzNTczkc9d"?>
 <x:xmpmeta xmlns:x="adobe:ns:meta/"><r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
@@ -57,6 +256,12 @@ def shown(data: bytes) -> Image.Image:
     return picture
 
 
+def ours_in(data: bytes) -> Recipe:
+    found = read_recipe(data)
+    assert isinstance(found, Recipe)
+    return found
+
+
 @each_case("name", FILES)
 def test_what_is_embedded_is_read_back_and_no_pixel_changes(name: str) -> None:
     mime_type, data = FILES[name]
@@ -66,18 +271,12 @@ def test_what_is_embedded_is_read_back_and_no_pixel_changes(name: str) -> None:
     assert every_frame(told) == every_frame(data)
     assert pixels_digest(told) == pixels_digest(data)
     shown(told).getexif()
-
-
-@each_case("name", [name for name in FILES if "animated" not in name])
-def test_another_decoder_sees_the_same_pixels_to_the_last_bit(name: str) -> None:
-    mime_type, data = FILES[name]
-    before, after = (
-        cv2.imdecode(np.frombuffer(file, np.uint8), cv2.IMREAD_UNCHANGED)
-        for file in (data, embed(data, mime_type, recipe()))
-    )
-    assert before is not None
-    assert before.dtype == (np.uint16 if "deep" in name else np.uint8)
-    np.testing.assert_array_equal(after, before)
+    if "animated" not in name:
+        # Another decoder sees the same pixels, too, to the last bit.
+        before, after = (cv2.imdecode(np.frombuffer(one, np.uint8), cv2.IMREAD_UNCHANGED) for one in (data, told))
+        assert before is not None
+        assert before.dtype == (np.uint16 if "deep" in name else np.uint8)
+        np.testing.assert_array_equal(after, before)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -213,9 +412,8 @@ def test_the_longest_recipe_is_read_and_a_jpeg_without_room_carries_a_shorter_on
         for name in ("png", "lossy webp", "lossless webp"):
             mime_type, data = FILES[name]
             assert read_recipe(embed(data, mime_type, told)) == told
-    assert isinstance(read_recipe(embed(JPEGS["jpeg"], "image/jpeg", worst)), Recipe)
-    found = read_recipe(embed(JPEGS["jpeg"], "image/jpeg", long))
-    assert isinstance(found, Recipe)
+    assert ours_in(embed(JPEGS["jpeg"], "image/jpeg", worst)).is_shortened
+    found = ours_in(embed(JPEGS["jpeg"], "image/jpeg", long))
     assert found.is_shortened
     assert len(found.words) >= 1000
     assert long.words.startswith(found.words)
@@ -317,3 +515,70 @@ def test_what_cannot_be_taken_apart_is_never_called_clean(kind: str, data: bytes
     with pytest.raises(RequestRefused) as caught:
         clean(data, f"image/{kind}")
     assert caught.value.code is ErrorCode.PICTURE_UNREADABLE
+
+
+@pytest.fixture
+async def records(tmp_path: Path) -> AsyncIterator[Filled]:
+    async with filled(tmp_path) as records:
+        yield records
+
+
+def desk_of(records: Filled) -> RecipeService:
+    return RecipeService(records.store, records.images)
+
+
+async def test_a_picture_taken_away_tells_its_recipe_and_shows_the_same_pixels(records: Filled) -> None:
+    conversation = await records.conversation(title="Autumn")
+    await records.add(conversation, "a fox, painted", words="draw a fox")
+    desk = desk_of(records)
+    original = await desk.original(conversation, "#1", "local")
+    carrying = await desk.with_recipe(conversation, "#1", "local")
+    recipe = ours_in(carrying.data)
+    assert (recipe.words, recipe.prompt, recipe.conversation_title) == ("draw a fox", "a fox, painted", "Autumn")
+    assert recipe.settings is not None
+    assert recipe.settings.image_model == "pro"
+    assert recipe.pixels_digest == pixels_digest(original.data) == pixels_digest(carrying.data)
+    assert recipe.file_digest == original.picture.image.digest
+    assert every_frame(carrying.data) == every_frame(original.data)
+    assert read_recipe(original.data) is None
+
+
+async def test_a_recipe_leads_back_to_its_picture_else_to_what_it_was_made_from(records: Filled) -> None:
+    conversation = await records.conversation()
+    await records.add(conversation)
+    base = await records.add(conversation, prompt=None)
+    await records.add(conversation, details={"parents": ("#2",)})
+    desk = desk_of(records)
+    recipe = ours_in((await desk.with_recipe(conversation, "#3", "local")).data)
+    assert await desk.find("local", recipe) == (conversation, "#3")
+    elsewhere = recipe.model_copy(update={"file_digest": "f" * 64})
+    assert await desk.find("local", elsewhere) == (conversation, "#2")
+    await records.gallery.delete("local", [base])
+    assert await desk.find("local", elsewhere) is None
+
+
+async def test_a_kept_shortfall_stays_kept(records: Filled) -> None:
+    conversation = await records.conversation()
+    await records.add(conversation)
+    await desk_of(records).keep_shortfall(conversation, "#1", "local")
+    assert (await records.store.get(conversation, "local")).picture("#1").shortfall_kept
+    anew = ConversationStore(records.home, records.images)
+    await anew.open()
+    assert (await anew.get(conversation, "local")).picture("#1").shortfall_kept
+    await anew.aclose()
+    with pytest.raises(RequestRefused):
+        await desk_of(records).keep_shortfall(conversation, "#9", "local")
+
+
+async def test_what_cannot_be_taken_apart_is_not_called_clean_and_its_turn_is_found(records: Filled) -> None:
+    conversation = await records.conversation(turn_id="t-first")
+    await records.add(conversation, data=b"\x89PNG\r\n\x1a\nbroken")
+    desk = desk_of(records)
+    with pytest.raises(RequestRefused) as refused:
+        await desk.clean(conversation, "#1", "local")
+    assert refused.value.code is ErrorCode.PICTURE_UNREADABLE
+    # With its recipe it is to be had all the same, as it is.
+    assert (await desk.with_recipe(conversation, "#1", "local")).data == b"\x89PNG\r\n\x1a\nbroken"
+    turn = await desk.turn_of(conversation, "#1", "local")
+    assert turn is not None
+    assert turn.id == "t-first"

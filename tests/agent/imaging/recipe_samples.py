@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageCms, ImageFilter
 from PIL.Image import Image as Picture
 
-from agent import ChangeKind, ReferenceMode, SearchPolicy
+from agent import ChangeKind, SearchPolicy
 from tests.adapters.recipes import (
     ParentDigest,
     Recipe,
@@ -68,46 +68,25 @@ def recipes() -> st.SearchStrategy[Recipe]:
     text = st.one_of(
         st.text(max_size=60), st.text(st.characters(), max_size=20), st.just("]]>&lt;\r\n\t\0\ud800\uffff")
     )
-    digest = st.text("0123456789abcdef", min_size=64, max_size=64) | st.just("")
     amount = st.floats(0, 1e6, allow_nan=False)
     zones = st.integers(-14, 14).map(lambda hours: timezone(timedelta(hours=hours)))
     span = (datetime(1900, 1, 1), datetime(2200, 1, 1))
-    settings = st.builds(
-        RecipeSettings,
-        image_model=st.sampled_from(["auto", "flash", "pro", "both"]),
-        aspect_ratio=st.none() | text,
-        number_of_images=st.none() | st.integers(1, 4),
-        allow_search=st.booleans(),
-        search_policy=st.sampled_from(SearchPolicy),
-        reference_mode=st.none() | st.sampled_from(ReferenceMode),
-    )
-    parents = st.builds(ParentDigest, handle=text, digest=digest, role=text)
-    changes = st.builds(RecipeChange, kind=st.sampled_from(ChangeKind), amount=amount, ratio=text)
-    return st.builds(
-        Recipe,
-        words=text,
-        prompt=text,
-        model=text,
-        model_label=text,
-        width=st.integers(0, 1_000_000),
-        settings=st.none() | settings,
-        parents=st.lists(parents, max_size=3).map(tuple),
-        styles=st.lists(st.builds(RecipeStyle, name=text, similarity=amount), max_size=2).map(tuple),
-        facts=st.lists(st.builds(RecipeFact, item=text, source=text), max_size=2).map(tuple),
-        sources=st.lists(st.builds(RecipeSource, title=text, url=text.map("https://a.example/".__add__))).map(tuple),
-        price_usd=amount,
-        seconds=amount,
-        created_at=st.datetimes(*span) | st.datetimes(*span, timezones=zones),
-        pixels_digest=digest,
-        handle=text,
-        conversation_title=text,
-        edit=st.sampled_from([None, "mask", "expansion", "kept_part", "adjustment"]),
-        margins=st.none() | st.builds(RecipeMargins, left=st.integers(0, 999), bottom=st.integers(0, 999)),
-        changes=st.lists(changes, max_size=2).map(tuple),
-        source_type=st.none() | st.sampled_from(SourceType),
-        made_with_ai=st.booleans(),
-        is_sketch=st.booleans(),
-    )
+    told: dict[str, st.SearchStrategy[object]] = {
+        **dict.fromkeys(("words", "prompt", "model", "model_label", "handle", "conversation_title"), text),
+        **{"price_usd": amount, "seconds": amount, "width": st.integers(0, 1_000_000)},
+        "created_at": st.datetimes(*span) | st.datetimes(*span, timezones=zones),
+        "parents": st.lists(st.builds(ParentDigest, handle=text, role=text), max_size=3),
+        "styles": st.lists(st.builds(RecipeStyle, name=text, similarity=amount), max_size=2),
+        "facts": st.lists(st.builds(RecipeFact, item=text, source=text), max_size=2),
+        "sources": st.lists(st.builds(RecipeSource, title=text, url=text.map("https://a.example/".__add__))),
+        "changes": st.lists(st.builds(RecipeChange, kind=st.sampled_from(ChangeKind), ratio=text), max_size=2),
+        "edit": st.sampled_from([None, "mask", "expansion", "kept_part", "adjustment"]),
+        "margins": st.none() | st.builds(RecipeMargins, left=st.integers(0, 999), bottom=st.integers(0, 999)),
+        "settings": st.none()
+        | st.builds(RecipeSettings, aspect_ratio=text, search_policy=st.sampled_from(SearchPolicy)),
+        "source_type": st.none() | st.sampled_from(SourceType),
+    }
+    return st.fixed_dictionaries({}, optional=told).map(lambda changes: recipe(**changes))
 
 
 def scene(mode: str = "RGB", size: tuple[int, int] = (48, 32)) -> Picture:
