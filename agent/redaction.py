@@ -87,17 +87,12 @@ def without_secrets(text: str, secrets: Sequence[SecretStr] = ()) -> str:
     return _hidden(text, _spellings(secrets))
 
 
-def json_without_secrets(value: JsonValue, secrets: Sequence[SecretStr] = ()) -> JsonValue:
-    """Return the value with secrets hidden in keys and values at every depth.
+def object_without_secrets(value: Mapping[str, JsonValue], secrets: Sequence[SecretStr] = ()) -> dict[str, JsonValue]:
+    """Return the object with secrets hidden in keys and values at every depth.
 
     What stands under a name like `api_key` or `authorization` is hidden whatever it looks like. Keys that become the
     same get a number. Levels deeper than 60 are left out.
     """
-    return _hidden_in(value, Redactor(secrets), 0)
-
-
-def object_without_secrets(value: Mapping[str, JsonValue], secrets: Sequence[SecretStr] = ()) -> dict[str, JsonValue]:
-    """Return the object as `json_without_secrets` does."""
     return Redactor(secrets).hidden(value)
 
 

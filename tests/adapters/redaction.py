@@ -6,7 +6,6 @@ from agent import RedactingFilter, plain_text, secrets_of, urls_in
 from agent.redaction import (
     HIDDEN,
     TOO_DEEP,
-    json_without_secrets,
     object_without_secrets,
     without_homes,
     without_secrets,
@@ -21,7 +20,6 @@ __all__ = [
     "Trust",
     "comparable",
     "framed",
-    "json_without_secrets",
     "object_without_secrets",
     "plain_text",
     "secrets_of",

@@ -55,6 +55,21 @@ async def test_a_script_gives_the_value_of_its_last_expression_as_json_or_in_wor
         assert await results(*told) == [json.loads(value) for value in told.values()]
 
 
+async def test_the_event_loop_goes_on_while_a_script_computes() -> None:
+    sandbox = Sandbox(cpu_s=0.3, wall_s=30.0)
+    looks = 0
+
+    def is_over() -> bool:
+        nonlocal looks
+        looks += 1
+        return running.done()
+
+    running = asyncio.create_task(sandbox.run("while (true);", {"large": "é" * 2_000_000}))
+    await until(is_over)
+    # The first before it began, the last after its end.
+    assert looks > 3
+
+
 async def test_what_stands_before_a_script_costs_it_nothing_and_strictness_is_kept() -> None:
     scripts = (f"{'/' * 5000}\n1", f"{'/* * */ ' * 2000}2", f"{'// await (x)' * 300}\n3", "\n" * 9999 + "4")
     assert await results(*scripts) == [1, 2, 3, 4]
