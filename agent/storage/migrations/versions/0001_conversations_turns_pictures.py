@@ -72,9 +72,3 @@ def _create_pictures() -> None:
     )
     op.create_index("ix_pictures_digest", "pictures", ["digest"])
     op.create_index("ix_pictures_created_at", "pictures", ["created_at"])
-
-
-def downgrade() -> None:
-    """Remove everything."""
-    for table in ("pictures", "turns", "conversations"):
-        op.drop_table(table)

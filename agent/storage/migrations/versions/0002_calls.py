@@ -34,11 +34,3 @@ def upgrade() -> None:
     with op.batch_alter_table("turns") as turns:
         turns.add_column(sa.Column("request_id", sa.String(128), nullable=True))
         turns.create_unique_constraint("uq_turns_conversation_id_request_id", ["conversation_id", "request_id"])
-
-
-def downgrade() -> None:
-    """Remove both."""
-    with op.batch_alter_table("turns") as turns:
-        turns.drop_constraint("uq_turns_conversation_id_request_id", type_="unique")
-        turns.drop_column("request_id")
-    op.drop_table("calls")

@@ -103,22 +103,3 @@ def _shapes_filled() -> str:
         for shape, ratio, following in zip(_SHAPES, ratios, ratios[1:], strict=False)
     )
     return _SHAPED.replace("CASE", f"CASE {whens} ELSE '{_SHAPES[-1]}' END")
-
-
-def downgrade() -> None:
-    """Remove all of it."""
-    for table in ("conversation_words", "picture_words", "picture_tags", "spend_days"):
-        op.drop_table(table)
-    op.drop_index("ix_turns_started_at", "turns")
-    for index in ("unindexed", "owner", *(f"owner_{first}" for first in ("is_starred", "model", "shape", "source"))):
-        op.drop_index(f"ix_pictures_{index}", "pictures")
-    for index in ("unindexed", "word_id", "pinned"):
-        op.drop_index(f"ix_conversations_{index}", "conversations")
-    gone = {
-        "conversations": ("head", "is_pinned", "is_named", "deleted_at", "indexed_at", "word_id"),
-        "turns": ("parent",),
-        "pictures": ("owner", "model", "shape", "source", "is_starred", "deleted_at", "is_indexed"),
-    }
-    for table, columns in gone.items():
-        for column in columns:
-            op.drop_column(table, column)

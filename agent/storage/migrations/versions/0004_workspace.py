@@ -32,10 +32,3 @@ def upgrade() -> None:
     )
     op.add_column("conversations", sa.Column("file_version", sa.Integer, nullable=False, server_default=_NO))
     op.add_column("turns", sa.Column("is_imported", sa.Boolean, nullable=False, server_default=_NO))
-
-
-def downgrade() -> None:
-    """Remove all of it."""
-    op.drop_column("turns", "is_imported")
-    op.drop_column("conversations", "file_version")
-    op.drop_table("workspace_files")

@@ -13,8 +13,3 @@ _COLUMNS = ("owner", "deleted_at", "model", "shape", "source", "is_starred", "cr
 def upgrade() -> None:
     """Add the index."""
     op.create_index("ix_pictures_counted", "pictures", list(_COLUMNS))
-
-
-def downgrade() -> None:
-    """Remove it."""
-    op.drop_index("ix_pictures_counted", "pictures")

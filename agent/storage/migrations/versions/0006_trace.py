@@ -26,8 +26,3 @@ def upgrade() -> None:
         ),
     )
     op.create_index("ix_trace_steps_turn_id_began_at_size_bytes", "trace_steps", ["turn_id", "began_at", "size_bytes"])
-
-
-def downgrade() -> None:
-    """Remove it."""
-    op.drop_table("trace_steps")

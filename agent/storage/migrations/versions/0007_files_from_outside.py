@@ -11,7 +11,3 @@ down_revision = "0006"
 def upgrade() -> None:
     """Mark them all."""
     op.execute("UPDATE workspace_files SET is_untrusted = 1")
-
-
-def downgrade() -> None:
-    """Leave them marked: it only makes the agent ask."""

@@ -64,13 +64,3 @@ def upgrade() -> None:
     op.create_index("ix_turn_queue_conversation_id_id", "turn_queue", ["conversation_id", "id"])
     for name, table, columns, is_unique, where in _INDEXES:
         op.create_index(name, table, list(columns), unique=is_unique, sqlite_where=sa.text(where) if where else None)
-
-
-def downgrade() -> None:
-    """Remove all of it."""
-    for name, table, _, _, _ in _INDEXES:
-        op.drop_index(name, table)
-    op.drop_table("turn_queue")
-    for table, columns in _COLUMNS.items():
-        for column in columns:
-            op.drop_column(table, column)
