@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from tests.page import PageProcess
 from tests.page.hands import (
     expect_loaded,
-    expect_rest,
+    expect_pictures,
     expect_still,
     open_at,
     open_sliders,
@@ -145,8 +145,7 @@ def test_what_the_sliders_do_is_shown_and_taken_back_and_applied_as_it_was_shown
         shown = mean_colour(picture)
         apply.click()
         expect(picture).to_have_attribute("src", STORED)
-        expect(pictures(page)).to_have_count(2)
-        expect_rest(page)
+        expect_pictures(page, 2)
         expect_loaded(pictures(page).last)
         applied = mean_colour(pictures(page).last)
         assert all(abs(one - other) < 3 for one, other in zip(shown, applied, strict=True))
@@ -159,8 +158,7 @@ def test_what_the_sliders_do_is_shown_and_taken_back_and_applied_as_it_was_shown
         sliders.get_by_label("Brightness").fill("0")
         expect(pictures(page).last).to_have_attribute("src", PREVIEW)
         apply.click()
-        expect(pictures(page)).to_have_count(3)
-        expect_rest(page)
+        expect_pictures(page, 3)
         expect_loaded(pictures(page).last)
         assert mean_colour(pictures(page).last) == pytest.approx(mean_colour(picture), abs=0.5)
     with step("the stage shows it too, also when it is opened later"):

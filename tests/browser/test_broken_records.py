@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 from tests.page import PageProcess
 from tests.page.hands import (
     composer,
+    expect_pictures,
     expect_rest,
     open_page,
     open_sliders,
@@ -49,6 +50,5 @@ def test_each_part_of_the_page_says_what_is_wrong_and_works_again_when_it_is_ove
             expect(page.locator("#toast").get_by_text(SENTENCE)).to_be_visible()
             expect(pictures(page)).to_have_count(1)
         composer(page).press("Enter")
-        expect(pictures(page)).to_have_count(2)
-        expect_rest(page)
+        expect_pictures(page, 2)
         expect(composer(page)).to_have_value("")

@@ -16,6 +16,7 @@ from tests.page.hands import (
     begin_anew,
     choose_setting,
     composer,
+    expect_pictures,
     expect_rest,
     open_at,
     open_page,
@@ -98,8 +99,7 @@ def a_plan_is_refused_with_nonsense_waits_until_it_is_dropped_and_is_painted_as_
         plan.get_by_label("Aspect ratio").select_option("1:1")
         expect(plan.locator(".cost")).to_contain_text("As planned")
         run.press("Enter")
-        expect(pictures(page)).to_have_count(1)
-        expect_rest(page)
+        expect_pictures(page, 1)
         expect(plan).to_have_count(0)
         expect(page.locator("#chat .frame")).to_have_attribute("style", "aspect-ratio:512/512")
         page.locator("#chat .plan-past summary").click()
@@ -113,8 +113,7 @@ def buttons_and_sliders_speak_for_the_person_and_questions_lead_to_their_answers
         composer(page).fill("half a thought")
         open_sliders(page)
         called.button("panel.warmer").dblclick()
-        expect(pictures(page)).to_have_count(2)
-        expect_rest(page)
+        expect_pictures(page, 2)
         expect(page.locator("#chat .user").last).to_contain_text("Make this picture warmer.")
         expect(composer(page)).to_have_value("half a thought")
     with step("the sliders say by how much"):
@@ -174,8 +173,7 @@ def test_a_plan_works_on_a_phone(phone: Page, studio: PageProcess) -> None:
     assert phone.evaluate("document.documentElement.scrollWidth") <= 390
     assert plan.locator("select").first.evaluate("field => field.getBoundingClientRect().height") >= 40
     called.button("plan.run").click()
-    expect(pictures(phone)).to_have_count(1)
-    expect_rest(phone)
+    expect_pictures(phone, 1)
     expect(phone.locator("#chat .next-steps[open]")).to_have_count(0)
     open_sliders(phone)
     assert phone.evaluate("document.documentElement.scrollWidth") <= 390
@@ -191,8 +189,7 @@ def plans_reviews_and_failures_of_a_model_are_worked_with(page: Page, gemini: Ge
         expect(card).to_contain_text("overloaded")
         expect_rest(page)
         called.inside(card).button("action.retry").click()
-        expect(pictures(page)).to_have_count(1)
-        expect_rest(page)
+        expect_pictures(page, 1)
         expect(card).to_have_count(0)
         expect(page.locator("#chat .user")).to_have_count(1)
         assert len(requests(gemini, "text")) == 1
@@ -242,8 +239,7 @@ def plans_reviews_and_failures_of_a_model_are_worked_with(page: Page, gemini: Ge
         plan.get_by_label("Resolution").select_option("2K")
         gemini.control(on_text=[verdict(0.9)])
         called.button("plan.run").click()
-        expect(pictures(page)).to_have_count(1)
-        expect_rest(page)
+        expect_pictures(page, 1)
         (asked,) = requests(gemini, "image")
         assert asked["model"] == "gemini-3-pro-image"
         expect(page.locator("#chat .receipt")).to_contain_text("2K → 2048×2048")
@@ -288,7 +284,6 @@ def test_plans_reviews_and_failures_are_worked_with_and_turns_that_wait_or_were_
         expect(card).to_contain_text("The studio restarted while this was running")
         expect(card).to_contain_text("1 call may have been charged")
         Called(card, "en").button("interrupted.go_on").click()
-        expect(pictures(page)).to_have_count(1)
-        expect_rest(page)
+        expect_pictures(page, 1)
         # A studio that ends tells a page that is still open of an unexpected error.
         page.goto("about:blank")

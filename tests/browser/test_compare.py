@@ -9,7 +9,15 @@ from PIL import Image
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import attach, expect_loaded, expect_ready, expect_rest, open_at, open_page, pictures, say
+from tests.page.hands import (
+    attach,
+    expect_loaded,
+    expect_pictures,
+    expect_ready,
+    open_at,
+    open_page,
+    say,
+)
 from tests.page.journeys import step
 
 
@@ -23,12 +31,10 @@ def compared(profile: BrowserContext, studio: PageProcess, tmp_path_factory: pyt
     open_page(page, studio.url)
     attach(page, photo)
     say(page, "Make it much warmer")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    expect_pictures(page, 1)
     page.locator("#chat [data-act=edit]").first.click()
     say(page, "Crop it to 1:1")
-    expect(pictures(page)).to_have_count(2)
-    expect_rest(page)
+    expect_pictures(page, 2)
     expect(page.locator("#chat [data-act=compare]")).to_have_count(2)
     address = page.url
     page.close()

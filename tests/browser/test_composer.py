@@ -19,6 +19,7 @@ from tests.page.hands import (
     composer,
     draw_twice,
     drop,
+    expect_pictures,
     expect_rest,
     held,
     open_at,
@@ -183,8 +184,7 @@ def a_draft_belongs_to_its_conversation_and_what_is_sent_is_sent_once_or_stays_i
         expect(box).to_have_value("a poster with this fox")
     with step("it goes when it is sent"):
         box.press("Enter")
-        expect(pictures(page)).to_have_count(2)
-        expect_rest(page)
+        expect_pictures(page, 2)
         reload(page)
         expect(pictures(page)).to_have_count(2)
         expect(box).to_have_value("")
@@ -229,8 +229,7 @@ def a_draft_belongs_to_its_conversation_and_what_is_sent_is_sent_once_or_stays_i
             assert len(set(presses)) == 1
             for route in waiting:
                 route.continue_()
-        expect(pictures(page)).to_have_count(1)
-        expect_rest(page)
+        expect_pictures(page, 1)
         expect(page.locator("#turn-now[data-sending]")).to_have_count(0)
         expect(box).to_have_value("")
         expect(page.locator("#chat .user")).to_have_count(1)

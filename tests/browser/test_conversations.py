@@ -21,6 +21,7 @@ from tests.page.hands import (
     ask_before_painting,
     begin_anew,
     composer,
+    expect_pictures,
     expect_ready,
     expect_rest,
     go,
@@ -41,8 +42,7 @@ def told(studio: PageProcess) -> str:
 
 def expect_rest_with(page: Page, count: int) -> None:
     """Wait for so many pictures and for the end of the turn."""
-    expect(pictures(page)).to_have_count(count)
-    expect_rest(page)
+    expect_pictures(page, count)
     expect(page.locator("#rail-rows [aria-current=page]")).to_be_visible()
 
 

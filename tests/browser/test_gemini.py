@@ -17,6 +17,7 @@ from tests.page.hands import (
     close_settings,
     composer,
     expect_loaded,
+    expect_pictures,
     expect_rest,
     open_page,
     open_settings,
@@ -123,8 +124,7 @@ def what_is_chosen_is_what_the_model_is_asked_for_and_the_price_follows_it(
         expect(page.locator("[data-aid=setup]")).to_have_text("Pro · 4:5 · 2K · 2")
         close_settings(page)
         say(page, "a fox")
-        expect(pictures(page)).to_have_count(2)
-        expect_rest(page)
+        expect_pictures(page, 2)
         painted = [request for request in gemini.read("requests") if request["kind"] == "image"]
         assert [request["model"] for request in painted] == ["gemini-3-pro-image"] * 2
 
@@ -302,8 +302,7 @@ def test_a_page_whose_stream_breaks_off_shows_the_turn_to_its_end_and_does_not_r
             if not is_away:
                 expect(page.locator("#chat .frame.pending")).to_have_count(1)
                 gemini.release()
-            expect(pictures(page)).to_have_count(1)
-            expect_rest(page)
+            expect_pictures(page, 1)
             assert gemini.read("state")["requests"] == 2
             say(page, "thank you")
             expect(page.locator("#chat .user")).to_have_count(2)

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.test_painter import open_painter, paint_over, stroke
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_rest, open_at, pictures, say
+from tests.page.hands import composer, expect_pictures, expect_rest, open_at, say
 from tests.page.journeys import Called, step
 from tests.support.waiting import wait_until
 from tests.wire_server import GeminiProcess
@@ -63,8 +63,7 @@ def test_several_pictures_are_painted_over_and_what_is_painted_over_changes_and_
         expect(also.locator("b")).to_have_text(["#2"])
     with step("they go together, and each changes under its stroke and nowhere else"):
         say(page, "make it blue")
-        expect(pictures(page)).to_have_count(5, timeout=60_000)
-        expect_rest(page)
+        expect_pictures(page, 5)
         expect(also).to_have_count(0)
         told = page.locator("figure.pic").get_by_text("pixels changed outside the mask")
         expect(told).to_have_count(2)

@@ -10,7 +10,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from agent import Settings, Studio
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_loaded, expect_rest, open_at, open_page, pictures, say
+from tests.page.hands import composer, expect_loaded, expect_pictures, expect_rest, open_at, open_page, pictures, say
 from tests.page.journeys import step
 from tests.support.scenes import run
 from tests.wire_server import GeminiProcess
@@ -54,26 +54,22 @@ def test_a_turn_of_another_program_is_shown_in_the_open_page_and_words_said_to_a
         # Playwright has an event loop running in this thread.
         with ThreadPoolExecutor(1) as beside:
             beside.submit(lambda: asyncio.run(draw())).result()
-        expect(pictures(page)).to_have_count(2)
-        expect_rest(page)
+        expect_pictures(page, 2)
         expect(page.locator("#chat .user").last).to_contain_text("lighthouse")
         say(page, "make it darker")
-        expect(pictures(page)).to_have_count(3)
-        expect_rest(page)
+        expect_pictures(page, 3)
     with step("words that were said to an older state are held back, and the newest is shown"):
         other = profile.new_page()
         open_at(other, page.url)
         # As in a tab that sleeps: nothing tells it of the other one.
         page.route("**/aivista/version/**", lambda route: route.abort())
         say(other, "make it black and white")
-        expect(pictures(other)).to_have_count(4)
-        expect_rest(other)
+        expect_pictures(other, 4)
         say(page, "make it warmer")
         expect(page.get_by_role("alert").filter(has_text="continued in another tab")).to_be_visible()
         expect(pictures(page)).to_have_count(4)
         expect(composer(page)).to_have_value("make it warmer")
         composer(page).press("Enter")
-        expect(pictures(page)).to_have_count(5)
-        expect_rest(page)
+        expect_pictures(page, 5)
         say(page, "make it darker")
         expect(pictures(page)).to_have_count(6)

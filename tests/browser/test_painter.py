@@ -13,7 +13,7 @@ from playwright.sync_api import BrowserContext, CDPSession, FloatRect, Locator, 
 
 from agent import Expansion
 from tests.page import PageProcess
-from tests.page.hands import attach, begin_anew, composer, expect_rest, open_at, pictures, say
+from tests.page.hands import attach, begin_anew, composer, expect_pictures, expect_rest, open_at, pictures, say
 from tests.page.journeys import Called, step
 from webui.features.viewer.painter import Painted, read_painted
 
@@ -135,8 +135,7 @@ def a_mask_survives_turns_failures_and_a_reload_and_arrives_at_the_server_as_it_
         expect(page.locator("#ctx")).to_contain_text(re.compile(r"Editing\s*#1\s*· mask \d+ %"))
         expect(share(page)).to_have_text(re.compile(r"^\d+ % painted$"))
         text = field(page)
-        expect(pictures(page)).to_have_count(2)
-        expect_rest(page)
+        expect_pictures(page, 2)
         expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
         assert field(page) == text
         assert is_white(mask(page), 0.4, 0.5)
@@ -514,8 +513,7 @@ def every_tool_of_the_painter_does_its_part_by_mouse_and_by_keys(page: Page, can
         tool(page, "clear").click()
         arrived, _ = send(page, "make it brighter")
         assert arrived == ""
-        expect(pictures(page)).to_have_count(2)
-        expect_rest(page)
+        expect_pictures(page, 2)
 
 
 def test_every_tool_of_the_painter_does_its_part_and_a_mask_arrives_as_it_was_painted_whatever_comes_between(
@@ -607,7 +605,6 @@ def test_a_picture_grows_by_a_ratio_by_its_edges_and_by_numbers_but_never_by_not
         assert read("", arrived).expand is not None
         expect_field(page, "", "expand")
         # One that painted nothing would be offered again.
-        expect(pictures(page)).to_have_count(2)
-        expect_rest(page)
+        expect_pictures(page, 2)
         expect(ratios).to_have_value("")
         expect(page.locator("#pt").get_by_label("Left")).to_have_value("0")

@@ -24,11 +24,11 @@ from tests.page.hands import (
     begin_anew,
     composer,
     drop,
+    expect_pictures,
     expect_ready,
     expect_rest,
     open_more,
     open_page,
-    pictures,
     say,
 )
 from tests.page.journeys import Called, step
@@ -120,8 +120,7 @@ def expect_field(page: Page, value: str | re.Pattern[str]) -> None:
 
 def expect_painted(page: Page) -> None:
     """Wait for the picture of a turn, and for its end: nothing but what was painted over has changed."""
-    expect(pictures(page)).to_have_count(1, timeout=60_000)
-    expect_rest(page)
+    expect_pictures(page, 1)
     expect(Called(page.locator("figure.pic")).text("edit.exact")).to_contain_text("0 of")
 
 
@@ -180,8 +179,7 @@ def photos_are_dropped_painted_over_or_made_wider_and_sent_and_nothing_outside_t
         expect(chip(page)).to_have_text(re.compile(r"^Expanding\s*New picture\s*$"))
         expect(share(page)).to_have_text("480×260 afterwards")
         say(page, "make it wider")
-        expect(pictures(page)).to_have_count(1, timeout=60_000)
-        expect_rest(page)
+        expect_pictures(page, 1)
         assert opened(page, studio, 0).size == (480, 260)
     with step("of several files all pictures are attached and the first is painted over, upright"):
         open_stage(page)
@@ -307,8 +305,7 @@ def the_mask_keeps_to_its_file_while_others_come_and_go_and_yields_to_a_marked_p
         across(page)
         expect(chip(page)).to_contain_text("· mask")
         chip(page).evaluate("line => { window.before = line; }")
-        expect(pictures(page)).to_have_count(1)
-        expect_rest(page)
+        expect_pictures(page, 1)
         expect(composer(page)).to_have_value("and then")
         composer(page).fill("")
         open_more(page, 0).locator("[data-act=reference]").click()
@@ -484,7 +481,6 @@ def test_on_a_phone_the_loss_of_the_file_is_said_beside_the_composer_and_another
         assert small == 0
     with step("it changes there"):
         say(phone, "改成蓝色")
-        expect(pictures(phone)).to_have_count(1, timeout=60_000)
-        expect_rest(phone)
+        expect_pictures(phone, 1)
         expect(phone.locator("#chat .pic .tag").first).to_contain_text("#1b")
         expect_changed_under_the_stroke(opened(phone, studio, 0, "zh-CN"))

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import begin_anew, composer, expect_loaded, expect_rest, open_page, pictures, say
+from tests.page.hands import begin_anew, composer, expect_loaded, expect_pictures, expect_rest, open_page, pictures, say
 from tests.page.journeys import step
 from tests.wire_server import GeminiProcess
 
@@ -47,15 +47,13 @@ def test_the_title_says_how_it_ended_until_one_looks_and_a_browser_may_not_allow
     with step("the title says how it ended, until one looks"):
         watched.evaluate("window.away = true")
         say(watched, "draw a red kite")
-        expect(pictures(watched)).to_have_count(1)
-        expect_rest(watched)
+        expect_pictures(watched, 1)
         expect(watched).to_have_title("✓ Done: A red kite · Aivista")
         assert watched.evaluate("window.told") == []
         watched.evaluate("window.away = false; dispatchEvent(new Event('focus'))")
         expect(watched).to_have_title("A red kite · Aivista")
         say(watched, "make it darker")
-        expect(pictures(watched)).to_have_count(2)
-        expect_rest(watched)
+        expect_pictures(watched, 2)
         expect(watched).to_have_title("A red kite · Aivista")
 
 
@@ -78,8 +76,7 @@ def test_a_turn_at_work_tells_how_long_is_usual_who_waits_and_how_it_ended(
         expect(watched.locator("#chat .live")).to_contain_text("Painting 2 pictures")
         expect(watched.locator("#chat .live small")).to_contain_text("a picture takes about 15 s")
         gemini.release()
-        expect(pictures(watched)).to_have_count(2)
-        expect_rest(watched)
+        expect_pictures(watched, 2)
     with step("a message that is sent meanwhile is told its place in line"):
         slow = {"kind": "Hold", "answer": {"kind": "Text", "text": "One, two, three.", "chunks": 3}, "after_chunks": 1}
         gemini.control(clear=True, on_text=[slow, {"kind": "Text", "text": "And four."}])

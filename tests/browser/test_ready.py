@@ -14,8 +14,8 @@ from tests.page.hands import (
     begin_anew,
     composer,
     draw_twice,
+    expect_pictures,
     expect_ready,
-    expect_rest,
     open_at,
     open_page,
     open_settings,
@@ -75,11 +75,9 @@ def test_a_page_that_others_reach_comes_filled_and_what_is_sent_in_it_goes_into_
         open_page(page, shared_studio.url)
         expect(page.locator(".no-cookie")).to_be_hidden()
         say(page, "draw a boat")
-        expect(pictures(page)).to_have_count(1)
-        expect_rest(page)
+        expect_pictures(page, 1)
         say(page, "make it darker")
-        expect(pictures(page)).to_have_count(2)
-        expect_rest(page)
+        expect_pictures(page, 2)
     with step("a page that comes filled needs no answer, and what is sent in it goes into its conversation"):
         address = page.url
         hold(page)
@@ -88,8 +86,7 @@ def test_a_page_that_others_reach_comes_filled_and_what_is_sent_in_it_goes_into_
         expect(pictures(page)).to_have_count(2)
         say(page, "undo that")
         page.unroute(JOIN)
-        expect(pictures(page)).to_have_count(3)
-        expect_rest(page)
+        expect_pictures(page, 3)
         expect(rows).to_have_count(3)
         expect(page).to_have_url(address)
 
@@ -160,8 +157,7 @@ def test_what_is_typed_and_sent_while_another_conversation_is_opened_belongs_to_
         assert kept
         page.unroute(JOIN)
         expect(rows).to_have_text([re.compile("draw a teapot")])
-        expect(pictures(page)).to_have_count(1)
-        expect_rest(page)
+        expect_pictures(page, 1)
         expect(page.locator("#chat")).not_to_contain_text("lighthouse")
         assert page.url != address
         # The list gets a row above the other one, which would move from under the pointer.
@@ -196,8 +192,7 @@ def test_words_in_the_box_stay_when_an_example_runs_and_after_a_reload(phone: Pa
         composer(phone).fill("my own wish")
         phone.wait_for_function("JSON.stringify(localStorage).includes('my own wish')")
         phone.locator("[data-act=try_wish]").first.click()
-        expect(pictures(phone)).to_have_count(1)
-        expect_rest(phone)
+        expect_pictures(phone, 1)
         expect(composer(phone)).to_have_value("my own wish")
         reload(phone)
         expect(composer(phone)).to_have_value("my own wish")

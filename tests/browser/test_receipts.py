@@ -10,8 +10,8 @@ from tests.page import PageProcess
 from tests.page.hands import (
     begin_anew,
     choose_setting,
+    expect_pictures,
     expect_ready,
-    expect_rest,
     open_page,
     pictures,
     say,
@@ -33,8 +33,7 @@ def ask_for_more_than_comes(page: Page, gemini: GeminiProcess) -> None:
     gemini.control(on_text=[PAINT], on_image=[SMALL])
     choose_setting(page, "resolution", "2K")
     say(page, "draw a fox")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    expect_pictures(page, 1)
     expect(page.locator("#chat .shortfall")).to_contain_text("smaller than you asked for")
 
 
@@ -45,15 +44,13 @@ def test_a_receipt_leads_to_the_other_model_and_what_fell_short_is_asked_for_aga
     with step("the other model paints the same words"):
         gemini.control(on_text=[PAINT])
         say(page, "draw a fox")
-        expect(pictures(page)).to_have_count(1)
-        expect_rest(page)
+        expect_pictures(page, 1)
         first = page.locator("#chat .receipt summary").first
         expect(first).to_contain_text("Flash")
         first.click()
         gemini.control(on_text=[PAINT])
         page.get_by_role("button", name="Same prompt, other model").click()
-        expect(pictures(page)).to_have_count(2)
-        expect_rest(page)
+        expect_pictures(page, 2)
         expect(page.locator("#chat .receipt summary").last).to_contain_text("Pro")
         expect(page.locator("#chat .user .md")).to_have_text(["draw a fox", "draw a fox"])
     with step("what fell short is asked for again, repainted as an edit, and folded for good when one is content"):
@@ -61,14 +58,12 @@ def test_a_receipt_leads_to_the_other_model_and_what_fell_short_is_asked_for_aga
         ask_for_more_than_comes(page, gemini)
         gemini.control(on_text=[PAINT])
         page.get_by_role("button", name="Ask again").click()
-        expect(pictures(page)).to_have_count(2)
-        expect_rest(page)
+        expect_pictures(page, 2)
         expect(page.locator("#chat .receipt summary").last).to_contain_text("2K →")
         expect(page.locator("#chat .shortfall")).to_have_count(1)
         gemini.control(on_text=[PAINT])
         page.get_by_role("button", name="Repaint at 2K").click()
-        expect(pictures(page)).to_have_count(3)
-        expect_rest(page)
+        expect_pictures(page, 3)
         expect(page.locator("#chat .user").last).to_contain_text("Repaint #1 at 2K")
         expect(page.locator("#chat .frame .tag").last).to_have_text("#1b")
         expect(page.locator("#chat .receipt summary").last).to_contain_text("2K →")

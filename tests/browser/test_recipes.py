@@ -20,6 +20,7 @@ from tests.page.hands import (
     chosen_ratio,
     composer,
     drop,
+    expect_pictures,
     expect_rest,
     open_at,
     open_page,
@@ -46,8 +47,7 @@ def taken(profile: BrowserContext, studio: PageProcess, tmp_path_factory: pytest
     open_page(page, studio.url)
     choose_setting(page, "aspect-ratio", "3:2")
     say(page, WISH)
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    expect_pictures(page, 1)
     acts = page.locator("#chat .acts")
     with page.expect_download() as plain:
         acts.get_by_text("Download").click()

@@ -10,7 +10,7 @@ from tests.page import PageProcess
 from tests.page.hands import (
     choose_setting,
     expect_loaded,
-    expect_rest,
+    expect_pictures,
     open_at,
     open_more,
     open_page,
@@ -37,8 +37,7 @@ def test_pictures_are_adjusted_exactly_and_given_as_references_with_a_role(page:
         for name, value in (("brightness", "20"), ("contrast", "-10")):
             sliders.locator(f"input[name={name}]").fill(value)
         page.locator("#chat [data-act=panel_apply]").last.click()
-        expect(pictures(page)).to_have_count(3)
-        expect_rest(page)
+        expect_pictures(page, 3)
         expect(receipt.locator("summary")).to_contain_text("brightness +20, contrast −10")
     with step("a reference is given a role that stays"):
         for number in (0, 1):
@@ -69,8 +68,7 @@ def test_both_image_models_paint_one_wish_side_by_side_on_a_phone(
     open_page(phone, gemini_studio.url)
     choose_setting(phone, "image-model", both)
     say(phone, "draw a red fox")
-    expect(pictures(phone)).to_have_count(2)
-    expect_rest(phone)
+    expect_pictures(phone, 2)
     tags = phone.locator("#chat .pics .frame .tag")
     expect(tags).to_have_text([re.compile(f"{called.words(f'composer.{model}')}$") for model in ("flash", "pro")])
     painted = [request["model"] for request in gemini.read("requests") if request["kind"] == "image"]

@@ -6,7 +6,14 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import begin_anew, choose_setting, expect_ready, expect_rest, open_page, pictures, say
+from tests.page.hands import (
+    begin_anew,
+    choose_setting,
+    expect_pictures,
+    expect_ready,
+    open_page,
+    say,
+)
 from tests.page.journeys import step
 
 
@@ -21,11 +28,9 @@ def sheets(profile: BrowserContext, studio: PageProcess) -> str:
     page = profile.new_page()
     open_page(page, studio.url)
     draw(page, 4, "draw a red fox")
-    expect(pictures(page)).to_have_count(4)
-    expect_rest(page)
+    expect_pictures(page, 4)
     draw(page, 2, "draw a blue bird")
-    expect(pictures(page)).to_have_count(6)
-    expect_rest(page)
+    expect_pictures(page, 6)
     address = page.url
     page.close()
     return address
@@ -78,8 +83,7 @@ def test_a_sheet_is_walked_opened_and_compared_and_stands_where_it_stood(page: P
         # In one go: one that is drawn anew between the look for it and its size has none.
         sizes = "[...document.querySelectorAll('#chat .sheet .frame')].map(one => [one.offsetWidth, one.offsetHeight])"
         begun = page.evaluate(sizes)
-        expect(pictures(page)).to_have_count(3)
-        expect_rest(page)
+        expect_pictures(page, 3)
         assert page.evaluate(sizes) == begun
 
 

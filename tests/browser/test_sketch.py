@@ -19,6 +19,7 @@ from tests.page.hands import (
     composer,
     drop,
     expect_loaded,
+    expect_pictures,
     expect_rest,
     held,
     open_at,
@@ -77,8 +78,7 @@ def the_first_page_says_that_it_sketches_and_takes_pictures_in_every_way(
         attach(page, photo)
         expect(page.locator("#ctx-next")).to_be_hidden()
         say(page, "make it grayscale")
-        expect(pictures(page)).to_have_count(1)
-        expect_rest(page)
+        expect_pictures(page, 1)
         pictures(page).first.click()
         expect(page.locator("#canvas .cv-pic img")).to_be_visible()
         expect(page.locator("#canvas .receipt")).to_contain_text("480×320")
@@ -92,8 +92,7 @@ def the_first_page_says_that_it_sketches_and_takes_pictures_in_every_way(
         drop(composer(page), file)
         expect(page.locator("#box img")).to_have_count(2)
         say(page, "make it sepia")
-        expect(pictures(page)).to_have_count(1)
-        expect_rest(page)
+        expect_pictures(page, 1)
         expect(page.locator("#chat .refs img")).to_have_count(2)
 
 
@@ -113,8 +112,7 @@ def a_sketch_is_drawn_changed_by_the_next_sentence_and_there_after_a_reload(page
         say(page, "draw a red fox in the snow")
         say(other, "draw a teapot")
         for tab in (page, other):
-            expect(pictures(tab)).to_have_count(1)
-            expect_rest(tab)
+            expect_pictures(tab, 1)
         expect(page.locator("#chat")).not_to_contain_text("teapot")
         expect(other.locator("#chat")).not_to_contain_text("fox")
         assert page.url != other.url
@@ -123,8 +121,7 @@ def a_sketch_is_drawn_changed_by_the_next_sentence_and_there_after_a_reload(page
         expect_loaded(pictures(page).first)
         expect(target).to_have_text(re.compile(r"Editing\s*#1\s*$"))
         say(page, "make it darker")
-        expect(pictures(page)).to_have_count(2)
-        expect_rest(page)
+        expect_pictures(page, 2)
         expect(target).to_have_text(re.compile(r"Editing\s*#1b\s*$"))
         say(page, "undo that")
         expect(target).to_have_text(re.compile(r"Editing\s*#1\s*$"))

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.adapters.styles import curated_styles
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_rest, open_at, open_page, pictures, say
+from tests.page.hands import composer, expect_pictures, expect_rest, open_at, open_page, say
 from tests.page.journeys import step
 from tests.wire_server import GeminiProcess
 
@@ -137,16 +137,14 @@ def test_a_style_is_tried_on_the_newest_picture_and_the_draft_stays(
     gemini.control(on_image=[{"kind": "PictureAnswer"}] * 2)
     open_page(page, gemini_studio.url)
     say(page, "draw a red fox")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    expect_pictures(page, 1)
     composer(page).fill("half a thought")
     open_library(page)
     page.locator(WATERCOLOUR).get_by_role("button", name="Try it: Watercolour").click()
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.locator("#chat .user").last).to_contain_text("Repaint this in the style “Watercolour”")
     expect(page.locator("#chat .refs .tag").last).to_have_text("#1")
-    expect(pictures(page)).to_have_count(2)
-    expect_rest(page)
+    expect_pictures(page, 2)
     expect(composer(page)).to_have_value("half a thought")
     page.locator("#chat .receipt summary").last.click()
     expect(page.locator("#chat .receipt").last).to_contain_text("wet-in-wet blooms and soft backruns")

@@ -8,7 +8,7 @@ from typing import Any
 from playwright.sync_api import Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import expect_loaded, expect_rest, open_at, open_page, pictures, say
+from tests.page.hands import expect_loaded, expect_pictures, expect_rest, open_at, open_page, say
 from tests.page.journeys import Called, step
 from tests.wire_server import GeminiProcess
 
@@ -35,8 +35,7 @@ def test_a_turn_is_read_step_by_step_and_taken_away(page: Page, studio: PageProc
     open_trace(page)
     expect(page.locator("#trace")).to_contain_text("Nothing has happened yet")
     say(page, "draw a red fox")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    expect_pictures(page, 1)
     turns = page.locator("#trace .trc-turn")
     expect(turns).to_have_count(1)
     expect(turns.first).to_contain_text("draw a red fox")

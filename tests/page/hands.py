@@ -61,8 +61,7 @@ def paint(page: Page, *wishes: str) -> None:
     for wish in wishes:
         count = pictures(page).count()
         say(page, wish)
-        expect(pictures(page)).to_have_count(count + 1)
-        expect_rest(page)
+        expect_pictures(page, count + 1)
 
 
 def composer(page: Page) -> Locator:
@@ -175,11 +174,23 @@ def pictures(page: Page) -> Locator:
     return page.locator("#chat .pic img")
 
 
-def expect_rest(page: Page) -> None:
+_RESTS = """count => {
+  const chat = document.querySelector("#chat"), is_shown = name => document.querySelector(name)?.checkVisibility();
+  const rests = !document.querySelector("#turn-now[data-sending]") && !chat.querySelector(".live")
+    && is_shown("#box .submit-button") && !is_shown("#box .stop-button");
+  return rests && (count === null || chat.querySelectorAll(".pic img").length === count);
+}"""
+
+
+def expect_rest(page: Page, count: int | None = None) -> None:
     """Wait until the agent rests: what was sent is in the thread, no turn is at work, Send is back, Stop is gone."""
-    expect(page.locator("#turn-now[data-sending], #chat .live")).to_have_count(0)
-    expect(page.locator("#box .submit-button")).to_be_visible()
-    expect(page.locator("#box .stop-button")).to_be_hidden()
+    # `expect` looks only each half second after the first: most turns take less.
+    page.wait_for_function(_RESTS, arg=count, polling=50, timeout=60_000)
+
+
+def expect_pictures(page: Page, count: int) -> None:
+    """Wait until the agent rests and has made so many pictures."""
+    expect_rest(page, count)
 
 
 def draw_twice(page: Page) -> None:
