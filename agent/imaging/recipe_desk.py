@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from pydantic import SecretStr
 
 from agent.conversation import Conversation, Turn
-from agent.errors import RequestRefused
 from agent.messages import ImagePart
 from agent.pictures import Picture
 
@@ -22,9 +20,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_KEPT_DIGESTS = 4096
-# A picture of 64 megapixels takes 256 MB while its pixels are read.
-_DECODED_AT_ONCE = 2
 
 
 class Records(Protocol):
@@ -74,8 +69,6 @@ class RecipeService:
         self._records = records
         self._images = images
         self._secrets = tuple(secrets)
-        self._digests: OrderedDict[str, str] = OrderedDict()
-        self._decoding = asyncio.Semaphore(_DECODED_AT_ONCE)
 
     async def original(self, conversation_id: str, handle: str, owner: str) -> PictureFile:
         """Return the picture's file as it came, or as it was stored."""
@@ -129,24 +122,6 @@ class RecipeService:
             found.picture,
             turn.settings if turn else None,
             conversation.all_pictures,
-            pixels_digest=await self._pixels_digest(found),
             conversation_title=conversation.title,
             secrets=[*self._secrets, *([key] if key else [])],
         )
-
-    async def _pixels_digest(self, found: PictureFile) -> str:
-        """Return the digest of the pixels, empty for a file that cannot be decoded."""
-        from agent.imaging.provenance import pixels_digest
-
-        digest = found.picture.image.digest
-        known = self._digests.get(digest)
-        if known is None:
-            try:
-                async with self._decoding:
-                    known = await asyncio.to_thread(pixels_digest, found.data)
-            except RequestRefused:
-                return ""
-            self._digests[digest] = known
-            if len(self._digests) > _KEPT_DIGESTS:
-                self._digests.popitem(last=False)
-        return known

@@ -14,7 +14,6 @@ from agent.imaging.provenance import (
     clean,
     embed,
     has_credentials,
-    pixels_digest,
     reading,
     recipe_of,
 )
@@ -57,7 +56,6 @@ __all__ = [
     "is_ours",
     "look",
     "parameters_text",
-    "pixels_digest",
     "read_graph",
     "read_recipe",
     "recipe_in",

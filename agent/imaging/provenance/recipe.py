@@ -143,10 +143,9 @@ class Recipe(Value):
     """How a picture came about. Any field that is added or changes its meaning raises `VERSION`.
 
     `words` are the person's, `prompt` is what was sent; `parents` are what it was made from, the base picture first.
-    `pixels_digest` is that of what was shown (see `pixels_digest`), `file_digest` the SHA-256 of the file as it came.
-    Price in US dollars, times in seconds, UTC. `edit` says that only a part was changed by a model, or all of it
-    exactly (`adjustment`, with its `changes`). `is_shortened` when the file had no room for all of it. Nothing in it
-    names an owner, a conversation's id, a key or a place on a disk.
+    `file_digest` is the SHA-256 of the file as it came. Price in US dollars, times in seconds, UTC. `edit` says that
+    only a part was changed by a model, or all of it exactly (`adjustment`, with its `changes`). `is_shortened` when the
+    file had no room for all of it. Nothing in it names an owner, a conversation's id, a key or a place on a disk.
     """
 
     version: Literal[1] = VERSION
@@ -166,7 +165,6 @@ class Recipe(Value):
     price_usd: _Amount = 0.0
     seconds: _Amount = 0.0
     created_at: Annotated[datetime, AfterValidator(_in_utc)]
-    pixels_digest: _Digest = ""
     file_digest: _Digest = ""
     handle: _Sign = ""
     conversation_title: _Name = ""
@@ -242,6 +240,8 @@ def from_json(text: bytes) -> Recipe | RefusedRecipe:
             return damaged
         if version > VERSION:
             return RefusedRecipe(reason=RecipeRefusal.NEWER, version=version)
+        # Earlier versions told a digest of the pixels as well.
+        value.pop("pixels_digest", None)
         return Recipe.model_validate(value)
     # Pydantic's error is a ValueError, as are those of JSON and UTF-8; brackets may be nested without end.
     except (ValueError, RecursionError):

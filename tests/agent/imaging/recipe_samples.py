@@ -53,7 +53,6 @@ def recipe(**changes: object) -> Recipe:
         "price_usd": 0.134,
         "seconds": 17.25,
         "created_at": datetime(2026, 11, 20, 9, 30, 5, tzinfo=UTC),
-        "pixels_digest": "b" * 64,
         "file_digest": "c" * 64,
         "handle": "#3b",
         "conversation_title": "Kiosk",
