@@ -37,8 +37,12 @@ def reload(page: Page) -> None:
 
 def expect_ready(page: Page) -> None:
     """Wait until Python has filled the page for the conversation of its address."""
-    expect(page.locator("html[data-ready]")).to_have_count(1)
-    expect(composer(page)).to_be_editable()
+    _wait(page, "() => document.querySelector('html[data-ready] #box textarea:enabled')")
+
+
+def _wait(page: Page, condition: str, argument: object = None) -> None:
+    # `expect` looks only each half second after the first: most of what is waited for takes less.
+    page.wait_for_function(condition, arg=argument, polling=50, timeout=60_000)
 
 
 def begin_anew(page: Page, language: str = "en") -> None:
@@ -184,8 +188,7 @@ _RESTS = """count => {
 
 def expect_rest(page: Page, count: int | None = None) -> None:
     """Wait until the agent rests: what was sent is in the thread, no turn is at work, Send is back, Stop is gone."""
-    # `expect` looks only each half second after the first: most turns take less.
-    page.wait_for_function(_RESTS, arg=count, polling=50, timeout=60_000)
+    _wait(page, _RESTS, count)
 
 
 def expect_pictures(page: Page, count: int) -> None:
