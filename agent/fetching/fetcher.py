@@ -7,6 +7,7 @@ cookies, no referrer, no credentials, and no proxy of the environment, which wou
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 import time
 from dataclasses import dataclass
@@ -17,7 +18,6 @@ from typing import Self
 import httpcore2
 
 from agent.errors import ErrorCode, NetworkFailure, ToolArgumentError
-from agent.fetching.bodies import read_body
 from agent.fetching.charsets import decoded
 from agent.fetching.dialling import Guard, GuardedBackend
 from agent.fetching.media import PDF, charset_of, is_markup, readable_type, unreadable
@@ -27,7 +27,7 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HEADERS = (
     (b"User-Agent", b"Mozilla/5.0 (compatible; Aivista)"),
     (b"Accept", b"text/html,application/xhtml+xml,text/*;q=0.9,application/json,application/xml,application/pdf"),
-    (b"Accept-Encoding", b"gzip"),
+    (b"Accept-Encoding", b"identity"),
 )
 _CONNECTIONS = 16
 
@@ -148,9 +148,16 @@ class Fetcher:
                 return headers.location
             if not 200 <= response.status < 300:
                 raise ToolArgumentError(ErrorCode.PAGE_REFUSED, name=name, status=response.status)
-            chunks = response.aiter_stream()
-            data, is_cut = await read_body(chunks, headers.encoding, self._limits.max_bytes, name)
-        return _page(place, headers.content_type, data, is_cut, name)
+            if headers.encoding.strip().lower() not in ("", "identity"):
+                raise unreadable(name, "it is packed, which was not asked for")
+            data = bytearray()
+            async with contextlib.aclosing(response.aiter_stream()) as chunks:
+                async for chunk in chunks:
+                    data += chunk
+                    if len(data) > self._limits.max_bytes:
+                        break
+        read = bytes(data[: self._limits.max_bytes])
+        return _page(place, headers.content_type, read, len(data) > len(read), name)
 
 
 class _Headers:

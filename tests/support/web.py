@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gzip
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 from tests.adapters.fetcher import Endpoint, Guard, is_public
@@ -92,11 +91,6 @@ def answer(body: bytes, kind: str | None = "text/html", *lines: str, status: str
     return head.encode("latin-1") + b"\r\n\r\n" + body
 
 
-def packed(body: bytes, kind: str = "text/html") -> bytes:
-    """Return a whole answer with its body in gzip."""
-    return answer(gzip.compress(body, mtime=0), kind, "Content-Encoding: gzip")
-
-
 def drop_by_drop(*pieces: bytes, pause_s: float = 0.05) -> Handler:
     """Return a handler that sends the pieces, then single bytes for ever."""
 
@@ -135,11 +129,3 @@ async def web(context: ssl.SSLContext | None = None) -> AsyncIterator[Web]:
         names.lead(name, HERE)
     async with server:
         yield served
-
-
-def pieces(body: bytes, size: int) -> Iterator[bytes]:
-    """Return a body as chunks of a chunked answer."""
-    for start in range(0, len(body), size):
-        piece = body[start : start + size]
-        yield f"{len(piece):x}\r\n".encode() + piece + b"\r\n"
-    yield b"0\r\n\r\n"
