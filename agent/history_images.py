@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
@@ -13,6 +13,9 @@ from agent.conversation import Conversation
 from agent.errors import AivistaError, RequestRefused
 from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, ToolResultPart
 from agent.pictures import Picture
+
+if TYPE_CHECKING:
+    from agent.storage.cache import HistoryImageCache
 
 TOOL_NAME = "get_history_image"
 _MIN_ID_LENGTH = 8
@@ -28,29 +31,8 @@ ReadImage = Callable[[ImagePart], Awaitable[bytes]]
 WriteImage = Callable[[bytes, str, ImageOrigin], Awaitable[ImagePart]]
 
 
-class _CachedImage(Protocol):
-    @property
-    def data(self) -> bytes: ...
-
-
-class ImageCache(Protocol):
-    """Where the bytes of history images wait: `agent.storage.cache`."""
-
-    async def put(self, md5: str, data: bytes, mime_type: str) -> bool:
-        """Return whether the picture can be had back."""
-        ...
-
-    async def get(self, md5: str) -> _CachedImage | None:
-        """Return the picture, which lives on, or None."""
-        ...
-
-    async def contains(self, md5: str) -> bool:
-        """Return whether the picture is kept, and let it live on."""
-        ...
-
-
 async def replace_history_images(
-    messages: Sequence[PromptMessage], cache: ImageCache, read: ReadImage
+    messages: Sequence[PromptMessage], cache: HistoryImageCache, read: ReadImage
 ) -> Sequence[PromptMessage]:
     """Return the messages as the text model sees them: pictures before the last prompt are placeholders.
 
@@ -70,7 +52,11 @@ async def replace_history_images(
 
 
 async def fetch_history_image(
-    image_id: str, conversation: Conversation, cache: ImageCache, read: ReadImage, write: WriteImage | None = None
+    image_id: str,
+    conversation: Conversation,
+    cache: HistoryImageCache,
+    read: ReadImage,
+    write: WriteImage | None = None,
 ) -> ToolResultPart:
     """Return the picture behind a placeholder as the tool's result, the picture itself in `images`.
 
@@ -103,7 +89,7 @@ def _has_pictures(message: PromptMessage) -> bool:
     )
 
 
-async def _without_pictures(message: PromptMessage, cache: ImageCache, read: ReadImage) -> PromptMessage:
+async def _without_pictures(message: PromptMessage, cache: HistoryImageCache, read: ReadImage) -> PromptMessage:
     parts: list[ContentPart] = []
     for part in message.parts:
         if isinstance(part, ImagePart) and not part.is_thought and await _keep(part, cache, read):
@@ -115,7 +101,7 @@ async def _without_pictures(message: PromptMessage, cache: ImageCache, read: Rea
     return message.model_copy(update={"parts": tuple(parts)})
 
 
-async def _result_without_pictures(result: ToolResultPart, cache: ImageCache, read: ReadImage) -> ToolResultPart:
+async def _result_without_pictures(result: ToolResultPart, cache: HistoryImageCache, read: ReadImage) -> ToolResultPart:
     kept = [(image, await _keep(image, cache, read)) for image in result.images]
     placeholders: list[JsonValue] = [placeholder(image) for image, is_kept in kept if is_kept]
     if not placeholders:
@@ -129,7 +115,7 @@ async def _result_without_pictures(result: ToolResultPart, cache: ImageCache, re
     return result.model_copy(update=update)
 
 
-async def _keep(image: ImagePart, cache: ImageCache, read: ReadImage) -> bool:
+async def _keep(image: ImagePart, cache: HistoryImageCache, read: ReadImage) -> bool:
     """Return whether a placeholder may stand for the picture."""
     if await cache.contains(image.md5):
         return True
@@ -141,7 +127,7 @@ async def _keep(image: ImagePart, cache: ImageCache, read: ReadImage) -> bool:
     return await cache.put(image.md5, data, image.mime_type)
 
 
-async def _is_at_hand(image: ImagePart, cache: ImageCache, read: ReadImage, write: WriteImage | None) -> bool:
+async def _is_at_hand(image: ImagePart, cache: HistoryImageCache, read: ReadImage, write: WriteImage | None) -> bool:
     """Return whether the picture's file can be read, and let the picture live on in the cache."""
     cached = await cache.get(image.md5)
     try:

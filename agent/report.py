@@ -13,11 +13,10 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
-from typing import Protocol
 
 from pydantic import JsonValue, SecretStr
 
-from agent.conversation import Conversation, Turn
+from agent.conversation import Conversation, Timing, Turn
 from agent.events import FailureNote, Steps
 from agent.messages import PromptMessage
 from agent.pictures import Picture
@@ -43,23 +42,13 @@ _PLAIN_NAME = re.compile(r"[\w:.#-]{1,48}", re.ASCII)
 _log = logging.getLogger(__name__)
 
 
-class NodeTiming(Protocol):
-    """How long a node of the turn took, once."""
-
-    @property
-    def node(self) -> str: ...
-
-    @property
-    def seconds(self) -> float: ...
-
-
 def turn_report(
     conversation: Conversation,
     turn: Turn,
     calls: Sequence[CallRecord],
     *,
     secrets: Sequence[SecretStr] = (),
-    timings: Sequence[NodeTiming] = (),
+    timings: Sequence[Timing] = (),
     trace: Sequence[TraceStep] = (),
     versions: Mapping[str, str] | None = None,
     limit_bytes: int = LIMIT_BYTES,

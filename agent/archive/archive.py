@@ -13,21 +13,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO
 
 from agent.archive.context import ContextMessage, whole_of_context
-from agent.archive.exporting import Exporter, Readable
+from agent.archive.exporting import Exporter
 from agent.archive.format import ArchiveLanguage, ArchiveLimits, ListedConversation
-from agent.archive.importing import Importer, ImportReport, Taking, Writable
+from agent.archive.importing import Importer, ImportReport
 from agent.archive.papers import ReadableFormat, write_paper
 from agent.archive.reading import ArchiveReader
 from agent.archive.refusals import unreadable
 from agent.archive.writing import ArchiveWriter
-from agent.conversation import Conversation, ConversationInfo, WholeConversation
+from agent.conversation import Conversation, ConversationInfo
 from agent.errors import RequestRefused
 from agent.settings import OPERATOR
 from agent.storage.private_files import make_private_folder, storage_failure
-from agent.storage.workspace import Room
+
+if TYPE_CHECKING:
+    from agent.storage.conversations import ConversationStore
+    from agent.storage.images import ImageStore
+    from agent.storage.quota import Quota
 
 _FOLDER = "exports"
 # A download that takes longer than this is not waited for.
@@ -35,20 +39,6 @@ _KEPT_S = 86_400.0
 _PAGE = 200
 _WORDS_OF_A_NAME = 6
 _NAME_CHARACTERS = 60
-
-
-class Shelf(Taking, Protocol):
-    """The records, as far as archives need them."""
-
-    async def whole(self, conversation_id: str, owner: str) -> WholeConversation:
-        """Return a conversation with every branch. Raises RequestRefused(CONVERSATION_NOT_FOUND)."""
-
-    async def list(self, owner: str, limit: int = 50, offset: int = 0) -> list[ConversationInfo]:
-        """Return the owner's conversations."""
-
-
-class Pictures(Readable, Writable, Protocol):
-    """The image store, as far as archives need it."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +61,12 @@ class Archive:
     """
 
     def __init__(
-        self, store: Shelf, images: Pictures, home: Path, limits: ArchiveLimits | None = None, room: Room | None = None
+        self,
+        store: ConversationStore,
+        images: ImageStore,
+        home: Path,
+        limits: ArchiveLimits | None = None,
+        room: Quota | None = None,
     ) -> None:
         self._store = store
         self._images = images
@@ -169,7 +164,9 @@ class Archive:
                 break
         return [info.id for info in sorted(found.values(), key=lambda info: (info.created_at, info.id))]
 
-    async def _exported(self, add_to: _AddTo, language: ArchiveLanguage, called: str) -> ExportedArchive:
+    async def _exported(
+        self, add_to: Callable[[Exporter], Awaitable[None]], language: ArchiveLanguage, called: str
+    ) -> ExportedArchive:
         async def write(file: BinaryIO) -> str:
             listed = await self._written(file, add_to, language)
             return _file_name(called, max((one.updated_at for one in listed), default=None))
@@ -194,7 +191,9 @@ class Archive:
                 raise
         return ExportedArchive(path, name, size_bytes)
 
-    async def _written(self, file: BinaryIO, add_to: _AddTo, language: ArchiveLanguage) -> Sequence[ListedConversation]:
+    async def _written(
+        self, file: BinaryIO, add_to: Callable[[Exporter], Awaitable[None]], language: ArchiveLanguage
+    ) -> Sequence[ListedConversation]:
         writer = ArchiveWriter(file, self._limits)
         exporter = Exporter(writer, self._images, language)
         try:
@@ -213,11 +212,6 @@ class Archive:
                     path.unlink()
         path = folder / f"{secrets.token_hex(16)}.zip"
         return path, open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b")
-
-
-class _AddTo(Protocol):
-    async def __call__(self, exporter: Exporter, /) -> None:
-        """Add what is wanted."""
 
 
 def _file_name(called: str, newest: datetime | None, suffix: str = "zip") -> str:

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from agent.conversation import Turn, TurnState, WholeConversation
 from agent.events import AgentMessage, Component, SmartCanvas
@@ -15,6 +15,9 @@ from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, R
 from agent.pictures import Picture, allot_handle
 from agent.settings import TurnSettings
 from agent.storage.titles import title_of
+
+if TYPE_CHECKING:
+    from agent.storage.images import ImageStore
 
 
 @dataclass(frozen=True)
@@ -26,14 +29,7 @@ class ContextMessage:
     pictures: tuple[tuple[str, bytes], ...] = ()
 
 
-class Writable(Protocol):
-    """Where the bytes of pictures go."""
-
-    async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
-        """Store a picture."""
-
-
-async def whole_of_context(told: Sequence[ContextMessage], images: Writable) -> WholeConversation:
+async def whole_of_context(told: Sequence[ContextMessage], images: ImageStore) -> WholeConversation:
     """Return the conversation: a turn for each message of the person's, with what the assistant answered to it.
 
     Pictures of the person's are uploads, those of the assistant's generated ones, though without a receipt; each gets
@@ -80,7 +76,7 @@ async def _taken_in(message: ContextMessage) -> list[_File]:
     return files
 
 
-async def _stored(file: _File, message: ContextMessage, images: Writable, handles: list[str]) -> ImagePart:
+async def _stored(file: _File, message: ContextMessage, images: ImageStore, handles: list[str]) -> ImagePart:
     origin = ImageOrigin.UPLOADED if message.is_person else ImageOrigin.GENERATED
     part = await images.write(file.data, file.mime_type, origin)
     handles.append(allot_handle(handles, base=None))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from agent.archive.format import INDEX, ArchiveLanguage, ListedConversation, conversation_folder
 from agent.archive.kinds import suffix_of
@@ -19,21 +19,17 @@ from agent.conversation import WholeConversation
 from agent.errors import RequestRefused
 from agent.messages import ImagePart
 
+if TYPE_CHECKING:
+    from agent.storage.images import ImageStore
+
 # From a conversation's own folder.
 _TO_THE_TOP = "../../"
-
-
-class Readable(Protocol):
-    """Where the bytes of pictures come from."""
-
-    async def read(self, image: ImagePart) -> bytes:
-        """Return the bytes behind the reference. Raises RequestRefused when they are gone."""
 
 
 class Exporter:
     """Puts conversations into one archive; call `add` for each, then `finish`."""
 
-    def __init__(self, writer: ArchiveWriter, images: Readable, language: ArchiveLanguage) -> None:
+    def __init__(self, writer: ArchiveWriter, images: ImageStore, language: ArchiveLanguage) -> None:
         self._writer = writer
         self._images = images
         self._language = language

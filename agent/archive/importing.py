@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from agent.archive.adopting import Adoption
 from agent.archive.consistency import Contents, PictureFacts, check_conversation
@@ -18,10 +18,14 @@ from agent.archive.packing import unpacked
 from agent.archive.reading import ArchiveReader
 from agent.archive.refusals import archive_too_large, not_a_picture
 from agent.archive.walking import images_in
-from agent.conversation import Conversation, WholeConversation
+from agent.conversation import WholeConversation
 from agent.errors import AivistaError, ProviderFailure
 from agent.imaging.intake import probe_image
-from agent.messages import ImageOrigin, ImagePart, Value
+from agent.messages import ImageOrigin, Value
+
+if TYPE_CHECKING:
+    from agent.storage.conversations import ConversationStore
+    from agent.storage.images import ImageStore
 
 
 class ImportedConversation(Value):
@@ -42,26 +46,6 @@ class ImportReport(Value):
     lost_count: int
 
 
-class Taking(Protocol):
-    """Where conversations go."""
-
-    async def add_whole(self, owner: str, whole: WholeConversation) -> Conversation:
-        """Put a conversation on record under a new id."""
-
-    async def remove(self, conversation_id: str, owner: str) -> None:
-        """Remove a conversation at once, as though it had never been there."""
-
-    async def named_digests(self) -> set[str]:
-        """Return the digests of the pictures and blobs that any record names."""
-
-
-class Writable(Protocol):
-    """Where the bytes of pictures go."""
-
-    async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
-        """Store a picture."""
-
-
 class _Unwanted(Exception):
     """Whoever asked for the import has gone."""
 
@@ -69,7 +53,9 @@ class _Unwanted(Exception):
 class Importer:
     """Takes one archive in for an owner."""
 
-    def __init__(self, reader: ArchiveReader, store: Taking, images: Writable, home: Path, owner: str) -> None:
+    def __init__(
+        self, reader: ArchiveReader, store: ConversationStore, images: ImageStore, home: Path, owner: str
+    ) -> None:
         self._reader = reader
         self._store = store
         self._images = images

@@ -7,9 +7,8 @@ import base64
 import re
 import zipfile
 from collections.abc import Mapping
-from typing import BinaryIO, Literal, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 
-from agent.archive.exporting import Readable
 from agent.archive.format import ArchiveLanguage, ArchiveLimits
 from agent.archive.kinds import MIME_OF_SUFFIX, suffix_of
 from agent.archive.markdown import markdown
@@ -21,6 +20,9 @@ from agent.conversation import WholeConversation
 from agent.errors import RequestRefused
 from agent.messages import ImagePart
 
+if TYPE_CHECKING:
+    from agent.storage.images import ImageStore
+
 ReadableFormat: TypeAlias = Literal["md", "html"]
 # What is said holds no quote that is not escaped, so this is only ever the address of a picture.
 _PICTURE = re.compile(r'(?<=src=")pictures/([0-9a-f]{64})\.([a-z]+)(?=")')
@@ -30,7 +32,7 @@ async def write_paper(
     kind: ReadableFormat,
     file: BinaryIO,
     whole: WholeConversation,
-    images: Readable,
+    images: ImageStore,
     language: ArchiveLanguage,
     limits: ArchiveLimits,
 ) -> str:
@@ -58,7 +60,7 @@ async def write_paper(
 class _Paper:
     """A file that is being written."""
 
-    def __init__(self, file: BinaryIO, images: Readable, limits: ArchiveLimits) -> None:
+    def __init__(self, file: BinaryIO, images: ImageStore, limits: ArchiveLimits) -> None:
         self._file = file
         self._images = images
         self._limits = limits

@@ -3,51 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import SecretStr
 
-from agent.conversation import Conversation, Turn
-from agent.messages import ImagePart
+from agent.conversation import Turn
 from agent.pictures import Picture
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from agent.imaging.provenance import Recipe
+    from agent.storage.conversations import ConversationStore
+    from agent.storage.images import ImageStore
 
 T = TypeVar("T")
-
-
-
-class Records(Protocol):
-    """What the desk needs of the records (`ConversationStore`)."""
-
-    async def get(self, conversation_id: str, owner: str) -> Conversation:
-        """Return the owner's conversation. Raises RequestRefused."""
-        ...
-
-    async def turn(self, conversation_id: str, turn_id: str) -> Turn | None:
-        """Return a turn of any branch."""
-        ...
-
-    async def keep_shortfall(self, conversation_id: str, handle: str) -> None:
-        """Record that the person is content with the picture."""
-        ...
-
-    async def read(self, work: Callable[[Connection], T]) -> T:
-        """Return what the work, which writes nothing, finds in one state of the database."""
-        ...
-
-
-class PictureFiles(Protocol):
-    """Where the bytes are (`ImageStore`)."""
-
-    async def read(self, image: ImagePart) -> bytes:
-        """Return the bytes. Raises RequestRefused."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -65,7 +35,7 @@ class RecipeService:
     of that handle, or its file is gone.
     """
 
-    def __init__(self, records: Records, images: PictureFiles, secrets: Sequence[SecretStr] = ()) -> None:
+    def __init__(self, records: ConversationStore, images: ImageStore, secrets: Sequence[SecretStr] = ()) -> None:
         self._records = records
         self._images = images
         self._secrets = tuple(secrets)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from agent.library import (
     KEPT_FOR,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
     from sqlalchemy import Connection
 
+    from agent.storage.conversations import ConversationStore
     from agent.storage.gallery_search import GallerySearch, Ranking
     from agent.storage.style_meaning import TextEmbedder
 
@@ -38,14 +39,6 @@ T = TypeVar("T")
 _FACETS_LIVE_S = 5.0
 _RANKINGS_LIVE_S = 60.0
 _MOST_KEPT = 64
-
-
-class RecordsDoor(Protocol):
-    """What the gallery needs of the records (`ConversationStore`)."""
-
-    async def in_transaction(self, work: Callable[[Connection], T]) -> T:
-        """Return what the work returns; all that it writes is on record then, or none of it."""
-        ...
 
 
 class _Kept(NamedTuple):
@@ -66,7 +59,7 @@ class Gallery:
     def __init__(
         self,
         home: Path,
-        records: RecordsDoor,
+        records: ConversationStore,
         images: ImageStore,
         *,
         patience_s: float = 3.0,

@@ -16,7 +16,7 @@ from agent.storage.database import HEAD
 from agent.storage.rows import picture_of
 from agent.storage.sweeping import SweepRows, digests_in, tables_with_texts
 from agent.storage.tables import CALLS, CONVERSATIONS, PICTURES, TURNS, WORKSPACE_FILES
-from agent.storage.transactions import DatabaseTransactions
+from agent.storage.transactions import Transactions
 
 NAME = "aivista.db"
 _ROWS_AT_ONCE = 500
@@ -88,7 +88,7 @@ class KeptRecords:
         path = home / NAME
         if not path.is_file():
             raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"there is no {NAME} in {home}")
-        self._db = DatabaseTransactions(_engine(path, is_writing=is_writing))
+        self._db = Transactions(_engine(path, is_writing=is_writing))
         self._rows = SweepRows(self._db)
 
     def close(self) -> None:

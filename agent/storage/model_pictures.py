@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from agent.messages import ImageOrigin, ImagePart
 from agent.pictures import MODEL_COPY_SIDE_PX, fitted_size
+
+if TYPE_CHECKING:
+    from agent.storage.images import ImageStore
 
 _PNG_START = b"\x89PNG\r\n\x1a\n"
 _RGB, _RGBA = 2, 6
@@ -15,29 +18,13 @@ _PLAIN_CHUNKS = frozenset({b"IHDR", b"sRGB", b"gAMA", b"cHRM", b"pHYs", b"sBIT",
 _MOST_CHUNKS = 32
 
 
-class Pictures(Protocol):
-    """Where the pictures themselves are: `agent.storage.images`."""
-
-    async def read(self, image: ImagePart) -> bytes:
-        """Return the bytes behind the reference."""
-        ...
-
-    async def model_copy(self, image: ImagePart) -> bytes:
-        """Return the copy that stands for the picture where it is sent."""
-        ...
-
-    async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
-        """Store the bytes."""
-        ...
-
-
 @dataclass(frozen=True)
 class ModelPictures:
     """The `PictureBytes` of models elsewhere. They are sent 8 bits in sRGB, at most 4096 pixels a side, no metadata;
     what a model made goes back as it came.
     """
 
-    images: Pictures
+    images: ImageStore
 
     async def read(self, image: ImagePart) -> bytes:
         """Return the picture, or the copy that stands for it. Raises RequestRefused(PICTURE_NOT_FOUND)."""

@@ -6,32 +6,26 @@ The operator may keep as much as the disk holds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from agent.errors import ErrorCode, RequestRefused
 from agent.settings import OPERATOR
-from agent.storage.workspace import RecordsDoor
+
+if TYPE_CHECKING:
+    from agent.storage.conversations import ConversationStore
+    from agent.storage.images import ImageStore
 
 # From this share on the person is told.
 NEARLY_FULL = 0.8
-
-
-class Blobs(Protocol):
-    """Where large signatures are kept."""
-
-    def blob_bytes(self, digests: Iterable[str]) -> int:
-        """Return how large these are together."""
-        ...
 
 
 @dataclass(frozen=True)
 class Quota:
     """What each visitor may keep at most, and what they do."""
 
-    records: RecordsDoor
-    blobs: Blobs
+    records: ConversationStore
+    blobs: ImageStore
     most_bytes: int
     most_pictures: int
 

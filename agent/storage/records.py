@@ -33,7 +33,7 @@ from agent.storage.rows import (
 from agent.storage.sweeping import SweepRows
 from agent.storage.tables import CONVERSATIONS, PICTURES, TURNS
 from agent.storage.trace_rows import TraceRows
-from agent.storage.transactions import DatabaseTransactions
+from agent.storage.transactions import Transactions
 from agent.storage.turn_order import TurnOrder
 from agent.storage.word_rows import WordRows
 
@@ -152,7 +152,7 @@ class Records:
         self, home: Path, runner: str, is_alive: Callable[[str], bool], free_models: Collection[str] = ()
     ) -> None:
         engine, self.set_aside = open_database(home)
-        self.db = DatabaseTransactions(engine)
+        self.db = Transactions(engine)
         self._runner = runner
         self.calls = CallRows(self.db)
         self.kept = KeptRows(self.db)

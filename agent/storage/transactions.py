@@ -7,8 +7,7 @@ still true when it writes. One that only reads sees one state of the database an
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
@@ -16,19 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from agent.storage.database import begin_reading, begin_writing, record_failure, set_durability
 
 
-class Transactions(Protocol):
-    """Opens transactions, or joins the one that several calls share. Either raises StorageFailure."""
-
-    def reading(self) -> AbstractContextManager[Connection]:
-        """Open a transaction that only reads."""
-        ...
-
-    def writing(self) -> AbstractContextManager[Connection]:
-        """Open a transaction that may write; it is committed at the end, or rolled back after an exception."""
-        ...
-
-
-class DatabaseTransactions:
+class Transactions:
     """The transactions of one engine, all on the same thread: one connection is kept for them."""
 
     def __init__(self, engine: Engine) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from agent.conversation import WorkspaceFile, Writer
 from agent.errors import ErrorCode, RequestRefused
@@ -13,7 +12,8 @@ from agent.messages import Value
 from agent.storage.workspace_names import checked_file_name
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from agent.storage.conversations import ConversationStore
+    from agent.storage.quota import Quota
 
 T = TypeVar("T")
 
@@ -48,30 +48,10 @@ class FileInfo(Value):
     is_untrusted: bool = False
 
 
-class RecordsDoor(Protocol):
-    """What workspaces need of the records (`ConversationStore`)."""
-
-    async def read(self, work: Callable[[Connection], T]) -> T:
-        """Return what the work, which writes nothing, finds in one state of the database."""
-        ...
-
-    async def in_transaction(self, work: Callable[[Connection], T]) -> T:
-        """Return what the work returns; all that it writes is on record then, or none of it."""
-        ...
-
-
-class Room(Protocol):
-    """How much an owner may keep (`quota.Quota`)."""
-
-    async def check(self, owner: str, *, new_bytes: int = 0, new_pictures: int = 0) -> float:
-        """Return when there is room. Raises RequestRefused(VISITOR_QUOTA_USED_UP)."""
-        ...
-
-
 class WorkspaceStore:
     """The workspaces of every conversation; `room` is asked before anything is written."""
 
-    def __init__(self, records: RecordsDoor, limits: Limits | None = None, room: Room | None = None) -> None:
+    def __init__(self, records: ConversationStore, limits: Limits | None = None, room: Quota | None = None) -> None:
         self._records = records
         self._limits = limits or Limits()
         self._room = room
@@ -90,10 +70,10 @@ class Workspace:
     else's; and StorageFailure when the database cannot be read or written.
     """
 
-    records: RecordsDoor
+    records: ConversationStore
     place: Place
     limits: Limits = Limits()
-    room: Room | None = None
+    room: Quota | None = None
 
     # Reading
 

@@ -12,7 +12,7 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Literal, Protocol, Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from langgraph.types import Command
 from pydantic import SecretStr
@@ -23,6 +23,7 @@ from agent.messages import PromptMessage, TokenUsage, ToolCallPart, ToolResultPa
 from agent.providers.base import ChatOptions, Embedding, ImageRequest, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
 from agent.redaction import Redactor
+from agent.storage.traces import Traces
 from agent.trace import Retry, StepKind, StepSummary, TraceStep
 from agent.workflow.hearing import Answer
 
@@ -47,18 +48,6 @@ Came: TypeAlias = Answer | ToolResultPart | Embedding | None
 Publish: TypeAlias = Callable[[StepTraced], None]
 
 
-class TraceKeeper(Protocol):
-    """Where steps go: `agent.storage.traces`."""
-
-    def keep(self, conversation_id: str, tell: Callable[[], TraceStep]) -> None:
-        """Take a step that has ended. `tell` is called later, on another thread."""
-        ...
-
-    def after(self, work: Callable[[], None]) -> None:
-        """Take work to be done on that thread when all that was handed over before is told."""
-        ...
-
-
 @dataclass
 class Tracer:
     """Collects the steps of one turn; without a keeper they are lost.
@@ -70,7 +59,7 @@ class Tracer:
 
     conversation_id: str = ""
     turn_id: str = ""
-    keeper: TraceKeeper | None = None
+    keeper: Traces | None = None
     publish: Publish | None = None
     secrets: Sequence[SecretStr] = ()
     started_s: float = field(default_factory=time.monotonic)

@@ -7,6 +7,7 @@ import secrets
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
 from agent import (
     Conversation,
@@ -105,7 +106,12 @@ class Place:
 def place(home: Path, limits: ArchiveLimits | None = None, room: int = 1000) -> Place:
     """Return an empty home."""
     shelf, images = MemoryShelf(room=room), ImageStore(home)
-    return Place(home, shelf, images, Archive(shelf, images, home, limits))
+    return Place(home, shelf, images, archive_of(shelf, images, home, limits))
+
+
+def archive_of(shelf: MemoryShelf, images: Any, home: Path, limits: ArchiveLimits | None = None) -> Archive:
+    """Return the archive of a shelf that stands for the records."""
+    return Archive(cast(Any, shelf), images, home, limits)
 
 
 def with_plain_ids(whole: WholeConversation) -> WholeConversation:

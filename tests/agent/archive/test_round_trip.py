@@ -55,6 +55,7 @@ from tests.adapters.records import ConversationStore, ImageStore
 from tests.agent.archive.shelf import (
     FILES,
     MemoryShelf,
+    archive_of,
     as_from_outside,
     contents,
     digests,
@@ -359,8 +360,8 @@ async def test_memory_does_not_grow_with_the_archive(tmp_path: Path) -> None:
             await here.add_whole("local", whole.model_copy(update={"pictures": pictures}))
         tracemalloc.start()
         try:
-            exported = await Archive(here, images, images.path).export_library("local")
-            await Archive(there, images, images.path).import_archive(exported.path, "local")
+            exported = await archive_of(here, images, images.path).export_library("local")
+            await archive_of(there, images, images.path).import_archive(exported.path, "local")
             peaks.append(tracemalloc.get_traced_memory()[1])
         finally:
             tracemalloc.stop()

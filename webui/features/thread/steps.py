@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import log
 from statistics import median
-from typing import Protocol, assert_never
+from typing import assert_never
 from urllib.parse import urlsplit
 
 from markupsafe import Markup
@@ -17,7 +17,7 @@ from markupsafe import Markup
 from agent import (
     AivistaError,
     Catalogue,
-    GalleryPage,
+    Gallery,
     GalleryQuery,
     Outcome,
     PaintingStarted,
@@ -271,16 +271,8 @@ def _row_sentence(words: Words, row: StepRow) -> str:
     return step_sentence(words, line).removesuffix("…")
 
 
-class Pictures(Protocol):
-    """Where the person's pictures are found (`Gallery`)."""
-
-    async def page(self, owner: str, query: GalleryQuery) -> GalleryPage:
-        """Return some of the owner's pictures, the newest first. Raises StorageFailure."""
-        ...
-
-
 async def usual_time(
-    gallery: Pictures,
+    gallery: Gallery,
     catalogue: Catalogue,
     owner: str,
     provider: str,
@@ -320,7 +312,7 @@ def _is_alike(pixels: int, others: int) -> bool:
     return min(pixels, others) > 0 and abs(log(pixels / others)) < _SAME_SIZE
 
 
-async def _own_s(gallery: Pictures, owner: str, label: str, pixels: int, turn_id: str) -> float | None:
+async def _own_s(gallery: Gallery, owner: str, label: str, pixels: int, turn_id: str) -> float | None:
     receipts: Sequence[Receipt] = ()
     # Without an answer nothing is said of it; the picture comes all the same.
     with suppress(AivistaError):
