@@ -5,25 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pydantic import Field, TypeAdapter
+from pydantic import TypeAdapter, create_model
 from sqlalchemy import Row
 
-from agent.conversation import Conversation, MaskedPicture, Timing, Turn, TurnState, WholeConversation, WorkspaceFile
+from agent.conversation import Conversation, Turn, TurnState, WholeConversation, WorkspaceFile
 from agent.events import Component
-from agent.messages import ImageOrigin, ImagePart, PromptMessage, TokenUsage, Value
+from agent.messages import ImageOrigin, PromptMessage, Value
 from agent.pictures import (
-    Blank,
-    DriftRecord,
-    EditRecord,
-    Margins,
-    OriginalFile,
     Picture,
     Receipt,
-    ReferenceRole,
-    Review,
     shape_of,
 )
-from agent.settings import TurnSettings
 from agent.storage.signatures import PLACES, Place, put_back
 from agent.storage.tables import PICTURES, TURNS
 from agent.storage.trees import shown
@@ -39,43 +31,17 @@ _MESSAGES = TypeAdapter(tuple[PromptMessage, ...])
 COMPONENTS = TypeAdapter(tuple[Component, ...])
 
 
-class _TurnDetails(Value):
-    settings: TurnSettings
-    uploads: tuple[ImagePart, ...]
-    editing: str | None
-    references: tuple[str, ...]
-    usage: TokenUsage
-    seconds: float
-    # Not in the records of the first version.
-    provider: str = ""
-    request_id: str | None = None
-    timings: tuple[Timing, ...] = ()
-    roles: dict[str, ReferenceRole] = Field(default_factory=dict)
-    mask: ImagePart | None = None
-    feather_px: int | None = None
-    margins: Margins | None = None
-    more_masks: tuple[MaskedPicture, ...] = ()
-    maximum_usd: float | None = None
+def _details_of(kind: type[Value], columns: str) -> type[Value]:
+    """Return the fields of a kind that no column of its own tells: those stand together as JSON. One that is added
+    later needs a default, for the records that do not tell it."""
+    fields = {name: field for name, field in kind.model_fields.items() if name not in columns.split()}
+    told: dict[str, Any] = {name: (field.annotation, field) for name, field in fields.items()}
+    return create_model(f"{kind.__name__}Details", __base__=Value, **told)
 
 
-class _PictureDetails(Value):
-    image: ImagePart
-    parents: tuple[str, ...]
-    alt: str
-    after_stop: bool
-    # Not in the records of the first version.
-    review: Review | None = None
-    round: int = 1
-    call: str = ""
-    edit: EditRecord | None = None
-    drift: DriftRecord | None = None
-    shortfall_kept: bool = False
-    blank: Blank | None = None
-    original: OriginalFile | None = None
-
-
-_TURN_DETAILS = set(_TurnDetails.model_fields)
-_PICTURE_DETAILS = set(_PictureDetails.model_fields)
+_TurnDetails = _details_of(Turn, "id parent text state started_at price_usd messages components is_imported")
+_PictureDetails = _details_of(Picture, "handle turn_id created_at is_marked receipt answer")
+_TURN_DETAILS, _PICTURE_DETAILS = set(_TurnDetails.model_fields), set(_PictureDetails.model_fields)
 
 
 def turn_row(turn: Turn, messages: Sequence[PromptMessage], places: Sequence[Place]) -> dict[str, Any]:
@@ -103,32 +69,17 @@ def changed_turn(turn: Turn) -> dict[str, Any]:
 
 def turn_of(row: Row[*tuple[Any, ...]], read_blob: Callable[[str], bytes]) -> Turn:
     """Return the turn of a row, its signatures whole."""
-    details = _TurnDetails.model_validate_json(row.details)
     return Turn(
         id=row.turn_id,
+        parent=row.parent,
         text=row.text,
         state=TurnState(row.state),
         started_at=row.started_at,
         price_usd=row.price_usd,
         messages=put_back(_MESSAGES.validate_json(row.messages), PLACES.validate_json(row.signatures), read_blob),
         components=COMPONENTS.validate_json(row.components),
-        settings=details.settings,
-        uploads=details.uploads,
-        editing=details.editing,
-        references=details.references,
-        usage=details.usage,
-        seconds=details.seconds,
-        provider=details.provider,
-        request_id=details.request_id,
-        parent=row.parent,
-        timings=details.timings,
-        roles=details.roles,
-        mask=details.mask,
-        feather_px=details.feather_px,
-        margins=details.margins,
-        more_masks=details.more_masks,
-        maximum_usd=details.maximum_usd,
         is_imported=row.is_imported,
+        **dict(_TurnDetails.model_validate_json(row.details)),
     )
 
 
@@ -170,25 +121,13 @@ def changed_details(details: str, **changes: Value | bool) -> str:
 
 def picture_of(row: Row[*tuple[Any, ...]]) -> Picture:
     """Return the picture of a row, without the image model's answer."""
-    details = _PictureDetails.model_validate_json(row.details)
     return Picture(
         handle=row.handle,
-        image=details.image,
         turn_id=row.turn_id,
         created_at=row.created_at,
-        parents=details.parents,
-        receipt=Receipt.model_validate_json(row.receipt) if row.receipt else None,
-        alt=details.alt,
-        after_stop=details.after_stop,
         is_marked=row.is_marked,
-        review=details.review,
-        round=details.round,
-        call=details.call,
-        edit=details.edit,
-        drift=details.drift,
-        shortfall_kept=details.shortfall_kept,
-        blank=details.blank,
-        original=details.original,
+        receipt=Receipt.model_validate_json(row.receipt) if row.receipt else None,
+        **dict(_PictureDetails.model_validate_json(row.details)),
     )
 
 
