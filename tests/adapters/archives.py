@@ -29,37 +29,6 @@ from agent.archive.readable import Page, branch_shown, conversation_page
 from agent.archive.walking import images_in, with_images
 from agent.archive.web_page import index_page, web_page
 
-__all__ = [
-    "FORMAT",
-    "MIME_OF_SUFFIX",
-    "SUFFIXES",
-    "VERSION",
-    "Archive",
-    "ArchiveLanguage",
-    "ArchiveLimits",
-    "ArchivedConversation",
-    "ArchivedPicture",
-    "ArchivedTurn",
-    "ArchivedWorkspaceFile",
-    "Manifest",
-    "Page",
-    "blocks_shown",
-    "check_json",
-    "conversation_page",
-    "escaped",
-    "images_in",
-    "index_page",
-    "is_file_name",
-    "is_folder_name",
-    "json_schema",
-    "markdown",
-    "parsed",
-    "visible",
-    "web_address",
-    "web_page",
-    "with_images",
-]
-
 
 def blocks_shown(whole: WholeConversation, language: ArchiveLanguage, pictures: Iterable[ImagePart]) -> list[Any]:
     """Return what the page shows of a conversation that an import finds consistent, of pictures of 24 × 16."""

@@ -12,25 +12,10 @@ from agent import Value
 from agent.moved import MOVED
 from agent.storage.checkpoints import NAME as CHECKPOINTS
 from agent.storage.checkpoints import Checkpoints
-from agent.storage.journal import CallRecord, CallState, Heard
+from agent.storage.journal import CallRecord, CallState
 from agent.workflow.checkpointed import VALUES
 from agent.workflow.live import KEPT_S, RecentTurns
 from agent.workflow.sponsoring import SPONSOR_ACCOUNT, WINDOW_S, TurnRateLimiter
-
-__all__ = [
-    "CHECKPOINTS",
-    "KEPT_S",
-    "MOVED",
-    "SPONSOR_ACCOUNT",
-    "WINDOW_S",
-    "CallRecord",
-    "CallState",
-    "Heard",
-    "RecentTurns",
-    "TurnRateLimiter",
-    "foreign_values_made_of_a_checkpoint",
-    "kept_of_an_earlier_version",
-]
 
 
 class ForeignValue(Value):

@@ -4,16 +4,3 @@ from __future__ import annotations
 
 from agent import IMAGE_ROLES, TEXT_ROLES, Catalogue, ModelEntry, ModelRole, catalogue_of
 from agent.providers.catalogue import JsonMode, Prices, load_catalogue, override_variable
-
-__all__ = [
-    "IMAGE_ROLES",
-    "TEXT_ROLES",
-    "Catalogue",
-    "JsonMode",
-    "ModelEntry",
-    "ModelRole",
-    "Prices",
-    "catalogue_of",
-    "load_catalogue",
-    "override_variable",
-]

@@ -11,8 +11,6 @@ from sqlalchemy import create_engine
 import agent.storage
 from agent.storage.database import HEAD, migrate, open_database
 
-__all__ = ["first_start", "is_newest", "migrated"]
-
 
 def first_start(home: Path) -> Path:
     """Return the database that a first start makes."""

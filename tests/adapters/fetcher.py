@@ -12,28 +12,3 @@ from agent.fetching.reading import PageReader
 from agent.fetching.resolving import Endpoint, SystemResolver
 from agent.fetching.transport import GuardedTransport
 from agent.fetching.urls import MAX_URL_CHARACTERS, followed, normalized, web_url
-
-__all__ = [
-    "MAX_URL_CHARACTERS",
-    "ChildFailure",
-    "ChildTooSlow",
-    "Endpoint",
-    "FetchLimits",
-    "FetchedPage",
-    "Fetcher",
-    "Guard",
-    "GuardedBackend",
-    "GuardedTransport",
-    "Link",
-    "PageExtraction",
-    "PageReader",
-    "ReadPage",
-    "ReadingLimits",
-    "SystemResolver",
-    "decoded",
-    "followed",
-    "is_public",
-    "normalized",
-    "run_child",
-    "web_url",
-]

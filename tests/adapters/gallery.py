@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from agent import Gallery, GalleryFoundBy, GalleryItem, GalleryPage
+from agent import Gallery, GalleryFoundBy, GalleryItem
 from agent.library import moment_cursor
 from agent.storage.gallery_index import FOLDER as INDEX_FOLDER
 from agent.storage.gallery_words import read_some
-
-__all__ = ["INDEX_FOLDER", "Gallery", "GalleryFoundBy", "GalleryItem", "GalleryPage", "moment_cursor", "read_some"]

@@ -5,5 +5,3 @@ from __future__ import annotations
 from agent import Backups, CheckProblem, Housekeeping
 from agent.storage.backups import Backup
 from agent.storage.tidying import tidy_if_due
-
-__all__ = ["Backup", "Backups", "CheckProblem", "Housekeeping", "tidy_if_due"]

@@ -29,53 +29,6 @@ from agent.workflow.rewording_rules import reworded_by_rule
 from agent.workflow.searcher import parse_findings
 from agent.workflow.state import TurnProgress
 
-__all__ = [
-    "ASK_INSTEAD",
-    "MOST_PICTURES",
-    "ROLE_SENTENCES",
-    "Adjustment",
-    "AdjustmentChange",
-    "ChangeKind",
-    "CropBox",
-    "CropRatio",
-    "Flip",
-    "GenerateImageArgs",
-    "Handle",
-    "ImageAction",
-    "ReferenceUse",
-    "UndoWish",
-    "adjustment_wish",
-    "allot_handle",
-    "asked_back",
-    "asked_lettering",
-    "claims_a_picture",
-    "compose",
-    "describe",
-    "handles_in",
-    "named_number",
-    "names_a_picture",
-    "next_letter",
-    "next_number",
-    "parse_arguments",
-    "parse_findings",
-    "parse_handle",
-    "pictures_listing",
-    "prompt",
-    "question_before",
-    "read_adjustment",
-    "read_expansion",
-    "read_review",
-    "read_rewordings",
-    "read_undo",
-    "reads_as",
-    "requested_search_in_words",
-    "resolve",
-    "reworded_by_rule",
-    "wants_lettering",
-    "without_facts",
-    "without_legend",
-]
-
 
 def asked_back(question: Question, subject: str) -> tuple[TurnProgress, list[TurnEvent]]:
     """Return what a turn that asks back keeps, and what it tells."""

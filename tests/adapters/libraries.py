@@ -4,5 +4,3 @@ from __future__ import annotations
 
 from agent import MatchKind, StyleLibrary, StyleMatch
 from agent.storage.curated_styles import curated_descriptions, curated_styles
-
-__all__ = ["MatchKind", "StyleLibrary", "StyleMatch", "curated_descriptions", "curated_styles"]

@@ -30,34 +30,3 @@ from agent.imaging.masking import (
 from agent.imaging.masking.crops import chosen_crop, in_frame
 from agent.imaging.masking.expansions import margins_for
 from agent.imaging.masking.masks import packed, unpacked
-
-__all__ = [
-    "Box",
-    "Drift",
-    "EditOutcome",
-    "EditPlan",
-    "Frame",
-    "Margins",
-    "Mask",
-    "MaskProblem",
-    "MaskRefusal",
-    "Notice",
-    "Reason",
-    "Verdict",
-    "chosen_crop",
-    "drift",
-    "finish_edit",
-    "grow_mask",
-    "in_frame",
-    "invert_mask",
-    "keep_only",
-    "laying",
-    "margins_for",
-    "packed",
-    "plan_edit",
-    "plan_expansion",
-    "read_mask",
-    "regrow",
-    "unpacked",
-    "wobble",
-]

@@ -7,15 +7,3 @@ from agent.mcp.naming import offered_name
 from agent.mcp.pins import Pins
 from agent.mcp.schemas import UnusableSchema, reduced
 from agent.mcp_config import HttpServer, McpServer, StdioServer, read_mcp_config
-
-__all__ = [
-    "HttpServer",
-    "McpServer",
-    "Pins",
-    "ServerState",
-    "StdioServer",
-    "UnusableSchema",
-    "offered_name",
-    "read_mcp_config",
-    "reduced",
-]

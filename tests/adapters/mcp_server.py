@@ -3,5 +3,3 @@
 from __future__ import annotations
 
 from webui.mcp_server.server import mcp_server
-
-__all__ = ["mcp_server"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from webui.features.all import FEATURES
 from webui.features.viewer.actions import PanelAmounts, PanelPress, amounts_sentence, pressed_sentence
 
-__all__ = ["PanelAmounts", "PanelPress", "actions", "amounts_sentence", "pressed_sentence"]
-
 
 def actions() -> list[str]:
     """Return the names of all actions."""

@@ -5,5 +5,3 @@ from __future__ import annotations
 from webui.cli.parser import read_flags
 from webui.http.hosts import ALIVE
 from webui.http.sessions import COOKIE
-
-__all__ = ["ALIVE", "COOKIE", "read_flags"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent import KeyDiagnosis
 from agent.providers.gemini import GeminiProvider
-from agent.providers.gemini_answer import AnswerReader, ArrivedPicture
+from agent.providers.gemini_answer import AnswerReader
 from agent.providers.gemini_connection import GeminiConnection
 from agent.providers.gemini_embeddings import GeminiEmbedder
 from agent.providers.gemini_failures import failure_of
@@ -17,27 +17,3 @@ from agent.providers.openai_compatible import OpenAIProvider
 from agent.providers.openai_errors import as_ours
 from agent.providers.openai_tags import TagSplitter, read_calls
 from agent.providers.pool import NO_KEY, ProviderPool
-
-__all__ = [
-    "DUMMY_SIGNATURE",
-    "NO_KEY",
-    "TEXT_ENDS",
-    "AnswerReader",
-    "ArrivedPicture",
-    "Asked",
-    "Endpoint",
-    "GeminiConnection",
-    "GeminiEmbedder",
-    "GeminiProvider",
-    "KeyDiagnosis",
-    "KeyStatusCache",
-    "OpenAIProvider",
-    "ProviderPool",
-    "TagSplitter",
-    "Wire",
-    "as_ours",
-    "check_key",
-    "failure_of",
-    "read_calls",
-    "to_wire",
-]

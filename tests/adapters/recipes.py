@@ -32,38 +32,6 @@ from agent.imaging.provenance.recipe import (
     to_json,
 )
 
-__all__ = [
-    "LONG_TEXT_CHARACTERS",
-    "MAX_RECIPE_BYTES",
-    "ForeignRecipe",
-    "ForeignTool",
-    "ParentDigest",
-    "Recipe",
-    "RecipeChange",
-    "RecipeFact",
-    "RecipeMargins",
-    "RecipeRefusal",
-    "RecipeService",
-    "RecipeSettings",
-    "RecipeSource",
-    "RecipeStyle",
-    "RefusedRecipe",
-    "SourceType",
-    "clean",
-    "embed",
-    "foreign_recipe",
-    "has_credentials",
-    "is_ours",
-    "look",
-    "parameters_text",
-    "read_graph",
-    "read_recipe",
-    "recipe_in",
-    "recipe_of",
-    "to_json",
-    "written",
-]
-
 
 def recipe_in(data: bytes) -> Any:
     """Return what the file tells of how its picture was made, as what JSON can hold; None where it tells nothing."""

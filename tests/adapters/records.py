@@ -16,23 +16,6 @@ from agent.storage.rows import picture_row, turn_row
 from agent.storage.workspace import Limits as WorkspaceLimits
 from agent.storage.workspace import WorkspaceStore
 
-__all__ = [
-    "ConversationStore",
-    "DiskReserve",
-    "GalleryQuery",
-    "Housekeeping",
-    "ImageStore",
-    "WorkspaceLimits",
-    "WorkspaceStore",
-    "faults_in",
-    "gallery_ids",
-    "keep",
-    "picture_row",
-    "pictures_in_gallery",
-    "turn_row",
-    "turns_with_checkpoints",
-]
-
 
 def faults_in(home: Path) -> tuple[object, ...]:
     """Return what `aivista check` finds wrong."""

@@ -11,22 +11,3 @@ from agent.redaction import (
     without_secrets,
 )
 from agent.tools.trust import MOST_CHARACTERS, Trust, comparable, framed, trust_before, trust_of, uses_of_tools
-
-__all__ = [
-    "HIDDEN",
-    "MOST_CHARACTERS",
-    "TOO_DEEP",
-    "RedactingFilter",
-    "Trust",
-    "comparable",
-    "framed",
-    "object_without_secrets",
-    "plain_text",
-    "secrets_of",
-    "trust_before",
-    "trust_of",
-    "urls_in",
-    "uses_of_tools",
-    "without_homes",
-    "without_secrets",
-]

@@ -13,25 +13,3 @@ from agent.imaging.contract import (
 from agent.imaging.intents import action_of, expansion_note, holds_question, is_mask_note, is_unsure, mask_note
 from agent.imaging.references import ResolvedReferences, build_image_messages, resolve_references
 from agent.imaging.roles import check_limits, merged_roles, read_roles
-
-__all__ = [
-    "NormalizedRequest",
-    "ResolvedReferences",
-    "action_of",
-    "build_image_messages",
-    "captions_in",
-    "check_limits",
-    "declaration",
-    "expansion_note",
-    "holds_question",
-    "image_models",
-    "is_mask_note",
-    "is_unsure",
-    "mask_note",
-    "merged_roles",
-    "normalize",
-    "parse_arguments",
-    "read_roles",
-    "refused_review",
-    "resolve_references",
-]

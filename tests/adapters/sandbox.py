@@ -12,16 +12,3 @@ from agent.sandbox.runner import MAX_CODE_BYTES, MAX_INPUT_CHARACTERS, Sandbox
 
 # Where the script lies that is run in the sandbox.
 FOLDER = Path(next(iter(sandbox.__path__)))
-
-__all__ = [
-    "FOLDER",
-    "MAX_CODE_BYTES",
-    "MAX_INPUT_CHARACTERS",
-    "Protection",
-    "Sandbox",
-    "ScriptEnding",
-    "ScriptError",
-    "ScriptResult",
-    "Spoken",
-    "read_reply",
-]

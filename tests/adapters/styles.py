@@ -4,12 +4,3 @@ from __future__ import annotations
 
 from agent.storage.curated_styles import curated_looks, curated_styles
 from agent.style_rendering import Border, StyleLook, Technique, render_in_style
-
-__all__ = [
-    "Border",
-    "StyleLook",
-    "Technique",
-    "curated_looks",
-    "curated_styles",
-    "render_in_style",
-]

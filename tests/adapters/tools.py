@@ -23,26 +23,6 @@ from agent.tools.run_javascript import run_javascript
 from agent.tools.trust import Trust
 from agent.tools.workspace import delete_file, list_files, overwrites, read_file, write_file
 
-__all__ = [
-    "TOOLS",
-    "Arguments",
-    "Reason",
-    "Tool",
-    "ToolAnswer",
-    "ToolContext",
-    "WorkspaceLimits",
-    "delete_file",
-    "letter_tools",
-    "list_files",
-    "overwrites",
-    "read_file",
-    "read_url",
-    "run_javascript",
-    "tool",
-    "tool_context",
-    "write_file",
-]
-
 
 def letter_tools(sent: list[str]) -> tuple[Tool, ...]:
     """Return `open_mail`, which reads something from outside, and `send_letter`, which waits for the person once

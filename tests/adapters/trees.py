@@ -3,9 +3,3 @@
 from __future__ import annotations
 
 from webui.features.tree.lineage import Kin, Lineage, lineage
-
-__all__ = [
-    "Kin",
-    "Lineage",
-    "lineage",
-]

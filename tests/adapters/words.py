@@ -12,27 +12,6 @@ from webui.shortcuts import NATIVE, chords_of, is_single, script_table, shortcut
 from webui.word_diff import Kind, diff_html, word_diff
 from webui.words import LANGUAGES, Words, choose_language, load_words
 
-__all__ = [
-    "LANGUAGES",
-    "NAMES",
-    "NATIVE",
-    "PARTS",
-    "Kind",
-    "Prompt",
-    "choose_language",
-    "chords_of",
-    "diff_html",
-    "is_single",
-    "load_words",
-    "prompt_groups",
-    "script_table",
-    "script_words_html",
-    "shortcuts",
-    "shortcuts_html",
-    "word_diff",
-    "words_of",
-]
-
 
 def words_of(language: str) -> Mapping[str, str]:
     """Return what is said in a language by key, such as `plan.run`, with `{parameters}` to fill in."""

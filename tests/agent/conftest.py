@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from agent import Settings
 from tests.support.clock import Clock
+from tests.support.gemini import on_gemini
 from tests.support.small_frames import small_frames
+from tests.wire_server import GeminiServer
 
 
 @pytest.fixture
@@ -20,3 +23,15 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
+
+
+@pytest.fixture
+def server() -> Iterator[GeminiServer]:
+    with GeminiServer() as running:
+        yield running
+
+
+@pytest.fixture
+def gemini(settings: Settings, server: GeminiServer) -> Settings:
+    """The settings of a studio whose Gemini is the server."""
+    return on_gemini(settings, server.url)

@@ -62,12 +62,6 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
     small.close()
 
 
-@pytest.fixture
-def server() -> Iterator[GeminiServer]:
-    with GeminiServer() as one:
-        yield one
-
-
 def on_the_disk(settings: Settings, disk: SmallDisk, server: GeminiServer) -> Settings:
     return on_gemini(settings, server.url, home=disk.folder / "home")
 

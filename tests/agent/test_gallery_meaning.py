@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 from pydantic import SecretStr
@@ -30,12 +30,6 @@ from tests.wire_server import GeminiServer
 PRICE_A_TOKEN = load_catalogue().model(ModelRole.EMBEDDING, "gemini").prices[0].prompt / 1e6
 # Not a word of it is found in the picture's texts but those that every text is full of; its vector is much the same.
 MEANS_THE_KITTEN = GalleryQuery(words="the the the beside")
-
-
-@pytest.fixture
-def server() -> Iterator[GeminiServer]:
-    with GeminiServer() as one:
-        yield one
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import asyncio
 import signal
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -31,7 +30,7 @@ from agent import (
 from tests.adapters.records import Housekeeping
 from tests.support import turns
 from tests.support.children import StudioChild
-from tests.support.gemini import KEY, SMALL, on_gemini
+from tests.support.gemini import KEY, SMALL
 from tests.wire_server import Answer, Call, GeminiServer, Hold, PictureAnswer, Search, Text, WireRequest
 from tests.wire_server.models import Kind
 
@@ -162,12 +161,6 @@ def journal(home: Path) -> dict[str, str]:
         rows = dict(connection.execute("SELECT name, state FROM calls").fetchall())
     connection.close()
     return rows
-
-
-@pytest.fixture
-def server() -> Iterator[GeminiServer]:
-    with GeminiServer() as running:
-        yield running
 
 
 @pytest.fixture
@@ -350,8 +343,3 @@ async def retried(studio: Studio, conversation_id: str, turn: Turn) -> list[Turn
 
 def failure_of(turn: Turn) -> ErrorCode:
     return next(one.error.code for one in turn.components if isinstance(one, FailureNote))
-
-
-@pytest.fixture
-def gemini(settings: Settings, server: GeminiServer) -> Settings:
-    return on_gemini(settings, server.url)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 from pydantic import SecretStr
 
 from agent import (
@@ -27,6 +25,7 @@ from agent import (
 from tests import openai_server, wire_server
 from tests.openai_server import ChatRequest, OpenAIServer, PictureRequest
 from tests.support.openai import with_openai
+from tests.support.pixels import size_and_colours
 from tests.support.scenes import of_type, only, png, run, words
 from tests.wire_server import GeminiServer
 
@@ -41,11 +40,6 @@ def asks_for(prompt: str, **arguments: Any) -> openai_server.Answer:
 def pictures(events: list[TurnEvent]) -> list[str]:
     # They are told as they arrive; their handles are in the order of the request.
     return sorted(event.picture.handle for event in of_type(events, PictureReady))
-
-
-def pixels(data: bytes) -> tuple[tuple[int, int], bytes]:
-    with Image.open(io.BytesIO(data)) as image:
-        return image.size, image.convert("RGB").tobytes()
 
 
 async def test_turns_run_on_a_server_of_ones_own_without_a_key(settings: Settings, tmp_path: Path) -> None:
@@ -94,7 +88,7 @@ def remembers(request: ChatRequest) -> openai_server.Answer:
 def _assert_pictures_were_asked_for_as_wished(sent: list[PictureRequest], sources: list[bytes]) -> None:
     assert [(request.is_edit, len(request.files)) for request in sent] == [(False, 0), (True, 1), (True, 2), (True, 2)]
     # A copy is sent where the file tells something beside its pixels.
-    assert [pixels(file.data) for file in sent[2].files] == [pixels(source) for source in sources]
+    assert [size_and_colours(file.data) for file in sent[2].files] == [size_and_colours(source) for source in sources]
     assert sent[0].size == (1536, 1024)
 
 
@@ -194,7 +188,7 @@ async def test_a_server_that_only_talks_leaves_the_painting_to_sketch(settings: 
         picture = await studio.picture(key, "#1")
         assert server.pictures == []
     assert picture.receipt is not None
-    assert (picture.receipt.is_sketch, pixels(picture.data)[0]) == (True, (1376, 768))
+    assert (picture.receipt.is_sketch, size_and_colours(picture.data)[0]) == (True, (1376, 768))
 
 
 async def test_a_model_without_tools_paints_too(settings: Settings, tmp_path: Path) -> None:

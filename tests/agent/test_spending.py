@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
@@ -27,13 +26,6 @@ from tests.support.cases import each_case
 from tests.support.gemini import on_gemini, paint
 from tests.support.scenes import only, run
 from tests.wire_server import GeminiServer, PictureAnswer, Text
-
-
-@pytest.fixture
-def gemini() -> Iterator[GeminiServer]:
-    with GeminiServer() as running:
-        yield running
-
 
 DAY = date(2026, 11, 20)
 CATALOGUE = load_catalogue()
@@ -239,21 +231,21 @@ def test_a_cap_is_used_up_when_nothing_of_it_is_left(spent: float, is_used_up: b
     [("1K", "flash", "off"), ("2K", "flash", "always"), ("4K", "pro", "always")],
 )
 async def test_an_estimate_is_near_what_the_strict_server_then_counts(
-    settings: Settings, gemini: GeminiServer, resolution: str, image_model: str, review: str
+    settings: Settings, server: GeminiServer, resolution: str, image_model: str, review: str
 ) -> None:
     wish = "a red fox in the snow, watercolour, soft morning light"
-    gemini.on_text(paint(wish, resolution=resolution))
-    gemini.on_image(PictureAnswer())
+    server.on_text(paint(wish, resolution=resolution))
+    server.on_image(PictureAnswer())
     if review == "always":
-        gemini.on_text(Text('{"lettering": "", "checklist": [], "score": 0.9, "feedback": "Good.", "suggestions": []}'))
+        server.on_text(Text('{"lettering": "", "checklist": [], "score": 0.9, "feedback": "Good.", "suggestions": []}'))
     chosen: dict[str, Any] = {"image_model": image_model, "resolution": resolution, "review": review}
-    async with Studio(on_gemini(settings, gemini.url)) as studio:
+    async with Studio(on_gemini(settings, server.url)) as studio:
         conversation = await studio.conversations.create()
         events = await run(studio, conversation.id, wish, **chosen)
         guess = estimate(
             studio.catalogue, "gemini", TurnSettings.model_validate(chosen), conversation.created_at.date()
         )
     real = only(events, TurnDone).price_usd
-    assert gemini.violations == []
+    assert server.violations == []
     assert guess.low_usd == guess.high_usd
     assert real / 1.5 < guess.high_usd < real * 1.5

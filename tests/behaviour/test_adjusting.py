@@ -43,6 +43,7 @@ from tests.behaviour.talk import Talk
 from tests.support.cases import each_case
 from tests.support.children import StudioChild
 from tests.support.gemini import SMALL, paint
+from tests.support.pixels import encoded, size_and_colours
 from tests.support.scenes import of_type, png
 from tests.support.turns import at_rest
 from tests.wire_server import Calls, Text
@@ -153,14 +154,7 @@ async def test_adjustments_follow_one_another_in_the_same_family_and_the_next_ch
 
 def noise(width: int, height: int) -> bytes:
     """Return a picture in which no pixel is like the next."""
-    sink = io.BytesIO()
-    Image.frombytes("RGB", (width, height), random.Random(7).randbytes(width * height * 3)).save(sink, "PNG")
-    return sink.getvalue()
-
-
-def pixels(data: bytes) -> tuple[tuple[int, int], bytes]:
-    with Image.open(io.BytesIO(data)) as image:
-        return image.size, image.convert("RGB").tobytes()
+    return encoded(Image.frombytes("RGB", (width, height), random.Random(7).randbytes(width * height * 3)))
 
 
 async def adjusted_in_turn(talk: Talk, data: bytes, *texts: str) -> list[StoredPicture]:
@@ -202,7 +196,7 @@ async def test_frames_add_up_to_the_pixel(talk: Talk, texts: str, expected: str)
         wished = read_adjustment(text)
         assert wished is not None
         wanted = apply_adjustment(wanted, wished).data
-    assert pixels(last.data) == pixels(wanted)
+    assert size_and_colours(last.data) == size_and_colours(wanted)
 
 
 async def test_a_cut_picture_that_is_straightened_is_a_new_start(talk: Talk) -> None:

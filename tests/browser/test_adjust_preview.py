@@ -15,6 +15,7 @@ from tests.page.hands import (
     open_at,
     open_sliders,
     pictures,
+    place_of,
 )
 from tests.page.journeys import Called, step
 
@@ -54,7 +55,7 @@ def test_what_the_sliders_do_is_shown_and_taken_back_and_applied_as_it_was_shown
         sliders.get_by_label("Warmth").scroll_into_view_if_needed()
         expect_still(page, "document.querySelector('#chat .frame').getBoundingClientRect().top")
         place, cool = frame.bounding_box(), mean_colour(picture)
-        panel = sliders.bounding_box()
+        panel = place_of(sliders)
         sliders.get_by_label("Warmth").fill("80")
         expect(picture).to_have_attribute("src", PREVIEW)
         expect(frame).to_have_attribute("data-previewing", "Preview")
@@ -177,12 +178,10 @@ def test_on_a_phone_a_small_picture_stays_beside_the_sliders(phone: Page, studio
     sliders = open_sliders(phone)
     small = sliders.locator(".mini img")
     expect_loaded(small)
-    box = sliders.bounding_box()
+    box = place_of(sliders)
     sliders.get_by_label("色温").fill("-70")
     expect(small).to_have_attribute("src", PREVIEW)
     expect(small).to_be_in_viewport()
-    after = sliders.bounding_box()
-    assert box is not None
-    assert after is not None
+    after = place_of(sliders)
     assert (after["width"], after["height"]) == (box["width"], box["height"])
     assert phone.evaluate("document.documentElement.scrollWidth") <= 390

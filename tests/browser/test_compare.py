@@ -16,6 +16,7 @@ from tests.page.hands import (
     expect_ready,
     open_at,
     open_page,
+    place_of,
     say,
 )
 from tests.page.journeys import step
@@ -74,15 +75,13 @@ def two_pictures_are_compared_in_three_ways_by_mouse_and_by_keys(page: Page, com
             page.keyboard.press("ArrowLeft")
         assert style(second, "clipPath") == "inset(0px 0px 0px 45%)"
         expect(divider).to_have_attribute("aria-valuetext", "45 % #1")
-        box = stage.locator(".cmp-frame").bounding_box()
-        assert box is not None
+        box = place_of(stage.locator(".cmp-frame"))
         page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5)
         page.mouse.down()
         page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + box["height"] * 0.5, steps=4)
         page.mouse.up()
         assert abs(int(divider.input_value()) - 80) <= 1
-        line = stage.locator(".cmp-line").bounding_box()
-        assert line is not None
+        line = place_of(stage.locator(".cmp-line"))
         assert abs(line["x"] - (box["x"] + box["width"] * 0.8)) < 8
     with step("no way to compare moves what stands around the pictures, and the difference is shown and counted"):
         other = stage.get_by_label("Second").input_value()
@@ -117,8 +116,7 @@ def two_pictures_are_compared_in_three_ways_by_mouse_and_by_keys(page: Page, com
         assert style(first, "transform") == style(second, "transform") != near
         page.keyboard.press("0")
         expect(stage.locator("output")).to_have_text("100 %")
-        box = stage.locator(".cmp-pane.second").bounding_box()
-        assert box is not None
+        box = place_of(stage.locator(".cmp-pane.second"))
         page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
         page.mouse.wheel(0, -400)
         expect(stage.locator("output")).not_to_have_text("100 %")
@@ -204,6 +202,5 @@ def test_it_works_on_a_phone_in_chinese(phone: Page, compared: str) -> None:
         "all => all.map(one => one.getBoundingClientRect().height)"
     )
     assert min(targets) >= 40
-    well = stage.locator(".cmp-well").bounding_box()
-    assert well is not None
+    well = place_of(stage.locator(".cmp-well"))
     assert well["height"] > 300

@@ -28,6 +28,7 @@ from tests.page.hands import (
     open_settings,
     paint,
     pictures,
+    place_of,
     reload,
     say,
 )
@@ -57,8 +58,7 @@ def aid(page: Page, name: str) -> None:
 
 def press_here_and_let_go_there(page: Page, here: Locator, x: int, y: int) -> None:
     """Mark words with the mouse and let it go somewhere else."""
-    box = here.bounding_box()
-    assert box is not None
+    box = place_of(here)
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.mouse.down()
     page.mouse.move(x, y)
@@ -384,7 +384,6 @@ def test_on_a_phone_the_aids_are_a_sheet_and_the_page_ends_above_the_composer(ph
     called.button("composer.settings").tap()
     ratios = phone.locator("#aspect-ratio label")
     for one in (ratios.first, ratios.last):
-        box = one.bounding_box()
-        assert box is not None
+        box = place_of(one)
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 390

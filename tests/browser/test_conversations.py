@@ -26,6 +26,7 @@ from tests.page.hands import (
     expect_rest,
     go,
     pictures,
+    place_of,
     say,
 )
 from tests.page.journeys import Called, step
@@ -220,14 +221,12 @@ def a_plan_still_waits_when_one_comes_back_and_words_are_said_otherwise_and_from
     with step("the way back moves nothing"):
         before_this = mine.button("branch.previous")
         before_this.scroll_into_view_if_needed()
-        before = last.bounding_box()
+        before = place_of(last)
         before_this.focus()
         page.keyboard.press("Enter")
         expect(last.locator(".versions")).to_contain_text("1 / 2")
         expect(last.locator(".md")).to_have_text("make it darker")
-        after = last.bounding_box()
-        assert before is not None
-        assert after is not None
+        after = place_of(last)
         assert abs(after["y"] - before["y"]) < 3
         expect(before_this).to_be_disabled()
         expect(mine.button("branch.next")).to_be_focused()

@@ -21,6 +21,7 @@ from tests.page.hands import (
     open_at,
     open_page,
     pictures,
+    place_of,
     reload,
     say,
 )
@@ -110,9 +111,7 @@ def headings(page: Page) -> Locator:
 
 def draw_rectangle(page: Page, start: Locator, end: Locator, *, drops: bool = True) -> None:
     """Draw from the empty place beside the row to the middle of a picture."""
-    row, box = start.bounding_box(), end.bounding_box()
-    assert row is not None
-    assert box is not None
+    row, box = place_of(start), place_of(end)
     page.mouse.move(row["x"] + row["width"] - 2, row["y"] + row["height"] - 30)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=4)

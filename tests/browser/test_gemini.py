@@ -22,6 +22,7 @@ from tests.page.hands import (
     open_page,
     open_settings,
     pictures,
+    place_of,
     say,
 )
 from tests.page.journeys import Called, step
@@ -46,8 +47,7 @@ def held(answer: dict[str, Any], after_chunks: int = 1) -> dict[str, Any]:
 
 def shape(frame: Locator) -> float:
     """Return how wide a frame is for its height."""
-    box = frame.bounding_box()
-    assert box is not None
+    box = place_of(frame)
     return box["width"] / box["height"]
 
 

@@ -17,6 +17,7 @@ from tests.page.hands import (
     open_at,
     open_sliders,
     paint,
+    place_of,
     reload,
 )
 from tests.page.journeys import Called, step
@@ -107,8 +108,7 @@ def the_thread_follows_until_one_scrolls_up_and_what_one_reads_or_unfolds_stays_
         begin_anew(page)
         choose_setting(page, "aspect-ratio", "9:16")
         paint(page, "draw a lighthouse")
-        size = page.locator("#chat .frame").bounding_box()
-        assert size is not None
+        size = place_of(page.locator("#chat .frame"))
         assert size["height"] < 0.7 * 860
         assert size["width"] / size["height"] == pytest.approx(9 / 16, abs=0.01)
 

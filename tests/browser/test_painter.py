@@ -9,11 +9,21 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from playwright.sync_api import BrowserContext, CDPSession, FloatRect, Locator, Page, Request, expect
+from playwright.sync_api import BrowserContext, CDPSession, Locator, Page, Request, expect
 
 from agent import Expansion
 from tests.page import PageProcess
-from tests.page.hands import attach, begin_anew, composer, expect_pictures, expect_rest, open_at, pictures, say
+from tests.page.hands import (
+    attach,
+    begin_anew,
+    composer,
+    expect_pictures,
+    expect_rest,
+    open_at,
+    pictures,
+    place_of,
+    say,
+)
 from tests.page.journeys import Called, step
 from webui.features.viewer.painter import Painted, read_painted
 
@@ -35,15 +45,9 @@ def paint_over(page: Page, number: int = 0, mode: str = "paint", language: str =
     return canvas
 
 
-def place(element: Locator) -> FloatRect:
-    box = element.bounding_box()
-    assert box is not None
-    return box
-
-
 def spot(canvas: Locator, across: float, down: float) -> tuple[float, float]:
     """Return the point of the screen that shows this point of the picture, given in fractions."""
-    box = place(canvas)
+    box = place_of(canvas)
     return box["x"] + across * box["width"], box["y"] + down * box["height"]
 
 
@@ -245,14 +249,14 @@ def test_a_finger_paints_and_two_move_and_pinch_without_painting(phone: Page, st
         assert [is_white(image, 0.3, down) for down in (0.3, 0.5, 0.7)] == [True] * 3
         assert not is_white(image, 0.7, 0.5)
     with step("two move and pinch"):
-        before, width = field(phone), place(canvas)["width"]
+        before, width = field(phone), place_of(canvas)["width"]
         middle = spot(canvas, 0.5, 0.5)
         touch(session, "touchStart", middle)
         touch(session, "touchStart", middle, (middle[0] + 40, middle[1]))
         for part in range(1, 9):
             touch(session, "touchMove", (middle[0] - part * 8, middle[1]), (middle[0] + 40 + part * 8, middle[1]))
         touch(session, "touchEnd")
-        assert place(canvas)["width"] > 2 * width
+        assert place_of(canvas)["width"] > 2 * width
         assert field(phone) == before
     with step("everything has room for a finger, and leaving goes back to the words"):
         assert phone.evaluate("document.documentElement.scrollWidth") <= 390
@@ -410,10 +414,10 @@ def load_masks(page: Page, folder: Path) -> None:
 
 def paint_zoomed_and_moved(page: Page, canvas: Locator) -> None:
     """The brush still paints where it is."""
-    width = place(canvas)["width"]
+    width = place_of(canvas)["width"]
     page.mouse.move(*spot(canvas, 0.25, 0.25))
     page.mouse.wheel(0, -700)
-    zoomed = place(canvas)["width"]
+    zoomed = place_of(canvas)["width"]
     assert zoomed > 2 * width
     stroke(page, (0.25, 0.25), (0.25, 0.25))
     bounds = mask(page).getbbox()
@@ -421,7 +425,7 @@ def paint_zoomed_and_moved(page: Page, canvas: Locator) -> None:
     image = mask(page)
     middle = [(bounds[0] + bounds[2]) / 2 / image.width, (bounds[1] + bounds[3]) / 2 / image.height]
     assert middle == pytest.approx([0.25, 0.25], abs=0.01)
-    painted, at = field(page), place(canvas)
+    painted, at = field(page), place_of(canvas)
     page.keyboard.down(" ")
     start = spot(canvas, 0.25, 0.25)
     page.mouse.move(*start)
@@ -429,16 +433,16 @@ def paint_zoomed_and_moved(page: Page, canvas: Locator) -> None:
     page.mouse.move(start[0] + 60, start[1] + 40, steps=4)
     page.mouse.up()
     page.keyboard.up(" ")
-    moved = place(canvas)
+    moved = place_of(canvas)
     assert [moved["x"] - at["x"], moved["y"] - at["y"]] == pytest.approx([60, 40], abs=1)
     tool(page, "zoom_in").focus()
     page.keyboard.press("ArrowRight")
-    assert place(canvas)["x"] == pytest.approx(moved["x"] - 48, abs=1)
+    assert place_of(canvas)["x"] == pytest.approx(moved["x"] - 48, abs=1)
     tool(page, "zoom_in").click()
-    assert place(canvas)["width"] == pytest.approx(zoomed * 1.5, rel=0.01)
+    assert place_of(canvas)["width"] == pytest.approx(zoomed * 1.5, rel=0.01)
     tool(page, "zoom_out").click()
     tool(page, "fit").click()
-    assert place(canvas)["width"] == pytest.approx(width, abs=1)
+    assert place_of(canvas)["width"] == pytest.approx(width, abs=1)
     assert field(page) == painted
 
 
@@ -561,12 +565,12 @@ def test_a_picture_grows_by_a_ratio_by_its_edges_and_by_numbers_but_never_by_not
         tool(page, "done").click()
     with step("an edge is dragged outwards"):
         paint_over(page, 0, "expand")
-        picture, edge = place(page.locator(".pt-pic")), place(page.locator(".pt-edge[data-edge=right]"))
+        picture, edge = place_of(page.locator(".pt-pic")), place_of(page.locator(".pt-edge[data-edge=right]"))
         x, y = edge["x"] + edge["width"] / 2, edge["y"] + edge["height"] / 2
         page.mouse.move(x, y)
         page.mouse.down()
         page.mouse.move(x + picture["width"] / 10, y + 30, steps=5)
-        dragged = place(page.locator(".pt-pic"))
+        dragged = place_of(page.locator(".pt-pic"))
         page.mouse.up()
         assert dragged == picture
         grown = expansion(page)

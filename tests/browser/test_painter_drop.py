@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,10 +27,12 @@ from tests.page.hands import (
     expect_rest,
     open_more,
     open_page,
+    place_of,
     say,
 )
 from tests.page.journeys import Called, step
 from tests.support.masking_scenes import photo as photograph
+from tests.support.pixels import encoded
 from tests.support.waiting import wait_until
 
 UPLOADS, JOIN = "**/gradio_api/upload*", "**/gradio_api/run/predict*"
@@ -57,12 +57,6 @@ def picture(name: str = "coffee", width: int = 640, height: int = 520) -> Image.
 def png(name: str = "coffee", width: int = 640, height: int = 520) -> bytes:
     """Return a photo as a file."""
     return encoded(picture(name, width, height))
-
-
-def encoded(image: Image.Image, kind: str = "PNG", **more: Any) -> bytes:
-    sink = io.BytesIO()
-    image.save(sink, kind, **more)
-    return sink.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -450,9 +444,7 @@ def test_on_a_phone_the_loss_of_the_file_is_said_beside_the_composer_and_another
         said = phone.locator("#ctx-said")
         expect(said).to_contain_text("已不在消息里")
         expect(said).to_be_in_viewport()
-        place, below = said.bounding_box(), phone.locator("#composer").bounding_box()
-        assert place is not None
-        assert below is not None
+        place, below = place_of(said), place_of(phone.locator("#composer"))
         assert place["y"] + place["height"] <= below["y"]
         assert field(phone) == ""
     with step("another is chosen and painted over with a finger"):

@@ -8,7 +8,7 @@ from typing import Any
 from playwright.sync_api import Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import expect_loaded, expect_pictures, expect_rest, open_at, open_page, say
+from tests.page.hands import expect_loaded, expect_pictures, expect_rest, open_at, open_page, place_of, say
 from tests.page.journeys import Called, step
 from tests.wire_server import GeminiProcess
 
@@ -73,7 +73,7 @@ def test_steps_come_in_while_a_turn_runs_and_what_is_open_stays_where_it_is(
     first.locator("> summary").click()
     expect(first.locator(".trc-body")).to_contain_text("Output")
     with step("steps come in, and what is open stays where it is"):
-        at = first.bounding_box()
+        at = place_of(first)
         asks = {"kind": "Call", "name": "generate_image", "args": {"prompt": "A red fox"}, "text_before": "I paint it."}
         refused = {"kind": "Hold", "answer": {"kind": "HttpError", "status": 503}, "after_chunks": 0}
         gemini.control(on_text=[asks], on_image=[refused])

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import begin_anew, composer, draw_twice, expect_loaded, expect_ready, say
+from tests.page.hands import begin_anew, composer, draw_twice, expect_loaded, expect_ready, place_of, say
 from tests.page.journeys import step
 
 # #1 a drawing, #1b it warmer, #1c it cropped, #1d that one brighter; #2 another drawing.
@@ -111,15 +111,12 @@ def the_tree_is_read_and_walked_and_pictures_are_opened_gone_on_from_and_compare
 def the_tree_keeps_its_place_a_branch_is_cut_and_mended_and_it_grows(page: Page, grown: str) -> None:
     tree = open_tree(page, grown)
     with step("it is zoomed, dragged, and keeps its place"):
-        before = node(tree, "#1").bounding_box()
+        before = place_of(node(tree, "#1"))
         page.get_by_role("button", name="Zoom in").last.click()
         page.get_by_role("button", name="Zoom in").last.click()
-        closer = node(tree, "#1").bounding_box()
-        assert before is not None
-        assert closer is not None
+        closer = place_of(node(tree, "#1"))
         assert closer["width"] > before["width"] * 1.4
-        box = tree.bounding_box()
-        assert box is not None
+        box = place_of(tree)
         x, y = box["x"] + box["width"] - 30, box["y"] + box["height"] - 30
         page.mouse.move(x, y)
         page.mouse.down()

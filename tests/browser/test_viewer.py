@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import expect_loaded, expect_ready, open_at, pictures
+from tests.page.hands import expect_loaded, expect_ready, open_at, pictures, place_of
 from tests.page.journeys import Called, step
 
 
@@ -65,14 +65,12 @@ def test_a_picture_fills_the_window_and_is_walked_and_looked_at_closely(page: Pa
         for _ in range(12):
             bar.button("viewer.zoom_in").click()
         expect(page.locator("#canvas").get_by_role("button", name="400 %")).to_be_visible()
-        at = picture.bounding_box()
+        at = place_of(picture)
         page.mouse.move(600, 400)
         page.mouse.down()
         page.mouse.move(660, 430, steps=3)
         page.mouse.up()
-        moved = picture.bounding_box()
-        assert at is not None
-        assert moved is not None
+        moved = place_of(picture)
         assert (moved["x"] - at["x"], moved["y"] - at["y"]) == (60, 30)
     with step("details stand beside it, and a comparison fills the window as well"):
         bar.button("viewer.details").click()
@@ -112,8 +110,7 @@ def test_a_picture_fills_the_window_and_is_walked_and_looked_at_closely(page: Pa
         page.keyboard.press("f")
         expect_full(page)
         page.wait_for_function("px => document.querySelector('#pt-canvas').offsetWidth > px", arg=beside_px)
-        box = canvas.bounding_box()
-        assert box is not None
+        box = place_of(canvas)
         page.mouse.click(box["x"] + box["width"] * 0.25, box["y"] + box["height"] * 0.75)
         centre = canvas.evaluate("""canvas => {
           const { width, height } = canvas, data = canvas.getContext('2d').getImageData(0, 0, width, height).data;

@@ -21,6 +21,7 @@ from agent import Decision, Mask, Settings, Studio, TurnRequest, TurnSettings
 from tests.adapters.records import GalleryQuery
 from tests.golden.test_turns import paint, review, sent_back
 from tests.support.gemini import on_gemini
+from tests.support.pixels import encoded
 from tests.wire_server import Blocked, Call, GeminiServer, PictureAnswer, Search, Text
 
 _FOLDER = Path(__file__).parent
@@ -122,9 +123,7 @@ def _write(name: str, data: bytes) -> None:
 
 
 def _saved(image: Image.Image, kind: str) -> bytes:
-    sink = io.BytesIO()
-    image.save(sink, kind)
-    return sink.getvalue()
+    return encoded(image, kind)
 
 
 def _packed(home: Path) -> bytes:

@@ -10,7 +10,7 @@ from base64 import b64encode
 from dataclasses import dataclass
 from pathlib import Path
 
-from playwright.sync_api import JSHandle, Locator, Page, expect
+from playwright.sync_api import FloatRect, JSHandle, Locator, Page, expect
 
 from tests.page.journeys import Called
 
@@ -194,6 +194,13 @@ def expect_rest(page: Page, count: int | None = None) -> None:
 def expect_pictures(page: Page, count: int) -> None:
     """Wait until the agent rests and has made so many pictures."""
     expect_rest(page, count)
+
+
+def place_of(element: Locator) -> FloatRect:
+    """Return where an element that is drawn stands on the page, in pixels."""
+    box = element.bounding_box()
+    assert box is not None
+    return box
 
 
 def draw_twice(page: Page) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import json
 import socket
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from starlette.middleware import Middleware
 
 from agent import Settings, Studio, Tool, ToolCallPart
 from agent.providers.scripted import Line, Painting, Script, ScriptedProvider, calls, says
+from tests.support.pixels import encoded
 from webui.api import api_mounts
 from webui.http.hosts import Guard, HostRules
 from webui.http.sessions import Sessions
@@ -92,9 +92,7 @@ async def served(
 
 def png(colour: str = "red", size: tuple[int, int] = (64, 48), mode: str = "RGB") -> bytes:
     """Return a plain picture."""
-    sink = io.BytesIO()
-    Image.new(mode, size, colour).save(sink, "PNG")
-    return sink.getvalue()
+    return encoded(Image.new(mode, size, colour))
 
 
 def data_url(data: bytes) -> str:

@@ -12,3 +12,9 @@ def encoded(image: Image.Image, form: str = "PNG", **options: object) -> bytes:
     sink = io.BytesIO()
     image.save(sink, form, **options)
     return sink.getvalue()
+
+
+def size_and_colours(data: bytes) -> tuple[tuple[int, int], bytes]:
+    """Return the size of a picture, and its pixels in RGB."""
+    with Image.open(io.BytesIO(data)) as image:
+        return image.size, image.convert("RGB").tobytes()

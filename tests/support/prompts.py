@@ -19,7 +19,7 @@ from agent import (
     ToolResultPart,
 )
 from tests.adapters.scripted import ToolDeclaration
-from tests.support.shelf import encoded
+from tests.support.pixels import encoded
 
 LOOK = ToolDeclaration(
     name="look",

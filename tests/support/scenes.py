@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -15,15 +14,14 @@ from agent import Expansion, Mask, Settings, Studio, TextDelta, ToolCallPart, Tu
 from tests.adapters.fetcher import PageReader
 from tests.adapters.scripted import Line, Painting, PictureBytes, Script, ScriptedProvider
 from tests.adapters.tools import Tool
+from tests.support.pixels import encoded
 
 Event = TypeVar("Event", bound=TurnEvent)
 
 
 def png(width: int = 64, height: int = 36, colour: str = "red") -> bytes:
     """Return a picture of one colour."""
-    out = io.BytesIO()
-    Image.new("RGB", (width, height), colour).save(out, "PNG")
-    return out.getvalue()
+    return encoded(Image.new("RGB", (width, height), colour))
 
 
 def generate(prompt: str = "a red fox", **arguments: JsonValue) -> ToolCallPart:

@@ -8,6 +8,7 @@ import io
 from PIL import Image
 
 from agent import ErrorCode, ImageOrigin, ImagePart, RequestRefused
+from tests.support.pixels import encoded
 
 
 class Shelf:
@@ -39,10 +40,3 @@ class Shelf:
     def image(self, part: ImagePart) -> Image.Image:
         """Return a picture that is kept."""
         return Image.open(io.BytesIO(self.held[part.digest]))
-
-
-def encoded(image: Image.Image, kind: str = "PNG") -> bytes:
-    """Return a picture as a file."""
-    out = io.BytesIO()
-    image.save(out, kind)
-    return out.getvalue()

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Sequence
 from typing import Any
-
-from PIL import Image
 
 from tests.golden.reading import elements, read
 from tests.webui.hostile import Stranger
@@ -50,13 +47,6 @@ def _place(html: dict[str, Any]) -> dict[str, Any]:
             for role in field.xpath("./option[@selected]/@value"):
                 found["roles"][field.get("data-role")] = role
     return found
-
-
-def png(image: Image.Image) -> bytes:
-    """Return the image as a file."""
-    sink = io.BytesIO()
-    image.save(sink, "PNG")
-    return sink.getvalue()
 
 
 class Person(Stranger):

@@ -25,9 +25,10 @@ from tests.golden import everything
 from tests.golden.reading import elements
 from tests.page import PageProcess
 from tests.support.cases import each_case
+from tests.support.pixels import encoded
 from tests.support.tables import table
 from tests.support.waiting import wait_until
-from tests.webui.people import Person, png, words
+from tests.webui.people import Person, words
 
 READY = "/readyz"
 GALLERY, FILES, TRACE = "/aivista/gallery", "/aivista/files", "/aivista/trace"
@@ -173,7 +174,7 @@ def test_every_address_answers_its_owner_and_nobody_else_nor_writes_for_them(
 def test_pictures_are_found_starred_tagged_deleted_and_brought_back(ann: Person) -> None:
     here = ann.says("draw a red fox", aspect_ratio="1:1")
     ann.says("画一只蓝色的猫", aspect_ratio="16:9")
-    there = ann.says("brighter", files=[png(Image.new("RGB", (64, 48), "teal"))])
+    there = ann.says("brighter", files=[encoded(Image.new("RGB", (64, 48), "teal"))])
     fox, cat, *_ = reversed(found(ann))
     [upload] = found(ann, source="uploaded")
     assert "1 picture found" in words(cells(ann, words="foxes"))
@@ -304,7 +305,7 @@ def test_files_are_written_kept_from_others_changes_renamed_deleted_and_brought_
 
 
 def test_files_are_shown_by_their_bytes_and_none_as_a_page(ann: Person) -> None:
-    picture = png(Image.new("RGB", (4, 4)))
+    picture = encoded(Image.new("RGB", (4, 4)))
 
     def upload(name: str, data: bytes, key: str, **more: str) -> httpx.Response:
         return ann.http.post(f"{FILES}/{key}/upload", params={"name": name, **more}, content=data)
@@ -485,7 +486,7 @@ def test_the_difference_of_two_pictures_is_counted_and_shown(ann: Person) -> Non
     dot = photo(levels=90, box=(150, 50, 151, 51))
     pictures = [photo(), photo().convert("RGBA"), photo(levels=40, box=(0, 0, 100, 100)), dot, larger]
     pictures += [Image.new("RGB", (80, 300)), Image.new("RGB", (400, 100))]
-    key = ann.says("look", files=[png(one) for one in pictures])
+    key = ann.says("look", files=[encoded(one) for one in pictures])
 
     def of(first: int, second: int) -> tuple[dict[str, Any], httpx.Response]:
         answer = ann.http.get(f"/aivista/difference/{key}/{first}/{second}?edge=100")
@@ -515,7 +516,7 @@ def test_the_difference_of_two_pictures_is_counted_and_shown(ann: Person) -> Non
 
 def test_the_preview_of_sliders_shows_what_applying_gives(ann: Person) -> None:
     clear = Image.new("RGBA", (40, 30), (200, 100, 50, 90))
-    key = ann.says("look", files=[png(photo(1800, 900)), png(clear)])
+    key = ann.says("look", files=[encoded(photo(1800, 900)), encoded(clear)])
     said = {"handle": "#1", "brightness": 30, "contrast": -20, "saturation": 40, "warmth": 25}
     path = f"/aivista/preview/{key}/1?brightness=30&contrast=-20&saturation=40&warmth=25"
     answer = ann.http.get(path)
@@ -544,7 +545,7 @@ def test_the_page_is_told_what_a_file_says_and_of_other_programs_as_such(ann: Pe
     info.add_text("parameters", "castle\nNegative prompt: blur\nSteps: 20, Sampler: Euler a, Seed: 1")
     Image.new("RGB", (4, 4)).save(out, "PNG", pnginfo=info)
     assert recipe(ann, out.getvalue()).json()["foreign"]["prompt"] == "castle"
-    plain = png(Image.new("RGB", (8, 6), "red"))
+    plain = encoded(Image.new("RGB", (8, 6), "red"))
     for data in (b"", b"no picture", plain, plain[:20]):
         answer = recipe(ann, data)
         assert (answer.status_code, answer.content) == (204, b"")

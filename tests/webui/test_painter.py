@@ -13,6 +13,7 @@ from PIL import Image, PngImagePlugin
 
 from agent import Expansion, Mask
 from tests.support.cases import each_case
+from tests.support.pixels import encoded
 from webui.features.viewer.painter import (
     MAX_EDGE_PX,
     MAX_FIELD_CHARACTERS,
@@ -27,18 +28,12 @@ TOO_LARGE = PainterRefusal("painter.too_large")
 BOX = (8, 8, 24, 24)
 
 
-def file(image: Image.Image, kind: str = "PNG", **more: Any) -> bytes:
-    sink = io.BytesIO()
-    image.save(sink, kind, **more)
-    return sink.getvalue()
-
-
 def png(width: int = 64, height: int = 48, box: tuple[int, int, int, int] | None = BOX, mode: str = "L") -> bytes:
     """Return a black PNG with a white box."""
     image = Image.new("RGB", (width, height), "black")
     if box:
         image.paste((255, 255, 255), box)
-    return file(image.convert(mode))
+    return encoded(image.convert(mode))
 
 
 def mask_field(data: bytes | None = None, **more: Any) -> str:
@@ -70,7 +65,7 @@ def bomb(width: int, height: int) -> bytes:
 def with_note(text: str, **more: Any) -> bytes:
     notes = PngImagePlugin.PngInfo()
     notes.add_text("Comment", text, **more)
-    return file(Image.new("L", (16, 16), 255), pnginfo=notes)
+    return encoded(Image.new("L", (16, 16), 255), pnginfo=notes)
 
 
 @each_case("mode", ["1", "L", "LA", "P", "RGB", "RGBA"])
@@ -81,7 +76,7 @@ def test_a_mask_is_read_with_its_size_its_white_and_its_soft_edge_and_nothing_bu
         assert (image.format, image.mode, image.size, image.getbbox()) == ("PNG", "L", (64, 48), BOX)
     glass = Image.new("RGBA", (64, 48), (255, 255, 255, 0))
     glass.paste((200, 200, 200, 255), (0, 0, 10, 10))
-    with Image.open(io.BytesIO(mask_of(file(glass)).image)) as read:
+    with Image.open(io.BytesIO(mask_of(encoded(glass)).image)) as read:
         assert (read.getpixel((5, 5)), read.getpixel((40, 40))) == (200, 0), "grey stays grey"
     assert b"my street" in with_note("my street")
     assert b"my street" not in mask_of(with_note("my street")).image
@@ -144,7 +139,11 @@ def test_what_the_painter_cannot_have_written_is_refused() -> None:
     masks += [mask_field(feather=one) for one in (1, 33, "8", 8.5)]
     masks += [mask_field(png=one) for one in ("", "data:image/png;base64,AAAA", "not base64!", "AAA", None)]
     pictures = [b"GIF89a" + bytes(64), b"<svg xmlns='http://www.w3.org/2000/svg'/>", png()[:-30], png()[:20]]
-    pictures += [b"\x89PNG\r\n\x1a\n", b"\x89PNG\r\n\x1a\n" + bytes(200), file(Image.new("L", (16, 16), 255), "JPEG")]
+    pictures += [
+        b"\x89PNG\r\n\x1a\n",
+        b"\x89PNG\r\n\x1a\n" + bytes(200),
+        encoded(Image.new("L", (16, 16), 255), "JPEG"),
+    ]
     # A text that is packed to burst.
     pictures.append(with_note("x" * (70 << 20), zip=True))
     masks += [mask_field(one) for one in pictures]

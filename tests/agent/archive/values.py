@@ -44,6 +44,7 @@ from agent import (
 )
 from tests.adapters.masks import Notice, Reason
 from tests.adapters.tools import Reason as AskReason
+from tests.support.pixels import encoded
 
 _LARGE_SIGNATURE_BYTES = 5000
 _MOMENTS = st.datetimes(datetime(2001, 1, 1), datetime(2099, 1, 1), timezones=st.just(UTC))
@@ -62,9 +63,7 @@ _HANDLES = st.sampled_from(["#1", "#2", "#2b", "#17c"])
 
 def png(number: int, size: tuple[int, int] = (24, 16)) -> bytes:
     """Return a small picture that is another one for each number."""
-    sink = io.BytesIO()
-    Image.new("RGB", size, (number * 37 % 256, number * 91 % 256, number % 256)).save(sink, "PNG")
-    return sink.getvalue()
+    return encoded(Image.new("RGB", size, (number * 37 % 256, number * 91 % 256, number % 256)))
 
 
 def part_of(data: bytes, mime_type: str = "image/png", handle: str | None = None) -> ImagePart:

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 import math
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -55,12 +55,6 @@ CATALOGUE = load_catalogue()
 FLASH = CATALOGUE.model(ModelRole.FLASH, "gemini")
 PAINTER = CATALOGUE.model(ModelRole.IMAGE_FLASH, "gemini")
 PRO = CATALOGUE.model(ModelRole.IMAGE_PRO, "gemini")
-
-
-@pytest.fixture
-def server() -> Iterator[GeminiServer]:
-    with GeminiServer() as running:
-        yield running
 
 
 @pytest.fixture

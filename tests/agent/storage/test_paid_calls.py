@@ -36,7 +36,7 @@ from tests.adapters.calls import (
 from tests.adapters.house import Housekeeping
 from tests.adapters.records import ConversationStore, ImageStore, keep
 from tests.adapters.scripted import Line, calls, says
-from tests.support.gemini import SMALL, on_gemini, paint
+from tests.support.gemini import SMALL, paint
 from tests.support.histories import begun_turn
 from tests.support.scenes import Scene, generate, only, picture, run, words
 from tests.support.turns import asked, calls_on_disk, decide, newest, retry, started
@@ -44,17 +44,6 @@ from tests.wire_server import Answer, GeminiServer, HttpError, Text, WireRequest
 from tests.wire_server.models import Kind
 
 REFUSED = Line(error=ErrorInfo(code=ErrorCode.PICTURE_BLOCKED, parameters={"reason": "IMAGE_SAFETY"}))
-
-
-@pytest.fixture
-def server() -> Iterator[GeminiServer]:
-    with GeminiServer() as running:
-        yield running
-
-
-@pytest.fixture
-def gemini(settings: Settings, server: GeminiServer) -> Settings:
-    return on_gemini(settings, server.url)
 
 
 class Witness:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -42,12 +42,6 @@ from tests.support.waiting import until
 from tests.wire_server import Blocked, GeminiServer, HttpError, Text
 
 FULL = "A red fox sits at the edge of a pine forest in fresh snow, low morning sun behind it, watercolour."
-
-
-@pytest.fixture
-def server() -> Iterator[GeminiServer]:
-    with GeminiServer() as one:
-        yield one
 
 
 @pytest.fixture
