@@ -17,12 +17,7 @@ from agent.imaging.numbers import named_number
 from agent.messages import TokenUsage, Value
 from agent.providers.catalogue import IMAGE_ROLES, Catalogue, ModelEntry, ModelRole
 from agent.settings import SearchPolicy, TurnSettings
-from agent.worst_case import (
-    MOST_QUERIES,
-    SHOWN_PICTURE_TOKENS,
-    text_tokens,
-    worst_picture_usd,
-)
+from agent.worst_case import MOST_QUERIES, SHOWN_PICTURE_TOKENS, text_tokens, worst_picture_usd
 
 # Sums of prices are floats: what costs a cap to the cent is within it.
 A_TRIFLE_USD = 1e-9
@@ -192,12 +187,7 @@ def estimate(
     turn = _Turn(settings, text_model, on, shown, text, context_tokens, shown_unmarked)
     models = [text_model, *(model for outcome in outcomes for model in outcome)]
     unpriced = [one.label for one in models if not (one.prices or one.is_free)]
-    parts = [
-        *turn.planner(characters),
-        turn.search(),
-        turn.pictures(outcomes, characters),
-        turn.review(outcomes),
-    ]
+    parts = [*turn.planner(characters), turn.search(), turn.pictures(outcomes, characters), turn.review(outcomes)]
     return Estimate(parts=tuple(part for part in parts if part.high_usd > 0), unpriced=tuple(dict.fromkeys(unpriced)))
 
 

@@ -48,13 +48,7 @@ from agent.workflow.concurrency import ConcurrencyLimiter
 from agent.workflow.fuller_wishes import ExpandedPrompt, PromptToExpand, fuller_wish
 from agent.workflow.retrying import Breakers
 from agent.workflow.search_meters import SearchMeters
-from agent.workflow.sponsoring import (
-    Sponsor,
-    SponsorAccount,
-    SponsoredBudget,
-    TurnLimits,
-    TurnRateLimiter,
-)
+from agent.workflow.sponsoring import Sponsor, SponsorAccount, SponsoredBudget, TurnLimits, TurnRateLimiter
 
 if TYPE_CHECKING:
     from agent.archive.archive import Archive

@@ -257,11 +257,7 @@ class Screen:
         return self.chips(visitor, Chosen.of(defaults)) if defaults is not None else {}
 
     def context(
-        self,
-        view: View,
-        editing: str,
-        references: tuple[str, ...],
-        roles: Mapping[str, ReferenceRole] | None = None,
+        self, view: View, editing: str, references: tuple[str, ...], roles: Mapping[str, ReferenceRole] | None = None
     ) -> Updates:
         """Return the line of what the next message works on. It is also where the page remembers that."""
         return {"ctx": composer.context_html(view, editing, references, roles)}

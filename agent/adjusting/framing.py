@@ -5,14 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from agent.adjusting.adjustment import (
-    Adjustment,
-    CropBox,
-    CropRatio,
-    Flip,
-    crops_from_the_whole,
-    quarters,
-)
+from agent.adjusting.adjustment import Adjustment, CropBox, CropRatio, Flip, crops_from_the_whole, quarters
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -86,12 +86,7 @@ async def _stored(file: _File, message: ContextMessage, images: ImageStore, hand
 
 def _new_turn(text: str, parent: str | None, now: datetime) -> Turn:
     return Turn(
-        id=uuid.uuid4().hex,
-        text=text,
-        settings=TurnSettings(),
-        started_at=now,
-        parent=parent,
-        state=TurnState.DONE,
+        id=uuid.uuid4().hex, text=text, settings=TurnSettings(), started_at=now, parent=parent, state=TurnState.DONE
     )
 
 

@@ -75,10 +75,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         raise httpcore2.ConnectError("no address answered")
 
     async def connect_unix_socket(
-        self,
-        path: str,
-        timeout: float | None = None,
-        socket_options: Iterable[_SOCKET_OPTION] | None = None,
+        self, path: str, timeout: float | None = None, socket_options: Iterable[_SOCKET_OPTION] | None = None
     ) -> httpcore2.AsyncNetworkStream:
         """Refuse: a socket in the file system is this machine."""
         raise httpcore2.ConnectError("only the public web is dialled")

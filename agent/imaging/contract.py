@@ -239,7 +239,7 @@ def normalize(
             exclude={
                 *("model", "aspect_ratio", "resolution", "number_of_images", "use_grounding", "reference_roles"),
                 "checklist",
-            },
+            }
         ),
         model=model,
         aspect_ratio=ratio,

@@ -21,14 +21,7 @@ from urllib.parse import urlsplit
 import httpx2
 from pydantic import SecretStr
 
-from agent.errors import (
-    AivistaError,
-    Charge,
-    DesignRuleBroken,
-    ErrorCode,
-    ErrorInfo,
-    SettingsError,
-)
+from agent.errors import AivistaError, Charge, DesignRuleBroken, ErrorCode, ErrorInfo, SettingsError
 from agent.providers.catalogue import ModelEntry
 from agent.untrusted import plain_text
 

@@ -37,12 +37,7 @@ class KeyStatusCache:
     A diagnosis is known for an hour. One of a network that failed is told and not kept.
     """
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        check: _Check,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, catalogue: Catalogue, check: _Check, clock: Callable[[], float] = time.monotonic) -> None:
         self._catalogue = catalogue
         self._check = check
         self._clock = clock

@@ -35,14 +35,7 @@ from agent.providers.openai_answer import (
     usage_from_wire,
 )
 from agent.providers.openai_errors import as_ours, event_failure, not_a_stream
-from agent.providers.openai_wire import (
-    Wire,
-    chat_body,
-    image_body,
-    image_files,
-    pictures_to_send,
-    pictures_to_show,
-)
+from agent.providers.openai_wire import Wire, chat_body, image_body, image_files, pictures_to_send, pictures_to_show
 from agent.settings import OpenAISettings
 
 _CONNECT_TIMEOUT_S = 10.0

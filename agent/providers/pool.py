@@ -148,10 +148,7 @@ class ProviderPool:
             raise SettingsError("AIVISTA_OPENAI_BASE_URL", server.base_url, problem) from None
         settings = self._settings
         return OpenAIProvider(
-            server,
-            self._pictures,
-            text_timeout_s=settings.text_timeout_s,
-            image_timeout_s=settings.image_timeout_s,
+            server, self._pictures, text_timeout_s=settings.text_timeout_s, image_timeout_s=settings.image_timeout_s
         )
 
     def _connect(self, key: SecretStr) -> KeyChecker:

@@ -41,12 +41,7 @@ class Sandbox:
     """
 
     def __init__(
-        self,
-        *,
-        cpu_s: float = CPU_S,
-        wall_s: float = WALL_S,
-        heap_bytes: int = HEAP_BYTES,
-        at_once: int | None = None,
+        self, *, cpu_s: float = CPU_S, wall_s: float = WALL_S, heap_bytes: int = HEAP_BYTES, at_once: int | None = None
     ) -> None:
         self._cpu_s = cpu_s
         self._wall_s = wall_s

@@ -101,12 +101,7 @@ class Gallery:
     # Looking
 
     async def page(
-        self,
-        owner: str,
-        query: GalleryQuery,
-        *,
-        key: SecretStr | None = None,
-        embedder: TextEmbedder | None = None,
+        self, owner: str, query: GalleryQuery, *, key: SecretStr | None = None, embedder: TextEmbedder | None = None
     ) -> GalleryPage:
         """Return a page of the pictures: the newest first, or the best of a search.
 

@@ -20,10 +20,7 @@ _EARLIEST_YEAR = 1980
 
 
 def zip_pictures(
-    home: Path,
-    items: Iterable[GalleryItem],
-    read: Callable[[GalleryItem], bytes],
-    name_of: Callable[[Picture], str],
+    home: Path, items: Iterable[GalleryItem], read: Callable[[GalleryItem], bytes], name_of: Callable[[Picture], str]
 ) -> ZippedPictures:
     """Return a new file below `<home>/temporary` with the pictures, stored as they are; two of a name are numbered.
 

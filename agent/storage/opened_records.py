@@ -49,12 +49,7 @@ class OpenedRecords:
     """
 
     def __init__(
-        self,
-        home: Path,
-        images: ImageStore,
-        *,
-        trace_limit_bytes: int = LIMIT_BYTES,
-        free_models: Collection[str] = (),
+        self, home: Path, images: ImageStore, *, trace_limit_bytes: int = LIMIT_BYTES, free_models: Collection[str] = ()
     ) -> None:
         self._home = home
         self._images = images

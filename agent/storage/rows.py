@@ -11,11 +11,7 @@ from sqlalchemy import Row
 from agent.conversation import Conversation, Turn, TurnState, WholeConversation, WorkspaceFile
 from agent.events import Component
 from agent.messages import ImageOrigin, PromptMessage, Value
-from agent.pictures import (
-    Picture,
-    Receipt,
-    shape_of,
-)
+from agent.pictures import Picture, Receipt, shape_of
 from agent.storage.signatures import PLACES, Place, put_back
 from agent.storage.tables import PICTURES, TURNS
 from agent.storage.trees import shown

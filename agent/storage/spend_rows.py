@@ -46,8 +46,7 @@ _PRICE_OF_DAYS = select(_SUM).select_from(_JOINED).where(_IN_DAYS, _SPENT_HERE)
 _CONVERSATION_BUT = select(_SUM).select_from(_JOINED).where(_HERE, _NOT_THIS, _SPENT_HERE)
 _DAYS_BUT = _PRICE_OF_DAYS.where(_NOT_THIS)
 _GONE = select(
-    func.coalesce(func.sum(_S.price_usd), 0.0).label("price_usd"),
-    func.coalesce(func.sum(_S.tokens), 0).label("tokens"),
+    func.coalesce(func.sum(_S.price_usd), 0.0).label("price_usd"), func.coalesce(func.sum(_S.tokens), 0).label("tokens")
 ).where(_S.owner == bindparam("whose"), _S.day >= bindparam("first"), _S.day < bindparam("following"))
 
 _RUNS_UNKNOWN = and_(_T.state == TurnState.RUNNING.value, _T.id.not_in(bindparam("known", expanding=True)), _MINE)
@@ -77,10 +76,7 @@ _LEAVING = (
 _ADD_DAY = insert(SPEND_DAYS)
 _KEEP_DAY = _ADD_DAY.on_conflict_do_update(
     index_elements=[_S.owner, _S.day],
-    set_={
-        "price_usd": _S.price_usd + _ADD_DAY.excluded.price_usd,
-        "tokens": _S.tokens + _ADD_DAY.excluded.tokens,
-    },
+    set_={"price_usd": _S.price_usd + _ADD_DAY.excluded.price_usd, "tokens": _S.tokens + _ADD_DAY.excluded.tokens},
 )
 
 

@@ -12,14 +12,7 @@ from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from agent.errors import AivistaError, StorageFailure
-from agent.storage.style_meaning import (
-    PLAIN_WISHES,
-    MeaningScale,
-    TextEmbedder,
-    checked,
-    cosines,
-    naming_wishes,
-)
+from agent.storage.style_meaning import PLAIN_WISHES, MeaningScale, TextEmbedder, checked, cosines, naming_wishes
 from agent.storage.style_table import AboutTable, EmbeddingModel, Shelf, StyleIndex, digest_of, text_of
 
 T = TypeVar("T")

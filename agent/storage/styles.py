@@ -53,12 +53,7 @@ class StyleLibrary:
     """
 
     def __init__(
-        self,
-        home: Path,
-        *,
-        ttl_s: float = 300.0,
-        patience_s: float = 3.0,
-        clock: Callable[[], float] = time.time,
+        self, home: Path, *, ttl_s: float = 300.0, patience_s: float = 3.0, clock: Callable[[], float] = time.time
     ) -> None:
         self._own = OwnStyles(home / "styles" / "own")
         self._index = StyleIndex(home / "styles" / "index")

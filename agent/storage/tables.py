@@ -82,11 +82,7 @@ CONVERSATIONS = Table(
     Index("ix_conversations_word_id", "word_id", unique=True),
     Index("ix_conversations_unindexed", "id", sqlite_where=text("indexed_at IS NULL OR indexed_at < updated_at")),
     Index(
-        "ix_conversations_request_id",
-        "owner",
-        "request_id",
-        unique=True,
-        sqlite_where=text("request_id IS NOT NULL"),
+        "ix_conversations_request_id", "owner", "request_id", unique=True, sqlite_where=text("request_id IS NOT NULL")
     ),
 )
 

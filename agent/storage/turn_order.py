@@ -32,21 +32,14 @@ _LEAVE = delete(TURN_QUEUE).where(_Q.id == bindparam("place"))
 _MADE_IN = (
     select(_P.handle)
     .where(
-        _P.conversation_id == bindparam("key"),
-        _P.turn_id == bindparam("turn"),
-        _P.origin != ImageOrigin.UPLOADED.value,
+        _P.conversation_id == bindparam("key"), _P.turn_id == bindparam("turn"), _P.origin != ImageOrigin.UPLOADED.value
     )
     .order_by(_P.position)
 )
 _INTERRUPT = (
     update(TURNS)
     .where(_HERE, _T.id == bindparam("turn"))
-    .values(
-        state=TurnState.INTERRUPTED.value,
-        components=bindparam("shown"),
-        reserved_usd=0.0,
-        is_stop_requested=False,
-    )
+    .values(state=TurnState.INTERRUPTED.value, components=bindparam("shown"), reserved_usd=0.0, is_stop_requested=False)
 )
 _CHANGED = update(CONVERSATIONS).where(_C.id == bindparam("key")).values(version=_C.version + 1)
 _REQUEST_STOP = update(TURNS).where(_HERE, _IS_RUNNING, _T.runner != bindparam("mine")).values(is_stop_requested=True)

@@ -202,11 +202,7 @@ def _shown_usd(deps: Deps, picture: Picture) -> float:
 
 
 def _advised(
-    works: Mapping[int, Work],
-    reviews: Mapping[str, Review],
-    prices: Mapping[str, _Price],
-    left_usd: float,
-    deps: Deps,
+    works: Mapping[int, Work], reviews: Mapping[str, Review], prices: Mapping[str, _Price], left_usd: float, deps: Deps
 ) -> tuple[dict[int, Work], float]:
     """Return the works with advice for each picture that goes round again, and without any for the others; and about
     what those will cost.

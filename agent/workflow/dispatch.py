@@ -183,13 +183,7 @@ class TurnScheduler:
         return frozenset(key for key, turns in self._live.items() for live in turns if live.owner == owner)
 
     def start(
-        self,
-        conversation_id: str,
-        request: TurnRequest,
-        owner: str,
-        key: SecretStr | None,
-        *,
-        is_again: bool = False,
+        self, conversation_id: str, request: TurnRequest, owner: str, key: SecretStr | None, *, is_again: bool = False
     ) -> LiveTurn:
         """Start a turn, or return the one that was started by the same request.
 
@@ -418,14 +412,7 @@ class TurnScheduler:
         return guess.most_usd if request.maximum_usd is None else min(guess.most_usd, request.maximum_usd)
 
     async def _go_on(
-        self,
-        who: _Who,
-        turn_id: str,
-        decision: Decision | None,
-        live: LiveTurn,
-        entry: _Entry,
-        *,
-        may_repeat: bool,
+        self, who: _Who, turn_id: str, decision: Decision | None, live: LiveTurn, entry: _Entry, *, may_repeat: bool
     ) -> None:
         services, runner, entry.prepared = self._services, await self._opened(), []
         conversation = await services.records.get(who.conversation_id, who.owner)
@@ -500,13 +487,7 @@ class TurnScheduler:
             _log.error("a step of a turn failed and no report of it can be made: %s", error)
 
     async def _deps(
-        self,
-        who: _Who,
-        conversation: Conversation,
-        turn: Turn,
-        live: LiveTurn,
-        *,
-        may_repeat: bool = False,
+        self, who: _Who, conversation: Conversation, turn: Turn, live: LiveTurn, *, may_repeat: bool = False
     ) -> Deps:
         services = self._services
         is_new, traces = turn.state is TurnState.RUNNING, services.records.traces

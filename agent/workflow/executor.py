@@ -11,15 +11,7 @@ from langgraph.types import Command
 from pydantic import JsonValue
 
 from agent.errors import AivistaError, ErrorCode, ErrorInfo, ToolArgumentError
-from agent.events import (
-    FailureNote,
-    PaintingStarted,
-    PictureFailed,
-    PictureReady,
-    SearchNote,
-    SmartCanvas,
-    Step,
-)
+from agent.events import FailureNote, PaintingStarted, PictureFailed, PictureReady, SearchNote, SmartCanvas, Step
 from agent.messages import ToolResultPart
 from agent.tools.base import error_result
 from agent.workflow.adjuster import AdjustmentWish, adjusted, called_adjustment, shown
@@ -138,10 +130,7 @@ async def _paint_round(
     label = " + ".join(one.request.model.label for one in order.each)
     name = ", ".join(part for part in (label, order.request.resolution) if part)
     update["steps"].append(say(runtime, Step.PAINTING, count=len(advice), model=name))
-    emit(
-        runtime,
-        PaintingStarted(count=len(advice), width=width, height=height, model_label=label),
-    )
+    emit(runtime, PaintingStarted(count=len(advice), width=width, height=height, model_label=label))
     names = [name_of(slot, number) for slot in advice]
     painted = await _side_by_side(order, names, number, advice, runtime)
     made = [one for one in painted if one.picture is not None]

@@ -109,10 +109,7 @@ def turn_graph(patiences: Patiences | None = None, checkpoints: Checkpointer = N
     return graph.compile(checkpointer=checkpoints)
 
 
-_MAY_FAIL = (
-    *("reception", "undo", "adjuster", "planner", "tools", "searcher"),
-    *("decision", "executor", "presenter"),
-)
+_MAY_FAIL = (*("reception", "undo", "adjuster", "planner", "tools", "searcher"), *("decision", "executor", "presenter"))
 
 
 def to_failure(state: TurnProgress, error: NodeError) -> Command[Literal["failure"]]:

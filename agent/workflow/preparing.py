@@ -59,11 +59,7 @@ class _Upload:
         if self.staged_original is not None:
             await asyncio.to_thread(self.staged_original.keep)
         return Picture(
-            handle=self.handle,
-            image=self.image,
-            turn_id=turn_id,
-            created_at=datetime.now(UTC),
-            original=self.original,
+            handle=self.handle, image=self.image, turn_id=turn_id, created_at=datetime.now(UTC), original=self.original
         )
 
     async def drop(self) -> None:
@@ -94,11 +90,7 @@ class _Marked:
 
 
 async def prepare(
-    request: TurnRequest,
-    conversation: Conversation,
-    images: ImageStore,
-    provider_name: str,
-    handles: Sequence[str],
+    request: TurnRequest, conversation: Conversation, images: ImageStore, provider_name: str, handles: Sequence[str]
 ) -> tuple[Turn, list[Picture]]:
     """Return the turn and its uploads, not yet on record; `handles` are those that the uploads will have.
 
@@ -277,10 +269,7 @@ async def _staged(data: bytes, name: str, handle: str, images: ImageStore, limit
         await staged.drop()
         raise
     original = OriginalFile(
-        digest=file.digest,
-        mime_type=clean.file_mime_type,
-        size_bytes=len(data),
-        bit_depth=clean.file_bit_depth,
+        digest=file.digest, mime_type=clean.file_mime_type, size_bytes=len(data), bit_depth=clean.file_bit_depth
     )
     measured = {"width": clean.width, "height": clean.height, "bit_depth": clean.bit_depth, "handle": handle}
     return _Upload(handle, name, staged.image.model_copy(update=measured), original, staged, file)

@@ -36,10 +36,7 @@ _STEP_OUTCOMES: dict[TurnState, Outcome] = {TurnState.FAILED: "failed", TurnStat
 
 _NOT_DONE = defaultdict(
     lambda: "Stopped before it was done.",
-    {
-        TurnState.WAITING: "Not done yet: the person was asked and has not decided.",
-        TurnState.FAILED: "It failed.",
-    },
+    {TurnState.WAITING: "Not done yet: the person was asked and has not decided.", TurnState.FAILED: "It failed."},
 )
 
 

@@ -93,10 +93,7 @@ def question_before(
 def asked_back(runtime: TurnRuntime, question: Question, subject: str = "") -> TurnProgress:
     """Ask the person in the page's words, and return the update, which tells the model in English."""
     said = PromptMessage(role=Role.MODEL, parts=(TextPart(text=_SAID[question]),))
-    return {
-        "components": [show(runtime, AskBack(question=question, subject=subject))],
-        "messages": [said],
-    }
+    return {"components": [show(runtime, AskBack(question=question, subject=subject))], "messages": [said]}
 
 
 def after_unsure(calls_so_far: int, said_something: bool) -> Literal["planner", "ask", "presenter"]:

@@ -123,11 +123,7 @@ class Breakers:
 
 def paused(model_label: str, breaker: Breaker, left_s: float) -> ErrorInfo:
     """Return that a breaker holds a call back: nothing was sent."""
-    parameters: dict[str, str | int | float] = {
-        "model": model_label,
-        "count": breaker.limit,
-        "seconds": ceil(left_s),
-    }
+    parameters: dict[str, str | int | float] = {"model": model_label, "count": breaker.limit, "seconds": ceil(left_s)}
     return ErrorInfo(code=ErrorCode.MODEL_PAUSED, parameters=parameters)
 
 

@@ -13,16 +13,7 @@ from langgraph.types import Command
 
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import ErrorCode, RequestRefused
-from agent.events import (
-    Component,
-    ConsentCard,
-    PlanCard,
-    Step,
-    ThoughtLog,
-    TurnPaused,
-    TurnStarted,
-    component_events,
-)
+from agent.events import Component, ConsentCard, PlanCard, Step, ThoughtLog, TurnPaused, TurnStarted, component_events
 from agent.messages import ContentPart, PromptMessage, Role, TextPart
 from agent.requests import Decision
 from agent.storage.checkpoints import Checkpoints

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from agent import (
-    check_request,
-    image_of,
-    open_picture,
-    preview_adjustment,
-    probe_image,
-    take_in_image,
-)
+from agent import check_request, image_of, open_picture, preview_adjustment, probe_image, take_in_image
 from agent.adjusting.applying import Adjusted, apply_adjustment
 from agent.adjusting.toning import toned
 from agent.imaging.blankness import blank_of

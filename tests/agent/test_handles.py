@@ -33,10 +33,7 @@ def test_what_is_no_handle_is_not_read_as_one(written: str) -> None:
     assert parse_handle(written) is None
 
 
-@each_case(
-    ("taken", "free"),
-    [([], "#1"), (["#1", "#2", "#2c"], "#3"), (["#9", "#10"], "#11"), (["#4"], "#5")],
-)
+@each_case(("taken", "free"), [([], "#1"), (["#1", "#2", "#2c"], "#3"), (["#9", "#10"], "#11"), (["#4"], "#5")])
 def test_uploads_and_fresh_pictures_take_the_next_free_number(taken: list[str], free: str) -> None:
     assert next_number(taken) == allot_handle(taken, base=None) == free
 

@@ -270,10 +270,7 @@ async def one_turn(studio: Studio, owner: str = "visitor-a", key: SecretStr | No
 
 
 async def test_a_visitor_is_told_when_it_was_too_often(tmp_path: Path) -> None:
-    async with Studio(
-        Settings(home=tmp_path),
-        limits=TurnLimits(turns_per_visitor=1),
-    ) as studio:
+    async with Studio(Settings(home=tmp_path), limits=TurnLimits(turns_per_visitor=1)) as studio:
         assert isinstance(await one_turn(studio), TurnDone)
         again = await one_turn(studio)
         assert isinstance(again, TurnFailed)

@@ -45,11 +45,7 @@ async def test_the_planner_is_told_of_no_target_and_the_picture_has_no_parent(fo
 
 
 @pytest.mark.parametrize(
-    "plan",
-    [
-        {"reference_mode": "LAST_GENERATED"},
-        {"reference_mode": "LAST_N", "reference_count": 1},
-    ],
+    "plan", [{"reference_mode": "LAST_GENERATED"}, {"reference_mode": "LAST_N", "reference_count": 1}]
 )
 async def test_no_rule_of_references_leans_on_the_last_picture(fox: Talk, plan: dict[str, Any]) -> None:
     assert (await owl(fox, plan=plan)).receipt.references == ()

@@ -136,10 +136,7 @@ async def test_the_sketch_model_works_inside_a_mask_on_the_very_pixels(sketch: T
     assert np.array_equal(after[inner], 255 - large[inner])
 
 
-@each_case(
-    "words",
-    ["make it red", "erase it", "fill it with blue", "invert the colours"],
-)
+@each_case("words", ["make it red", "erase it", "fill it with blue", "invert the colours"])
 async def test_the_sketch_model_works_inside_a_mask_with_all_bits_in_the_pictures_own_profile(
     sketch: Talk, words: str
 ) -> None:

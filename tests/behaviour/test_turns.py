@@ -24,16 +24,7 @@ from agent import (
 from tests.behaviour.talk import Talk
 from tests.support.gemini import SMALL, paint
 from tests.support.scenes import of_type, png, words
-from tests.wire_server import (
-    Answer,
-    Call,
-    CorruptPicture,
-    Hold,
-    HttpError,
-    PictureAnswer,
-    Text,
-    WireRequest,
-)
+from tests.wire_server import Answer, Call, CorruptPicture, Hold, HttpError, PictureAnswer, Text, WireRequest
 
 REJECTED = HttpError(400, "Thought signature is not valid.")
 

@@ -72,8 +72,7 @@ class Bare:
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
         )
         self._picture = types.GenerateContentConfig(
-            response_modalities=["TEXT", "IMAGE"],
-            image_config=types.ImageConfig(aspect_ratio="16:9", image_size="1K"),
+            response_modalities=["TEXT", "IMAGE"], image_config=types.ImageConfig(aspect_ratio="16:9", image_size="1K")
         )
         self._review = types.GenerateContentConfig(
             system_instruction=prompt("critic"),

@@ -8,15 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.page import PageProcess
-from tests.page.hands import (
-    expect_loaded,
-    expect_pictures,
-    expect_still,
-    open_at,
-    open_sliders,
-    pictures,
-    place_of,
-)
+from tests.page.hands import expect_loaded, expect_pictures, expect_still, open_at, open_sliders, pictures, place_of
 from tests.page.journeys import Called, step
 
 PREVIEW = re.compile("^blob:")

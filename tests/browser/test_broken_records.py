@@ -7,16 +7,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import (
-    composer,
-    expect_pictures,
-    expect_rest,
-    open_page,
-    open_sliders,
-    paint,
-    pictures,
-    say,
-)
+from tests.page.hands import composer, expect_pictures, expect_rest, open_page, open_sliders, paint, pictures, say
 from tests.support.broken_records import broken_records
 
 SENTENCE = "The studio's records cannot be read or written"

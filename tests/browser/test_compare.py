@@ -9,16 +9,7 @@ from PIL import Image
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import (
-    attach,
-    expect_loaded,
-    expect_pictures,
-    expect_ready,
-    open_at,
-    open_page,
-    place_of,
-    say,
-)
+from tests.page.hands import attach, expect_loaded, expect_pictures, expect_ready, open_at, open_page, place_of, say
 from tests.page.journeys import step
 
 

@@ -12,10 +12,7 @@ from tests.page import PageProcess
 from tests.page.hands import open_page
 from tests.page.journeys import Called, step
 
-PROMPTS = {
-    "en": ("a red fox", "paint it blue", "fox"),
-    "zh-CN": ("画一只红色的狐狸", "涂成蓝色", "狐狸"),
-}
+PROMPTS = {"en": ("a red fox", "paint it blue", "fox"), "zh-CN": ("画一只红色的狐狸", "涂成蓝色", "狐狸")}
 
 
 @dataclass

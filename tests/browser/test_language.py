@@ -7,13 +7,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import (
-    choose_setting,
-    chosen_ratio,
-    composer,
-    expect_ready,
-    open_page,
-)
+from tests.page.hands import choose_setting, chosen_ratio, composer, expect_ready, open_page
 
 
 def language_of_gradio(page: Page) -> str:

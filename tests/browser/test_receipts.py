@@ -7,15 +7,7 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import (
-    begin_anew,
-    choose_setting,
-    expect_pictures,
-    expect_ready,
-    open_page,
-    pictures,
-    say,
-)
+from tests.page.hands import begin_anew, choose_setting, expect_pictures, expect_ready, open_page, pictures, say
 from tests.page.journeys import step
 from tests.wire_server import GeminiProcess
 

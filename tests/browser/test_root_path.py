@@ -75,12 +75,7 @@ def proxy(studio: PageProcess, *, strips: bool, says: bool, elsewhere: list[str]
     ids=["flag", "variable", "header"],
 )
 def test_the_studio_works_below_a_path_of_a_proxy(
-    page: Page,
-    photo: Path,
-    tmp_path: Path,
-    flags: tuple[str, ...],
-    variables: dict[str, str],
-    how: dict[str, bool],
+    page: Page, photo: Path, tmp_path: Path, flags: tuple[str, ...], variables: dict[str, str], how: dict[str, bool]
 ) -> None:
     elsewhere: list[str] = []
     with (

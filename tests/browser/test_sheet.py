@@ -6,14 +6,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import (
-    begin_anew,
-    choose_setting,
-    expect_pictures,
-    expect_ready,
-    open_page,
-    say,
-)
+from tests.page.hands import begin_anew, choose_setting, expect_pictures, expect_ready, open_page, say
 from tests.page.journeys import step
 
 

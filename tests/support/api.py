@@ -68,10 +68,7 @@ async def served(
     sessions = Sessions(b"s" * 32)
     async with Studio(settings, provider=provider if text is not None else None, tools=tools) as studio:
         app = Starlette(
-            routes=[
-                *media_routes(lambda: studio, sessions),
-                *api_mounts(lambda: studio, sessions, settings),
-            ],
+            routes=[*media_routes(lambda: studio, sessions), *api_mounts(lambda: studio, sessions, settings)],
             middleware=[Middleware(Guard, rules=HostRules(is_loopback=True), sessions=sessions)],
         )
         # With the protocol named, asyncio sends at once; it would wait 40 ms for each answer otherwise.

@@ -42,11 +42,7 @@ def serving(
 
 @asynccontextmanager
 async def on_pipes(
-    home: Path,
-    mode: str = "auto",
-    *,
-    environment: Mapping[str, str] = MappingProxyType({}),
-    is_cold: bool = False,
+    home: Path, mode: str = "auto", *, environment: Mapping[str, str] = MappingProxyType({}), is_cold: bool = False
 ) -> AsyncIterator[Client]:
     """Run the server and meet it on its pipes; whatever it writes to its output must be the protocol, and when they
     are closed it ends.

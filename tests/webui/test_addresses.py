@@ -121,11 +121,7 @@ def test_every_address_answers_its_owner_and_nobody_else_nor_writes_for_them(
     paths = [f"{TRACE}/{key}{one}.json" for one in ("", "/{turn}", "/{turn}/1")]
     paths += [f"{FILES}/{key}/{one}" for one in ("raw?name=a.md", "zip")]
     paths += [f"/media/{key}/1{one}" for one in ("", "?size=200", "?size=%C2%B2", "?download=1")]
-    paths += [
-        f"/export/{key}",
-        f"/aivista/report/{key}/{{turn}}.json",
-        f"/{packed}",
-    ]
+    paths += [f"/export/{key}", f"/aivista/report/{key}/{{turn}}.json", f"/{packed}"]
     paths += [f"/aivista/preview/{key}/1?warmth=5", f"/aivista/difference/{key}/1/2"]
     forged = httpx.Client(base_url=public.url, cookies={"aivista_session": "forged.0123"}, trust_env=False)
     nobody = httpx.Client(base_url=public.url, trust_env=False)

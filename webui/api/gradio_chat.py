@@ -100,12 +100,7 @@ def add_chat_endpoint(screen: Screen, composer: Composer, concurrency_limit: int
         chat,
         None,
         answer,
-        inputs_kwargs={
-            "message": composer.message,
-            **composer.settings,
-            "decision": decided,
-            "conversation": opened,
-        },
+        inputs_kwargs={"message": composer.message, **composer.settings, "decision": decided, "conversation": opened},
         api_name="chat",
         concurrency_limit=concurrency_limit,
         show_progress="hidden",

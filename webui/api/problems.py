@@ -119,12 +119,7 @@ def problem_responses(path: str) -> dict[str, tuple[str, dict[str, Any]]]:
     }
 
 
-_OPENAI_TYPES = {
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    429: "rate_limit_error",
-}
+_OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 
 
 def problem_of_refusal(words: Words, refused: Refused, errors: Sequence[dict[str, str]] = ()) -> Problem:

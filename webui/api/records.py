@@ -259,10 +259,7 @@ async def read_picture(
 
 @pictures.get("/{handle}/thumbnail", response_class=Response, responses=_PICTURE)
 async def read_thumbnail(
-    call: AnyCall,
-    conversation_id: str,
-    handle: str,
-    edge_px: Annotated[int, Query(ge=16, le=2048)] = 512,
+    call: AnyCall, conversation_id: str, handle: str, edge_px: Annotated[int, Query(ge=16, le=2048)] = 512
 ) -> Response:
     """Return a small copy as WebP, its longer edge at most `edge_px`."""
     data, mime_type = await call.studio.thumbnail(conversation_id, handle, edge_px, call.owner)
@@ -340,9 +337,7 @@ async def list_styles(call: AnyCall) -> Styles:
 
 @library.get("/styles/search")
 async def find_styles(
-    call: AnyCall,
-    words: Annotated[str, Query(max_length=4000)],
-    limit: Annotated[int, Query(ge=1, le=50)] = 3,
+    call: AnyCall, words: Annotated[str, Query(max_length=4000)], limit: Annotated[int, Query(ge=1, le=50)] = 3
 ) -> StyleMatches:
     """Return the styles that the words name."""
     return StyleMatches(matches=tuple(await call.studio.styles.search(words, limit, owner=call.owner)))

@@ -106,11 +106,7 @@ TURN_BODY: dict[str, Any] = {
             "application/json": {"schema": {"$ref": "#/components/schemas/TurnBody"}},
             **form_content(
                 ["request"],
-                {
-                    "request": {"type": "string", "description": "A TurnBody as JSON."},
-                    "images": FILES,
-                    "mask": FILES,
-                },
+                {"request": {"type": "string", "description": "A TurnBody as JSON."}, "images": FILES, "mask": FILES},
             ),
         },
     }

@@ -99,13 +99,7 @@ class _Start:
 
 
 def _starts(
-    sent: Bytes,
-    answer: Bytes,
-    outside: Bytes,
-    nominals: Sequence[Matrix],
-    template: Grey,
-    moving: Grey,
-    clear: Bytes,
+    sent: Bytes, answer: Bytes, outside: Bytes, nominals: Sequence[Matrix], template: Grey, moving: Grey, clear: Bytes
 ) -> Iterable[_Start]:
     features = _by_features(sent, answer, outside)
     if features is not None and features.is_sure:

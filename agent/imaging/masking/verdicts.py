@@ -44,13 +44,7 @@ def textured_tiles(picture: Bytes, outside: Bytes) -> int:
 
 
 def judged(
-    sent: Bytes,
-    answer: Bytes,
-    template: Grey,
-    moving: Grey,
-    outside: Bytes,
-    alignment: Alignment,
-    is_plausible: bool,
+    sent: Bytes, answer: Bytes, template: Grey, moving: Grey, outside: Bytes, alignment: Alignment, is_plausible: bool
 ) -> Judgement:
     """Return the verdict on an aligned answer, everything in the work frame, `outside` 255 where nothing may change.
 

@@ -11,15 +11,7 @@ from agent.adjusting import Adjustment
 from agent.providers.sketch.area_lettering import MISSING, read_area_lettering
 from agent.providers.sketch.colours import COLOUR, find_colours
 from agent.providers.sketch.instructions import clauses, exact_adjustment, read_clause
-from agent.providers.sketch.operations import (
-    AddText,
-    Erase,
-    Fill,
-    Operation,
-    PatternKind,
-    Recolour,
-    moves_pixels,
-)
+from agent.providers.sketch.operations import AddText, Erase, Fill, Operation, PatternKind, Recolour, moves_pixels
 from agent.providers.sketch.phrases import fold, has_words, without_handles
 from agent.providers.sketch.rules import Clause
 from agent.providers.sketch.wishes import MAX_CHARACTERS, AskBack, Edit, Reason, Talk, Topic, understand

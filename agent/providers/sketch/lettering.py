@@ -188,11 +188,7 @@ def _letter_mask(size: tuple[int, int], font: Font, lines: list[str], position: 
     step = font.size * _LINE_STEP
     height = step * len(lines)
     margin = max(size[1] * 0.05, font.size * 0.3)
-    tops = {
-        Position.TOP: margin,
-        Position.CENTER: (size[1] - height) / 2,
-        Position.BOTTOM: size[1] - margin - height,
-    }
+    tops = {Position.TOP: margin, Position.CENTER: (size[1] - height) / 2, Position.BOTTOM: size[1] - margin - height}
     for row, line in enumerate(lines):
         draw.text((size[0] / 2, tops[position] + step * (row + 0.5)), line, fill=255, font=font, anchor="mm")
     return mask

@@ -21,10 +21,7 @@ def paint_place(name: str, canvas: Canvas, palette: Palette) -> float:
 def mountains(canvas: Canvas, palette: Palette) -> float:
     """Three ridges in the haze, a lake's breadth of meadow before them."""
     paint_sky(canvas, palette, 0.6)
-    for base, height, rough, colour, haze in (
-        (0.66, 0.44, 5, palette.far, 0.55),
-        (0.74, 0.36, 6, palette.mid, 0.35),
-    ):
+    for base, height, rough, colour, haze in ((0.66, 0.44, 5, palette.far, 0.55), (0.74, 0.36, 6, palette.mid, 0.35)):
         ridge = canvas.ridge(base, height, rough, is_sharp=True)
         canvas.land(ridge, colour, mix(colour, palette.sky_low, haze))
         _snow_caps(canvas, ridge, base - height * 0.62, lighter(palette.sky_low, 0.6))

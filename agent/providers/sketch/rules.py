@@ -212,10 +212,7 @@ RULES: tuple[tuple[re.Pattern[str], Maker], ...] = (
         _effect(EffectKind.INVERT),
     ),
     (re.compile(r"contrast\w*|对比度?"), _noun("contrast")),
-    (
-        re.compile(r"\bsaturation\b|\bcolou?r intensity\b|饱和度?|色彩浓度"),
-        _noun("saturation"),
-    ),
+    (re.compile(r"\bsaturation\b|\bcolou?r intensity\b|饱和度?|色彩浓度"), _noun("saturation")),
     (re.compile(r"\bbrightness\b|\bexposure\b|亮度|曝光度?"), _noun("brightness")),
     (re.compile(r"\bwarmth\b|\bcolou?r temperature\b|色温"), _noun("warmth")),
     (
@@ -224,18 +221,9 @@ RULES: tuple[tuple[re.Pattern[str], Maker], ...] = (
         ),
         _comparative("saturation", 1),
     ),
-    (
-        _adjective(r"(?:more )?(?:muted|faded|pale)|paler|fade", r"(?:淡|素|柔和)"),
-        _comparative("saturation", -1),
-    ),
-    (
-        _adjective(r"bright(?:er|en\w*)?|light(?:er|en\w*)", r"(?:明亮|(?<![月漂])亮)"),
-        _comparative("brightness", 1),
-    ),
-    (
-        _adjective(r"dark(?:er|en\w*)?|dim(?:mer)?|moodier", r"(?:昏暗|暗|黑)"),
-        _comparative("brightness", -1),
-    ),
+    (_adjective(r"(?:more )?(?:muted|faded|pale)|paler|fade", r"(?:淡|素|柔和)"), _comparative("saturation", -1)),
+    (_adjective(r"bright(?:er|en\w*)?|light(?:er|en\w*)", r"(?:明亮|(?<![月漂])亮)"), _comparative("brightness", 1)),
+    (_adjective(r"dark(?:er|en\w*)?|dim(?:mer)?|moodier", r"(?:昏暗|暗|黑)"), _comparative("brightness", -1)),
     (_adjective(r"warm(?:er)?", r"暖和?"), _comparative("warmth", 1)),
     (re.compile(r"(?P<flip>(?!))?(?:暖(?:色|调)\S?)"), _comparative("warmth", 1)),
     (

@@ -275,9 +275,7 @@ async def test_nobody_elses_conversations_are_exported_and_a_home_that_cannot_be
     assert str(tmp_path) not in str(failure.value)
 
 
-async def test_an_archive_is_its_users_alone_and_goes_when_it_is_removed_or_with_a_later_export(
-    tmp_path: Path,
-) -> None:
+async def test_an_archive_is_its_users_alone_and_goes_when_it_is_removed_or_with_a_later_export(tmp_path: Path) -> None:
     here = place(tmp_path / "home")
     [key] = await here.keep(kept_turns("Draw: a/b  “fox” ../.. 狐狸, please, and more words"))
     exported = await here.archive.export_conversation(key, "local")

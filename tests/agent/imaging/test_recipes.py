@@ -148,11 +148,7 @@ def test_a_recipe_tells_all_that_making_it_again_needs() -> None:
     settings = TurnSettings(image_model="pro", aspect_ratio="16:9", number_of_images=3, allow_search=True)
     one = picture(3, parents=("#1",), told=told)
     found = recipe_of(
-        one,
-        settings,
-        (PHOTO, MADE),
-        conversation_title="Kiosk",
-        reference_mode=ReferenceMode.LAST_GENERATED,
+        one, settings, (PHOTO, MADE), conversation_title="Kiosk", reference_mode=ReferenceMode.LAST_GENERATED
     )
     assert (found.words, found.prompt, found.model_label) == (
         "a quokka please",

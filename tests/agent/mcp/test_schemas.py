@@ -46,12 +46,7 @@ def test_references_are_put_in_their_place_and_circles_are_cut() -> None:
         "type": "object",
         "properties": {"tree": {"$ref": "#/$defs/Node"}, "name": {"$ref": "#/definitions/Na~1me"}},
         "required": ["tree", "gone"],
-        "$defs": {
-            "Node": {
-                "type": "object",
-                "properties": {"next": {"$ref": "#/$defs/Node"}, "whole": {"$ref": "#"}},
-            }
-        },
+        "$defs": {"Node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}, "whole": {"$ref": "#"}}}},
         "definitions": {"Na/me": {"type": "string"}},
     }
     assert told_whole(schema) == {

@@ -332,9 +332,7 @@ async def answer(provider: Provider) -> str:
     return words_of([chunk async for chunk in provider.stream(model, [prompt("Say something.")])])
 
 
-async def test_a_client_that_makes_room_is_closed_under_no_call_and_serves_whoever_holds_it(
-    make: MakePool,
-) -> None:
+async def test_a_client_that_makes_room_is_closed_under_no_call_and_serves_whoever_holds_it(make: MakePool) -> None:
     with GeminiServer() as server:
         pool = make(gemini_base_url=server.url, most_clients=1)
         held = await pool.provider(KEY)

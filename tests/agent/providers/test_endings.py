@@ -36,16 +36,7 @@ from tests.support.cases import each_case
 from tests.support.desks import at_gemini, at_openai
 from tests.support.prompts import prompt
 from tests.support.tables import filled, table
-from tests.wire_server import (
-    Blocked,
-    Finish,
-    GeminiServer,
-    HttpError,
-    Text,
-    error_body,
-    key_body,
-    quota_body,
-)
+from tests.wire_server import Blocked, Finish, GeminiServer, HttpError, Text, error_body, key_body, quota_body
 
 # The SDK warns of values that it does not know; they are here on purpose.
 pytestmark = pytest.mark.filterwarnings("ignore:OF_NEXT_YEAR is not a valid")

@@ -27,12 +27,7 @@ from agent import (
     TurnSettings,
     TurnState,
 )
-from tests.adapters.calls import (
-    CHECKPOINTS,
-    CallRecord,
-    CallState,
-    foreign_values_made_of_a_checkpoint,
-)
+from tests.adapters.calls import CHECKPOINTS, CallRecord, CallState, foreign_values_made_of_a_checkpoint
 from tests.adapters.house import Housekeeping
 from tests.adapters.records import ConversationStore, ImageStore, keep
 from tests.adapters.scripted import Line, calls, says
@@ -258,10 +253,7 @@ async def test_what_came_with_an_archive_counts_in_its_conversation_and_nowhere_
         book = studio.spend
         assert await book.conversation(taken.id, "ann") == await book.conversation(elsewhere, "bob")
         assert (await book.conversation(copy.id, "ann")).price_usd == 0.0
-        before = [
-            await book.day_before("ann", "mine", DAY),
-            await book.conversation_before(taken.id, "ann", "mine"),
-        ]
+        before = [await book.day_before("ann", "mine", DAY), await book.conversation_before(taken.id, "ann", "mine")]
         assert [one.spent_usd for one in before] == [0.0, 0.0]
         for key in (taken.id, copy.id):
             await studio.conversations.delete(key, "ann")
@@ -295,9 +287,7 @@ async def test_a_turn_at_work_counts_with_the_calls_that_ended_and_one_at_rest_o
     await store.aclose()
 
 
-async def test_calls_on_their_way_when_a_process_died_are_of_unknown_outcome_and_counted(
-    settings: Settings,
-) -> None:
+async def test_calls_on_their_way_when_a_process_died_are_of_unknown_outcome_and_counted(settings: Settings) -> None:
     images, home = ImageStore(settings.home), settings.home
     async with contextlib.aclosing(ConversationStore(home, images)) as store:
         await store.open()

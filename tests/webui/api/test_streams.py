@@ -10,15 +10,7 @@ from typing import Annotated
 
 import pytest
 
-from agent import (
-    ErrorCode,
-    ErrorInfo,
-    TextPart,
-    ToolAnswer,
-    ToolContext,
-    TurnRequest,
-    tool,
-)
+from agent import ErrorCode, ErrorInfo, TextPart, ToolAnswer, ToolContext, TurnRequest, tool
 from agent.providers.scripted import Hold, Line, calls, says
 from agent.tools.base import Arguments, Reason
 from tests.support.api import Told, begun, names, painted, paints, sent, served, stream, told, words

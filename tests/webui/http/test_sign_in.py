@@ -16,15 +16,7 @@ from starlette.routing import Route
 from agent import OPERATOR
 from tests.support.clock import Standing
 from webui.http.sessions import COOKIE, Sessions
-from webui.http.sign_in import (
-    LET_IN_COOKIE,
-    SIGN_IN,
-    TRIES_OF_ALL_A_MINUTE,
-    WAS_IN_COOKIE,
-    SignIn,
-    SignInLimits,
-    WayIn,
-)
+from webui.http.sign_in import LET_IN_COOKIE, SIGN_IN, TRIES_OF_ALL_A_MINUTE, WAS_IN_COOKIE, SignIn, SignInLimits, WayIn
 
 PASSWORD = "a red fox"
 PAGE = {"Accept": "text/html,application/xhtml+xml"}

@@ -295,13 +295,7 @@ def context_html(
 ) -> Markup:
     """Return the line of what the next message works on; with NO_PICTURE for `editing` it makes a new picture."""
     given, every = roles or {}, list(ReferenceRole)
-    return view.render(
-        "composer/context.html",
-        editing=editing,
-        references=references,
-        roles=given,
-        all_roles=every,
-    )
+    return view.render("composer/context.html", editing=editing, references=references, roles=given, all_roles=every)
 
 
 def next_target_html(view: View, conversation: Conversation | None) -> Markup:

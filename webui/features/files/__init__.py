@@ -17,15 +17,7 @@ from typing import Annotated, Any, TypeAlias
 import gradio as gr
 from pydantic import Field
 
-from agent import (
-    NEW_FILE,
-    ErrorCode,
-    FileInfo,
-    RequestRefused,
-    Value,
-    Workspace,
-    WorkspaceFile,
-)
+from agent import NEW_FILE, ErrorCode, FileInfo, RequestRefused, Value, Workspace, WorkspaceFile
 from webui.features.files.kinds import differences, is_program, kind_of, language_of, rows
 from webui.features.files.routes import begun, file_routes
 from webui.shell.actions import Context, Feature

@@ -74,12 +74,7 @@ def thread_told(
 
 
 def top_html(
-    words: Words,
-    conversation: Conversation | None,
-    *,
-    is_sketch: bool,
-    spent_usd: float = 0.0,
-    opened_at: int = 0,
+    words: Words, conversation: Conversation | None, *, is_sketch: bool, spent_usd: float = 0.0, opened_at: int = 0
 ) -> Markup:
     """Return the top bar: the title, how many pictures, what it cost, whether this is sketch mode, and the menu.
 

@@ -143,11 +143,7 @@ def asked(view: View, question: Question, subject: str, newest: str) -> Markup:
     picture = subject if newest and subject.startswith("#") else newest
     sentence = question_sentence(view.words, question, subject)
     return view.render(
-        "thread/question.html",
-        question=question,
-        sentence=sentence,
-        picture=picture,
-        examples=_EXAMPLES,
+        "thread/question.html", question=question, sentence=sentence, picture=picture, examples=_EXAMPLES
     )
 
 

@@ -147,12 +147,7 @@ def render_conversation(
 
 
 def render_turn(
-    view: View,
-    turn: Turn,
-    pictures: Mapping[str, Picture],
-    *,
-    beside: Sequence[str] = (),
-    is_busy: bool = False,
+    view: View, turn: Turn, pictures: Mapping[str, Picture], *, beside: Sequence[str] = (), is_busy: bool = False
 ) -> Article:
     """Return a stored turn.
 

@@ -14,17 +14,7 @@ from urllib.parse import urlsplit
 
 from markupsafe import Markup
 
-from agent import (
-    AivistaError,
-    Catalogue,
-    Gallery,
-    GalleryQuery,
-    Outcome,
-    PaintingStarted,
-    Receipt,
-    Step,
-    ThoughtLog,
-)
+from agent import AivistaError, Catalogue, Gallery, GalleryQuery, Outcome, PaintingStarted, Receipt, Step, ThoughtLog
 from webui.features.thread.markdown import markdown_html
 from webui.shell.templates import render
 from webui.words import Words
