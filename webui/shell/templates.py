@@ -27,6 +27,7 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,
     )
     tests: dict[str, Any] = {"web_address": lambda address: _parts(address)[0] in ("http", "https")}
     made.tests.update(tests)
