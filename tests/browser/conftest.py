@@ -110,8 +110,15 @@ def port_of(name: str) -> int:
 def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
     """A studio without a key: it sketches, in small frames."""
     home = tmp_path_factory.mktemp("home")
-    environment = {"AIVISTA_CATALOGUE": str(small_frames(home))}
+    environment = {"AIVISTA_CATALOGUE": str(small_frames(home, 4))}
     with PageProcess(home=home, environment=environment, port=port_of("studio")) as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def whole_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
+    """The same with pictures as large as its models make them."""
+    with PageProcess(home=tmp_path_factory.mktemp("home"), port=port_of("whole")) as page:
         yield page
 
 

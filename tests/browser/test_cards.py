@@ -101,7 +101,7 @@ def a_plan_is_refused_with_nonsense_waits_until_it_is_dropped_and_is_painted_as_
         run.press("Enter")
         expect_pictures(page, 1)
         expect(plan).to_have_count(0)
-        expect(page.locator("#chat .frame")).to_have_attribute("style", "aspect-ratio:512/512")
+        expect(page.locator("#chat .frame")).to_have_attribute("style", "aspect-ratio:256/256")
         page.locator("#chat .plan-past summary").click()
         expect(page.locator("#chat .plan-past dl")).to_contain_text("a yellow tulip on a hill")
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pytest
 from PIL import Image, ImageChops
 from playwright.sync_api import Locator, Page, Route, expect
 
@@ -57,13 +55,6 @@ def picture(name: str = "coffee", width: int = 640, height: int = 520) -> Image.
 def png(name: str = "coffee", width: int = 640, height: int = 520) -> bytes:
     """Return a photo as a file."""
     return encoded(picture(name, width, height))
-
-
-@pytest.fixture(scope="module")
-def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
-    """A studio whose pictures are whole: one that comes before a new file is painted over takes the stage from it."""
-    with PageProcess(home=tmp_path_factory.mktemp("home")) as page:
-        yield page
 
 
 def open_stage(page: Page, studio: PageProcess | None = None) -> None:
@@ -135,7 +126,7 @@ NEW = re.compile(r"^New picture\s*· paint over it\s*$")
 EDITED = re.compile(r"^Editing\s*New picture\s*· mask \d+ %\s*$")
 
 
-def photos_are_dropped_painted_over_or_made_wider_and_sent_and_nothing_outside_the_mask_changes(
+def photos_are_painted_over_or_made_wider_and_nothing_outside_the_mask_changes(
     page: Page, studio: PageProcess, folder: Path
 ) -> None:
     called = Called(page)
@@ -412,13 +403,13 @@ def a_turn_that_fails_and_files_that_are_slow_leave_no_mask_without_its_file(pag
 
 
 def test_a_new_picture_is_painted_over_and_sent_and_its_mask_keeps_to_it_whatever_comes_between(
-    page: Page, studio: PageProcess, photo: Path, tmp_path: Path
+    page: Page, whole_studio: PageProcess, photo: Path, tmp_path: Path
 ) -> None:
-    open_stage(page, studio)
-    photos_are_dropped_painted_over_or_made_wider_and_sent_and_nothing_outside_the_mask_changes(page, studio, tmp_path)
+    open_stage(page, whole_studio)
+    photos_are_painted_over_or_made_wider_and_nothing_outside_the_mask_changes(page, whole_studio, tmp_path)
     open_stage(page)
     what_cannot_be_shown_is_only_attached_and_a_new_conversation_forgets_the_mask_a_reload_the_file_too(page)
-    open_stage(page, studio)
+    open_stage(page, whole_studio)
     the_mask_keeps_to_its_file_while_others_come_and_go_and_yields_to_a_marked_picture(page, photo)
     page.locator("#box .delete-button").click()
     open_stage(page)
@@ -426,13 +417,13 @@ def test_a_new_picture_is_painted_over_and_sent_and_its_mask_keeps_to_it_whateve
 
 
 def test_on_a_phone_the_loss_of_the_file_is_said_beside_the_composer_and_another_is_painted_over_and_sent(
-    phone: Page, studio: PageProcess, tmp_path: Path
+    phone: Page, whole_studio: PageProcess, tmp_path: Path
 ) -> None:
     called = Called(phone, "zh-CN")
     painter, canvas = called.inside(phone.locator("#pt")), phone.locator("#pt-canvas")
     chosen = tmp_path / "garden.png"
     chosen.write_bytes(png())
-    open_page(phone, studio.url)
+    open_page(phone, whole_studio.url)
     with step("the file that was painted over is removed, which is said beside the composer"):
         called.tab("tabs.canvas").tap()
         phone.locator("#pt-photo").set_input_files(str(chosen))
@@ -475,4 +466,4 @@ def test_on_a_phone_the_loss_of_the_file_is_said_beside_the_composer_and_another
         say(phone, "改成蓝色")
         expect_pictures(phone, 1)
         expect(phone.locator("#chat .pic .tag").first).to_contain_text("#1b")
-        expect_changed_under_the_stroke(opened(phone, studio, 0, "zh-CN"))
+        expect_changed_under_the_stroke(opened(phone, whole_studio, 0, "zh-CN"))

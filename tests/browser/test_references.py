@@ -30,7 +30,7 @@ def test_pictures_are_adjusted_exactly_and_given_as_references_with_a_role(page:
     with step("an adjustment says what was done and that it was free"):
         paint(page, "make it a bit warmer")
         expect_loaded(pictures(page).last)
-        expect(receipt.locator("summary")).to_contain_text("Exact adjustment · warmth +15 · 688×384 · free")
+        expect(receipt.locator("summary")).to_contain_text("Exact adjustment · warmth +15 · 344×192 · free")
         expect(page.locator("#chat .steps").last).to_contain_text("Adjusted #1: #1b")
     with step("the sliders of the panel adjust exactly what they say"):
         sliders = open_sliders(page)

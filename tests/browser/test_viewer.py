@@ -23,9 +23,9 @@ def width_px(element: Locator) -> float:
     return px
 
 
-def test_a_picture_fills_the_window_and_is_walked_and_looked_at_closely(page: Page, studio: PageProcess) -> None:
+def test_a_picture_fills_the_window_and_is_walked_and_looked_at_closely(page: Page, whole_studio: PageProcess) -> None:
     called, picture, bar = Called(page), page.locator("#canvas .cv-pic"), Called(page.locator("#canvas .cv-bar"))
-    open_at(page, studio.sketched("draw a red kite", "make it darker", "make it sepia"), 3)
+    open_at(page, whole_studio.sketched("draw a red kite", "make it darker", "make it sepia"), 3)
     pictures(page).nth(1).click()
     expect(bar.button("viewer.full")).to_be_visible()
     with step("a click on it fills the window, and the focus goes in"):

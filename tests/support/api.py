@@ -22,6 +22,7 @@ from starlette.middleware import Middleware
 from agent import Settings, Studio, Tool, ToolCallPart
 from agent.providers.scripted import Line, Painting, Script, ScriptedProvider, calls, says
 from tests.support.pixels import encoded
+from tests.support.small_frames import small_frames
 from webui.api import api_mounts
 from webui.http.hosts import Guard, HostRules
 from webui.http.sessions import Sessions
@@ -58,6 +59,7 @@ async def served(
     home: Path, *, text: Script | None = None, pictures: Script = (), tools: Sequence[Tool] = (), **chosen: Any
 ) -> AsyncIterator[Served]:
     """Serve a studio: sketch's without a script for the text model."""
+    chosen.setdefault("catalogue_file", small_frames(home, 4))
     settings = Settings(home=home, **chosen)
     made: list[ScriptedProvider] = []
 

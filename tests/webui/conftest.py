@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.page import PageProcess
+from tests.support.small_frames import small_frames
 from tests.webui.hostile import SECRET
 from tests.webui.people import Person
 from tests.wire_server import GeminiProcess
@@ -33,15 +34,16 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
     """A studio of a single person on this machine; beside its home lies a secret."""
     place = tmp_path_factory.mktemp("own")
     (place / "notes.txt").write_text(SECRET)
-    with PageProcess(home=place / "home") as page:
+    with PageProcess(home=place / "home", environment={"AIVISTA_CATALOGUE": str(small_frames(place, 4))}) as page:
         yield page
         assert "Traceback" not in page.errors
 
 
 @pytest.fixture(scope="session")
 def public(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
-    chosen = {"AIVISTA_BEHIND_PROXY": "on"}
-    with PageProcess("--host", "0.0.0.0", home=tmp_path_factory.mktemp("home"), environment=chosen) as page:
+    home = tmp_path_factory.mktemp("home")
+    chosen = {"AIVISTA_BEHIND_PROXY": "on", "AIVISTA_CATALOGUE": str(small_frames(home, 4))}
+    with PageProcess("--host", "0.0.0.0", home=home, environment=chosen) as page:
         yield page
         assert "Traceback" not in page.errors
 

@@ -79,7 +79,7 @@ async def test_a_masked_edit_changes_no_pixel_outside_of_the_transparent_area(tm
 
 
 async def test_pictures_are_streamed_each_with_its_turn(tmp_path: Path) -> None:
-    async with served(tmp_path) as one, openai_client(one) as client:
+    async with served(tmp_path, catalogue_file=None) as one, openai_client(one) as client:
         stream = await client.images.generate(prompt="a red fox", n=5, size="1024x1024", stream=True, partial_images=2)
         events = [event async for event in stream]
         assert {event.type for event in events} == {"image_generation.completed"}
