@@ -96,7 +96,7 @@ from .imaging.intake import check_request as check_request
 from .imaging.intake import is_blank_text as is_blank_text
 from .imaging.intake import probe_image as probe_image
 from .imaging.intake import take_in_image as take_in_image
-from .imaging.provenance.reading import read_recipe as read_recipe
+from .imaging.provenance.embedding import read_recipe as read_recipe
 from .imaging.provenance.recipe import ForeignRecipe as ForeignRecipe
 from .imaging.provenance.recipe import FoundRecipe as FoundRecipe
 from .imaging.provenance.recipe import Recipe as Recipe

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ from agent.archive.adopting import Adoption
 from agent.archive.consistency import Contents, PictureFacts, check_conversation
 from agent.archive.format import ArchivedConversation
 from agent.archive.kinds import MIME_OF_SUFFIX, suffix_of
-from agent.archive.new_files import NewFiles
 from agent.archive.packing import unpacked
 from agent.archive.reading import ArchiveReader
 from agent.archive.refusals import archive_too_large, not_a_picture
@@ -26,6 +25,8 @@ from agent.messages import ImageOrigin, Value
 if TYPE_CHECKING:
     from agent.storage.conversations import ConversationStore
     from agent.storage.images import ImageStore
+
+_FOLDERS = ("pictures", "blobs")
 
 
 class ImportedConversation(Value):
@@ -165,3 +166,21 @@ class Importer:
 
 def _md5(data: bytes) -> str:
     return hashlib.md5(data, usedforsecurity=False).hexdigest()
+
+
+class NewFiles:
+    """Files named by digests that were not there before. Calls block: run them on a thread."""
+
+    def __init__(self, home: Path, digests: Iterable[str]) -> None:
+        self._home = home
+        self._digests = [digest for digest in digests if not any(self._files_of(digest))]
+
+    def remove(self, spared: Set[str]) -> None:
+        """Remove the files that came since, with what was made from them, but for those of some digests."""
+        for digest in self._digests:
+            for path in self._files_of(digest) if digest not in spared else ():
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+    def _files_of(self, digest: str) -> list[Path]:
+        return [path for name in _FOLDERS for path in (self._home / name / digest[:2]).glob(f"{digest}*")]

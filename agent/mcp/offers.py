@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from mcp_types import Tool as ListedTool
 
-from agent.mcp.naming import offered_name
 from agent.mcp.schemas import UnusableSchema, reduced
 from agent.providers.base import ToolDeclaration
 from agent.untrusted import plain_text
 
+MAX_NAME_CHARACTERS = 64
+_LEGAL = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,63}")
+_DIGEST_CHARACTERS = 8
 _DESCRIPTION_CHARACTERS = 1200
 _NAME_CHARACTERS = 256
 _SHOWN_CHARACTERS = 80
@@ -77,3 +80,17 @@ def _fingerprint(listed: ListedTool, is_read_only: bool) -> str:
     # The hint as well: a tool that says from one day to the next that it only reads would ask no more.
     whole = [listed.name, listed.description, listed.input_schema, is_read_only]
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+
+
+def offered_name(server: str, tool: str, taken: Collection[str]) -> str:
+    """Return `server_tool`, or where that is not legal or a name of the studio's own, one that ends in a digest.
+
+    It depends on nothing but its arguments: a call that waited for the person for days means the same tool still,
+    whichever other servers are there.
+    """
+    whole = f"{server.replace('-', '_')}_{tool}"
+    if _LEGAL.fullmatch(whole) and whole not in taken:
+        return whole
+    digest = hashlib.sha256(f"{server}\n{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_CHARACTERS]
+    stem = re.sub(r"[^a-zA-Z0-9]+", "_", whole)[: MAX_NAME_CHARACTERS - _DIGEST_CHARACTERS - 1]
+    return f"{stem.rstrip('_')}_{digest}"

@@ -12,9 +12,11 @@ from agent.errors import ErrorCode, ErrorInfo
 from agent.events import AgentMessage, SearchNote, Step, TextDelta, ThoughtDelta, ThoughtLog
 from agent.imaging.contract import declaration
 from agent.imaging.picture_claims import claims_a_picture
-from agent.messages import Role, ToolCallPart
+from agent.messages import PromptMessage, Role, ToolCallPart
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions, ToolDeclaration
+from agent.storage.answer_cache import heard_in, key_of, value_of
+from agent.storage.journal import Heard
 from agent.workflow.asking import ask_text
 from agent.workflow.call_lengths import without_the_too_long
 from agent.workflow.capping import beyond_sponsored_budget, cap_in_the_way, refused_by_cap
@@ -22,12 +24,12 @@ from agent.workflow.commissions import refused_by_locks
 from agent.workflow.consent import asked_about_cost
 from agent.workflow.deps import Deps, TurnRuntime, emit, say, show, today
 from agent.workflow.doubting import claimed, without_the_unsure
-from agent.workflow.hearing import Answer
-from agent.workflow.reusing import ask_or_reuse
+from agent.workflow.hearing import Answer, OnText
 from agent.workflow.routing import GENERATE_IMAGE, Target
 from agent.workflow.searcher import WEB_SEARCH
 from agent.workflow.state import Leftovers, TurnProgress
 from agent.workflow.text_flow import TextFlow
+from agent.workflow.tracing import TextRequest
 from agent.workflow.undo import edit_history
 from agent.workflow.window import model_view, without_old_signatures
 
@@ -98,7 +100,7 @@ async def _ask(deps: Deps, name: str, state: TurnProgress, runtime: TurnRuntime)
         emit(runtime, ThoughtDelta(text=text) if is_thought else TextDelta(text=text))
 
     async with TextFlow(tell) as flow:
-        answer, is_reused = await ask_or_reuse(deps, name, messages, tools, options, flow.take)
+        answer, is_reused = await _ask_or_reuse(deps, name, messages, tools, options, flow.take)
         if _was_rejected_for_signatures(answer):
             messages = without_old_signatures(messages)
             answer = await ask_text(deps, f"{name}.unsigned", messages, tools, options, flow.take)
@@ -163,3 +165,31 @@ def _overrun(steps: int, counts: dict[str, int], answer: Answer) -> ErrorInfo | 
     if steps >= MAX_STEPS or max(counts.values(), default=0) >= MAX_SAME_CALLS:
         return ErrorInfo(code=ErrorCode.TOO_MANY_STEPS, parameters={"steps": steps})
     return None
+
+
+async def _ask_or_reuse(
+    deps: Deps,
+    name: str,
+    messages: Sequence[PromptMessage],
+    tools: Sequence[ToolDeclaration],
+    options: ChatOptions,
+    on_text: OnText,
+) -> tuple[Answer, bool]:
+    """Return the text model's answer, and whether it was there already. What is reused costs nothing again."""
+    if deps.answers is None:
+        return await ask_text(deps, name, messages, tools, options, on_text), False
+    key = key_of(deps.text_model.id, messages, tools, options, deps.conversation.owner, deps.key_fingerprint)
+    value = await deps.answers.get(key)
+    heard = heard_in(value) if value is not None else None
+    if heard is not None:
+        answer = Answer(parts=list(heard.parts), finish_reason=heard.finish_reason)
+        with deps.trace.call(name, deps.text_model, TextRequest(messages, tools, options)) as step:
+            step.answer(answer, 0.0, "cache")
+        if answer.text:
+            await on_text(answer.text, False)
+        return answer, True
+    answer = await ask_text(deps, name, messages, tools, options, on_text)
+    if answer.error is None:
+        heard = Heard(parts=tuple(answer.parts), usage=answer.usage, finish_reason=answer.finish_reason)
+        await deps.answers.put(key, value_of(heard))
+    return answer, False

@@ -7,16 +7,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from agent import ForeignRecipe, Recipe, RecipeRefusal, RecipeService, RecipeSettings, RefusedRecipe, read_recipe
-from agent.imaging.provenance import (
-    ForeignTool,
-    ParentDigest,
-    SourceType,
-    clean,
-    embed,
-    has_credentials,
-    reading,
-    recipe_of,
-)
+from agent.imaging.provenance import ForeignTool, ParentDigest, SourceType, clean, embed, has_credentials, recipe_of
 from agent.imaging.provenance.comfyui import read_graph
 from agent.imaging.provenance.exif import look, written
 from agent.imaging.provenance.foreign import foreign_recipe
@@ -35,4 +26,4 @@ from agent.imaging.provenance.recipe import (
 
 def recipe_in(data: bytes) -> Any:
     """Return what the file tells of how its picture was made, as what JSON can hold; None where it tells nothing."""
-    return to_jsonable_python(reading.read_recipe(data))
+    return to_jsonable_python(read_recipe(data))

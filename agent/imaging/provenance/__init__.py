@@ -6,8 +6,7 @@ Everything here takes and gives bytes and plain values; no picture is decoded.
 from __future__ import annotations
 
 from agent.imaging.provenance.composing import recipe_of
-from agent.imaging.provenance.embedding import clean, embed, has_credentials
-from agent.imaging.provenance.reading import read_recipe
+from agent.imaging.provenance.embedding import clean, embed, has_credentials, read_recipe
 from agent.imaging.provenance.recipe import (
     ForeignRecipe,
     ForeignTool,

@@ -8,9 +8,10 @@ signed, as it would after any other program that writes metadata; `has_credentia
 from __future__ import annotations
 
 from agent.errors import ErrorCode, RequestRefused
-from agent.imaging.provenance import jpeg, png, webp
+from agent.imaging.provenance import jpeg, png, webp, xmp
 from agent.imaging.provenance.carried import Carried, Malformed, PictureFormat
-from agent.imaging.provenance.recipe import Recipe
+from agent.imaging.provenance.foreign import foreign_recipe
+from agent.imaging.provenance.recipe import FoundRecipe, Recipe, RecipeRefusal, RefusedRecipe, from_json
 
 # Modules stand for the protocol.
 _FORMATS: dict[str, PictureFormat] = {
@@ -64,3 +65,23 @@ def carried(data: bytes) -> Carried:
     """Return what the file carries beside its pixels; the bytes decide what kind of file it is. Never raises."""
     form = next((one for one in _FORMATS.values() if data.startswith(one.SIGNATURE)), None)
     return form.carried(data) if form else Carried()
+
+
+def read_recipe(data: bytes) -> FoundRecipe:
+    """Return what a PNG, JPEG or WebP says of how it was made; None when it says nothing, or is no such file.
+
+    A recipe of ours comes first; then that one of a later version is there; then what stands where other programs look;
+    then that a recipe is there but damaged. Fit for hostile files: never raises, decodes no pixel, follows no entity,
+    unpacks at most 2 MB of a text. All texts in the answer are data to be shown as such; none is a fact or a wish.
+    """
+    found = carried(data)
+    refused: RefusedRecipe | None = None
+    for text in (found.recipe, xmp.recipe_text(found.xmp)):
+        recipe = from_json(text) if text is not None else None
+        if isinstance(recipe, Recipe):
+            return recipe
+        if recipe is not None and (refused is None or recipe.reason is RecipeRefusal.NEWER):
+            refused = recipe
+    if refused is not None and refused.reason is RecipeRefusal.NEWER:
+        return refused
+    return foreign_recipe(found.parameters, found.texts) or refused
