@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent.conversation import Conversation
 from agent.errors import AivistaError
 from agent.messages import PromptMessage
-from agent.storage.direct_reads import DirectReads
 from agent.storage.images import ImageStore
 from agent.storage.journal import Journal
 from agent.storage.liveness import LifeSign
-from agent.storage.open_conversations import OpenConversations
 from agent.storage.private_files import storage_failure
 from agent.storage.signatures import Place, large_signatures, take_out
 from agent.storage.traces import LIMIT_BYTES, Traces
@@ -28,6 +29,128 @@ if TYPE_CHECKING:
 
     from agent.storage.records import Records
     from agent.storage.turn_order import RunningTurn
+
+_NAME = "aivista.db"
+_VERSION = "SELECT version FROM conversations WHERE id = ?"
+_TO_STOP = "SELECT id FROM turns WHERE runner = ? AND is_stop_requested = 1"
+_OF_REQUEST = "SELECT id FROM turns WHERE conversation_id = ? AND request_id = ?"
+
+
+class DirectReads:
+    """Reads from the database of a home, which is there already. None says that it could not be told just now."""
+
+    def __init__(self, home: Path) -> None:
+        self._connection = sqlite3.connect(home / _NAME, timeout=0.0, isolation_level=None, check_same_thread=False)
+        self._connection.execute("PRAGMA query_only=ON")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def version(self, conversation_id: str) -> int | None:
+        """Return the version of a conversation, None also where there is none."""
+        found: int | None = self._one(_VERSION, conversation_id)
+        return found
+
+    def turn_of_request(self, conversation_id: str, request_id: str) -> str | None:
+        """Return the turn that was sent under this name, None also where there is none."""
+        found: str | None = self._one(_OF_REQUEST, conversation_id, request_id)
+        return found
+
+    def turns_to_stop(self, runner: str) -> tuple[str, ...]:
+        """Return the turns of a process that somebody stopped in another one."""
+        return tuple(row[0] for row in self._rows(_TO_STOP, runner))
+
+    def changes(self) -> int | None:
+        """Return a number that is another one after anybody has written to the database."""
+        found: int | None = self._one("PRAGMA data_version")
+        return found
+
+    def _one(self, statement: str, *values: str) -> Any:
+        rows = self._rows(statement, *values)
+        return rows[0][0] if rows else None
+
+    def _rows(self, statement: str, *values: str) -> list[Any]:
+        try:
+            # All of them: a statement that is not read to its end keeps the log from being folded in.
+            return self._connection.execute(statement, values).fetchall()
+        except sqlite3.Error:
+            # Locked for a moment, or broken: whoever asks takes the way that tells why.
+            return []
+
+
+_LIMIT = 64
+_LIMIT_BYTES = 64 << 20
+
+
+class OpenConversations:
+    """At most `limit` conversations, and `limit_bytes` of large signatures in them; the least used goes first.
+
+    Written on the thread of the database right after each commit, read from any thread.
+    """
+
+    def __init__(self, limit: int = _LIMIT, limit_bytes: int = _LIMIT_BYTES) -> None:
+        self._limit = limit
+        self._limit_bytes = limit_bytes
+        self._kept: OrderedDict[str, tuple[Conversation, int]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, conversation_id: str) -> Conversation | None:
+        """Return the conversation as it was on record when this process last read or wrote it, if it is kept."""
+        with self._lock:
+            kept = self._kept.get(conversation_id)
+            if kept is None:
+                return None
+            self._kept.move_to_end(conversation_id)
+            return kept[0]
+
+    def put(self, conversation: Conversation) -> None:
+        """Keep a conversation that was just read or created."""
+        with self._lock:
+            self._drop(conversation.id)
+            self._keep(conversation, _weight(conversation))
+
+    def change(
+        self,
+        conversation_id: str,
+        version: int,
+        change: Callable[[Conversation], Conversation | None],
+        added_bytes: int = 0,
+    ) -> None:
+        """Apply what was just recorded, if the conversation is kept; `added_bytes` of signatures came with it.
+
+        It is read anew when it is next used, where it was not kept as it was one `version` before: another process has
+        written, too. So it is after a change that gives None: that cannot be told from what is kept.
+        """
+        with self._lock:
+            kept = self._drop(conversation_id)
+            changed = change(kept[0]) if kept is not None and kept[0].version == version - 1 else None
+            if kept is not None and changed is not None:
+                self._keep(changed.model_copy(update={"version": version}), kept[1] + added_bytes)
+
+    def drop(self, conversation_id: str) -> None:
+        """Forget the conversation."""
+        with self._lock:
+            self._drop(conversation_id)
+
+    def _drop(self, conversation_id: str) -> tuple[Conversation, int] | None:
+        kept = self._kept.pop(conversation_id, None)
+        if kept is not None:
+            self._bytes -= kept[1]
+        return kept
+
+    def _keep(self, conversation: Conversation, weight: int) -> None:
+        self._kept[conversation.id] = (conversation, weight)
+        self._bytes += weight
+        while len(self._kept) > self._limit or self._bytes > self._limit_bytes:
+            _, (_, freed) = self._kept.popitem(last=False)
+            self._bytes -= freed
+
+
+def _weight(conversation: Conversation) -> int:
+    return sum(len(signature) for signature in large_signatures(conversation.messages))
+
 
 T = TypeVar("T")
 

@@ -5,27 +5,30 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from langgraph.types import Command
+from pydantic import JsonValue
 
-from agent.errors import ErrorCode, ErrorInfo
+from agent.errors import ErrorCode, ErrorInfo, ToolArgumentError
 from agent.events import AgentMessage, SearchNote, Step, TextDelta, ThoughtDelta, ThoughtLog
-from agent.imaging.contract import declaration
+from agent.imaging.contract import declaration, parse_arguments
+from agent.imaging.intents import holds_question, is_unsure
 from agent.imaging.picture_claims import claims_a_picture
-from agent.messages import PromptMessage, Role, ToolCallPart
+from agent.messages import ContentPart, PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions, ToolDeclaration
 from agent.storage.answer_cache import heard_in, key_of, value_of
 from agent.storage.journal import Heard
+from agent.tools.base import error_result
 from agent.workflow.asking import ask_text
-from agent.workflow.call_lengths import without_the_too_long
 from agent.workflow.capping import beyond_sponsored_budget, cap_in_the_way, refused_by_cap
 from agent.workflow.commissions import refused_by_locks
 from agent.workflow.consent import asked_about_cost
 from agent.workflow.deps import Deps, TurnRuntime, emit, say, show, today
-from agent.workflow.doubting import claimed, without_the_unsure
 from agent.workflow.hearing import Answer, OnText
-from agent.workflow.routing import GENERATE_IMAGE, Target
+from agent.workflow.reception import ASK_INSTEAD, after_unsure, asked_back
+from agent.workflow.routing import GENERATE_IMAGE, SEARCH, Target, next_target, settle
 from agent.workflow.searcher import WEB_SEARCH
 from agent.workflow.state import Leftovers, TurnProgress
 from agent.workflow.text_flow import TextFlow
@@ -33,6 +36,16 @@ from agent.workflow.tracing import TextRequest
 from agent.workflow.undo import edit_history
 from agent.workflow.window import model_view, without_old_signatures
 
+NOTHING_PAINTED = (
+    "[The studio: no picture was made, because generate_image was not called. If the person wants one, call it now. If "
+    "not, answer them without claiming one.]"
+)
+# In characters of an argument, by the call: a picture's prompt, what else a picture or a search is asked for with.
+_PROMPT_CHARACTERS = 32_000
+_MOST_CHARACTERS = {GENERATE_IMAGE: 2_000, SEARCH: 2_000}
+# Files and programs have limits of their own, which are below this one.
+_ANY_CHARACTERS = 4_000_000
+_KEPT_CHARACTERS = 500
 MAX_STEPS = 16
 MAX_SAME_CALLS = 3
 
@@ -193,3 +206,105 @@ async def _ask_or_reuse(
         heard = Heard(parts=tuple(answer.parts), usage=answer.usage, finish_reason=answer.finish_reason)
         await deps.answers.put(key, value_of(heard))
     return answer, False
+
+
+def without_the_too_long(answer: Answer) -> tuple[Answer, dict[int, ToolResultPart]]:
+    """Return the answer with its overlong arguments cut, and what the calls that had one are answered with.
+
+    The call stays in the history, so that the model can mend it, but not at its full length: it would be sent, and
+    paid, with every later request. One that was cut is not the one that the model signed, so it goes without signature.
+    """
+    problems = {index: problem for index, call in enumerate(answer.calls) if (problem := _problem(call))}
+    if not problems:
+        return answer, {}
+    calls = answer.calls
+    shorter = {id(calls[index]): _shortened(calls[index]) for index in problems}
+    parts: list[ContentPart] = [shorter.get(id(part), part) for part in answer.parts]
+    refused = {index: error_result(calls[index], problem) for index, problem in problems.items()}
+    return replace(answer, parts=parts), refused
+
+
+def _problem(call: ToolCallPart) -> str:
+    """Return what is wrong with the call's length, or nothing."""
+    for name, value in call.arguments.items():
+        length, most = _length(value), _most(call.name, name)
+        if length > most:
+            return (
+                f"{call.name} was not carried out: its {name} has {length} characters, and at most {most} are taken. "
+                "Call it again with less."
+            )
+    return ""
+
+
+def _shortened(call: ToolCallPart) -> ToolCallPart:
+    arguments = {
+        name: _cut(value) if _length(value) > _most(call.name, name) else value
+        for name, value in call.arguments.items()
+    }
+    return call.model_copy(update={"arguments": arguments, "thought_signature": None, "signed_by": None})
+
+
+def _most(call: str, argument: str) -> int:
+    is_prompt = call == GENERATE_IMAGE and argument == "prompt"
+    return _PROMPT_CHARACTERS if is_prompt else _MOST_CHARACTERS.get(call, _ANY_CHARACTERS)
+
+
+def _length(value: JsonValue) -> int:
+    return len(value) if isinstance(value, str) else len(json.dumps(value))
+
+
+def _cut(value: JsonValue) -> JsonValue:
+    return (value if isinstance(value, str) else json.dumps(value))[:_KEPT_CHARACTERS] + " …"
+
+
+def without_the_unsure(state: TurnProgress, answer: Answer, runtime: TurnRuntime) -> tuple[Target, TurnProgress]:
+    """Return where the planner's calls lead and the update, once those it is not sure of are answered with a no.
+
+    `state` holds the calls, and what some are answered with already; its `unsure_calls` are those of earlier steps of
+    the turn.
+    """
+    calls = state["calls"]
+    has_mask = runtime.context.turn.has_area
+    waiting = [index for index in range(len(calls)) if index not in state["answers"]]
+    unsure = [index for index in waiting if _is_unsure(calls[index], has_mask=has_mask)]
+    if not unsure:
+        return settle(state, {}) if state["answers"] else (next_target(calls, answered=()), {})
+    answers: dict[int, ToolResultPart] = {index: error_result(calls[index], ASK_INSTEAD) for index in unsure}
+    target, update = settle(state, answers)
+    update["unsure_calls"] = state["unsure_calls"] + len(unsure)
+    if len(unsure) < len(calls):
+        return target, update
+    match after_unsure(state["unsure_calls"], holds_question(answer.text)):
+        case "planner":
+            return "planner", update
+        case "presenter":
+            return "presenter", update
+        case "ask":
+            asked = asked_back(runtime, "unsure", _subject(calls, unsure))
+            update["messages"] = update.get("messages", []) + asked["messages"]
+            update["components"] = asked["components"]
+            return "presenter", update
+
+
+def claimed(claims_so_far: int, runtime: TurnRuntime) -> tuple[Target, TurnProgress]:
+    """Return where an answer leads that claims a picture which no call made: the planner is asked once more, then the
+    person is told."""
+    if not claims_so_far:
+        note = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=NOTHING_PAINTED),))
+        return "planner", {"messages": [note], "claims": 1}
+    return "presenter", asked_back(runtime, "not_painted")
+
+
+def _is_unsure(call: ToolCallPart, *, has_mask: bool) -> bool:
+    if call.name != GENERATE_IMAGE:
+        return False
+    try:
+        return is_unsure(parse_arguments(call.arguments), has_mask=has_mask)
+    except ToolArgumentError:
+        # The executor answers it with the sentence from which the planner can mend it.
+        return False
+
+
+def _subject(calls: Sequence[ToolCallPart], unsure: Sequence[int]) -> str:
+    named = (calls[index].arguments.get("subject") for index in unsure)
+    return next((one.strip()[:80] for one in named if isinstance(one, str) and one.strip()), "")

@@ -12,7 +12,7 @@ from agent import MatchKind
 from agent.library import MatchReason
 from agent.storage.answer_cache import AnswerCache
 from agent.storage.cache import HistoryImageCache
-from agent.storage.style_cache import Found, SearchCache
+from agent.storage.styles import Found, SearchCache
 
 FOLDERS = {"answers": "answers", "pictures": "history_images", "searches": "searches"}
 LIVES_S = {"answers": 3600, "pictures": 7200, "searches": 300}
