@@ -191,7 +191,13 @@ class NewFiles:
 
 
 class Adoption:
-    """What makes the conversations of one archive ours."""
+    """What makes the conversations of one archive ours: what only their first home could make good of stays behind.
+
+    * Turns get ids of our own: the journal of paid calls and the checkpoints go by them, and an archive could name
+      somebody else's. That a turn which ran or waited is stopped, since it has neither here, is up to the records.
+    * What its files hold came from outside, whatever it says of them, as do its turns (`Turn.is_imported`).
+    * A provider's search suggestions are HTML, shown as they came; of an archive nobody can say where they came from.
+    """
 
     def __init__(self, contents: Contents) -> None:
         self._contents = contents

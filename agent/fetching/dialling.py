@@ -41,7 +41,7 @@ class Resolver(Protocol):
 
 
 class SystemResolver:
-    """The resolver of the operating system."""
+    """The resolver of the operating system, in threads of its own, so that a dead name holds up nobody else."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="resolver")

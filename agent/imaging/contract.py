@@ -67,7 +67,8 @@ _REFUSED = re.compile(
 
 
 def requested_search_in_words(text: str) -> bool:
-    """Return whether the words ask, in English or Chinese, for a search and for its verification."""
+    """Return whether the words ask, in English or Chinese, for a search and for its verification: the only case in
+    which both the agent and the image model search."""
     wished = _REFUSED.sub(" ", text)
     return _SEARCH.search(wished) is not None and _VERIFY.search(wished) is not None
 

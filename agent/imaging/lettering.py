@@ -14,6 +14,7 @@ from itertools import accumulate, takewhile
 
 from agent.imaging.final_prompt import without_facts
 
+# The patterns match a text in which every quotation is one sign, \ue000, or this one where it does not count.
 DROPPED = "\ue001"
 _ANY_QUOTE = "[\ue000\ue001]"
 # An inch sign after a figure opens no quotation, an apostrophe inside a word closes none.

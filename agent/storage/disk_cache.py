@@ -27,7 +27,11 @@ class UnsafeRow(OSError):
 
 
 class SafeDisk(diskcache.Disk):  # type: ignore[misc]  # as above
-    """Stores bytes as they are and other JSON values as JSON; refuses everything else."""
+    """Stores bytes as they are and other JSON values as JSON; refuses everything else.
+
+    Keys are text, and no row can name a file outside its folder. With diskcache's own Disk, which pickles, whoever can
+    write into the folder can run code in the studio (CVE-2025-69872).
+    """
 
     def put(self, key: object) -> tuple[str, bool]:  # pyrefly: ignore[bad-override]
         """Return the key as the database holds it."""

@@ -37,7 +37,12 @@ _OF_REQUEST = "SELECT id FROM turns WHERE conversation_id = ? AND request_id = ?
 
 
 class DirectReads:
-    """Reads from the database of a home, which is there already. None says that it could not be told just now."""
+    """Reads from the database of a home, which is there already. None says that it could not be told just now.
+
+    Single values, read on the event loop itself: for so little a change of thread would cost more. A reader of SQLite's
+    log ahead waits for nobody. A database elsewhere would be asked over the network: whoever calls these awaits them
+    already.
+    """
 
     def __init__(self, home: Path) -> None:
         self._connection = sqlite3.connect(home / _NAME, timeout=0.0, isolation_level=None, check_same_thread=False)
@@ -84,7 +89,8 @@ _LIMIT_BYTES = 64 << 20
 
 
 class OpenConversations:
-    """At most `limit` conversations, and `limit_bytes` of large signatures in them; the least used goes first.
+    """At most `limit` conversations, and `limit_bytes` of large signatures in them; the least used goes first. A turn
+    does not read and check its whole past again.
 
     Written on the thread of the database right after each commit, read from any thread.
     """

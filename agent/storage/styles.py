@@ -50,7 +50,8 @@ _FOUND = TypeAdapter(tuple[Found, ...])
 
 
 class SearchCache:
-    """Results of searches for `ttl_s`; what fails here is a miss, never an error. Every call blocks.
+    """Results of searches for `ttl_s`: ids and reasons, never a picture or a prompt. What fails here is a miss, never
+    an error. Every call blocks.
 
     `clock` tells seconds; an entry from its future counts as expired.
     """

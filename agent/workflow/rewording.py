@@ -87,7 +87,6 @@ _OTHERWISE = (_CALM, _INVENTED, _PLACE)
 _log = logging.getLogger(__name__)
 
 _PATIENCE_S = 8.0
-_MOST = 3
 _SHORTEST, _LONGEST = 3, 400
 _LONGEST_WISH = 2000
 _SCHEMA: dict[str, JsonValue] = {
@@ -174,7 +173,8 @@ def read_rewordings(text: str, wish: str) -> tuple[str, ...] | None:
 
 def reworded_by_rule(wish: str, code: ErrorCode) -> tuple[str, ...]:
     """Return two or three other wishes, or none where nothing is left that could be asked for, or a sentence would
-    break: of what was done to somebody no single word can be exchanged."""
+    break: of what was done to somebody no single word can be exchanged. What is most often refused is left out; nothing
+    is disguised."""
     said = " ".join(wish.split())[:_LONGEST_BY_RULE].strip(" .,;:!?。，；：！？")
     if _is_beyond_rewording(said) or _DONE_ENGLISH.search(said) or _DONE_CHINESE.search(said):
         return ()
