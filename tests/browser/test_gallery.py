@@ -26,6 +26,7 @@ from tests.page.hands import (
     say,
 )
 from tests.page.journeys import Called, step
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -387,7 +388,7 @@ def pictures_are_chosen_taken_away_starred_and_deleted_by_mouse_and_by_keys(
         files = downloaded(page, page.get_by_role("menuitem", name="Clean copy"), folder / "clean.zip")
         assert all(name.endswith("-clean.png") for name in files)
         assert [read_recipe(data) for data in files.values()] == [None, None]
-        assert list((studio.home / "temporary").iterdir()) == []
+        wait_until(lambda: not any((studio.home / "temporary").iterdir()))
         page.keyboard.press("Escape")
         expect(bar(page)).to_be_hidden()
         expect(page.locator("#gallery")).to_be_visible()
