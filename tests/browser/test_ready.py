@@ -24,6 +24,7 @@ from tests.page.hands import (
     say,
 )
 from tests.page.journeys import Called, step
+from tests.wire_server import GeminiProcess
 
 JOIN = re.compile(r"/gradio_api/run/predict|/aivista/act/page\.")
 # What the page waits before it asks again or gives up is long for a test; typing comes before the end of three seconds.
@@ -31,6 +32,14 @@ IMPATIENT = """
   const plain = window.setTimeout, long = [1000, 2000, 4000, 10000];
   window.setTimeout = (run, wait, ...more) => plain(run, long.includes(wait) ? wait * 0.3 : wait, ...more);
 """
+
+# Gradio sets its fields when it comes to that: not while `isBusy`.
+BUSY = """addEventListener("aivista-set-inputs", event => {
+  if (!window.isBusy) return;
+  event.stopImmediatePropagation();
+  window.isBusy = false;
+})"""
+MODELS, SENDS = "**/aivista/act/page.models", "**/gradio_api/run/predict*"
 
 
 LOADED_FIRST = """() => {
@@ -179,6 +188,30 @@ def test_what_is_typed_and_sent_while_another_conversation_is_opened_belongs_to_
         described = page.request.get(f"{studio.url}/config", max_retries=2).json()["dependencies"]
         send = next(one["id"] for one in described if one["api_name"] == "send")
         assert send not in [json.loads(route.request.post_data or "{}").get("fn_index") for route in kept]
+
+
+def test_the_page_stays_with_what_was_sent_though_what_was_asked_before_is_shown_late(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    gemini.control(on_text=[{"kind": "Call", "name": "generate_image", "args": {"prompt": "A fox", "confidence": 0.9}}])
+    kept: list[Route] = []
+    page.add_init_script(BUSY)
+    page.route(MODELS, lambda route: kept.append(route))
+    with page.expect_request(MODELS):
+        open_page(page, gemini_studio.url)
+    page.route(SENDS, lambda route: kept.append(route))
+    with page.expect_request(SENDS):
+        say(page, "a fox")
+    page.evaluate("window.isBusy = true")
+    models, sent = kept
+    models.continue_()
+    page.wait_for_function("!window.isBusy")
+    sent.continue_()
+    expect_pictures(page, 1)
+    page.evaluate("dispatchEvent(new CustomEvent('aivista-set-inputs'))")
+    page.wait_for_timeout(300)
+    expect(page.locator("#top h1[data-conversation=new]")).to_have_count(0)
+    expect(page.locator("#chat .user")).to_have_text([re.compile("a fox")])
 
 
 def test_words_in_the_box_stay_when_an_example_runs_and_after_a_reload(phone: Page, studio: PageProcess) -> None:

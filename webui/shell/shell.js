@@ -98,11 +98,13 @@
 
   // ---- a reply is carried out
   // The composer's fields come first: what the patches say of the page, such as which conversation is open, holds for
-  // them then. A mask goes before its file does: a file that goes by itself takes the mask along.
-  const take = async reply => {
+  // them then. A mask goes before its file does: a file that goes by itself takes the mask along. While Gradio changes its
+  // fields, another reply may open another conversation.
+  const take = async (reply, isLate = () => false) => {
     const { patches = [], events: { inputs: changed, painted, ...events } = {} } = reply;
     if (painted) dispatchEvent(new CustomEvent("aivista-painted", { detail: painted }));
     if (changed) await set(changed);
+    if (isLate()) return {};
     for (const patch of patches) put(patch);
     if (patches.some(patch => patch.id === "toast") && !$("#toast.bad")) wait();
     if (patches.length) dispatchEvent(new CustomEvent("aivista-patched"));
@@ -124,10 +126,11 @@
       say(aivista.words.say("cut"), { isProblem: true });
       return {};
     }
-    const isLeft = name.startsWith("page.") && !OPENING.includes(name) && place().conversation !== here.conversation;
-    if (isLeft || (isNewest && newest[name] !== mine)) return {};
+    const isLeft = () => name.startsWith("page.") && !OPENING.includes(name) && place().conversation !== here.conversation;
+    const isLate = () => isLeft() || (isNewest && newest[name] !== mine);
+    if (isLate()) return {};
     if (reply.error) { say(reply.error, { isProblem: true }); return {}; }
-    return take(reply);
+    return take(reply, isLate);
   };
   // ---- Gradio's inputs are changed by Gradio: its event asks for what is other about them, and says when it is done
   const SET_MS = 2000;
