@@ -97,6 +97,8 @@ def close_settings(page: Page) -> None:
 def choose_setting(page: Page, setting: str, value: str) -> None:
     """Choose a value of a setting, by the setting's id and what stands on the value; the panel is closed again."""
     place = open_settings(page).locator(f"#{setting}")
+    # Gradio draws the settings when the page rests.
+    expect(place.locator("input").first).to_be_attached()
     if place.get_by_role("combobox").count():
         place.get_by_role("combobox").click()
         page.get_by_role("option", name=value, exact=True).click()
