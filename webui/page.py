@@ -16,7 +16,7 @@ from webui.api.gradio_chat import add_chat_endpoint, saying_failures
 from webui.features.composer import Composer, build_composer
 from webui.features.files import build_editor
 from webui.http.sessions import Sessions
-from webui.screen import OVER, Screen
+from webui.screen import OVER, SENT, Screen
 from webui.shell.actions import Composed, Context
 from webui.shell.patches import Reply, Toast
 from webui.turns import Turns
@@ -70,18 +70,18 @@ def _wire(screen: Screen, composer: Composer, editor: gr.Code, blocks: gr.Blocks
             return _told(visitor.words, Reply(toast=_problem(visitor.words("gallery.unreadable"))))
         at = Context(screen, visitor, sent)
         try:
-            return _told(visitor.words, at.reply(await Turns(at).send(message, sent)))
+            return _told(visitor.words, at.reply({**await Turns(at).send(message, sent), SENT: sent.request}))
         except Exception as error:
             info = error.info if isinstance(error, AivistaError) else ErrorInfo(code=ErrorCode.INTERNAL)
             _log.exception("a message was not sent")
             # The page has emptied the box when the press was taken: it comes back.
-            reply = at.reply({OVER: {sent.request: "failed"}})
+            reply = at.reply({OVER: {sent.request: "failed"}, SENT: sent.request})
             return _told(visitor.words, reply.model_copy(update={"toast": _problem(visitor.words.error(info))}))
 
-    take = "told => { if (told) window.aivista.shell.take(JSON.parse(told)); }"
+    answered = "told => { if (told) window.aivista.sending.answered(JSON.parse(told)); }"
     said = "message => [message, window.aivista.sending.composed()]"
     sent = composer.message.submit(send, [composer.message, composed], told, js=said, trigger_mode="multiple", **_QUIET)
-    sent.then(None, told, None, js=take, **_QUIET)
+    sent.then(None, told, None, js=answered, **_QUIET)
 
     async def stop(request: gr.Request, conversation: str) -> None:
         visitor = screen.sessions.visitor(request)
@@ -99,6 +99,7 @@ def _wire(screen: Screen, composer: Composer, editor: gr.Code, blocks: gr.Blocks
     settings = composer.settings
     others_follow = [settings[name].input for name in ("image_model", "allow_search", "reference_mode")]
     narrowed = gr.on(others_follow, narrow, None, told, inputs_kwargs={**settings}, **_QUIET)
+    take = "told => { if (told) window.aivista.shell.take(JSON.parse(told)); }"
     narrowed.then(None, told, None, js=take, **_QUIET)
 
     # The page's script hears what the settings say, and sets them.

@@ -52,10 +52,12 @@ OVER = "over"
 """In updates: what becomes of what Send took out of the composer: by the name of the request that it was sent with, how
 its turn ended: `used`; `unused`, where no picture was changed and the mask is about the same part still; `failed`,
 where all goes back; `refused`, where the words alone do."""
+SENT = "sent"
+"""In updates: the name of the request that they answer, which was sent from the composer."""
 LISTED = "listed"
 """In updates: the list of conversations may be another one now; after a turn, how it `ended` (`done`, `failed`,
 `waiting`, `stopped`) and which is the `newest` picture."""
-_EVENTS = (THREAD, WORDS, PAINTED, OVER, LISTED)
+_EVENTS = (THREAD, WORDS, PAINTED, OVER, SENT, LISTED)
 
 
 @dataclass(frozen=True)

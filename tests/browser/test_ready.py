@@ -39,7 +39,7 @@ BUSY = """addEventListener("aivista-set-inputs", event => {
   event.stopImmediatePropagation();
   window.isBusy = false;
 })"""
-MODELS, SENDS = "**/aivista/act/page.models", "**/gradio_api/run/predict*"
+MODELS, OPENS, SENDS = "**/aivista/act/page.models", "**/aivista/act/page.open", "**/gradio_api/run/predict*"
 
 
 LOADED_FIRST = """() => {
@@ -171,6 +171,32 @@ def test_what_is_typed_and_sent_while_another_conversation_is_opened_belongs_to_
         assert page.url != address
         # The list gets a row above the other one, which would move from under the pointer.
         expect(page.locator("#rail-rows [aria-current=page]")).to_contain_text("teapot")
+    with step("of two that are opened one after the other the newer is shown, though the older comes later"):
+        page.route(OPENS, lambda route: kept.append(route))
+        with page.expect_request(OPENS):
+            old.click()
+        new.click()
+        expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
+        expect_ready(page)
+        with page.expect_response(OPENS):
+            kept[-1].continue_()
+        page.unroute(OPENS)
+        page.wait_for_timeout(200)
+        expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
+    with step("whoever opens another one while the message is on its way stays there, and finds its turn in the list"):
+        page.route(SENDS, lambda route: kept.append(route))
+        with page.expect_request(SENDS):
+            say(page, "draw a boat")
+        old.click()
+        expect(rows).to_have_text([re.compile("draw a lighthouse")])
+        kept[-1].continue_()
+        page.unroute(SENDS)
+        sent = page.locator("#rail-rows [data-act=open]").filter(has_text="boat")
+        expect(sent).to_have_count(1)
+        expect(rows).to_have_text([re.compile("draw a lighthouse")])
+        sent.click()
+        expect(rows).to_have_text([re.compile("draw a boat")])
+        expect_pictures(page, 1)
     with step("where no answer comes nothing is sent, and all words are there again"):
         old.click()
         expect(rows).to_have_text([re.compile("draw a lighthouse")])

@@ -112,12 +112,13 @@
     return reply;
   };
 
-  // ---- `isNewest` drops the reply when the same action was asked for again meanwhile. What was asked about a conversation
-  // that is not the open one any more would be shown in the other one.
+  // ---- `isNewest` drops the reply when the same action was asked for again meanwhile; of the conversations that are to be
+  // opened, the newest is. What was asked about one that is not the open one any more would be shown in the other one.
   const OPENING = ["page.new", "page.open"];
   const newest = {};
   const act = async (name, args = {}, { isNewest = false } = {}) => {
-    const mine = newest[name] = {}, here = place();
+    const isOpening = OPENING.includes(name), asked = isOpening ? "opening" : name;
+    const mine = newest[asked] = {}, here = place();
     let reply;
     try {
       const answer = await fetch(`aivista/act/${name}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ args, place: here }) });
@@ -126,8 +127,8 @@
       say(aivista.words.say("cut"), { isProblem: true });
       return {};
     }
-    const isLeft = () => name.startsWith("page.") && !OPENING.includes(name) && place().conversation !== here.conversation;
-    const isLate = () => isLeft() || (isNewest && newest[name] !== mine);
+    const isLeft = () => name.startsWith("page.") && !isOpening && place().conversation !== here.conversation;
+    const isLate = () => isLeft() || ((isNewest || isOpening) && newest[asked] !== mine);
     if (isLate()) return {};
     if (reply.error) { say(reply.error, { isProblem: true }); return {}; }
     return take(reply, isLate);

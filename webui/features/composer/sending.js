@@ -35,7 +35,7 @@
     if (aivista.painter?.isUnset()) { event.preventDefault(); event.stopImmediatePropagation(); return; }
     const isSame = press && press.text === text() && press.files === files();
     const seen = all("#thread > .turn:not(#turn-now)").at(-1)?.id.slice("turn-".length) || "";
-    press = { id: isSame ? press.id : aivista.shell.newId(), text: text(), files: files(), seen };
+    press = { id: isSame ? press.id : aivista.shell.newId(), text: text(), files: files(), seen, from: conversation(), stamp: stamp() };
     show(press.text);
   });
 
@@ -54,13 +54,20 @@
   const taken = (mine, [message, fields]) => {
     if (press?.id !== mine.id) return;
     press = null;
-    const { mask, expand, editing, references } = JSON.parse(fields);
-    kept = [...kept, { id: mine.id, message, mask, expand, editing, references }].slice(-MOST_KEPT);
+    const { mask, expand, editing, references } = JSON.parse(fields), { id, from, stamp } = mine;
+    kept = [...kept, { id, from, stamp, message, mask, expand, editing, references }].slice(-MOST_KEPT);
     // The mask before its file: a file that goes by itself takes the mask along.
     if ((mask || expand) && $("#mask").value === mask && $("#expand").value === expand) paint({ mask: "", expand: "" });
     if (text().startsWith(mine.text)) aivista.drafts.put(text().slice(mine.text.length));
     left = mine.text;
     if (mine.files && files() === mine.files) aivista.shell.set({ box: { value: { text: text(), files: [] } } });
+  };
+  // ---- answered: whoever went elsewhere meanwhile stays there, and finds the turn in its conversation
+  const isElsewhere = ({ from, stamp: was }, told) => conversation() !== told && (conversation() !== from || (stamp() && stamp() !== was));
+  const answered = ({ patches, events }) => {
+    const { sent, thread, over = {} } = events, mine = kept.find(one => one.id === sent);
+    if (!mine || !isElsewhere(mine, thread?.conversation)) return aivista.shell.take({ patches, events });
+    return aivista.shell.take({ patches: patches.filter(one => one.id === "toast"), events: { over, listed: {} } });
   };
   // ---- over: what was sent for nothing comes back, unless something else stands there by now
   const back = ({ message: { text: words, files: paths }, mask, expand }) => {
@@ -101,7 +108,7 @@
       throw error;
     }
   };
-  aivista.sending = { show, hide, composed, kept: () => kept.map(one => one.id) };
+  aivista.sending = { show, hide, composed, answered, kept: () => kept.map(one => one.id) };
 }
 
 // What was typed and not sent is there again after a reload, in every conversation: its words, the chips and the marked
