@@ -114,7 +114,7 @@
 
   // ---- `isNewest` drops the reply when the same action was asked for again meanwhile; of the conversations that are to be
   // opened, the newest is. What was asked about one that is not the open one any more would be shown in the other one.
-  const OPENING = ["page.new", "page.open"];
+  const OPENING = ["page.new", "page.open", "gallery.open", "gallery.compare", "gallery.reference"];
   const newest = {};
   const act = async (name, args = {}, { isNewest = false } = {}) => {
     const isOpening = OPENING.includes(name), asked = isOpening ? "opening" : name;
