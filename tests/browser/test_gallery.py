@@ -139,6 +139,8 @@ def test_what_is_made_while_the_gallery_is_open_joins_it_and_is_sent_as_referenc
             page.route("**/aivista/act/gallery.show", lambda route: held.append((route, route.fetch())), times=1)
             page.evaluate("aivista.tabs.show('gallery')")
             expect(page.locator("#gallery .gal-grid")).to_have_attribute("aria-busy", "true")
+            while not held:
+                page.wait_for_timeout(20)  # Playwright hears of the answer while it waits
             say(page, "draw a boat")
             expect(page.locator("#chat .pic .frame:not(.pending)")).to_have_count(2)
             expect_rest(page)
