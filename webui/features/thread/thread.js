@@ -12,10 +12,10 @@
   const articles = () => all("#thread > .turn");
   let shown = "", newest = 0;
   const take = told => {
-    // What came to the conversation meanwhile was told before: it shows what was sent as well.
-    if (told.at < newest) { if (told.is_answer) $("#turn-now[data-sending]")?.remove(); return; }
-    newest = told.at;
     const isSame = shown === told.conversation, list = $("#thread");
+    // What came to the conversation meanwhile was told before: it shows what was sent as well.
+    if (isSame && told.at < newest) { if (told.is_answer) $("#turn-now[data-sending]")?.remove(); return; }
+    newest = told.at;
     shown = told.conversation;
     list.dataset.version = told.version;
     if (!isSame) opened();
