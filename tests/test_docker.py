@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.programs import ALIVE, read_flags
+from tests.adapters.webui import ALIVE, read_flags
 
 ROOT = Path(__file__).parents[1]
 

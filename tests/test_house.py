@@ -8,7 +8,7 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
-from tests.adapters.catalogue import load_catalogue
+from tests.adapters.models import load_catalogue
 from tests.support.cases import each_case
 from tests.support.tables import table
 

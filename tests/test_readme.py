@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tests.adapters.catalogue import ModelRole
+from tests.adapters.models import ModelRole
 from tests.docs.readme import CHINESE
 from tests.page import PageProcess, clean_environment
 from tests.page.process import run_to_end

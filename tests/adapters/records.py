@@ -1,4 +1,4 @@
-"""The records below a home."""
+"""The records below a home, the gallery over them, and what keeps them in order: check, daily round and backups."""
 
 from __future__ import annotations
 
@@ -7,12 +7,36 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent import GalleryQuery, Housekeeping, ImageOrigin, Picture, Studio, Turn, TurnState
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine
+
+import agent.storage
+from agent import (
+    Backups,
+    CheckProblem,
+    Gallery,
+    GalleryFoundBy,
+    GalleryItem,
+    GalleryQuery,
+    Housekeeping,
+    ImageOrigin,
+    Picture,
+    Studio,
+    Turn,
+    TurnState,
+)
+from agent.library import moment_cursor
 from agent.storage import checkpoints
+from agent.storage.backups import Backup
 from agent.storage.conversations import ConversationStore
+from agent.storage.database import HEAD, migrate, open_database
 from agent.storage.disk_reserve import DiskReserve
+from agent.storage.gallery_index import FOLDER as INDEX_FOLDER
+from agent.storage.gallery_words import read_some
 from agent.storage.images import ImageStore
 from agent.storage.rows import picture_row, turn_row
+from agent.storage.tidying import tidy_if_due
 from agent.storage.workspace import Limits as WorkspaceLimits
 from agent.storage.workspace import WorkspaceStore
 
@@ -58,3 +82,25 @@ async def keep(home: Path, owner: str, *conversations: Sequence[tuple[Turn, Sequ
                         await store.add_picture(name, one)
                 await store.finish_turn(name, turn)
     return kept
+
+
+def first_start(home: Path) -> Path:
+    """Return the database of a home as a first start makes it."""
+    open_database(home)[0].dispose()
+    return home / "aivista.db"
+
+
+def migrated(path: Path) -> Path:
+    """Return one as all migrations make it, one after the other."""
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        migrate(connection, None)
+    engine.dispose()
+    return path
+
+
+def is_newest() -> bool:
+    """Return whether the revision that a first start writes is that of the last migration."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(agent.storage.__path__[0]) / "migrations"))
+    return ScriptDirectory.from_config(config).get_current_head() == HEAD

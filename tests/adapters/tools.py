@@ -1,4 +1,4 @@
-"""The agent's tools, what they are given outside of a turn, and tools of a test's own."""
+"""The agent's tools, what they are given outside of a turn, tools of a test's own, and servers that offer some."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated
 
-from agent import Tool, ToolAnswer, ToolContext, tool
+from agent import ServerState, Tool, ToolAnswer, ToolContext, tool
 from agent.fetching.reading import PageReader
+from agent.mcp.offers import offered_name
+from agent.mcp.pins import Pins
+from agent.mcp.schemas import UnusableSchema, reduced
+from agent.mcp_config import HttpServer, McpServer, StdioServer, read_mcp_config
 from agent.sandbox.runner import Sandbox
 from agent.storage.cache import HistoryImageCache
 from agent.storage.conversations import ConversationStore

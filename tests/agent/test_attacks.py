@@ -25,8 +25,8 @@ from agent import (
     TurnPaused,
 )
 from tests.adapters.fetcher import Fetcher, PageExtraction, PageReader, ReadingLimits
-from tests.adapters.markdown import markdown_html
-from tests.adapters.scripted import Asked, Line, calls, says
+from tests.adapters.models import Asked, Line, calls, says
+from tests.adapters.webui import markdown_html
 from tests.support import turns
 from tests.support.cases import each_case
 from tests.support.scenes import Scene, generate, only, picture, png, run, words

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from agent import Settings, TurnState
-from tests.adapters.scripted import calls, says
+from tests.adapters.models import calls, says
 from tests.adapters.tools import Arguments, Reason, ToolAnswer, ToolContext, tool
 from tests.support.children import StudioChild
 from tests.support.scenes import Scene, run, words

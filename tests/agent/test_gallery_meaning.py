@@ -19,8 +19,7 @@ from agent import (
     Studio,
     TurnRequest,
 )
-from tests.adapters.catalogue import ModelRole, load_catalogue
-from tests.adapters.scripted import calls
+from tests.adapters.models import ModelRole, calls, load_catalogue
 from tests.agent.workflow.test_fuller_wishes import ToyEmbedder, embedded
 from tests.support.gemini import KEY, draw, on_gemini
 from tests.support.scenes import Scene, generate, picture, run

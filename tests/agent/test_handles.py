@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agent import ErrorCode, ImageOrigin, ImagePart, Picture, ToolArgumentError
 from tests.adapters.language import Handle, allot_handle, handles_in, next_letter, next_number, parse_handle, resolve
-from tests.adapters.trees import Kin, Lineage, lineage
+from tests.adapters.webui import Kin, Lineage, lineage
 from tests.support.cases import each_case
 from tests.support.histories import NOW, image_part
 

@@ -21,7 +21,7 @@ from agent import (
     TurnSettings,
     TurnState,
 )
-from tests.adapters.scripted import Asked, Line, calls, says
+from tests.adapters.models import Asked, Line, calls, says
 from tests.bench.prices import run_path
 from tests.support.gemini import on_gemini, paint
 from tests.support.scenes import Scene, generate, only, picture, run

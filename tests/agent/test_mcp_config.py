@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent import Settings, SettingsError
-from tests.adapters.mcp import HttpServer, StdioServer, read_mcp_config
 from tests.adapters.redaction import secrets_of
+from tests.adapters.tools import HttpServer, StdioServer, read_mcp_config
 
 WHOLE = """
 [servers.files]

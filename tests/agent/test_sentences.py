@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent import ImageOrigin, ImagePart, Picture, Question
-from tests.adapters.catalogue import load_catalogue
 from tests.adapters.language import (
     Adjustment,
     UndoWish,
@@ -27,6 +26,7 @@ from tests.adapters.language import (
     requested_search_in_words,
     wants_lettering,
 )
+from tests.adapters.models import load_catalogue
 from tests.adapters.requests import (
     action_of,
     declaration,

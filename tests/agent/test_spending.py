@@ -21,7 +21,7 @@ from agent import (
     review_price,
 )
 from agent.spending import Caps, SoFar, estimate, passed, used_up
-from tests.adapters.catalogue import Catalogue, ModelRole, Prices, load_catalogue
+from tests.adapters.models import Catalogue, ModelRole, Prices, load_catalogue
 from tests.support.cases import each_case
 from tests.support.gemini import on_gemini, paint
 from tests.support.scenes import only, run

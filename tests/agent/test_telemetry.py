@@ -18,7 +18,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from agent import ErrorCode, ErrorInfo, Retry, Settings, StepKind, TelemetrySettings, TokenUsage, TraceStep
 from agent.telemetry import Telemetry, telemetry_of
-from tests.adapters.scripted import calls
+from tests.adapters.models import calls
 from tests.support.cases import each_case
 from tests.support.children import run_child
 from tests.support.histories import NOW

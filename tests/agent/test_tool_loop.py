@@ -11,7 +11,7 @@ from typing import Annotated
 import pytest
 
 from agent import ErrorCode, Role, Settings, Step, ThoughtLog, ToolCallPart, TurnDone, TurnEvent, TurnFailed
-from tests.adapters.scripted import Asked, Line, Script, calls, says
+from tests.adapters.models import Asked, Line, Script, calls, says
 from tests.adapters.tools import Tool, ToolAnswer, ToolContext, tool
 from tests.support.cases import each_case
 from tests.support.scenes import Scene, generate, of_type, only, picture, run, words

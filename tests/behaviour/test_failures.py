@@ -27,7 +27,7 @@ from agent import (
     TurnState,
 )
 from agent import ErrorCode as E
-from tests.adapters.scripted import Asked, Line, calls, finds
+from tests.adapters.models import Asked, Line, calls, finds
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk, TurnResult
 from tests.support.cases import each_case

@@ -28,8 +28,8 @@ from agent import (
     TurnRequest,
     TurnSettings,
 )
-from tests.adapters.scripted import Asked, Line, calls
-from tests.adapters.scripted import Hold as Gated
+from tests.adapters.models import Asked, Line, calls
+from tests.adapters.models import Hold as Gated
 from tests.behaviour.talk import Talk
 from tests.support.gemini import REVIEWED, SMALL, paint
 from tests.support.scenes import Scene, generate, of_type, only, picture, png, run

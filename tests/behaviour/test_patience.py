@@ -34,8 +34,8 @@ from agent import (
     TurnFailed,
     TurnState,
 )
-from tests.adapters.scripted import Hold as Gated
-from tests.adapters.scripted import Line, calls, says
+from tests.adapters.models import Hold as Gated
+from tests.adapters.models import Line, calls, says
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk, TurnResult
 from tests.support import broken_servers as broken

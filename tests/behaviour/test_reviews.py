@@ -28,9 +28,8 @@ from agent import (
     TurnState,
 )
 from tests import openai_server
-from tests.adapters.catalogue import ModelRole, load_catalogue
 from tests.adapters.language import prompt
-from tests.adapters.scripted import Asked, Line, Painting, calls, says
+from tests.adapters.models import Asked, Line, ModelRole, Painting, calls, load_catalogue, says
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk, TurnResult
 from tests.openai_server import OpenAIServer

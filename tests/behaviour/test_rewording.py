@@ -9,7 +9,7 @@ import pytest
 
 from agent import ErrorCode, ErrorInfo, FailureNote, Settings, Step, ThoughtLog, TurnFailed, TurnPaused
 from tests.adapters.language import reworded_by_rule
-from tests.adapters.scripted import Asked, Line, calls
+from tests.adapters.models import Asked, Line, calls
 from tests.behaviour.talk import Talk, TurnResult
 from tests.support.cases import each_case
 from tests.support.gemini import paint

@@ -28,8 +28,8 @@ from agent import (
     TurnDone,
     TurnStopped,
 )
+from tests.adapters.models import Embedding, Line, calls
 from tests.adapters.redaction import HIDDEN
-from tests.adapters.scripted import Embedding, Line, calls
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk
 from tests.support.gemini import KEY, SMALL, paint

@@ -33,8 +33,16 @@ from agent import (
     TurnSettings,
     TurnState,
 )
-from tests.adapters.gallery import Gallery, moment_cursor, read_some
-from tests.adapters.records import ConversationStore, GalleryQuery, ImageStore, picture_row, turn_row
+from tests.adapters.records import (
+    ConversationStore,
+    Gallery,
+    GalleryQuery,
+    ImageStore,
+    moment_cursor,
+    picture_row,
+    read_some,
+    turn_row,
+)
 from tests.bench.measuring import command, in_turn, spread, table, timed
 
 FEW, MANY = 100, 10_000

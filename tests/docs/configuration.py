@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent import ModelRole, Variable, variables
-from tests.adapters.catalogue import load_catalogue, override_variable
+from tests.adapters.models import load_catalogue, override_variable
 from tests.page import run_command
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agent import ModelRole, Variable, variables
-from tests.adapters.catalogue import override_variable
+from tests.adapters.models import override_variable
 from tests.docs.configuration import HEADINGS, said
 
 _ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ import pytest
 from mcp import Client
 
 from agent import ErrorCode, Settings, Studio, error_sentences
-from tests.adapters.mcp_server import mcp_server
+from tests.adapters.webui import mcp_server
 from tests.golden.conftest import Golden
 from tests.page import PageProcess, run_command
 

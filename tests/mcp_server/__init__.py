@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from tests.adapters.mcp import StdioServer
+from tests.adapters.tools import StdioServer
 from tests.support.lines import read_line, running
 
 _FOLDER = Path(__file__).parent

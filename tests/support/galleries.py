@@ -15,8 +15,7 @@ from typing import Any
 from PIL import Image
 
 from agent import ImageOrigin, ImagePart, Picture, Receipt, StyleUse, TurnState
-from tests.adapters.gallery import Gallery
-from tests.adapters.records import ConversationStore, GalleryQuery, ImageStore
+from tests.adapters.records import ConversationStore, Gallery, GalleryQuery, ImageStore
 from tests.support.histories import NOW, begun_turn
 from tests.support.pixels import encoded
 

@@ -10,8 +10,8 @@ from importlib import import_module
 from typing import Any
 
 from agent import Settings, Studio, ToolResultPart, TurnEvent
-from tests.adapters.mcp import McpServer, ServerState
-from tests.adapters.scripted import Asked, Line, says
+from tests.adapters.models import Asked, Line, says
+from tests.adapters.tools import McpServer, ServerState
 from tests.support.scenes import Scene, run
 from tests.support.tool_calls import results
 from tests.support.waiting import until

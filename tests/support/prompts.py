@@ -18,7 +18,7 @@ from agent import (
     ToolCallPart,
     ToolResultPart,
 )
-from tests.adapters.scripted import ToolDeclaration
+from tests.adapters.models import ToolDeclaration
 from tests.support.pixels import encoded
 
 LOOK = ToolDeclaration(

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from agent import Expansion, Mask, Settings, Studio, TextDelta, ToolCallPart, TurnEvent, TurnRequest, TurnSettings
 from tests.adapters.fetcher import PageReader
-from tests.adapters.scripted import Line, Painting, PictureBytes, Script, ScriptedProvider
+from tests.adapters.models import Line, Painting, PictureBytes, Script, ScriptedProvider
 from tests.adapters.tools import Tool
 from tests.support.pixels import encoded
 

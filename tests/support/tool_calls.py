@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import JsonValue
 
 from agent import PromptMessage, Role, ToolCallPart, ToolResultPart
-from tests.adapters.scripted import Asked
+from tests.adapters.models import Asked
 
 
 def call(name: str, call_id: str | None = None, /, **arguments: JsonValue) -> ToolCallPart:

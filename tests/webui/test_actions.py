@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import httpx
 
-from tests.adapters.page import actions
+from tests.adapters.webui import actions
 from tests.support.cases import each_case
 from tests.webui.hostile import Stranger
 from tests.webui.people import Person, words

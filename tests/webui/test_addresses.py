@@ -18,8 +18,8 @@ import pytest
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from tests.adapters.programs import ALIVE
 from tests.adapters.records import keep
+from tests.adapters.webui import ALIVE
 from tests.adapters.words import words_of
 from tests.golden import everything
 from tests.golden.reading import elements

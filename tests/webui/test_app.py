@@ -7,7 +7,7 @@ from pathlib import Path
 from starlette.datastructures import Headers
 
 from agent import Settings, Sponsor
-from tests.adapters.programs import read_flags
+from tests.adapters.webui import read_flags
 from tests.support.cases import each_case
 from tests.support.children import run_child
 from webui.app import LaunchOptions, as_reached, host_rules

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent import Source
-from tests.adapters.markdown import MOST_FORMATTED_CHARACTERS, markdown_html, own_words_html
+from tests.adapters.webui import MOST_FORMATTED_CHARACTERS, markdown_html, own_words_html
 from tests.support.cases import each_case
 from tests.support.tables import filled, table
 
@@ -39,7 +39,7 @@ class Reader(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.words = ""
-        self.feed(html)
+        self.feed(str(html))
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

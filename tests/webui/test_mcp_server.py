@@ -31,8 +31,8 @@ from mcp_types import (
 from PIL import Image
 
 from agent import Settings, Studio, ToolCallPart
-from tests.adapters.mcp_server import mcp_server
-from tests.adapters.scripted import calls, says
+from tests.adapters.models import calls, says
+from tests.adapters.webui import mcp_server
 from tests.page import free_port
 from tests.support import commands
 from tests.support.lines import read_line

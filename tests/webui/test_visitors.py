@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.adapters.programs import COOKIE
+from tests.adapters.webui import COOKIE
 from tests.page import PageProcess
 from tests.webui.hostile import Stranger
 from tests.wire_server import GeminiProcess

@@ -30,7 +30,6 @@ from agent import (
     Turn,
     TurnSettings,
 )
-from tests.adapters.catalogue import ModelEntry, ModelRole, load_catalogue
 from tests.adapters.language import (
     ROLE_SENTENCES,
     GenerateImageArgs,
@@ -41,6 +40,7 @@ from tests.adapters.language import (
     without_facts,
     without_legend,
 )
+from tests.adapters.models import ModelEntry, ModelRole, load_catalogue
 from tests.adapters.requests import (
     NormalizedRequest,
     ResolvedReferences,

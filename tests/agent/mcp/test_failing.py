@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from agent import Settings, TurnDone, TurnStopped
-from tests.adapters.mcp import StdioServer
-from tests.adapters.scripted import calls, says
+from tests.adapters.models import calls, says
+from tests.adapters.tools import StdioServer
 from tests.mcp_server import rogue
 from tests.support.clock import Clock
 from tests.support.mcp_turns import Meeting, meeting

@@ -13,8 +13,8 @@ from PIL import Image
 from pydantic import SecretStr
 
 from agent import ConsentAsked, Settings, Step, ThoughtLog, TurnDone, TurnPaused
-from tests.adapters.mcp import HttpServer
-from tests.adapters.scripted import calls, says
+from tests.adapters.models import calls, says
+from tests.adapters.tools import HttpServer
 from tests.mcp_server import desk, desk_at_an_address, rogue
 from tests.support.mcp_turns import meeting
 from tests.support.scenes import of_type, only, png, words

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.adapters.mcp import Pins, UnusableSchema, offered_name, reduced
+from tests.adapters.tools import Pins, UnusableSchema, offered_name, reduced
 from tests.support.cases import each_case
 from tests.support.tables import table
 from tests.wire_server.tool_rules import _NAME, check_schema

@@ -14,13 +14,14 @@ import pytest
 from pydantic import JsonValue, SecretStr
 
 from agent import OpenAISettings, Settings, SettingsError, TokenUsage, TurnSettings
-from tests.adapters.catalogue import (
+from tests.adapters.models import (
     IMAGE_ROLES,
     TEXT_ROLES,
     Catalogue,
     JsonMode,
     ModelEntry,
     ModelRole,
+    Provider,
     catalogue_of,
     load_catalogue,
     override_variable,
@@ -28,7 +29,6 @@ from tests.adapters.catalogue import (
 from tests.adapters.providers import NO_KEY, ProviderPool
 from tests.adapters.records import ImageStore
 from tests.adapters.requests import declaration, normalize, parse_arguments
-from tests.adapters.scripted import Provider
 from tests.support.cases import each_case
 from tests.support.prompts import prompt, words_of
 from tests.wire_server import GeminiServer, Hold, Text

@@ -28,7 +28,7 @@ from pydantic import SecretStr
 from agent import Actor, AivistaError, Charge, CompletionChunk, ErrorInfo
 from tests import openai_server as openai_wire
 from tests import wire_server
-from tests.adapters.catalogue import ModelEntry, ModelRole, load_catalogue
+from tests.adapters.models import ModelEntry, ModelRole, load_catalogue
 from tests.adapters.providers import TEXT_ENDS, Asked, Endpoint, as_ours, failure_of
 from tests.openai_server import OpenAIServer
 from tests.support import broken_servers as broken

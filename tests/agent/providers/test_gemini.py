@@ -33,7 +33,7 @@ from agent import (
     ToolCallPart,
     ToolResultPart,
 )
-from tests.adapters.catalogue import ModelEntry, ModelRole, load_catalogue
+from tests.adapters.models import ModelEntry, ModelRole, load_catalogue
 from tests.adapters.providers import (
     DUMMY_SIGNATURE,
     AnswerReader,

@@ -34,8 +34,8 @@ from agent import (
     ToolCallPart,
     ToolResultPart,
 )
+from tests.adapters.models import ChatOptions
 from tests.adapters.providers import TagSplitter, read_calls
-from tests.adapters.scripted import ChatOptions
 from tests.openai_server import (
     Answer,
     Call,

@@ -28,12 +28,10 @@ from agent import (
     ToolCallPart,
     ToolResultPart,
 )
-from tests.adapters.catalogue import ModelRole, load_catalogue
 from tests.adapters.language import Adjustment
-from tests.adapters.page import PanelAmounts, PanelPress, amounts_sentence, pressed_sentence
+from tests.adapters.models import ChatOptions, ImageRequest, ModelRole, ToolDeclaration, load_catalogue
 from tests.adapters.pixels import apply_adjustment
 from tests.adapters.requests import declaration, expansion_note, mask_note
-from tests.adapters.scripted import ChatOptions, ImageRequest, ToolDeclaration
 from tests.adapters.sketch import (
     AddText,
     AskBack,
@@ -57,6 +55,7 @@ from tests.adapters.sketch import (
     read_area_wish,
     understand,
 )
+from tests.adapters.webui import PanelAmounts, PanelPress, amounts_sentence, pressed_sentence
 from tests.adapters.words import LANGUAGES, load_words
 from tests.bench import adjustments as bench
 from tests.support.cases import each_case

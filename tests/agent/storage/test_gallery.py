@@ -16,8 +16,7 @@ import pytest
 from PIL import Image, ImageEnhance
 
 from agent import ErrorCode, ImageOrigin, NetworkFailure, RequestRefused, Review, SmartCanvas, StorageFailure, TurnState
-from tests.adapters.gallery import INDEX_FOLDER, GalleryFoundBy, GalleryItem
-from tests.adapters.records import GalleryQuery
+from tests.adapters.records import INDEX_FOLDER, GalleryFoundBy, GalleryItem, GalleryQuery
 from tests.support.children import full_disk
 from tests.support.galleries import Filled, WordEmbedder, filled, png
 from tests.support.histories import NOW, begun_turn

@@ -15,10 +15,17 @@ from typing import Any
 import pytest
 
 from agent import DriftRecord, EditRecord, ImageOrigin, ImagePart, OriginalFile, Settings, StorageFailure, Studio
-from tests.adapters.gallery import INDEX_FOLDER
-from tests.adapters.house import Backup, Backups, CheckProblem, Housekeeping, tidy_if_due
-from tests.adapters.records import GalleryQuery, WorkspaceStore
-from tests.adapters.scripted import calls, says
+from tests.adapters.models import calls, says
+from tests.adapters.records import (
+    INDEX_FOLDER,
+    Backup,
+    Backups,
+    CheckProblem,
+    GalleryQuery,
+    Housekeeping,
+    WorkspaceStore,
+    tidy_if_due,
+)
 from tests.support.children import full_disk, run_child
 from tests.support.galleries import Filled, WordEmbedder, filled, png
 from tests.support.histories import LARGE_SIGNATURE, finished

@@ -26,9 +26,8 @@ from agent import (
     TurnFailed,
     TurnState,
 )
-from tests.adapters.databases import first_start, is_newest, migrated
-from tests.adapters.records import ConversationStore, GalleryQuery, ImageStore, keep
-from tests.adapters.scripted import Asked, Line, calls, says
+from tests.adapters.models import Asked, Line, calls, says
+from tests.adapters.records import ConversationStore, GalleryQuery, ImageStore, first_start, is_newest, keep, migrated
 from tests.support.children import run_child
 from tests.support.gemini import SMALL, on_gemini, paint
 from tests.support.histories import begun_turn, finished, image_part, picture

@@ -33,8 +33,7 @@ from agent.providers.sketch.fuller import fuller_wish
 from agent.providers.sketch.painter import compose
 from agent.providers.sketch.wishes import Draw, understand
 from agent.workflow.fuller_wishes import MAX_CHARACTERS
-from tests.adapters.catalogue import ModelRole, load_catalogue
-from tests.adapters.scripted import calls
+from tests.adapters.models import ModelRole, calls, load_catalogue
 from tests.support.cases import each_case
 from tests.support.gemini import SMALL, on_gemini, paint
 from tests.support.scenes import Scene, generate, of_type, only, picture, run

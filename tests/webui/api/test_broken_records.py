@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.adapters.scripted import calls, says
+from tests.adapters.models import calls, says
 from tests.support.api import begun, served
 from tests.support.broken_records import broken_records
 from tests.support.scenes import generate, picture

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from agent import ErrorCode, ErrorInfo
-from tests.adapters.scripted import Line, says
+from tests.adapters.models import Line, says
 from tests.support.api import ANNA, TOKENS, Served, painted, paints, png, served
 
 
