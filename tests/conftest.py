@@ -8,8 +8,10 @@ import ipaddress
 import os
 import signal
 import socket
+import ssl
 from collections import defaultdict
 from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
 from types import FrameType
 
@@ -19,6 +21,9 @@ from hypothesis import settings
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("aivista", deadline=None)
 settings.load_profile("aivista")
+
+# The machine's certificates, which a client takes longest to read, are the same for every client.
+ssl.create_default_context = cache(ssl.create_default_context)
 
 _TESTS = Path(__file__).parent
 # The test functions that take long, made anew by `pytest --update-slow` over the whole suite.

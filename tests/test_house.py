@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
 from tests.adapters.models import load_catalogue
 from tests.support.cases import each_case
+from tests.support.sources import nodes
 from tests.support.tables import table
 
 ROOT = Path(__file__).parents[1]
@@ -43,11 +43,6 @@ GROUND = len(FLOORS) - 1
 PASSAGES = {("agent", "agent.studio"), ("agent", "agent.proxies"), ("agent.tools", "agent.history_images")}
 
 
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
 def module_name(path: Path) -> str:
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -55,12 +50,12 @@ def module_name(path: Path) -> str:
 
 def imported(path: Path) -> list[str]:
     """Return every module a file imports, wherever in the file, as dotted names."""
-    return list(imported_by(tree(path), module_name(path), is_package=path.name == "__init__.py"))
+    return list(imported_by(nodes(path), module_name(path), is_package=path.name == "__init__.py"))
 
 
-def imported_by(source: ast.Module, module: str, *, is_package: bool = False) -> Iterator[str]:
+def imported_by(source: Iterable[ast.AST], module: str, *, is_package: bool = False) -> Iterator[str]:
     package = module.split(".") if is_package else module.split(".")[:-1]
-    for node in ast.walk(source):
+    for node in source:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -110,7 +105,7 @@ def test_arrows_point_down() -> None:
 
 @each_case(("module", "line", "is_wrong"), table("doors")["arrows"])
 def test_the_rule_sees_which_arrows_point_up(module: str, line: str, is_wrong: bool) -> None:
-    targets = list(imported_by(ast.parse(line), module))
+    targets = list(imported_by(ast.walk(ast.parse(line)), module))
     assert targets
     assert any(points_up(module, target) for target in targets) is is_wrong
 
@@ -131,14 +126,14 @@ def test_all_above_the_agent_needs_one_import() -> None:
     inside = [
         f"{path.relative_to(ROOT)} imports {node.module}"
         for path in above
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("agent.")
     ]
     assert inside == [], "list the name in `agent/__init__.pyi`"
 
 
 def reads_of_the_environment(path: Path) -> Iterator[int]:
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         names = {"environ", "environb", "getenv", "getenvb"}
         if isinstance(node, ast.Attribute) and node.attr in names and ast.unparse(node.value) == "os":
             yield node.lineno
@@ -171,9 +166,9 @@ def test_each_sdk_is_known_by_its_own_room_alone(sdk: tuple[str, ...], homes: tu
     assert [name for name in knowing if not name.startswith(homes)] == []
 
 
-def compared(source: ast.Module) -> Iterator[tuple[int, str]]:
+def compared(source: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """Yield every text that something is compared with, by `==`, `in`, `match` or the start of a text, and its line."""
-    for node in ast.walk(source):
+    for node in source:
         match node:
             case ast.Compare():
                 sides = [node.left, *node.comparators]
@@ -203,7 +198,7 @@ def compared(source: ast.Module) -> Iterator[tuple[int, str]]:
     ],
 )
 def test_the_rule_sees_a_comparison_by_name(line: str) -> None:
-    assert [text for _, text in compared(ast.parse(line)) if is_in_the_catalogue(text)]
+    assert [text for _, text in compared(ast.walk(ast.parse(line))) if is_in_the_catalogue(text)]
 
 
 def is_in_the_catalogue(text: str) -> bool:
@@ -215,7 +210,7 @@ def test_no_provider_and_no_model_is_compared_by_name() -> None:
     found = {
         f"{path.relative_to(ROOT).as_posix()}:{line} {text}"
         for path in SOURCES
-        for line, text in compared(tree(path))
+        for line, text in compared(nodes(path))
         if is_in_the_catalogue(text)
     }
     assert not found, "ask the catalogue instead"

@@ -17,6 +17,7 @@ from tests.docs.readme import CHINESE
 from tests.page import PageProcess, clean_environment
 from tests.page.process import run_to_end
 from tests.support.commands import done
+from tests.support.sources import nodes
 
 ROOT = Path(__file__).parents[1]
 EDITIONS = ["README.md", "README.zh-CN.md"]
@@ -106,9 +107,8 @@ def variables_of_the_code() -> set[str]:
     """Return every variable of ours that a string of the code names, docstrings aside."""
     found: set[str] = set()
     for path in [*ROOT.glob("agent/**/*.py"), *ROOT.glob("webui/**/*.py")]:
-        tree = ast.parse(path.read_text("utf-8"))
-        prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        texts = {one.value for one in ast.walk(tree) if isinstance(one, ast.Constant) and id(one) not in prose}
+        prose = {id(node.value) for node in nodes(path) if isinstance(node, ast.Expr)}
+        texts = {one.value for one in nodes(path) if isinstance(one, ast.Constant) and id(one) not in prose}
         found |= {text for text in texts if isinstance(text, str) and ANY_VARIABLE.fullmatch(text)}
         if "AIVISTA_MODEL_" in texts:
             found |= {f"AIVISTA_MODEL_{role.value.upper()}" for role in ModelRole}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from tests.support.sources import nodes
+
 TESTS = Path(__file__).parents[1]
 LIST = Path(__file__).parent / "reaching_inside.txt"
 # The doors of the program, and the values that go through them.
@@ -14,7 +16,7 @@ DOORS = frozenset(("agent", "agent.spending", "webui"))
 def imports_of(path: Path) -> set[str]:
     """Return the modules of the program that a file names."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found.add(node.module)
         elif isinstance(node, ast.Import):

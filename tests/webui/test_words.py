@@ -13,6 +13,7 @@ import webui
 from agent import ErrorCode, ErrorInfo, Step
 from tests.adapters.words import LANGUAGES, choose_language, load_words, shortcuts
 from tests.support.cases import each_case
+from tests.support.sources import nodes
 from tests.support.tables import filled, table
 
 WEBUI = Path(webui.__file__).parent
@@ -24,18 +25,13 @@ ENGLISH = "cli/*.py cli/space/* __main__.py http/hosts.py api/* mcp_server/* app
 
 
 @cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@cache
 def literals() -> frozenset[str]:
     """Return every text that stands in the code by itself, and the names of the table of keys."""
     files = [*SOURCES, *Path(agent.__file__).parent.rglob("*.py")]
     texts = {
         node.value
         for path in files
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     for path in TEMPLATES:
@@ -48,7 +44,7 @@ def composed_keys() -> list[re.Pattern[str]]:
     """Return the keys that are put together from values, f"wish.{name}_text" as a pattern with a group for each."""
     found = []
     for path in SOURCES:
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, ast.JoinedStr) and isinstance(first := node.values[0], ast.Constant):
                 parts = [re.escape(str(one.value)) if isinstance(one, ast.Constant) else "(.+)" for one in node.values]
                 if re.match(r"[a-z]+\.", str(first.value)):
@@ -59,13 +55,8 @@ def composed_keys() -> list[re.Pattern[str]]:
 
 def sentences(path: Path) -> list[str]:
     """Return what stands in a file as words for people: no docstring, three words in a row, no markup."""
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    notes = {
-        id(node.body[0].value)
-        for node in ast.walk(tree(path))
-        if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)
-    } | {id(after.value) for after in ast.walk(tree(path)) if isinstance(after, ast.Expr)}
-    texts = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    notes = {id(one.value) for one in nodes(path) if isinstance(one, ast.Expr)}
+    texts = [node for node in nodes(path) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     spoken = r"^[A-Z][a-z']*,? (?:[A-Za-z'-]+,? ){1,}[A-Za-z'-]+"
     return [str(one.value) for one in texts if id(one) not in notes and re.search(spoken, str(one.value))]
 

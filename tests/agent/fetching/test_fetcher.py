@@ -198,7 +198,7 @@ async def test_of_a_long_page_the_beginning_is_kept() -> None:
 
 async def test_tls_stays_on_the_name_while_the_address_is_dialled() -> None:
     authority = trustme.CA()
-    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    server, client = (ssl.SSLContext(side) for side in (ssl.PROTOCOL_TLS_SERVER, ssl.PROTOCOL_TLS_CLIENT))
     authority.issue_cert("site.test").configure_cert(server)
     authority.configure_trust(client)
     async with web(server) as served:
