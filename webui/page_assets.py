@@ -21,11 +21,9 @@ from webui.theme import tokens_css
 PLACE = "aivista/page/"
 STYLES = (
     "shell/frame",
-    *(f"features/{name}/{name}" for name in ("conversations", "thread", "composer")),
-    *("features/viewer/stage", "features/settings/settings", "shell/shell", "features/styles/styles"),
-    *("features/viewer/painter", "shell/parts"),
+    *(f"features/{name}/{name}" for name in ("conversations", "thread", "composer", "viewer", "settings", "styles")),
     *(f"features/{name}/{name}" for name in ("gallery", "recipes", "tree", "files", "trace", "shortcuts")),
-    *("shell/notes", "features/composer/aids", "shell/touch", "features/viewer/viewer", "shell/print"),
+    "shell/shell",
 )
 # In each, a block for each subject.
 SCRIPTS = (

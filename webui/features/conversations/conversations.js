@@ -58,7 +58,7 @@
     const place = placeOf(id, inTop);
     if (!place) return;
     const box = place.getBoundingClientRect(), input = document.createElement("input");
-    input.className = "naming";
+    input.className = "field naming";
     input.value = title;
     input.maxLength = 120;
     input.setAttribute("aria-label", $("#menu-conversation").dataset.name);
