@@ -183,17 +183,18 @@ def pixel_size(image: ImagePart) -> PixelSize:
 async def take_mask(images: ImageStore, image: bytes, picture: Picture) -> ImagePart:
     """Return a person's mask at the picture's own size, stored. Raises RequestRefused with who must act."""
     size = (picture.image.width or 1, picture.image.height or 1)
-    return await take_mask_of(images, image, size, picture.handle)
+    mask = await mask_of(image, size, picture.handle)
+    return await stored(images, mask.data, size)
 
 
-async def take_mask_of(images: ImageStore, image: bytes, size: tuple[int, int], name: str) -> ImagePart:
-    """Return a person's mask at the size (width, height) of the picture they call `name`, stored, as `take_mask`."""
+async def mask_of(image: bytes, size: tuple[int, int], name: str) -> masking.Mask:
+    """Return a person's mask at the size (width, height) of the picture they call `name`. Raises as `take_mask`."""
     if len(image) > MAX_MASK_MEGABYTES << 20:
         raise RequestRefused(ErrorCode.MASK_TOO_LARGE, limit=MAX_MASK_MEGABYTES)
     mask = await in_thread(masking.read_mask, image, size)
     if isinstance(mask, masking.MaskRefusal):
         raise RequestRefused(_REFUSED[mask.problem], handle=name)
-    return await stored(images, mask.data, size)
+    return mask
 
 
 async def read_mask(images: ImageStore, mask: ImagePart) -> masking.Mask:

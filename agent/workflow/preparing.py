@@ -31,7 +31,7 @@ from agent.pictures import (
 from agent.requests import NO_PICTURE, Expansion, KeptUpload, Mask, TurnRequest, UploadSource, upload_number
 from agent.storage.images import ImageStore, StagedImage
 from agent.storage.private_files import StagedFile
-from agent.workflow.masked import take_mask_of
+from agent.workflow.masked import mask_of, stored
 from agent.workflow.turn import prompt_message
 
 T = TypeVar("T")
@@ -179,7 +179,13 @@ async def _marked(
     request: TurnRequest, conversation: Conversation, images: ImageStore, uploads: Sequence[_Upload]
 ) -> _Marked:
     if request.masks:
-        taken = [await _masked(images, mask, _target(conversation, uploads, mask.handle)) for mask in request.masks]
+        targets = [_target(conversation, uploads, mask.handle) for mask in request.masks]
+        read = [await mask_of(one.image, at.size, at.name) for one, at in zip(request.masks, targets, strict=True)]
+        # None is stored before the last can be used.
+        taken = [
+            MaskedPicture(handle=at.handle, mask=await stored(images, mask.data, at.size), feather_px=one.feather_px)
+            for one, at, mask in zip(request.masks, targets, read, strict=True)
+        ]
         first = _target(conversation, uploads, request.editing or request.masks[0].handle).handle
         taken.sort(key=lambda one: one.handle != first)
         return _Marked(first, tuple(taken), notes=tuple(mask_note(one.handle) for one in taken))
@@ -189,11 +195,6 @@ async def _marked(
     target = _target(conversation, uploads, area.handle)
     margins = _margins(area, target)
     return _Marked(target.handle, margins=margins, notes=(expansion_note(target.handle, *target.size, margins),))
-
-
-async def _masked(images: ImageStore, mask: Mask, target: _Target) -> MaskedPicture:
-    taken = await take_mask_of(images, mask.image, target.size, target.name)
-    return MaskedPicture(handle=target.handle, mask=taken, feather_px=mask.feather_px)
 
 
 def _expansion_in_words(

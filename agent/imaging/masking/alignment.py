@@ -1,7 +1,7 @@
 """Where an answer lies over what was sent: features first, then the correlation itself, by what lies outside the mask.
 
 All of it happens in the work frame, about a megapixel over the crop; pixel centres lie on whole numbers. The order and
-its numbers (features at 640 pixels, affine motion, locally normalised grey, a second pass without the pixels that
+its numbers (features at 400 pixels, affine motion, locally normalised grey, a second pass without the pixels that
 disagree) are those that stayed within 0.05 px over simulated answers; see docs/benchmarks.md.
 """
 
@@ -19,8 +19,8 @@ Grey = NDArray[np.float32]
 Bytes = NDArray[np.uint8]
 Matrix = NDArray[np.float64]
 
-_FEATURE_SIDE_PX = 640
-_FEATURES = 2500
+_FEATURE_SIDE_PX = 400
+_FEATURES = 1000
 _FEATURE_CLEARANCE_PX = 6
 _MASK_CLEARANCE_PX = 8
 _COARSEST_SIDE_PX = 96
@@ -82,8 +82,7 @@ def align(
             break
     if best is None:
         return Alignment(nominals[0], -1.0)
-    # The finest level costs as much as all others: only the best start gets there.
-    best = _refined(template, moving, clear, best.matrix, range(1))
+    # The finest level costs as much as all others: only the best start gets there, and once.
     agreeing = _agreeing(template, moving, clear, best.matrix)
     last = _ecc(template, moving, agreeing, best.matrix, 30)
     if last is None:

@@ -21,7 +21,7 @@ _CURVE_STEPS = 64
 _MOST_LEVELS = 40.0
 _LEAST_PIXELS = 500
 _ALIKE_LEVELS = 6.0
-_EVERY = 3
+_ENOUGH_PIXELS = 100_000
 _FIELD_STEP = 4
 _FINE_STEPS = 64
 
@@ -42,9 +42,10 @@ def correction(sent: Bytes, shown: Floats, outside: Bytes, comparable: Bytes) ->
     original = sent.astype(np.float32)
     alike = _alike(original, shown, comparable)
     table = np.repeat(np.arange(256, dtype=np.float32)[:, None], 3, axis=1)
-    if int(alike.sum()) >= _LEAST_PIXELS:
-        # A few hundred thousand pixels say as much as all.
-        wanted, got = original[alike][::_EVERY], shown[alike][::_EVERY]
+    if (count := int(alike.sum())) >= _LEAST_PIXELS:
+        # So many say as much as all.
+        every = max(1, count // _ENOUGH_PIXELS)
+        wanted, got = original[alike][::every], shown[alike][::every]
         table = np.stack([_table(wanted[:, channel], got[:, channel]) for channel in range(3)], axis=1)
     toned = applied(table, shown)
     return Correction(table, _membrane(original - toned, outside, comparable))
