@@ -10,7 +10,7 @@ import signal
 import socket
 import ssl
 from collections import defaultdict
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -136,20 +136,17 @@ def _is_this_machine(address: object) -> bool:
 @pytest.fixture(autouse=True, scope="session")
 def _no_network() -> Iterator[None]:
     """Refuse every connection that leaves this machine, so that no test can lean on one."""
-    connect, connect_ex = socket.socket.connect, socket.socket.connect_ex
 
-    def guarded_connect(self: socket.socket, address: object) -> None:
-        if not _is_this_machine(address):
-            raise ConnectionRefusedError(f"tests may not reach {address!r}")
-        connect(self, address)  # type: ignore[arg-type]
+    def guarded(connect: Callable[[socket.socket, object], object]) -> Callable[[socket.socket, object], object]:
+        def checked(self: socket.socket, address: object) -> object:
+            if not _is_this_machine(address):
+                raise ConnectionRefusedError(f"tests may not reach {address!r}")
+            return connect(self, address)
 
-    def guarded_connect_ex(self: socket.socket, address: object) -> int:
-        if not _is_this_machine(address):
-            raise ConnectionRefusedError(f"tests may not reach {address!r}")
-        return connect_ex(self, address)  # type: ignore[arg-type]
+        return checked
 
     patch = pytest.MonkeyPatch()
-    patch.setattr(socket.socket, "connect", guarded_connect)
-    patch.setattr(socket.socket, "connect_ex", guarded_connect_ex)
+    for name in ("connect", "connect_ex"):
+        patch.setattr(socket.socket, name, guarded(getattr(socket.socket, name)))
     yield
     patch.undo()

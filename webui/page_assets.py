@@ -1,11 +1,13 @@
-"""The page's own styles and scripts: one file of each, which a browser keeps, under a name that tells what is in it."""
+"""The files of the page, which browsers keep, since the name of each tells what is in it: one of our styles, one of our
+scripts, and Gradio's."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from asyncio import to_thread
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property, lru_cache
 from importlib import resources
 from urllib.parse import quote
 
@@ -36,6 +38,12 @@ SCRIPTS = (
     "shell/studio",
 )
 _FOREVER = "public, max-age=31536000, immutable"
+# Where Gradio 6.31 has the files of its app.
+GRADIOS = resources.files("gradio").joinpath("templates", "frontend", "assets")
+_MEDIA_TYPES = {
+    **{"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"},
+    **{ending: f"font/{ending}" for ending in ("woff", "woff2", "ttf")},
+}
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,13 @@ class Asset:
     path: str
     data: bytes
     media_type: str
+
+    @cached_property
+    def packed(self) -> bytes:
+        """The file in Brotli."""
+        import brotli
+
+        return brotli.compress(self.data, quality=9)
 
 
 @cache
@@ -78,16 +93,40 @@ def favicon_url() -> str:
 
 
 def asset_routes() -> list[Route]:
-    """Return the route of the files. A page that was opened before an update finds those of its time gone."""
+    """Return the routes of the files. A page that was opened before an update finds those of its time gone.
 
-    async def answer(request: Request) -> Response:
+    Each is read and packed once. Gradio would do so for every visitor, with dozens of files for a first page.
+    """
+
+    async def ours(request: Request) -> Response:
         asked = f"{PLACE}{request.path_params['name']}"
-        found = next((one for one in (stylesheet(), script()) if one.path == asked), None)
-        if found is None:
-            return Response(status_code=404)
-        return Response(found.data, media_type=found.media_type, headers={"Cache-Control": _FOREVER})
+        return await _answer(request, next((one for one in (stylesheet(), script()) if one.path == asked), None))
 
-    return [Route(f"/{PLACE}{{name}}", answer, methods=["GET"])]
+    async def gradios(request: Request) -> Response:
+        name = request.path_params["name"]
+        return await _answer(request, _of_gradio(name) if name in _names_of_gradio() else None)
+
+    return [Route(f"/{PLACE}{{name}}", ours), Route("/assets/{name}", gradios)]
+
+
+async def _answer(request: Request, asset: Asset | None) -> Response:
+    if asset is None:
+        return Response(status_code=404)
+    headers, body = {"Cache-Control": _FOREVER, "Vary": "Accept-Encoding"}, asset.data
+    if "br" in request.headers.get("accept-encoding", "") and not asset.media_type.startswith("font/"):
+        headers["Content-Encoding"] = "br"
+        body = asset.packed if "packed" in vars(asset) else await to_thread(lambda: asset.packed)
+    return Response(body, media_type=asset.media_type, headers=headers)
+
+
+@cache
+def _names_of_gradio() -> frozenset[str]:
+    return frozenset(one.name for one in GRADIOS.iterdir() if one.name.rpartition(".")[2] in _MEDIA_TYPES)
+
+
+@lru_cache(maxsize=128)  # twice those of the page; there are nine hundred
+def _of_gradio(name: str) -> Asset:
+    return Asset(f"assets/{name}", GRADIOS.joinpath(name).read_bytes(), _MEDIA_TYPES[name.rpartition(".")[2]])
 
 
 def icon_url(name: str, colour: str = "currentColor") -> str:

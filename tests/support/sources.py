@@ -1,4 +1,4 @@
-"""The code as trees, read once for all that look at it."""
+"""Every node of a file of code, as `ast.walk` gives them: read once for all that look at them."""
 
 from __future__ import annotations
 
@@ -9,5 +9,4 @@ from pathlib import Path
 
 @cache
 def nodes(path: Path) -> tuple[ast.AST, ...]:
-    """Return every node of a file, as `ast.walk` gives them."""
     return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))

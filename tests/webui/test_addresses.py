@@ -566,11 +566,13 @@ def test_the_page_gives_one_cookie_and_says_what_it_may_show_and_where_its_files
         head = first.text.partition("</head>")[0]
         paths = re.findall(r'(?:href|src)="(aivista/page/studio-[0-9a-f]{16}\.(?:css|js))"', head)
         assert sorted(path[-3:].strip(".") for path in paths) == ["css", "js"]
-        for path in paths:
-            file = browser.get(f"/{path}")
-            assert "immutable" in file.headers["cache-control"]
-            assert file.headers["content-type"].startswith(("text/css", "text/javascript", "application/javascript"))
-        for name in ("studio.css", "studio-0000000000000000.js", "..%2fframe.css", "frame.css"):
+        # Gradio's script as well: packed for whoever reads that, and the same for the others.
+        for path in (*paths, *re.findall(r'(?:href|src)="(?:\./)?(assets/index-[^"]+)"', first.text)):
+            packed, plain = (browser.get(f"/{path}", headers={"accept-encoding": one}) for one in ("br", ""))
+            assert "immutable" in packed.headers["cache-control"]
+            assert packed.headers["content-type"].startswith(("text/css", "text/javascript"))
+            assert (packed.headers["content-encoding"], packed.text) == ("br", plain.text)
+        for name in ("studio.css", "studio-0000000000000000.js", "..%2fframe.css", "frame.css", "../../assets/none.js"):
             assert browser.get(f"/aivista/page/{name}").status_code == 404
     answer = httpx.post(public.url + GALLERY, trust_env=False)
     assert not {"set-cookie", "content-security-policy"} & answer.headers.keys()

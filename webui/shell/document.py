@@ -11,7 +11,6 @@ import asyncio
 import gzip
 import re
 from functools import cache
-from importlib import resources
 
 import orjson
 from starlette.requests import Request
@@ -24,7 +23,7 @@ from webui.features.filling import filled
 from webui.features.gallery import gallery_html
 from webui.features.viewer.painter import MAX_EDGE_PX, MAX_FEATHER_PX, MAX_GROWTH, MIN_FEATHER_PX
 from webui.http.sessions import Visitor
-from webui.page_assets import favicon_url, script, stylesheet
+from webui.page_assets import GRADIOS, favicon_url, script, stylesheet
 from webui.screen import Screen, Updates
 from webui.script_words import script_words_html
 from webui.shell.templates import render
@@ -153,7 +152,7 @@ def files_ahead(kinds: frozenset[str]) -> list[str]:
 
 def _told_by(name: str, place: str) -> list[str]:
     """Return what a script of Gradio's says is loaded at a place of it, where there is such a place."""
-    for file in resources.files("gradio").joinpath("templates", "frontend", "assets").iterdir():
+    for file in GRADIOS.iterdir():
         if file.name.startswith(name) and file.name.endswith(".js"):
             text = file.read_text(encoding="utf-8")
             found = re.search(rf"{place}.*?__vite__mapDeps\(\[([\d,]+)\]", text)
