@@ -7,10 +7,11 @@ import hashlib
 import json
 from asyncio import to_thread
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from importlib import resources
 from urllib.parse import quote
 
+import brotli
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -57,8 +58,6 @@ class Asset:
     @cached_property
     def packed(self) -> bytes:
         """The file in Brotli."""
-        import brotli
-
         return brotli.compress(self.data, quality=9)
 
 
@@ -95,7 +94,8 @@ def favicon_url() -> str:
 def asset_routes() -> list[Route]:
     """Return the routes of the files. A page that was opened before an update finds those of its time gone.
 
-    Each is read and packed once. Gradio would do so for every visitor, with dozens of files for a first page.
+    Each is read and packed once. Gradio would do so for every visitor, with dozens of files for a first page. All that
+    can be asked for are 24 MB.
     """
 
     async def ours(request: Request) -> Response:
@@ -124,7 +124,7 @@ def _names_of_gradio() -> frozenset[str]:
     return frozenset(one.name for one in GRADIOS.iterdir() if one.name.rpartition(".")[2] in _MEDIA_TYPES)
 
 
-@lru_cache(maxsize=128)  # twice those of the page; there are nine hundred
+@cache
 def _of_gradio(name: str) -> Asset:
     return Asset(f"assets/{name}", GRADIOS.joinpath(name).read_bytes(), _MEDIA_TYPES[name.rpartition(".")[2]])
 
