@@ -9,6 +9,13 @@ const on = (kinds, selector, then, options) => {
     if (found) then(found, event);
   }, options);
 };
+// An element that is not in the page yet.
+const made = (tag, values = {}, ...inside) => {
+  const element = Object.assign(document.createElement(tag), values);
+  element.append(...inside);
+  return element;
+};
+const download = (href, name = "") => made("a", { href, download: name }).click();
 const setText = (element, text) => { if (element && element.textContent !== text) element.textContent = text; };
 const setAttribute = (element, name, value) => { if (element && element.getAttribute(name) !== value) element.setAttribute(name, value); };
 // Where one pointer is, or what lies between two, and how far they are apart.
@@ -23,6 +30,14 @@ const isNarrow = () => matchMedia("(max-width: 1180px)").matches;
 // gives a new one its name.
 const conversation = () => $("#top h1")?.dataset.conversation || "";
 const stamp = () => $("#top h1")?.dataset.opened || "";
+// As a press of its row in the list, of one that may not be listed.
+const openConversation = id => {
+  const button = made("button", { hidden: true });
+  Object.assign(button.dataset, { act: id === "new" ? "new" : "open", arg: id });
+  document.body.append(button);
+  button.click();
+  button.remove();
+};
 // The line of the turn that is at work, looked for from the end: a long thread is not gone through each time.
 const live = () => {
   for (let turn = $("#thread")?.lastElementChild, left = 3; turn && left; turn = turn.previousElementSibling, left -= 1) {

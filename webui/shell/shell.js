@@ -51,7 +51,7 @@
   };
   // A box stays: only what is other in it is changed. In one of Gradio's two frames lie around that.
   const fill = (box, html) => {
-    const frame = $(":scope > .html-container", box) || box, inside = frame === box ? box : $(":scope > .flat", frame) || frame.appendChild(Object.assign(document.createElement("div"), { className: "flat" }));
+    const frame = $(":scope > .html-container", box) || box, inside = frame === box ? box : $(":scope > .flat", frame) || frame.appendChild(made("div", { className: "flat" }));
     const now = inside.cloneNode(false);
     now.innerHTML = html;
     sayMoments(now);
@@ -64,10 +64,9 @@
     // What holds a part that changes is not what it was.
     (before || place)?.closest(`[data-is]:not([id="${CSS.escape(id)}"])`)?.removeAttribute("data-is");
     if (html === null) { before?.remove(); return; }
-    const made = document.createElement("template");
-    made.innerHTML = html;
-    sayMoments(made.content);
-    const now = made.content.firstElementChild;
+    const { content } = made("template", { innerHTML: html });
+    sayMoments(content);
+    const now = content.firstElementChild;
     if (!before) { place?.insertBefore(now, next ? document.getElementById(next) : null); return; }
     if (now.dataset.is && now.dataset.is === before.dataset.is) return;
     if (before.hasAttribute("data-merge")) { merge(before, now); return; }
@@ -87,10 +86,7 @@
     waiting = setTimeout(() => { if ($("#toast:is(:hover, :focus-within)")) wait(); else hush(); }, TOAST_MS);
   };
   const say = (text, { isProblem = false, stays = false } = {}) => {
-    const line = Object.assign(document.createElement("div"), { id: "toast", className: isProblem ? "toast bad" : "toast", role: isProblem ? "alert" : "status" });
-    const said = document.createElement("span");
-    said.textContent = text;
-    line.append(said);
+    const line = made("div", { id: "toast", className: isProblem ? "toast bad" : "toast", role: isProblem ? "alert" : "status" }, made("span", {}, text));
     hush();
     document.body.append(line);
     if (!stays) wait();
@@ -161,10 +157,9 @@
     if (toast === "undo") act(action, JSON.parse(args));
   });
   addEventListener("aivista-save", event => {
-    const { name, text } = event.detail, link = Object.assign(document.createElement("a"), { download: name });
-    link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), TOAST_MS);
+    const { name, text } = event.detail, address = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+    download(address, name);
+    setTimeout(() => URL.revokeObjectURL(address), TOAST_MS);
   });
   aivista.shell = { act, say, hush, take, remove, unfold, set, inputs, areSet, newId, place };
 }
@@ -259,7 +254,7 @@
   let line = null, sentence = "", said = "", saidAt = 0, isLive = false, heard = "";
 
   const say = text => {
-    line ??= document.body.appendChild(Object.assign(document.createElement("div"), { id: "announce", role: "status" }));
+    line ??= document.body.appendChild(made("div", { id: "announce", role: "status" }));
     line.textContent = text;
     [said, saidAt] = [text, performance.now()];
   };

@@ -350,19 +350,15 @@
   aivista.history = { isSettled: () => !timer && !isBusy && !asked };
 
   // ---- the person goes back or forward
-  const openConversation = conversation => {
-    const button = Object.assign(document.createElement("button"), { hidden: true });
-    Object.assign(button.dataset, { act: conversation === "new" ? "new" : "open", arg: conversation });
-    document.body.append(button);
+  const goTo = conversation => {
     ask(conversation, true);
-    button.click();
-    button.remove();
+    openConversation(conversation);
   };
   const show = to => {
     const before = entry;
     entry = to;
     for (const layer of [...before.layers].reverse()) if (!to.layers.includes(layer)) LAYERS[kind(layer)].close(about(layer));
-    if (to.conversation !== before.conversation) openConversation(to.conversation);
+    if (to.conversation !== before.conversation) goTo(to.conversation);
     if (isPhone()) {
       panes = to.layers.filter(layer => kind(layer) === "pane");
       const come = to.layers.filter(layer => !before.layers.includes(layer));

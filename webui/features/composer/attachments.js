@@ -10,14 +10,13 @@
   const list = () => {
     const found = $("#uploads");
     if (found) return found;
-    const made = Object.assign(document.createElement("ul"), { id: "uploads" });
-    $("#box")?.before(made);
-    return made;
+    const empty = made("ul", { id: "uploads" });
+    $("#box")?.before(empty);
+    return empty;
   };
   const tell = (key, values) => {
     const text = Object.entries(values).reduce((said, [name, value]) => said.replaceAll(`{${name}}`, () => value), template()?.dataset[key] || "");
-    const row = Object.assign(document.createElement("li"), { className: "bad", textContent: text });
-    row.setAttribute("role", "alert");
+    const row = made("li", { className: "bad", role: "alert" }, text);
     list().append(row);
     setTimeout(() => row.remove(), TOLD_MS);
   };

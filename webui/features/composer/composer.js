@@ -18,7 +18,7 @@
   // ---- a wish written out: asked for, shown, taken, undone; only the newest question's answer is looked at
   let ticket = "", before = null, asked = "";
   // What is said aloud has a place of its own from the start: a region that comes together with its words is passed over.
-  const line = Object.assign(document.createElement("div"), { id: "fuller-heard", role: "status", className: "sr" });
+  const line = made("div", { id: "fuller-heard", role: "status", className: "sr" });
   const say = text => { line.textContent = text || ""; };
   const panel = () => $("#fuller .fuller");
   const waiting = () => $("#composer .fuller-wait");
@@ -155,7 +155,7 @@
   const rename = (line, typed) => {
     if (!line || $("input", line)) return;
     const { id, name } = line.dataset, button = $("[data-preset=rename]", line);
-    const input = Object.assign(document.createElement("input"), { value: typed, maxLength: 60, className: "field renaming" });
+    const input = made("input", { value: typed, maxLength: 60, className: "field renaming" });
     input.setAttribute("aria-label", button.title);
     line.prepend(input);
     input.focus();

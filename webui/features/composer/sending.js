@@ -8,11 +8,6 @@
   let left = "";  // what was taken out of the box last
   let unwatch = () => {};
 
-  const made = (tag, attributes, ...inside) => {
-    const element = Object.assign(document.createElement(tag), attributes);
-    element.append(...inside);
-    return element;
-  };
   const hide = () => { unwatch(); $("#turn-now[data-sending]")?.remove(); };
   const show = words => {
     hide();

@@ -57,11 +57,8 @@
   const rename = ({ id, title, inTop }) => {
     const place = placeOf(id, inTop);
     if (!place) return;
-    const box = place.getBoundingClientRect(), input = document.createElement("input");
-    input.className = "field naming";
-    input.value = title;
-    input.maxLength = 120;
-    input.setAttribute("aria-label", $("#menu-conversation").dataset.name);
+    const box = place.getBoundingClientRect();
+    const input = made("input", { className: "field naming", value: title, maxLength: 120, ariaLabel: $("#menu-conversation").dataset.name });
     const edge = inTop ? Math.min(420, innerWidth - box.left - 16) : place.closest("li").getBoundingClientRect().right - box.left - 6;
     input.style.cssText = `top: ${box.top + box.height / 2 - 16}px; left: ${box.left - 8}px; width: ${edge}px`;
     naming = { input, id, title, place };
@@ -91,13 +88,7 @@
     if (title && heading.textContent !== title) heading.textContent = title;
     Object.assign($("#top [data-menu=conversation]")?.dataset || {}, { title, pinned: String(pinned) });
   });
-  addEventListener("aivista-open", event => {
-    const button = Object.assign(document.createElement("button"), { hidden: true });
-    Object.assign(button.dataset, { act: "open", arg: event.detail });
-    document.body.append(button);
-    button.click();
-    button.remove();
-  });
+  addEventListener("aivista-open", event => openConversation(event.detail));
 
   // ---- files: out through a frame, where a refusal can be read; in as the body of a request
   const words = () => { aivista.shell.unfold($("#rail-menus")); return $("#menu-library").dataset; };

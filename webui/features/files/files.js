@@ -183,7 +183,7 @@
     const doc = opened();
     if (!doc?.isProgram || !doc.state || doc.isRunning || (isDirty(doc) && !(await save(doc)))) return;
     doc.isRunning = true;
-    const wait = Object.assign(document.createElement("p"), { id: `${doc.key}-out`, className: "quiet", textContent: part(doc, "run").dataset.running });
+    const wait = made("p", { id: `${doc.key}-out`, className: "quiet" }, part(doc, "run").dataset.running);
     part(doc, "run").replaceChildren(wait);
     draw();
     // What takes long holds up nothing else.
@@ -360,7 +360,7 @@
   const chosen = {
     run: row => run(row.dataset.path),
     rename: row => { const { path, folder } = row.dataset; askName(path, path, wanted => rename(path, wanted, Boolean(folder))); },
-    download: row => Object.assign(document.createElement("a"), { href: `aivista/files/${here.id}/raw?name=${encodeURIComponent(row.dataset.path)}&download=1`, download: "" }).click(),
+    download: row => download(`aivista/files/${here.id}/raw?name=${encodeURIComponent(row.dataset.path)}&download=1`),
     delete: row => remove(row.dataset.path, Boolean(row.dataset.folder)),
   };
 

@@ -222,17 +222,11 @@
     rove(beside);
     $(".gal-pic", beside).focus({ preventScroll: true });
   };
-  const save = address => {
-    const link = Object.assign(document.createElement("a"), { href: address, download: "", hidden: true });
-    document.body.append(link);
-    link.click();
-    link.remove();
-  };
-  addEventListener("aivista-gallery-packed", event => save(event.detail));
+  addEventListener("aivista-gallery-packed", event => download(event.detail));
   const pack = (list, clean = false) => {
     if ($("#gal-kinds").matches(":popover-open")) $("#gal-kinds").hidePopover();
     const { conversation, handle } = list[0].dataset;
-    if (list.length === 1) { save(`media/${encodeURIComponent(conversation)}/${encodeURIComponent(handle.replace("#", ""))}?download=1${clean ? "&clean=1" : ""}`); return; }
+    if (list.length === 1) { download(`media/${encodeURIComponent(conversation)}/${encodeURIComponent(handle.replace("#", ""))}?download=1${clean ? "&clean=1" : ""}`); return; }
     shell.say($("#gal-bar").dataset.zipping, { stays: true });
     shell.act("gallery.pack", { ids: idsOf(list), clean });
   };
@@ -385,7 +379,7 @@
     const box = event.pointerType === "mouse" && event.button === 0 ? emptyPlace(event) : null;
     if (!box) return;
     const frame = box.getBoundingClientRect(), before = new Set(chosen);
-    const mark = Object.assign(document.createElement("div"), { className: "gal-drawn" });
+    const mark = made("div", { className: "gal-drawn" });
     const from = { x: event.clientX - frame.left, y: event.clientY - frame.top + box.scrollTop };
     drawing = { box, mark, from, before, at: { x: event.clientX, y: event.clientY }, frame: 0, kept: event.shiftKey || event.ctrlKey || event.metaKey ? before : new Set() };
     box.setPointerCapture(event.pointerId);

@@ -6,9 +6,7 @@
   const typed = () => ({ key: $("#s-key").value, keep: $("#set-key [name=keep]:checked")?.value || "session" });
   // A key is tried for some seconds.
   const test = () => {
-    const line = Object.assign(document.createElement("p"), { className: "keyres", textContent: $("#s-testing").textContent });
-    line.setAttribute("role", "status");
-    $("#s-verdict").replaceChildren(line);
+    $("#s-verdict").replaceChildren(made("p", { className: "keyres", role: "status" }, $("#s-testing").textContent));
     return act("settings.test", typed());
   };
   const amount = name => { const { value } = $(`#s-cap-${name}`); return value === "" ? null : Number(value); };

@@ -57,7 +57,7 @@
     if (navigator.clipboard?.writeText) {
       try { await navigator.clipboard.writeText(text); return true; } catch { /* not allowed here: the old way */ }
     }
-    const area = Object.assign(document.createElement("textarea"), { value: text, readOnly: true });
+    const area = made("textarea", { value: text, readOnly: true });
     area.style.cssText = "position:fixed;opacity:0";
     const back = document.activeElement;
     document.body.append(area);
