@@ -22,6 +22,7 @@ from webui.theme import tokens_css
 
 # Below the page, wherever that stands: behind a proxy it may have a prefix.
 PLACE = "aivista/page/"
+# In the order of the cascade: what all share first, and last what a narrow page, a finger and paper change.
 STYLES = (
     "shell/frame",
     *(f"features/{name}/{name}" for name in ("conversations", "thread", "composer", "viewer", "settings", "styles")),

@@ -562,18 +562,18 @@ def test_the_page_gives_one_cookie_and_says_what_it_may_show_and_where_its_files
         policy = first.headers["content-security-policy"]
         assert "img-src 'self' data: blob:" in policy
         assert "object-src 'none'" in policy
-        # In the head, before anything that Gradio brings.
+        # In the head: our files and Gradio's own, packed for whoever reads that, and the same for the others.
         head = first.text.partition("</head>")[0]
-        paths = re.findall(r'(?:href|src)="(aivista/page/studio-[0-9a-f]{16}\.(?:css|js))"', head)
-        assert sorted(path[-3:].strip(".") for path in paths) == ["css", "js"]
-        # Gradio's script as well: packed for whoever reads that, and the same for the others.
-        for path in (*paths, *re.findall(r'(?:href|src)="(?:\./)?(assets/index-[^"]+)"', first.text)):
+        paths = re.findall(r'(?:href|src)="((?:aivista/page/studio|\./assets/index)-[\w-]+\.(?:css|js))"', head)
+        assert sorted(path[-3:].strip(".") for path in paths) == ["css", "css", "js", "js"]
+        for path in paths:
             packed, plain = (browser.get(f"/{path}", headers={"accept-encoding": one}) for one in ("br", ""))
             assert "immutable" in packed.headers["cache-control"]
             assert packed.headers["content-type"].startswith(("text/css", "text/javascript"))
             assert (packed.headers["content-encoding"], packed.text) == ("br", plain.text)
-        for name in ("studio.css", "studio-0000000000000000.js", "..%2fframe.css", "frame.css", "../../assets/none.js"):
-            assert browser.get(f"/aivista/page/{name}").status_code == 404
+            assert "content-encoding" not in plain.headers
+        for name in ("page/studio.css", "page/studio-0000000000000000.js", "page/..%2fframe.css", "page/frame.css"):
+            assert browser.get(f"/aivista/{name}").status_code == browser.get("/assets/none.js").status_code == 404
     answer = httpx.post(public.url + GALLERY, trust_env=False)
     assert not {"set-cookie", "content-security-policy"} & answer.headers.keys()
     assert answer.headers["x-content-type-options"] == "nosniff"

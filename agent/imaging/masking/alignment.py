@@ -82,13 +82,14 @@ def align(
             break
     if best is None:
         return Alignment(nominals[0], -1.0)
-    # The finest level costs as much as all others: only the best start gets there, and once.
+    # The finest level costs as much as all others: only the best start gets there, and twice only when it must.
     agreeing = _agreeing(template, moving, clear, best.matrix)
     last = _ecc(template, moving, agreeing, best.matrix, 30)
-    if last is None:
-        return best
-    correlation = correlated(template, moved(moving, last), clear & inside_answer(last, clear.shape))
-    return Alignment(last, correlation) if correlation > best.correlation - _CLEARLY_BETTER else best
+    if last is not None:
+        correlation = correlated(template, moved(moving, last), clear & inside_answer(last, clear.shape))
+        if correlation > best.correlation - _CLEARLY_BETTER:
+            return Alignment(last, correlation)
+    return _refined(template, moving, clear, best.matrix, range(1))
 
 
 @dataclass(frozen=True)
