@@ -1,8 +1,29 @@
-"""The models, their sizes and prices, and models that say what a test has written."""
+"""The models, their sizes and prices; what is asked of them and what their servers answer; models that say what a test
+has written."""
 
 from __future__ import annotations
 
-from agent import IMAGE_ROLES, TEXT_ROLES, Catalogue, ModelEntry, ModelRole, catalogue_of
+from agent import IMAGE_ROLES, TEXT_ROLES, Catalogue, KeyDiagnosis, ModelEntry, ModelRole, catalogue_of
+from agent.imaging.checks import captions_in, refused_review
+from agent.imaging.contract import NormalizedRequest, declaration, image_models, normalize, parse_arguments
+from agent.imaging.intents import action_of, expansion_note, holds_question, is_mask_note, is_unsure, mask_note
+from agent.imaging.references import ResolvedReferences, build_image_messages, resolve_references
+from agent.imaging.roles import check_limits, merged_roles, read_roles
 from agent.providers.base import ChatOptions, Embedding, ImageRequest, PictureBytes, Provider, ToolDeclaration
 from agent.providers.catalogue import JsonMode, Prices, load_catalogue, override_variable
+from agent.providers.gemini import GeminiProvider
+from agent.providers.gemini_answer import AnswerReader
+from agent.providers.gemini_connection import GeminiConnection
+from agent.providers.gemini_embeddings import GeminiEmbedder
+from agent.providers.gemini_failures import failure_of
+from agent.providers.gemini_key_check import check_key
+from agent.providers.gemini_wire import DUMMY_SIGNATURE, Wire, to_wire
+from agent.providers.http_failures import Asked as AskedServer
+from agent.providers.http_failures import Endpoint
+from agent.providers.key_status import KeyStatusCache
+from agent.providers.openai_answer import TEXT_ENDS
+from agent.providers.openai_compatible import OpenAIProvider
+from agent.providers.openai_errors import as_ours
+from agent.providers.openai_tags import TagSplitter, read_calls
+from agent.providers.pool import NO_KEY, ProviderPool
 from agent.providers.scripted import Asked, Hold, Line, Painting, Script, ScriptedProvider, calls, finds, says

@@ -1,8 +1,18 @@
-"""Pictures as bytes and as pixels."""
+"""Pictures as bytes and as pixels, and drawn in a style."""
 
 from __future__ import annotations
 
-from agent import check_request, image_of, open_picture, preview_adjustment, probe_image, take_in_image
+from agent import (
+    MatchKind,
+    StyleLibrary,
+    StyleMatch,
+    check_request,
+    image_of,
+    open_picture,
+    preview_adjustment,
+    probe_image,
+    take_in_image,
+)
 from agent.adjusting.applying import Adjusted, apply_adjustment
 from agent.adjusting.toning import toned
 from agent.imaging.blankness import blank_of
@@ -20,3 +30,5 @@ from agent.pixels import (
     small_copy,
     to_srgb,
 )
+from agent.storage.curated_styles import curated_descriptions, curated_looks, curated_styles
+from agent.style_rendering import Border, StyleLook, Technique, render_in_style

@@ -1,14 +1,20 @@
-"""The records below a home, the gallery over them, and what keeps them in order: check, daily round and backups."""
+"""The records below a home, the gallery over them, caches and calls beside them, what is kept out of them, and what
+keeps them in order: check, daily round and backups."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import hashlib
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from langgraph.checkpoint.base import empty_checkpoint
 from sqlalchemy import create_engine
 
 import agent.storage
@@ -21,24 +27,41 @@ from agent import (
     GalleryQuery,
     Housekeeping,
     ImageOrigin,
+    MatchKind,
     Picture,
+    RedactingFilter,
     Studio,
     Turn,
     TurnState,
+    Value,
+    plain_text,
+    secrets_of,
+    urls_in,
 )
-from agent.library import moment_cursor
+from agent.library import MatchReason, moment_cursor
+from agent.moved import MOVED
+from agent.redaction import HIDDEN, TOO_DEEP, object_without_secrets, without_homes, without_secrets
 from agent.storage import checkpoints
+from agent.storage.answer_cache import AnswerCache
 from agent.storage.backups import Backup
+from agent.storage.cache import HistoryImageCache
+from agent.storage.checkpoints import NAME as CHECKPOINTS
+from agent.storage.checkpoints import Checkpoints
 from agent.storage.conversations import ConversationStore
 from agent.storage.database import HEAD, migrate, open_database
 from agent.storage.disk_reserve import DiskReserve
 from agent.storage.gallery_index import FOLDER as INDEX_FOLDER
 from agent.storage.gallery_words import read_some
 from agent.storage.images import ImageStore
+from agent.storage.journal import CallRecord, CallState
 from agent.storage.rows import picture_row, turn_row
+from agent.storage.styles import Found, SearchCache
 from agent.storage.tidying import tidy_if_due
 from agent.storage.workspace import Limits as WorkspaceLimits
 from agent.storage.workspace import WorkspaceStore
+from agent.workflow.checkpointed import VALUES
+from agent.workflow.live import KEPT_S, RecentTurns
+from agent.workflow.sponsoring import SPONSOR_ACCOUNT, WINDOW_S, TurnRateLimiter
 
 
 def faults_in(home: Path) -> tuple[object, ...]:
@@ -104,3 +127,118 @@ def is_newest() -> bool:
     config = Config()
     config.set_main_option("script_location", str(Path(agent.storage.__path__[0]) / "migrations"))
     return ScriptDirectory.from_config(config).get_current_head() == HEAD
+
+
+FOLDERS = {"answers": "answers", "pictures": "history_images", "searches": "searches"}
+LIVES_S = {"answers": 3600, "pictures": 7200, "searches": 300}
+
+
+@dataclass(frozen=True)
+class OpenCache:
+    """A cache that is open. `put` says whether it took the data, `has` whether it gives exactly that back."""
+
+    folder: Path
+    put: Callable[[bytes], Awaitable[bool]]
+    has: Callable[[bytes], Awaitable[bool]]
+    aclose: Callable[[], Awaitable[None]]
+
+
+def cache_in(
+    home: Path, kind: str, clock: Callable[[], float], limit_bytes: int = 1 << 30, floor_bytes: int = 0
+) -> OpenCache:
+    """Open one of the caches."""
+    folder = home / "cache" / FOLDERS[kind]
+    if kind == "answers":
+        answers = AnswerCache(home, limit_bytes=limit_bytes, free_space_floor_bytes=floor_bytes, clock=clock)
+
+        async def put_answer(data: bytes) -> bool:
+            return await answers.put(hashlib.sha256(data).hexdigest(), data.decode())
+
+        async def has_answer(data: bytes) -> bool:
+            kept = await answers.get(hashlib.sha256(data).hexdigest())
+            assert kept in (None, data.decode()), "another's answer"
+            return kept is not None
+
+        return OpenCache(folder, put_answer, has_answer, answers.aclose)
+    if kind == "pictures":
+        pictures = HistoryImageCache(home, limit_bytes=limit_bytes, free_space_floor_bytes=floor_bytes, clock=clock)
+
+        def md5(data: bytes) -> str:
+            return hashlib.md5(data, usedforsecurity=False).hexdigest()
+
+        async def put_picture(data: bytes) -> bool:
+            return await pictures.put(md5(data), data, "image/png")
+
+        async def has_picture(data: bytes) -> bool:
+            kept = await pictures.get(md5(data))
+            assert kept in (None, (data, "image/png")), "another picture"
+            return kept is not None
+
+        return OpenCache(folder, put_picture, has_picture, pictures.aclose)
+    searches = SearchCache(folder, LIVES_S[kind], clock)
+
+    def found(data: bytes) -> tuple[Found, ...]:
+        return (Found(style_id=data.decode(), similarity=0.5, reason=MatchReason(kind=MatchKind.NAME, text="x")),)
+
+    async def put_search(data: bytes) -> bool:
+        await asyncio.to_thread(searches.put, hashlib.sha256(data).hexdigest(), found(data))
+        return True
+
+    async def has_search(data: bytes) -> bool:
+        kept = await asyncio.to_thread(searches.get, hashlib.sha256(data).hexdigest())
+        assert kept in (None, found(data)), "another search"
+        return kept is not None
+
+    async def close_search() -> None:
+        await asyncio.to_thread(searches.close)
+
+    return OpenCache(folder, put_search, has_search, close_search)
+
+
+class ForeignValue(Value):
+    """Something that a checkpoint of ours never holds; `made` tells of every one that was."""
+
+    made: ClassVar[list[str]] = []
+
+    text: str
+
+    def model_post_init(self, context: Any) -> None:
+        """Note that there is one more."""
+        self.made.append(self.text)
+
+
+async def foreign_values_made_of_a_checkpoint(home: Path, *, is_allowed: bool) -> list[str]:
+    """Write a checkpoint with a value of a type that is not ours, read it, and return what was made of it."""
+    await _write(home, ForeignValue(text="rm -rf"))
+    ForeignValue.made.clear()
+    await _read(home, (*VALUES, *([ForeignValue] if is_allowed else [])))
+    return ForeignValue.made
+
+
+async def kept_of_an_earlier_version(home: Path, value: Any, module: str) -> Any:
+    """Write a checkpoint as when the value's type stood in another module, and return what is read of it now."""
+    kind = type(value)
+    now, kind.__module__ = kind.__module__, module
+    try:
+        await _write(home, value)
+    finally:
+        kind.__module__ = now
+    return await _read(home, VALUES)
+
+
+_CONFIG: Any = {"configurable": {"thread_id": "t1", "checkpoint_ns": ""}}
+
+
+async def _write(home: Path, value: Any) -> None:
+    writer = await Checkpoints.opened(home, (*VALUES, ForeignValue))
+    kept: Any = {**empty_checkpoint(), "channel_values": {"branch:to:executor": None, "value": value}}
+    await writer.aput(_CONFIG, kept, {"source": "loop", "step": 1}, {})
+    await writer.aclose()
+
+
+async def _read(home: Path, values: Sequence[type]) -> Any:
+    reader = await Checkpoints.opened(home, values)
+    found = await reader.aget_tuple(_CONFIG)
+    await reader.aclose()
+    assert found is not None
+    return found.checkpoint["channel_values"]["value"]

@@ -1,4 +1,5 @@
-"""The agent's tools, what they are given outside of a turn, tools of a test's own, and servers that offer some."""
+"""The agent's tools, what they are given outside of a turn, what is trusted of what they read, the sandbox, tools of a
+test's own, and servers that offer some."""
 
 from __future__ import annotations
 
@@ -7,13 +8,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated
 
-from agent import ServerState, Tool, ToolAnswer, ToolContext, tool
+from agent import ScriptEnding, ScriptError, ScriptResult, ServerState, Tool, ToolAnswer, ToolContext, sandbox, tool
 from agent.fetching.reading import PageReader
 from agent.mcp.offers import offered_name
 from agent.mcp.pins import Pins
 from agent.mcp.schemas import UnusableSchema, reduced
 from agent.mcp_config import HttpServer, McpServer, StdioServer, read_mcp_config
-from agent.sandbox.runner import Sandbox
+from agent.sandbox.process import Spoken
+from agent.sandbox.reply import read_reply
+from agent.sandbox.run import Protection
+from agent.sandbox.runner import MAX_CODE_BYTES, MAX_INPUT_CHARACTERS, Sandbox
 from agent.storage.cache import HistoryImageCache
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
@@ -24,7 +28,7 @@ from agent.tools.base import Arguments, Reason
 from agent.tools.read_url import read_url
 from agent.tools.registry import TOOLS
 from agent.tools.run_javascript import run_javascript
-from agent.tools.trust import Trust
+from agent.tools.trust import MOST_CHARACTERS, Trust, comparable, framed, trust_before, trust_of, uses_of_tools
 from agent.tools.workspace import delete_file, list_files, overwrites, read_file, write_file
 
 
@@ -68,3 +72,7 @@ async def tool_context(home: Path, limits: WorkspaceLimits | None = None) -> Asy
     )
     await cache.aclose()
     await store.aclose()
+
+
+# Where the script lies that is run in the sandbox.
+SANDBOX_FOLDER = Path(next(iter(sandbox.__path__)))

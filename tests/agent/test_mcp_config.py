@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent import Settings, SettingsError
-from tests.adapters.redaction import secrets_of
+from tests.adapters.records import secrets_of
 from tests.adapters.tools import HttpServer, StdioServer, read_mcp_config
 
 WHOLE = """

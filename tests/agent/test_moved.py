@@ -25,7 +25,7 @@ from agent import (
     StyleDraft,
     TurnRequest,
 )
-from tests.adapters.calls import MOVED, kept_of_an_earlier_version
+from tests.adapters.records import MOVED, kept_of_an_earlier_version
 
 PLAN = Plan(call=0, prompt="a fox", model="flash", model_label="Flash", aspect_ratio="1:1")
 

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue, SecretStr
 
 from agent import OpenAISettings, Settings
-from tests.adapters.redaction import (
+from tests.adapters.records import (
     HIDDEN,
     TOO_DEEP,
     RedactingFilter,

@@ -26,13 +26,13 @@ from tests.adapters.language import (
     requested_search_in_words,
     wants_lettering,
 )
-from tests.adapters.models import load_catalogue
-from tests.adapters.requests import (
+from tests.adapters.models import (
     action_of,
     declaration,
     holds_question,
     is_mask_note,
     is_unsure,
+    load_catalogue,
     mask_note,
     parse_arguments,
 )

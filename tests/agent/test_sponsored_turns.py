@@ -35,7 +35,7 @@ from agent import (
     TurnRequest,
     TurnSettings,
 )
-from tests.adapters.calls import SPONSOR_ACCOUNT, WINDOW_S, TurnRateLimiter
+from tests.adapters.records import SPONSOR_ACCOUNT, WINDOW_S, TurnRateLimiter
 from tests.support.clock import Standing
 from tests.support.gemini import SMALL, on_gemini, paint
 from tests.support.scenes import only

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.adapters.styles import Border, StyleLook, Technique, curated_looks, curated_styles, render_in_style
+from tests.adapters.pixels import Border, StyleLook, Technique, curated_looks, curated_styles, render_in_style
 from tests.support.cases import each_case
 
 PHOTO = Path(__file__).parents[1] / "data" / "photos" / "chelsea.webp"

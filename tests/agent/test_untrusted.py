@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.adapters.redaction import plain_text
+from tests.adapters.records import plain_text
 
 
 def test_a_character_that_nobody_sees_is_gone() -> None:

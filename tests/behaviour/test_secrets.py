@@ -14,8 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from agent import AivistaError, ErrorCode, PromptMessage, Role, Settings, TextPart, TurnDone
-from tests.adapters.models import ModelRole, load_catalogue
-from tests.adapters.providers import GeminiProvider
+from tests.adapters.models import GeminiProvider, ModelRole, load_catalogue
 from tests.adapters.records import ImageStore
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk

@@ -29,7 +29,7 @@ from agent import (
     TurnStopped,
 )
 from tests.adapters.models import Embedding, Line, calls
-from tests.adapters.redaction import HIDDEN
+from tests.adapters.records import HIDDEN
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk
 from tests.support.gemini import KEY, SMALL, paint

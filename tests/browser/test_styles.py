@@ -9,7 +9,7 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.adapters.styles import curated_styles
+from tests.adapters.pixels import curated_styles
 from tests.page import PageProcess
 from tests.page.hands import composer, expect_pictures, expect_rest, open_at, open_page, say
 from tests.page.journeys import step

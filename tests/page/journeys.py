@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 from playwright.sync_api import Locator, Page
 
-from tests.adapters.words import words_of
+from tests.adapters.webui import words_of
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 

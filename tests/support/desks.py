@@ -12,8 +12,7 @@ from typing import Any, Generic, TypeVar
 import pytest
 
 from agent import CompletionChunk, ImageOrigin, ImagePart, PromptMessage
-from tests.adapters.models import Catalogue, ImageRequest, ModelEntry, load_catalogue
-from tests.adapters.providers import GeminiProvider, OpenAIProvider
+from tests.adapters.models import Catalogue, GeminiProvider, ImageRequest, ModelEntry, OpenAIProvider, load_catalogue
 from tests.openai_server import OpenAIServer
 from tests.support.openai import openai_settings, own_catalogue
 from tests.support.prompts import png

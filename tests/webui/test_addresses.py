@@ -19,8 +19,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from tests.adapters.records import keep
-from tests.adapters.webui import ALIVE
-from tests.adapters.words import words_of
+from tests.adapters.webui import ALIVE, words_of
 from tests.golden import everything
 from tests.golden.reading import elements
 from tests.page import PageProcess

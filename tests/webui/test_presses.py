@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 from PIL import Image
 
-from tests.adapters.words import LANGUAGES, words_of
+from tests.adapters.webui import LANGUAGES, words_of
 from tests.golden import everything
 from tests.golden.reading import boxes, elements
 from tests.page import PageProcess

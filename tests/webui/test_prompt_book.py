@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.adapters.words import LANGUAGES, Prompt, prompt_groups
+from tests.adapters.webui import LANGUAGES, Prompt, prompt_groups
 
 GROUPS = {language: prompt_groups(language) for language in LANGUAGES}
 PROMPTS = {language: [one for group in groups for one in group.prompts] for language, groups in GROUPS.items()}

@@ -11,7 +11,7 @@ import gradio
 import pytest
 
 import webui
-from tests.adapters.words import LANGUAGES, NAMES, PARTS, load_words, script_words_html
+from tests.adapters.webui import LANGUAGES, NAMES, PARTS, load_words, script_words_html
 
 SCRIPTS = sorted(Path(webui.__file__).parent.rglob("*.js"))
 # Said by Python or by the browser, not by Gradio's page.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import webui
-from tests.adapters.words import (
+from tests.adapters.webui import (
     LANGUAGES,
     NATIVE,
     chords_of,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.adapters.words import Kind, diff_html, word_diff
+from tests.adapters.webui import Kind, diff_html, word_diff
 from tests.support.cases import each_case
 
 CASES = [

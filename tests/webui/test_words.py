@@ -11,7 +11,7 @@ from string import Formatter
 import agent
 import webui
 from agent import ErrorCode, ErrorInfo, Step
-from tests.adapters.words import LANGUAGES, choose_language, load_words, shortcuts
+from tests.adapters.webui import LANGUAGES, choose_language, load_words, shortcuts
 from tests.support.cases import each_case
 from tests.support.sources import nodes
 from tests.support.tables import filled, table

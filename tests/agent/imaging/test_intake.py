@@ -21,6 +21,7 @@ from PIL import Image, ImageCms, PngImagePlugin
 
 from agent import Blank, Caption, EditRecord, ErrorCode, ProviderFailure, RequestRefused
 from tests.adapters.language import asked_lettering
+from tests.adapters.models import captions_in, refused_review
 from tests.adapters.pixels import (
     Raster,
     TakenIn,
@@ -33,7 +34,6 @@ from tests.adapters.pixels import (
     small_copy,
     take_in_image,
 )
-from tests.adapters.requests import captions_in, refused_review
 from tests.adapters.sketch import Position, paint, write_into
 from tests.support.cases import each_case
 from tests.support.histories import image_part

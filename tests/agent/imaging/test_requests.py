@@ -40,14 +40,16 @@ from tests.adapters.language import (
     without_facts,
     without_legend,
 )
-from tests.adapters.models import ModelEntry, ModelRole, load_catalogue
-from tests.adapters.requests import (
+from tests.adapters.models import (
+    ModelEntry,
+    ModelRole,
     NormalizedRequest,
     ResolvedReferences,
     build_image_messages,
     check_limits,
     declaration,
     image_models,
+    load_catalogue,
     merged_roles,
     normalize,
     read_roles,

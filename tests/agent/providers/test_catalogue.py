@@ -16,19 +16,22 @@ from pydantic import JsonValue, SecretStr
 from agent import OpenAISettings, Settings, SettingsError, TokenUsage, TurnSettings
 from tests.adapters.models import (
     IMAGE_ROLES,
+    NO_KEY,
     TEXT_ROLES,
     Catalogue,
     JsonMode,
     ModelEntry,
     ModelRole,
     Provider,
+    ProviderPool,
     catalogue_of,
+    declaration,
     load_catalogue,
+    normalize,
     override_variable,
+    parse_arguments,
 )
-from tests.adapters.providers import NO_KEY, ProviderPool
 from tests.adapters.records import ImageStore
-from tests.adapters.requests import declaration, normalize, parse_arguments
 from tests.support.cases import each_case
 from tests.support.prompts import prompt, words_of
 from tests.wire_server import GeminiServer, Hold, Text

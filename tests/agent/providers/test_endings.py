@@ -28,8 +28,16 @@ from pydantic import SecretStr
 from agent import Actor, AivistaError, Charge, CompletionChunk, ErrorInfo
 from tests import openai_server as openai_wire
 from tests import wire_server
-from tests.adapters.models import ModelEntry, ModelRole, load_catalogue
-from tests.adapters.providers import TEXT_ENDS, Asked, Endpoint, as_ours, failure_of
+from tests.adapters.models import (
+    TEXT_ENDS,
+    AskedServer,
+    Endpoint,
+    ModelEntry,
+    ModelRole,
+    as_ours,
+    failure_of,
+    load_catalogue,
+)
 from tests.openai_server import OpenAIServer
 from tests.support import broken_servers as broken
 from tests.support.cases import each_case
@@ -274,10 +282,10 @@ def exceptions_of(module: Any) -> dict[str, type[Exception]]:
     }
 
 
-def asked(model: ModelEntry = FLASH) -> Asked:
+def asked(model: ModelEntry = FLASH) -> AskedServer:
     where: dict[str, Any] = {"base_url": "https://models.example.org", "service": "models.example.org", "api": "API"}
     endpoint = Endpoint(**where, key=SecretStr(KEY), url_variable="THE_URL", key_variable="THE_KEY")
-    return Asked(endpoint, model, "THE_MODEL", 60.0, [SecretStr(KEY)], "/chat/completions")
+    return AskedServer(endpoint, model, "THE_MODEL", 60.0, [SecretStr(KEY)], "/chat/completions")
 
 
 def misread(found: Iterable[tuple[str, ErrorInfo, End]]) -> list[tuple[str, ErrorInfo]]:

@@ -33,16 +33,18 @@ from agent import (
     ToolCallPart,
     ToolResultPart,
 )
-from tests.adapters.models import ModelEntry, ModelRole, load_catalogue
-from tests.adapters.providers import (
+from tests.adapters.models import (
     DUMMY_SIGNATURE,
     AnswerReader,
     GeminiConnection,
     GeminiEmbedder,
     KeyDiagnosis,
     KeyStatusCache,
+    ModelEntry,
+    ModelRole,
     Wire,
     check_key,
+    load_catalogue,
     to_wire,
 )
 from tests.support import broken_servers as broken

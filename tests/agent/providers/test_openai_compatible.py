@@ -34,8 +34,7 @@ from agent import (
     ToolCallPart,
     ToolResultPart,
 )
-from tests.adapters.models import ChatOptions
-from tests.adapters.providers import TagSplitter, read_calls
+from tests.adapters.models import ChatOptions, TagSplitter, read_calls
 from tests.openai_server import (
     Answer,
     Call,

@@ -29,9 +29,17 @@ from agent import (
     ToolResultPart,
 )
 from tests.adapters.language import Adjustment
-from tests.adapters.models import ChatOptions, ImageRequest, ModelRole, ToolDeclaration, load_catalogue
+from tests.adapters.models import (
+    ChatOptions,
+    ImageRequest,
+    ModelRole,
+    ToolDeclaration,
+    declaration,
+    expansion_note,
+    load_catalogue,
+    mask_note,
+)
 from tests.adapters.pixels import apply_adjustment
-from tests.adapters.requests import declaration, expansion_note, mask_note
 from tests.adapters.sketch import (
     AddText,
     AskBack,
@@ -55,8 +63,7 @@ from tests.adapters.sketch import (
     read_area_wish,
     understand,
 )
-from tests.adapters.webui import PanelAmounts, PanelPress, amounts_sentence, pressed_sentence
-from tests.adapters.words import LANGUAGES, load_words
+from tests.adapters.webui import LANGUAGES, PanelAmounts, PanelPress, amounts_sentence, load_words, pressed_sentence
 from tests.bench import adjustments as bench
 from tests.support.cases import each_case
 from tests.support.prompts import arguments_of, said, words_of

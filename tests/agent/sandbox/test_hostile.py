@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.adapters.sandbox import Sandbox, ScriptEnding, ScriptResult
+from tests.adapters.tools import Sandbox, ScriptEnding, ScriptResult
 from tests.support.tables import table
 
 # A script that the engine could not stop would be killed at the end of these seconds, and say nothing.

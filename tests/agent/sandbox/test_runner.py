@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from tests.adapters.sandbox import (
-    FOLDER,
+from tests.adapters.tools import (
     MAX_CODE_BYTES,
     MAX_INPUT_CHARACTERS,
+    SANDBOX_FOLDER,
     Protection,
     Sandbox,
     ScriptEnding,
@@ -309,7 +309,7 @@ os._exit(0)
 
 def said(code: str, *arguments: str) -> str:
     """Return what a bare Python says that runs this code beside the child's own."""
-    command = [sys.executable, "-I", "-S", "-c", code, str(FOLDER), *arguments]
+    command = [sys.executable, "-I", "-S", "-c", code, str(SANDBOX_FOLDER), *arguments]
     return subprocess.run(command, capture_output=True, text=True, env={}, timeout=60, check=True).stdout.strip()
 
 

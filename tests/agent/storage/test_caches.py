@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.caches import LIVES_S, OpenCache, cache_in
+from tests.adapters.records import LIVES_S, OpenCache, cache_in
 from tests.support.children import full_disk
 
 SMALL, OTHER, LARGE, LARGE_TOO = b"small", b"other", b"large" * 40_000, b"other" * 40_000

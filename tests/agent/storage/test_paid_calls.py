@@ -27,9 +27,17 @@ from agent import (
     TurnSettings,
     TurnState,
 )
-from tests.adapters.calls import CHECKPOINTS, CallRecord, CallState, foreign_values_made_of_a_checkpoint
 from tests.adapters.models import Line, calls, says
-from tests.adapters.records import ConversationStore, Housekeeping, ImageStore, keep
+from tests.adapters.records import (
+    CHECKPOINTS,
+    CallRecord,
+    CallState,
+    ConversationStore,
+    Housekeeping,
+    ImageStore,
+    foreign_values_made_of_a_checkpoint,
+    keep,
+)
 from tests.support.gemini import SMALL, paint
 from tests.support.histories import begun_turn
 from tests.support.scenes import Scene, generate, only, picture, run, words

@@ -18,7 +18,7 @@ import pytest
 import pytest_asyncio
 
 from agent import ErrorCode, KeyProblem, NetworkFailure, RequestRefused, StorageFailure
-from tests.adapters.styles import MatchKind, StyleLibrary, StyleMatch, curated_descriptions, curated_styles
+from tests.adapters.pixels import MatchKind, StyleLibrary, StyleMatch, curated_descriptions, curated_styles
 from tests.bench.styles import HALVES, NAMING, outcomes, recalled, wrong
 from tests.support.children import full_disk
 from tests.support.galleries import WordEmbedder

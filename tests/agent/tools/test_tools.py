@@ -15,14 +15,14 @@ from pydantic import Field, JsonValue
 from agent import AivistaError, ErrorCode, ImageOrigin, ImagePart, Settings, ToolArgumentError, TurnRequest
 from tests.adapters.fetcher import Fetcher, PageExtraction, PageReader, ReadingLimits
 from tests.adapters.models import calls, says
-from tests.adapters.redaction import Trust
-from tests.adapters.sandbox import Sandbox
 from tests.adapters.tools import (
     TOOLS,
     Reason,
+    Sandbox,
     Tool,
     ToolAnswer,
     ToolContext,
+    Trust,
     WorkspaceLimits,
     delete_file,
     list_files,

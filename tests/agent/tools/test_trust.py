@@ -22,16 +22,8 @@ from agent import (
     Turn,
     TurnSettings,
 )
-from tests.adapters.redaction import (
-    MOST_CHARACTERS,
-    Trust,
-    comparable,
-    framed,
-    trust_before,
-    trust_of,
-    urls_in,
-    uses_of_tools,
-)
+from tests.adapters.records import urls_in
+from tests.adapters.tools import MOST_CHARACTERS, Trust, comparable, framed, trust_before, trust_of, uses_of_tools
 from tests.support.cases import each_case
 from tests.support.tables import table
 

@@ -26,8 +26,8 @@ from agent import (
 )
 from agent.workflow.concurrency import ConcurrencyLimiter
 from agent.workflow.pledges import Pledges
-from tests.adapters.calls import KEPT_S, RecentTurns
 from tests.adapters.models import Hold, Line, says
+from tests.adapters.records import KEPT_S, RecentTurns
 from tests.support.clock import Standing
 from tests.support.scenes import Scene
 from tests.support.waiting import until
