@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import re
 import urllib.request
@@ -17,7 +16,6 @@ from tests.docs.readme import CHINESE
 from tests.page import PageProcess, clean_environment
 from tests.page.process import run_to_end
 from tests.support.commands import done
-from tests.support.sources import nodes
 
 ROOT = Path(__file__).parents[1]
 EDITIONS = ["README.md", "README.zh-CN.md"]
@@ -104,15 +102,10 @@ def named_variables(edition: str) -> set[str]:
 
 
 def variables_of_the_code() -> set[str]:
-    """Return every variable of ours that a string of the code names, docstrings aside."""
-    found: set[str] = set()
-    for path in [*ROOT.glob("agent/**/*.py"), *ROOT.glob("webui/**/*.py")]:
-        prose = {id(node.value) for node in nodes(path) if isinstance(node, ast.Expr)}
-        texts = {one.value for one in nodes(path) if isinstance(one, ast.Constant) and id(one) not in prose}
-        found |= {text for text in texts if isinstance(text, str) and ANY_VARIABLE.fullmatch(text)}
-        if "AIVISTA_MODEL_" in texts:
-            found |= {f"AIVISTA_MODEL_{role.value.upper()}" for role in ModelRole}
-    return found
+    """Return every variable of ours that is a string of the code by itself."""
+    code = "".join(path.read_text("utf-8") for name in ("agent", "webui") for path in (ROOT / name).rglob("*.py"))
+    found = set(re.findall(rf'"({ANY_VARIABLE.pattern})"', code))
+    return found | {f"AIVISTA_MODEL_{role.value.upper()}" for role in ModelRole if '"AIVISTA_MODEL_"' in code}
 
 
 @pytest.mark.parametrize("edition", EDITIONS)

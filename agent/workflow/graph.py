@@ -23,6 +23,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Literal, NoReturn, Protocol
 
 from langgraph.errors import NodeError, NodeTimeoutError
@@ -59,7 +60,11 @@ class _Node(Protocol):
 
 def turn_graph(patiences: Patiences | None = None, checkpoints: Checkpointer = None) -> TurnGraph:
     """Return the compiled graph; it holds nothing of any turn and serves all of them."""
-    patiences = patiences or Patiences()
+    return _compiled(patiences or Patiences()).copy({"checkpointer": checkpoints})
+
+
+@cache
+def _compiled(patiences: Patiences) -> TurnGraph:
     graph = StateGraph(TurnProgress, context_schema=Deps)  # pyrefly: ignore[bad-specialization]
     graph.set_node_defaults(error_handler=_handler(to_failure))
     from_planner = ("planner", "tools", "consent", "searcher", "retriever", "executor", "presenter", "failure")
@@ -106,7 +111,7 @@ def turn_graph(patiences: Patiences | None = None, checkpoints: Checkpointer = N
     graph.add_conditional_edges(START, entrance, ["reception", "undo", "planner", "adjuster"])
     graph.add_edge("presenter", END)
     graph.add_edge("failure", "retrial")
-    return graph.compile(checkpointer=checkpoints)
+    return graph.compile()
 
 
 _MAY_FAIL = (*("reception", "undo", "adjuster", "planner", "tools", "searcher"), *("decision", "executor", "presenter"))

@@ -158,7 +158,7 @@ class Answer:
 
 def png(pixels: NDArray[np.generic]) -> bytes:
     """Return the picture (RGB order) as PNG."""
-    return encoded(Image.fromarray(pixels), compress_level=1)
+    return encoded(Image.fromarray(pixels))
 
 
 def jpeg(pixels: Bytes, quality: int) -> bytes:
