@@ -66,7 +66,7 @@ def tokens_css() -> str:
     return f":root{{color-scheme:light;{light}{shape}}}\n@media not print{{.dark{{color-scheme:dark;{dark}}}}}\n"
 
 
-# Gradio's variable: one of our tokens, or a value of its own after "=".
+# Of Gradio's variables those that its parts of the page use: one of our tokens, or a value of its own after "=".
 _POINTERS: dict[str, str] = {
     "body_background_fill": "bg",
     "body_text_color": "text",
@@ -74,35 +74,21 @@ _POINTERS: dict[str, str] = {
     "background_fill_primary": "surface",
     "background_fill_secondary": "bg",
     "border_color_primary": "line",
-    "border_color_accent": "accent",
-    "color_accent_soft": "accent-soft",
     "block_background_fill": "=transparent",
     "block_border_color": "line",
     "block_border_width": "=0px",
-    "block_label_text_color": "text-2",
     "block_title_text_color": "text-2",
-    "block_info_text_color": "text-3",
     "block_shadow": "=none",
-    "panel_background_fill": "=transparent",
-    "panel_border_width": "=0px",
     "input_background_fill": "surface",
     "input_background_fill_focus": "surface",
-    "input_border_color": "edge",
     "input_border_color_focus": "accent",
     "input_border_width": "=1px",
     "input_placeholder_color": "text-3",
     "input_shadow": "=none",
     "input_shadow_focus": "=0 0 0 3px color-mix(in srgb, var(--av-accent) 22%, transparent)",
-    "button_primary_background_fill": "ink",
-    "button_primary_background_fill_hover": "=color-mix(in srgb, var(--av-ink) 86%, var(--av-bg))",
     "button_primary_text_color": "on-ink",
-    "button_primary_border_color": "=transparent",
     "button_secondary_background_fill": "surface",
     "button_secondary_background_fill_hover": "sunken",
-    "button_secondary_text_color": "text",
-    "button_secondary_border_color": "line",
-    "button_primary_shadow": "=none",
-    "button_secondary_shadow": "=none",
     "checkbox_background_color_selected": "accent",
     "checkbox_border_color_selected": "accent",
     "checkbox_label_background_fill": "=transparent",
@@ -110,10 +96,6 @@ _POINTERS: dict[str, str] = {
     "checkbox_label_text_color_selected": "text",
     "checkbox_label_border_color": "line",
     "checkbox_label_border_color_selected": "accent",
-    "slider_color": "accent",
-    "link_text_color": "accent",
-    "stat_background_fill": "accent-soft",
-    "code_background_fill": "sunken",
 }
 
 
@@ -132,14 +114,5 @@ def aivista_theme() -> gr.themes.Base:
     for name, pointer in _POINTERS.items():
         value = pointer[1:] if pointer.startswith("=") else f"var(--av-{pointer})"
         values[name] = values[f"{name}_dark"] = value
-    theme.set(
-        **values,
-        button_border_width="1px",
-        button_large_radius="8px",
-        button_medium_radius="8px",
-        button_small_radius="8px",
-        block_radius="12px",
-        input_radius="8px",
-        container_radius="12px",
-    )
+    theme.set(**values, block_radius="12px", input_radius="8px", container_radius="12px")
     return theme

@@ -15,9 +15,13 @@ const made = (tag, values = {}, ...inside) => {
   element.append(...inside);
   return element;
 };
+// What a template holds, once more.
+const cloned = template => template?.content.firstElementChild.cloneNode(true) ?? null;
 const download = (href, name = "") => made("a", { href, download: name }).click();
 const setText = (element, text) => { if (element && element.textContent !== text) element.textContent = text; };
 const setAttribute = (element, name, value) => { if (element && element.getAttribute(name) !== value) element.setAttribute(name, value); };
+// Words with what stands in them as `{name}`.
+const filled = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
 // Where one pointer is, or what lies between two, and how far they are apart.
 const grip = pointers => {
   const [one, two = one] = [...pointers.values()];
@@ -37,6 +41,42 @@ const openConversation = id => {
   document.body.append(button);
   button.click();
   button.remove();
+};
+// The box has the focus; on a phone what lies over it goes.
+const toComposer = () => {
+  if (isPhone()) root.removeAttribute("data-stage");
+  $("#box textarea")?.focus();
+};
+// A button that lets a turn begin rests for a moment: pressed twice it must not begin two.
+const once = (button, work) => {
+  if (button.disabled) return;
+  button.disabled = true;
+  setTimeout(() => { if (button.isConnected) button.disabled = false; }, 1500);
+  work();
+};
+// A name is typed over another one: Enter keeps it, and so does whoever goes elsewhere; Escape does not. `done` is given
+// what was typed, or nothing. What is returned ends it.
+const typeName = (input, done) => {
+  let isDone = false;
+  const end = isKept => {
+    if (isDone) return;
+    isDone = true;
+    const text = input.value.trim();
+    input.remove();
+    done(isKept ? text : "");
+  };
+  input.addEventListener("keydown", event => {
+    const isKept = aivista.keys.is(event, "field.keep");
+    if (!isKept && !aivista.keys.is(event, "field.leave")) return;
+    event.preventDefault();
+    event.stopPropagation();
+    end(isKept);
+  });
+  // Not at once: where a list that holds it goes, nothing was left, and nothing of it may be removed meanwhile.
+  input.addEventListener("blur", () => setTimeout(() => { if (input.isConnected) end(true); }));
+  input.focus();
+  input.select();
+  return end;
 };
 // The line of the turn that is at work, looked for from the end: a long thread is not gone through each time.
 const live = () => {

@@ -2,7 +2,7 @@
 {
   const NAMED = ["aria-label", "title"], LABELLED = "[aria-label], [title]", NOTICES = ".toast-body";
   const tables = Object.fromEntries(["script", "names", "parts"].map(name => [name, JSON.parse($("#words").dataset[name])]));
-  const say = (key, values = {}) => Object.entries(values).reduce((text, [name, value]) => text.replaceAll(`{${name}}`, () => value), tables.script[key] ?? "");
+  const say = (key, values = {}) => filled(tables.script[key] ?? "", values);
 
   // ---- Gradio's own: names of its parts by the whole text, notices also by a part of it
   const ours = text => tables.names[text.trim()];

@@ -171,10 +171,6 @@
     aivista.thread?.hold();
     aivista.shell.act("page.changed", { arg: opened.join(" ") });
   });
-  const toComposer = () => {
-    if (isPhone()) root.removeAttribute("data-stage");
-    $("#box textarea")?.focus();
-  };
 
   addEventListener("click", event => {
     const button = event.target.closest?.("[data-act]");

@@ -15,8 +15,7 @@
     return empty;
   };
   const tell = (key, values) => {
-    const text = Object.entries(values).reduce((said, [name, value]) => said.replaceAll(`{${name}}`, () => value), template()?.dataset[key] || "");
-    const row = made("li", { className: "bad", role: "alert" }, text);
+    const row = made("li", { className: "bad", role: "alert" }, filled(template()?.dataset[key] || "", values));
     list().append(row);
     setTimeout(() => row.remove(), TOLD_MS);
   };
@@ -32,12 +31,12 @@
 
   // ---- a row: it is shown only for what takes a moment
   const rowOf = (file, cancel) => {
-    const row = template()?.content.firstElementChild.cloneNode(true);
+    const row = cloned(template());
     if (!row) return { at: () => {}, end: () => {} };
     const bar = $("progress", row), at = $(".at", row);
     $(".name", row).textContent = short(file.name);
     $("button", row).addEventListener("click", cancel);
-    bar.setAttribute("aria-label", bar.getAttribute("aria-label").replace("{name}", () => file.name));
+    bar.setAttribute("aria-label", filled(bar.getAttribute("aria-label"), { name: file.name }));
     bar.value = 0;
     at.textContent = size(file.size);
     const late = setTimeout(() => list().append(row), QUIET_MS);
@@ -125,11 +124,7 @@
     ours.add(drop);
     area.dispatchEvent(drop);
   };
-  const take = files => {
-    if (isPhone()) root.removeAttribute("data-stage");
-    hand(admitted(files));
-    $("#box textarea")?.focus();
-  };
+  const take = files => { hand(admitted(files)); toComposer(); };
 
   aivista.drops = { hand };
 
@@ -151,7 +146,7 @@
   let target = null, leaving = 0;
   const element = () => {
     if (target?.isConnected) return target;
-    target = $("#tpl-drop")?.content.firstElementChild.cloneNode(true) || null;
+    target = cloned($("#tpl-drop"));
     if (target) document.body.append(target);
     return target;
   };

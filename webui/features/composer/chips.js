@@ -56,7 +56,7 @@
       summary();
       const note = $("#tpl-needs-key");
       setup.querySelector(":scope > .needs-key")?.remove();
-      if (note) setup.prepend(note.content.firstElementChild.cloneNode(true));
+      if (note) setup.prepend(cloned(note));
       setup.setAttribute("aria-label", $("[data-aid=setup]")?.getAttribute("aria-label") || "");
     };
     look();

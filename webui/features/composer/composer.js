@@ -32,7 +32,7 @@
     drop();
     ticket = `${Date.now()}-${Math.random().toString(36).slice(2, 8)}`;
     asked = text;
-    const wait = $("#tpl-working")?.content.firstElementChild.cloneNode(true);
+    const wait = cloned($("#tpl-working"));
     if (wait) $("#fuller").after(wait);
     for (const button of all("[data-aid=expand]")) button.setAttribute("aria-busy", "true");
     aivista.shell.act("page.expand", { ticket, text, files: all("#box .thumbnail-item").length, is_painted: Boolean($("#mask").value || $("#expand").value) });
@@ -132,7 +132,7 @@
 
 // Presets: their menu, a name that is typed in its line. A press of one has the page's own event take its settings up.
 {
-  const keys = aivista.keys, shell = aivista.shell, aids = aivista.aids;
+  const shell = aivista.shell, aids = aivista.aids;
   const menu = () => $("#presets");
   const opener = () => $("[data-aid=presets]");
 
@@ -158,27 +158,11 @@
     const input = made("input", { value: typed, maxLength: 60, className: "field renaming" });
     input.setAttribute("aria-label", button.title);
     line.prepend(input);
-    input.focus();
-    input.select();
-    let isDone = false;
-    const done = async isKept => {
-      if (isDone) return;
-      isDone = true;
-      const text = input.value.trim();
-      input.remove();
-      if (!isKept || !text || text === name) button.focus();
+    typeName(input, async text => {
+      if (!text || text === name) button.focus();
       // A name that was refused can be typed on.
       else if (!await act("rename", { id, name: text })) rename($(`#presets [data-id="${CSS.escape(id)}"]`), text);
-    };
-    input.addEventListener("keydown", event => {
-      const isKept = keys.is(event, "field.keep");
-      if (!isKept && !keys.is(event, "field.leave")) return;
-      event.preventDefault();
-      event.stopPropagation();
-      done(isKept);
     });
-    // Not at once: where the list goes, nothing was left, and nothing of it may be removed meanwhile.
-    input.addEventListener("blur", () => setTimeout(() => { if (input.isConnected) done(true); }));
   };
   on("submit", "#presets form.save", async (form, event) => {
     const name = form.elements.name.value.trim();
@@ -206,7 +190,7 @@
     if (!section) return;
     const starred = keptTexts(STARRED), recent = keptTexts(SENT).reverse().filter(one => !starred.includes(one));
     const rows = [...starred, ...[...new Set(recent)].slice(0, MOST_RECENT)].map(text => {
-      const row = $("template", section).content.firstElementChild.cloneNode(true), star = $("[data-aid=star_prompt]", row);
+      const row = cloned($("template", section)), star = $("[data-aid=star_prompt]", row);
       $(".prm", row).dataset.text = text;
       $(".prm span", row).textContent = text;
       star.setAttribute("aria-pressed", String(starred.includes(text)));

@@ -51,7 +51,7 @@
     aivista.menus.open(menu, opener);
   };
 
-  // ---- a name, typed over the old one: Enter keeps it, Escape does not
+  // ---- a name, typed over the old one
   let naming = null;
   const placeOf = (id, inTop) => inTop ? $("#top h1") : $(`#rail-rows [data-act=open][data-arg="${CSS.escape(id)}"] span`);
   const rename = ({ id, title, inTop }) => {
@@ -61,24 +61,18 @@
     const input = made("input", { className: "field naming", value: title, maxLength: 120, ariaLabel: $("#menu-conversation").dataset.name });
     const edge = inTop ? Math.min(420, innerWidth - box.left - 16) : place.closest("li").getBoundingClientRect().right - box.left - 6;
     input.style.cssText = `top: ${box.top + box.height / 2 - 16}px; left: ${box.left - 8}px; width: ${edge}px`;
-    naming = { input, id, title, place };
     document.body.append(input);
-    input.focus();
-    input.select();
+    const end = typeName(input, text => {
+      naming = null;
+      if (text && text !== title) {
+        if (place.isConnected) place.textContent = text;
+        change("rename", { id, text });
+      } else if (isStale) refresh();
+    });
+    naming = { place, end };
   };
-  const named = isKept => {
-    if (!naming) return;
-    const { input, id, title, place } = naming, text = input.value.trim();
-    naming = null;
-    input.remove();
-    if (isKept && text && text !== title) {
-      if (place.isConnected) place.textContent = text;
-      change("rename", { id, text });
-    } else if (isStale) refresh();
-  };
-  addEventListener("focusout", event => { if (event.target === naming?.input) named(true); });
-  addEventListener("scroll", event => { if (naming && event.target.contains?.(naming.place)) named(true); }, true);
-  addEventListener("resize", () => named(true));
+  addEventListener("scroll", event => { if (naming && event.target.contains?.(naming.place)) naming.end(true); }, true);
+  addEventListener("resize", () => naming?.end(true));
 
   // ---- what a change made of the conversation that is open, and which one is opened for it
   addEventListener("aivista-conversation", event => {
@@ -161,13 +155,6 @@
   }, true);
 
   // ---- keys
-  const inNaming = event => {
-    const isKept = keys.is(event, "field.keep");
-    if (!isKept && !keys.is(event, "field.leave")) return;
-    event.preventDefault();
-    event.stopPropagation();
-    named(isKept);
-  };
   const inSearch = event => {
     if (keys.is(event, "field.leave") && event.target.value) {
       event.preventDefault();
@@ -187,8 +174,7 @@
   document.addEventListener("keydown", event => {
     const at = event.target;
     if (keys.is(event, "page.search")) { event.preventDefault(); toSearch(); return; }
-    if (at.matches?.(".naming")) inNaming(event);
-    else if (at.id === "rail-find") inSearch(event);
+    if (at.id === "rail-find") inSearch(event);
     else if (at.matches?.("#rail-rows [data-act=open]")) inRows(event);
   }, true);
 

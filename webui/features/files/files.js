@@ -237,7 +237,7 @@
     if (newest) rove(find(newest));
     const line = $("#fi-ask");
     line.hidden = !taken.length;
-    $("span", line).textContent = line.dataset.said.replace("{names}", () => taken.map(([name]) => name).join(", "));
+    $("span", line).textContent = filled(line.dataset.said, { names: taken.map(([name]) => name).join(", ") });
   };
 
   // ---- drawing: what only this page knows of the tree, and which of the open files is shown
@@ -267,12 +267,12 @@
       const its = isDirty(here.docs.get(row.dataset.path));
       if (row.title && row.hasAttribute("data-unsaved") === its) continue;
       row.toggleAttribute("data-unsaved", its);
-      row.title = row.dataset.label.replace("{time}", clock(row.dataset.at, { dateStyle: "medium", timeStyle: "short" })) + (its ? `, ${unsaved}` : "");
+      row.title = filled(row.dataset.label, { time: clock(row.dataset.at, { dateStyle: "medium", timeStyle: "short" }) }) + (its ? `, ${unsaved}` : "");
       row.setAttribute("aria-label", row.title);
     }
     if (!doc) return;
     const main = part(doc, "main");
-    setText($("small", main), dirty ? unsaved : doc.said.replace("{time}", when(doc.at)));
+    setText($("small", main), dirty ? unsaved : filled(doc.said, { time: when(doc.at) }));
     $(".fi-head", main).toggleAttribute("data-unsaved", dirty);
     for (const [name, isOff] of [["save", !dirty], ["run", Boolean(doc.isRunning)]]) { const button = $(`[data-files=${name}]`, main); if (button) button.disabled = isOff; }
   };

@@ -246,8 +246,7 @@
     if (list.some(cell => cell.dataset.conversation !== conversation())) aivista.drafts?.goAlong();
     tell("reference", list);
     drop();
-    if (isPhone()) aivista.tabs?.show("chat");
-    $("#box textarea")?.focus();
+    toComposer();
   };
 
   // ---- tags

@@ -54,16 +54,6 @@
   }, 250);
 
   // ---- buttons
-  const toComposer = () => {
-    if (isPhone()) root.removeAttribute("data-stage");
-    $("#box textarea")?.focus();
-  };
-  const once = (button, work) => {
-    if (button.disabled) return;
-    button.disabled = true;
-    setTimeout(() => { if (button.isConnected) button.disabled = false; }, 1500);
-    work();
-  };
   const acts = {
     close: () => { hide(); $("#box textarea")?.focus(); },
     read: () => { act("read", written()); aivista.tabs?.show("canvas"); },

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
 from html import escape, unescape
+from types import ModuleType
 from typing import TYPE_CHECKING
 from unicodedata import category, east_asian_width
 from urllib.parse import urlsplit
@@ -97,32 +98,29 @@ def _too_many(text: str) -> tuple[str, ...]:
 def _parser(without: tuple[str, ...]) -> MarkdownIt:
     # It takes a tenth of a second to import, which the start need not wait for.
     from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import emphasis, strikethrough
 
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable(["table", "strikethrough"])
     # Definitions stay in sight, and so does what refers to them.
     parser.disable(["reference", "entity", "html_block", "html_inline", *without])
     parser.inline.ruler.before("escape", "formula", _formula)
-    parser.inline.ruler.at("emphasis", _emphasis)
-    parser.inline.ruler.at("strikethrough", _strikethrough)
+    for name, rule in (("emphasis", emphasis), ("strikethrough", strikethrough)):
+        parser.inline.ruler.at(name, _flanked(rule))
     # Whatever an address says is shown; what becomes a link is decided when it is written.
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
     return parser
 
 
-def _emphasis(state: StateInline, silent: bool) -> bool:
-    from markdown_it.rules_inline import emphasis
+def _flanked(rule: ModuleType) -> Callable[[StateInline, bool], bool]:
+    """Return the rule of emphasis or of strikethrough, which asks `_flanks` what a run of signs can begin and end."""
 
-    # Asked by the rule what a run of signs can begin and end.
-    state.scanDelims = partial(_flanks, state)  # type: ignore[method-assign]
-    return emphasis.tokenize(state, silent)
+    def tokenize(state: StateInline, silent: bool) -> bool:
+        state.scanDelims = partial(_flanks, state)  # type: ignore[method-assign]
+        found: bool = rule.tokenize(state, silent)
+        return found
 
-
-def _strikethrough(state: StateInline, silent: bool) -> bool:
-    from markdown_it.rules_inline import strikethrough
-
-    state.scanDelims = partial(_flanks, state)  # type: ignore[method-assign]
-    return strikethrough.tokenize(state, silent)
+    return tokenize
 
 
 def _flanks(state: StateInline, start: int, can_split_word: bool) -> Scanned:

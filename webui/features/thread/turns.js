@@ -1,15 +1,7 @@
 // What the cards of the thread do by themselves: the fields of a plan, the sliders of a panel, reports, a countdown.
 // `aivista.cards` are acts of buttons; studio.js calls them with the button and the way to send it to Python.
 {
-  const REST_MS = 1500;
-
-  // A button that lets a turn begin rests for a moment: pressed twice it must not begin two.
-  const once = (button, send, arg = button.dataset.arg) => {
-    if (button.disabled) return;
-    button.disabled = true;
-    setTimeout(() => { if (button.isConnected) button.disabled = false; }, REST_MS);
-    send({ dataset: { act: button.dataset.act, arg } });
-  };
+  const sendOnce = (button, send, arg = button.dataset.arg) => once(button, () => send({ dataset: { act: button.dataset.act, arg } }));
 
   // ---- a plan: its fields are read when it is run; a model leaves only the values it obeys
   const fieldsOf = request => Object.fromEntries(all("[name]", request).map(field => [field.name, field.value]));
@@ -21,7 +13,7 @@
     const card = button.closest(".plan"), fields = all("textarea", card);
     for (const field of fields) if (!field.value.trim()) field.value = "";
     if (!fields.every(field => field.reportValidity())) return;
-    once(button, send, JSON.stringify({ turn: button.dataset.arg, edits: all("[data-call]", card).map(editOf) }));
+    sendOnce(button, send, JSON.stringify({ turn: button.dataset.arg, edits: all("[data-call]", card).map(editOf) }));
   };
   const narrowPlan = request => {
     const model = $("[name=model]", request)?.value;
@@ -49,7 +41,7 @@
   };
   const applyPanel = (button, send) => {
     const amounts = sliders(button.closest(".sliders")).map(input => [input.name, Number(input.value) - Number(input.defaultValue)]);
-    once(button, send, JSON.stringify({ handle: button.dataset.arg, ...Object.fromEntries(amounts) }));
+    sendOnce(button, send, JSON.stringify({ handle: button.dataset.arg, ...Object.fromEntries(amounts) }));
   };
 
   // ---- a report: copied as text
@@ -115,11 +107,11 @@
   aivista.cards = {
     adjust,
     run_plan: runPlan,
-    drop_plan: once,
-    allow_calls: once,
-    refuse_calls: once,
-    retry: once,
-    panel: once,
+    drop_plan: sendOnce,
+    allow_calls: sendOnce,
+    refuse_calls: sendOnce,
+    retry: sendOnce,
+    panel: sendOnce,
     panel_apply: applyPanel,
     copy_report: copyReport,
     copy_text: copyText,
@@ -155,7 +147,7 @@
 
 // Under the person's words: a form to say them otherwise, and the way from version to version, which moves nothing.
 {
-  const HOLD_MS = 1500, REST_MS = 1500;
+  const HOLD_MS = 1500;
   // What is typed and not sent, by turn: the page may draw the thread anew meanwhile.
   const drafts = new Map();
 
@@ -174,12 +166,8 @@
     $("[data-branch=edit]", form.closest(".said-tools"))?.focus({ preventScroll: true });
   };
   const say = form => {
-    const button = $("[type=submit]", form), area = $("textarea", form);
-    if (button.disabled) return;
     // Refused, the form stays with the words; else the thread is drawn without it.
-    button.disabled = true;
-    setTimeout(() => { button.disabled = false; }, REST_MS);
-    aivista.shell.act("page.say_otherwise", { turn: form.dataset.turn, text: area.value });
+    once($("[type=submit]", form), () => aivista.shell.act("page.say_otherwise", { turn: form.dataset.turn, text: $("textarea", form).value }));
   };
 
   const copy = async button => {

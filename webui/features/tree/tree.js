@@ -106,7 +106,7 @@
   const markPick = () => {
     for (const one of nodes()) one.classList.toggle("picked", one.dataset.handle === picking());
     const line = $(".tr-pick");
-    if (line && picking()) $("span", line).textContent = line.dataset.pick.replace("{handle}", picking());
+    if (line && picking()) $("span", line).textContent = filled(line.dataset.pick, { handle: picking() });
   };
   const leavePick = () => { delete root.dataset.treePick; markPick(); };
   const pick = handle => { root.dataset.treePick = handle; markPick(); const one = node(handle); if (one) { rove(one); $(".tr-open", one).focus(); } };
@@ -121,8 +121,7 @@
   };
   const edit = handle => {
     aivista.shell.act("page.edit", { arg: handle });
-    if (isPhone()) aivista.tabs?.show("chat");
-    $("#box textarea")?.focus();
+    toComposer();
   };
   const ask = async handle => { await act("ask", { handle }); $("#tr-note button")?.focus(); };
   const chosen = { open: view, edit, compare: pick, delete: handle => ask(handle) };

@@ -167,7 +167,7 @@
       $("b", one).textContent = handle;
       $("small", one).textContent = text;
       drop.dataset.arg = handle;
-      drop.title = drop.ariaLabel = drop.title.replace("{handle}", handle);
+      drop.title = drop.ariaLabel = filled(drop.title, { handle });
       place.append(one);
     }
     return place;

@@ -18,7 +18,7 @@
     }
     return $("#pt");
   };
-  const word = (name, values = {}) => Object.entries(values).reduce((text, [key, value]) => text.replaceAll(`{${key}}`, value), pt().dataset[name]);
+  const word = (name, values = {}) => filled(pt().dataset[name], values);
   const isPainting = () => root.hasAttribute("data-painting");
   const mode = () => pt().dataset.mode;
   const canvas = () => $("#pt-canvas");

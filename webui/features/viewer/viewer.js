@@ -6,7 +6,6 @@
   const MOST_ZOOM = 16, STEP = 1.25, KEPT = 8;
   const stage = () => $("#canvas .cmp");
   const mode = () => root.dataset.compare || "slider";
-  const fill = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
 
   // ---- which pictures
   const ask = (first, second) => aivista.shell.act("page.compare", { arg: `${first} ${second}` });
@@ -18,7 +17,7 @@
     if (!range) return;
     const at = `${range.value}%`;
     if ($(".cmp-frame", box).style.getPropertyValue("--at") !== at) $(".cmp-frame", box).style.setProperty("--at", at);
-    setAttribute(range, "aria-valuetext", fill(box.dataset.share, { share: range.value }));
+    setAttribute(range, "aria-valuetext", filled(box.dataset.share, { share: range.value }));
   };
 
   // ---- zoom and place, in shares of a frame, the same for both
@@ -96,10 +95,10 @@
   };
   const sentence = (box, numbers) => {
     const compared = numbers.compared.join("×");
-    if (!numbers.largest) return fill(box.dataset.same, { compared });
-    const said = fill(box.dataset.numbers, { changed: percent(numbers.changed), clear: percent(numbers.clear), largest: numbers.largest });
+    if (!numbers.largest) return filled(box.dataset.same, { compared });
+    const said = filled(box.dataset.numbers, { changed: percent(numbers.changed), clear: percent(numbers.clear), largest: numbers.largest });
     const isWhole = [numbers.first, numbers.second].every(size => size.join("×") === compared);
-    return isWhole ? said : `${said} ${fill(box.dataset.compared, { compared })}`;
+    return isWhole ? said : `${said} ${filled(box.dataset.compared, { compared })}`;
   };
   const fetchDifference = async address => {
     const answer = await fetch(`${address}?edge=${EDGE}`);
