@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.pixels import Bytes, Floats
+from agent.pixels import Bytes, Floats, of_channels
 
 _BAND_FROM_PX, _BAND_TO_PX = 2, 16
 _SLOPES = (0.75, 1.35)
@@ -67,7 +67,7 @@ def _alike(original: Floats, shown: Floats, comparable: Bytes) -> NDArray[np.boo
     if not where.any():
         return where
     # Smoothed, so that invented grain does not flatten the line.
-    difference = cv2.GaussianBlur(np.abs(original - shown).mean(axis=2), (0, 0), 3)
+    difference = cv2.GaussianBlur(of_channels(np.add, np.abs(original - shown)) / 3, (0, 0), 3)
     some = difference[where][::7]
     usual = float(np.median(some))
     spread = float(np.median(np.abs(some - usual)))
@@ -123,7 +123,7 @@ def _membrane(difference: Floats, outside: Bytes, comparable: Bytes) -> Floats:
     size = (max(1, width // _FIELD_STEP), max(1, height // _FIELD_STEP))
     if not band.any():
         return np.zeros((size[1], size[0], 3), np.float32)
-    changed = cv2.GaussianBlur(np.abs(difference).mean(axis=2), (0, 0), 2)
+    changed = cv2.GaussianBlur(of_channels(np.add, np.abs(difference)) / 3, (0, 0), 2)
     # By what is usual everywhere, not in the band: an edit that runs over its mask may fill the band.
     some = changed[comparable > 0][::7]
     usual = float(np.median(some))

@@ -17,7 +17,19 @@ from agent.imaging.masking.colour import Correction
 from agent.imaging.masking.masks import box_of, smoothstep
 from agent.imaging.masking.values import Box
 from agent.imaging.masking.wobble import Bends
-from agent.pixels import BACKDROP, LUMA, Bytes, Floats, Pixels, Raster, from_srgb, shown_rgb, unweighed, weighed
+from agent.pixels import (
+    BACKDROP,
+    LUMA,
+    Bytes,
+    Floats,
+    Pixels,
+    Raster,
+    from_srgb,
+    of_channels,
+    shown_rgb,
+    unweighed,
+    weighed,
+)
 
 _BAND_ROWS = 256
 _LEAST_FEATHER_PX = 1.5
@@ -92,7 +104,7 @@ def changed_outside(original: Raster, result: Raster, mask: Bytes) -> int:
     count = 0
     for top in range(0, original.height, _BAND_ROWS):
         rows = slice(top, top + _BAND_ROWS)
-        differs = (original.pixels[rows] != result.pixels[rows]).any(axis=2)
+        differs = of_channels(np.logical_or, original.pixels[rows] != result.pixels[rows])
         count += int((differs & (mask[rows] == 0)).sum())
     return count
 
@@ -229,7 +241,7 @@ def _mixed(part: Pixels, sampled: Floats, weight: Floats, picture: Raster) -> Pi
 
 def _drawn(part: Pixels, sampled: Floats, profile: bytes | None) -> Floats:
     """Return how surely the answer drew something in each pixel, 0 to 1: only that may make it opaque."""
-    difference = np.abs(sampled - shown_rgb(part, profile)).max(axis=2)
+    difference = of_channels(np.maximum, np.abs(sampled - shown_rgb(part, profile)))
     smooth = cv2.GaussianBlur(np.asarray(difference, np.float32), (0, 0), 1.2)
     return smoothstep(np.asarray((smooth - _DRAWN_FROM) / (_DRAWN_TO - _DRAWN_FROM), np.float32))[..., None]
 

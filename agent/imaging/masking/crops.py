@@ -154,11 +154,12 @@ def marked(sent: Bytes, area: Bytes) -> tuple[Bytes, str]:
     """Return the crop with the area tinted and outlined, and the name of the colour, the one least seen in the crop."""
     name = _rarest_marker(sent)
     colour = np.array(_MARKERS[name], np.float32)
-    tinted = np.where(area[..., None] > 0, 0.6 * sent + 0.4 * colour, sent)
+    shown, inside = sent.copy(), area > 0
+    shown[inside] = np.rint(0.6 * sent[inside] + 0.4 * colour)
     reach = max(3, round(max(sent.shape[:2]) / 250))
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (reach, reach))
-    outline = cv2.morphologyEx((area > 0).astype(np.uint8), cv2.MORPH_GRADIENT, kernel)
-    return np.where(outline[..., None] > 0, colour, np.rint(tinted)).astype(np.uint8), name
+    shown[cv2.morphologyEx(inside.astype(np.uint8), cv2.MORPH_GRADIENT, kernel) > 0] = colour
+    return shown, name
 
 
 def _box_for(mask_box: Box, whole: Box, frame: Frame) -> tuple[tuple[bool, float, float], Box] | None:

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.pixels import Bytes, Floats
+from agent.pixels import Bytes, Floats, of_channels
 
 _LEAST_LEVELS = 10.0
 _FAR_PX = 24
@@ -78,7 +78,7 @@ def changed_area(sent: Bytes, shown: Floats, comparable: Bytes) -> Bytes:
 
 
 def _difference(sent: Bytes, shown: Floats) -> Floats:
-    apart = np.abs(sent.astype(np.float32) - shown).max(axis=2)
+    apart = of_channels(np.maximum, np.abs(sent.astype(np.float32) - shown))
     return np.asarray(cv2.GaussianBlur(apart, (0, 0), 2), np.float32)
 
 
