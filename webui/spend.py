@@ -30,12 +30,6 @@ from webui.shell.templates import render
 from webui.whole_json import whole_json
 from webui.words import Words
 
-_PARTS = {
-    PartKind.TEXT: "spend.text",
-    PartKind.THINKING: "spend.thinking",
-    PartKind.SEARCH: "spend.search",
-    PartKind.REVIEW: "spend.review",
-}
 # Ends of a range that are nearer than this are one price.
 _ONE_PRICE = 1.25
 _MOST_CHARACTERS = 2_000_000
@@ -206,7 +200,7 @@ def _range(low: float, high: float) -> str:
 def _told(words: Words, guess: Estimate) -> list[str]:
     lines = [words("spend.title")]
     for part in guess.parts:
-        name = words(_PARTS[part.kind]) if part.kind in _PARTS else _pictures(words, part)
+        name = _pictures(words, part) if part.kind is PartKind.PICTURES else words(f"spend.{part.kind}")
         lines.append(words("spend.part", name=name, amount=_range(part.low_usd, part.high_usd)))
     if any(part.kind is PartKind.REVIEW and part.most_usd > 0 for part in guess.parts):
         lines.append(words("spend.again"))

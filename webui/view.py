@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -103,3 +103,12 @@ def picture_alt(words: Words, picture: Picture) -> str:
     if not text:
         return words("picture.upload_alt", handle=picture.handle)
     return words("picture.alt", handle=picture.handle, text=" ".join(text.split())[:240])
+
+
+def marked(text: str, marks: Sequence[tuple[int, int]], at: int = 0) -> list[tuple[str, bool]]:
+    """Return a text from a place on in pieces: those from where a mark begins to where it ends, and those between."""
+    pieces = []
+    for start, end in marks:
+        pieces += [(text[at:start], False), (text[start:end], True)]
+        at = end
+    return [*pieces, (text[at:], False)]

@@ -47,7 +47,7 @@ def composed_keys() -> list[re.Pattern[str]]:
         for node in nodes(path):
             if isinstance(node, ast.JoinedStr) and isinstance(first := node.values[0], ast.Constant):
                 parts = [re.escape(str(one.value)) if isinstance(one, ast.Constant) else "(.+)" for one in node.values]
-                if re.match(r"[a-z]+\.", str(first.value)):
+                if re.match(r"[a-z_]+\.", str(first.value)):
                     found.append(re.compile("".join(parts)))
     begun = [one for path in TEMPLATES for one in re.findall(r"""["']([a-z]+\.)["'] ~ """, path.read_text())]
     return [*found, *(re.compile(f"{re.escape(one)}(.+)") for one in begun)]

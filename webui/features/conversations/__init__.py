@@ -23,6 +23,7 @@ from webui.shell.actions import Context, Feature, Place
 from webui.shell.patches import Reply, Toast
 from webui.shell.templates import render
 from webui.spend import spend_html
+from webui.view import marked
 from webui.words import Words
 
 conversations = Feature("conversations", routes=lambda screen: export_routes(screen.studio, screen.sessions))
@@ -114,7 +115,7 @@ async def delete(at: Context, chosen: Chosen) -> Reply:
     studio, owner, was_open = at.screen.studio(), at.visitor.owner, chosen.id == at.place.conversation
     title = _called(at.words, (await studio.conversations.get(chosen.id, owner)).title)
     await studio.conversations.delete(chosen.id, owner)
-    undo = conversations.undo(restore, {**_look(chosen), "id": chosen.id, "is_open": was_open})
+    undo = conversations.undo(restore, {**chosen.model_dump(), "is_open": was_open})
     toast = Toast(text=at.words("conversations.deleted", title=title), undo=undo)
     return await listed(at, chosen, toast, {"open": "new"} if was_open else {})
 
@@ -201,12 +202,7 @@ def _row(words: Words, info: ConversationInfo, current: str) -> Row:
 
 
 def _found(words: Words, found: ConversationHit, current: str) -> Row:
-    pieces, at = list[tuple[str, bool]](), 0
-    for start, end in found.marks:
-        pieces += [(found.excerpt[at:start], False), (found.excerpt[start:end], True)]
-        at = end
-    pieces.append((found.excerpt[at:], False))
-    row = _row(words, found.info, current)
+    pieces, row = marked(found.excerpt, found.marks), _row(words, found.info, current)
     return row._replace(marked_title=pieces) if found.place == "title" else row._replace(excerpt=pieces)
 
 
@@ -222,10 +218,6 @@ def _in_trash(words: Words, one: DeletedConversation) -> tuple[str, str, str]:
 
 def _called(words: Words, title: str) -> str:
     return title or words("top.untitled")
-
-
-def _look(look: Look) -> dict[str, Any]:
-    return {"shown": look.shown, "query": look.query, "is_trash": look.is_trash}
 
 
 def _age(moment: datetime, now: datetime) -> str:

@@ -19,7 +19,7 @@ from agent import (
     GalleryQuery,
     Picture,
 )
-from webui.view import View, picture_alt
+from webui.view import View, marked, picture_alt
 from webui.words import Words
 
 LONGEST_QUERY = 200
@@ -216,11 +216,7 @@ def _marked(match: GalleryMatch) -> list[tuple[str, bool]]:
     excerpt, first = match.excerpt, match.marks[0][0]
     at = max(0, first - _LEAD)
     at = excerpt.find(" ", at, first) + 1 or at if at else 0
-    pieces = [("…", False)] if at else []
-    for start, end in match.marks:
-        pieces += [(excerpt[at:start], False), (excerpt[start:end], True)]
-        at = end
-    return [*pieces, (excerpt[at:], False)]
+    return [*([("…", False)] if at else []), *marked(excerpt, match.marks, at)]
 
 
 def _title(words: Words, item: GalleryItem) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import Field
 
-from agent import NO_PICTURE, Conversation, ReferenceRole, RequestRefused, Value
+from agent import NO_PICTURE, Conversation, RequestRefused, Value
 from webui.features.page import Arg, page
 from webui.features.viewer import canvas_html, compare_html, empty_canvas_html, pair, read_pair
-from webui.http.sessions import Visitor
-from webui.screen import THREAD, Screen, Updates
+from webui.screen import THREAD, Updates
 from webui.shell.actions import Context
 from webui.shell.patches import Reply
 from webui.turns import Turns
@@ -62,50 +61,27 @@ async def ended(at: Context, over: Over) -> Reply:
 
 @page.action
 async def changed(at: Context, asked: Arg) -> Reply:
-    """Show the open conversation after some of its pictures were deleted or came back; `arg` are those that are opened
-    beside it."""
-    return at.reply(
-        await redrawn(
-            at.screen,
-            at.visitor,
-            at.place.conversation,
-            asked.arg.split(),
-            at.place.editing,
-            at.place.references,
-            at.place.given_roles,
-        )
-    )
+    """Show the thread and the bar above it after pictures of the conversation were deleted or came back; `arg` are
+    those that are opened beside it.
 
-
-async def redrawn(
-    screen: Screen,
-    visitor: Visitor,
-    conversation_id: str,
-    opened: Sequence[str],
-    editing: str,
-    references: Sequence[str],
-    roles: Mapping[str, ReferenceRole],
-) -> Updates:
-    """Return the thread and the top bar; of the stage and the composer's line what must not stay as it is.
-
-    The stage is emptied when a picture that is gone stands there, and marks of such pictures are taken away.
+    The stage is emptied when one that is gone stands there, and marks of such pictures are taken away.
     """
-    conversation = await screen.conversation(visitor, conversation_id)
+    screen, visitor, place, conversation = at.screen, at.visitor, at.place, await at.conversation()
     if conversation is None:
-        return {}
+        return Reply()
     there = {picture.handle for picture in conversation.all_pictures}
     updates = {
         THREAD: screen.thread(visitor, conversation),
         "top": await screen.top(visitor, conversation),
         **screen.next_target(visitor, conversation),
     }
-    if any(handle not in there for handle in opened):
-        updates["canvas"] = empty_canvas_html(visitor.words)
-    if not {editing, *references} - {"", NO_PICTURE} <= there:
-        kept = tuple(handle for handle in references if handle in there)
-        view = screen.view(visitor, conversation_id)
-        updates |= screen.context(view, editing if editing in there else "", kept, roles)
-    return updates
+    if not there.issuperset(asked.arg.split()):
+        updates["canvas"] = empty_canvas_html(at.words)
+    if not {place.editing, *place.references} - {"", NO_PICTURE} <= there:
+        kept = tuple(handle for handle in place.references if handle in there)
+        editing = place.editing if place.editing in there else ""
+        updates |= screen.context(at.view, editing, kept, place.given_roles)
+    return at.reply(updates)
 
 
 @page.action

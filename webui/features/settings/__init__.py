@@ -26,18 +26,6 @@ from webui.words import LANGUAGES, Words, load_words
 
 settings = Feature("settings")
 MAX_KEY_CHARACTERS = 400
-_PROBLEMS: dict[ServerProblem, str] = {
-    "not_asked": "mcp.not_asked",
-    "not_when_public": "mcp.not_when_public",
-    "connecting": "mcp.connecting",
-    "cannot_start": "mcp.cannot_start",
-    "ended": "mcp.ended",
-    "no_answer": "mcp.no_answer",
-    "unreachable": "mcp.unreachable",
-    "address_refused": "mcp.address_refused",
-    "locked": "mcp.locked",
-    "not_understood": "mcp.not_understood",
-}
 # Nothing is wrong with these: they have not been needed yet, or are on their way.
 _CALM: frozenset[ServerProblem] = frozenset({"not_asked", "connecting", "not_when_public"})
 # What the studio offers may be another now: the page asks for its choices, its prices and what stands around them.
@@ -167,7 +155,8 @@ async def back_up(at: Context) -> Reply:
         return Reply(toast=Toast(text=at.words("refusal.nothing_here"), is_problem=True))
     made = await asyncio.to_thread(Backups(at.screen.studio().settings.home).make, datetime.now(UTC))
     said = at.words("data.backed_up", name=made.path.name, size=f"{made.size_bytes / 1e6:,.1f} MB")
-    return Reply(patches=(_backups(at, made.made_at),), toast=Toast(text=said))
+    shown = at.fragment("set-backup", "settings/backup.html", backup=_when(at.words, made.made_at))
+    return Reply(patches=(shown,), toast=Toast(text=said))
 
 
 def _changed(at: Context, events: Mapping[str, JsonValue] | None = None) -> Reply:
@@ -243,10 +232,6 @@ def _newest_backup(home: Path) -> datetime | None:
     return next((one.made_at for one in Backups(home).all()), None)
 
 
-def _backups(at: Context, newest: datetime | None) -> Patch:
-    return at.fragment("set-backup", "settings/backup.html", backup=_when(at.words, newest))
-
-
 def _when(words: Words, newest: datetime | None) -> str:
     if newest is None:
         return words("data.no_backup")
@@ -268,4 +253,4 @@ def _server(words: Words, server: ServerState) -> Line:
     if server.problem is None:
         return Line("circle-check", "ok", server.name, [words.counted("mcp.tools", server.tools)])
     shape, tone = ("info", "") if server.problem in _CALM else ("circle-alert", "bad")
-    return Line(shape, tone, server.name, [words(_PROBLEMS[server.problem])])
+    return Line(shape, tone, server.name, [words(f"mcp.{server.problem}")])

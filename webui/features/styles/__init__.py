@@ -149,7 +149,7 @@ async def delete(at: Context, chosen: Chosen) -> Reply:
     """Delete a style of one's own."""
     style = await _own(at, chosen.id)
     await at.screen.studio().styles.delete(style.id, at.visitor.owner)
-    back: dict[str, JsonValue] = {**_look(chosen), "style": style.draft.model_dump(mode="json")}
+    back: dict[str, JsonValue] = {**chosen.model_dump(exclude={"id"}), "style": style.draft.model_dump(mode="json")}
     said = at.words("styles.deleted", title=title_of(at.words, style))
     return await _done(at, chosen, said, styles.undo(restore, back))
 
@@ -189,10 +189,6 @@ async def _done(at: Context, look: Look, said: str, undo: Undo | None = None) ->
 
 def _list(at: Context, shown: Mapping[str, Any]) -> Patch:
     return at.fragment("sty-list", "styles/list.html", "styles-box", **shown)
-
-
-def _look(look: Look) -> dict[str, JsonValue]:
-    return {"query": look.query, "family": look.family}
 
 
 async def _shown(at: Context, look: Look, *, is_quick: bool = False) -> dict[str, Any]:

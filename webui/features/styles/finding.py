@@ -10,25 +10,10 @@ from webui.words import Words
 
 MINE = "mine"
 # The families a style is listed under, by the first of its tags that is one, in the order of the list.
-FAMILIES = {
-    "painting": "styles.family_painting",
-    "drawing": "styles.family_drawing",
-    "illustration": "styles.family_illustration",
-    "chinese": "styles.family_chinese",
-    "print": "styles.family_print",
-    "craft": "styles.family_craft",
-    "design": "styles.family_design",
-    "photography": "styles.family_photography",
-    "film": "styles.family_film",
-    "3d": "styles.family_3d",
-}
-_REASONS = {
-    MatchKind.NAME: "styles.why_name",
-    MatchKind.ALIAS: "styles.why_alias",
-    MatchKind.PHRASE: "styles.why_phrase",
-    MatchKind.DESCRIPTION: "styles.why_meaning",
-    MatchKind.MEANING: "styles.why_meaning",
-}
+FAMILIES = (
+    *("painting", "drawing", "illustration", "chinese", "print"),
+    *("craft", "design", "photography", "film", "3d"),
+)
 
 
 @dataclass(frozen=True)
@@ -53,7 +38,7 @@ def family_name(words: Words, family: str) -> str:
     """Return what a family is called on the page."""
     if family == MINE:
         return words("styles.mine")
-    return words(FAMILIES[family]) if family in FAMILIES else words("styles.family_other")
+    return words(f"styles.family_{family}") if family in FAMILIES else words("styles.family_other")
 
 
 def in_family(style: Style, family: str) -> bool:
@@ -83,7 +68,10 @@ def grouped(shown: Sequence[Shown]) -> list[tuple[str, list[Shown]]]:
 
 
 def _reason(words: Words, match: StyleMatch) -> str:
-    return words(_REASONS[match.reason.kind], text=match.reason.text)
+    kind = match.reason.kind
+    # People's words for a style are told as its meaning.
+    kind = MatchKind.MEANING if kind is MatchKind.DESCRIPTION else kind
+    return words(f"styles.why_{kind}", text=match.reason.text)
 
 
 def _sayings(words: Words, style: Style) -> Iterator[tuple[int, str, str]]:

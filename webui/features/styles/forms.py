@@ -25,14 +25,7 @@ _SAID = (
     (re.compile("Invalid JSON"), "styles.problem_json"),
     (re.compile("Field required"), "styles.problem_missing"),
 )
-_PLACES = {
-    "name": "styles.form_name",
-    "aliases": "styles.form_aliases",
-    "description": "styles.form_description",
-    "phrases": "styles.form_phrases",
-    "negative": "styles.form_negative",
-    "tags": "styles.form_tags",
-}
+_PLACES = frozenset({"name", "aliases", "description", "phrases", "negative", "tags"})
 
 
 def fields_of(style: Style | None, language: str) -> dict[str, str]:
@@ -97,7 +90,7 @@ def refusal(words: Words, info: ErrorInfo) -> str:
 
 def _where(words: Words, parts: Sequence[str]) -> str:
     """Return which style of a file, and which of its fields."""
-    named = [words(_PLACES[part]) for part in parts if part in _PLACES][:1]
+    named = [words(f"styles.form_{part}") for part in parts if part in _PLACES][:1]
     is_numbered = len(parts) > 1 and parts[0] == "styles" and parts[1].isdigit()
     numbered = [words("styles.problem_number", number=int(parts[1]) + 1)] if is_numbered else []
     return words("styles.problem_join").join([*numbered, *named])

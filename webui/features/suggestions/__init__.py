@@ -37,8 +37,7 @@ class Option(NamedTuple):
 @suggestions.action
 async def pictures(at: Context, sought: Sought) -> Reply:
     """Offer the pictures of the conversation, the newest first."""
-    conversation = await at.screen.conversation(at.visitor, at.place.conversation)
-    view, wanted = at.screen.view(at.visitor, at.place.conversation), sought.query.casefold()
+    conversation, view, wanted = await at.conversation(), at.view, sought.query.casefold()
     options = []
     for picture in reversed(conversation.all_pictures if conversation is not None else ()):
         said = label(at.words, picture)

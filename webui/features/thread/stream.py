@@ -93,7 +93,7 @@ thread = Feature("thread", routes=_routes)
 @thread.action
 async def earlier(at: Context, shown: Shown) -> Reply:
     """Show the turns before those that are there."""
-    turns = at.screen.articles(at.visitor, await at.screen.conversation(at.visitor, at.place.conversation))
+    turns = at.screen.articles(at.visitor, await at.conversation())
     ids = [one.id for one in turns]
     if article_id(shown.before) not in ids:
         return Reply()

@@ -73,7 +73,7 @@ trace = Feature("trace", routes=_files)
 @trace.action
 async def show(at: Context, seen: Seen) -> Reply:
     """Show the newest turns of the branch; of a trace that is there only what has come since its last turn began."""
-    conversation = await at.screen.conversation(at.visitor, at.place.conversation)
+    conversation = await at.conversation()
     ids = [turn.id for turn in conversation.turns] if conversation is not None else []
     if conversation is None or not ids:
         values: dict[str, Any] = {"turns": []}
@@ -113,8 +113,7 @@ async def step(at: Context, opened: OfStep) -> Reply:
     conversation = await _conversation(at)
     found = await _step(at.screen, conversation, opened.turn, opened.number)
     handles = {picture.image.digest: picture.handle for picture in conversation.all_pictures}
-    view = at.screen.view(at.visitor, conversation.id)
-    values = {"step": found, "handles": handles, "thumbnail": view.thumbnail}
+    values = {"step": found, "handles": handles, "thumbnail": at.view.thumbnail}
     name = f"trc-{opened.turn}-{opened.number}"
     return Reply(patches=(_fragment(at, name, "step.html", f"trc-{opened.turn}", **values),))
 

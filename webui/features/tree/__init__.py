@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from agent import MAX_GALLERY_PAGE, Conversation, GalleryQuery, Value
+from agent import MAX_GALLERY_PAGE, GalleryQuery, Value
 from webui.features.tree.drawing import drawn
 from webui.features.tree.lineage import Lineage, lineage
 from webui.shell.actions import Context, Feature
@@ -87,15 +87,14 @@ async def _changed(at: Context, seen: Seen, toast: Toast) -> Reply:
 
 
 async def _shown(at: Context, seen: Seen) -> Patch:
-    view = at.screen.view(at.visitor, at.place.conversation)
-    shown = drawn(view, (await _grown(at)).tree, seen.opened)
+    shown = drawn(at.view, (await _grown(at)).tree, seen.opened)
     return at.fragment("tr-pane", "tree/tree.html", "tree", conversation=at.place.conversation, **shown)
 
 
 async def _grown(at: Context) -> Grown:
     """Return the tree; pictures that the gallery does not have any more are gone from it."""
     gallery, ids, after = at.screen.studio().gallery, dict[str, int](), None
-    if await _conversation(at) is None:
+    if await at.conversation() is None:
         return Grown(Lineage(), ids)
     while True:
         query = GalleryQuery(conversation_id=at.place.conversation, limit=MAX_GALLERY_PAGE, after=after)
@@ -105,14 +104,10 @@ async def _grown(at: Context) -> Grown:
         if after is None:
             break
     # As it is now: what was deleted or brought back a moment ago is told by the records alone.
-    conversation = await _conversation(at)
+    conversation = await at.conversation()
     pictures = conversation.all_pictures if conversation is not None else ()
     there = {one.handle for one in pictures}
     deleted = await gallery.deleted(at.visitor.owner, at.place.conversation)
     ghosts = [one for one in deleted if one.handle not in there]
     gone = {*(there - ids.keys()), *(one.handle for one in ghosts)}
     return Grown(lineage((*pictures, *ghosts), gone), ids)
-
-
-async def _conversation(at: Context) -> Conversation | None:
-    return await at.screen.conversation(at.visitor, at.place.conversation)

@@ -9,6 +9,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, get_args
 
 from pydantic import ValidationError
@@ -171,7 +172,7 @@ def _levels(first: Image.Image, second: Image.Image) -> np.ndarray[tuple[int, in
     for top in range(0, first.height, _STRIP_ROWS):
         box = (0, top, first.width, min(first.height, top + _STRIP_ROWS))
         one, two = (np.asarray(_in_mode(image.crop(box), mode)) for image in (first, second))
-        found[box[1] : box[3]] = (np.maximum(one, two) - np.minimum(one, two)).max(axis=2)
+        found[box[1] : box[3]] = reduce(np.maximum, np.moveaxis(np.maximum(one, two) - np.minimum(one, two), 2, 0))
     return found
 
 

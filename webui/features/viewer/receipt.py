@@ -15,12 +15,6 @@ from webui.words import Words
 
 # `2K` is as many pixels as a square of 2048 has.
 _THOUSANDS = re.compile(r"[1-9]\d?K")
-_MISSING_STYLES = {
-    MissingStyleReason.UNKNOWN: "style_missing.unknown",
-    MissingStyleReason.NOT_DRAWN: "style_missing.not_drawn",
-    MissingStyleReason.LATE: "style_missing.late",
-    MissingStyleReason.FAILED: "style_missing.failed",
-}
 
 
 def price(words: Words, dollars: float) -> str:
@@ -77,7 +71,7 @@ def receipt_html(view: View, picture: Picture, *, is_folded: bool = False) -> Ma
         reference_mode=_reference_mode(words, receipt),
         # In a sketch no phrase went into the prompt, and the look is drawn.
         styles=[(one.name, drawn if receipt.is_sketch else "; ".join(one.phrases)) for one in receipt.styles],
-        missing=words(_MISSING_STYLES[missing.reason], style=missing.requested) if missing else "",
+        missing=words(f"style_missing.{missing.reason}", style=missing.requested) if missing else "",
         # A style that the agent thought of by itself, and the library has not, is told among the rows alone.
         is_missed=missing and (missing.is_asked_for or missing.reason is not MissingStyleReason.UNKNOWN),
         facts=[(fact.item, fact.source) for fact in receipt.facts],
