@@ -122,8 +122,9 @@ def whole_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProce
         yield page
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def gemini() -> Iterator[GeminiProcess]:
+    """The strict server, which each test finds as it was at first."""
     with GeminiProcess() as server:
         yield server
 

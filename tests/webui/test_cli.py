@@ -74,7 +74,7 @@ def test_records_that_take_long_to_open_hold_the_start_up_and_do_not_end_it(tmp_
     # They are to be brought up to date, and another program is at work on them for longer than Gradio alone would wait.
     with contextlib.closing(sqlite3.connect(tmp_path / "aivista.db", check_same_thread=False)) as records:
         records.execute("BEGIN IMMEDIATE")
-        leaving = threading.Timer(12, records.rollback)
+        leaving = threading.Timer(8, records.rollback)
         leaving.start()
         with PageProcess(home=tmp_path) as page:
             kept = httpx.get(f"{page.url}/api/v1/conversations").json()["conversations"]
