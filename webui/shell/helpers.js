@@ -15,12 +15,12 @@ const made = (tag, values = {}, ...inside) => {
   element.append(...inside);
   return element;
 };
-// What a template holds, once more.
+// A copy of what a template holds.
 const cloned = template => template?.content.firstElementChild.cloneNode(true) ?? null;
 const download = (href, name = "") => made("a", { href, download: name }).click();
 const setText = (element, text) => { if (element && element.textContent !== text) element.textContent = text; };
 const setAttribute = (element, name, value) => { if (element && element.getAttribute(name) !== value) element.setAttribute(name, value); };
-// Words with what stands in them as `{name}`.
+// A text with each `{name}` in it filled in.
 const filled = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
 // Where one pointer is, or what lies between two, and how far they are apart.
 const grip = pointers => {

@@ -10,10 +10,7 @@ from webui.words import Words
 
 MINE = "mine"
 # The families a style is listed under, by the first of its tags that is one, in the order of the list.
-FAMILIES = (
-    *("painting", "drawing", "illustration", "chinese", "print"),
-    *("craft", "design", "photography", "film", "3d"),
-)
+FAMILIES = ("painting", "drawing", "illustration", "chinese", "print", "craft", "design", "photography", "film", "3d")
 
 
 @dataclass(frozen=True)
@@ -69,7 +66,7 @@ def grouped(shown: Sequence[Shown]) -> list[tuple[str, list[Shown]]]:
 
 def _reason(words: Words, match: StyleMatch) -> str:
     kind = match.reason.kind
-    # People's words for a style are told as its meaning.
+    # How people describe a style is told as its meaning.
     kind = MatchKind.MEANING if kind is MatchKind.DESCRIPTION else kind
     return words(f"styles.why_{kind}", text=match.reason.text)
 
