@@ -253,17 +253,14 @@ def _toward_nearest(image: Plane, palette: Plane, share: float) -> Plane:
     import cv2
     import numpy as np
 
-    lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
-    known = cv2.cvtColor(palette[None], cv2.COLOR_RGB2LAB)[0]
-    weights = np.array([0.7, 1.0, 1.0], np.float32)
+    light, first, second = cv2.split(cv2.cvtColor(image, cv2.COLOR_RGB2LAB))
     best = np.full(image.shape[:2], np.inf, np.float32)
-    chosen = np.zeros_like(image)
-    for colour, place in zip(palette, known, strict=True):
-        distance = (((lab - place) * weights) ** 2).sum(axis=-1)
-        is_nearer = distance < best
-        best = np.where(is_nearer, distance, best)
-        chosen[is_nearer] = colour
-    mixed: Plane = image * (1 - share) + chosen * share
+    nearest = np.zeros(image.shape[:2], np.intp)
+    for number, (lit, one, other) in enumerate(cv2.cvtColor(palette[None], cv2.COLOR_RGB2LAB)[0]):
+        distance = ((light - lit) * 0.7) ** 2 + (first - one) ** 2 + (second - other) ** 2
+        nearest[distance < best] = number
+        np.minimum(best, distance, out=best)
+    mixed: Plane = image * (1 - share) + palette[nearest] * share
     return mixed
 
 

@@ -58,8 +58,8 @@ class Asset:
 
     @cached_property
     def packed(self) -> bytes:
-        """The file in Brotli."""
-        return brotli.compress(self.data, quality=9)
+        """The file in Brotli. Level 9 takes ten times as long for a hundredth of the size."""
+        return brotli.compress(self.data, quality=7)
 
 
 @cache
