@@ -27,7 +27,8 @@ STACKS = signal.SIGQUIT
 # starts threads, and a fork has none of them. What it stands on takes longer, and starts none that a fork would miss.
 _AT_THE_FIRST_TURN = (
     *("agent.workflow.dispatch", "agent.providers.gemini", "agent.storage.records", "agent.storage.disk_cache"),
-    *("agent.adjusting.toning", "pandas", "pyarrow.dataset", "lance_namespace"),
+    *("agent.adjusting.toning", "agent.mcp.servers", "agent.storage.tidying", "agent.storage.gallery_search"),
+    *("PIL.ImageCms", "markdown_it", "uvicorn", "pandas", "pyarrow.dataset", "lance_namespace"),
 )
 
 
@@ -76,10 +77,13 @@ def _import_all() -> None:
         import_module(name)
     from agent.providers.sketch.wishes import understand
     from agent.storage.styles import find_curated
+    from webui.shell.templates import environment
 
     # What is read once for each process, all styles above all: most of what a first turn takes.
     find_curated("a fox")
     understand("draw a red fox", False)
+    for name in environment().list_templates(["html"]):
+        environment().get_template(name)
     # What a fork never looks at is never copied.
     gc.freeze()
     gc.enable()

@@ -15,12 +15,13 @@ from webui.words import Words
 
 def render(template: str, words: Words, /, **values: object) -> Markup:
     """Return a template's HTML: `styles/card.html` lies in the folder of the feature `styles`. `t` are the words."""
-    shown = _environment().get_template(template).render(t=words, **values)
+    shown = environment().get_template(template).render(t=words, **values)
     return Markup(shown.strip())  # noqa: S704  all that was said is escaped in it
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
+    """Return the templates of this process; each is compiled when it is first shown."""
     made = jinja2.Environment(
         loader=jinja2.ChoiceLoader([jinja2.PackageLoader("webui", one) for one in ("features", "shell")]),
         autoescape=True,
