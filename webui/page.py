@@ -18,7 +18,7 @@ from webui.features.files import build_editor
 from webui.http.sessions import Sessions
 from webui.screen import OVER, SENT, Screen
 from webui.shell.actions import Composed, Context
-from webui.shell.patches import Reply, Toast
+from webui.shell.templates import Reply, Toast
 from webui.turns import Turns
 from webui.whole_json import whole_json
 from webui.words import Words

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agent import Sponsor, TurnLimits
-    from webui.http.accounts import Issuer
+    from webui.http.sign_in import Issuer
 
 # What visitors may ask, and what one turn may cost whoever pays for them, where nothing else is said.
 TURNS_AT_ONCE = 8

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
+from markupsafe import Markup
 from pydantic import JsonValue, SecretStr
 
 from agent import (
     IMAGE_ROLES,
     OPERATOR,
     TEXT_ROLES,
+    Catalogue,
     Conversation,
     ErrorInfo,
     KeyDiagnosis,
@@ -27,17 +29,23 @@ from agent import (
 )
 from webui.features import composer
 from webui.features.composer import Chosen
-from webui.features.composer.limits import Limits, limits_html, limits_of
-from webui.features.thread import chat
-from webui.features.thread.chat import thread_told
 from webui.features.thread.live import LiveTurn, resumed
-from webui.features.thread.render import Article, article_id, render_conversation, render_live
+from webui.features.thread.render import (
+    Article,
+    article_id,
+    render_conversation,
+    render_live,
+    thread_told,
+    top_html,
+    welcome_html,
+)
+from webui.features.thread.steps import next_step
 from webui.features.viewer import opened_canvas_html
 from webui.http.sessions import Sessions, Visitor
-from webui.shell.patches import Patch, Reply
-from webui.shell.templates import render
+from webui.shell.templates import Patch, Reply, render
 from webui.spend import button_prices, chosen_estimate, estimate_html, expand_price
 from webui.view import Offer, View, image_offers
+from webui.words import Words
 
 Updates = dict[str, Any]
 """What changes on the page: HTML by the id of its box in `shell/document.html`, properties by the id of an input of
@@ -58,6 +66,14 @@ LISTED = "listed"
 """In updates: the list of conversations may be another one now; after a turn, how it `ended` (`done`, `failed`,
 `waiting`, `stopped`) and which is the `newest` picture."""
 _EVENTS = (THREAD, WORDS, PAINTED, OVER, SENT, LISTED)
+# The chips' values, by the chip, and the role of the model that each stands for.
+_ROLES = {
+    "text_model": {"flash": ModelRole.FLASH, "thinking": ModelRole.THINKING},
+    "image_model": {"flash": ModelRole.IMAGE_FLASH, "pro": ModelRole.IMAGE_PRO},
+}
+Limits = Mapping[str, Mapping[str, ErrorInfo]]
+"""Why a value of a chip cannot be chosen, by chip and value."""
+NONE: Limits = {}
 
 
 @dataclass(frozen=True)
@@ -176,7 +192,7 @@ class Screen:
     async def _welcome(self, visitor: Visitor, *, is_sketch: bool) -> str:
         # Only the operator can do anything about it.
         lost = await self.studio().lost_records() if visitor.owner == OPERATOR else None
-        return chat.welcome_html(
+        return welcome_html(
             visitor.words, is_sketch=is_sketch, is_kept=self.is_kept, is_shared=self.sessions.is_shared, lost=lost
         )
 
@@ -186,7 +202,7 @@ class Screen:
         if conversation is not None and conversation.turns:
             spent_usd = (await self.studio().spend.conversation(conversation.id, visitor.owner)).price_usd
         is_sketch = self.is_sketch(visitor)
-        return chat.top_html(visitor.words, conversation, is_sketch=is_sketch, spent_usd=spent_usd, opened_at=opened_at)
+        return top_html(visitor.words, conversation, is_sketch=is_sketch, spent_usd=spent_usd, opened_at=opened_at)
 
     async def opened(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
         """Return the screen with a conversation open, or a new one, and an empty composer context."""
@@ -306,3 +322,48 @@ class Screen:
             if name != fixed and updates[part]["value"] == sent[name]:
                 del updates[part]["value"]
         return updates
+
+
+def limits_of(catalogue: Catalogue, diagnosis: KeyDiagnosis | None) -> Limits:
+    """Return which values of the chips `text_model` and `image_model` the key has no model for; both image models side
+    by side need both."""
+    if diagnosis is None:
+        return NONE
+    found: dict[str, dict[str, ErrorInfo]] = {}
+    for chip, roles in _ROLES.items():
+        why = {value: diagnosis.why_not(catalogue.keyed(role).id) for value, role in roles.items()}
+        missing = {value: reason for value, reason in why.items() if reason is not None}
+        if chip == "image_model" and missing:
+            missing["both"] = next(iter(missing.values()))
+        found[chip] = missing
+    return {chip: missing for chip, missing in found.items() if missing}
+
+
+def limits_html(words: Words, limits: Limits, *, is_unknown: bool = False) -> Markup:
+    """Return one line on what is greyed and why, with what the page's script needs: the reason by the name shown.
+
+    Nothing where the key can use everything; where nobody knows yet (`is_unknown`), a sign for the script to ask.
+    """
+    named = {
+        chip: {_name(words, value): words.error(_told(info, _name(words, value))) for value, info in missing.items()}
+        for chip, missing in limits.items()
+    }
+    by_code: dict[str, tuple[ErrorInfo, list[str]]] = {}
+    for chip, missing in limits.items():
+        for value, info in missing.items():
+            if value != "both":
+                name = words("limits.name", chip=words(f"limits.{chip}"), model=_name(words, value))
+                by_code.setdefault(info.code.value, (info, []))[1].append(name)
+    lines = [
+        (words.error(_told(info, words("did.join").join(names))), next_step(words, info.code))
+        for info, names in by_code.values()
+    ]
+    return render("composer/limits.html", words, named=named, lines=lines, is_unknown=is_unknown)
+
+
+def _told(info: ErrorInfo, model: str) -> ErrorInfo:
+    return info.model_copy(update={"parameters": {**info.parameters, "model": model}})
+
+
+def _name(words: Words, value: str) -> str:
+    return words("composer.flash_pro" if value == "both" else f"composer.{value}")

@@ -33,11 +33,11 @@ from agent import (
     TurnStopped,
 )
 from webui.features.composer import Chosen
-from webui.features.thread import notices
 from webui.features.thread.live import Ending, LiveTurn, advance_all, resumed
 from webui.features.thread.plans import after, decision_to_run, read_run
 from webui.features.thread.render import Article, Block, article, render_live
-from webui.features.viewer.actions import PanelPress, pressed_sentence
+from webui.features.thread.steps import failure
+from webui.features.viewer import PanelPress, pressed_sentence
 from webui.features.viewer.painter import PainterRefusal, read_painted
 from webui.screen import LISTED, OVER, THREAD, Updates
 from webui.shell.actions import Composed, Context
@@ -328,7 +328,7 @@ def _unrecorded(view: View, conversation: Conversation | None, live: LiveTurn) -
     if turn is None:
         return render_live(view, live, 0)
     if isinstance(live.ending, TurnFailed) and turn.state is not TurnState.FAILED:
-        return article("", [Block(notices.failure(view, live.ending.error, "", live.ending.rewordings))])
+        return article("", [Block(failure(view, live.ending.error, "", live.ending.rewordings))])
     return None
 
 

@@ -8,18 +8,17 @@ from collections.abc import Mapping
 
 from webui.cli.parser import read_flags
 from webui.features.all import FEATURES
-from webui.features.prompts.book import Prompt, prompt_groups
-from webui.features.shortcuts import key_groups
+from webui.features.page import Kind, diff_html, word_diff
+from webui.features.prompts import Prompt, prompt_groups
+from webui.features.shortcuts import NATIVE, chords_of, is_single, key_groups, key_table, script_table
 from webui.features.thread.markdown import MOST_FORMATTED_CHARACTERS, markdown_html, own_words_html
-from webui.features.tree.lineage import Kin, Lineage, lineage
-from webui.features.viewer.actions import PanelAmounts, PanelPress, amounts_sentence, pressed_sentence
+from webui.features.tree import Kin, Lineage, lineage
+from webui.features.viewer import PanelAmounts, PanelPress, amounts_sentence, pressed_sentence
 from webui.http.hosts import ALIVE
 from webui.http.sessions import COOKIE
 from webui.mcp_server.server import mcp_server
-from webui.script_words import NAMES, PARTS, script_words_html
+from webui.shell.document import NAMES, PARTS, script_words_html
 from webui.shell.templates import render
-from webui.shortcuts import NATIVE, chords_of, is_single, script_table, shortcuts
-from webui.word_diff import Kind, diff_html, word_diff
 from webui.words import LANGUAGES, Words, choose_language, load_words
 
 

@@ -24,9 +24,9 @@ from agent.providers.scripted import Line, Painting, Script, ScriptedProvider, c
 from tests.support.pixels import encoded
 from tests.support.small_frames import small_frames
 from webui.api import api_mounts
+from webui.features.viewer.image_routes import media_routes
 from webui.http.hosts import Guard, HostRules
 from webui.http.sessions import Sessions
-from webui.media import media_routes
 
 ANNA, BEN = "anna-has-a-long-token", "ben-has-a-long-token"
 TOKENS = {"anna": SecretStr(ANNA), "ben": SecretStr(BEN)}

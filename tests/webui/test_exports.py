@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 
 from agent import OPERATOR, Settings, Studio
 from tests.adapters.archives import ArchiveLimits
-from webui.features.conversations.exports import export_routes
+from webui.features.conversations import export_routes
 from webui.http.sessions import COOKIE, Sessions
 from webui.words import load_words
 

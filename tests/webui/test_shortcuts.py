@@ -13,15 +13,15 @@ from tests.adapters.webui import (
     NATIVE,
     chords_of,
     is_single,
+    key_table,
     load_words,
     script_table,
-    shortcuts,
     shortcuts_html,
 )
 
 PAGE = Path(webui.__file__).parent
 SCRIPTS = {path.name: path.read_text(encoding="utf-8") for path in sorted(PAGE.rglob("*.js"))}
-NAMES = [f"{group}.{name}" for group, rows in shortcuts().items() for name in rows]
+NAMES = [f"{group}.{name}" for group, rows in key_table().items() for name in rows]
 # A key of a chord: a sign, or one of these names, which browsers give them.
 KEYS = r"[^\s]|Letter|Space|Enter|Escape|Tab|Delete|Backspace|Home|End|ContextMenu|F\d+|Arrow(Left|Right|Up|Down)"
 
@@ -35,7 +35,7 @@ def asked() -> set[str]:
 
 
 def test_the_scripts_ask_for_every_key_of_the_table_and_for_no_other_and_read_none_by_themselves() -> None:
-    ours = {name for name in NAMES if NATIVE not in shortcuts()[name.partition(".")[0]][name.partition(".")[2]]}
+    ours = {name for name in NAMES if NATIVE not in key_table()[name.partition(".")[0]][name.partition(".")[2]]}
     assert asked() == ours
     assert {f"{group}.{name}" for group, rows in script_table().items() for name in rows} == ours
     # What somebody types into a list to jump is handed on, and a wheel's Ctrl is no key press.
@@ -45,7 +45,7 @@ def test_the_scripts_ask_for_every_key_of_the_table_and_for_no_other_and_read_no
 
 def test_every_chord_can_be_pressed_and_means_one_thing_within_one_place() -> None:
     chord = rf"((Mod|Alt|Shift)\+)*({KEYS})"
-    rows = {(group, name): chords_of(row) for group, rows in shortcuts().items() for name, row in rows.items()}
+    rows = {(group, name): chords_of(row) for group, rows in key_table().items() for name, row in rows.items()}
     assert [name for name, chords in rows.items() if not chords] == []
     assert [one for chords in rows.values() for one in chords if not re.fullmatch(chord, one)] == []
     for group in ("page", "composer", "painter", "gallery", "tree", "files"):
@@ -58,7 +58,7 @@ def test_the_dialog_lists_every_key_in_words(language: str) -> None:
     words = load_words(language)
     html = shortcuts_html(words)
     assert html.count("<dt>") == len(NAMES)
-    assert html.count("<section") == len(shortcuts())
+    assert html.count("<section") == len(key_table())
     assert "<kbd><b>Ctrl</b><i>+</i><b>Shift</b><i>+</i><b>O</b></kbd>" in html
     assert "<kbd><b>Shift</b><i>+</i><b>←</b><b>→</b><b>↑</b><b>↓</b></kbd>" in html
     assert "<kbd><b>+</b><b>=</b><b>-</b>" in html

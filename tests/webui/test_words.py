@@ -11,7 +11,7 @@ from string import Formatter
 import agent
 import webui
 from agent import ErrorCode, ErrorInfo, Step
-from tests.adapters.webui import LANGUAGES, choose_language, load_words, shortcuts
+from tests.adapters.webui import LANGUAGES, choose_language, key_table, load_words
 from tests.support.cases import each_case
 from tests.support.sources import nodes
 from tests.support.tables import filled, table
@@ -21,7 +21,7 @@ SOURCES = sorted(WEBUI.rglob("*.py"))
 TEMPLATES = sorted(WEBUI.rglob("*.html"))
 # What no visitor of the page reads: the command and what it writes, the doors for programs, what is said to whoever is
 # no visitor of ours, and what Gradio says in English, which is put into other words.
-ENGLISH = "cli/*.py cli/space/* __main__.py http/hosts.py api/* mcp_server/* app.py script_words.py"
+ENGLISH = "cli/*.py cli/space/* __main__.py http/hosts.py api/* mcp_server/* app.py shell/document.py"
 
 
 @cache
@@ -37,7 +37,7 @@ def literals() -> frozenset[str]:
     for path in TEMPLATES:
         texts |= set(re.findall(r"'([^'\n]*)'", path.read_text()))
         texts |= set(re.findall(r'"([^"\n]*)"', path.read_text()))
-    return frozenset({*texts, *shortcuts(), *(name for rows in shortcuts().values() for name in rows)})
+    return frozenset({*texts, *key_table(), *(name for rows in key_table().values() for name in rows)})
 
 
 def composed_keys() -> list[re.Pattern[str]]:

@@ -40,8 +40,7 @@ from agent import (
 from webui.api.calls import Call
 from webui.api.models import picture_view
 from webui.api.problems import HEADERS, problem_of_failure
-from webui.features.thread.notices import question_sentence, target_sentence
-from webui.features.thread.steps import step_sentence
+from webui.features.thread.steps import question_sentence, step_sentence, target_sentence
 
 T = TypeVar("T")
 

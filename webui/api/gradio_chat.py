@@ -34,9 +34,9 @@ from agent import (
 from webui.api.outcomes import outcome_of, text_of
 from webui.features.composer import Chosen, Composer
 from webui.features.thread.steps import step_sentence
+from webui.features.thread.stream import batches
 from webui.http.root_path import public_url
 from webui.http.sessions import PageRequest, Sessions, Visitor
-from webui.pacing import batches
 from webui.screen import Screen
 from webui.words import Words
 

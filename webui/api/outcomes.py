@@ -27,7 +27,7 @@ from agent import (
     TurnPaused,
     TurnStopped,
 )
-from webui.features.thread.notices import question_sentence, target_sentence
+from webui.features.thread.steps import question_sentence, target_sentence
 from webui.words import Words
 
 Ending = TurnDone | TurnFailed | TurnPaused | TurnStopped

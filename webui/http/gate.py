@@ -28,8 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agent import MAX_VISITOR_UPLOAD_MEGABYTES
 from webui.http.clients import AtWork, Client, Rate, RejectedRequest, Upload, Uploads, client_of
 from webui.http.hosts import PROGRAMS
-from webui.http.sessions import Sessions
-from webui.http.visitor_routes import body_of
+from webui.http.sessions import Sessions, body_of
 from webui.whole_json import whole_body
 
 _GRADIO = "/gradio_api/"

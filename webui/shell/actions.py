@@ -19,11 +19,9 @@ from starlette.routing import Route
 
 from agent import AivistaError, Conversation, ErrorCode, ErrorInfo, ReferenceRole, Value
 from webui.features.composer import Chosen
-from webui.http.sessions import Visitor
-from webui.http.visitor_routes import body_of
+from webui.http.sessions import Visitor, body_of
 from webui.screen import Screen, Updates
-from webui.shell.patches import Patch, Reply, Toast, Undo
-from webui.shell.templates import render
+from webui.shell.templates import Patch, Reply, Toast, Undo, render
 from webui.view import View
 from webui.whole_json import whole_body
 from webui.words import Words

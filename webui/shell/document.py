@@ -3,30 +3,37 @@
 Gradio builds its app from a configuration in the document, the same for everybody. Its own document is asked for that,
 and for the addresses of its script and its styles; what its inputs look like to the visitor is written into the
 configuration, so that they need no second drawing.
+
+The words that scripts write go along: a script asks for `aivista.words.say("key")`, a key of the section [script]. What
+Gradio names in English alone is replaced on the page: an exact text by the sentence for it, a text about a file or a
+queue by what it must hold.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 import re
 from functools import cache
+from html import escape
 
 import orjson
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent import AivistaError
-from webui.features.composer import PANEL
-from webui.features.filling import filled
+from agent import MAX_UPLOAD_MEGABYTES, AivistaError
+from webui.features.composer import PANEL, Chosen
+from webui.features.conversations import first_rows
 from webui.features.gallery import gallery_html
+from webui.features.thread.render import TURNS_AT_ONCE, earlier_html, log_html, newest
 from webui.features.viewer.painter import MAX_EDGE_PX, MAX_FEATHER_PX, MAX_GROWTH, MIN_FEATHER_PX
 from webui.http.sessions import Visitor
 from webui.page_assets import GRADIOS, favicon_url, script, stylesheet
 from webui.screen import Screen, Updates
-from webui.script_words import script_words_html
 from webui.shell.templates import render
+from webui.words import Words
 
 # By then a page has its styles and scripts, and nobody has finished a sentence.
 _DRAWN_AFTER_S = 2.0
@@ -39,6 +46,37 @@ _GRADIO = re.compile(
     r'(?P<script><script type="module"[^>]*></script>)\s*(?P<style><link rel="stylesheet"[^>]*>)',
     re.DOTALL,
 )
+# Gradio 6.31's own English, by what it is called here: names of parts, and what its notices say.
+NAMES: dict[str, str] = {
+    "Upload a file": "builtin.attach",
+    "File thumbnail": "builtin.thumbnail",
+    "Remove file": "builtin.remove",
+    "Uploading": "builtin.uploading",
+    "Uploaded files": "builtin.uploaded",
+    "Multimedia input field": "builtin.message",
+    "Click to upload or drop files": "builtin.attach",
+    "File upload": "builtin.attach",
+    "Submit": "builtin.send",
+    "Stop": "builtin.stop",
+    "Close": "action.close",
+    "Error": "builtin.error",
+    "Warning": "builtin.warning",
+    "Info": "builtin.info",
+    "Connection Lost": "builtin.lost",
+    "Connection to the server was lost. Attempting reconnection...": "builtin.lost_text",
+    "Connection errored out.": "script.cut",
+    "This application is currently busy. Please try again.": "builtin.busy",
+}
+# A notice that holds these words, whatever else it says.
+PARTS: dict[str, str] = {
+    "Invalid file type": "builtin.wrong_type",
+    "maximum allowed size": "builtin.too_large",
+    "Queue is full": "builtin.busy",
+    "Failed to fetch": "script.cut",
+    "NetworkError": "script.cut",
+    "Could not parse server response": "script.cut",
+}
+NEW = "new"
 
 
 class Document:
@@ -160,3 +198,33 @@ def _told_by(name: str, place: str) -> list[str]:
                 names = text.partition("m.f=[")[2].partition("]")[0].split(",")
                 return [names[int(at)].strip('"').removeprefix("./") for at in found[1].split(",")]
     return []
+
+
+def script_words_html(words: Words) -> str:
+    """Return a hidden element with all of it, for the page's script to read."""
+    script = {key.removeprefix("script."): text for key, text in words.table.items() if key.startswith("script.")}
+    names = {theirs: words(key) for theirs, key in NAMES.items()}
+    parts = {theirs: words(key, limit=MAX_UPLOAD_MEGABYTES) for theirs, key in PARTS.items()}
+    told = {"script": script, "names": names, "parts": parts}
+    data = "".join(f' data-{name}="{escape(json.dumps(table, ensure_ascii=False))}"' for name, table in told.items())
+    return f'<i id="words" hidden{data}></i>'
+
+
+async def filled(screen: Screen, visitor: Visitor, name: str) -> Updates:
+    """Return all that stands in the document: the conversation that its address names, else the newest, else a new
+    one."""
+    conversation = await screen.conversation(visitor, name)
+    if conversation is None and name != NEW:
+        conversation = await screen.newest(visitor)
+    articles = screen.articles(visitor, conversation)
+    # What comes with the page needs no script to be seen.
+    earlier = earlier_html(visitor.words) if len(articles) > TURNS_AT_ONCE else ""
+    rows, foot = await first_rows(screen, visitor)
+    return {
+        **screen.chips(visitor, Chosen()),
+        "rail-rows": rows,
+        "rail-foot": foot,
+        **await screen.opened(visitor, conversation),
+        **await screen.chips_of(visitor, conversation),
+        "chat": log_html(conversation, newest(articles), earlier, is_live=screen.at_work(conversation) is not None),
+    }

@@ -1,4 +1,4 @@
-// What scripts say, in the visitor's language, and what Gradio says by itself put into it (script_words.py).
+// What scripts say, in the visitor's language, and what Gradio says by itself put into it (shell/document.py).
 {
   const NAMED = ["aria-label", "title"], LABELLED = "[aria-label], [title]", NOTICES = ".toast-body";
   const tables = Object.fromEntries(["script", "names", "parts"].map(name => [name, JSON.parse($("#words").dataset[name])]));

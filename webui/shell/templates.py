@@ -1,16 +1,34 @@
-"""The templates of the features. What people, models and files say is escaped; only templates write markup."""
+"""The templates of the features, and what an answer changes on the page with them: elements by their ids, one sentence,
+and what only a script can do. What people, models and files say is escaped; only templates write markup."""
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
 import jinja2
 from markupsafe import Markup
+from pydantic import Field, JsonValue
 
-from webui.icons import icon
+from agent import Value
 from webui.words import Words
+
+# The package brings no types.
+_lucide = import_module("lucide")
+
+
+@cache
+def icon(name: str, size_px: int = 16) -> Markup:
+    """Return one icon as inline SVG in the colour of the text around it, hidden from screen readers."""
+    found = re.search(r"<svg[^>]*>(.*)</svg>", _lucide.lucide_icon(name), re.DOTALL)
+    shapes = found[1].strip() if found else ""
+    return Markup(  # noqa: S704  nothing that anybody said is in it
+        f'<svg class="i" width="{size_px}" height="{size_px}" viewBox="0 0 24 24" fill="none" stroke="currentColor" '
+        f'stroke-width="1.75" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">{shapes}</svg>'
+    )
 
 
 def render(template: str, words: Words, /, **values: object) -> Markup:
@@ -46,3 +64,43 @@ def _parts(address: str) -> tuple[str, str]:
     except ValueError:
         return "", ""
     return parts.scheme, parts.hostname or ""
+
+
+class Patch(Value):
+    """HTML of the element with this id: it takes the place of the one that is there, else it comes into the element
+    `parent`, or into the body: before the element with the id `before`, or last. Without HTML the element goes."""
+
+    id: str
+    html: str | None = None
+    parent: str = ""
+    before: str = ""
+
+
+class Undo(Value):
+    """The action that takes back what was just done, and its arguments."""
+
+    action: str
+    args: dict[str, JsonValue]
+
+
+class Toast(Value):
+    """One sentence about what was done, with the way back if there is one, or about why it was not."""
+
+    text: str
+    is_problem: bool = False
+    undo: Undo | None = None
+
+
+class Reply(Value):
+    """What the page does: change its HTML, say a sentence, and by name what only a script can do."""
+
+    patches: tuple[Patch, ...] = ()
+    toast: Toast | None = None
+    events: dict[str, JsonValue] = Field(default_factory=dict)
+
+    def written(self, words: Words) -> dict[str, Any]:
+        """Return the reply as JSON: what it says is an element like the others."""
+        patches = self.patches
+        if self.toast is not None:
+            patches += (Patch(id="toast", html=render("toast.html", words, toast=self.toast)),)
+        return {"patches": [one.model_dump(exclude_defaults=True) for one in patches], "events": self.events}

@@ -15,8 +15,8 @@ from starlette.applications import Starlette
 
 from agent import AivistaError, ErrorCode, SettingsError, StorageFailure
 from tests.issuer_server import CLIENT_ID, CLIENT_SECRET, IssuerServer
-from webui.http.accounts import Accounts, Issuer, owner_of
 from webui.http.sessions import COOKIE, Sessions, Visitor
+from webui.http.sign_in import Accounts, Issuer, owner_of
 from webui.shell.templates import render
 from webui.words import load_words
 

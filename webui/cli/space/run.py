@@ -59,7 +59,7 @@ def port_of(environ: Mapping[str, str]) -> int:
 def place_of(spacefile: Spacefile, environ: Mapping[str, str], *, is_kept: bool) -> Place:
     """Return where the studio is: at the Space's own host and the Spacefile's domains, inside Hugging Face's page."""
     # It leads to Gradio, which reads the environment when it is imported.
-    from webui.http.accounts import Issuer
+    from webui.http.sign_in import Issuer
 
     pays, sponsor = spacefile.pays, None
     if pays.cap_day_usd is not None:

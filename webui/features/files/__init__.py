@@ -8,30 +8,77 @@ as well: then they are asked.
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import re
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+import zipfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeAlias
+from difflib import SequenceMatcher
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import gradio as gr
 from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
-from agent import NEW_FILE, ErrorCode, FileInfo, RequestRefused, Value, Workspace, WorkspaceFile
-from webui.features.files.kinds import differences, is_program, kind_of, language_of, rows
-from webui.features.files.routes import begun, file_routes
+from agent import (
+    NEW_FILE,
+    ErrorCode,
+    FileInfo,
+    RequestRefused,
+    Studio,
+    Value,
+    Workspace,
+    WorkspaceFile,
+    checked_file_name,
+)
+from webui.http.sessions import NO_STORE, Visitor, Work, as_json, attachment, visitor_route
+from webui.screen import Screen
 from webui.shell.actions import Context, Feature
-from webui.shell.patches import Patch, Reply, Toast
+from webui.shell.templates import Patch, Reply, Toast
 from webui.words import Words
 
 # A file of 1 MB as JSON: a control character takes six bytes there.
-files = Feature("files", routes=file_routes, most_bytes=7 << 20)
+files = Feature("files", routes=lambda screen: file_routes(screen), most_bytes=7 << 20)
 _MOST_FILES = 200
 _MOST_DELETED_BYTES = 32 << 20
 
 Key: TypeAlias = Annotated[str, Field(pattern=r"^fi-[0-9]{1,9}$")]
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=1000)]
 Version: TypeAlias = Annotated[int, Field(ge=NEW_FILE, lt=1 << 62)]
+Kind: TypeAlias = Literal["text", "long", "picture", "bytes"]
+MOST_EDITED_BYTES = 256 << 10
+"""Text beyond it is shown to be read: the editor goes through all of it with every key."""
+
+# The endings of names, by the names that `gr.Code` has for languages.
+_ENDINGS = {
+    "python": "py pyi pyw",
+    "javascript": "js mjs cjs jsx",
+    "typescript": "ts mts cts tsx",
+    "json": "json jsonl ndjson geojson ipynb webmanifest",
+    "html": "html htm xhtml xml svg vue",
+    "css": "css scss less",
+    "markdown": "md markdown mdx",
+    "latex": "tex sty bib",
+    "yaml": "yaml yml",
+    "shell": "sh bash zsh ksh",
+    "sql": "sql",
+    "r": "r",
+    "c": "c h",
+    "cpp": "cpp cc cxx hpp hh java cs kt",
+    "jinja2": "j2 jinja jinja2",
+}
+_LANGUAGES = {ending: language for language, endings in _ENDINGS.items() for ending in endings.split()}
+_NAMES = {"dockerfile": "dockerfile", "containerfile": "dockerfile", ".bashrc": "shell", ".profile": "shell"}
+_PROGRAMS = frozenset({"js", "mjs"})
+_PICTURES = frozenset({"png", "jpg", "jpeg", "gif", "webp", "avif"})
+_AROUND, _MOST_LINES = 2, 2000
+_MOST_UPLOAD_BYTES = 1 << 20
 
 
 class Doc(Value):
@@ -311,3 +358,190 @@ def _told(words: Words, info: FileInfo) -> dict[str, Any]:
         "language": language_of(info.name),
         "isProgram": is_program(info.name),
     }
+
+
+class Row(NamedTuple):
+    """A row of the tree: a file, or without one a folder; its place among so many siblings."""
+
+    path: str
+    name: str
+    level: int
+    place: int
+    siblings: int
+    file: FileInfo | None = None
+
+    @property
+    def icon(self) -> str:
+        """The icon of a file, by its name."""
+        if _ending(self.path) in _PICTURES:
+            return "image"
+        return "file-text" if language_of(self.path) in (None, "markdown") else "file-code"
+
+    @property
+    def is_program(self) -> bool:
+        """Whether it can be run."""
+        return is_program(self.path)
+
+    @property
+    def size(self) -> str:
+        """How much a file holds."""
+        size = self.file.size_bytes if self.file is not None else 0
+        if size < 1000:
+            return f"{size} B"
+        if size < 1e6:
+            return f"{size / 1e3:.{int(size < 1e4)}f} KB"
+        return f"{size / 1e6:.1f} MB"
+
+
+def rows(infos: Sequence[FileInfo], folder: str = "", level: int = 1) -> Iterator[Row]:
+    """Return the rows of a folder, each folder in it with its own behind it, then its files."""
+    within = [(info.name[len(folder) :], info) for info in infos if info.name.startswith(folder)]
+    folders = sorted({name.partition("/")[0] for name, _ in within if "/" in name}, key=_by_number)
+    own = sorted((one for one in within if "/" not in one[0]), key=lambda one: _by_number(one[0]))
+    count = len(folders) + len(own)
+    for place, name in enumerate(folders, 1):
+        yield Row(folder + name, name, level, place, count)
+        yield from rows(infos, f"{folder}{name}/", level + 1)
+    for place, (name, info) in enumerate(own, len(folders) + 1):
+        yield Row(info.name, name, level, place, count, info)
+
+
+def differences(mine: str, theirs: str) -> tuple[list[tuple[str, str]], bool]:
+    """Return what only the person's text has ("−"), only the saved one ("+"), and around it ("="), line by line, each
+    group behind the number of its first line ("@"); and whether there is more than is shown."""
+
+    def lines() -> Iterator[tuple[str, str]]:
+        old, new = mine.splitlines(), theirs.splitlines()
+        for group in SequenceMatcher(None, old, new).get_grouped_opcodes(_AROUND):
+            yield "@", str(group[0][1] + 1)
+            for kind, first, end, from_, to in group:
+                yield from (("=" if kind == "equal" else "−", line) for line in old[first:end])
+                if kind != "equal":
+                    yield from (("+", line) for line in new[from_:to])
+
+    found = list(islice(lines(), _MOST_LINES + 1))
+    return found[:_MOST_LINES], len(found) > _MOST_LINES
+
+
+def language_of(name: str) -> str | None:
+    """Return the language that a file of this name is coloured in, as `gr.Code` names it; None for plain text."""
+    return _NAMES.get(PurePosixPath(name.lower()).name) or _LANGUAGES.get(_ending(name))
+
+
+def is_program(name: str) -> bool:
+    """Return whether the sandbox can run a file of this name."""
+    return _ending(name) in _PROGRAMS
+
+
+def picture_type(content: bytes) -> str | None:
+    """Return the type of a picture that a browser shows, by its first bytes and never by its name; None for others.
+
+    An SVG is none: it is a document, which may hold scripts.
+    """
+    if content.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if content.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if content.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
+        return "image/webp"
+    return "image/avif" if content[4:12] in (b"ftypavif", b"ftypavis") else None
+
+
+def kind_of(file: WorkspaceFile) -> Kind:
+    """Return how a file is shown."""
+    if picture_type(file.content) is not None:
+        return "picture"
+    if file.text is None:
+        return "bytes"
+    return "text" if file.size_bytes <= MOST_EDITED_BYTES else "long"
+
+
+def _ending(name: str) -> str:
+    return PurePosixPath(name.lower()).suffix.removeprefix(".")
+
+
+def _by_number(name: str) -> str:
+    """Return what sorts "2.md" before "10.md"."""
+    return re.sub(r"\d+", lambda found: found[0].zfill(20), name.casefold())
+
+
+def file_routes(screen: Screen) -> Sequence[Route]:
+    """Return the routes below `/aivista/files/{conversation}`: GET `raw` and `zip`, POST `upload`, which for `new`
+    begins the conversation.
+
+    What is refused is told with its `code` and one sentence under `error`: 404, 409 (the name is taken), 413 or 422.
+    """
+
+    def workspace(visitor: Visitor, conversation: str) -> Workspace:
+        return screen.studio().files(conversation, visitor.owner)
+
+    async def raw(request: Request, visitor: Visitor) -> Response:
+        """Answer with a file: a picture to be shown, anything else (or with `download`) to be kept."""
+        conversation = request.path_params["conversation"]
+        file = await workspace(visitor, conversation).read(request.query_params.get("name", ""))
+        shown = picture_type(file.content)
+        if shown is not None and request.query_params.get("download") != "1":
+            return Response(file.content, media_type=shown, headers=NO_STORE)
+        return _kept(file.content, file.name.rpartition("/")[2], "application/octet-stream")
+
+    async def pack(request: Request, visitor: Visitor) -> Response:
+        """Answer with all files as a zip archive."""
+        conversation = request.path_params["conversation"]
+        source = workspace(visitor, conversation)
+        found = [await source.read(one.name) for one in await source.list()]
+        plain = re.sub(r"[^\w-]", "", conversation, flags=re.ASCII)[:64]
+        return _kept(await asyncio.to_thread(_zip_of, found), f"aivista-files-{plain}.zip", "application/zip")
+
+    async def upload(request: Request, visitor: Visitor) -> Response:
+        """Save what was sent under `name`: a new file, or with `replace` whatever is there."""
+        conversation = request.path_params["conversation"]
+        name, data = request.query_params.get("name", ""), bytearray()
+        async for some in request.stream():
+            data += some
+            if len(data) > _MOST_UPLOAD_BYTES:
+                # One byte more than a file may have is enough for the workspace to refuse it by name.
+                del data[_MOST_UPLOAD_BYTES + 1 :]
+                break
+        if conversation == "new":
+            conversation = await begun(screen.studio(), visitor.owner, name)
+        # What a file from elsewhere says, nobody here has written.
+        info = await workspace(visitor, conversation).write(
+            name,
+            bytes(data),
+            by="person",
+            expected_version=None if request.query_params.get("replace") == "1" else NEW_FILE,
+            is_untrusted=True,
+        )
+        return JSONResponse({"conversation": conversation, "name": info.name}, headers=NO_STORE)
+
+    routes: list[tuple[str, str, Work]] = [("raw", "GET", raw), ("zip", "GET", pack), ("upload", "POST", upload)]
+    return [
+        visitor_route(f"/aivista/files/{{conversation}}/{name}", screen.sessions, work, method=method, refusal=as_json)
+        for name, method, work in routes
+    ]
+
+
+async def begun(studio: Studio, owner: str, name: str) -> str:
+    """Return a new conversation for a file of this name."""
+    title = checked_file_name(name).rpartition("/")[2]
+    conversation = await studio.conversations.create(owner)
+    # Without a title it is not listed before a message was sent, and its files would be out of sight.
+    await studio.conversations.rename(conversation.id, title, owner)
+    return conversation.id
+
+
+def _kept(content: bytes, name: str, media_type: str) -> Response:
+    return Response(content, media_type=media_type, headers={**NO_STORE, **attachment(name)})
+
+
+def _zip_of(files: Sequence[WorkspaceFile]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in files:
+            entry = zipfile.ZipInfo(file.name, file.updated_at.timetuple()[:6])
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o600 << 16
+            archive.writestr(entry, file.content)
+    return packed.getvalue()

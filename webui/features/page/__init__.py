@@ -1,18 +1,67 @@
 """What the buttons of the page do that no pane has for itself: `data-act` is the action, `data-arg` what it is about.
 
-A conversation is opened and kept as it is on record (`opening`), the composer gets what it works on (`composing`), and
-turns begin (`beginning`).
+A conversation is opened and kept as it is on record, the composer gets what it works on, and turns begin without Send.
 """
 
 from __future__ import annotations
 
+import asyncio
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+from html import escape
+from typing import Annotated, Literal
+
+from markupsafe import Markup
 from pydantic import Field
 
-from agent import Value
-from webui.shell.actions import Feature
+from agent import (
+    NO_PICTURE,
+    AivistaError,
+    Conversation,
+    ErrorCode,
+    ExpandedPrompt,
+    PromptToExpand,
+    RequestRefused,
+    Turn,
+    TurnRequest,
+    Value,
+    check_request,
+)
+from webui.features.composer import Chosen
+from webui.features.styles import NAME as SAMPLE_NAME
+from webui.features.styles import sample_picture, title_of
+from webui.features.thread.live import LiveTurn, resumed
+from webui.features.thread.render import wish_of
+from webui.features.viewer import (
+    PAINTING,
+    amounts_sentence,
+    canvas_html,
+    compare_html,
+    empty_canvas_html,
+    pair,
+    pressed_sentence,
+    read_amounts,
+    read_pair,
+    read_press,
+)
+from webui.screen import LISTED, THREAD, Updates
+from webui.shell.actions import MAX_REFERENCES, Context, Feature, Handle, roles_of
+from webui.shell.templates import Reply, render
+from webui.spend import chosen_estimate, dollars, estimate_html, maximum_told, read_beside
+from webui.turns import Turns
 
 # The longest text fits.
 page = Feature("page", most_bytes=4 << 20)
+_LONGEST_BESIDE = 6000
+Kind = Literal["same", "added", "removed"]
+Piece = tuple[Kind, str]
+# Texts that repeat themselves take the comparison seconds beyond it; such long ones are shown as wholly new.
+_MOST_PAIRS = 400_000
+
+# A word, a sign of Chinese or a mark, each with the space before it.
+_TOKEN = re.compile(r"\s*(?:[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]|[^\W_]+(?:['’_-][^\W_]+)*|\S)")
 
 
 class Arg(Value):
@@ -21,4 +70,492 @@ class Arg(Value):
     arg: str = Field(default="", max_length=1 << 20)
 
 
-from webui.features.page import beginning, composing, opening  # noqa: E402,F401  they add their actions
+class Over(Value):
+    """A turn that is over, by its id, which is empty for one that never was on record; and the names of the requests
+    that the page keeps until it hears what became of them."""
+
+    turn: str = Field(max_length=64)
+    kept: tuple[Annotated[str, Field(max_length=128)], ...] = Field(default=(), max_length=20)
+
+
+@page.action
+async def new(at: Context) -> Reply:
+    """Begin a conversation."""
+    return await open_(at, Arg())
+
+
+@page.action
+async def open_(at: Context, asked: Arg) -> Reply:
+    """Open a conversation with its settings."""
+    return at.reply(await opened(at, asked.arg))
+
+
+async def opened(at: Context, conversation_id: str, *, has_chips: bool = True) -> Updates:
+    """Return the screen with a conversation and its settings, or with a new one."""
+    conversation = await at.screen.conversation(at.visitor, conversation_id)
+    chips = await at.screen.chips_of(at.visitor, conversation) if has_chips else {}
+    return {**await at.screen.opened(at.visitor, conversation), **chips}
+
+
+@page.action
+async def refresh(at: Context) -> Reply:
+    """Show what came to the open conversation without this page."""
+    conversation = await at.conversation()
+    if conversation is None:
+        return Reply()
+    frame = await at.screen.frame(at.visitor, conversation)
+    return at.reply({**frame, THREAD: at.screen.thread(at.visitor, conversation)})
+
+
+@page.action
+async def ended(at: Context, over: Over) -> Reply:
+    """Show what has changed around a turn that is over."""
+    return at.reply(await Turns(at).end(over.turn, over.kept))
+
+
+@page.action
+async def changed(at: Context, asked: Arg) -> Reply:
+    """Show the thread and the bar above it after pictures of the conversation were deleted or came back; `arg` are
+    those that are opened beside it.
+
+    The stage is emptied when one that is gone stands there, and marks of such pictures are taken away.
+    """
+    screen, visitor, place, conversation = at.screen, at.visitor, at.place, await at.conversation()
+    if conversation is None:
+        return Reply()
+    there = {picture.handle for picture in conversation.all_pictures}
+    updates = {
+        THREAD: screen.thread(visitor, conversation),
+        "top": await screen.top(visitor, conversation),
+        **screen.next_target(visitor, conversation),
+    }
+    if not there.issuperset(asked.arg.split()):
+        updates["canvas"] = empty_canvas_html(at.words)
+    if not {place.editing, *place.references} - {"", NO_PICTURE} <= there:
+        kept = tuple(handle for handle in place.references if handle in there)
+        editing = place.editing if place.editing in there else ""
+        updates |= screen.context(at.view, editing, kept, place.given_roles)
+    return at.reply(updates)
+
+
+@page.action
+async def view(at: Context, asked: Arg) -> Reply:
+    """Open a picture."""
+    return await _shown(at, lambda one: canvas_html(at.view, one, one.picture(asked.arg)))
+
+
+@page.action
+async def compare(at: Context, asked: Arg) -> Reply:
+    """Compare two pictures, or one with what it is best compared with."""
+    return await _shown(at, lambda one: compare_html(at.view, one, *pair(one, *read_pair(asked.arg))))
+
+
+async def _shown(at: Context, html: Callable[[Conversation], str]) -> Reply:
+    conversation = await at.conversation()
+    if conversation is None:
+        return Reply()
+    try:
+        return at.reply({"canvas": html(conversation)})
+    except RequestRefused:
+        return Reply()
+
+
+@page.action
+async def edit_words(at: Context, turn: Arg) -> Reply:
+    """Put the words that a turn was sent with into the composer."""
+    conversation = await at.conversation()
+    found = conversation.turn(turn.arg) if conversation is not None else None
+    return at.reply(at.screen.wording(found.text if found else ""))
+
+
+@page.action
+async def edit(at: Context, picture: Arg) -> Reply:
+    """Mark a picture to be changed, or `NO_PICTURE`."""
+    references = tuple(one for one in at.place.references if one != picture.arg)
+    return await _marked(at, picture.arg, picture.arg, references)
+
+
+@page.action
+async def drop(at: Context, picture: Arg) -> Reply:
+    """Take a mark away."""
+    editing = "" if at.place.editing == picture.arg else at.place.editing
+    return await _marked(at, picture.arg, editing, tuple(one for one in at.place.references if one != picture.arg))
+
+
+@page.action
+async def reference(at: Context, picture: Arg) -> Reply:
+    """Mark a picture as a reference."""
+    references = at.place.references
+    if picture.arg != at.place.editing:
+        references = (*(one for one in references if one != picture.arg), picture.arg)[-MAX_REFERENCES:]
+    return await _marked(at, picture.arg, at.place.editing, references)
+
+
+async def _marked(at: Context, handle: str, editing: str, references: tuple[str, ...]) -> Reply:
+    """Return the composer's line; of a picture that is not there, as it may be after another tab deleted it, what is
+    wrong."""
+    if handle != NO_PICTURE:
+        conversation = await at.conversation()
+        if conversation is None or conversation.picture(handle).handle != handle:
+            return Reply()
+    return at.reply(at.screen.context(at.view, editing, references, at.place.given_roles))
+
+
+@page.action
+async def set_(at: Context, asked: Arg) -> Reply:
+    """Choose a value of a setting: `arg` names both."""
+    name, _, value = asked.arg.partition(" ")
+    try:
+        changed = Chosen.model_validate({**at.place.chosen.model_dump(), name: value})
+        changed.turn_settings()
+    except ValueError:
+        return Reply()
+    return at.reply(at.screen.narrowed(at.visitor, changed.model_dump(), fixed=name))
+
+
+@page.action
+async def reset(at: Context) -> Reply:
+    """Leave every setting to the agent."""
+    return at.reply(at.screen.chips(at.visitor, Chosen(allow_search=at.place.chosen.allow_search)))
+
+
+@page.action
+async def use_preset(at: Context, asked: Arg) -> Reply:
+    """Choose what a preset says."""
+    preset = await at.screen.studio().preferences.presets.find(at.visitor.owner, asked.arg)
+    return at.reply(at.screen.chips(at.visitor, Chosen.of(preset.settings)))
+
+
+@page.action
+async def models(at: Context) -> Reply:
+    """Show what the key in use is good for, when the page rests and when another key or cap was chosen."""
+    key = at.screen.key_in_use(at.visitor)
+    if key is not None and at.screen.takes_keys(at.visitor):
+        # The list of what it is offered costs nothing.
+        await at.screen.studio().keys.listed(key)
+    frame = await at.screen.frame(at.visitor, await at.conversation())
+    return at.reply({**at.screen.narrowed(at.visitor, at.place.chosen.model_dump()), **frame})
+
+
+class Beside(Value):
+    """What stands beside the words, as `read_beside` reads it."""
+
+    beside: str = Field(default="", max_length=_LONGEST_BESIDE)
+
+
+@page.action
+async def price(at: Context, told: Beside) -> Reply:
+    """Show what a message would cost."""
+    catalogue, chosen, conversation = at.screen.studio().catalogue, at.place.chosen, await at.conversation()
+    guess = chosen_estimate(catalogue, at.screen.provider(at.visitor), chosen, read_beside(told.beside), conversation)
+    shown = estimate_html(at.words, guess, told.beside, maximum_told(guess, chosen))
+    return at.reply({"cost": shown})
+
+
+class Draft(Value):
+    """A draft as the page kept it; its words are not in it."""
+
+    conversation: str = Field(default="", max_length=64)
+    chips: Mapping[str, str | bool] = Field(default_factory=dict)
+    editing: str = Field(default="", max_length=16)
+    references: tuple[Handle, ...] = Field(default=(), max_length=MAX_REFERENCES)
+    roles: dict[Handle, str] = Field(default_factory=dict, max_length=MAX_REFERENCES)
+
+    @property
+    def chosen(self) -> Chosen | None:
+        """What its settings say; None for none, and for what this page does not offer."""
+        try:
+            chosen = Chosen.model_validate(self.chips)
+            chosen.turn_settings()
+        except ValueError:
+            return None
+        return chosen if self.chips else None
+
+
+@page.action
+async def restore(at: Context, draft: Draft) -> Reply:
+    """Give the composer the settings and the marks of a draft, of pictures that are still there."""
+    # What is open may be another conversation by now.
+    if draft.conversation != at.place.conversation:
+        return Reply()
+    conversation, chosen = await at.conversation(), draft.chosen
+    updates = at.screen.chips(at.visitor, chosen) if chosen is not None else {}
+    known = {picture.handle for picture in conversation.all_pictures} if conversation is not None else set()
+    editing = draft.editing if draft.editing in {*known, NO_PICTURE} else ""
+    references = tuple(one for one in dict.fromkeys(draft.references) if one in known and one != editing)
+    if conversation is not None and (editing or references):
+        updates |= at.screen.context(at.view, editing, references, roles_of(draft.roles, references))
+    return at.reply(updates)
+
+
+class Words(Value):
+    """What is to be written out. `ticket` comes back with the answer; `files` counts those in the box, and
+    `is_painted` says that a part of a picture is marked."""
+
+    ticket: str = Field(max_length=40)
+    text: str = Field(max_length=1_000_000)
+    files: int = Field(default=0, ge=0, le=1000)
+    is_painted: bool = False
+
+
+@page.action
+async def expand(at: Context, asked: Words) -> Reply:
+    """Write a prompt out, to be shown beside the person's own words; nothing is sent."""
+    settings = at.place.chosen.turn_settings()
+    wanted = PromptToExpand(
+        text=asked.text,
+        text_model=settings.text_model,
+        pictures=_pictures(asked, at.place.editing, at.place.references),
+        aspect_ratio=settings.aspect_ratio,
+        number_of_images=settings.number_of_images,
+    )
+    studio = at.screen.studio()
+    writing = studio.keep_alive(studio.expand_prompt(wanted, at.visitor.owner, at.screen.sessions.key(at.visitor)))
+    try:
+        # Whoever leaves meanwhile has paid for it: it is put on record all the same.
+        written: ExpandedPrompt = await asyncio.shield(writing)
+    except AivistaError as error:
+        return _fuller(at, asked, at.words.error(error.info), is_bad=True)
+    if written.by == "nobody":
+        return _fuller(at, asked, at.words("fuller.only_new"))
+    if written.text == asked.text.strip():
+        return _fuller(at, asked, at.words("fuller.same"))
+    by = at.words("fuller.by_rules")
+    if written.by == "model":
+        by = at.words("fuller.by_model", model=written.label, price=dollars(written.price_usd))
+    pieces = await asyncio.to_thread(word_diff, asked.text.strip(), written.text)
+    return _fuller(at, asked, text=written.text, by=by, difference=diff_html(pieces))
+
+
+def _fuller(at: Context, asked: Words, line: str = "", *, is_bad: bool = False, **shown: str) -> Reply:
+    """Return what is shown above the composer: one line, or the prompt beside the person's own."""
+    html = render("composer/fuller.html", at.words, ticket=asked.ticket, line=line, is_bad=is_bad, **shown)
+    # The rail's foot tells what was spent.
+    return at.reply({"fuller": html, LISTED: {}})
+
+
+def _pictures(asked: Words, editing: str, references: tuple[str, ...]) -> Literal["none", "beside", "change"]:
+    """Return what the pictures that go along are for: one is to be changed, or they lie beside the words."""
+    if editing or asked.is_painted:
+        return "change"
+    return "beside" if references or asked.files else "none"
+
+
+@page.action
+async def try_wish(at: Context, asked: Arg) -> Reply:
+    """Run an example of the first page where that is free; elsewhere it only fills the composer."""
+    wish = wish_of(at.words, asked.arg)
+    if wish is None:
+        return Reply()
+    if not at.screen.is_sketch(at.visitor):
+        return at.reply(at.screen.wording(wish.text))
+    images = [(SAMPLE_NAME, await asyncio.to_thread(sample_picture))] if wish.needs_picture else []
+    return at.reply(await Turns(at).say(wish.text, images=images))
+
+
+@page.action
+async def try_style(at: Context, asked: Arg) -> Reply:
+    """Repaint in a style the picture that is marked to be changed, else the newest of the conversation."""
+    style = await at.screen.studio().styles.get(asked.arg, at.visitor.owner)
+    conversation = await at.conversation()
+    handles = [picture.handle for picture in conversation.pictures] if conversation else []
+    if not handles:
+        return Reply()
+    handle = at.place.editing if at.place.editing in handles else handles[-1]
+    return at.reply(await Turns(at).say(at.words("styles.try_said", title=title_of(at.words, style)), handle))
+
+
+@page.action
+async def panel(at: Context, asked: Arg) -> Reply:
+    """Do what a button under a picture says."""
+    press = read_press(asked.arg)
+    if press is None:
+        return Reply()
+    if press.action not in PAINTING:
+        return at.reply(await Turns(at).say(pressed_sentence(at.words, press), press.handle))
+    return at.reply(await Turns(at).paint_again(press))
+
+
+@page.action
+async def panel_apply(at: Context, asked: Arg) -> Reply:
+    """Change a picture by what its sliders say."""
+    amounts = read_amounts(asked.arg)
+    if amounts is None:
+        return Reply()
+    return at.reply(await Turns(at).say(amounts_sentence(at.words, amounts), amounts.handle))
+
+
+@page.action
+async def paint_now(at: Context) -> Reply:
+    """Have the agent paint instead of asking on."""
+    return at.reply(await Turns(at).say(at.words("question.paint_now_said")))
+
+
+@page.action
+async def retry(at: Context, turn: Arg) -> Reply:
+    """Let a turn that failed or was cut off go on."""
+    return at.reply(await Turns(at).retry(turn.arg))
+
+
+@page.action
+async def run_plan(at: Context, asked: Arg) -> Reply:
+    """Run a plan, with what was changed in it."""
+    return at.reply(await Turns(at).run_plan(asked.arg))
+
+
+@page.action
+async def drop_plan(at: Context, turn: Arg) -> Reply:
+    """Drop a plan."""
+    return at.reply(await Turns(at).decide(turn.arg, is_allowed=False))
+
+
+@page.action
+async def allow_calls(at: Context, turn: Arg) -> Reply:
+    """Let calls run that wait for the person."""
+    return at.reply(await Turns(at).decide(turn.arg, is_allowed=True))
+
+
+@page.action
+async def refuse_calls(at: Context, turn: Arg) -> Reply:
+    """Have the agent go on without the calls that wait."""
+    return at.reply(await Turns(at).decide(turn.arg, is_allowed=False))
+
+
+@page.action
+async def grow_mask(at: Context, picture: Arg) -> Reply:
+    """Let an edit reach further."""
+    await at.screen.studio().edits.grow_mask(at.place.conversation, picture.arg, at.visitor.owner)
+    return await _edited(at)
+
+
+@page.action
+async def keep_only(at: Context, picture: Arg) -> Reply:
+    """Keep of an edit what lies in the marked part alone."""
+    await at.screen.studio().edits.keep_only(at.place.conversation, picture.arg, at.visitor.owner)
+    return await _edited(at)
+
+
+@page.action
+async def keep_transparency(at: Context, picture: Arg) -> Reply:
+    """Give an edit the transparency of what it was made from."""
+    await at.screen.studio().edits.keep_transparency(at.place.conversation, picture.arg, at.visitor.owner)
+    return await _edited(at)
+
+
+@page.action
+async def keep_edit(at: Context, picture: Arg) -> Reply:
+    """Keep an edit as it is."""
+    await at.screen.studio().edits.keep(at.place.conversation, picture.arg, True, at.visitor.owner)
+    return await _edited(at)
+
+
+@page.action
+async def discard_edit(at: Context, picture: Arg) -> Reply:
+    """Go back to what stood before an edit."""
+    await at.screen.studio().edits.keep(at.place.conversation, picture.arg, False, at.visitor.owner)
+    return await _edited(at)
+
+
+async def _edited(at: Context) -> Reply:
+    return at.reply(await opened(at, at.place.conversation, has_chips=False))
+
+
+class Otherwise(Value):
+    """A turn, and other words for it. What a message may hold is judged by the studio."""
+
+    turn: str = Field(max_length=64)
+    text: str = Field(max_length=1 << 20)
+
+
+@page.action
+async def say_otherwise(at: Context, asked: Otherwise) -> Reply:
+    """Send a turn's words said otherwise, with all else as it was, in its place: a branch of its own."""
+    studio, conversation, owner = at.screen.studio(), await at.conversation(), at.visitor.owner
+    if conversation is None:
+        return Reply()
+    if studio.turns.is_running(conversation.id, owner):
+        raise RequestRefused(ErrorCode.CONVERSATION_BUSY)
+    turn = conversation.turn(asked.turn)
+    if turn is None:
+        raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+    check_request(asked.text, len(turn.uploads))
+    said = await studio.turns.request_of(conversation.id, turn.id, owner)
+    request = replace(said, text=asked.text, instead_of=turn.id)
+    live, before = _live(conversation, turn, request), _before(conversation, turn)
+    return at.reply(await Turns(at).begin(before, request, live))
+
+
+@page.action
+async def switch(at: Context, turn: Arg) -> Reply:
+    """Show another branch: the thread and the bar above it. What the composer works on stays."""
+    conversation = await at.conversation()
+    if conversation is None:
+        return Reply()
+    conversations = at.screen.studio().conversations
+    switched = await conversations.switch_branch(conversation.id, turn.arg, at.visitor.owner)
+    thread = at.screen.thread(at.visitor, switched)
+    return at.reply({THREAD: thread, **await at.screen.frame(at.visitor, switched)})
+
+
+def _before(conversation: Conversation, turn: Turn) -> Conversation:
+    """Return the conversation up to where the turn began; its pictures stay, for those the new words name."""
+    at = next(place for place, one in enumerate(conversation.turns) if one.id == turn.id)
+    return conversation.model_copy(update={"turns": conversation.turns[:at]})
+
+
+def _live(conversation: Conversation, turn: Turn, request: TurnRequest) -> LiveTurn:
+    """Return the new turn before its first event, as the newest version of what was said."""
+    was, versions = resumed(turn), conversation.forks.get(turn.id, (turn.id,))
+    return LiveTurn(request.text, was.named, was.uploads, beside=(*versions, ""))
+
+
+def word_diff(before: str, after: str) -> list[Piece]:
+    """Return the pieces in reading order, what was removed before what stands in its place.
+
+    All but the removed, joined, are `after`; all but the added are `before`, save for its spaces.
+    """
+    old, new = _TOKEN.findall(before.strip()), _TOKEN.findall(after.strip())
+    pieces: list[Piece] = []
+    for removed, added, same in _changes(old, new):
+        told: list[Piece] = [("removed", "".join(removed)), ("added", "".join(added)), ("same", "".join(same))]
+        pieces += [(kind, text) for kind, text in told if text]
+    return pieces
+
+
+def diff_html(pieces: Sequence[Piece]) -> Markup:
+    """Return the pieces as HTML: what was added as <ins>, what was removed as <del>."""
+    marks = {"added": "ins", "removed": "del"}
+    told = []
+    for kind, text in pieces:
+        # The space before a word belongs to no mark, which would underline it.
+        space, words = text[: len(text) - len(text.lstrip())], escape(text.lstrip())
+        told.append(space + (f"<{marks[kind]}>{words}</{marks[kind]}>" if kind in marks else words))
+    return Markup("".join(told))  # noqa: S704  its texts are escaped
+
+
+def _changes(old: list[str], new: list[str]) -> Iterator[tuple[list[str], list[str], list[str]]]:
+    """Yield what was removed, what was added, and what is the same after it.
+
+    A short word that two changes happen to share is changed with them: torn apart, a phrase cannot be read.
+    """
+    plain = [token.strip() for token in old], [token.strip() for token in new]
+    if len(old) * len(new) > _MOST_PAIRS:
+        yield old, new, []
+        return
+    steps = SequenceMatcher(None, *plain, autojunk=False).get_opcodes()
+    removed: list[str] = []
+    added: list[str] = []
+    for at, (kind, first, last, start, end) in enumerate(steps):
+        around = {step[0] for step in (*steps[max(0, at - 1) : at], *steps[at + 1 : at + 2])}
+        is_torn = 0 < at < len(steps) - 1 and around != {"insert"} and _is_scrap(new[start:end])
+        if kind == "equal" and not is_torn:
+            yield removed, added, new[start:end]
+            removed, added = [], []
+        else:
+            removed, added = removed + old[first:last], added + new[start:end]
+    yield removed, added, []
+
+
+def _is_scrap(tokens: Sequence[str]) -> bool:
+    words = [token for token in tokens if token.strip().isalnum()]
+    return len(tokens) <= 2 and len(words) <= 1 and sum(len(word.strip()) for word in words) <= 3

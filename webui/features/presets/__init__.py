@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 from agent import MAX_PRESET_NAME_CHARACTERS, AivistaError, Preset, Value
 from webui.features.composer import Chosen, fixed
 from webui.shell.actions import Context, Feature
-from webui.shell.patches import Reply, Undo
+from webui.shell.templates import Reply, Undo
 
 presets = Feature("presets")
 _EDGE_PX = 14

@@ -2,14 +2,65 @@
 
 from __future__ import annotations
 
-from webui.features.prompts.book import prompt_groups
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from agent import Value
 from webui.shell.actions import Context, Feature
-from webui.shell.patches import Reply
+from webui.shell.templates import Reply
 
 prompts = Feature("prompts")
+_BLANK = re.compile(r"\[([^\[\]]+)\]")
 
 
 @prompts.action
 async def open(at: Context) -> Reply:
     """Show the gallery."""
     return Reply(patches=(at.fragment("prompts", "prompts/dialog.html", groups=prompt_groups(at.words.language)),))
+
+
+class Prompt(Value):
+    """A wish with its title in one language, and the group it belongs to; a place to fill in stands in brackets."""
+
+    group: str
+    title: str
+    text: str
+
+    @property
+    def plain(self) -> str:
+        """The wish without its brackets, as it can be sent."""
+        return _BLANK.sub(r"\1", self.text)
+
+    @property
+    def blank(self) -> tuple[int, int] | None:
+        """Where in `plain` the first place to fill in begins and ends."""
+        found = _BLANK.search(self.text)
+        return (found.start(), found.end() - 2) if found else None
+
+
+class PromptGroup(Value):
+    """A group of prompts: its name in one language, and its icon's."""
+
+    id: str
+    name: str
+    icon: str
+    prompts: tuple[Prompt, ...]
+
+
+@cache
+def prompt_groups(language: str) -> tuple[PromptGroup, ...]:
+    """Return the groups in their order, in one of the page's languages."""
+    book = tomllib.loads(resources.files("webui.features.prompts").joinpath("prompts.toml").read_text(encoding="utf-8"))
+    field = "zh" if language.startswith("zh") else "en"
+    return tuple(_group(row, book["prompt"], field) for row in book["group"])
+
+
+def _group(row: Mapping[str, str], prompts: list[dict[str, Any]], field: str) -> PromptGroup:
+    own = tuple(
+        Prompt(group=row["id"], title=one[field][0], text=one[field][1]) for one in prompts if one["group"] == row["id"]
+    )
+    return PromptGroup(id=row["id"], name=row[field], icon=row["icon"], prompts=own)

@@ -1,10 +1,19 @@
-"""Recipes at work: of files that are about to be sent, and of the receipts under pictures."""
+"""Recipes at work: of files that are about to be sent, and of the receipts under pictures.
+
+Whatever a file says is somebody's data: none of it becomes an address or a button. The page gets it as a value of known
+fields, sends it back with a click, and it is read here with the same care both times.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
-from pydantic import Field
+from markupsafe import Markup
+from pydantic import Field, ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from agent import (
     Conversation,
@@ -13,22 +22,31 @@ from agent import (
     Picture,
     Receipt,
     Recipe,
+    RecipeRefusal,
+    RecipeSettings,
+    ReferenceRole,
+    RefusedRecipe,
     Turn,
     TurnRequest,
     TurnSettings,
     Value,
+    read_recipe,
+    upload_limit_megabytes,
 )
 from webui.features.composer import AUTO, Chosen
-from webui.features.page.opening import opened
-from webui.features.recipes.cards import card_html, recipe_html
-from webui.features.recipes.reading import MAX_FOUND_CHARACTERS, chosen_as, read_told, recipe_routes
-from webui.features.viewer.receipt import asked_pixels, repainter
+from webui.features.page import opened
+from webui.features.viewer.receipt import asked_pixels, changes_text, price, repainter
+from webui.http.sessions import NO_STORE, Sessions, Visitor, Workbench, as_text, body_of, visitor_route
 from webui.screen import THREAD, Updates
 from webui.shell.actions import Context, Feature
-from webui.shell.patches import Reply
+from webui.shell.templates import Reply, render
 from webui.turns import Turns
+from webui.whole_json import whole_json
+from webui.words import Words
 
 recipes = Feature("recipes", routes=lambda screen: recipe_routes(screen.sessions), most_bytes=4 << 20)
+_WORDS_ON_CARD = 160
+MAX_FOUND_CHARACTERS = 2 << 20
 
 
 class Told(Value):
@@ -196,3 +214,158 @@ def _to_another_model(at: Context, turn: Turn, receipt: Receipt) -> TurnRequest 
 
 def _obeyed(value: str | None, offered: Sequence[str]) -> str | None:
     return value if value in offered else None
+
+
+# What is shown of a recipe
+
+
+def card_html(words: Words, found: FoundRecipe, *, is_known: bool = False) -> Markup:
+    """Return the card for what a file says; `is_known` when the picture it tells of is one of the visitor's own."""
+    match found:
+        case Recipe():
+            said = _line(words, found)
+        case ForeignRecipe():
+            shown = _shortened(found.prompt)
+            said = words("recipe.foreign_said", words=shown) if found.prompt else words("recipe.foreign")
+        case RefusedRecipe():
+            said = refused_sentence(words, found)
+        case None:
+            return Markup()
+    kind = "own" if isinstance(found, Recipe) else "foreign" if isinstance(found, ForeignRecipe) else ""
+    has_prompt = isinstance(found, ForeignRecipe) and bool(found.prompt)
+    return render("recipes/card.html", words, said=said, kind=kind, is_known=is_known, has_prompt=has_prompt)
+
+
+def refused_sentence(words: Words, refused: RefusedRecipe) -> str:
+    """Return why a recipe that is there is not read."""
+    return words("recipe.newer") if refused.reason is RecipeRefusal.NEWER else words("recipe.damaged")
+
+
+def recipe_html(words: Words, found: FoundRecipe) -> Markup:
+    """Return all that a file says, for the stage."""
+    match found:
+        case Recipe():
+            own = _own(words, found)
+            return render("recipes/whole.html", words, recipe=found, foreign=None, lead=words("recipe.lead"), **own)
+        case ForeignRecipe():
+            return render("recipes/whole.html", words, foreign=found, lead=words("recipe.foreign_lead"))
+        case _:
+            return Markup()
+
+
+def _line(words: Words, recipe: Recipe) -> str:
+    """Return what the picture is in one sentence: the words, the model, what was asked."""
+    said = _shortened(recipe.words or recipe.prompt)
+    facts = words("recipe.join").join(
+        part for part in (_model(words, recipe), recipe.asked_aspect_ratio, recipe.asked_resolution) if part
+    )
+    told = words("recipe.quoted", words=said) if said else ""
+    listed = words("recipe.join").join(part for part in (told, facts) if part)
+    return words("recipe.found", recipe=listed or f"{recipe.width}×{recipe.height}")
+
+
+def _model(words: Words, recipe: Recipe) -> str:
+    if recipe.edit == "adjustment":
+        return words("receipt.exact")
+    return words("composer.sketch") if recipe.is_sketch else recipe.model_label or recipe.model
+
+
+def _shortened(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= _WORDS_ON_CARD else f"{plain[: _WORDS_ON_CARD - 1].rstrip()}…"
+
+
+def _own(words: Words, recipe: Recipe) -> dict[str, object]:
+    """Return what is said of a recipe of ours beside what stands in it."""
+    known = set(ReferenceRole)
+    roles = [words(f"role.{one.role}") if one.role in known else one.role for one in recipe.parents]
+    asked = " ".join(part for part in (recipe.asked_resolution, recipe.asked_aspect_ratio) if part)
+    got = f"{recipe.width}×{recipe.height}" if recipe.width and recipe.height else ""
+    notes = ((recipe.made_with_ai, "recipe.with_ai"), (recipe.is_shortened, "recipe.shortened"))
+    return {
+        "changes": changes_text(words, recipe.changes),
+        "model": _model(words, recipe),
+        "got": " → ".join(part for part in (asked, got) if part),
+        "parents": " · ".join(f"{one.handle} {role}".strip() for one, role in zip(recipe.parents, roles, strict=True)),
+        "price": price(words, recipe.price_usd) if recipe.prompt else "",
+        "time": words("receipt.seconds", seconds=f"{recipe.seconds:.1f}") if recipe.seconds else "",
+        "notes": " ".join(words(key) for is_so, key in notes if is_so),
+    }
+
+
+# A file that is dropped
+
+
+class Found(Value):
+    """What was found in a file, of one kind."""
+
+    recipe: Recipe | None = None
+    foreign: ForeignRecipe | None = None
+    refused: RefusedRecipe | None = None
+
+    @property
+    def found(self) -> FoundRecipe:
+        """What it is."""
+        return self.recipe or self.foreign or self.refused
+
+
+def told(found: FoundRecipe) -> Found | None:
+    """Return what was found as the page keeps it; None for nothing."""
+    match found:
+        case Recipe():
+            return Found(recipe=found)
+        case ForeignRecipe():
+            return Found(foreign=found)
+        case RefusedRecipe():
+            return Found(refused=found)
+        case None:
+            return None
+
+
+def read_told(text: str) -> FoundRecipe:
+    """Return what the page sent back, or None when it sent something else."""
+    if not text or len(text) > MAX_FOUND_CHARACTERS:
+        return None
+    try:
+        return Found.model_validate_json(whole_json(text)).found
+    except ValidationError:
+        return None
+
+
+def chosen_as(settings: TurnSettings | RecipeSettings | None, recipe: Recipe | None, now: Chosen) -> Chosen:
+    """Return the chips as they were for the turn, the others as they are.
+
+    Without settings on record what was asked for stands in. Values that no model in use obeys are left out when the
+    chips are drawn.
+    """
+    if settings is None:
+        ratio = recipe.asked_aspect_ratio if recipe else None
+        size = recipe.asked_resolution if recipe else None
+        return now.model_copy(update={"aspect_ratio": ratio or AUTO, "resolution": size or AUTO})
+    return now.model_copy(update=Chosen.of(settings).model_dump(include=set(type(settings).model_fields)))
+
+
+def recipe_routes(sessions: Sessions) -> list[Route]:
+    """Return the route `POST /aivista/recipe`: the bytes of a file in, JSON of what it says out.
+
+    204 when it says nothing, 413 for more than may be sent as a picture, 429 for one who asks too much at once. Nothing
+    is kept.
+    """
+    bench = Workbench(places=2)
+
+    async def read(request: Request, visitor: Visitor) -> Response:
+        limit = upload_limit_megabytes(visitor.owner)
+        # Before anybody looks whether the browser is still there: that look would swallow the first part of it.
+        data = await body_of(request, limit << 20)
+        if data is None:
+            return as_text(visitor.words("builtin.too_large", limit=limit), 413)
+
+        async def work() -> Response:
+            found = told(await asyncio.to_thread(read_recipe, data))
+            if found is None:
+                return Response(status_code=204, headers=NO_STORE)
+            return Response(found.model_dump_json(exclude_none=True), media_type="application/json", headers=NO_STORE)
+
+        return await bench.run(request, visitor, work)
+
+    return [visitor_route("/aivista/recipe", sessions, read, method="POST")]

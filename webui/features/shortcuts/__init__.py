@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
 from typing import NamedTuple
 
 from webui.shell.actions import Context, Feature
-from webui.shell.patches import Reply
-from webui.shortcuts import chords_of, is_single
-from webui.shortcuts import shortcuts as table
+from webui.shell.templates import Reply
 from webui.words import Words
 
 shortcuts = Feature("shortcuts")
@@ -25,6 +26,12 @@ _SIGNS = {
     "Mod": "Ctrl",
 }
 _NAMED = {"Space": "keys.space", "Letter": "keys.letter", "ContextMenu": "keys.context_menu"}
+
+# A row's chords, or those of each part of it: ("Mod+K",) or {"left": ("ArrowLeft",), ...}.
+Chords = tuple[str, ...]
+Keys = Chords | Mapping[str, Chords]
+# The part of a row that the browser does by itself, or a part of Gradio's: no script asks for it.
+NATIVE = "native"
 
 
 class Row(NamedTuple):
@@ -43,11 +50,11 @@ async def open(at: Context) -> Reply:
 
 def key_groups(words: Words) -> Mapping[str, Sequence[Row]]:
     """Return the rows of the list by group."""
-    return {group: [_row(words, group, name) for name in rows] for group, rows in table().items()}
+    return {group: [_row(words, group, name) for name in rows] for group, rows in key_table().items()}
 
 
 def _row(words: Words, group: str, name: str) -> Row:
-    chords = chords_of(table()[group][name])
+    chords = chords_of(key_table()[group][name])
     held: dict[tuple[str, ...], list[str]] = {}
     for chord in chords:
         # A plus that is a key itself stands alone; elsewhere it joins.
@@ -59,3 +66,41 @@ def _row(words: Words, group: str, name: str) -> Row:
 
 def _shown(words: Words, key: str) -> str:
     return words(_NAMED[key]) if key in _NAMED else _SIGNS.get(key, key)
+
+
+@cache
+def key_table() -> Mapping[str, Mapping[str, Keys]]:
+    """Return the rows by group and name, in the order in which they are listed."""
+    text = resources.files("webui").joinpath("shortcuts.toml").read_text(encoding="utf-8")
+    return {group: {name: _keys_of(row) for name, row in rows.items()} for group, rows in tomllib.loads(text).items()}
+
+
+def chords_of(row: Keys) -> Chords:
+    """Return every chord of a row once, in its order."""
+    listed = [chord for chords in row.values() for chord in chords] if isinstance(row, Mapping) else row
+    return tuple(dict.fromkeys(listed))
+
+
+def is_single(chord: str) -> bool:
+    """Whether a chord is one sign alone, which the switch turns off."""
+    return len(chord) == 1 or chord == "Letter"
+
+
+def script_table() -> dict[str, dict[str, list[str] | dict[str, list[str]]]]:
+    """Return the table as the scripts read it, without what no script asks for."""
+    return {
+        group: {name: _plain(row) for name, row in rows.items() if NATIVE not in row}
+        for group, rows in key_table().items()
+    }
+
+
+def _keys_of(row: list[str] | dict[str, list[str]]) -> Keys:
+    if isinstance(row, dict):
+        return {name: tuple(chords) for name, chords in row.items()}
+    return tuple(row)
+
+
+def _plain(row: Keys) -> list[str] | dict[str, list[str]]:
+    if isinstance(row, Mapping):
+        return {name: list(chords) for name, chords in row.items()}
+    return list(row)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any
 
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
 from pydantic import Field, JsonValue
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,19 +24,19 @@ from agent import (
     MAX_STYLE_IMAGE_BYTES,
     AivistaError,
     ErrorCode,
+    ErrorInfo,
     GalleryQuery,
+    MatchKind,
     RequestRefused,
     Style,
     StyleDraft,
     StyleMatch,
     Value,
 )
-from webui.features.styles.finding import FAMILIES, MINE, Shown, family_name, found, grouped, in_family, title_of
-from webui.features.styles.forms import draft_fields, fields_of, refusal
-from webui.sample_picture import sample_picture
 from webui.screen import Screen
 from webui.shell.actions import Context, Feature
-from webui.shell.patches import Patch, Reply, Toast, Undo
+from webui.shell.templates import Patch, Reply, Toast, Undo
+from webui.words import Words
 
 LONGEST_QUERY = 200
 FILE_NAME = "aivista-styles.json"
@@ -40,6 +47,36 @@ _MOST_MATCHES = 24
 _AT_ONCE_S = 0.25
 # Whoever types into the box looks around: what a turn would leave aside is still worth showing.
 _FLOOR = 0.35
+MINE = "mine"
+# The families a style is listed under, by the first of its tags that is one, in the order of the list.
+FAMILIES = ("painting", "drawing", "illustration", "chinese", "print", "craft", "design", "photography", "film", "3d")
+# A name with one such letter is a Chinese one.
+_FIRST_IDEOGRAPH = "\u2e80"
+_COMMAS = re.compile(r"[,，、;；\n]")
+# What the library says is wrong, and the key of the sentence that says it on the page.
+_SAID = (
+    (re.compile("too short"), "styles.problem_short"),
+    (re.compile("square brackets"), "styles.problem_brackets"),
+    (re.compile("cannot be shown"), "styles.problem_characters"),
+    (re.compile("it is empty"), "styles.problem_empty"),
+    (re.compile("needs a name"), "styles.problem_name"),
+    (re.compile(r"at most (?P<limit>\d+) character"), "styles.problem_long"),
+    (re.compile(r"at most (?P<limit>\d+) item"), "styles.problem_many"),
+    (re.compile(r"at least 1 item"), "styles.problem_phrases"),
+    (re.compile(r"larger than (?P<limit>\d+) MB"), "styles.problem_large"),
+    (re.compile("Invalid JSON"), "styles.problem_json"),
+    (re.compile("Field required"), "styles.problem_missing"),
+)
+_PLACES = frozenset({"name", "aliases", "description", "phrases", "negative", "tags"})
+NAME = "sample.jpg"
+_WIDTH, _HEIGHT = 960, 640
+_SKY = ((108, 148, 190), (196, 206, 208), (238, 214, 184))
+_GLOW, _SUN = (46.0, 34.0, 8.0), (40.0, 38.0, 30.0)
+_NEAR, _FAR = np.array((38, 62, 66), np.float32), np.array((164, 180, 190), np.float32)
+# Hills from the farthest to the nearest: how high they stand, how high they swing, how long their waves are.
+_HILLS = ((0.52, 0.05, 5.0), (0.58, 0.07, 3.4), (0.66, 0.06, 2.3), (0.75, 0.05, 1.5))
+
+Pixels = NDArray[np.floating]
 
 
 class Look(Value):
@@ -95,7 +132,7 @@ def _routes(screen: Screen) -> Sequence[Route]:
     return [Route("/aivista/styles/{id}.webp", preview, methods=["GET"])]
 
 
-styles = Feature("styles", _routes, refusal)
+styles = Feature("styles", _routes, lambda words, error: refusal(words, error))
 
 
 @styles.action
@@ -239,3 +276,206 @@ async def _warm_up(at: Context) -> None:
     # A second for LanceDB: while one looks at the list, and not when one first types. A search that fails says so.
     with contextlib.suppress(AivistaError):
         await at.screen.studio().styles.warm_up(at.visitor.owner)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A style of the list, and why it is there: a sentence when something was searched for."""
+
+    style: Style
+    why: str = ""
+
+
+def title_of(words: Words, style: Style) -> str:
+    """Return the style's name in the page's language, else in the one it has."""
+    return style.name.zh if words.language == "zh-CN" and style.name.zh else style.title
+
+
+def family_of(style: Style) -> str:
+    """Return the family a style is listed under: `mine` for one's own, nothing for none."""
+    return MINE if style.is_own else next((tag for tag in style.tags if tag in FAMILIES), "")
+
+
+def family_name(words: Words, family: str) -> str:
+    """Return what a family is called on the page."""
+    if family == MINE:
+        return words("styles.mine")
+    return words(f"styles.family_{family}") if family in FAMILIES else words("styles.family_other")
+
+
+def in_family(style: Style, family: str) -> bool:
+    """Whether a style is shown when that family is chosen; nothing chosen shows every one."""
+    return not family or (style.is_own if family == MINE else family in style.tags)
+
+
+def found(words: Words, query: str, styles: Sequence[Style], matches: Sequence[StyleMatch]) -> list[Shown]:
+    """Return what the library found, then every other style that says the words somewhere, each with the reason."""
+    surest = [Shown(match.style, _reason(words, match)) for match in matches]
+    known = {shown.style.id for shown in surest}
+    wanted = query.casefold()
+    rest: list[tuple[int, Shown]] = []
+    for style in styles:
+        hit = next((hit for hit in _sayings(words, style) if wanted in hit[1].casefold()), None)
+        if hit is not None and style.id not in known:
+            rank, text, key = hit
+            rest.append((rank, Shown(style, words(key, text=text))))
+    return surest + [shown for _, shown in sorted(rest, key=lambda entry: entry[0])]
+
+
+def grouped(shown: Sequence[Shown]) -> list[tuple[str, list[Shown]]]:
+    """Return the styles by family, one's own first."""
+    families = (MINE, *FAMILIES, "")
+    members = {family: [one for one in shown if family_of(one.style) == family] for family in families}
+    return [(family, ones) for family, ones in members.items() if ones]
+
+
+def _reason(words: Words, match: StyleMatch) -> str:
+    kind = match.reason.kind
+    # How people describe a style is told as its meaning.
+    kind = MatchKind.MEANING if kind is MatchKind.DESCRIPTION else kind
+    return words(f"styles.why_{kind}", text=match.reason.text)
+
+
+def _sayings(words: Words, style: Style) -> Iterator[tuple[int, str, str]]:
+    """Yield all that a style says, what tells most first: its rank, the text, the key of the reason."""
+    for name in style.names:
+        yield 0, name, "styles.why_name"
+    for alias in (*style.aliases.en, *style.aliases.zh, *style.loose):
+        yield 1, alias, "styles.why_alias"
+    for tag in style.tags:
+        yield 2, family_name(words, tag) if tag in FAMILIES else tag, "styles.why_tag"
+        yield 2, tag, "styles.why_tag"
+    for phrase in style.phrases:
+        yield 3, phrase, "styles.why_phrase"
+    for description in (style.description.en, style.description.zh):
+        yield 4, description, "styles.why_description"
+
+
+def fields_of(style: Style | None, language: str) -> dict[str, str]:
+    """Return what the form shows of a style; empty fields for a new one.
+
+    One language is enough: it stands first, that of the page where the style has both.
+    """
+    if style is None:
+        return dict.fromkeys(_NAMES, "")
+    names, told = (style.name.en, style.name.zh), (style.description.en, style.description.zh)
+    first = 1 if (language == "zh-CN" and names[1]) or not names[0] else 0
+    return {
+        "name": names[first],
+        "description": told[first],
+        "other_name": names[1 - first],
+        "other_description": told[1 - first],
+        "aliases": ", ".join((*style.aliases.en, *style.aliases.zh)),
+        "phrases": "\n".join(style.phrases),
+        "negative": "\n".join(style.negative),
+        "tags": ", ".join(style.tags),
+    }
+
+
+_NAMES = ("name", "description", "other_name", "other_description", "aliases", "phrases", "negative", "tags")
+
+
+def draft_fields(form: Mapping[str, str], before: Style | None = None) -> dict[str, object]:
+    """Return the fields of a style that a form says; what the form does not show stays as it was `before`.
+
+    Which language the name is in, its letters tell.
+    """
+    aliases = _listed(form.get("aliases", ""))
+    name, other = form.get("name", "").strip(), form.get("other_name", "").strip()
+    told, other_told = form.get("description", ""), form.get("other_description", "")
+    first, second = ("zh", "en") if _is_chinese(name or told) else ("en", "zh")
+    return {
+        "name": {first: name, second: other},
+        "aliases": {
+            "en": [alias for alias in aliases if not _is_chinese(alias)],
+            "zh": [alias for alias in aliases if _is_chinese(alias)],
+        },
+        "loose": before.loose if before else (),
+        "description": {first: told, second: other_told},
+        "phrases": _lines(form.get("phrases", "")),
+        "negative": _lines(form.get("negative", "")),
+        "tags": _listed(form.get("tags", "")),
+    }
+
+
+def refusal(words: Words, info: ErrorInfo) -> str:
+    """Return why something was not kept, in one sentence of the visitor's language."""
+    if info.code is not ErrorCode.STYLES_REFUSED:
+        return words.error(info)
+    place, separator, said = str(info.parameters.get("problem", "")).partition(": ")
+    if not separator or not re.fullmatch(r"[\w.]+", place):
+        place, said = "", str(info.parameters.get("problem", ""))
+    where = _where(words, place.split("."))
+    problem = _problem(words, said)
+    told = words("styles.problem_where", where=where, problem=problem) if where else problem
+    return words.error(info.model_copy(update={"parameters": {**info.parameters, "problem": told}}))
+
+
+def _where(words: Words, parts: Sequence[str]) -> str:
+    """Return which style of a file, and which of its fields."""
+    named = [words(f"styles.form_{part}") for part in parts if part in _PLACES][:1]
+    is_numbered = len(parts) > 1 and parts[0] == "styles" and parts[1].isdigit()
+    numbered = [words("styles.problem_number", number=int(parts[1]) + 1)] if is_numbered else []
+    return words("styles.problem_join").join([*numbered, *named])
+
+
+def _problem(words: Words, said: str) -> str:
+    for pattern, key in _SAID:
+        if match := pattern.search(said):
+            return words(key, **match.groupdict())
+    return words("styles.problem_other")
+
+
+def _listed(text: str) -> list[str]:
+    return list(dict.fromkeys(part.strip() for part in _COMMAS.split(text) if part.strip()))
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _is_chinese(text: str) -> bool:
+    return any(letter >= _FIRST_IDEOGRAPH for letter in text)
+
+
+@cache
+def sample_picture() -> bytes:
+    """Return the picture as JPEG, 960 by 640 pixels; the same bytes every time. The first time takes a moment."""
+    out = io.BytesIO()
+    pixels = np.clip(_landscape(), 0, 255).astype(np.uint8)
+    Image.fromarray(pixels, "RGB").save(out, "JPEG", quality=90)
+    return out.getvalue()
+
+
+def _landscape() -> Pixels:
+    across = np.linspace(0, 1, _WIDTH, dtype=np.float32)
+    down = np.linspace(0, 1, _HEIGHT, dtype=np.float32)[:, None]
+    picture = _sky(across, down)
+    for number, (height, swing, length) in enumerate(_HILLS):
+        below = down - (height - swing * _waves(across, length, number))
+        near = (number + 1) / len(_HILLS)
+        colour = _FAR * (1 - near) + _NEAR * near
+        # Mist lies in the valleys: the foot of a hill is lighter than its ridge.
+        mist = np.clip(below * 2.2, 0, 0.45)[..., None]
+        # A ridge is as soft as two pixels are: without that it would have steps.
+        cover = np.clip(below * _HEIGHT / 2 + 0.5, 0, 1)[..., None]
+        picture += cover * (colour + mist * (_FAR - colour) - picture)
+    grain = np.random.default_rng(7).standard_normal((_HEIGHT, _WIDTH, 1), dtype=np.float32)
+    return picture + 2.5 * grain
+
+
+def _sky(across: Pixels, down: Pixels) -> Pixels:
+    stops = np.linspace(0, 0.62, len(_SKY))
+    bands = [np.interp(down[:, 0], stops, [colour[band] for colour in _SKY]) for band in range(3)]
+    sky = np.broadcast_to(np.stack(bands, axis=-1)[:, None], (_HEIGHT, _WIDTH, 3)).astype(np.float32)
+    away = np.hypot((across - 0.68) * (_WIDTH / _HEIGHT), down - 0.4)
+    glow, sun = np.exp(-((away / 0.2) ** 2)), np.clip((0.045 - away) * _HEIGHT / 2, 0, 1)
+    lit = glow[..., None] * np.array(_GLOW, np.float32) + sun[..., None] * np.array(_SUN, np.float32)
+    return np.asarray(sky + lit, np.float32)
+
+
+def _waves(across: Pixels, length: float, number: int) -> Pixels:
+    """Return a line of hills between about -1 and 1."""
+    turns = 2 * np.pi * across * 6 / length
+    waves = 0.6 * np.sin(turns + 1.7 * number) + 0.3 * np.sin(2.3 * turns + number) + 0.1 * np.sin(7.1 * turns)
+    return np.asarray(waves, np.float32)

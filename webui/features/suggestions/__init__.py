@@ -7,10 +7,10 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from agent import StyleMatch, Value
-from webui.features.styles.finding import found, title_of
-from webui.features.tree.drawing import label
+from webui.features.styles import found, title_of
+from webui.features.tree import label
 from webui.shell.actions import Context, Feature
-from webui.shell.patches import Patch, Reply
+from webui.shell.templates import Patch, Reply
 
 suggestions = Feature("suggestions")
 _MOST_PICTURES, _MOST_STYLES = 40, 8

@@ -1,7 +1,9 @@
-"""What a turn shows. Events and stored components become the HTML of the thread; nothing is asked and nothing kept."""
+"""What a turn shows, and what stands around the turns: the top bar, and the first page in the place of a thread. Events
+and stored components become HTML; nothing is asked and nothing kept."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -10,6 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple, assert_never
 
 from markupsafe import Markup
+from pydantic import JsonValue
 
 from agent import (
     ActionPanel,
@@ -22,6 +25,7 @@ from agent import (
     FailureNote,
     ImagePart,
     InterruptedNote,
+    LostRecords,
     Outcome,
     Picture,
     PlanCard,
@@ -39,16 +43,15 @@ from agent import (
     TurnState,
     TurnStopped,
 )
-from webui.features.thread import notices
 from webui.features.thread.live import Ending, LiveBlock, LiveTurn, Painting
 from webui.features.thread.markdown import markdown_html, own_words_html
 from webui.features.thread.plans import closed_consent, closed_plan, open_consent, open_plan
-from webui.features.thread.steps import folded_thoughts, live_line, steps
-from webui.features.viewer.actions import action_panel, picture_actions
-from webui.features.viewer.notes import edit_lines, shown_review
-from webui.features.viewer.receipt import receipt_html
-from webui.shell.patches import Patch
+from webui.features.thread.steps import asked, failure, folded_thoughts, live_line, steps, target_sentence
+from webui.features.viewer import action_panel, picture_actions
+from webui.features.viewer.receipt import edit_lines, price, receipt_html, shown_review
+from webui.shell.templates import Patch, render
 from webui.view import THREAD_EDGE_PX, View, picture_alt
+from webui.words import Words
 
 # The turn that is not on record yet: its place in the page has this name.
 UNRECORDED = "now"
@@ -58,6 +61,8 @@ _EDGES_PX = (336, 672, THREAD_EDGE_PX)
 _COLUMNS = {2: (2, 2), 3: (3, 3), 4: (2, 2), 5: (3, 3), 6: (3, 3), 7: (4, 2), 8: (4, 2)}
 # Of the first records the turn's end alone says how its last step ended.
 _OUTCOMES: dict[TurnState, Outcome] = {TurnState.FAILED: "failed", TurnState.STOPPED: "stopped"}
+# So many turns come with a conversation; those before them when somebody scrolls up.
+TURNS_AT_ONCE = 12
 
 
 class Block(NamedTuple):
@@ -245,7 +250,7 @@ def _ending(view: View, ending: Ending | None, turn_id: str) -> Iterator[Markup]
         case TurnStopped():
             yield view.render("thread/stopped.html")
         case TurnFailed():
-            yield notices.failure(view, ending.error, turn_id, ending.rewordings)
+            yield failure(view, ending.error, turn_id, ending.rewordings)
         case _:
             assert_never(ending)
 
@@ -276,16 +281,16 @@ def _component(place: _Place, component: Component) -> Iterator[Markup]:
             else:
                 yield closed_consent(view, component)
         case AskBack():
-            yield notices.asked(view, component.question, component.subject, place.newest)
+            yield asked(view, component.question, component.subject, place.newest)
         case TargetNote():
             change = component.change
             picture = place.pictures.get(change.handle) if change.has_moved else None
             shown = _sheet(view, [picture]) if picture is not None else ""
-            yield view.render("thread/target.html", said=notices.target_sentence(words, change), picture=shown)
+            yield view.render("thread/target.html", said=target_sentence(words, change), picture=shown)
         case SearchNote():
             yield view.render("thread/sources.html", sources=component.sources, suggestions=component.suggestions_html)
         case FailureNote():
-            yield notices.failure(view, component.error, place.turn_id, component.rewordings)
+            yield failure(view, component.error, place.turn_id, component.rewordings)
         case InterruptedNote():
             count = component.may_have_been_charged
             yield view.render("thread/interrupted.html", count=count, turn_id=place.turn_id)
@@ -381,3 +386,123 @@ def _thoughts(turn: Turn) -> str:
 
 def _model(picture: Picture) -> str:
     return picture.receipt.model_label if picture.receipt else ""
+
+
+def log_html(
+    conversation: Conversation | None, articles: Sequence[Article], earlier: str | Markup = "", *, is_live: bool = False
+) -> Markup:
+    """Return the thread's own element. Only its script changes it, by what `thread_told` and the stream of a turn
+    tell."""
+    live = Markup(" data-live") if is_live else ""
+    shown = Markup(
+        '<div id="log" role="log" aria-live="off" tabindex="0"><div id="thread" data-version="{}"{}>{}{}</div></div>'
+    )
+    return shown.format(_version(conversation), live, earlier, Markup().join(one.html for one in articles))
+
+
+def _version(conversation: Conversation | None) -> int | str:
+    return conversation.version if conversation is not None else ""
+
+
+def newest(articles: Sequence[Article]) -> Sequence[Article]:
+    """Return those that come with a conversation."""
+    return articles[-TURNS_AT_ONCE:]
+
+
+def earlier_html(words: Words) -> Markup:
+    """Return the way to the turns before those that are there; it is pressed by itself when it comes into sight."""
+    shown = Markup('<button type="button" class="b line" id="earlier" data-thread="earlier">{}</button>')
+    return shown.format(words("thread.earlier"))
+
+
+def thread_told(
+    words: Words,
+    conversation: Conversation | None,
+    articles: Sequence[Article],
+    *,
+    followed: str = "",
+    is_answer: bool = False,
+) -> dict[str, JsonValue]:
+    """Return a conversation's thread for the page's script: which version of it this is, the newest turns in their
+    order, whether there are more, the one that is at work and to be `followed`, and whether this `is_answer` to what
+    the page has sent."""
+    shown = newest(articles)
+    return {
+        "at": time.monotonic_ns(),
+        "conversation": conversation.id if conversation is not None else "",
+        "version": _version(conversation),
+        "turns": [one.id for one in shown],
+        "patches": [
+            Patch(id=one.id, html=one.html, parent="thread").model_dump(exclude_defaults=True) for one in shown
+        ],
+        "earlier": earlier_html(words) if len(articles) > len(shown) else "",
+        "followed": followed,
+        "is_answer": is_answer,
+    }
+
+
+def top_html(
+    words: Words, conversation: Conversation | None, *, is_sketch: bool, spent_usd: float = 0.0, opened_at: int = 0
+) -> Markup:
+    """Return the top bar: the title, how many pictures, what it cost, whether this is sketch mode, and the menu.
+
+    `opened_at` is a stamp, another one whenever a conversation is opened.
+    """
+    facts = [words("top.sketch")] if is_sketch else []
+    if conversation and conversation.pictures:
+        facts.append(words.counted("top.pictures", len(conversation.pictures)))
+    if spent_usd:
+        facts.append(price(words, spent_usd))
+    return render("thread/top.html", words, conversation=conversation, facts=facts, opened_at=opened_at)
+
+
+# What the first page begins with: the icon of each wish, and whether it is about a picture that is there already.
+_WISHES = {
+    "fox": ("paintbrush", False),
+    "poster": ("coffee", False),
+    "city": ("sunset", False),
+    "photo": ("sun", True),
+    "crop": ("crop", True),
+    "letters": ("type", True),
+}
+
+
+@dataclass(frozen=True)
+class Wish:
+    """An example of the first page: its words, and whether a picture must come along."""
+
+    text: str
+    needs_picture: bool
+
+
+def wish_of(words: Words, name: str) -> Wish | None:
+    """Return the example of that name in the visitor's words, or None when there is none."""
+    return Wish(words(f"wish.{name}_text"), _WISHES[name][1]) if name in _WISHES else None
+
+
+def welcome_html(
+    words: Words, *, is_sketch: bool, is_kept: bool = True, is_shared: bool = False, lost: LostRecords | None = None
+) -> Markup:
+    """Return the first page: without a key how to add one, the question, and wishes.
+
+    Without `is_kept` it also says that nothing made here outlives a restart. Where the studio `is_shared`, a script
+    shows what is said to a browser without cookies. Of records that were `lost` it says where they are, and what to go
+    back to.
+    """
+    return render(
+        "thread/welcome.html",
+        words,
+        is_sketch=is_sketch,
+        is_kept=is_kept,
+        is_shared=is_shared,
+        lost=lost_sentence(words, lost) if lost is not None else "",
+        wishes=[(name, *of_it) for name, of_it in _WISHES.items()],
+    )
+
+
+def lost_sentence(words: Words, lost: LostRecords) -> str:
+    """Return where the records that could not be read are now, and how to go back to a backup."""
+    if lost.newest_backup_at is None:
+        return words("welcome.lost_without_backup", name=lost.name)
+    newest = lost.newest_backup_at.astimezone().strftime("%Y-%m-%d %H:%M")
+    return words.counted("welcome.lost", lost.backup_count, name=lost.name, newest=newest)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
 import orjson
 from pydantic import Field
@@ -15,16 +17,13 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from agent import AivistaError, Conversation, Step, ThoughtLog, TurnEvent, TurnFailed, Value, report_text
-from webui.features.thread.chat import TURNS_AT_ONCE, earlier_html, newest
 from webui.features.thread.live import LiveTurn, advance_all, resumed
-from webui.features.thread.render import Article, article_id, changes, render_live
+from webui.features.thread.render import TURNS_AT_ONCE, Article, article_id, changes, earlier_html, newest, render_live
 from webui.features.thread.steps import step_sentence, usual_time
-from webui.http.sessions import Visitor
-from webui.http.visitor_routes import NO_STORE, as_json, attachment, visitor_route
-from webui.pacing import batches
+from webui.http.sessions import NO_STORE, Visitor, as_json, attachment, visitor_route
 from webui.screen import Screen
 from webui.shell.actions import Context, Feature
-from webui.shell.patches import Patch, Reply, Toast
+from webui.shell.templates import Patch, Reply, Toast
 from webui.view import View
 
 # A proxy that gathers answers would show a turn only once it has ended.
@@ -33,6 +32,9 @@ _HEADERS = {**NO_STORE, "X-Accel-Buffering": "no"}
 _BEAT_S = 15.0
 # At once, by one visitor: a browser opens six at most.
 _MOST_FOLLOWED = 24
+T = TypeVar("T")
+
+PAGE_INTERVAL_S = 1 / 12
 
 
 class Shown(Value):
@@ -237,3 +239,54 @@ async def _frames(replies: AsyncIterator[Reply], visitor: Visitor) -> AsyncItera
             waiting = asyncio.ensure_future(anext(replies, None))
     finally:
         waiting.cancel()
+
+
+@dataclass
+class _Inbox(Generic[T]):
+    """What has been read and not yet handed on; `ended` with the source's error, if it raised one."""
+
+    waiting: list[T] = field(default_factory=list)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    error: BaseException | None = None
+
+    async def fill(self, events: AsyncIterator[T]) -> None:
+        try:
+            async for event in events:
+                self.waiting.append(event)
+                self.changed.set()
+        except Exception as error:
+            self.error = error
+        finally:
+            self.ended.set()
+            self.changed.set()
+            if isinstance(events, AsyncGenerator):
+                await events.aclose()
+
+    def take(self) -> list[T]:
+        taken, self.waiting = self.waiting, []
+        self.changed.clear()
+        return taken
+
+
+async def batches(events: AsyncIterator[T], interval_s: float = PAGE_INTERVAL_S) -> AsyncGenerator[list[T], None]:
+    """Yield the events in order, in batches at least `interval_s` apart; the first and the last wait for nobody.
+
+    Closing it stops reading the source. What the source raises is raised after the events before it.
+    """
+    inbox: _Inbox[T] = _Inbox()
+    reader = asyncio.create_task(inbox.fill(events))
+    try:
+        while not inbox.ended.is_set() or inbox.waiting:
+            await inbox.changed.wait()
+            batch = inbox.take()
+            if batch:
+                yield batch
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(inbox.ended.wait(), interval_s)
+        if inbox.error is not None:
+            raise inbox.error
+    finally:
+        reader.cancel()
+        with suppress(asyncio.CancelledError):
+            await reader

@@ -1,18 +1,40 @@
-"""The tree of a conversation's pictures: shown as it stands, its branches deleted and brought back."""
+"""The tree of a conversation's pictures: shown as it stands, its branches deleted and brought back.
+
+A picture stands below all that it was made from; what no other picture is joined to forms a family of its own. Families
+stand side by side on shelves. Within a family the columns below a picture belong to what was made from it alone, so
+that no two solid lines ever cross; each picture stands above the middle of its own.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import heapq
+import re
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from agent import MAX_GALLERY_PAGE, GalleryQuery, Value
-from webui.features.tree.drawing import drawn
-from webui.features.tree.lineage import Lineage, lineage
+from agent import MAX_GALLERY_PAGE, GalleryQuery, ImageOrigin, Picture, Value
+from webui.features.viewer.receipt import changes_text
 from webui.shell.actions import Context, Feature
-from webui.shell.patches import Patch, Reply, Toast
+from webui.shell.templates import Patch, Reply, Toast
+from webui.view import View
+from webui.words import LANGUAGES, Words, load_words
 
 tree = Feature("tree")
+# In pixels at full size: a picture with its line of words, the gaps between two, the edge around all.
+WIDTH, HEIGHT = 148, 120
+GAP_X, GAP_Y = 24, 36
+EDGE = 16
+_GUTTER = GAP_X // 2
+_BEND = 10
+_IMAGE_EDGE_PX = 320
+_MOST_WORDS = 80
+SHELF_COLUMNS = 3
+"""How many columns a shelf has, where no single family needs more."""
 
 
 class Seen(Value):
@@ -111,3 +133,357 @@ async def _grown(at: Context) -> Grown:
     ghosts = [one for one in deleted if one.handle not in there]
     gone = {*(there - ids.keys()), *(one.handle for one in ghosts)}
     return Grown(lineage((*pictures, *ghosts), gone), ids)
+
+
+# How the tree is drawn
+
+
+class Node(NamedTuple):
+    """A picture on the plane: its place in pixels, its words, and its preview unless it is gone."""
+
+    kin: Kin
+    left: int
+    top: int
+    label: str
+    parents: str
+    preview: str
+    is_now: bool
+    is_first: bool
+
+
+def drawn(view: View, tree: Lineage, opened: str) -> dict[str, Any]:
+    """Return the plane, its lines and its pictures; `opened` is the handle of the picture that is looked at."""
+    path = tree.path_to(opened)
+    first = opened if path else tree.kin[-1].handle if tree.kin else ""
+    return {
+        "width": 2 * EDGE + tree.columns * (WIDTH + GAP_X) // 2 - GAP_X,
+        "height": 2 * EDGE + tree.rows * (HEIGHT + GAP_Y) - GAP_Y,
+        "lines": _lines(tree, path),
+        "nodes": [_node(view, one, path, first) for one in tree.kin],
+    }
+
+
+def _node(view: View, one: Kin, path: Sequence[str], first: str) -> Node:
+    return Node(
+        one,
+        *_corner(one),
+        label=view.words("tree.gone") if one.is_gone else label(view.words, one.picture),
+        parents=" ".join((*filter(None, (one.base,)), *one.references)),
+        preview="" if one.is_gone else view.url(one.handle, _IMAGE_EDGE_PX),
+        is_now=path[-1:] == (one.handle,),
+        is_first=one.handle == first,
+    )
+
+
+def label(words: Words, picture: Picture) -> str:
+    """Return in a few words how the picture came about: by whom where it was brought, else what was wished."""
+    receipt = picture.receipt
+    if receipt is None:
+        return words("tree.uploaded")
+    said = " ".join(receipt.user_text.split())[:_MOST_WORDS]
+    if receipt.changes:
+        return changes_text(words, receipt.changes)
+    match picture.edit.kind if picture.edit else None:
+        case "mask":
+            return words("tree.masked", words=said) if said else words("tree.mask")
+        case "expansion":
+            return words("tree.expanded")
+        case "kept_part":
+            return words("tree.kept_part")
+        case None:
+            return _ours(words, said) or said or receipt.model_label
+
+
+def _ours(words: Words, said: str) -> str:
+    """Return a word for what the page itself said for the person, in whichever language; empty for their own words."""
+    for one in map(load_words, LANGUAGES):
+        if said == one("panel.vary_said"):
+            return words("tree.vary")
+        if said == one("panel.regenerate_said"):
+            return words("tree.again")
+    found = next((match for match in (pattern.fullmatch(said) for pattern in _restyling()) if match), None)
+    return words("tree.restyled", style=found[1]) if found else ""
+
+
+@cache
+def _restyling() -> Sequence[re.Pattern[str]]:
+    """Return how the page asks for a picture in another style, in each language."""
+    templates = (load_words(language)("styles.try_said", title="\0") for language in LANGUAGES)
+    return tuple(re.compile(re.escape(one).replace(re.escape("\0"), "(.+)")) for one in templates)
+
+
+def _corner(one: Kin) -> tuple[int, int]:
+    return EDGE + one.column * (WIDTH + GAP_X) // 2, EDGE + one.row * (HEIGHT + GAP_Y)
+
+
+def _lines(tree: Lineage, path: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the kind and the path of each line, those to the open picture last, so that they lie over the others."""
+    plain: list[tuple[str, str]] = []
+    thick: list[tuple[str, str]] = []
+    for one in tree.kin:
+        base = tree.find(one.base)
+        if base is not None:
+            kind, lines = ("path", thick) if one.handle in path else ("", plain)
+            lines.append((kind, _made_from(base, one)))
+        leaned = (tree.find(handle) for handle in one.references)
+        plain += [("dashed", _leaned_on(other, one)) for other in leaned if other is not None]
+    return [*plain, *thick]
+
+
+def _made_from(base: Kin, one: Kin) -> str:
+    """Return the line from the foot of one picture to the head of another: into its column, then straight down."""
+    (left, top), (to_left, to_top) = _corner(base), _corner(one)
+    x, y, to_x = left + WIDTH // 2, top + HEIGHT, to_left + WIDTH // 2
+    middle = y + GAP_Y // 2
+    return f"M{x} {y}C{x} {middle} {to_x} {middle} {to_x} {y + GAP_Y}V{to_top}"
+
+
+def _leaned_on(other: Kin, one: Kin) -> str:
+    """Return the line from the foot of a reference through the gutter beside a picture into its side."""
+    (left, top), (to_left, to_top) = _corner(other), _corner(one)
+    x, y = left + WIDTH // 2, top + HEIGHT
+    is_right = left >= to_left
+    side = to_left + WIDTH if is_right else to_left
+    gutter = side + _GUTTER if is_right else side - _GUTTER
+    middle, end = y + GAP_Y // 2, to_top + HEIGHT // 2
+    return f"M{x} {y}C{x} {middle} {gutter} {middle} {gutter} {y + GAP_Y}V{end - _BEND}Q{gutter} {end} {side} {end}"
+
+
+# Which picture was made from which
+
+
+@dataclass(frozen=True)
+class Kin:
+    """A picture in its place.
+
+    `column` counts half columns from the left: a picture is two wide. `row` counts from the top, `generation` from the
+    oldest of the family. `base` is the picture that this one was made from, `references` those it leaned on; `is_gone`
+    when the picture was deleted, and stands here because another was made from it.
+    """
+
+    picture: Picture
+    column: int
+    row: int
+    generation: int
+    base: str = ""
+    references: tuple[str, ...] = ()
+    is_gone: bool = False
+
+    @property
+    def handle(self) -> str:
+        """The picture's handle."""
+        return self.picture.handle
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """All pictures of a conversation in their places, row by row from the left. `columns` counts half columns."""
+
+    kin: tuple[Kin, ...] = ()
+    columns: int = 0
+    rows: int = 0
+
+    @cached_property
+    def _by_handle(self) -> Mapping[str, Kin]:
+        return {one.handle: one for one in self.kin}
+
+    @cached_property
+    def _children(self) -> Mapping[str, tuple[str, ...]]:
+        found: dict[str, list[str]] = defaultdict(list)
+        for one in sorted(self.kin, key=lambda one: (one.picture.created_at, one.row, one.column)):
+            if one.base:
+                found[one.base].append(one.handle)
+        return {handle: tuple(children) for handle, children in found.items()}
+
+    def find(self, handle: str) -> Kin | None:
+        """Return the picture with this handle, or None."""
+        return self._by_handle.get(handle)
+
+    def children(self, handle: str) -> tuple[str, ...]:
+        """Return what was made from the picture itself, the oldest first."""
+        return self._children.get(handle, ())
+
+    def path_to(self, handle: str) -> tuple[str, ...]:
+        """Return the pictures from the first one that this was made from down to itself; none for an unknown one."""
+        path: list[str] = []
+        one = self.find(handle)
+        while one is not None:
+            path.append(one.handle)
+            one = self.find(one.base)
+        return tuple(reversed(path))
+
+    def branch_of(self, handle: str) -> tuple[str, ...]:
+        """Return the picture and all made from it, and from those; without what merely leaned on one of them."""
+        found: list[str] = []
+        waiting = [handle] if self.find(handle) is not None else []
+        while waiting:
+            one = waiting.pop()
+            found.append(one)
+            waiting.extend(reversed(self.children(one)))
+        return tuple(found)
+
+
+@dataclass
+class _Draft:
+    """A picture while its place is sought; `order` is its place in time."""
+
+    picture: Picture
+    order: int
+    base: str = ""
+    references: tuple[str, ...] = ()
+    generation: int = 0
+    column: int = 0
+    children: list[str] = field(default_factory=list)
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (*((self.base,) if self.base else ()), *self.references)
+
+
+def lineage(pictures: Sequence[Picture], gone: Collection[str] = (), *, shelf_columns: int = SHELF_COLUMNS) -> Lineage:
+    """Return the tree of the pictures, whatever their order; the same for the same pictures.
+
+    `gone` are the handles of deleted ones: they are left out unless a picture that is there was made from them. Parents
+    that are not among the pictures count for nothing, and hostile records that go in a ring are cut open.
+    """
+    drafts = _ordered(pictures)
+    _without_gone(drafts, frozenset(gone))
+    _set_generations(drafts)
+    families = [_placed(drafts, family) for family in _families(drafts)]
+    return _shelved(drafts, families, frozenset(gone), 2 * shelf_columns)
+
+
+def _ordered(pictures: Sequence[Picture]) -> dict[str, _Draft]:
+    """Return the pictures so that each stands behind its parents, the oldest first."""
+    by_time = sorted(pictures, key=lambda one: one.created_at)
+    order = {one.handle: at for at, one in enumerate(by_time)}
+    drafts = {one.handle: _Draft(one, order[one.handle]) for one in by_time}
+    waits_for = {
+        one.handle: {parent for parent in one.parents if parent in drafts and parent != one.handle} for one in by_time
+    }
+    awaited: dict[str, list[str]] = defaultdict(list)
+    for handle, parents in waits_for.items():
+        for parent in parents:
+            awaited[parent].append(handle)
+    ready = [order[handle] for handle, parents in waits_for.items() if not parents]
+    heapq.heapify(ready)
+    behind: dict[str, _Draft] = {}
+    for at in range(len(by_time)):
+        # In a ring nothing is ever ready: its oldest picture counts as made from what stands already.
+        handle = by_time[heapq.heappop(ready)].handle if ready else _oldest_left(by_time, behind)
+        _join(drafts[handle], behind)
+        behind[handle] = drafts[handle]
+        drafts[handle].order = at
+        for child in awaited[handle]:
+            waits_for[child].discard(handle)
+            if not waits_for[child] and child not in behind:
+                heapq.heappush(ready, order[child])
+    return behind
+
+
+def _oldest_left(by_time: Sequence[Picture], behind: Mapping[str, _Draft]) -> str:
+    return next(one.handle for one in by_time if one.handle not in behind)
+
+
+def _join(draft: _Draft, behind: Mapping[str, _Draft]) -> None:
+    """Note what the picture was made from and leaned on, of those that stand already."""
+    picture = draft.picture
+    named = [one for one in dict.fromkeys(picture.parents) if one in behind and one != picture.handle]
+    is_edit = picture.image.origin is ImageOrigin.EDITED and bool(picture.parents)
+    draft.base = picture.parents[0] if is_edit and picture.parents[0] in named else ""
+    draft.references = tuple(one for one in named if one != draft.base)
+
+
+def _without_gone(drafts: dict[str, _Draft], gone: Collection[str]) -> None:
+    """Take out the pictures that are gone and that nothing which is there was made from."""
+    needed: set[str] = set()
+    for handle, draft in reversed(drafts.items()):
+        if (handle not in gone or handle in needed) and draft.base:
+            needed.add(draft.base)
+    for handle in [one for one in drafts if one in gone and one not in needed]:
+        del drafts[handle]
+    for draft in drafts.values():
+        draft.references = tuple(one for one in draft.references if one in drafts)
+
+
+def _set_generations(drafts: Mapping[str, _Draft]) -> None:
+    for handle, draft in drafts.items():
+        draft.generation = 1 + max((drafts[one].generation for one in draft.parents), default=-1)
+        if draft.base:
+            drafts[draft.base].children.append(handle)
+
+
+def _families(drafts: Mapping[str, _Draft]) -> list[list[str]]:
+    """Return the roots of each family, those that are joined by a reference beside each other, the oldest first."""
+    root: dict[str, str] = {}
+    for handle, draft in drafts.items():
+        root[handle] = root[draft.base] if draft.base else handle
+    joined: dict[str, dict[str, None]] = {one: {} for one in root.values()}
+    for handle, draft in drafts.items():
+        for reference in draft.references:
+            one, other = root[handle], root[reference]
+            if one != other:
+                joined[one][other] = joined[other][one] = None
+    seen: set[str] = set()
+    return [_kindred(one, joined, seen) for one in joined if one not in seen]
+
+
+def _kindred(first: str, joined: Mapping[str, Mapping[str, None]], seen: set[str]) -> list[str]:
+    """Return the roots that are joined to the first, each next to one that it is joined to."""
+    found, waiting = [], [first]
+    while waiting:
+        one = waiting.pop()
+        if one not in seen:
+            seen.add(one)
+            found.append(one)
+            waiting.extend(reversed(tuple(joined[one])))
+    return found
+
+
+@dataclass(frozen=True)
+class _Family:
+    """Pictures with columns of their own from 0 on; sizes in half columns and in rows."""
+
+    members: tuple[str, ...]
+    columns: int
+    rows: int
+
+
+def _placed(drafts: Mapping[str, _Draft], roots: Sequence[str]) -> _Family:
+    """Give each picture of a family its column: the next free one, or the middle above what was made from it."""
+    members: list[str] = []
+    next_free = 0
+    # Depth first without recursion, since each picture of a long conversation may be made from the one before.
+    waiting = [(root, False) for root in reversed(roots)]
+    while waiting:
+        handle, has_children_placed = waiting.pop()
+        draft = drafts[handle]
+        if not has_children_placed:
+            members.append(handle)
+            waiting.append((handle, True))
+            waiting.extend((child, False) for child in reversed(draft.children))
+        elif draft.children:
+            draft.column = (drafts[draft.children[0]].column + drafts[draft.children[-1]].column) // 2
+        else:
+            draft.column, next_free = next_free, next_free + 2
+    return _Family(tuple(members), next_free, 1 + max(drafts[one].generation for one in members))
+
+
+def _shelved(
+    drafts: Mapping[str, _Draft], families: Sequence[_Family], gone: Collection[str], shelf_columns: int
+) -> Lineage:
+    """Set the families side by side, on the next shelf where one has no room any more."""
+    width = max([shelf_columns, *(family.columns for family in families)])
+    kin: list[Kin] = []
+    left = top = height = widest = 0
+    for family in families:
+        if left and left + family.columns > width:
+            left, top, height = 0, top + height, 0
+        for handle in family.members:
+            one = drafts[handle]
+            place = {"column": left + one.column, "row": top + one.generation, "generation": one.generation}
+            kin.append(Kin(one.picture, **place, base=one.base, references=one.references, is_gone=handle in gone))
+        left, height = left + family.columns, max(height, family.rows)
+        widest = max(widest, left)
+    kin.sort(key=lambda one: (one.row, one.column))
+    return Lineage(tuple(kin), widest, top + height if families else 0)
