@@ -33,16 +33,18 @@ STYLES = (
     *(f"features/{name}/{name}" for name in ("gallery", "recipes", "tree", "files", "trace", "shortcuts")),
     "shell/shell",
 )
-# In each, a block for each subject.
+# In each, a block for each subject. Those after the first stand on it.
 SCRIPTS = (
-    *("shell/keys", "shell/shell", "shell/page"),
-    *(f"features/composer/{name}" for name in ("attachments", "sending", "chips", "composer")),
-    *("features/thread/turns", "features/thread/thread"),
-    *("features/styles/styles", "features/settings/settings"),
-    *(f"features/viewer/{name}" for name in ("painter", "mask", "viewer")),
+    *("shell/shell", "features/composer/sending", "features/composer/composer", "features/thread/thread"),
+    *("features/styles/styles", "features/settings/settings", "features/viewer/painter", "features/viewer/viewer"),
     *(f"features/{name}/{name}" for name in ("gallery", "conversations", "recipes", "tree", "files", "trace")),
     "shell/studio",
 )
+# What cannot be nested, as all else of the sheets is.
+_KEYFRAMES = """\
+@keyframes sweep { from { background-position: 100% 0; } to { background-position: -50% 0; } }
+@keyframes beat { 50% { opacity: .3; } }
+@keyframes appear { from { opacity: 0; } to { opacity: 1; } }"""
 _FOREVER = "public, max-age=31536000, immutable"
 # Where Gradio 6.31 has the files of its app.
 GRADIOS = resources.files("gradio").joinpath("templates", "frontend", "assets")
@@ -122,7 +124,7 @@ def stylesheet() -> Asset:
     masks = "".join(f"--av-{name}:url({icon_url(name)});" for name in names)
     chevron, full = icon_url("chevron-down", "#808079"), icon_url("star").replace(quote('fill="none"'), "")
     style = (
-        f":root{{{masks}--av-chevron:url({chevron});--av-star-full:url({full})}}\n{tokens_css()}{_read('shell/motion.css')}\n"
+        f":root{{{masks}--av-chevron:url({chevron});--av-star-full:url({full})}}\n{tokens_css()}{_KEYFRAMES}\n"
         f"html:root:root:root {{\n{sheets}\n}}"
     )
     return _asset(style, "css", "text/css")
@@ -133,8 +135,8 @@ def script() -> Asset:
     """Return all scripts."""
     table = json.dumps(script_table(), ensure_ascii=False)
     # One that fails is reported as before, and takes none of the others along.
-    each = (f"try {{\n{_read(f'{name}.js')}\n}} catch (error) {{ reportError(error); }}" for name in SCRIPTS)
-    code = ("(() => {", f"window.aivista = {{ shortcuts: {table} }};", _read("shell/helpers.js"), *each, "})();")
+    each = (f"try {{\n{_read(f'{name}.js')}\n}} catch (error) {{ reportError(error); }}" for name in SCRIPTS[1:])
+    code = ("(() => {", f"window.aivista = {{ shortcuts: {table} }};", _read(f"{SCRIPTS[0]}.js"), *each, "})();")
     return _asset("\n".join(code), "js", "text/javascript")
 
 

@@ -205,7 +205,8 @@ def _tab(profile: BrowserContext) -> Iterator[Page]:
     faults: list[str] = []
     tab.on("console", lambda message: faults.append(f"console: {message.text}") if _is_fault(message) else None)
     tab.on("pageerror", lambda error: faults.append(f"script: {error}"))
-    tab.on("requestfailed", lambda request: faults.append(request.url) if _leaves(request.url) else None)
+    here = ("http://127.0.0.1:", "data:", "blob:")
+    tab.on("requestfailed", lambda one: None if one.url.startswith(here) else faults.append(one.url))
     yield tab
     profile.set_offline(False)
     for one in profile.pages:
@@ -224,10 +225,6 @@ def _is_fault(message: ConsoleMessage) -> bool:
     """Return whether anything but Gradio's own files complains, of more than an answer that did not come."""
     is_ours = "/assets/" not in message.location["url"]
     return message.type == "error" and is_ours and not any(lost in message.text for lost in _LOST)
-
-
-def _leaves(url: str) -> bool:
-    return not url.startswith(("http://127.0.0.1:", "data:", "blob:"))
 
 
 @pytest.fixture

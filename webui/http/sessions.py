@@ -1,5 +1,5 @@
 """Who is looking: a signed cookie of ours, the owner it stands for, and its key; and routes beside the actions of the
-page, for the visitor whose cookie asks: what is refused is one sentence, and nothing a browser could take for a page."""
+page, for the visitor whose cookie asks: what is refused is one sentence, and no answer could be taken for a page."""
 
 from __future__ import annotations
 

@@ -1,3 +1,229 @@
+// What every script is written with. They run once the document is read: all of ours is there, Gradio's inputs are not yet.
+const root = document.documentElement, aivista = window.aivista;
+const $ = (selector, from = document) => from?.querySelector(selector) ?? null;
+const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+// What happens to an element that fits, or within one.
+const on = (kinds, selector, then, options) => {
+  for (const kind of kinds.split(" ")) addEventListener(kind, event => {
+    const found = event.target.closest?.(selector);
+    if (found) then(found, event);
+  }, options);
+};
+// An element that is not in the page yet.
+const made = (tag, values = {}, ...inside) => {
+  const element = Object.assign(document.createElement(tag), values);
+  element.append(...inside);
+  return element;
+};
+// A copy of what a template holds.
+const cloned = template => template?.content.firstElementChild.cloneNode(true) ?? null;
+const download = (href, name = "") => made("a", { href, download: name }).click();
+const setText = (element, text) => { if (element && element.textContent !== text) element.textContent = text; };
+const setAttribute = (element, name, value) => { if (element && element.getAttribute(name) !== value) element.setAttribute(name, value); };
+// A text with each `{name}` in it filled in.
+const filled = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+// Where one pointer is, or what lies between two, and how far they are apart.
+const grip = pointers => {
+  const [one, two = one] = [...pointers.values()];
+  return { x: (one.x + two.x) / 2, y: (one.y + two.y) / 2, apart: Math.hypot(one.x - two.x, one.y - two.y) || 1 };
+};
+const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
+const isPhone = () => matchMedia("(max-width: 760px)").matches;
+const isNarrow = () => matchMedia("(max-width: 1180px)").matches;
+// The conversation that is open, "new" before it has a turn. Python writes another stamp whenever it opens one, not when it
+// gives a new one its name.
+const conversation = () => $("#top h1")?.dataset.conversation || "";
+const stamp = () => $("#top h1")?.dataset.opened || "";
+// As a press of its row in the list, of one that may not be listed.
+const openConversation = id => {
+  const button = made("button", { hidden: true });
+  Object.assign(button.dataset, { act: id === "new" ? "new" : "open", arg: id });
+  document.body.append(button);
+  button.click();
+  button.remove();
+};
+// The box has the focus; on a phone what lies over it goes.
+const toComposer = () => {
+  if (isPhone()) root.removeAttribute("data-stage");
+  $("#box textarea")?.focus();
+};
+// A button that lets a turn begin rests for a moment: pressed twice it must not begin two.
+const once = (button, work) => {
+  if (button.disabled) return;
+  button.disabled = true;
+  setTimeout(() => { if (button.isConnected) button.disabled = false; }, 1500);
+  work();
+};
+// A name is typed over another one: Enter keeps it, and so does whoever goes elsewhere; Escape does not. `done` is given
+// what was typed, or nothing. What is returned ends it.
+const typeName = (input, done) => {
+  let isDone = false;
+  const end = isKept => {
+    if (isDone) return;
+    isDone = true;
+    const text = input.value.trim();
+    input.remove();
+    done(isKept ? text : "");
+  };
+  input.addEventListener("keydown", event => {
+    const isKept = aivista.keys.is(event, "field.keep");
+    if (!isKept && !aivista.keys.is(event, "field.leave")) return;
+    event.preventDefault();
+    event.stopPropagation();
+    end(isKept);
+  });
+  // Not at once: where a list that holds it goes, nothing was left, and nothing of it may be removed meanwhile.
+  input.addEventListener("blur", () => setTimeout(() => { if (input.isConnected) end(true); }));
+  input.focus();
+  input.select();
+  return end;
+};
+// The line of the turn that is at work, looked for from the end: a long thread is not gone through each time.
+const live = () => {
+  for (let turn = $("#thread")?.lastElementChild, left = 3; turn && left; turn = turn.previousElementSibling, left -= 1) {
+    const found = $(".live", turn);
+    if (found) return found;
+  }
+  return null;
+};
+const isShown = pane => root.dataset.tab === pane && root.hasAttribute("data-stage");
+// Once the page rests. Safari has no such call.
+const rest = window.requestIdleCallback || (work => setTimeout(work, 0));
+
+// ---- kept by this browser, unless it is full or keeps nothing, as in a private window: then for this page alone
+const kept = key => { try { return localStorage.getItem(key); } catch { return null; } };
+const keep = (key, text) => { try { localStorage.setItem(key, text); } catch { /* this page alone */ } };
+const keptTexts = key => {
+  try {
+    const texts = JSON.parse(kept(key) || "[]");
+    return Array.isArray(texts) ? texts.filter(one => typeof one === "string" && one.trim()) : [];
+  } catch { return []; }
+};
+
+// ---- what follows from what the page has become: asked once for many changes, and not with the next frame, since a tab
+// that nobody looks at draws none
+const LATER_MS = 16;
+const looks = [];
+const follow = look => { looks.push(look); look(); };
+let isLooking = false;
+new MutationObserver(() => {
+  if (isLooking) return;
+  isLooking = true;
+  setTimeout(() => { isLooking = false; for (const look of looks) look(); }, LATER_MS);
+}).observe(document.body, { childList: true, subtree: true, attributeFilter: ["data-conversation", "data-opened", "data-tools", "data-pair", "data-difference", "src"] });
+
+// ---- words into the box, where Gradio hears of them
+const setWords = (area, words) => {
+  Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(area, words);
+  area.dispatchEvent(new Event("input", { bubbles: true }));
+};
+
+// ---- a message is sent: before Gradio hears of it
+const onSend = then => {
+  on("click", "#box .submit-button", (_, event) => then(event), true);
+  on("keydown", "#box textarea", (_, event) => { if (aivista.keys.is(event, "composer.send")) then(event); }, true);
+};
+
+// The keys of the page, by the names of the one table (shortcuts.toml) that the dialog of keys is made from as well. The
+// other scripts ask here which name a key press has; none of them reads keys by itself.
+{
+  const table = aivista.shortcuts;
+  const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
+  const KEPT = "aivista-single-keys";
+
+  // ---- single keys can be turned off, for those who speak to their machine or hit keys by accident
+  const areSinglesOn = () => kept(KEPT) !== "off";
+
+  // 229 is what a key of an input method says in Safari, where isComposing is false already.
+  const isComposing = event => event.isComposing || event.keyCode === 229;
+  const TEXTLESS = new Set(["button", "checkbox", "color", "file", "image", "radio", "range", "reset", "submit"]);
+  const isTyping = at => {
+    const field = at?.closest?.("input, textarea, select, [contenteditable=true]");
+    return Boolean(field) && !(field.tagName === "INPUT" && TEXTLESS.has(field.type));
+  };
+
+  // ---- chords
+  const parsed = new Map();
+  const parse = chord => {
+    if (!parsed.has(chord)) {
+      const parts = chord === "+" ? ["+"] : chord.split("+"), key = parts.pop();
+      parsed.set(chord, { key: key === "Space" ? " " : key, mod: parts.includes("Mod"), shift: parts.includes("Shift"), alt: parts.includes("Alt"), isSingle: chord.length === 1 || chord === "Letter" });
+    }
+    return parsed.get(chord);
+  };
+  // Where the layout writes no Latin letters, the place of the key says which one is meant.
+  const letterOf = event => (event.key.length === 1 && event.key > "\u007f" && /^Key[A-Z]$/.test(event.code) ? event.code.slice(3) : event.key).toLowerCase();
+  const fits = (event, chord) => {
+    const { key, mod, shift, alt, isSingle } = parse(chord);
+    // With AltGr a sign is typed; Windows reports it as Ctrl and Alt together.
+    const hasSign = isSingle && event.getModifierState?.("AltGraph");
+    const hasMod = isMac ? event.metaKey : event.ctrlKey, hasOther = isMac ? event.ctrlKey : event.metaKey;
+    if (!hasSign && (hasMod !== mod || hasOther || event.altKey !== alt)) return false;
+    if (isSingle && (!areSinglesOn() || isTyping(event.target))) return false;
+    if (key === "Letter") return /^\S$/u.test(event.key);
+    // To type a sign, Shift may be needed or not: that is the layout's affair.
+    if (!(isSingle && !/[A-Z]/.test(key)) && event.shiftKey !== shift) return false;
+    return letterOf(event) === key.toLowerCase();
+  };
+
+  // ---- names: "page.search" is one row, "painter.move" a row of several, of which `find` tells the one
+  const row = name => { const [group, one] = name.split("."); return table[group][one]; };
+  const find = (event, name) => {
+    if (isComposing(event)) return "";
+    return Object.keys(row(name)).find(part => row(name)[part].some(chord => fits(event, chord))) || "";
+  };
+  const is = (event, name) => {
+    const chords = row(name);
+    return Array.isArray(chords) ? !isComposing(event) && chords.some(chord => fits(event, chord)) : Boolean(find(event, name));
+  };
+  const lifts = (event, name) => [row(name)].flat().some(chord => parse(chord).key === event.key);  // whatever else is held
+  const walk = (event, name, list, at) => {  // in a list that goes round: the index one comes to, or -1
+    const to = { previous: (at - 1 + list.length) % list.length, next: (at + 1) % list.length, first: 0, last: list.length - 1 }[find(event, name)];
+    return to ?? -1;
+  };
+
+  // ---- Escape: the first of these that has something to close has it. What lies over the page goes first, then what
+  // fills the window, what is under way on the stage, then the turn that is at work, and the stage itself last. Fields have it before all of them.
+  const LAYERS = ["dialog", "drawer", "full", "mode", "turn", "stage"];
+  const closers = new Map(LAYERS.map(layer => [layer, []]));
+  const closes = (layer, close) => closers.get(layer).push(close);
+  // A menu is the browser's or Gradio's to close; it is gone already when the press gets here.
+  const MENUS = ":popover-open, [role=combobox][aria-expanded=true], [role=listbox][aria-expanded=true]";
+  let hadMenu = false;
+  addEventListener("keydown", event => { hadMenu = is(event, "page.escape") && Boolean($(MENUS)); }, true);
+  addEventListener("keydown", event => {
+    if (!is(event, "page.escape") || event.defaultPrevented || hadMenu) return;
+    for (const layer of LAYERS) {
+      if (!closers.get(layer).some(close => close(event))) continue;
+      event.preventDefault();
+      return;
+    }
+  });
+
+  // ---- an input method that takes Enter for itself must not send: Gradio sends on it whoever pressed it
+  let isTaken = false;
+  addEventListener("keydown", event => { isTaken = isComposing(event); }, true);
+  addEventListener("keypress", event => {
+    if (!event.target.matches?.("#box textarea") || !(isTaken || event.isComposing)) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }, true);
+
+  // ---- the dialog of keys: its switch, and the names that keys have on a Mac
+  addEventListener("change", event => { if (event.target.id === "keys-single") keep(KEPT, event.target.checked ? "on" : "off"); });
+  const MAC = { Ctrl: "⌘", Alt: "⌥", Shift: "⇧" };
+  const settle = () => {
+    const single = $("#keys-single");
+    if (!single || single.dataset.settled) return;
+    single.dataset.settled = "";
+    single.checked = areSinglesOn();
+    if (isMac) for (const key of all("#keys kbd b")) key.textContent = MAC[key.textContent] ?? key.textContent;
+  };
+  addEventListener("aivista-patched", settle);
+
+  aivista.keys = { is, find, lifts, walk, closes, isTyping, isMac };
+}
+
 // Actions: the page asks Python by name and carries out the reply (webui/shell/actions.py). A reply changes HTML by the
 // ids of its elements, says a sentence, and names what only a script can do: that comes as an event `aivista-<name>`.
 {
@@ -274,4 +500,194 @@
     if (sentence && sentence !== said && performance.now() - saidAt > REST_MS) say(sentence);
   };
   setInterval(look, 500);
+}
+
+// What scripts say, in the visitor's language, and what Gradio says by itself put into it (shell/document.py).
+{
+  const NAMED = ["aria-label", "title"], LABELLED = "[aria-label], [title]", NOTICES = ".toast-body";
+  const tables = Object.fromEntries(["script", "names", "parts"].map(name => [name, JSON.parse($("#words").dataset[name])]));
+  const say = (key, values = {}) => filled(tables.script[key] ?? "", values);
+
+  // ---- Gradio's own: names of its parts by the whole text, notices also by a part of it
+  const ours = text => tables.names[text.trim()];
+  const ourNotice = text => ours(text) ?? tables.parts[Object.keys(tables.parts).find(part => text.includes(part))];
+  const name = element => {
+    for (const attribute of NAMED) {
+      const text = element.getAttribute(attribute), mine = text && ours(text);
+      if (mine && mine !== text) element.setAttribute(attribute, mine);
+      // The source of a message, in the place of the message itself.
+      else if (text?.includes("'s message: ")) element.removeAttribute(attribute);
+    }
+  };
+  const notice = element => {
+    const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const { data } = walker.currentNode, mine = data.trim() && ourNotice(data);
+      if (mine && mine !== data) walker.currentNode.data = mine;
+    }
+  };
+  // Only what has come is looked at: a thread may be long, and an answer streams.
+  const settle = from => {
+    if (from.matches(LABELLED)) name(from);
+    for (const element of all(LABELLED, from)) name(element);
+    const around = from.closest(NOTICES);
+    for (const element of around ? [around] : all(NOTICES, from)) notice(element);
+  };
+  new MutationObserver(records => {
+    for (const { type, target, addedNodes } of records) {
+      if (type === "attributes") name(target);
+      else for (const node of addedNodes) if (node.nodeType === Node.ELEMENT_NODE && node.isConnected) settle(node);
+    }
+  }).observe(document.body, { childList: true, subtree: true, attributeFilter: ["aria-label"] });
+
+  aivista.words = { say };
+}
+
+// The page is ready (`data-ready` on the root) once Gradio has drawn the box, and the conversation that was asked for is
+// open. What is sent earlier would go into another one, and what is sent while files are on their way would go without
+// them: a press of Send or of Enter is kept until then.
+{
+  const PATIENCE_MS = 10_000;
+  const isShut = () => !root.hasAttribute("data-ready") || Boolean(aivista.uploads?.isBusy());
+  let last = "", before = "", asked = "", isKept = false, timer = 0;
+
+  const unlock = () => {
+    clearTimeout(timer);
+    asked = "";
+    performance.mark("aivista-ready");
+    root.setAttribute("data-ready", "");
+  };
+  const go = () => {
+    if (!isKept || isShut()) return;
+    isKept = false;
+    $("#box .submit-button")?.click();
+  };
+  const look = () => {
+    if (root.hasAttribute("data-ready")) return;
+    last = stamp() || last;
+    if (!$("#box textarea") || last === before || (asked && conversation() !== asked)) return;
+    unlock();
+    go();
+  };
+  new MutationObserver(look).observe(document.body, { childList: true, subtree: true, attributeFilter: ["data-opened"] });
+
+  onSend(event => {
+    if (!isShut()) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    isKept = true;
+    aivista.sending.show($("#box textarea")?.value || "");
+  });
+  const letGo = () => { if (isKept) aivista.sending.hide(); isKept = false; };
+
+  // Another conversation is being opened: an answer that does not come must not keep the composer shut. What was to be sent
+  // stays in the box then: where it would go is not known.
+  aivista.opening = conversation => {
+    aivista.drafts?.leave(conversation);
+    before = stamp() || last;
+    asked = conversation;
+    letGo();
+    root.removeAttribute("data-ready");
+    clearTimeout(timer);
+    timer = setTimeout(() => { letGo(); unlock(); aivista.drafts?.stay(); }, PATIENCE_MS);
+  };
+  addEventListener("aivista-uploaded", event => { if (event.detail.isWhole) go(); else letGo(); });
+}
+
+// A picture whose file cannot be shown: the studio is asked why, and its sentence stands in the picture's place. Where the
+// studio cannot be reached nothing is said of the picture.
+{
+  const asked = new Map();  // by address: the studio's sentence, or nothing
+  const reasonOf = address => {
+    if (!asked.has(address)) asked.set(address, fetch(address).then(answer => (answer.ok ? "" : answer.text()), () => ""));
+    return asked.get(address);
+  };
+  addEventListener("error", async event => {
+    const image = event.target;
+    if (image?.tagName !== "IMG" || !new URL(image.src, location.href).pathname.includes("/media/")) return;
+    const reason = (await reasonOf(image.currentSrc || image.src)).slice(0, 300);
+    if (!reason || image.naturalWidth) return;
+    image.classList.add("lost");
+    image.title = reason;
+    image.parentElement?.setAttribute("data-lost", reason);
+  }, true);
+  addEventListener("load", event => {
+    if (!event.target.classList?.contains("lost")) return;
+    event.target.classList.remove("lost");
+    event.target.removeAttribute("title");
+    event.target.parentElement?.removeAttribute("data-lost");
+  }, true);
+}
+
+// What the browser's tab says of a turn: that it is at work, and once nobody saw it end, how it did. Whoever turned the
+// bell on is told by the system as well. Python writes how the newest turn of this tab ended next to the rail's stamp.
+{
+  const words = aivista.words;
+  const KEY = "aivista-bell", NOTE_MS = 6000;
+  const canTell = () => "Notification" in window;
+  const isOn = () => canTell() && kept(KEY) === "on" && Notification.permission === "granted";
+  const turn = isOn => { keep(KEY, isOn ? "on" : "off"); settle(); };
+  const isAway = () => document.hidden || !document.hasFocus();
+
+  // ---- the title
+  let unseen = "";
+  const MARKS = {
+    done: title => words.say("title_done", { title }),
+    failed: title => words.say("title_failed", { title }),
+    waiting: title => words.say("title_waiting", { title }),
+  };
+  const heading = title => {
+    settle();
+    if (live()) return words.say("title_working", { title }) || title;
+    return MARKS[unseen]?.(title) || title;
+  };
+  const seen = () => {
+    if (isAway() || !unseen) return;
+    unseen = "";
+    document.title = heading(`${$("#top h1").textContent} · Aivista`);
+  };
+  addEventListener("focus", seen);
+  document.addEventListener("visibilitychange", seen);
+
+  // ---- the end of a turn
+  const SENTENCES = {
+    done: () => words.say("told_done"),
+    failed: () => words.say("told_failed"),
+    waiting: () => words.say("told_waiting"),
+  };
+  const ended = how => {
+    if (!isAway() || !(how in SENTENCES)) return;
+    unseen = how;
+    if (!isOn()) return;
+    try {
+      const told = new Notification($("#top h1").textContent, { body: SENTENCES[how](), tag: "aivista-turn" });
+      told.onclick = () => { window.focus(); told.close(); };
+    } catch { /* this browser tells through service workers alone: the title says it */ }
+  };
+  addEventListener("aivista-listed", event => ended(event.detail.ended));
+
+  // ---- the bell
+  let noting = 0;
+  const note = text => {
+    const place = $("#bell-note");
+    if (!place) return;
+    place.textContent = text;
+    clearTimeout(noting);
+    noting = setTimeout(() => { place.textContent = ""; }, NOTE_MS);
+  };
+  const settle = () => {
+    const bell = $("#bell");
+    if (!bell) return;
+    bell.hidden = !canTell();
+    setAttribute(bell, "aria-checked", String(isOn()));
+  };
+  const ring = async () => {
+    if (isOn()) { turn(false); note(words.say("bell_off")); return; }
+    const answer = Notification.permission === "default" ? await Notification.requestPermission() : Notification.permission;
+    turn(answer === "granted");
+    note(answer === "granted" ? words.say("bell_on") : words.say("bell_blocked"));
+  };
+  on("click", "#bell", ring);
+
+  aivista.told = { heading };
 }

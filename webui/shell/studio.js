@@ -180,7 +180,7 @@
     if (root.hasAttribute("data-rail-open") && !event.target.closest?.("#rail")) root.removeAttribute("data-rail-open");
   });
 
-  // ---- keys of the whole page; what Escape does is in keys.js
+  // ---- keys of the whole page; what Escape does is in shell.js
   keys.closes("drawer", () => {
     const isOpen = root.hasAttribute("data-rail-open");
     root.removeAttribute("data-rail-open");

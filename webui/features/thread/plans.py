@@ -104,7 +104,7 @@ def offer_of(offers: Sequence[Offer], name: str) -> Offer | None:
 def open_consent(view: View, asks: Sequence[Ask], turn_id: str, *, is_ready: bool = True) -> Markup:
     """Return the card of calls that wait. Until `is_ready` they are not on record and cannot be decided about.
 
-    *Allow* stays off until the end of the arguments has been in sight (turns.js); `data-card` tells which
+    *Allow* stays off until the end of the arguments has been in sight (thread.js); `data-card` tells which
     arguments these were.
     """
     name = hashlib.sha256("\n".join(ask.arguments for ask in asks).encode("utf-8", "replace")).hexdigest()[:16]
