@@ -132,7 +132,20 @@ def _routes(screen: Screen) -> Sequence[Route]:
     return [Route("/aivista/styles/{id}.webp", preview, methods=["GET"])]
 
 
-styles = Feature("styles", _routes, lambda words, error: refusal(words, error))
+def refusal(words: Words, info: ErrorInfo) -> str:
+    """Return why something was not kept, in one sentence of the visitor's language."""
+    if info.code is not ErrorCode.STYLES_REFUSED:
+        return words.error(info)
+    place, separator, said = str(info.parameters.get("problem", "")).partition(": ")
+    if not separator or not re.fullmatch(r"[\w.]+", place):
+        place, said = "", str(info.parameters.get("problem", ""))
+    where = _where(words, place.split("."))
+    problem = _problem(words, said)
+    told = words("styles.problem_where", where=where, problem=problem) if where else problem
+    return words.error(info.model_copy(update={"parameters": {**info.parameters, "problem": told}}))
+
+
+styles = Feature("styles", _routes, refusal)
 
 
 @styles.action
@@ -396,19 +409,6 @@ def draft_fields(form: Mapping[str, str], before: Style | None = None) -> dict[s
         "negative": _lines(form.get("negative", "")),
         "tags": _listed(form.get("tags", "")),
     }
-
-
-def refusal(words: Words, info: ErrorInfo) -> str:
-    """Return why something was not kept, in one sentence of the visitor's language."""
-    if info.code is not ErrorCode.STYLES_REFUSED:
-        return words.error(info)
-    place, separator, said = str(info.parameters.get("problem", "")).partition(": ")
-    if not separator or not re.fullmatch(r"[\w.]+", place):
-        place, said = "", str(info.parameters.get("problem", ""))
-    where = _where(words, place.split("."))
-    problem = _problem(words, said)
-    told = words("styles.problem_where", where=where, problem=problem) if where else problem
-    return words.error(info.model_copy(update={"parameters": {**info.parameters, "problem": told}}))
 
 
 def _where(words: Words, parts: Sequence[str]) -> str:
