@@ -30,8 +30,8 @@ _ARGUMENTS = [
     "--disable-sync",
     # Whatever leaves this machine fails, and is told of as that: to hear of each request takes a tenth of the time.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-    # No test runs long enough for what the optimizing compiler costs to come back.
-    "--js-flags=--no-opt",
+    # No test runs long enough for what the optimizing compilers cost to come back.
+    "--js-flags=--no-opt --no-maglev",
 ]
 
 
