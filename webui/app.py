@@ -277,6 +277,9 @@ def _silence_server_log() -> None:
     logging.getLogger("uvicorn.error").disabled = True
 
 
+# The end of a studio that a thread serves: its turns first, then its streams, then all the rest
+
+
 class Serving(Protocol):
     """What is used of Gradio's server: uvicorn in a thread."""
 

@@ -324,6 +324,9 @@ class Screen:
         return updates
 
 
+# The models that a key cannot use: greyed in the composer, with the reason. What was chosen stays chosen
+
+
 def limits_of(catalogue: Catalogue, diagnosis: KeyDiagnosis | None) -> Limits:
     """Return which values of the chips `text_model` and `image_model` the key has no model for; both image models side
     by side need both."""

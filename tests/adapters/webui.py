@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from webui.cli.parser import read_flags
 from webui.features.all import FEATURES
-from webui.features.page import Kind, diff_html, word_diff
+from webui.features.page import DiffKind, diff_html, word_diff
 from webui.features.prompts import Prompt, prompt_groups
 from webui.features.shortcuts import NATIVE, chords_of, is_single, key_groups, key_table, script_table
 from webui.features.thread.markdown import MOST_FORMATTED_CHARACTERS, markdown_html, own_words_html

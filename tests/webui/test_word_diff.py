@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.adapters.webui import Kind, diff_html, word_diff
+from tests.adapters.webui import DiffKind, diff_html, word_diff
 from tests.support.cases import each_case
 
 CASES = [
@@ -20,7 +20,7 @@ CASES = [
 ]
 
 
-def joined(pieces: list[tuple[Kind, str]], without: Kind) -> str:
+def joined(pieces: list[tuple[DiffKind, str]], without: DiffKind) -> str:
     return "".join(text for kind, text in pieces if kind != without)
 
 

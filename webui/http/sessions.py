@@ -307,6 +307,9 @@ def as_json(sentence: str, status: int, code: str = "") -> Response:
     return JSONResponse({"error": sentence, "code": code}, status, NO_STORE)
 
 
+# Routes beside the actions of the page
+
+
 Work: TypeAlias = Callable[[Request, Visitor], Awaitable[Response]]
 Refusal: TypeAlias = Callable[[str, int, str], Response]
 

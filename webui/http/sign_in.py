@@ -225,6 +225,9 @@ class SignIn:
         return HTMLResponse(page, status_code=status_code, headers={"Cache-Control": "no-store"})
 
 
+# Accounts of Hugging Face
+
+
 @dataclass(frozen=True)
 class Issuer:
     """Who knows the accounts, and as whom this studio asks: what Hugging Face gives a Space with `hf_oauth`."""

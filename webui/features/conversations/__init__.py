@@ -261,6 +261,9 @@ def _age(moment: datetime, now: datetime) -> str:
     return "week" if days <= 7 else "older"
 
 
+# Conversations as files: out to the browser that asks, and in from it, both for their owner only
+
+
 def _free_bytes(folder: Path) -> int:
     return shutil.disk_usage(folder).free
 

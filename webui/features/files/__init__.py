@@ -360,6 +360,9 @@ def _told(words: Words, info: FileInfo) -> dict[str, Any]:
     }
 
 
+# What a file is on the page: a row of the tree; text in some language, a picture, or bytes to take away
+
+
 class Row(NamedTuple):
     """A row of the tree: a file, or without one a folder; its place among so many siblings."""
 
@@ -465,6 +468,9 @@ def _ending(name: str) -> str:
 def _by_number(name: str) -> str:
     """Return what sorts "2.md" before "10.md"."""
     return re.sub(r"\d+", lambda found: found[0].zfill(20), name.casefold())
+
+
+# Files taken in and taken away, as they are: the addresses beside the actions
 
 
 def file_routes(screen: Screen) -> Sequence[Route]:

@@ -356,6 +356,9 @@ def _told(at: Context, items: Sequence[GalleryItem]) -> dict[str, JsonValue]:
     return {"pictures": True} if any(item.conversation_id == at.place.conversation for item in items) else {}
 
 
+# Packed files that are not fetched yet: each is given once, at an address that nobody guesses
+
+
 class _Ready(NamedTuple):
     owner: str
     path: Path
@@ -396,6 +399,9 @@ def packed_routes(screen: Screen) -> Sequence[Route]:
         )
 
     return [visitor_route("/aivista/gallery/zip/{name}", screen.sessions, fetch)]
+
+
+# What there is to choose from, and the pictures found, for the templates
 
 
 class Option(NamedTuple):

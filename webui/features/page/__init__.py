@@ -30,8 +30,7 @@ from agent import (
     check_request,
 )
 from webui.features.composer import Chosen
-from webui.features.styles import NAME as SAMPLE_NAME
-from webui.features.styles import sample_picture, title_of
+from webui.features.styles import SAMPLE_NAME, sample_picture, title_of
 from webui.features.thread.live import LiveTurn, resumed
 from webui.features.thread.render import wish_of
 from webui.features.viewer import (
@@ -55,8 +54,8 @@ from webui.turns import Turns
 # The longest text fits.
 page = Feature("page", most_bytes=4 << 20)
 _LONGEST_BESIDE = 6000
-Kind = Literal["same", "added", "removed"]
-Piece = tuple[Kind, str]
+DiffKind = Literal["same", "added", "removed"]
+DiffPiece = tuple[DiffKind, str]
 # Texts that repeat themselves take the comparison seconds beyond it; such long ones are shown as wholly new.
 _MOST_PAIRS = 400_000
 
@@ -68,6 +67,9 @@ class Arg(Value):
     """What a button is about."""
 
     arg: str = Field(default="", max_length=1 << 20)
+
+
+# Which conversation the page shows, and what of it: as it is on record now, one picture, two compared
 
 
 class Over(Value):
@@ -158,6 +160,9 @@ async def _shown(at: Context, html: Callable[[Conversation], str]) -> Reply:
         return at.reply({"canvas": html(conversation)})
     except RequestRefused:
         return Reply()
+
+
+# What the composer holds and works on: marked pictures, settings with their price, a draft, a prompt written out
 
 
 @page.action
@@ -341,6 +346,9 @@ def _pictures(asked: Words, editing: str, references: tuple[str, ...]) -> Litera
     return "beside" if references or asked.files else "none"
 
 
+# How a turn begins without Send: examples, retries, plans, what stands under a picture, words said otherwise
+
+
 @page.action
 async def try_wish(at: Context, asked: Arg) -> Reply:
     """Run an example of the first page where that is free; elsewhere it only fills the composer."""
@@ -509,20 +517,23 @@ def _live(conversation: Conversation, turn: Turn, request: TurnRequest) -> LiveT
     return LiveTurn(request.text, was.named, was.uploads, beside=(*versions, ""))
 
 
-def word_diff(before: str, after: str) -> list[Piece]:
+# Two texts held against each other word by word, or sign by sign where a language writes no spaces
+
+
+def word_diff(before: str, after: str) -> list[DiffPiece]:
     """Return the pieces in reading order, what was removed before what stands in its place.
 
     All but the removed, joined, are `after`; all but the added are `before`, save for its spaces.
     """
     old, new = _TOKEN.findall(before.strip()), _TOKEN.findall(after.strip())
-    pieces: list[Piece] = []
+    pieces: list[DiffPiece] = []
     for removed, added, same in _changes(old, new):
-        told: list[Piece] = [("removed", "".join(removed)), ("added", "".join(added)), ("same", "".join(same))]
+        told: list[DiffPiece] = [("removed", "".join(removed)), ("added", "".join(added)), ("same", "".join(same))]
         pieces += [(kind, text) for kind, text in told if text]
     return pieces
 
 
-def diff_html(pieces: Sequence[Piece]) -> Markup:
+def diff_html(pieces: Sequence[DiffPiece]) -> Markup:
     """Return the pieces as HTML: what was added as <ins>, what was removed as <del>."""
     marks = {"added": "ins", "removed": "del"}
     told = []

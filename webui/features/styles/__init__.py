@@ -68,8 +68,8 @@ _SAID = (
     (re.compile("Field required"), "styles.problem_missing"),
 )
 _PLACES = frozenset({"name", "aliases", "description", "phrases", "negative", "tags"})
-NAME = "sample.jpg"
-_WIDTH, _HEIGHT = 960, 640
+SAMPLE_NAME = "sample.jpg"
+_SAMPLE_WIDTH, _SAMPLE_HEIGHT = 960, 640
 _SKY = ((108, 148, 190), (196, 206, 208), (238, 214, 184))
 _GLOW, _SUN = (46.0, 34.0, 8.0), (40.0, 38.0, 30.0)
 _NEAR, _FAR = np.array((38, 62, 66), np.float32), np.array((164, 180, 190), np.float32)
@@ -291,6 +291,9 @@ async def _warm_up(at: Context) -> None:
         await at.screen.studio().styles.warm_up(at.visitor.owner)
 
 
+# What is found by name, what merely says the words, and why
+
+
 @dataclass(frozen=True)
 class Shown:
     """A style of the list, and why it is there: a sentence when something was searched for."""
@@ -362,6 +365,9 @@ def _sayings(words: Words, style: Style) -> Iterator[tuple[int, str, str]]:
         yield 3, phrase, "styles.why_phrase"
     for description in (style.description.en, style.description.zh):
         yield 4, description, "styles.why_description"
+
+
+# A style as a form: its fields as text, and the text as a style
 
 
 def fields_of(style: Style | None, language: str) -> dict[str, str]:
@@ -438,6 +444,9 @@ def _is_chinese(text: str) -> bool:
     return any(letter >= _FIRST_IDEOGRAPH for letter in text)
 
 
+# The sample picture: a landscape to try things on where the visitor has brought none; computed here, nobody's photo
+
+
 @cache
 def sample_picture() -> bytes:
     """Return the picture as JPEG, 960 by 640 pixels; the same bytes every time. The first time takes a moment."""
@@ -448,8 +457,8 @@ def sample_picture() -> bytes:
 
 
 def _landscape() -> Pixels:
-    across = np.linspace(0, 1, _WIDTH, dtype=np.float32)
-    down = np.linspace(0, 1, _HEIGHT, dtype=np.float32)[:, None]
+    across = np.linspace(0, 1, _SAMPLE_WIDTH, dtype=np.float32)
+    down = np.linspace(0, 1, _SAMPLE_HEIGHT, dtype=np.float32)[:, None]
     picture = _sky(across, down)
     for number, (height, swing, length) in enumerate(_HILLS):
         below = down - (height - swing * _waves(across, length, number))
@@ -458,18 +467,18 @@ def _landscape() -> Pixels:
         # Mist lies in the valleys: the foot of a hill is lighter than its ridge.
         mist = np.clip(below * 2.2, 0, 0.45)[..., None]
         # A ridge is as soft as two pixels are: without that it would have steps.
-        cover = np.clip(below * _HEIGHT / 2 + 0.5, 0, 1)[..., None]
+        cover = np.clip(below * _SAMPLE_HEIGHT / 2 + 0.5, 0, 1)[..., None]
         picture += cover * (colour + mist * (_FAR - colour) - picture)
-    grain = np.random.default_rng(7).standard_normal((_HEIGHT, _WIDTH, 1), dtype=np.float32)
+    grain = np.random.default_rng(7).standard_normal((_SAMPLE_HEIGHT, _SAMPLE_WIDTH, 1), dtype=np.float32)
     return picture + 2.5 * grain
 
 
 def _sky(across: Pixels, down: Pixels) -> Pixels:
     stops = np.linspace(0, 0.62, len(_SKY))
     bands = [np.interp(down[:, 0], stops, [colour[band] for colour in _SKY]) for band in range(3)]
-    sky = np.broadcast_to(np.stack(bands, axis=-1)[:, None], (_HEIGHT, _WIDTH, 3)).astype(np.float32)
-    away = np.hypot((across - 0.68) * (_WIDTH / _HEIGHT), down - 0.4)
-    glow, sun = np.exp(-((away / 0.2) ** 2)), np.clip((0.045 - away) * _HEIGHT / 2, 0, 1)
+    sky = np.broadcast_to(np.stack(bands, axis=-1)[:, None], (_SAMPLE_HEIGHT, _SAMPLE_WIDTH, 3)).astype(np.float32)
+    away = np.hypot((across - 0.68) * (_SAMPLE_WIDTH / _SAMPLE_HEIGHT), down - 0.4)
+    glow, sun = np.exp(-((away / 0.2) ** 2)), np.clip((0.045 - away) * _SAMPLE_HEIGHT / 2, 0, 1)
     lit = glow[..., None] * np.array(_GLOW, np.float32) + sun[..., None] * np.array(_SUN, np.float32)
     return np.asarray(sky + lit, np.float32)
 

@@ -388,6 +388,9 @@ def _model(picture: Picture) -> str:
     return picture.receipt.model_label if picture.receipt else ""
 
 
+# The top bar, the thread, and the first page in its place
+
+
 def log_html(
     conversation: Conversation | None, articles: Sequence[Article], earlier: str | Markup = "", *, is_live: bool = False
 ) -> Markup:

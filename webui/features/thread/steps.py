@@ -374,6 +374,9 @@ async def _own_s(gallery: Gallery, owner: str, label: str, pixels: int, turn_id:
     return usual_of(receipts, pixels)
 
 
+# A turn that did not end well, or in which the agent asks back, with the ways on
+
+
 def next_step(words: Words, code: ErrorCode) -> Markup:
     """Return a link to where the person can act, its address as its words; nothing where there is no such place."""
     return place_link(words, _PLACES[code]) if code in _PLACES else Markup()

@@ -135,6 +135,9 @@ def compare_html(view: View, conversation: Conversation, first: Picture | None, 
     )
 
 
+# The buttons beneath a picture, and the sliders of its light and colour
+
+
 class PanelPress(Value):
     """A button that says a sentence about a picture."""
 

@@ -196,6 +196,9 @@ def _shortfalls(words: Words, receipt: Receipt) -> str:
     return words("did.join").join(words(key) if key in words.table else key for key in keys)
 
 
+# What a look at a picture found, and what came of an edit
+
+
 def review_text(words: Words, review: Review) -> str:
     """Return what a look came to: of what was asked for and looked at, how much is there. Never a score."""
     looked = review.looked_at
