@@ -18,6 +18,8 @@ from types import FrameType
 import pytest
 from hypothesis import settings
 
+from tests.support.forks import import_gradio
+
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("aivista", deadline=None)
 settings.load_profile("aivista")
@@ -44,6 +46,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         # Whoever ends the run is shown where each worker was.
         faulthandler.register(signal.SIGTERM, file=os.dup(2), all_threads=True, chain=True)
+        # A worker imports all tests.
+        import_gradio()
     else:
         config.pluginmanager.register(Run(config.getoption("--update-slow")))
 

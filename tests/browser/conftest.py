@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 
-from tests.page import PageProcess, free_port
+from tests.page import PageProcess
 from tests.page.chromium import chromium
 from tests.support.small_frames import small_frames
+from tests.support.turns import rows
 from tests.support.waiting import wait_until
 from tests.wire_server import GeminiProcess
 
@@ -100,26 +102,29 @@ def browser() -> Iterator[Browser]:
         running.close()
 
 
-@cache
-def port_of(name: str) -> int:
-    """Return the port of a studio that each file starts anew: at one address, the browser has the page's files."""
-    return free_port()
+@pytest.fixture(scope="package")
+def studios(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., PageProcess]]:
+    """What starts a studio in an environment, and tells the same one when it is asked again."""
+    with ExitStack() as running:
+
+        @cache
+        def studio(**environment: str) -> PageProcess:
+            home = tmp_path_factory.mktemp("home")
+            return running.enter_context(PageProcess(home=home, environment=environment))
+
+        yield studio
 
 
 @pytest.fixture(scope="module")
-def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
-    """A studio without a key: it sketches, in small frames."""
-    home = tmp_path_factory.mktemp("home")
-    environment = {"AIVISTA_CATALOGUE": str(small_frames(home, 4))}
-    with PageProcess(home=home, environment=environment, port=port_of("studio")) as page:
-        yield page
+def studio(studios: Callable[..., PageProcess], tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
+    """A studio without a key: it sketches, in small frames. Each file finds it without any conversation."""
+    yield from emptied(studios(AIVISTA_CATALOGUE=str(small_frames(tmp_path_factory.getbasetemp(), 4))))
 
 
 @pytest.fixture(scope="module")
-def whole_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
+def whole_studio(studios: Callable[..., PageProcess]) -> Iterator[PageProcess]:
     """The same with pictures as large as its models make them."""
-    with PageProcess(home=tmp_path_factory.mktemp("home"), port=port_of("whole")) as page:
-        yield page
+    yield from emptied(studios())
 
 
 @pytest.fixture(scope="package")
@@ -130,12 +135,24 @@ def gemini() -> Iterator[GeminiProcess]:
 
 
 @pytest.fixture(scope="module")
-def gemini_studio(gemini: GeminiProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
+def gemini_studio(gemini: GeminiProcess, studios: Callable[..., PageProcess]) -> Iterator[PageProcess]:
     """A studio with a key, whose Gemini is the strict server."""
-    environment = {"GEMINI_API_KEY": "AIza-operators-own-0001", "GOOGLE_GEMINI_BASE_URL": gemini.url}
-    home = tmp_path_factory.mktemp("home")
-    with PageProcess(home=home, environment=environment, port=port_of("gemini")) as page:
-        yield page
+    yield from emptied(studios(GEMINI_API_KEY="AIza-operators-own-0001", GOOGLE_GEMINI_BASE_URL=gemini.url))
+
+
+def emptied(studio: PageProcess) -> Iterator[PageProcess]:
+    """Lend the studio, and delete all conversations for good afterwards, and with them their pictures."""
+    yield studio
+    wait_until(studio.is_at_rest)
+    with httpx.Client(base_url=studio.url) as visitor:
+        visitor.get("/").raise_for_status()
+
+        def act(name: str, **args: str) -> None:
+            visitor.post(f"/aivista/act/conversations.{name}", json={"args": args}).raise_for_status()
+
+        for one in rows(studio.home / "aivista.db", "SELECT id FROM conversations WHERE deleted_at IS NULL"):
+            act("delete", id=one["id"])
+        act("empty")
 
 
 @pytest.fixture(autouse=True)

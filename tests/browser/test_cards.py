@@ -162,7 +162,7 @@ def test_plans_buttons_sliders_and_questions_of_the_sketch_model_lead_to_picture
     buttons_and_sliders_speak_for_the_person_and_questions_lead_to_their_answers(page, photo)
 
 
-def test_a_plan_works_on_a_phone(phone: Page, studio: PageProcess) -> None:
+def a_plan_works(phone: Page, studio: PageProcess) -> None:
     open_page(phone, studio.url)
     called = Called(phone, "zh-CN")
     ask_before_painting(phone, "zh-CN")

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
-import pytest
-from PIL import Image
-from playwright.sync_api import BrowserContext, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import attach, expect_loaded, expect_pictures, expect_ready, open_at, open_page, place_of, say
+from tests.page.hands import attach, expect_loaded, expect_pictures, open_at, open_page, place_of, say
 from tests.page.journeys import step
 
 
-@pytest.fixture(scope="module")
-def compared(profile: BrowserContext, studio: PageProcess, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The address of a conversation with an upload (#1), the same warmer, and that one cut to a square."""
-    photo = tmp_path_factory.mktemp("photo") / "garden.png"
-    ramp = Image.linear_gradient("L").resize((480, 320))
-    Image.merge("RGB", (ramp, ramp.transpose(Image.Transpose.FLIP_TOP_BOTTOM), ramp.rotate(90))).save(photo)
-    page = profile.new_page()
+def compared(page: Page, studio: PageProcess, photo: Path) -> str:
+    """Return the address of a conversation with an upload (#1), the same warmer, and that one cut to a square."""
     open_page(page, studio.url)
     attach(page, photo)
     say(page, "Make it much warmer")
@@ -28,14 +22,11 @@ def compared(profile: BrowserContext, studio: PageProcess, tmp_path_factory: pyt
     say(page, "Crop it to 1:1")
     expect_pictures(page, 2)
     expect(page.locator("#chat [data-act=compare]")).to_have_count(2)
-    address = page.url
-    page.close()
-    return address
+    return page.url
 
 
 def open_compared(page: Page, address: str) -> Locator:
-    page.goto(address)
-    expect_ready(page)
+    open_at(page, address)
     page.locator("#chat [data-act=compare]").first.click()
     stage = page.locator("#canvas .cmp")
     expect(stage).to_be_visible()
@@ -55,6 +46,7 @@ def style(element: Locator, name: str) -> str:
 
 def two_pictures_are_compared_in_three_ways_by_mouse_and_by_keys(page: Page, compared: str) -> None:
     stage = open_compared(page, compared)
+    choose(stage, "Slider")
     with step("a picture is divided from what it was made from, by mouse and by keys"):
         expect(stage.locator(".first .tag")).to_have_text("#1")
         expect(stage.get_by_label("Second")).to_have_value(re.compile("#1b|#2"))
@@ -132,6 +124,7 @@ def pictures_of_other_sizes_and_what_cannot_be_compared(page: Page, studio: Page
     stage = open_compared(page, compared)
     with step("a difference that cannot be had is said and asked for again, and from there back to one picture"):
         page.route("**/aivista/difference/**", lambda route: route.fulfill(status=429))
+        expect(stage.get_by_role("radio", name="Slider")).to_have_attribute("aria-checked", "true")
         choose(stage, "Difference")
         expect(stage.get_by_role("status")).to_have_text(
             "The difference cannot be shown. Please choose this view again."
@@ -173,16 +166,8 @@ def pictures_of_other_sizes_and_what_cannot_be_compared(page: Page, studio: Page
         expect(page.locator("#canvas")).to_contain_text("#1 is the only picture in this conversation")
 
 
-def test_two_pictures_are_compared_in_three_ways_whatever_their_sizes_by_mouse_and_by_keys(
-    page: Page, studio: PageProcess, compared: str
-) -> None:
-    two_pictures_are_compared_in_three_ways_by_mouse_and_by_keys(page, compared)
-    pictures_of_other_sizes_and_what_cannot_be_compared(page, studio, compared)
-
-
-def test_it_works_on_a_phone_in_chinese(phone: Page, compared: str) -> None:
-    phone.goto(compared)
-    expect_ready(phone)
+def it_works_on_a_phone_in_chinese(phone: Page, address: str) -> None:
+    open_at(phone, address)
     phone.locator("#chat [data-act=compare]").first.tap()
     stage = phone.locator("#canvas .cmp")
     for name in ("并排", "差异", "滑动"):
@@ -195,3 +180,13 @@ def test_it_works_on_a_phone_in_chinese(phone: Page, compared: str) -> None:
     assert min(targets) >= 40
     well = place_of(stage.locator(".cmp-well"))
     assert well["height"] > 300
+
+
+def test_two_pictures_are_compared_in_three_ways_whatever_their_sizes_by_mouse_by_keys_and_with_fingers(
+    page: Page, phone: Page, studio: PageProcess, photo: Path
+) -> None:
+    address = compared(page, studio, photo)
+    # First: a difference that was seen once needs no other answer.
+    pictures_of_other_sizes_and_what_cannot_be_compared(page, studio, address)
+    two_pictures_are_compared_in_three_ways_by_mouse_and_by_keys(page, address)
+    it_works_on_a_phone_in_chinese(phone, address)

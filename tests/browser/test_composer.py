@@ -80,7 +80,7 @@ def kept(page: Page, address: str) -> Iterator[list[Route]]:
     page.unroute(address)
 
 
-def test_a_wish_is_written_out_shown_taken_and_undone_and_never_sent(
+def a_wish_is_written_out_shown_taken_and_undone_and_never_sent(
     page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
 ) -> None:
     gemini.control(clear=True, on_text=[{"kind": "Text", "text": FULL}])
@@ -372,7 +372,7 @@ def test_presets_and_prompts_fill_the_composer_and_pictures_and_drafts_stay_with
     a_draft_belongs_to_its_conversation_and_what_is_sent_is_sent_once_or_stays_in_the_box(page)
 
 
-def test_on_a_phone_the_aids_are_a_sheet_and_the_page_ends_above_the_composer(phone: Page, studio: PageProcess) -> None:
+def the_aids_are_a_sheet_and_the_page_ends_above_the_composer(phone: Page, studio: PageProcess) -> None:
     called = Called(phone, "zh-CN")
     open_page(phone, studio.url)
     composer(phone).fill("画一只猫")

@@ -15,7 +15,6 @@ from PIL import Image, ImageChops
 from playwright.sync_api import Locator, Page, expect
 
 from tests.adapters.records import ConversationStore, ImageStore
-from tests.browser.conftest import port_of
 from tests.page import PageProcess
 from tests.page.hands import (
     ask_before_painting,
@@ -338,7 +337,7 @@ def test_a_long_list_comes_fifty_at_a_time_and_a_conversation_goes_on_after_a_re
 ) -> None:
     ThreadPoolExecutor(1).submit(asyncio.run, keep_many(tmp_path, 120)).result()
     rows = page.locator("#rail-rows li")
-    with PageProcess(home=tmp_path, port=port_of("own")) as first:
+    with PageProcess(home=tmp_path) as first:
         with step("fifty at a time"):
             page.goto(first.url)
             expect(rows).to_have_count(50)

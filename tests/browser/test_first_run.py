@@ -13,10 +13,22 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import begin_anew, composer, expect_loaded, expect_rest, open_page, open_settings, pictures, say
+from tests.page.hands import (
+    begin_anew,
+    choose_setting,
+    chosen_ratio,
+    composer,
+    expect_loaded,
+    expect_ready,
+    expect_rest,
+    open_page,
+    open_settings,
+    pictures,
+    say,
+)
 from tests.page.journeys import step
 from tests.wire_server import GeminiProcess, quota_body
 
@@ -115,7 +127,7 @@ def test_an_example_runs_without_a_key_and_one_is_kept_on_this_machine_and_greys
         a_key_is_tried_kept_on_this_machine_and_greys_what_it_cannot_use(page, keyless)
 
 
-def test_a_refusal_offers_other_words_and_an_empty_picture_is_covered(
+def a_refusal_offers_other_words_and_an_empty_picture_is_covered(
     page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
 ) -> None:
     out = io.BytesIO()
@@ -139,3 +151,39 @@ def test_a_refusal_offers_other_words_and_an_empty_picture_is_covered(
     expect(page.locator("#chat .blank-mark")).to_contain_text("All black")
     expect(page.locator("#chat .blank-note")).to_contain_text("it was charged like any other")
     expect_rest(page)
+
+
+def language_of_gradio(page: Page) -> str:
+    told: str = page.evaluate("navigator.language")
+    return told
+
+
+def test_the_language_is_the_browsers_until_it_is_switched_and_gradio_speaks_it_too(
+    browser: Browser, tmp_path: Path
+) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 860}, locale="zh-TW")
+    page = context.new_page()
+    with PageProcess(home=tmp_path) as studio:
+        open_page(page, studio.url)
+        expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
+        assert language_of_gradio(page) == "zh-CN"
+        expect(page.get_by_role("button", name="发送", exact=True)).to_be_visible()
+        expect(page.get_by_role("group", name="你的消息")).to_be_visible()
+        composer(page).fill("一座山")
+        choose_setting(page, "aspect-ratio", "21:9")
+        expect(chosen_ratio(page)).to_have_value("21:9")
+        page.get_by_role("button", name="English").click()
+        expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+        expect_ready(page)
+        expect(composer(page)).to_have_value("一座山")
+        expect(chosen_ratio(page)).to_have_value("21:9")
+        expect(page.locator("html")).to_have_attribute("lang", "en")
+        assert language_of_gradio(page) == "en"
+        page.get_by_role("button", name="中文").click()
+        expect(page.get_by_role("button", name="发送", exact=True)).to_be_visible()
+        expect_ready(page)
+    # The studio is gone: it is Gradio that notices, and says so in its own English.
+    page.get_by_role("button", name="发送", exact=True).click()
+    expect(page.get_by_role("alert").or_(page.locator(".toast-body")).first).to_contain_text("连接")
+    expect(page.locator(".toast-body").first).not_to_contain_text("Connection")
+    context.close()

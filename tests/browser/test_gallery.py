@@ -227,6 +227,7 @@ def pictures_are_found_by_words_likeness_filters_and_tags_and_nothing_is_lost_wh
         expect(found).to_have_count(1)
         expect(page.get_by_role("alert")).to_have_count(0)
         expect(again).to_be_hidden()
+    words.fill("")
     found = open_gallery(page, studio, talk)
     with step("filters narrow, stand as chips and go one by one"):
         page.get_by_role("button", name="This conversation 2").click()

@@ -187,9 +187,7 @@ def test_the_stage_keeps_its_width_and_the_thread_stands_at_its_newest_and_what_
     the_thread_follows_until_one_scrolls_up_and_what_one_reads_or_unfolds_stays_in_sight(page, studio)
 
 
-def test_on_a_phone_one_pane_is_seen_at_a_time_and_what_is_unfolded_is_above_the_composer(
-    phone: Page, studio: PageProcess
-) -> None:
+def one_pane_is_seen_at_a_time_and_what_is_unfolded_is_above_the_composer(phone: Page, studio: PageProcess) -> None:
     called = Called(phone, "zh-CN")
     open_at(phone, studio.sketched("draw a boat"), 1)
     with step("what is unfolded is in sight"):

@@ -111,9 +111,7 @@ def test_an_answer_in_markdown_is_drawn_and_ones_own_words_as_typed(answer: Loca
             expect_rest(page)
 
 
-def test_what_stands_under_a_message_is_not_cut_off_on_a_phone(
-    phone: Page, gemini: GeminiProcess, gemini_studio: PageProcess
-) -> None:
+def what_stands_under_a_message_is_not_cut_off(phone: Page, gemini: GeminiProcess, gemini_studio: PageProcess) -> None:
     gemini.control(on_text=[{"kind": "Text", "text": "Here I am.", "chunks": 1}])
     open_page(phone, gemini_studio.url)
     say(phone, "are you there?")

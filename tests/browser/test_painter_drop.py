@@ -11,8 +11,7 @@ import numpy as np
 from PIL import Image, ImageChops
 from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.browser.test_masked_edit import opened
-from tests.browser.test_painter import cdp, expansion, field, mask, send, share, spot, stroke, touch
+from tests.browser.test_painter import cdp, expansion, field, mask, opened, send, share, spot, stroke, touch
 from tests.page import PageProcess
 from tests.page.hands import (
     Held,

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 
+from agent import Settings, Studio
 from tests.page import PageProcess
 from tests.page.hands import (
     begin_anew,
     composer,
     draw_twice,
+    expect_loaded,
     expect_pictures,
     expect_ready,
+    expect_rest,
     open_at,
     open_page,
     open_settings,
@@ -24,6 +29,7 @@ from tests.page.hands import (
     say,
 )
 from tests.page.journeys import Called, step
+from tests.support.scenes import run
 from tests.wire_server import GeminiProcess
 
 JOIN = re.compile(r"/gradio_api/run/predict|/aivista/act/page\.")
@@ -223,14 +229,16 @@ def test_the_page_stays_with_what_was_sent_though_what_was_asked_before_is_shown
     kept: list[Route] = []
     page.add_init_script(BUSY)
     page.route(MODELS, lambda route: kept.append(route))
+    open_page(page, gemini_studio.url)
     with page.expect_request(MODELS):
-        open_page(page, gemini_studio.url)
+        page.evaluate("dispatchEvent(new CustomEvent('aivista-served'))")
     page.route(SENDS, lambda route: kept.append(route))
     with page.expect_request(SENDS):
         say(page, "a fox")
     page.evaluate("window.isBusy = true")
-    models, sent = kept
-    models.continue_()
+    *models, sent = kept
+    for asked in models:
+        asked.continue_()
     page.wait_for_function("!window.isBusy")
     sent.continue_()
     expect_pictures(page, 1)
@@ -240,14 +248,13 @@ def test_the_page_stays_with_what_was_sent_though_what_was_asked_before_is_shown
     expect(page.locator("#chat .user")).to_have_text([re.compile("a fox")])
 
 
-def test_words_in_the_box_stay_when_an_example_runs_and_after_a_reload(phone: Page, studio: PageProcess) -> None:
+def words_in_the_box_stay_when_an_example_runs_and_after_a_reload(phone: Page, studio: PageProcess) -> None:
     open_page(phone, studio.url)
     with step("nothing typed is answered in a sentence"):
         phone.locator("#box .submit-button").click()
         expect(phone.locator("#chat .ask")).to_contain_text("想看到什么？")
     with step("words stay"):
-        phone.goto(f"{studio.url}/?c=new")
-        expect_ready(phone)
+        open_page(phone, studio.url)
         composer(phone).fill("my own wish")
         phone.wait_for_function("JSON.stringify(localStorage).includes('my own wish')")
         phone.locator("[data-act=try_wish]").first.click()
@@ -255,3 +262,62 @@ def test_words_in_the_box_stay_when_an_example_runs_and_after_a_reload(phone: Pa
         expect(composer(phone)).to_have_value("my own wish")
         reload(phone)
         expect(composer(phone)).to_have_value("my own wish")
+
+
+def test_a_picture_that_comes_after_stop_is_shown_in_every_open_page(
+    page: Page, profile: BrowserContext, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    asks = {"kind": "Call", "name": "generate_image", "args": {"prompt": "A red fox"}, "text_before": "I paint it."}
+    gemini.control(on_text=[asks], on_image=[{"kind": "Hold", "answer": {"kind": "PictureAnswer"}, "after_chunks": 0}])
+    open_page(page, gemini_studio.url)
+    say(page, "a fox")
+    expect(page.locator("#chat .frame.pending")).to_have_count(1)
+    expect(page).to_have_url(re.compile(r"\?c=\w{8,}"))
+    other = profile.new_page()
+    open_at(other, page.url)
+    expect(other.locator("#chat .frame.pending")).to_have_count(1)
+    page.locator("#box .stop-button").click()
+    for one in (page, other):
+        expect_rest(one)
+        expect(pictures(one)).to_have_count(0)
+    composer(page).fill("what I am writing meanwhile")
+    gemini.release()
+    for one in (page, other):
+        expect(pictures(one)).to_have_count(1)
+        expect_loaded(pictures(one))
+    expect(composer(page)).to_have_value("what I am writing meanwhile")
+
+
+def test_a_turn_of_another_program_is_shown_in_the_open_page_and_words_said_to_an_older_state_are_held_back(
+    page: Page, profile: BrowserContext, studio: PageProcess
+) -> None:
+    address = studio.sketched("draw a red kite")
+    open_at(page, address, 1)
+    with step("a turn of another program is shown"):
+
+        async def draw() -> None:
+            async with Studio(Settings(home=studio.home)) as program:
+                await run(program, address.rpartition("=")[2], "draw a lighthouse at dusk")
+
+        # Playwright has an event loop running in this thread.
+        with ThreadPoolExecutor(1) as beside:
+            beside.submit(lambda: asyncio.run(draw())).result()
+        expect_pictures(page, 2)
+        expect(page.locator("#chat .user").last).to_contain_text("lighthouse")
+        say(page, "make it darker")
+        expect_pictures(page, 3)
+    with step("words that were said to an older state are held back, and the newest is shown"):
+        other = profile.new_page()
+        open_at(other, page.url)
+        # As in a tab that sleeps: nothing tells it of the other one.
+        page.route("**/aivista/version/**", lambda route: route.abort())
+        say(other, "make it black and white")
+        expect_pictures(other, 4)
+        say(page, "make it warmer")
+        expect(page.get_by_role("alert").filter(has_text="continued in another tab")).to_be_visible()
+        expect(pictures(page)).to_have_count(4)
+        expect(composer(page)).to_have_value("make it warmer")
+        composer(page).press("Enter")
+        expect_pictures(page, 5)
+        say(page, "make it darker")
+        expect(pictures(page)).to_have_count(6)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import begin_anew, choose_setting, expect_pictures, expect_ready, open_page, say
+from tests.page.hands import begin_anew, choose_setting, expect_pictures, open_at, open_page, say
 from tests.page.journeys import step
 
 
@@ -15,23 +14,15 @@ def draw(page: Page, count: int, wish: str) -> None:
     say(page, wish)
 
 
-@pytest.fixture(scope="module")
-def sheets(profile: BrowserContext, studio: PageProcess) -> str:
-    """The address of a conversation with a sheet of four pictures and one of two."""
-    page = profile.new_page()
+def test_sheets_are_walked_opened_and_compared_stand_where_they_stood_and_fit_a_phone(
+    page: Page, phone: Page, studio: PageProcess
+) -> None:
     open_page(page, studio.url)
     draw(page, 4, "draw a red fox")
     expect_pictures(page, 4)
     draw(page, 2, "draw a blue bird")
     expect_pictures(page, 6)
     address = page.url
-    page.close()
-    return address
-
-
-def test_a_sheet_is_walked_opened_and_compared_and_stands_where_it_stood(page: Page, sheets: str) -> None:
-    page.goto(sheets)
-    expect_ready(page)
     with step("frames are equal, and the arrow keys go between them"):
         sheet = page.locator("#chat .sheet").first
         frames = sheet.locator(".frame")
@@ -78,17 +69,14 @@ def test_a_sheet_is_walked_opened_and_compared_and_stands_where_it_stood(page: P
         begun = page.evaluate(sizes)
         expect_pictures(page, 3)
         assert page.evaluate(sizes) == begun
-
-
-def test_a_sheet_fits_a_phone(phone: Page, sheets: str) -> None:
-    phone.goto(sheets)
-    expect_ready(phone)
-    expect(phone.locator("#chat .sheet")).to_have_count(2)
-    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
-    widths = (
-        phone.locator("#chat .sheet")
-        .first.locator(".frame")
-        .evaluate_all("all => all.map(one => Math.round(one.getBoundingClientRect().width))")
-    )
-    assert len(set(widths)) == 1
-    assert widths[0] > 150
+    with step("they fit a phone"):
+        open_at(phone, address)
+        expect(phone.locator("#chat .sheet")).to_have_count(2)
+        assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+        widths = (
+            phone.locator("#chat .sheet")
+            .first.locator(".frame")
+            .evaluate_all("all => all.map(one => Math.round(one.getBoundingClientRect().width))")
+        )
+        assert len(set(widths)) == 1
+        assert widths[0] > 150

@@ -179,7 +179,7 @@ def test_the_first_page_sketches_and_takes_pictures_and_a_sketch_is_changed_and_
     a_sketch_is_drawn_changed_by_the_next_sentence_and_there_after_a_reload(page, studio)
 
 
-def test_on_a_phone_the_rail_is_a_drawer_and_nothing_is_wider_than_the_screen(phone: Page, studio: PageProcess) -> None:
+def the_rail_is_a_drawer_and_nothing_is_wider_than_the_screen(phone: Page, studio: PageProcess) -> None:
     called, rail = Called(phone, "zh-CN"), phone.locator("#rail")
     open_at(phone, studio.sketched("draw a boat"), 1)
     with step("nothing is wider than the screen"):

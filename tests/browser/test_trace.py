@@ -30,7 +30,7 @@ def downloaded(page: Page, link: Locator) -> Any:
     return json.loads(download.value.path().read_text("utf-8"))
 
 
-def test_a_turn_is_read_step_by_step_and_taken_away(page: Page, studio: PageProcess) -> None:
+def a_turn_is_read_step_by_step_and_taken_away(page: Page, studio: PageProcess) -> None:
     open_page(page, studio.url)
     open_trace(page)
     expect(page.locator("#trace")).to_contain_text("Nothing has happened yet")

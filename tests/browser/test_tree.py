@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import begin_anew, composer, draw_twice, expect_loaded, expect_ready, place_of, say
+from tests.page.hands import begin_anew, composer, draw_twice, expect_loaded, open_at, place_of, say
 from tests.page.journeys import step
 
 # #1 a drawing, #1b it warmer, #1c it cropped, #1d that one brighter; #2 another drawing.
 NAMES = ["#1", "#2", "#1b", "#1c", "#1d"]
 
 
-@pytest.fixture(scope="module")
-def grown(studio: PageProcess) -> str:
-    """The address of a conversation with five pictures in two families."""
-    return studio.sketched(
-        "draw a red fox",
-        ("Make it much warmer", "#1"),
-        ("Crop it to 4:5", "#1"),
-        ("Make it brighter", "#1c"),
-        "draw a boat on a lake",
-    )
-
-
 def open_tree(page: Page, address: str, tab: str = "Tree") -> Locator:
-    page.goto(address)
-    expect_ready(page)
+    open_at(page, address)
     expect(page.locator("#chat .acts").first).to_be_attached()
     page.evaluate("window.aivista.tabs.show('tree')")
     expect(page.get_by_role("tab", name=tab)).to_have_attribute("aria-selected", "true")
@@ -159,14 +145,7 @@ def the_tree_keeps_its_place_a_branch_is_cut_and_mended_and_it_grows(page: Page,
         expect(page.locator("#tr-pane .tr-node")).to_contain_text("draw a whale")
 
 
-def test_the_tree_is_read_and_walked_its_pictures_are_put_to_use_and_a_branch_is_cut_and_mended(
-    page: Page, grown: str
-) -> None:
-    the_tree_is_read_and_walked_and_pictures_are_opened_gone_on_from_and_compared(page, grown)
-    the_tree_keeps_its_place_a_branch_is_cut_and_mended_and_it_grows(page, grown)
-
-
-def test_it_works_on_a_phone_in_chinese(phone: Page, grown: str) -> None:
+def it_works_on_a_phone_in_chinese(phone: Page, grown: str) -> None:
     tree = open_tree(phone, grown, "谱系")
     assert phone.evaluate("document.documentElement.scrollWidth") <= 390
     node(tree, "#1c").get_by_role("button", name="对 #1c 的操作").tap()
@@ -177,3 +156,13 @@ def test_it_works_on_a_phone_in_chinese(phone: Page, grown: str) -> None:
     expect(composer(phone)).to_be_visible()
     targets = tree.locator(".tr-more").evaluate_all("all => all.map(one => one.offsetHeight || 40)")
     assert min(targets) >= 40
+
+
+def test_the_tree_is_read_and_walked_its_pictures_are_put_to_use_and_a_branch_is_cut_and_mended(
+    page: Page, phone: Page, studio: PageProcess
+) -> None:
+    changes = ("Make it much warmer", "#1"), ("Crop it to 4:5", "#1"), ("Make it brighter", "#1c")
+    grown = studio.sketched("draw a red fox", *changes, "draw a boat on a lake")
+    the_tree_is_read_and_walked_and_pictures_are_opened_gone_on_from_and_compared(page, grown)
+    the_tree_keeps_its_place_a_branch_is_cut_and_mended_and_it_grows(page, grown)
+    it_works_on_a_phone_in_chinese(phone, grown)

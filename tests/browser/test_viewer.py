@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import expect_loaded, expect_ready, open_at, pictures, place_of
+from tests.page.hands import expect_loaded, open_at, pictures, place_of
 from tests.page.journeys import Called, step
 
 
@@ -127,10 +127,9 @@ def test_a_picture_fills_the_window_and_is_walked_and_looked_at_closely(page: Pa
         expect(page.locator("#box textarea")).to_be_focused()
 
 
-def test_on_a_phone_it_is_swiped_and_pinched_and_back_leads_out(phone: Page, studio: PageProcess) -> None:
+def a_picture_is_swiped_and_pinched_and_back_leads_out(phone: Page, studio: PageProcess) -> None:
     called, picture = Called(phone, "zh-CN"), phone.locator("#canvas .cv-pic")
-    phone.goto(studio.sketched("draw a red kite", "make it darker"))
-    expect_ready(phone)
+    open_at(phone, studio.sketched("draw a red kite", "make it darker"), 2)
     pictures(phone).first.tap()
     expect(picture).to_have_attribute("data-handle", "#1")
     picture.tap()

@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, NoReturn
 
+from webui.cli.serve import import_gradio
+
 _REQUEST_BYTES = 1 << 18
 # A process's id, then its exit code.
 NUMBER = struct.Struct("i")
@@ -69,8 +71,6 @@ def _end(code: int) -> NoReturn:
 def _import_all() -> None:
     # A look for garbage is at all there is, and nothing of what is imported is any.
     gc.disable()
-    from webui.cli.serve import import_gradio
-
     import_gradio()
     import_module("webui.app")
     for name in _AT_THE_FIRST_TURN:
