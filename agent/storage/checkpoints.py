@@ -24,6 +24,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from agent import moved
 from agent.errors import ErrorCode, StorageFailure
+from agent.storage.database import use_log_ahead
 from agent.storage.private_files import make_private_folder, storage_failure
 from agent.storage.writing import Writing
 
@@ -255,7 +256,7 @@ def _failure_of(error: sqlite3.Error) -> StorageFailure:
 def _checked(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, check_same_thread=False, timeout=5.0)
     try:
-        connection.execute("PRAGMA journal_mode=WAL")
+        use_log_ahead(connection.execute)
         connection.execute("PRAGMA synchronous=NORMAL")
     except sqlite3.DatabaseError:
         connection.close()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
-from sqlalchemy.exc import DatabaseError, DBAPIError
+from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 
 from agent.errors import ErrorCode, StorageFailure
 from agent.storage.private_files import make_private_folder, storage_failure
@@ -123,7 +125,22 @@ def _bring_up_to_date(engine: Engine) -> None:
             connection.commit()
     with engine.connect() as connection:
         # Only now: it writes to the file, and a newer Aivista's must stay as it is.
-        connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+        use_log_ahead(connection.exec_driver_sql)
+
+
+def use_log_ahead(execute: Callable[[str], object]) -> None:
+    """Have a database write its log ahead. SQLite's own waiting does not cover this: while another process opens the
+    same new database it fails at once."""
+    end_s = monotonic() + _BUSY_TIMEOUT_S
+    while True:
+        try:
+            execute("PRAGMA journal_mode=WAL")
+            return
+        except (sqlite3.OperationalError, OperationalError) as error:
+            code = getattr(getattr(error, "orig", error), "sqlite_errorcode", None)
+            if code != sqlite3.SQLITE_BUSY or monotonic() > end_s:
+                raise
+        sleep(0.01)
 
 
 def _revision(connection: Connection) -> str | None:

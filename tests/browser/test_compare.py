@@ -12,19 +12,6 @@ from tests.page.hands import attach, expect_loaded, expect_pictures, open_at, op
 from tests.page.journeys import step
 
 
-def compared(page: Page, studio: PageProcess, photo: Path) -> str:
-    """Return the address of a conversation with an upload (#1), the same warmer, and that one cut to a square."""
-    open_page(page, studio.url)
-    attach(page, photo)
-    say(page, "Make it much warmer")
-    expect_pictures(page, 1)
-    page.locator("#chat [data-act=edit]").first.click()
-    say(page, "Crop it to 1:1")
-    expect_pictures(page, 2)
-    expect(page.locator("#chat [data-act=compare]")).to_have_count(2)
-    return page.url
-
-
 def open_compared(page: Page, address: str) -> Locator:
     open_at(page, address)
     page.locator("#chat [data-act=compare]").first.click()
@@ -185,7 +172,16 @@ def it_works_on_a_phone_in_chinese(phone: Page, address: str) -> None:
 def test_two_pictures_are_compared_in_three_ways_whatever_their_sizes_by_mouse_by_keys_and_with_fingers(
     page: Page, phone: Page, studio: PageProcess, photo: Path
 ) -> None:
-    address = compared(page, studio, photo)
+    open_page(page, studio.url)
+    attach(page, photo)
+    say(page, "Make it much warmer")
+    expect_pictures(page, 1)
+    page.locator("#chat [data-act=edit]").first.click()
+    say(page, "Crop it to 1:1")
+    expect_pictures(page, 2)
+    expect(page.locator("#chat [data-act=compare]")).to_have_count(2)
+    # An upload (#1), the same warmer, and that one cut to a square.
+    address = page.url
     # First: a difference that was seen once needs no other answer.
     pictures_of_other_sizes_and_what_cannot_be_compared(page, studio, address)
     two_pictures_are_compared_in_three_ways_by_mouse_and_by_keys(page, address)

@@ -1,4 +1,4 @@
-"""The first run and its stumbles: examples that run, a key that is kept and tried, models it cannot use, refusals."""
+"""The first run and its stumbles: languages, examples, a key that is kept and tried, models it cannot use, refusals."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import json
 import re
 import stat
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
@@ -34,14 +33,6 @@ from tests.wire_server import GeminiProcess, quota_body
 
 KEY = "AIzaSyCANARY-kept-on-this-machine-4321"
 PRO = "gemini-3-pro-image"
-
-
-@pytest.fixture(scope="module")
-def keyless(gemini: GeminiProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
-    """A studio without a key of its own, whose Gemini is the strict server."""
-    environment = {"GOOGLE_GEMINI_BASE_URL": gemini.url}
-    with PageProcess(home=tmp_path_factory.mktemp("home"), environment=environment) as page:
-        yield page
 
 
 def an_example_runs_at_once_without_a_key(page: Page) -> None:
@@ -116,8 +107,9 @@ def _expect_nowhere_else(page: Page, studio: PageProcess, kept: Path) -> None:
 
 
 def test_an_example_runs_without_a_key_and_one_is_kept_on_this_machine_and_greys_what_it_cannot_use(
-    page: Page, gemini: GeminiProcess, keyless: PageProcess
+    page: Page, gemini: GeminiProcess, studios: Callable[..., PageProcess]
 ) -> None:
+    keyless = studios(GOOGLE_GEMINI_BASE_URL=gemini.url)
     gemini.control(deny_model={PRO: quota_body("day", limit=0, model=PRO)})
     open_page(page, keyless.url)
     with step("an example runs at once, without a key"):

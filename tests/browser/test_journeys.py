@@ -341,15 +341,6 @@ PAINT: dict[str, Any] = {
 SMALL: dict[str, Any] = {"kind": "PictureAnswer", "width": 768, "height": 512}
 
 
-def ask_for_more_than_comes(page: Page, gemini: GeminiProcess) -> None:
-    """Ask for 2K and get a picture of half a megapixel."""
-    gemini.control(on_text=[PAINT], on_image=[SMALL])
-    choose_setting(page, "resolution", "2K")
-    say(page, "draw a fox")
-    expect_pictures(page, 1)
-    expect(page.locator("#chat .shortfall")).to_contain_text("smaller than you asked for")
-
-
 def a_receipt_leads_to_the_other_model_and_what_fell_short_is_asked_for_again(
     page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
 ) -> None:
@@ -368,7 +359,11 @@ def a_receipt_leads_to_the_other_model_and_what_fell_short_is_asked_for_again(
         expect(page.locator("#chat .user .md")).to_have_text(["draw a fox", "draw a fox"])
     with step("what fell short is asked for again, repainted as an edit, and folded for good when one is content"):
         begin_anew(page)
-        ask_for_more_than_comes(page, gemini)
+        gemini.control(on_text=[PAINT], on_image=[SMALL])
+        choose_setting(page, "resolution", "2K")
+        say(page, "draw a fox")
+        expect_pictures(page, 1)
+        expect(page.locator("#chat .shortfall")).to_contain_text("smaller than you asked for")
         gemini.control(on_text=[PAINT])
         page.get_by_role("button", name="Ask again").click()
         expect_pictures(page, 2)

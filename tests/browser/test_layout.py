@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.page import PageProcess
 from tests.page.hands import (
@@ -114,7 +114,7 @@ def the_thread_follows_until_one_scrolls_up_and_what_one_reads_or_unfolds_stays_
 
 
 def the_stage_is_wide_or_narrow_and_shows_the_newest_picture(page: Page, studio: PageProcess) -> None:
-    called = Called(page)
+    called, kept = Called(page), list[Route]()
     open_at(page, studio.sketched("draw a green whale", "make it darker"), 2)
     page.locator("#top [data-act=stage]").click()
     expect(page.locator("#canvas .cv-pic img")).to_be_visible()
@@ -159,6 +159,14 @@ def the_stage_is_wide_or_narrow_and_shows_the_newest_picture(page: Page, studio:
         assert page.evaluate(TO_END_PX) < 2
         paint(page, "make it grayscale")
         expect(page.locator("#canvas .cv-pic")).to_have_attribute("data-handle", "#1c")
+    with step("the newest does not come in the way of a comparison that was asked for before"):
+        page.route("**/aivista/act/page.compare", lambda route: kept.append(route))
+        page.locator("#chat [data-act=compare]").last.click()
+        paint(page, "make it sepia")
+        draw_twice(page)
+        expect(page.locator("#canvas .cv-pic")).to_have_attribute("data-handle", "#1c")
+        kept[0].continue_()
+        expect(page.locator("#canvas .cmp")).to_be_visible()
     with step("a stage that was closed stays so"):
         page.locator("#tabs [data-act=stage]").click()
         reload(page)

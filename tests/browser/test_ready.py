@@ -1,4 +1,4 @@
-"""Whoever is quicker than the page: what is sent before it is filled goes where the address says."""
+"""What is sent before the page is filled goes where the address says, and what came without the page is shown."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
@@ -24,12 +25,16 @@ from tests.page.hands import (
     open_at,
     open_page,
     open_settings,
+    open_sliders,
+    paint,
     pictures,
     reload,
     say,
 )
 from tests.page.journeys import Called, step
+from tests.support.broken_records import broken_records
 from tests.support.scenes import run
+from tests.support.waiting import wait_until
 from tests.wire_server import GeminiProcess
 
 JOIN = re.compile(r"/gradio_api/run/predict|/aivista/act/page\.")
@@ -321,3 +326,40 @@ def test_a_turn_of_another_program_is_shown_in_the_open_page_and_words_said_to_a
         expect_pictures(page, 5)
         say(page, "make it darker")
         expect(pictures(page)).to_have_count(6)
+
+
+SENTENCE = "The studio's records cannot be read or written"
+CLOSED = "() => { document.querySelector('#toast button')?.click(); return !document.querySelector('#toast'); }"
+
+
+def expect_sentence(page: Page) -> None:
+    """Wait for the sentence, and close it, so that the next one is another."""
+    line = page.locator("#toast")
+    expect(line).to_contain_text(SENTENCE)
+    line.get_by_role("button").click()
+    # The gallery, which asks by itself, may say so as well a moment later.
+    wait_until(lambda: bool(page.evaluate(CLOSED)))
+
+
+def test_each_part_of_the_page_says_what_is_wrong_and_works_again_when_it_is_over(page: Page, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with PageProcess(home=home) as studio:
+        open_page(page, studio.url)
+        paint(page, "draw a lighthouse")
+        page.evaluate("aivista.tabs.show('gallery')")
+        expect(page.locator("#gallery .gal-cell")).to_have_count(1)
+        with broken_records(home):
+            say(page, "make it darker")
+            expect_sentence(page)
+            expect(composer(page)).to_have_value("make it darker")
+            expect_rest(page)
+            open_sliders(page)
+            page.locator("#chat").get_by_role("button", name="Warmer").click()
+            expect_sentence(page)
+            expect_rest(page)
+            page.locator("#gallery .gal-star").first.click()
+            expect(page.locator("#toast").get_by_text(SENTENCE)).to_be_visible()
+            expect(pictures(page)).to_have_count(1)
+        composer(page).press("Enter")
+        expect_pictures(page, 2)
+        expect(composer(page)).to_have_value("")

@@ -1,4 +1,4 @@
-"""The agent's tools on the page: footnotes, formatted words, a click before something risky, and words sent before."""
+"""The agent's tools on the page: footnotes, formatted words, a click before something risky, their servers."""
 
 from __future__ import annotations
 

@@ -338,9 +338,13 @@ const onSend = then => {
   // opened, the newest is. What was asked about one that is not the open one any more would be shown in the other one.
   const OPENING = ["page.new", "page.open", "gallery.open", "gallery.compare", "gallery.reference"];
   const newest = {};
-  const act = async (name, args = {}, { isNewest = false } = {}) => {
-    const isOpening = OPENING.includes(name), asked = isOpening ? "opening" : name;
-    const mine = newest[asked] = {}, here = place();
+  const act = async (name, args, options) => {
+    const asked = OPENING.includes(name) ? "opening" : name, mine = newest[asked] = {};
+    try { return await ask(name, args, { ...options, isOther: () => newest[asked] !== mine }); }
+    finally { if (newest[asked] === mine) delete newest[asked]; }
+  };
+  const ask = async (name, args = {}, { isNewest = false, isOther }) => {
+    const isOpening = OPENING.includes(name), here = place();
     let reply;
     try {
       const answer = await fetch(`aivista/act/${name}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ args, place: here }) });
@@ -350,11 +354,13 @@ const onSend = then => {
       return {};
     }
     const isLeft = () => name.startsWith("page.") && !isOpening && place().conversation !== here.conversation;
-    const isLate = () => isLeft() || ((isNewest || isOpening) && newest[asked] !== mine);
+    const isLate = () => isLeft() || ((isNewest || isOpening) && isOther());
     if (isLate()) return {};
     if (reply.error) { say(reply.error, { isProblem: true }); return {}; }
     return take(reply, isLate);
   };
+  // Whether what was asked for by this action has not come yet.
+  const isAwaited = name => name in newest;
   // ---- Gradio's inputs are changed by Gradio: its event asks for what is other about them, and says when it is done
   const SET_MS = 2000;
   let others = {}, settled = [];
@@ -387,7 +393,7 @@ const onSend = then => {
     download(address, name);
     setTimeout(() => URL.revokeObjectURL(address), TOAST_MS);
   });
-  aivista.shell = { act, say, hush, take, remove, unfold, set, inputs, areSet, newId, place };
+  aivista.shell = { act, isAwaited, say, hush, take, remove, unfold, set, inputs, areSet, newId, place };
 }
 
 // Dialogs over the page: focus goes in, the rest is inert, Escape closes, focus goes back. One is open at a time.

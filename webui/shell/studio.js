@@ -83,10 +83,11 @@
     if (["stage", "new", "open"].includes(act)) requestAnimationFrame(mark);
   }, true);
   // Whoever looks at the canvas is shown what came of a turn, at once or when they come to it; not while painting,
-  // comparing or looking at a picture that fills the window, which go on. Whoever opens another picture meanwhile wants that one.
+  // comparing (also what is still on its way) or looking at a picture that fills the window, which go on. Whoever opens
+  // another picture meanwhile wants that one.
   let newest = "";
   const showNewest = () => {
-    const isSeen = isShown("canvas") && !root.matches("[data-painting], [data-full]");
+    const isSeen = isShown("canvas") && !root.matches("[data-painting], [data-full]") && !aivista.shell.isAwaited("page.compare");
     if (!newest || !isSeen || !$("#canvas :is(.cv-pic, [data-act=say])")) return;
     aivista.shell.act("page.view", { arg: newest });
     newest = "";

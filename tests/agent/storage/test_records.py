@@ -150,6 +150,20 @@ async def test_an_upgrade_that_breaks_off_leaves_the_first_version_as_it_was(set
     assert tables(settings.home / "aivista.db") == tables(first_start(settings.home.parent / "new"))
 
 
+@pytest.mark.parametrize("name", ["aivista.db", "checkpoints.db"])
+async def test_a_home_that_another_program_opens_first_is_waited_for(settings: Settings, name: str) -> None:
+    async with Studio(settings) as studio:
+        key = (await studio.conversations.create()).id
+        await run(studio, key, "draw a fox")
+    place = settings.home / name
+    with contextlib.closing(sqlite3.connect(place, check_same_thread=False, isolation_level=None)) as other:
+        other.execute("PRAGMA journal_mode=DELETE")
+        other.execute("BEGIN IMMEDIATE")
+        asyncio.get_running_loop().call_later(0.2, other.rollback)
+        async with Studio(settings) as studio:
+            assert isinstance((await run(studio, key, "make it darker"))[-1], TurnDone)
+
+
 def test_nothing_heavy_is_loaded_to_open_a_home_a_second_time(tmp_path: Path) -> None:
     code = """
 import asyncio, sys
