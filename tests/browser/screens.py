@@ -9,6 +9,7 @@ from typing import TypeAlias
 from playwright.sync_api import Page, expect
 
 from tests.page.hands import (
+    ask_before_painting,
     attach,
     close_settings,
     composer,
@@ -19,6 +20,7 @@ from tests.page.hands import (
     pictures,
     say,
 )
+from tests.page.journeys import on
 
 # The name of a screen and where on the page is what it adds to those before it.
 Screen: TypeAlias = tuple[str, str]
@@ -26,7 +28,7 @@ Screen: TypeAlias = tuple[str, str]
 
 def show_tab(page: Page, name: str) -> None:
     """Open a tab of the stage."""
-    page.locator(f"#tabs [data-tab={name}]").click()
+    on(page).tab(f"tabs.{name}").click()
     expect(page.locator(f"#{name}")).to_be_visible()
 
 
@@ -49,10 +51,9 @@ def screens(page: Page, photo: Path) -> Iterator[Screen]:
 
 def plan(page: Page, wish: str) -> None:
     """Have a plan wait for the person's click, on a new conversation."""
-    open_settings(page).locator("#confirm input").check()
-    close_settings(page)
+    ask_before_painting(page)
     say(page, wish)
-    expect(page.locator("#chat .plan [data-act=run_plan]")).to_be_enabled()
+    expect(on(page, "#chat").button("plan.run")).to_be_enabled()
     expect_rest(page)
 
 
@@ -64,8 +65,8 @@ def _conversation(page: Page) -> Iterator[Screen]:
     receipt.locator("summary").click()
     open_sliders(page)
     yield "sliders", "#chat details.next-steps"
-    page.locator("#chat .next-steps[open] > summary").last.click()
-    page.locator("#chat [data-branch=edit]").last.click()
+    on(page, "#chat .next-steps[open]").text("panel.title").click()
+    on(page, "#chat").button("branch.edit").last.click()
     expect(page.locator("#chat .said-form:not([hidden])")).to_be_visible()
     yield "message edited", "#chat .said-form"
     page.keyboard.press("Escape")
@@ -76,16 +77,16 @@ def _conversation(page: Page) -> Iterator[Screen]:
 
 def _composer(page: Page, photo: Path) -> Iterator[Screen]:
     attach(page, photo)
-    open_more(page, 0).locator("[data-act=reference]").click()
+    on(open_more(page, 0)).button("action.reference").click()
     expect(page.locator("#ctx .ctx")).to_have_count(1)
-    page.locator("#chat .acts [data-act=edit]").nth(1).click()
+    on(page, "#chat").button("action.edit").nth(1).click()
     expect(page.locator("#ctx .ctx")).to_have_count(2)
     composer(page).fill("a picture of it, at night")
     yield "composer", "#composer"
-    page.locator("#box .thumbnail-item .delete-button").click()
+    on(page, "#box").button("builtin.remove").click()
     for _ in range(2):
         count = page.locator("#ctx .ctx").count()
-        page.locator("#ctx [data-act=drop]").first.click()
+        on(page, "#ctx").button("composer.remove").first.click()
         expect(page.locator("#ctx .ctx")).to_have_count(count - 1)
     composer(page).fill("")
     composer(page).press_sequentially("/")
@@ -96,23 +97,25 @@ def _composer(page: Page, photo: Path) -> Iterator[Screen]:
     open_settings(page)
     yield "settings of a message", "#setup"
     close_settings(page)
-    page.evaluate("document.querySelector('[data-aid=presets]').click()")
+    on(open_settings(page)).button("aids.presets").click()
     expect(page.locator("#presets form.save")).to_be_visible()
     yield "presets", "#presets"
     page.keyboard.press("Escape")
     expect(page.locator("#presets")).to_be_hidden()
+    close_settings(page)
 
 
 def _rail(page: Page) -> Iterator[Screen]:
-    chats = page.locator("#tabs .to-chats")
+    chats = on(page).button("tabs.chats")
     is_drawer = chats.is_visible()
     if is_drawer:
         chats.click()
         expect(page.locator("html[data-rail-open]")).to_have_count(1)
     yield "rail", "#rail"
     # In the list it is seen when its row is pointed at.
-    page.locator("#rail-rows .opener").first.hover()
-    page.locator("#rail-rows .opener").first.click()
+    more = on(page, "#rail-rows").button("conversations.menu").first
+    more.hover()
+    more.click()
     expect(page.locator("#menu-conversation")).to_be_visible()
     yield "menu", "#menu-conversation"
     page.keyboard.press("Escape")
@@ -125,15 +128,15 @@ def _canvas(page: Page) -> Iterator[Screen]:
     pictures(page).first.click()
     expect(page.locator("#canvas .cv-pic img")).to_be_visible()
     yield "canvas", "#canvas"
-    page.locator("#canvas [data-paint=open]").first.click()
+    on(page, "#canvas").button("painter.paint").click()
     expect(page.locator("#pt-canvas")).to_be_focused()
     page.keyboard.press("ArrowLeft")
     yield "painter", "html"
-    page.locator("#pt [data-paint=mode][data-mode=expand], #pt [data-mode=expand]").first.click()
+    on(page, "#pt").button("painter.mode_expand").click()
     yield "expand", "#pt"
     page.keyboard.press("Escape")
     show_tab(page, "canvas")  # on a phone the painter leads back to the conversation
-    page.locator("#canvas .acts [data-act=compare]").first.click()
+    on(page, "#canvas").button("compare.action").click()
     expect(page.locator("#canvas .cmp")).to_be_visible()
     yield "compare", "#canvas"
 
@@ -142,18 +145,18 @@ def _other_tabs(page: Page) -> Iterator[Screen]:
     show_tab(page, "gallery")
     expect(page.locator("#gallery .gal-cell").first).to_be_visible()
     yield "gallery", "#gallery"
-    page.locator("#gallery .gal-sift").click()
+    on(page, "#gallery").button("gallery.more_filters").click()
     expect(page.locator("#gallery .gal-pop:popover-open")).to_be_visible()
     yield "filters", "#gallery .gal-pop"
     page.keyboard.press("Escape")
-    page.locator("#gallery .gal-tick").first.click()
+    page.locator("#gallery").get_by_role("checkbox").first.click()
     expect(page.locator("#gallery .gal-bar")).to_be_visible()
     yield "gallery chosen", "#gallery"
-    page.locator("#gallery .gal-drop").click()
+    on(page, "#gallery").button("gallery.drop").click()
     show_tab(page, "tree")
     expect(page.locator("#tr-pane .tr-node").first).to_be_visible()
     yield "tree", "#tree"
-    page.locator("#tr-pane .tr-more").first.click()
+    on(page, "#tr-pane").button("tree.more").first.click()
     expect(page.locator("#tr-menu")).to_be_visible()
     yield "tree menu", "#tr-menu"
     page.keyboard.press("Escape")
@@ -169,15 +172,15 @@ def _dialogs(page: Page) -> Iterator[Screen]:
         open_dialog(page, name)
         if name == "styles":
             # A few of them show what all do.
-            page.locator("#sty-list [data-style=family][data-id=chinese]").click()
+            on(page, "#sty-list").button("styles.family_chinese").click()
             expect(page.locator("#sty-list .sty-cards")).to_have_attribute("data-family", "chinese")
         # What lies behind the first of them is looked at once more.
         yield name, "html" if name == "settings" else f"#{name}"
         if name == "styles":
-            page.locator("#styles .sty-tools [data-style=form]").click()
+            on(page, "#styles").button("styles.new").click()
             expect(page.locator("#sty-form")).to_be_visible()
             yield "new style", "#styles"
-            page.locator("#sty-form [data-style=cancel]").click()
+            on(page, "#sty-form").button("styles.cancel").click()
             expect(page.locator("#sty-list .sty-cards")).to_be_visible()
         page.keyboard.press("Escape")
         expect(page.locator("[role=dialog]:visible:not(#presets)")).to_have_count(0)

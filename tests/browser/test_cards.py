@@ -25,7 +25,7 @@ from tests.page.hands import (
     reload,
     say,
 )
-from tests.page.journeys import Called, step
+from tests.page.journeys import Called, on, step
 from tests.wire_server import GeminiProcess
 
 
@@ -82,7 +82,7 @@ def a_plan_is_refused_with_nonsense_waits_until_it_is_dropped_and_is_painted_as_
         expect(pictures(page)).to_have_count(0)
     with step("it waits over a reload until it is dropped, which is kept"):
         page.reload()
-        called.inside(plan).button("plan.drop").click()
+        on(plan).button("plan.drop").click()
         expect(page.locator("#chat .plan-past")).to_contain_text("Plan not painted")
         expect_rest(page)
         expect(pictures(page)).to_have_count(0)
@@ -128,7 +128,7 @@ def buttons_and_sliders_speak_for_the_person_and_questions_lead_to_their_answers
         expect(page.locator("#chat .user").last).to_contain_text("Brightness +20, contrast -10.")
         expect_rest(page)
     with step("a picture is chosen to be edited"):
-        page.locator("#chat .acts [data-act=edit]").last.click()
+        on(page, "#chat").button("action.edit").last.click()
         expect(page.locator("#ctx .ctx")).to_contain_text("#1c")
         expect(pictures(page)).to_have_count(3)
     with step("an empty wish is asked about with examples, also after a reload"):
@@ -143,7 +143,7 @@ def buttons_and_sliders_speak_for_the_person_and_questions_lead_to_their_answers
     with step("a part without a picture leads to choosing one"):
         begin_anew(page)
         say(page, "change this part")
-        choose = question.locator("[data-paint=choose]")
+        choose = on(question).button("stage.choose")
         expect(choose).to_be_visible()
         expect(question).not_to_contain_text("Edit")
         with page.expect_file_chooser() as chooser:
@@ -165,7 +165,7 @@ def test_plans_buttons_sliders_and_questions_of_the_sketch_model_lead_to_picture
 def a_plan_works(phone: Page, studio: PageProcess) -> None:
     open_page(phone, studio.url)
     called = Called(phone, "zh-CN")
-    ask_before_painting(phone, "zh-CN")
+    ask_before_painting(phone)
     say(phone, "画一只雪地里的红狐狸")
     plan = phone.locator("#chat .plan")
     expect(plan.get_by_label("提示词")).to_be_visible()
@@ -188,7 +188,7 @@ def plans_reviews_and_failures_of_a_model_are_worked_with(page: Page, gemini: Ge
         say(page, "a fox")
         expect(card).to_contain_text("overloaded")
         expect_rest(page)
-        called.inside(card).button("action.retry").click()
+        on(card).button("action.retry").click()
         expect_pictures(page, 1)
         expect(card).to_have_count(0)
         expect(page.locator("#chat .user")).to_have_count(1)
@@ -199,12 +199,12 @@ def plans_reviews_and_failures_of_a_model_are_worked_with(page: Page, gemini: Ge
         gemini.control(clear=True, on_text=[{"kind": "HttpError", "status": 503}])
         begin_anew(page)
         say(page, "a fox")
-        copy = called.inside(card).button("report.copy")
+        copy = on(card).button("report.copy")
         copy.click()
         expect(card).to_contain_text("Copied")
         assert json.loads(page.evaluate("navigator.clipboard.readText()")) == {"studio": "aivista"}
         report = re.compile(r"^aivista/report/\w+/\w+\.json$")
-        expect(called.inside(card).link("report.download")).to_have_attribute("href", report)
+        expect(on(card).link("report.download")).to_have_attribute("href", report)
     with step("a report that cannot be had is not copied"):
         page.unroute("**/aivista/report/**")
         page.route("**/aivista/report/**", lambda route: route.fulfill(status=500))
@@ -267,7 +267,7 @@ def test_plans_reviews_and_failures_are_worked_with_and_turns_that_wait_or_were_
             begun = int(seconds.inner_text())
             expect(seconds).not_to_have_text(str(begun))
             assert 0 <= int(seconds.inner_text()) < begun
-            page.locator("#box .stop-button").click()
+            on(page, "#box").button("builtin.stop").click()
             expect(page.locator(".stopped")).to_be_visible()
             expect_rest(page)
         with step("the studio is killed in the middle of a turn"):

@@ -9,12 +9,12 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.page import PageProcess
 from tests.page.hands import attach, expect_loaded, expect_pictures, open_at, open_page, place_of, say
-from tests.page.journeys import step
+from tests.page.journeys import on, step
 
 
 def open_compared(page: Page, address: str) -> Locator:
     open_at(page, address)
-    page.locator("#chat [data-act=compare]").first.click()
+    on(page, "#chat").button("compare.action").first.click()
     stage = page.locator("#canvas .cmp")
     expect(stage).to_be_visible()
     expect_loaded(stage.locator(".second img"))
@@ -119,13 +119,13 @@ def pictures_of_other_sizes_and_what_cannot_be_compared(page: Page, studio: Page
         page.unroute("**/aivista/difference/**")
         choose(stage, "Difference")
         expect(stage.get_by_role("status")).to_contain_text("of the pixels differ")
-        stage.locator(".cv-bar [data-act=view]").click()
+        stage.get_by_role("button", name="Open #1").click()
         expect(page.locator("#canvas .cv-pic img")).to_be_visible()
         expect(stage).to_have_count(0)
-        page.locator("#canvas .acts [data-act=compare]").click()
+        on(page, "#canvas").button("compare.action").click()
         expect(stage).to_be_visible()
     with step("they share one frame, are picked and swapped, and nonsense changes nothing"):
-        page.locator("#chat [data-act=compare]").nth(1).click()
+        on(page, "#chat").button("compare.action").nth(1).click()
         expect_loaded(stage.locator(".second img"))
         expect(stage.locator(".cmp-sizes")).to_have_text(
             re.compile(r"^#\w+ is 480×320, #\w+ is 320×320: fitted to one frame\.$")
@@ -145,17 +145,17 @@ def pictures_of_other_sizes_and_what_cannot_be_compared(page: Page, studio: Page
         expect(stage.get_by_role("radio", name="Side by side")).to_have_attribute("aria-checked", "true")
         for argument in ("#1 #9", "", "#9", "../../etc #1"):
             page.evaluate("arg => window.aivista.shell.act('page.compare', { arg })", argument)
-        page.locator("#chat [data-act=compare]").nth(1).click()
+        on(page, "#chat").button("compare.action").nth(1).click()
         expect(stage.locator(".cmp-sizes")).to_contain_text("320×320")
     with step("the only picture has nothing to be compared with"):
         open_at(page, studio.sketched("draw a boat"), 1)
-        page.locator("#chat [data-act=compare]").click()
+        on(page, "#chat").button("compare.action").click()
         expect(page.locator("#canvas")).to_contain_text("#1 is the only picture in this conversation")
 
 
 def it_works_on_a_phone_in_chinese(phone: Page, address: str) -> None:
     open_at(phone, address)
-    phone.locator("#chat [data-act=compare]").first.tap()
+    on(phone, "#chat").button("compare.action").first.tap()
     stage = phone.locator("#canvas .cmp")
     for name in ("并排", "差异", "滑动"):
         stage.get_by_role("radio", name=name).tap()
@@ -176,10 +176,10 @@ def test_two_pictures_are_compared_in_three_ways_whatever_their_sizes_by_mouse_b
     attach(page, photo)
     say(page, "Make it much warmer")
     expect_pictures(page, 1)
-    page.locator("#chat [data-act=edit]").first.click()
+    on(page, "#chat").button("action.edit").first.click()
     say(page, "Crop it to 1:1")
     expect_pictures(page, 2)
-    expect(page.locator("#chat [data-act=compare]")).to_have_count(2)
+    expect(on(page, "#chat").button("compare.action")).to_have_count(2)
     # An upload (#1), the same warmer, and that one cut to a square.
     address = page.url
     # First: a difference that was seen once needs no other answer.

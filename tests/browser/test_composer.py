@@ -32,7 +32,7 @@ from tests.page.hands import (
     reload,
     say,
 )
-from tests.page.journeys import Called, step
+from tests.page.journeys import Called, on, step
 from tests.wire_server import GeminiProcess
 
 PASTE = """(at, clipboardData) =>
@@ -53,7 +53,7 @@ def photo_file(photo: Path) -> Held:
 
 def aid(page: Page, name: str) -> None:
     """Press one of the three buttons at the foot of the settings."""
-    open_settings(page).locator(f".aids [data-aid={name}]").click()
+    on(open_settings(page)).button(f"aids.{name}").click()
 
 
 def press_here_and_let_go_there(page: Page, here: Locator, x: int, y: int) -> None:
@@ -67,7 +67,7 @@ def press_here_and_let_go_there(page: Page, here: Locator, x: int, y: int) -> No
 
 def open_first(page: Page) -> None:
     """Open the newest conversation of the rail."""
-    page.locator("#rail-rows [data-act=open]").first.click()
+    page.locator("#rail-rows").get_by_role("button").first.click()
     expect(page.locator("#top h1:not([data-conversation=new])")).to_have_count(1)
 
 
@@ -93,7 +93,7 @@ def a_wish_is_written_out_shown_taken_and_undone_and_never_sent(
     expect(shown.locator("ins").filter(has_text="in fresh snow")).to_be_visible()
     expect(shown).to_contain_text(re.compile(r"by Flash, \$0\.00"))
     expect(composer(page)).to_have_value("a red fox, watercolour")
-    called.inside(shown).button("fuller.take").click()
+    on(shown).button("fuller.take").click()
     expect(composer(page)).to_have_value(FULL)
     called.button("fuller.undo").click()
     expect(composer(page)).to_have_value("a red fox, watercolour")
@@ -166,9 +166,9 @@ def pictures_are_dropped_and_pasted_seen_on_their_way_sent_along_and_stay_with_t
 
 
 def a_draft_belongs_to_its_conversation_and_what_is_sent_is_sent_once_or_stays_in_the_box(page: Page) -> None:
-    called, box = Called(page), composer(page)
+    box = composer(page)
     with step("a draft survives a reload with its reference and its ratio"):
-        called.inside(open_more(page, 0)).button("action.reference").click()
+        on(open_more(page, 0)).button("action.reference").click()
         expect(page.locator("#ctx .ctx")).to_have_count(1)
         choose_setting(page, "aspect-ratio", "16:9")
         box.fill("a poster with this fox")
@@ -201,7 +201,7 @@ def a_draft_belongs_to_its_conversation_and_what_is_sent_is_sent_once_or_stays_i
         with kept(page, "**/aivista/act/page.expand"):
             aid(page, "expand")
             expect(page.locator("#composer .fuller-wait")).to_have_count(1)
-            page.locator("#rail-rows [data-act=open]").first.click()
+            page.locator("#rail-rows").get_by_role("button").first.click()
         expect(page.locator("#top h1:not([data-conversation=new])")).to_have_count(1)
         expect(page.locator("#composer .fuller-wait")).to_have_count(0)
         expect(page.locator("#fuller")).to_be_hidden()
@@ -222,7 +222,7 @@ def a_draft_belongs_to_its_conversation_and_what_is_sent_is_sent_once_or_stays_i
             expect(page.locator("#turn-now[data-sending]")).to_have_text("draw a red fox")
             expect.soft(box).to_have_value("draw a red fox")
             box.press("Enter")
-            page.locator("#box .submit-button").click()
+            on(page, "#box").button("builtin.send").click()
             # What it costs is asked for as well.
             while len(presses := [one for route in waiting if (one := request_of(route))]) < 3:
                 draw_twice(page)
@@ -255,11 +255,11 @@ def presets_and_prompts_and_words_written_by_rules_fill_the_composer(page: Page,
         search.fill("limestone COFFEE")
         expect(dialog.locator(".prm:visible")).to_have_count(1)
         search.fill("nobody wrote this")
-        expect(called.inside(dialog).text("prompts.none")).to_be_visible()
+        expect(on(dialog).text("prompts.none")).to_be_visible()
         search.fill("")
     with step("what was sent can be kept there, and half a word of an input method hides none"):
-        called.inside(dialog).button("prompts.mine").click()
-        called.inside(dialog).button("prompts.star").click()
+        on(dialog).button("prompts.mine").click()
+        on(dialog).button("prompts.star").click()
         expect(dialog.locator(".prm-own:visible")).to_have_text(["make it darker"])
         search.evaluate(COMPOSE)
         expect(dialog.locator(".prm-own:visible")).to_have_count(1)
@@ -283,7 +283,7 @@ def presets_and_prompts_and_words_written_by_rules_fill_the_composer(page: Page,
         shown = page.locator("#fuller .fuller")
         expect(shown).to_contain_text("by simple rules, without a model")
         expect(said_aloud).to_contain_text("Expanded prompt: Draw a red fox")
-        called.inside(shown).button("fuller.keep").click()
+        on(shown).button("fuller.keep").click()
         expect(shown).to_be_hidden()
         expect(composer(page)).to_have_value("Draw a red fox")
     with step("ratios are drawn, and what is fixed is said on the button, which lets go of it"):
@@ -328,27 +328,27 @@ def presets_and_prompts_and_words_written_by_rules_fill_the_composer(page: Page,
         other.close()
     with step("it is renamed, deleted and brought back"):
         page.get_by_role("button", name="Rename: Film still").click()
-        presets.locator(".renaming").fill("Cinema")
+        on(page, "#presets").field("presets.rename").fill("Cinema")
         page.keyboard.press("Enter")
         expect(presets.locator("li b")).to_have_text("Cinema")
         page.get_by_role("button", name="Delete: Cinema").click()
         expect(presets).to_contain_text("No presets yet")
-        called.inside(presets).button("presets.undo").click()
+        on(presets).button("presets.undo").click()
         expect(presets.locator("li b")).to_have_text("Cinema")
     with step("a name that is taken can be typed on"):
-        name = presets.locator("form.save input")
+        name = on(page, "#presets").field("presets.name")
         name.fill("Tall")
         page.keyboard.press("Enter")
         expect(presets.locator("li b").get_by_text("Tall")).to_have_count(1)
         expect(name).to_have_value("")
         name.fill("n" * 60)
         page.get_by_role("button", name="Rename: Tall").click()
-        presets.locator(".renaming").fill("cinema")
+        on(page, "#presets").field("presets.rename").fill("cinema")
         page.keyboard.press("Enter")
         expect(presets.locator(".said.bad")).to_contain_text("already")
         expect(presets.locator(".renaming")).to_have_value("cinema")
         expect(name).to_have_value("n" * 60)
-        presets.locator(".renaming").fill("Narrow")
+        on(page, "#presets").field("presets.rename").fill("Narrow")
         page.keyboard.press("Enter")
         expect(presets.locator("li b").get_by_text("Narrow")).to_have_count(1)
     with step("Escape closes the menu, and then the settings"):

@@ -28,7 +28,7 @@ from tests.page.hands import (
     place_of,
     say,
 )
-from tests.page.journeys import Called, step
+from tests.page.journeys import Called, on, step
 from tests.support.waiting import wait_until
 
 
@@ -107,7 +107,7 @@ def expect_found(page: Page, query: str, marked: str) -> None:
 
 
 def a_conversation_is_found_pinned_copied_renamed_thrown_away_and_brought_back(page: Page, told: str) -> None:
-    called, heading, first = Called(page), page.locator("#top h1"), page.locator("#rail-rows li").first
+    heading, first = page.locator("#top h1"), page.locator("#rail-rows li").first
     title = open_told(page, told)
     with step("a search shows where the words stand, in both languages"):
         for query, marked in (("red fo", "red"), ("雪山", "雪山")):
@@ -140,7 +140,7 @@ def a_conversation_is_found_pinned_copied_renamed_thrown_away_and_brought_back(p
         expect(heading).to_have_text("Boats for the harbour")
         expect(row(page, "Boats for the harbour")).to_be_visible()
     with step("it is renamed from its own menu, by key"):
-        called.inside(page.locator("#top")).button("conversations.this").click()
+        on(page, "#top").button("conversations.this").click()
         page.keyboard.press("Enter")
         field.fill("Harbour")
         page.keyboard.press("Enter")
@@ -160,7 +160,7 @@ def a_conversation_is_found_pinned_copied_renamed_thrown_away_and_brought_back(p
         toast = page.get_by_role("status").filter(has_text="is deleted")
         expect(toast).to_be_visible()
         expect(heading).to_have_text("New conversation")
-        called.inside(toast).button("action.undo").focus()
+        on(toast).button("action.undo").focus()
         page.keyboard.press("Enter")
         expect(row(page, "Harbour")).to_have_count(1)
         expect(page).to_have_url(address)
@@ -173,16 +173,16 @@ def a_conversation_is_found_pinned_copied_renamed_thrown_away_and_brought_back(p
     with step("the trash restores it"):
         open_trash(page)
         expect(row(page, "Harbour")).to_contain_text("Deleted today · 30 days left")
-        called.inside(row(page, "Harbour")).button("trash.restore").click()
+        on(row(page, "Harbour")).button("trash.restore").click()
         expect(row(page, "Harbour")).to_have_count(0)
-        called.inside(page.get_by_role("navigation", name="Trash")).button("trash.back").click()
+        on(page.get_by_role("navigation", name="Trash")).button("trash.back").click()
         open_row(page, "Harbour")
         expect(page).to_have_url(address)
         expect(pictures(page)).to_have_count(2)
     with step("the trash deletes it forever after a question"):
         delete(page, "Harbour")
         open_trash(page)
-        called.inside(row(page, "Harbour")).button("trash.forget").click()
+        on(row(page, "Harbour")).button("trash.forget").click()
         really = row(page, "Harbour").get_by_role("button", name="Delete forever?")
         expect(really).to_be_focused()
         really.click()
@@ -196,7 +196,7 @@ def a_plan_still_waits_when_one_comes_back_and_words_are_said_otherwise_and_from
     called, confirm = Called(page), Called(page).field("composer.confirm")
     open_told(page, studio.sketched("draw a red fox in the desert", "make it darker"))
     last = page.locator("#chat .user").last
-    mine = called.inside(last)
+    mine = on(last)
     with step("words can be said otherwise, and Escape keeps them"):
         last.hover()
         mine.button("branch.edit").click()
@@ -294,7 +294,7 @@ def test_a_conversation_is_exported_and_imported_again_on_a_chinese_phone(
     files = {}
     with step("it leaves as an archive, as a folder and as a page"):
         for kind in ("zip", "md", "html"):
-            called.inside(phone.locator("#top")).button("conversations.this").tap()
+            on(phone, "#top").button("conversations.this").tap()
             with phone.expect_download() as download:
                 called.item(f"conversations.export_{kind}").tap()
             files[kind] = tmp_path / download.value.suggested_filename

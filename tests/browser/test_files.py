@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.page import PageProcess
 from tests.page.hands import begin_anew, expect_loaded, expect_rest, open_page, say
-from tests.page.journeys import step
+from tests.page.journeys import on, step
 from tests.wire_server import GeminiProcess
 
 
@@ -39,7 +39,7 @@ def editor(page: Page) -> Locator:
 
 def begin(page: Page, name: str, text: str = "") -> None:
     """Begin a file and type into it; it is not saved."""
-    page.locator("#files .fi-bar [data-files=new]").click()
+    on(page, "#fi-bar").button("files.new").click()
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type(name)
     page.keyboard.press("Enter")

@@ -46,7 +46,7 @@ def test_five_tasks_are_done_by_visible_names(
     drawn, painted, sought = PROMPTS[language]
     open_page(page, studio.url)
     box = page.get_by_role("textbox", name=called.words("builtin.message"))
-    thread = called.inside(page.get_by_role("log"))
+    thread = Called(page.get_by_role("log"), language)
     with step("draw"):
         box.fill(drawn)
         hand.press(called.button("builtin.send"))

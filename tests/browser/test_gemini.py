@@ -25,7 +25,7 @@ from tests.page.hands import (
     place_of,
     say,
 )
-from tests.page.journeys import Called, step
+from tests.page.journeys import Called, on, step
 from tests.support.waiting import wait_until
 from tests.wire_server import GeminiProcess
 
@@ -130,13 +130,12 @@ def what_is_chosen_is_what_the_model_is_asked_for_and_the_price_follows_it(
 
 
 def an_answer_is_followed_stopped_left_and_tried_again(page: Page, gemini: GeminiProcess, photo: Path) -> None:
-    called = Called(page)
     with step("an answer streams as Markdown"):
         gemini.control(on_text=[held(words("A **fox** it is. " * 20, chunks=20), after_chunks=4)])
         say(page, "talk to me of foxes")
         expect(page.locator("#chat .bot strong").first).to_have_text("fox")
         expect(page.locator(".live")).to_contain_text("Thinking…")
-        expect(page.locator("#box .stop-button")).to_be_visible()
+        expect(on(page, "#box").button("builtin.stop")).to_be_visible()
         gemini.release()
         expect(page.locator("#chat .bot strong")).to_have_count(20)
         expect_rest(page)
@@ -163,7 +162,7 @@ def an_answer_is_followed_stopped_left_and_tried_again(page: Page, gemini: Gemin
         gemini.control(on_text=[held(words("never ending " * 30, chunks=30), after_chunks=3), words("Here again.")])
         say(page, "talk on and on")
         expect(page.locator("#chat .bot").last).to_contain_text("never ending")
-        page.locator("#box .stop-button").click()
+        on(page, "#box").button("builtin.stop").click()
         expect(page.locator(".stopped")).to_be_visible()
         expect_rest(page)
         say(page, "are you there?")
@@ -180,13 +179,13 @@ def an_answer_is_followed_stopped_left_and_tried_again(page: Page, gemini: Gemin
         composer(page).fill("")
         composer(page).press_sequentially("other words")
         attach(page, photo)
-        called.inside(card).button("action.edit_words").click()
+        on(card).button("action.edit_words").click()
         expect(composer(page)).to_have_value("a fox please")
         expect(page.locator("#box .thumbnail-item")).to_have_count(1)
         page.keyboard.press("Control+z")
         expect(composer(page)).to_have_value("other words")
-        page.locator("#box .thumbnail-item .delete-button").click()
-        called.inside(card).button("action.retry").click()
+        on(page, "#box").button("builtin.remove").click()
+        on(card).button("action.retry").click()
         expect(page.locator("#chat")).to_contain_text("Now it works.")
         expect_rest(page)
         composer(page).fill("")
@@ -212,7 +211,7 @@ def a_turn_is_found_again_by_a_page_that_was_loaded_anew_or_closed(page: Page, g
         expect(page).to_have_url(re.compile(r"\?c=\w{8,}"))
         page.reload()
         expect(page.locator("#chat .bot")).to_contain_text("one")
-        expect(page.locator("#box .stop-button")).to_be_visible()
+        expect(on(page, "#box").button("builtin.stop")).to_be_visible()
         gemini.release()
         expect(page.locator("#chat .bot")).to_contain_text("five")
         expect_rest(page)

@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.page import PageProcess
 from tests.page.hands import expect_ready, expect_rest, open_at, open_page, pictures, say
-from tests.page.journeys import Called, step
+from tests.page.journeys import Called, on, step
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def pane(page: Page, name: str) -> Locator:
 def open_pane(page: Page, name: str) -> None:
     # Nobody opens a pane in the same instant in which they went back from another.
     settled(page)
-    page.locator(f"#tabs [data-tab={name}]").click()
+    on(page).tab(f"tabs.{name}").click()
     expect(pane(page, name)).to_have_count(1)
 
 
@@ -42,19 +42,15 @@ def settled(page: Page) -> None:
 
 def expect_open(page: Page, address: str) -> None:
     """Wait until the conversation of this address is open."""
-    expect(page.locator("#top h1")).to_have_attribute("data-conversation", id_of(address))
+    expect(page.locator("#top h1")).to_have_attribute("data-conversation", address.rpartition("=")[2])
     expect(page).to_have_url(address)
 
 
-def id_of(address: str) -> str:
-    return address.rpartition("=")[2]
-
-
-def choose_conversation(page: Page, address: str) -> None:
-    chats = page.locator("#tabs .to-chats")
+def choose_lighthouse(page: Page, address: str) -> None:
+    chats = on(page).button("tabs.chats")
     if chats.is_visible():
         chats.click()
-    page.locator(f"#rail-rows [data-act=open][data-arg='{id_of(address)}']").click()
+    page.locator("#rail-rows").get_by_role("button", name=re.compile("lighthouse$")).click()
     expect_open(page, address)
 
 
@@ -88,16 +84,16 @@ def test_on_a_phone_back_closes_what_was_opened_last_and_only_then_leaves_the_co
     with step("a picture that is opened from the gallery leads back to it"):
         open_pane(phone, "gallery")
         settled(phone)
-        phone.locator("#gallery .gal-pic").first.click()
+        on(phone, "#gallery").button("picture.alt").first.click()
         expect(pane(phone, "canvas")).to_have_count(1)
         back(phone)
         expect(pane(phone, "gallery")).to_have_count(1)
         back(phone)
         expect_closed(phone)
     with step("back closes the painter before the picture below it"):
-        phone.locator("#chat .frame").click()
+        pictures(phone).click()
         expect(phone.locator("#canvas .cv-pic img")).to_be_visible()
-        called.inside(phone.locator("#canvas")).button("painter.paint").click()
+        on(phone, "#canvas").button("painter.paint").click()
         expect(phone.locator("html[data-painting]")).to_have_count(1)
         back(phone)
         expect(phone.locator("html[data-painting]")).to_have_count(0)
@@ -117,7 +113,7 @@ def test_on_a_phone_back_closes_what_was_opened_last_and_only_then_leaves_the_co
         expect_closed(phone)
         called.button("tabs.chats").click()
         expect(phone.locator("html[data-rail-open]")).to_have_count(1)
-        called.inside(phone.locator("#rail-rows")).button("conversations.menu").first.click()
+        on(phone, "#rail-rows").button("conversations.menu").first.click()
         expect(phone.locator("#menu-conversation")).to_be_visible()
         back(phone)
         expect(phone.locator("#menu-conversation")).to_be_hidden()
@@ -125,18 +121,18 @@ def test_on_a_phone_back_closes_what_was_opened_last_and_only_then_leaves_the_co
         back(phone)
         expect(phone.locator("html[data-rail-open]")).to_have_count(0)
     with step("what is closed by its own button leaves nothing behind"):
-        choose_conversation(phone, addresses[1])
+        choose_lighthouse(phone, addresses[1])
         for _ in range(3):
             open_pane(phone, "gallery")
             settled(phone)
-            phone.locator("#tabs .to-chat").click()
+            called.button("tabs.chat").click()
             expect_closed(phone)
             settled(phone)
         back(phone)
         expect_open(phone, addresses[0])
         expect(pictures(phone)).to_have_count(1)
     with step("back closes the pane first and changes the conversation after that"):
-        choose_conversation(phone, addresses[1])
+        choose_lighthouse(phone, addresses[1])
         open_pane(phone, "trace")
         back(phone)
         expect_closed(phone)
@@ -163,9 +159,9 @@ def test_on_a_wide_page_back_leads_from_conversation_to_conversation(
     with step("back leads to it from another, and the stage is beside the conversation and stays"):
         address = page.url
         Called(page).button("top.stage").click()
-        page.locator("#tab-gallery").click()
+        on(page).tab("tabs.gallery").click()
         settled(page)
-        choose_conversation(page, addresses[1])
+        choose_lighthouse(page, addresses[1])
         back(page)
         expect_open(page, address)
         expect_ready(page)

@@ -38,7 +38,7 @@ from tests.page.hands import (
     place_of,
     say,
 )
-from tests.page.journeys import Called, step
+from tests.page.journeys import Called, on, step
 from tests.wire_server import GeminiProcess
 
 PREVIEW = re.compile("^blob:")
@@ -186,7 +186,7 @@ def what_the_sliders_do_is_shown_and_taken_back_and_applied_as_it_was_shown(page
         open_sliders(page)
         sliders.get_by_label("Brightness").fill("40")
         expect(pictures(page).last).to_have_attribute("src", PREVIEW)
-        page.locator("#chat .frame").last.click()
+        pictures(page).last.click()
         staged = page.locator("#canvas .cv-pic > img").first
         expect(staged).to_have_attribute("src", PREVIEW)
         reset.click()
@@ -290,14 +290,14 @@ def pictures_are_adjusted_exactly_and_given_as_references_with_a_role(page: Page
         expect(page.locator("#chat .steps").last).to_contain_text("Adjusted #1: #1b")
     with step("the sliders of the panel adjust exactly what they say"):
         sliders = open_sliders(page)
-        for name, value in (("brightness", "20"), ("contrast", "-10")):
-            sliders.locator(f"input[name={name}]").fill(value)
-        page.locator("#chat [data-act=panel_apply]").last.click()
+        for name, value in (("Brightness", "20"), ("Contrast", "-10")):
+            sliders.get_by_label(name).fill(value)
+        on(page, "#chat").button("panel.apply").last.click()
         expect_pictures(page, 3)
         expect(receipt.locator("summary")).to_contain_text("brightness +20, contrast −10")
     with step("a reference is given a role that stays"):
         for number in (0, 1):
-            called.inside(open_more(page, number)).button("action.reference").click()
+            on(open_more(page, number)).button("action.reference").click()
             expect(page.locator("#ctx select")).to_have_count(number + 1)
         called.field("role.name", handle="#1b").select_option("style")
         called.field("role.name", handle="#1").select_option("pose")

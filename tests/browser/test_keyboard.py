@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.page import PageProcess
 from tests.page.hands import begin_anew, composer, expect_rest, open_at, open_page, pictures, reload, say
-from tests.page.journeys import Called, step
+from tests.page.journeys import Called, on, step
 from tests.wire_server import GeminiProcess
 
 
@@ -20,11 +20,11 @@ def test_the_keys_of_the_page_the_gallery_and_the_painter_are_listed_and_single_
     with step("the list of keys opens by key and by button, and its switch turns single keys off"):
         composer(page).press("?")
         expect(composer(page)).to_have_value("?")
-        opener = called.inside(page.locator("#rail")).button("keys.title")
+        opener = on(page, "#rail").button("keys.title")
         opener.focus()
         page.keyboard.press("?")
         dialog = called.dialog("keys.title")
-        expect(called.inside(dialog).button("action.close")).to_be_focused()
+        expect(on(dialog).button("action.close")).to_be_focused()
         expect(page.locator("#shell")).to_have_js_property("inert", True)
         page.keyboard.press("Escape")
         expect(opener).to_be_focused()
@@ -39,7 +39,7 @@ def test_the_keys_of_the_page_the_gallery_and_the_painter_are_listed_and_single_
         opener.focus()
         page.keyboard.press("?")
         page.evaluate("aivista.tabs.show('gallery')")
-        star = called.inside(page.locator("#gallery .gal-cell").first).button("gallery.star_one")
+        star = on(page.locator("#gallery .gal-cell").first).button("gallery.star_one")
         expect(star).to_have_attribute("aria-pressed", "false")
         page.locator("#gallery .gal-pic").first.focus()
         page.keyboard.press("s")
@@ -56,7 +56,7 @@ def test_the_keys_of_the_page_the_gallery_and_the_painter_are_listed_and_single_
         expect(star).to_have_attribute("aria-pressed", "true")
     with step("the painter has a key for every tool"):
         pictures(page).first.click()
-        called.inside(page.locator("#canvas")).button("painter.paint").click()
+        on(page, "#canvas").button("painter.paint").click()
         expect(page.locator("#pt-canvas")).to_be_focused()
         share, tools = page.locator("#pt-share"), page.locator("#pt [data-tool][aria-pressed=true]")
         for key, name in (("e", "eraser"), ("r", "box"), ("b", "brush")):
@@ -75,8 +75,8 @@ def test_the_keys_of_the_page_the_gallery_and_the_painter_are_listed_and_single_
         ):
             page.keyboard.press(key)
             expect(share).to_have_text(said)
-        called.inside(page.locator("#pt")).button("painter.mode_expand").click()
-        page.locator("#pt [data-side=left]").fill("10")
+        on(page, "#pt").button("painter.mode_expand").click()
+        page.locator("#pt").get_by_label(called.words("painter.left")).fill("10")
         page.keyboard.press("i")
         page.locator("#pt-canvas").focus()
         page.keyboard.press("Control+a")
@@ -132,7 +132,7 @@ def test_enter_sends_and_escape_closes_from_the_top_and_stops(
         box.press("ArrowDown")
         expect(box).to_have_value("")
     with step("Escape closes from the top, then stops the turn, then closes the stage"):
-        begin_anew(page, "zh-CN")
+        begin_anew(page)
         never = {"kind": "Text", "text": "never ending " * 30, "chunks": 30}
         gemini.control(clear=True, on_text=[{"kind": "Hold", "answer": never, "after_chunks": 3}])
         stage, dialog = called.button("top.stage"), called.dialog("keys.title")

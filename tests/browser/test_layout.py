@@ -20,7 +20,7 @@ from tests.page.hands import (
     place_of,
     reload,
 )
-from tests.page.journeys import Called, step
+from tests.page.journeys import Called, on, step
 
 # How far apart the middles of the box and of what stands at its end are, in height.
 MIDDLES_APART_PX = """(() => {
@@ -88,11 +88,11 @@ def the_thread_follows_until_one_scrolls_up_and_what_one_reads_or_unfolds_stays_
         }}""")
         place_px = "window.read.getBoundingClientRect().top"
         before_px = page.evaluate(place_px)
-        page.locator("#top [data-act=stage]").click()
+        on(page, "#top").button("top.stage").click()
         expect(page.locator("#stage")).to_be_visible()
         expect_still(page, place_px)
         assert page.evaluate(place_px) == pytest.approx(before_px, abs=2)
-        page.locator("#tabs [data-act=stage]").click()
+        on(page, "#tabs").button("action.close").click()
     with step("whoever says something wants to see what comes of it"):
         page.locator("#chat").hover()
         page.mouse.wheel(0, -900)
@@ -116,7 +116,7 @@ def the_thread_follows_until_one_scrolls_up_and_what_one_reads_or_unfolds_stays_
 def the_stage_is_wide_or_narrow_and_shows_the_newest_picture(page: Page, studio: PageProcess) -> None:
     called, kept = Called(page), list[Route]()
     open_at(page, studio.sketched("draw a green whale", "make it darker"), 2)
-    page.locator("#top [data-act=stage]").click()
+    on(page, "#top").button("top.stage").click()
     expect(page.locator("#canvas .cv-pic img")).to_be_visible()
     wide, opened = called.button("tabs.wide"), page.locator("#canvas .cv-pic")
     with step("a picture is larger in it than in the thread, until the conversation is given the room"):
@@ -149,26 +149,26 @@ def the_stage_is_wide_or_narrow_and_shows_the_newest_picture(page: Page, studio:
         called.tab("tabs.canvas").click()
         begin_anew(page)
         expect(page.locator(".welcome")).to_be_visible()
-        page.locator("#top [data-act=stage]").click()
+        on(page, "#top").button("top.stage").click()
         expect(page.locator("#canvas")).to_contain_text("No picture is open")
-        page.locator("#canvas [data-act=say]").click()
+        on(page, "#canvas").button("stage.example").click()
         expect(composer(page)).to_have_value(re.compile("fox"))
     with step("a conversation opens at its newest, with its newest picture, and what is made then comes there"):
-        page.locator("#rail [data-act=open]", has_text="green whale").click()
+        page.locator("#rail").get_by_role("button", name="A green whale", exact=True).click()
         expect(page.locator("#canvas .cv-pic")).to_have_attribute("data-handle", "#1b")
         assert page.evaluate(TO_END_PX) < 2
         paint(page, "make it grayscale")
         expect(page.locator("#canvas .cv-pic")).to_have_attribute("data-handle", "#1c")
     with step("the newest does not come in the way of a comparison that was asked for before"):
         page.route("**/aivista/act/page.compare", lambda route: kept.append(route))
-        page.locator("#chat [data-act=compare]").last.click()
+        on(page, "#chat").button("compare.action").last.click()
         paint(page, "make it sepia")
         draw_twice(page)
         expect(page.locator("#canvas .cv-pic")).to_have_attribute("data-handle", "#1c")
         kept[0].continue_()
         expect(page.locator("#canvas .cmp")).to_be_visible()
     with step("a stage that was closed stays so"):
-        page.locator("#tabs [data-act=stage]").click()
+        on(page, "#tabs").button("action.close").click()
         reload(page)
         expect(page.locator("#stage")).to_be_hidden()
 
@@ -211,7 +211,7 @@ def one_pane_is_seen_at_a_time_and_what_is_unfolded_is_above_the_composer(phone:
         called.button("tabs.chats").tap()
         expect(phone.locator("#rail [data-act=open]").first).to_be_visible()
         phone.keyboard.press("Escape")
-        phone.locator("#tabs .to-chat").tap()
+        called.button("tabs.chat").tap()
         expect(composer(phone)).to_be_in_viewport()
         buttons = phone.locator("#tabs button")
         assert buttons.evaluate_all("all => all.filter(one => one.scrollWidth > one.clientWidth)") == []

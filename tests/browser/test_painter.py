@@ -25,24 +25,22 @@ from tests.page.hands import (
     place_of,
     say,
 )
-from tests.page.journeys import Called, step
+from tests.page.journeys import Called, on, step
 from tests.support.waiting import wait_until
 from tests.wire_server import GeminiProcess
 from webui.features.viewer.painter import Painted, read_painted
 
 
-def open_painter(
-    page: Page, studio: PageProcess, wish: str = "draw a boat, 4:3", mode: str = "paint", language: str = "en"
-) -> Locator:
+def open_painter(page: Page, studio: PageProcess, wish: str = "draw a boat, 4:3", mode: str = "paint") -> Locator:
     """Open a conversation with a picture, that on the stage and the painter on it; return its canvas."""
     open_at(page, studio.sketched(wish), 1)
-    return paint_over(page, 0, mode, language)
+    return paint_over(page, 0, mode)
 
 
-def paint_over(page: Page, number: int = 0, mode: str = "paint", language: str = "en") -> Locator:
+def paint_over(page: Page, number: int = 0, mode: str = "paint") -> Locator:
     pictures(page).nth(number).click()
     expect(page.locator("#canvas .cv-bar b")).to_have_text(f"#{number + 1}")
-    Called(page.locator("#canvas"), language).button(f"painter.{mode}").click()
+    on(page, "#canvas").button(f"painter.{mode}").click()
     canvas = page.locator("#pt-canvas")
     expect(canvas).to_be_visible()
     return canvas
@@ -75,7 +73,7 @@ def expect_field(page: Page, value: str, name: str = "mask") -> None:
 
 
 def tool(page: Page, key: str) -> Locator:
-    return Called(page.locator("#pt")).button(f"painter.{key}")
+    return on(page, "#pt").button(f"painter.{key}")
 
 
 def read(text: str, expand: str = "") -> Painted:
@@ -205,7 +203,7 @@ def a_mask_survives_turns_failures_and_a_reload_and_arrives_at_the_server_as_it_
         expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
         assert is_white(mask(page), 0.3, 0.45)
     with step("what no longer fits is cleared: by the mark of another, by unmarking, by a new conversation"):
-        page.locator("#chat .acts [data-act=edit]").nth(1).click()
+        on(page, "#chat").button("action.edit").nth(1).click()
         expect(page.locator("#ctx .ctx")).to_contain_text("#2")
         expect_field(page, "")
         expect(page.locator("#ctx")).not_to_contain_text("mask")
@@ -240,7 +238,7 @@ def a_picture_of_the_thread_is_painted_over_by_one_click(page: Page, studio: Pag
 
 
 def test_a_finger_paints_and_two_move_and_pinch_without_painting(phone: Page, studio: PageProcess) -> None:
-    session, canvas = cdp(phone), open_painter(phone, studio, "画一艘船，3:4", language="zh-CN")
+    session, canvas = cdp(phone), open_painter(phone, studio, "画一艘船，3:4")
     with step("a finger paints"):
         touch(session, "touchStart", spot(canvas, 0.3, 0.3))
         for part in range(1, 9):
@@ -267,7 +265,7 @@ def test_a_finger_paints_and_two_move_and_pinch_without_painting(phone: Page, st
             "all => all.map(one => one.getBoundingClientRect()).filter(box => box.width < 40 || box.height < 40).length"
         )
         assert small == 0
-        Called(phone.locator("#pt"), "zh-CN").button("painter.done").click()
+        on(phone, "#pt").button("painter.done").click()
         expect(composer(phone)).to_be_focused()
         expect(phone.locator("#ctx")).to_contain_text("蒙版")
 
@@ -276,7 +274,7 @@ def paint_with_keys(page: Page) -> None:
     """Open the painter with the keyboard alone, paint and leave."""
     page.locator("#chat .frame").first.focus()
     page.keyboard.press("Enter")
-    opener = Called(page.locator("#canvas")).button("painter.paint")
+    opener = on(page, "#canvas").button("painter.paint")
     expect(opener).to_be_visible()
     opener.focus()
     page.keyboard.press("Enter")
@@ -375,7 +373,7 @@ def box_with_keys_and_a_soft_edge(page: Page, canvas: Locator) -> None:
     stroke(page, (0.3, 0.2), (0.7, 0.8))
     shown_hard = canvas.evaluate(ALPHA)
     hard = mask(page).tobytes()
-    page.locator("#pt-feather").fill("32")
+    on(page, "#pt").slider("painter.feather").fill("32")
     expect(page.locator("#pt-feather + output")).to_have_text("32")
     [sent] = read(field(page)).masks
     assert sent.feather_px == 32
@@ -467,7 +465,7 @@ def open_and_leave(page: Page, canvas: Locator) -> None:
     canvas.focus()
     page.keyboard.press("Escape")
     expect(page.locator("#canvas .cv-pic")).to_be_visible()
-    expect(Called(page.locator("#canvas")).button("painter.paint")).to_be_focused()
+    expect(on(page, "#canvas").button("painter.paint")).to_be_focused()
     assert places() == before
     page.keyboard.press("Escape")
     expect(page.locator("#canvas .cv-pic")).to_be_hidden()
@@ -596,7 +594,7 @@ def test_a_picture_grows_by_a_ratio_by_its_edges_and_by_numbers_but_never_by_not
         expect(page.locator("#chat [role=alert]")).to_contain_text("holiday.png")
         expect_rest(page)
         expect_field(page, text, "expand")
-        page.locator("#box .delete-button").click()
+        on(page, "#box").button("builtin.remove").click()
         tool(page, "reset").click()
         expect_field(page, "", "expand")
     with step("words are not sent while it is to grow by nothing"):

@@ -27,7 +27,7 @@ from tests.page.hands import (
     place_of,
     say,
 )
-from tests.page.journeys import Called, step
+from tests.page.journeys import Called, on, step
 from tests.support.masking_scenes import photo as photograph
 from tests.support.pixels import encoded
 from tests.support.waiting import wait_until
@@ -105,7 +105,7 @@ def expect_field(page: Page, value: str | re.Pattern[str]) -> None:
 def expect_painted(page: Page) -> None:
     """Wait for the picture of a turn, and for its end: nothing but what was painted over has changed."""
     expect_pictures(page, 1)
-    expect(Called(page.locator("figure.pic")).text("edit.exact")).to_contain_text("0 of")
+    expect(on(page, "figure.pic").text("edit.exact")).to_contain_text("0 of")
 
 
 def expect_changed_under_the_stroke(after: Image.Image) -> tuple[float, float]:
@@ -129,7 +129,7 @@ def photos_are_painted_over_or_made_wider_and_nothing_outside_the_mask_changes(
     page: Page, studio: PageProcess, folder: Path
 ) -> None:
     called = Called(page)
-    painter = called.inside(page.locator("#pt"))
+    painter = on(page, "#pt")
     with step("a photo is dropped and painted over"):
         canvas = drop_on_stage(page)
         expect(page.locator("#pt-handle")).to_have_text(called.words("painter.new_picture"))
@@ -187,9 +187,9 @@ def photos_are_painted_over_or_made_wider_and_nothing_outside_the_mask_changes(
         expect(page.locator("#chat .pic .tag").first).to_contain_text("#2b")
         assert opened(page, studio, 0).size == (520, 640)
     with step("it offers its mask once it has a handle"):
-        page.locator("#chat .refs .ref").nth(1).click()
+        page.locator("#chat .refs").get_by_role("button", name="#2").click()
         expect(page.locator("#canvas .cv-bar b")).to_have_text("#2")
-        called.inside(page.locator("#canvas")).button("painter.paint").click()
+        on(page, "#canvas").button("painter.paint").click()
         expect(share(page)).to_have_text(called.words("painter.nothing"))
         painter.button("painter.last").click()
         expect(page.locator("#ctx")).to_contain_text(re.compile(r"#2\s*· mask"))
@@ -207,7 +207,7 @@ def what_cannot_be_shown_is_only_attached_and_a_new_conversation_forgets_the_mas
         expect(page.locator("#canvas .empty")).to_be_visible()
         expect(chip(page)).to_have_count(0)
         assert page.locator("#pt-canvas").is_hidden()
-        page.locator("#box .delete-button").click()
+        on(page, "#box").button("builtin.remove").click()
         expect(page.locator("#box .thumbnail-item")).to_have_count(0)
     with step("the mask of a huge photo is as large as the studio keeps it"):
         huge = encoded(Image.new("RGB", (6000, 3000), "teal"), "JPEG")
@@ -236,7 +236,7 @@ def what_cannot_be_shown_is_only_attached_and_a_new_conversation_forgets_the_mas
 
 def the_mask_keeps_to_its_file_while_others_come_and_go_and_yields_to_a_marked_picture(page: Page, photo: Path) -> None:
     called = Called(page)
-    delete = page.locator("#box .delete-button")
+    delete = on(page, "#box").button("builtin.remove")
     with step("its number follows it when another file goes or comes"):
         attach(page, photo)
         drop_on_stage(page, 2, Held("garden.jpg", encoded(picture(), "JPEG"), "image/jpeg"))
@@ -292,7 +292,7 @@ def the_mask_keeps_to_its_file_while_others_come_and_go_and_yields_to_a_marked_p
         expect_pictures(page, 1)
         expect(composer(page)).to_have_value("and then")
         composer(page).fill("")
-        open_more(page, 0).locator("[data-act=reference]").click()
+        on(open_more(page, 0)).button("action.reference").click()
         expect(page.locator("#ctx .ctx")).to_contain_text("#1")
         expect(chip(page)).to_contain_text("· mask")
         assert chip(page).evaluate("line => line === window.before")
@@ -302,7 +302,7 @@ def the_mask_keeps_to_its_file_while_others_come_and_go_and_yields_to_a_marked_p
         expect(chip(page)).to_have_count(0)
         expect(page.locator("#ctx .ctx")).to_have_count(0)
     with step("a mark and a new picture exclude each other"):
-        page.locator("#chat .acts [data-act=edit]").first.click()
+        on(page, "#chat").button("action.edit").first.click()
         expect(page.locator("#ctx .ctx")).to_contain_text("#1")
         drop_on_stage(page)
         expect(page.locator("#ctx .ctx")).to_contain_text("#1")
@@ -310,11 +310,11 @@ def the_mask_keeps_to_its_file_while_others_come_and_go_and_yields_to_a_marked_p
         expect(page.locator("#ctx .ctx")).to_have_count(0)
         expect(chip(page)).to_contain_text("· mask")
         assert handle(page) == "upload:1"
-        page.locator("#chat .acts [data-act=edit]").first.click()
+        on(page, "#chat").button("action.edit").first.click()
         expect(page.locator("#ctx .ctx")).to_contain_text("#1")
         expect_field(page, "")
         expect(chip(page)).to_have_text(NEW)
-        called.inside(chip(page)).button("painter.new_drop").click()
+        on(chip(page)).button("painter.new_drop").click()
         expect(chip(page)).to_have_count(0)
         expect(thumbnails(page)).to_have_count(1)
 
@@ -327,7 +327,7 @@ def a_turn_that_fails_and_files_that_are_slow_leave_no_mask_without_its_file(pag
         drop_on_stage(page, 2)
         across(page)
         painted, names = mask(page).tobytes(), attached(page)
-        Called(page.locator("#pt")).button("painter.done").click()
+        on(page, "#pt").button("painter.done").click()
         arrived, _ = send(page, "make it blue")
         assert json.loads(arrived)["handle"] == "upload:2"
         expect(page.locator("#chat [role=alert]")).to_contain_text("holiday.png")
@@ -340,7 +340,7 @@ def a_turn_that_fails_and_files_that_are_slow_leave_no_mask_without_its_file(pag
         expect(chip(page)).to_have_text(EDITED)
         chip(page).get_by_role("button", name="New picture ·").click()
         expect(share(page)).to_have_text(re.compile("painted$"))
-        page.locator("#box .delete-button").first.click()
+        on(page, "#box").button("builtin.remove").first.click()
         expect_handle(page, 1)
         composer(page).press("Enter")
         expect_painted(page)
@@ -410,7 +410,7 @@ def test_a_new_picture_is_painted_over_and_sent_and_its_mask_keeps_to_it_whateve
     what_cannot_be_shown_is_only_attached_and_a_new_conversation_forgets_the_mask_a_reload_the_file_too(page)
     open_stage(page, whole_studio)
     the_mask_keeps_to_its_file_while_others_come_and_go_and_yields_to_a_marked_picture(page, photo)
-    page.locator("#box .delete-button").click()
+    on(page, "#box").button("builtin.remove").click()
     open_stage(page)
     a_turn_that_fails_and_files_that_are_slow_leave_no_mask_without_its_file(page, tmp_path)
 
@@ -419,10 +419,10 @@ def test_on_a_phone_the_loss_of_the_file_is_said_beside_the_composer_and_another
     phone: Page, whole_studio: PageProcess, tmp_path: Path
 ) -> None:
     called = Called(phone, "zh-CN")
-    painter, canvas = called.inside(phone.locator("#pt")), phone.locator("#pt-canvas")
     chosen = tmp_path / "garden.png"
     chosen.write_bytes(png())
     open_page(phone, whole_studio.url)
+    painter, canvas = on(phone, "#pt"), phone.locator("#pt-canvas")
     with step("the file that was painted over is removed, which is said beside the composer"):
         called.tab("tabs.canvas").tap()
         phone.locator("#pt-photo").set_input_files(str(chosen))
@@ -430,7 +430,7 @@ def test_on_a_phone_the_loss_of_the_file_is_said_beside_the_composer_and_another
         painter.button("painter.invert").tap()
         painter.button("painter.done").tap()
         expect(chip(phone)).to_contain_text("蒙版 100 %")
-        phone.locator("#box .delete-button").first.tap()
+        on(phone, "#box").button("builtin.remove").first.tap()
         said = phone.locator("#ctx-said")
         expect(said).to_contain_text("已不在消息里")
         expect(said).to_be_in_viewport()
@@ -439,7 +439,7 @@ def test_on_a_phone_the_loss_of_the_file_is_said_beside_the_composer_and_another
         assert field(phone) == ""
     with step("another is chosen and painted over with a finger"):
         called.tab("tabs.canvas").tap()
-        button = called.inside(phone.locator("#canvas .empty")).button("stage.choose")
+        button = on(phone, "#canvas .empty").button("stage.choose")
         expect(button).to_be_visible()
         with phone.expect_file_chooser() as chooser:
             button.tap()

@@ -31,7 +31,7 @@ from tests.page.hands import (
     reload,
     say,
 )
-from tests.page.journeys import Called, step
+from tests.page.journeys import Called, on, step
 from tests.support.broken_records import broken_records
 from tests.support.scenes import run
 from tests.support.waiting import wait_until
@@ -117,7 +117,7 @@ def test_what_is_typed_and_sent_while_another_conversation_is_opened_belongs_to_
     first = studio.sketch("draw a lighthouse")
     address, rows = f"{studio.url}/?c={first}", page.locator("#chat .user")
     new = Called(page).button("rail.new")
-    old = page.locator(f"#rail-rows [data-act=open][data-arg='{first}']")
+    old = page.locator("#rail-rows").get_by_role("button", name=re.compile("lighthouse$"))
     with step("what is typed meanwhile is kept for the new one, and each draft is where it was left"):
         open_at(page, address, 1)
         composer(page).fill("and a bucket")
@@ -202,7 +202,7 @@ def test_what_is_typed_and_sent_while_another_conversation_is_opened_belongs_to_
         expect(rows).to_have_text([re.compile("draw a lighthouse")])
         kept[-1].continue_()
         page.unroute(SENDS)
-        sent = page.locator("#rail-rows [data-act=open]").filter(has_text="boat")
+        sent = page.locator("#rail-rows").get_by_role("button", name=re.compile("boat$"))
         expect(sent).to_have_count(1)
         expect(rows).to_have_text([re.compile("draw a lighthouse")])
         sent.click()
@@ -256,13 +256,13 @@ def test_the_page_stays_with_what_was_sent_though_what_was_asked_before_is_shown
 def words_in_the_box_stay_when_an_example_runs_and_after_a_reload(phone: Page, studio: PageProcess) -> None:
     open_page(phone, studio.url)
     with step("nothing typed is answered in a sentence"):
-        phone.locator("#box .submit-button").click()
+        on(phone, "#box").button("builtin.send").click()
         expect(phone.locator("#chat .ask")).to_contain_text("想看到什么？")
     with step("words stay"):
         open_page(phone, studio.url)
         composer(phone).fill("my own wish")
         phone.wait_for_function("JSON.stringify(localStorage).includes('my own wish')")
-        phone.locator("[data-act=try_wish]").first.click()
+        phone.locator(".wishes").get_by_role("button").first.click()
         expect_pictures(phone, 1)
         expect(composer(phone)).to_have_value("my own wish")
         reload(phone)
@@ -281,7 +281,7 @@ def test_a_picture_that_comes_after_stop_is_shown_in_every_open_page(
     other = profile.new_page()
     open_at(other, page.url)
     expect(other.locator("#chat .frame.pending")).to_have_count(1)
-    page.locator("#box .stop-button").click()
+    on(page, "#box").button("builtin.stop").click()
     for one in (page, other):
         expect_rest(one)
         expect(pictures(one)).to_have_count(0)
@@ -357,7 +357,7 @@ def test_each_part_of_the_page_says_what_is_wrong_and_works_again_when_it_is_ove
             page.locator("#chat").get_by_role("button", name="Warmer").click()
             expect_sentence(page)
             expect_rest(page)
-            page.locator("#gallery .gal-star").first.click()
+            on(page, "#gallery").button("gallery.star_one").first.click()
             expect(page.locator("#toast").get_by_text(SENTENCE)).to_be_visible()
             expect(pictures(page)).to_have_count(1)
         composer(page).press("Enter")

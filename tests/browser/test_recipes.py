@@ -27,7 +27,7 @@ from tests.page.hands import (
     pictures,
     say,
 )
-from tests.page.journeys import step
+from tests.page.journeys import on, step
 
 WISH = "draw a red fox, 3:2"
 
@@ -106,7 +106,7 @@ def test_a_downloaded_picture_tells_its_recipe_and_a_file_that_carries_one_offer
         # The same words make the same sketch: by now it may be in two conversations, of which the newer one is opened.
         expect(page.locator("#chat .frame .tag").first).to_contain_text("#1")
         expect(page.locator("#box .thumbnail-item")).to_have_count(0)
-        page.locator("#ctx [data-act=drop]").first.click()
+        on(page, "#ctx").button("composer.remove").first.click()
     with step("a picture that nobody knows here is changed itself"):
         foreign, plain = tmp_path / "owl.png", tmp_path / "plain.png"
         Image.new("RGB", (64, 64), "green").save(plain)
@@ -119,11 +119,11 @@ def test_a_downloaded_picture_tells_its_recipe_and_a_file_that_carries_one_offer
         card(page).get_by_role("button", name="Branch from here").click()
         expect(composer(page)).to_have_value("Change this picture, which was made from “an owl”: ")
         expect(page.locator("#box .thumbnail-item")).to_have_count(1)
-        page.locator("#box .thumbnail-item .delete-button").click()
+        on(page, "#box").button("builtin.remove").click()
         composer(page).fill("")
     with step("all of it is read on the stage, and the card goes with its file"):
         begin_anew(page)
-        page.locator("#top [data-act=stage]").click()
+        on(page, "#top").button("top.stage").click()
         drop(page.locator("#canvas"), Held(taken.file.name, taken.file.read_bytes()))
         card(page).get_by_role("button", name="View only").click()
         expect(page.locator("#canvas .receipt")).to_contain_text(WISH)
@@ -131,7 +131,7 @@ def test_a_downloaded_picture_tells_its_recipe_and_a_file_that_carries_one_offer
         card(page).get_by_role("button", name="Ignore recipe").click()
         expect(card(page)).to_be_hidden()
         expect(page.locator("#box .thumbnail-item")).to_have_count(1)
-        page.locator("#box .thumbnail-item .delete-button").click()
+        on(page, "#box").button("builtin.remove").click()
         expect(page.locator("#box .thumbnail-item")).to_have_count(0)
     with step("a file without a recipe is not sent to be read, and what another program wrote is shown as words"):
         asked: list[str] = []

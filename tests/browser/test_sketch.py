@@ -30,7 +30,7 @@ from tests.page.hands import (
     reload,
     say,
 )
-from tests.page.journeys import Called, step
+from tests.page.journeys import Called, on, step
 
 PASTE = """(box, data) => box.dispatchEvent(
   new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true })
@@ -54,7 +54,7 @@ def the_first_page_says_that_it_sketches_and_takes_pictures_in_every_way(
         called.button("welcome.add_key").click()
         dialog = page.get_by_role("dialog")
         expect(dialog).to_be_visible()
-        expect(called.inside(dialog).field("settings.key")).to_be_focused()
+        expect(on(dialog).field("settings.key")).to_be_focused()
         page.keyboard.press("Escape")
         expect(dialog).to_be_hidden()
     with step("a file that is no picture is refused, and the words come back"):
@@ -70,7 +70,7 @@ def the_first_page_says_that_it_sketches_and_takes_pictures_in_every_way(
     with step("nothing typed is answered in a sentence"):
         begin_anew(page)
         composer(page).fill("")
-        page.locator("#box .submit-button").click()
+        on(page, "#box").button("builtin.send").click()
         expect(page.locator("#chat .ask")).to_contain_text(called.words("question.empty").partition("?")[0])
         expect_rest(page)
     with step("an upload is edited, opens large with its receipt, and is downloaded"):
@@ -83,7 +83,7 @@ def the_first_page_says_that_it_sketches_and_takes_pictures_in_every_way(
         expect(page.locator("#canvas .cv-pic img")).to_be_visible()
         expect(page.locator("#canvas .receipt")).to_contain_text("480×320")
         with page.expect_download() as download:
-            called.inside(page.locator("#chat .acts")).link("action.download").first.click()
+            on(page, "#chat .acts").link("action.download").first.click()
         assert re.fullmatch(r"aivista-[\w-]+\.png", download.value.suggested_filename)
     with step("a picture is pasted, another is dropped, and both go with the message"):
         begin_anew(page)
@@ -144,14 +144,14 @@ def a_sketch_is_drawn_changed_by_the_next_sentence_and_there_after_a_reload(page
         begin_anew(page)
         expect(page.locator(".welcome")).to_be_visible()
         expect(pictures(page)).to_have_count(0)
-        page.locator("#rail [data-act=open]", has_text="A red fox").first.click()
+        page.locator("#rail").get_by_role("button", name="A red fox").first.click()
         expect(pictures(page)).to_have_count(4)
     with step("a marked picture and a reference stand in the composer until removed"):
         expect(target).to_be_visible()
-        page.locator("#chat [data-act=edit]").last.click()
+        on(page, "#chat").button("action.edit").last.click()
         expect(references).to_have_count(1)
         expect(target).to_be_hidden()
-        open_more(page, 0).locator("[data-act=reference]").click()
+        on(open_more(page, 0)).button("action.reference").click()
         expect(references).to_have_count(2)
         expect(page.locator("#ctx")).to_contain_text("Editing")
         called.button("composer.remove").first.click()
@@ -196,10 +196,10 @@ def the_rail_is_a_drawer_and_nothing_is_wider_than_the_screen(phone: Page, studi
     with step("a picture takes the screen until one goes back to the chat"):
         pictures(phone).first.tap()
         expect(phone.locator("#canvas .cv-pic img")).to_be_visible()
-        phone.locator("#tabs .to-chat").tap()
+        on(phone, "#tabs").button("tabs.chat").tap()
         expect(phone.locator("#canvas .cv-pic img")).to_be_hidden()
     with step("a new conversation greets in Chinese"):
         called.button("tabs.chats").tap()
-        begin_anew(phone, "zh-CN")
+        begin_anew(phone)
         expect(phone.locator("html")).to_have_attribute("lang", "zh-CN")
         expect(phone.locator(".welcome h2")).to_have_text("想画点什么？")

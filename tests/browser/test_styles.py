@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.adapters.pixels import curated_styles
 from tests.page import PageProcess
 from tests.page.hands import composer, expect_pictures, expect_rest, open_at, open_page, say
-from tests.page.journeys import step
+from tests.page.journeys import on, step
 from tests.wire_server import GeminiProcess
 
 WATERCOLOUR = "#sty-list article[data-id=watercolour]"
@@ -52,15 +52,15 @@ def test_the_library_is_opened_searched_and_filled_with_styles_of_ones_own(
         expect(chip).to_have_attribute("aria-pressed", "true")
     with step("it finds what is typed, and says why"):
         cards = page.locator("#sty-list article")
-        page.locator("#sty-list [data-style=family]").first.click()
+        on(page, "#sty-list").button("styles.all").click()
         expect(cards).to_have_count(len(curated_styles()))
-        page.locator("#sty-find").press_sequentially("aquarelle", delay=20)
+        on(page).field("styles.find").press_sequentially("aquarelle", delay=20)
         expect(page.locator(".sty-cards")).to_have_attribute("data-query", "aquarelle")
         expect(cards.first).to_contain_text("Watercolour")
         expect(cards.first.locator(".why")).to_have_text("Also called “aquarelle”")
         cards.first.get_by_text("What it adds to a prompt").click()
         expect(cards.first).to_contain_text("granulating pigment in the shadows")
-        page.locator("#sty-find").fill("")
+        on(page).field("styles.find").fill("")
         expect(cards).to_have_count(len(curated_styles()))
         page.keyboard.press("Escape")
         expect(dialog).to_be_hidden()
@@ -112,19 +112,19 @@ def test_the_library_is_opened_searched_and_filled_with_styles_of_ones_own(
         assert [style["name"]["en"] for style in json.loads(file.read_text())["styles"]] == ["Haiku dusk"]
         cards.get_by_role("button", name="Delete: Haiku dusk").click()
         expect(cards).to_have_count(0)
-        page.locator("#sty-file").set_input_files(file)
+        on(page).field("styles.import_title").set_input_files(file)
         expect(page.get_by_role("status").filter(has_text="1 style imported.")).to_be_visible()
         expect(cards).to_contain_text("Haiku dusk")
         file.write_text("no JSON at all")
-        page.locator("#sty-file").set_input_files(file)
+        on(page).field("styles.import_title").set_input_files(file)
         expect(page.get_by_role("alert")).to_contain_text("the file is not JSON")
         page.keyboard.press("Escape")
     with step("a style is tried on the picture that is marked, and the sketch model says that it draws by rules"):
         open_at(page, studio.sketched("draw a boat", "draw a whale"), 2)
-        page.locator("#chat [data-act=edit]").first.click()
+        on(page, "#chat").button("action.edit").first.click()
         expect(page.locator("#ctx .ctx")).to_contain_text("#1")
         open_library(page)
-        page.locator("#sty-list [data-style=family]").first.click()
+        on(page, "#sty-list").button("styles.all").click()
         page.locator(WATERCOLOUR).get_by_role("button", name="Try it: Watercolour").click()
         expect(page.locator("#chat .refs .tag").last).to_have_text("#1")
         expect(page.locator("#chat .bot").last).to_contain_text("drawn by rules in the look of “Watercolour”")
@@ -157,7 +157,7 @@ def the_library_is_chinese_and_fits(phone: Page, studio: PageProcess) -> None:
     phone.get_by_role("button", name="风格库").click()
     ink = phone.locator("#sty-list article[data-id=ink-wash]")
     expect(ink).to_contain_text("水墨画")
-    phone.locator("#sty-find").fill("水墨")
+    on(phone).field("styles.find").fill("水墨")
     expect(phone.locator("#sty-list article").first).to_contain_text("水墨画")
     expect(phone.locator("#sty-list .why").first).to_have_text("也叫“水墨”")
     shown = phone.locator("#styles-box")

@@ -14,7 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.mcp_server import rogue
 from tests.page import PageProcess
 from tests.page.hands import begin_anew, composer, expect_rest, open_page, say
-from tests.page.journeys import step
+from tests.page.journeys import on, step
 from tests.wire_server import GeminiProcess
 
 SEARCH = {"kind": "Call", "name": "web_search", "args": {"query": "When was the bridge opened?"}}
@@ -236,7 +236,7 @@ def opened(page: Page) -> Locator:
     dialog = page.get_by_role("dialog", name="Settings")
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
-    page.locator("#rail [data-act=settings]").click()
+    on(page, "#rail").button("rail.settings").click()
     # It is asked for each time, and shown when it has come; until then its former lines are there, unseen.
     expect(dialog).to_be_visible()
     lines = page.locator("#s-servers li")

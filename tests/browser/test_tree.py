@@ -44,10 +44,10 @@ def the_tree_is_read_and_walked_and_pictures_are_opened_gone_on_from_and_compare
         expect(node(tree, "#1b").locator(".tr-open")).to_have_accessible_name("#1b, warmth +60")
     with step("a click opens a picture, and the way to it is thick when one comes back"):
         expect(tree.locator("path.path")).to_have_count(0)
-        node(tree, "#1d").locator(".tr-open").click()
+        node(tree, "#1d").get_by_role("button", name="#1d, ").click()
         expect(page.locator("#canvas .cv-bar b")).to_have_text("#1d")
         page.get_by_role("tab", name="Tree").click()
-        expect(node(tree, "#1d").locator(".tr-open")).to_have_attribute("aria-current", "true")
+        expect(node(tree, "#1d").get_by_role("button", name="#1d, ")).to_have_attribute("aria-current", "true")
         expect(tree.locator("path.path")).to_have_count(2)
     with step("the menu is opened, walked and left by keys"):
         node(tree, "#1c").locator(".tr-open").focus()
@@ -83,7 +83,7 @@ def the_tree_is_read_and_walked_and_pictures_are_opened_gone_on_from_and_compare
         page.keyboard.press("Escape")
         expect(page.locator(".tr-pick")).to_be_hidden()
         choose(page, tree, "#1b", "Compare with…")
-        node(tree, "#1d").locator(".tr-open").click()
+        node(tree, "#1d").get_by_role("button", name="#1d, ").click()
         stage = page.locator("#canvas .cmp")
         expect(stage).to_have_attribute("data-pair", "#1b #1d")
         expect(stage).to_be_visible()

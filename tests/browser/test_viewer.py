@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import expect_loaded, open_at, pictures, place_of
+from tests.page.hands import composer, expect_loaded, open_at, pictures, place_of
 from tests.page.journeys import Called, step
 
 
@@ -102,7 +102,7 @@ def test_a_picture_fills_the_window_and_is_walked_and_looked_at_closely(page: Pa
         expect(page.locator("#rail-find")).to_be_focused()
         expect_full(page, is_full=False)
     with step("who writes types an F, and who paints paints where the pointer is, however large the picture"):
-        page.locator("#box textarea").press("f")
+        composer(page).press("f")
         expect_full(page, is_full=False)
         called.button("painter.paint").click()
         canvas = page.locator("#pt-canvas")

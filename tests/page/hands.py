@@ -12,7 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import FloatRect, JSHandle, Locator, Page, expect
 
-from tests.page.journeys import Called
+from tests.page.journeys import on
 
 
 def open_page(page: Page, url: str) -> None:
@@ -44,9 +44,9 @@ def _wait(page: Page, condition: str, argument: object = None) -> None:
     page.wait_for_function(condition, arg=argument, polling=50, timeout=60_000)
 
 
-def begin_anew(page: Page, language: str = "en") -> None:
+def begin_anew(page: Page) -> None:
     """Begin a new conversation in the same tab, which takes a seventh of opening the page."""
-    Called(page.locator("#rail-head"), language).button("rail.new").click()
+    on(page, "#rail-head").button("rail.new").click()
     expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
     expect_ready(page)
 
@@ -87,7 +87,7 @@ def paint(page: Page, *wishes: str) -> None:
 
 def composer(page: Page) -> Locator:
     """Return the box one types in."""
-    return page.locator("#box textarea")
+    return page.locator("#box").get_by_role("textbox")
 
 
 def say(page: Page, words: str) -> None:
@@ -100,7 +100,7 @@ def open_settings(page: Page) -> Locator:
     """Open the settings of the next picture and return their panel."""
     panel = page.locator("#setup")
     if not panel.is_visible():
-        page.locator("[data-aid=setup]").click()
+        on(page).button("composer.settings").click()
         expect(panel).to_be_visible()
     return panel
 
@@ -130,23 +130,23 @@ def chosen_ratio(page: Page) -> Locator:
     return page.locator("#aspect-ratio :checked")
 
 
-def ask_before_painting(page: Page, language: str = "en") -> None:
+def ask_before_painting(page: Page) -> None:
     """Have the next message answered with a plan."""
-    Called(open_settings(page), language).field("composer.confirm").check()
+    on(open_settings(page)).field("composer.confirm").check()
     close_settings(page)
 
 
 def open_more(page: Page, number: int = -1) -> Locator:
     """Open the menu beneath a picture of the thread, the last one's unless told otherwise, and return it."""
     menu = page.locator("#chat .acts details.more").nth(number)
-    menu.locator("summary").click()
-    expect(menu.locator("[data-act=reference]")).to_be_visible()
+    on(menu).field("action.more").click()
+    expect(on(menu).button("action.reference")).to_be_visible()
     return menu
 
 
 def open_sliders(page: Page) -> Locator:
     """Unfold what adjusts the last picture of the thread, from its menu, and return its sliders."""
-    open_more(page).locator("[data-act=adjust]").click()
+    on(open_more(page)).button("panel.adjust").click()
     sliders = page.locator("#chat .next-steps[open] .sliders").last
     expect(sliders.get_by_role("slider").first).to_be_visible()
     return sliders

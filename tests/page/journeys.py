@@ -35,10 +35,6 @@ class Called:
     within: Page | Locator
     language: str = "en"
 
-    def inside(self, within: Locator) -> Called:
-        """Return the same for a part of the page."""
-        return Called(within, self.language)
-
     def words(self, key: str, **parameters: object) -> str:
         """Return the words of a key in the language of the page."""
         return words_of(self.language)[key].format_map(parameters)
@@ -86,3 +82,9 @@ class Called:
         text = "".join(map("".join, zip_longest(map(re.escape, pieces[::2]), known, fillvalue="")))
         # A button that costs something says about how much.
         return re.compile(rf"^\s*{text}(\s*[≈≤].*)?\s*$")
+
+
+def on(within: Page | Locator, place: str = "") -> Called:
+    """Return what is called on a page, a part of it or a place there, in the language the page says it is in."""
+    page = within if isinstance(within, Page) else within.page
+    return Called(within.locator(place) if place else within, page.locator("html").get_attribute("lang") or "")
