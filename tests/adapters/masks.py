@@ -18,7 +18,6 @@ from agent.imaging.masking import (
     drift,
     finish_edit,
     grow_mask,
-    invert_mask,
     keep_only,
     laying,
     plan_edit,

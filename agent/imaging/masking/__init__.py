@@ -45,10 +45,8 @@ __all__ = [
     "Said",
     "Verdict",
     "drift",
-    "feather_mask",
     "finish_edit",
     "grow_mask",
-    "invert_mask",
     "keep_only",
     "plan_edit",
     "plan_expansion",
@@ -64,25 +62,11 @@ def read_mask(data: bytes, size: tuple[int, int]) -> Mask | MaskRefusal:
     return masks.read_mask(data, size)
 
 
-def invert_mask(mask: Mask) -> Mask | MaskRefusal:
-    """Return a mask of all that this one leaves as it is."""
-    from agent.imaging.masking import masks
-
-    return masks.inverted(mask)
-
-
 def grow_mask(mask: Mask, pixels: int) -> Mask:
     """Return the mask with its border so many pixels further out."""
     from agent.imaging.masking import masks
 
     return masks.grown(mask, pixels)
-
-
-def feather_mask(mask: Mask, pixels: float) -> Mask:
-    """Return the mask with a soft border of so many pixels inside it."""
-    from agent.imaging.masking import masks
-
-    return masks.feathered(mask, pixels)
 
 
 def plan_edit(

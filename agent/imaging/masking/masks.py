@@ -48,25 +48,9 @@ def unpacked(mask: Mask) -> Bytes:
     return np.asarray(cv2.imdecode(np.frombuffer(mask.data, np.uint8), cv2.IMREAD_GRAYSCALE), np.uint8)
 
 
-def inverted(mask: Mask) -> Mask | MaskRefusal:
-    """Return a mask of all that this one leaves as it is."""
-    values = 255 - unpacked(mask)
-    return packed(values) if values.any() else MaskRefusal(MaskProblem.EMPTY)
-
-
 def grown(mask: Mask, pixels: int) -> Mask:
     """Return the mask with its border so many pixels further out."""
     return packed(widened(unpacked(mask), pixels))
-
-
-def feathered(mask: Mask, pixels: float) -> Mask:
-    """Return the mask with a soft border of about so many pixels that lies wholly inside it."""
-    values = unpacked(mask)
-    reach = cv2.distanceTransform((values > 0).astype(np.uint8), cv2.DIST_L2, 5)
-    fade = smoothstep(np.asarray(reach / max(pixels, 1e-3), np.float32))
-    # The outermost pixel stays in the mask: it was painted.
-    soft = np.where(values > 0, np.maximum(np.rint(values * fade), 1), 0)
-    return packed(soft.astype(np.uint8))
 
 
 def widened(values: Bytes, pixels: int) -> Bytes:

@@ -30,7 +30,6 @@ from tests.adapters.masks import (
     finish_edit,
     grow_mask,
     in_frame,
-    invert_mask,
     keep_only,
     laying,
     margins_for,
@@ -109,11 +108,6 @@ def test_white_is_what_changes_in_every_mode(mode: str) -> None:
     else:
         data = encoded(Image.fromarray(drawn()).convert(mode))
     np.testing.assert_array_equal(values(read_mask(data, SIZE)), drawn())
-
-
-def test_an_inverted_mask_marks_all_the_rest() -> None:
-    np.testing.assert_array_equal(values(invert_mask(packed(drawn()))), 255 - drawn())
-    assert invert_mask(packed(np.full((4, 4), 255, np.uint8))) == MaskRefusal(MaskProblem.EMPTY)
 
 
 @each_case(
