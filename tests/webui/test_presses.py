@@ -125,6 +125,13 @@ def test_a_cross_at_the_picture_that_is_edited_has_the_next_words_make_a_new_one
     assert "#1b" not in ann.shown(key)
 
 
+def test_what_can_be_done_with_an_edit_of_a_part_is_refused_for_another_picture(ann: Person) -> None:
+    key, part = ann.says("draw a red fox", "make it darker"), "was not made by changing a part of a picture"
+    said = {"keep_only": "is the same as the picture", "keep_transparency": "lost no transparency"}
+    for act in ("grow_mask", "keep_edit", "discard_edit", *said):
+        assert f"#1b {said.get(act, part)}" in words(ann.press(act, "#1b", key)["toast"])
+
+
 def test_a_button_of_a_model_sets_it_and_what_no_button_says_changes_nothing(ann: Person) -> None:
     assert ann.press("set", "aspect_ratio 16:9")["aspect-ratio"] == "16:9"
     for wrong in ("image_model nonsense", "nothing x", "number_of_images 99", ""):
