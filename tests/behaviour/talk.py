@@ -137,13 +137,14 @@ class Talk:
         return await self._result([event async for event in events], before)
 
     async def stop_at(
-        self, kind: type[TurnEvent], text: str, *, plan: Script = None, image: Script = None, **chosen: Any
+        self, kind: type[TurnEvent], text: str, held: int = 0, plan: Script = None, image: Script = None, **chosen: Any
     ) -> TurnResult:
-        """Run a turn and press Stop at its first event of a kind."""
+        """Run a turn and press Stop at its first event of a kind, when the models hold `held` answers."""
         before, events, stopping = self._script(plan, image), [], None
         async for event in self.run(text, **chosen):
             events.append(event)
             if isinstance(event, kind) and stopping is None:
+                await asyncio.to_thread(self.models.wait_for_held, held)
                 stopping = asyncio.create_task(self.studio.cancel(self.id, self.owner))
         assert stopping is not None
         assert await stopping

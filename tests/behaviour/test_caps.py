@@ -197,8 +197,7 @@ async def test_what_a_turn_did_not_spend_after_all_is_there_for_the_next(talk: T
 
 
 async def test_what_a_stopped_turn_still_waits_for_counts(talk: Talk, costs: Costs) -> None:
-    await talk.stop_at(PaintingStarted, "a red fox", plan=paint(), image=Hold(SMALL))
-    await until(lambda: talk.models.held)
+    await talk.stop_at(PaintingStarted, "a red fox", held=1, plan=paint(), image=Hold(SMALL))
     cap = 2 * costs.words + 1.5 * costs.picture
     turn = await (await talk.another()).say("a red fox", plan=paint(), cap_day_usd=cap)
     talk.models.release()

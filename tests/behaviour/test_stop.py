@@ -224,7 +224,7 @@ async def test_a_late_picture_and_an_upload_of_the_next_turn_never_share_a_handl
 async def test_of_two_pictures_the_one_that_had_come_stays_and_the_other_follows(open_talk: OpenTalk) -> None:
     async with open_talk() as talk:
         wish = paint(number_of_images=2)
-        turn = await talk.stop_at(PictureReady, "two foxes", plan=wish, image=[SMALL, Hold(SMALL)])
+        turn = await talk.stop_at(PictureReady, "two foxes", held=1, plan=wish, image=[SMALL, Hold(SMALL)])
         kept = await expect_stopped(talk, turn, "two foxes")
         assert [(one.handle, one.after_stop) for one in kept.pictures] == [("#1", False)]
     async with open_talk(talk) as talk:
