@@ -186,10 +186,9 @@ async def _side_by_side(
     tasks = [deps.keep_alive(paint_one(place, slot)) for place, slot in enumerate(advice)]
     together = asyncio.gather(*tasks)
     try:
-        painted: list[Painted] = await asyncio.shield(together)
-    except asyncio.CancelledError:
+        return await asyncio.shield(together)
+    finally:
+        # Also after an error of ours: the others are under way.
         is_left.set()
         # When the studio ends under them as well, nobody is left to hear it.
         together.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-        raise
-    return painted

@@ -166,7 +166,7 @@ async def _ask(
 ) -> tuple[Answer, Spend, int]:
     # A picture that was asked for is paid for, also when its turn was stopped meanwhile: it counts from now on, before
     # there is room for it on the disk.
-    with deps.pledges.asking(deps.turn.id, name, order.price_usd(today())), reserved(deps.sponsored):
+    with deps.pledges.asking(deps.turn.id, order.price_usd(today())), reserved(deps.sponsored):
         await room.enter_async_context(deps.images.reserve.hold(order.room_bytes))
         return await _answered(deps, order, name, take, advice)
 

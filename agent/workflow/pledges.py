@@ -14,13 +14,13 @@ from weakref import WeakValueDictionary
 
 @dataclass
 class Pledge:
-    """What one turn has taken upon itself, in US dollars: what is still to be asked for, and by name what was asked
+    """What one turn has taken upon itself, in US dollars: what is still to be asked for, and by call what was asked
     and not answered yet."""
 
     owner: str
     conversation_id: str
     due_usd: float = 0.0
-    asked: dict[str, float] = field(default_factory=dict)
+    asked: dict[object, float] = field(default_factory=dict)
 
     @property
     def price_usd(self) -> float:
@@ -49,20 +49,21 @@ class Pledges:
         self._tidy(turn_id)
 
     @contextmanager
-    def asking(self, turn_id: str, name: str, price_usd: float) -> Iterator[None]:
+    def asking(self, turn_id: str, price_usd: float) -> Iterator[None]:
         """Hold a part of the turn's pledge, or all that is left of it, until its call has been answered."""
         pledge = self._pledges.get(turn_id)
         if pledge is None:
             yield
             return
-        part = min(price_usd, pledge.due_usd)
+        # Not by its name: when the turn is retried, a call of the same name may still be under way.
+        call, part = object(), min(price_usd, pledge.due_usd)
         pledge.due_usd -= part
-        pledge.asked[name] = part
+        pledge.asked[call] = part
         try:
             yield
         finally:
             self.fulfilled += 1
-            pledge.asked.pop(name, None)
+            del pledge.asked[call]
             self._tidy(turn_id)
 
     def let_go(self, turn_id: str) -> None:

@@ -11,7 +11,8 @@ from agent.errors import ErrorCode, ErrorInfo
 from agent.spending import A_TRIFLE_USD, format_usd
 
 
-@dataclass
+# Two of the same amount are two: the one that has ended is taken out, not its like.
+@dataclass(eq=False)
 class Held:
     """The worst case of a call that is under way; `paid_usd` is what it cost, once that is known."""
 

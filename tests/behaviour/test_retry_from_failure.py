@@ -13,6 +13,7 @@ from agent import (
     Component,
     ErrorCode,
     FailureNote,
+    PictureFailed,
     PictureReady,
     Role,
     SmartCanvas,
@@ -20,6 +21,7 @@ from agent import (
     ThoughtLog,
     Turn,
     TurnDone,
+    TurnEvent,
     TurnFailed,
     TurnState,
     TurnStopped,
@@ -29,7 +31,7 @@ from tests.behaviour.talk import Talk, TurnResult
 from tests.support.gemini import SMALL, paint
 from tests.support.scenes import of_type, png
 from tests.support.waiting import until
-from tests.wire_server import Call, Cut, Finish, Hold, HttpError, MidStreamError, Search, Text
+from tests.wire_server import Call, CorruptPicture, Cut, Finish, Hold, HttpError, MidStreamError, Search, Text
 from tests.wire_server.models import text_of
 
 BROKEN = HttpError(500)
@@ -105,10 +107,8 @@ async def test_the_words_of_a_failed_turn_stay_on_record_and_in_the_next_request
     assert failed.components[0] == AgentMessage(text=failed.words.strip())
     assert isinstance(failed.components[-1], FailureNote)
     history = (await talk.say("and then?")).requests[0].contents
-    assert [(content["role"], text_of(content)) for content in history[:2]] == [
-        ("user", "tell me"),
-        ("model", failed.words.strip()),
-    ]
+    said = [(content["role"], text_of(content)) for content in history[:2]]
+    assert said == [("user", "tell me"), ("model", failed.words.strip())]
 
 
 async def test_a_turn_may_fail_and_be_retried_many_times(talk: Talk) -> None:
@@ -133,8 +133,15 @@ async def test_a_search_that_failed_is_made_again_and_the_plan_before_it_is_not(
 
 
 async def test_of_several_pictures_that_all_failed_all_are_asked_for_again(talk: Talk) -> None:
-    failed = await talk.say("three foxes", plan=paint(number_of_images=3), image=[BROKEN, REFUSED, BROKEN])
+    async def release(event: TurnEvent) -> None:
+        if isinstance(event, PictureFailed):
+            talk.models.release()
+
+    # The first that was asked for ends last.
+    image = [Hold(CorruptPicture()), BROKEN, BROKEN]
+    failed = await talk.follow(release, "three foxes", plan=paint(number_of_images=3), image=image)
     again = await talk.retry(failed, image=[SMALL] * 3)
+    assert len(of_type(failed.events, PictureFailed)) == 3
     assert asked_for(failed, again) == ["text", *["image"] * 6]
     handles = {event.index: event.picture.handle for event in of_type(again.events, PictureReady)}
     assert handles == {0: "#1", 1: "#2", 2: "#3"}
@@ -174,11 +181,8 @@ async def test_a_failure_that_the_conversation_has_left_behind_is_sent_again_as_
     again = await talk.retry(failed, Text("Once upon a time."))
     assert again.words == "Once upon a time."
     first, other, last = (await talk.kept()).turns
-    assert [(turn.text, turn.state) for turn in (first, other, last)] == [
-        ("tell me", TurnState.FAILED),
-        ("something else", TurnState.DONE),
-        ("tell me", TurnState.DONE),
-    ]
+    assert [turn.text for turn in (first, other, last)] == ["tell me", "something else", "tell me"]
+    assert [turn.state for turn in (first, other, last)] == [TurnState.FAILED, TurnState.DONE, TurnState.DONE]
     assert again.id == last.id != first.id
     assert last.settings == first.settings
     assert [upload.digest for upload in last.uploads] == [upload.digest for upload in first.uploads]
@@ -216,20 +220,15 @@ async def test_a_retry_waits_in_line_behind_the_turn_that_runs(talk: Talk) -> No
     talk.models.release()
     assert isinstance((await running).events[-1], TurnDone)
     assert isinstance([event async for event in waiting][-1], TurnDone)
-    assert [(turn.text, turn.state) for turn in (await talk.kept()).turns] == [
-        ("tell me", TurnState.FAILED),
-        ("count", TurnState.DONE),
-        ("tell me", TurnState.DONE),
-    ]
+    told = [(turn.text, turn.state.value) for turn in (await talk.kept()).turns]
+    assert told == [("tell me", "failed"), ("count", "done"), ("tell me", "done")]
 
 
 async def test_a_turn_that_is_not_there_is_not_retried_and_nobody_else_s_is(talk: Talk) -> None:
     await talk.say("tell me", plan=CUT)
     kept = await newest(talk)
-    for turn_id, owner, code in (
-        ("no such turn", talk.owner, ErrorCode.TURN_NOT_FOUND),
-        (kept.id, "bob", ErrorCode.CONVERSATION_NOT_FOUND),
-    ):
+    no_turn, nothing = ErrorCode.TURN_NOT_FOUND, ErrorCode.CONVERSATION_NOT_FOUND
+    for turn_id, owner, code in (("no such turn", talk.owner, no_turn), (kept.id, "bob", nothing)):
         [told] = [event async for event in talk.studio.retry(talk.id, turn_id, owner=owner)]
         assert isinstance(told, TurnFailed)
         assert told.error.code is code
