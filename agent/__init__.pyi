@@ -250,7 +250,7 @@ from .storage.traces import Traces as Traces
 from .storage.workspace import NEW_FILE as NEW_FILE
 from .storage.workspace import FileInfo as FileInfo
 from .storage.workspace import Workspace as Workspace
-from .storage.workspace_names import checked_file_name as checked_file_name
+from .storage.workspace import checked_file_name as checked_file_name
 from .studio import LostRecords as LostRecords
 from .studio import Studio as Studio
 from .tools.base import Tool as Tool

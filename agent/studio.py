@@ -157,8 +157,10 @@ class Studio:
             trace_limit_bytes=settings.trace_limit_bytes,
             free_models={one.id for one in self.catalogue.entries if one.is_free},
         )
-        self._quota = Quota(self._records, self._images, settings.visitor_limit_bytes, settings.visitor_limit_pictures)
-        self._workspaces = WorkspaceStore(self._records, room=self._quota)
+        self._quota = Quota(
+            self._records.db, self._images, settings.visitor_limit_bytes, settings.visitor_limit_pictures
+        )
+        self._workspaces = WorkspaceStore(self._records.db, room=self._quota)
         self._cache = HistoryImageCache(
             settings.home, ttl_s=settings.history_cache_ttl_s, limit_bytes=settings.history_cache_limit_bytes
         )
@@ -183,7 +185,7 @@ class Studio:
         self.conversations = Conversations(self._records, self._quota, self.turns.is_running, self.turns.cancel)
         self.gallery = Gallery(settings.home, self._records, self._images, embedder_of=self._embedder)
         self.styles = StyleLibrary(settings.home)
-        self.spend = SpendBook(self._records)
+        self.spend = SpendBook(self._records.db)
         self.recipes = RecipeService(self._records, self._images, secrets_of(settings))
         self.traces = self._records.traces
         self.preferences = PreferenceStore(settings)

@@ -35,7 +35,7 @@ from agent.pictures import MAX_MEGAPIXELS, MAX_SIDE_PX, EditNotice, EditRecord, 
 from agent.settings import TurnSettings
 from agent.storage.titles import MAX_TITLE_CHARACTERS
 from agent.storage.workspace import Limits as WorkspaceLimits
-from agent.storage.workspace_names import is_in_the_way, is_name, key_of
+from agent.storage.workspace import is_in_the_way, is_name, key_of
 from agent.tools.base import Reason as AskReason
 
 # What JSON's readers hold exactly; nothing that is counted here comes near it.

@@ -81,7 +81,7 @@ class RecipeService:
         from agent.storage.picture_digests import find_picture
 
         digests = [recipe.file_digest, *(parent.digest for parent in recipe.parents)]
-        return await self._records.read(lambda connection: find_picture(connection, owner, digests))
+        return await self._records.db.read(lambda connection: find_picture(connection, owner, digests))
 
     async def _recipe(self, conversation_id: str, found: PictureFile, owner: str, key: SecretStr | None) -> Recipe:
         from agent.imaging.provenance import recipe_of

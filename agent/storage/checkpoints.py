@@ -24,9 +24,8 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from agent import moved
 from agent.errors import ErrorCode, StorageFailure
-from agent.storage.database import use_log_ahead
+from agent.storage.database import WriteBatcher, use_log_ahead
 from agent.storage.private_files import make_private_folder, storage_failure
-from agent.storage.writing import Writing
 
 T = TypeVar("T")
 _Put = tuple[RunnableConfig, Checkpoint, CheckpointMetadata, ChannelVersions]
@@ -68,7 +67,7 @@ class Checkpoints(SqliteSaver):
         self._newest: dict[str, _Put] = {}
         # Turns that began here and have none yet, which most never get: to ask the file would be a change of thread.
         self._new: set[str] = set()
-        self._writing = Writing(thread, self._together)
+        self._writing = WriteBatcher(thread, self._together)
 
     @classmethod
     async def opened(cls, home: Path, values: Sequence[type]) -> Checkpoints:
@@ -122,7 +121,7 @@ class Checkpoints(SqliteSaver):
         there = await self._call(self._kept_threads)
         over = sorted(there - await may_go_on(sorted(there))) if there else []
         if over:
-            await self._writing.write(lambda: self._delete(over), _nothing)
+            await self._writing.write(lambda: self._delete(over))
 
     def _kept_threads(self) -> set[str]:
         with self.cursor() as cursor:
@@ -206,7 +205,7 @@ class Checkpoints(SqliteSaver):
     async def adelete_thread(self, thread_id: str) -> None:
         """Remove a thread."""
         self._newest.pop(thread_id, None)
-        await self._writing.write(lambda: self.delete_thread(thread_id), _nothing)
+        await self._writing.write(lambda: self.delete_thread(thread_id))
 
     def _hand_over(self) -> None:
         newest, self._newest = self._newest, {}
@@ -274,7 +273,3 @@ def _tell(written: asyncio.Future[None]) -> None:
     if error is not None:
         # The turn itself goes on; only after a crash it would be taken up one step earlier.
         _log.warning("a checkpoint could not be written: %s", error)
-
-
-def _nothing() -> None:
-    pass

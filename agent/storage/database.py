@@ -1,15 +1,25 @@
-"""The database of the records: opened, brought up to date, or set aside when it cannot be read."""
+"""The database of the records: opened, brought up to date, or set aside when it cannot be read; its transactions; and
+the one thread that it is read and written on.
+
+Several processes share a home, so a transaction that writes takes the write lock before it reads: what it read is
+still true when it writes. One that only reads sees one state of the database and waits for nobody.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
@@ -23,6 +33,10 @@ _NAME = "aivista.db"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 # Other processes write, too: rather a turn waits than a picture that was paid for is not recorded.
 _BUSY_TIMEOUT_S = 20.0
+# What nobody waits for waits this long for company: a turn writes something every few milliseconds.
+_SOON_S = 0.02
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -210,3 +224,287 @@ def _set_aside(path: Path) -> Path:
     except OSError as error:
         raise storage_failure(error) from error
     return aside
+
+
+class Transactions:
+    """The transactions of one engine, all on the same thread: one connection is kept for them."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        # To take it from the pool each time costs as much as a statement.
+        self._connection: Connection | None = None
+        self._joint: Connection | None = None
+        self._is_durable = False
+
+    def close(self) -> None:
+        """Close the database."""
+        if self._connection is not None:
+            self._connection.close()
+        self._engine.dispose()
+
+    def begin_batch(self, is_durable: bool) -> None:
+        """Have the next transactions be on the disk itself when they are committed, or only in the system's hands."""
+        if is_durable != self._is_durable:
+            set_durability(self._connected(), is_durable)
+            self._is_durable = is_durable
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Put every write of the block into one transaction: all of them are on record, or none."""
+        with self.writing() as connection:
+            self._joint = connection
+            try:
+                yield
+            finally:
+                self._joint = None
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Open a transaction that only reads, or join the one that several writes share."""
+        with self._transaction(is_writing=False) as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Open a transaction that may write, or join the one that several writes share."""
+        with self._transaction(is_writing=True) as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, *, is_writing: bool) -> Iterator[Connection]:
+        if self._joint is not None:
+            yield self._joint
+            return
+        try:
+            connection = self._connected()
+            with connection.begin():
+                (begin_writing if is_writing else begin_reading)(connection)
+                yield connection
+        except DBAPIError as error:
+            raise record_failure(error) from error
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            try:
+                self._connection = self._engine.connect()
+            except DBAPIError as error:
+                raise record_failure(error) from error
+        return self._connection
+
+
+@dataclass
+class _Write:
+    """`record` writes to the database, `remember` what it returned to memory once it is committed.
+
+    One that is `durable` is on the disk itself when it is done: a power cut does not take it back.
+    """
+
+    record: Callable[[], Any]
+    remember: Callable[[Any], None] | None
+    done: asyncio.Future[Any]
+    is_durable: bool = False
+    result: Any = None
+
+
+class WriteBatcher:
+    """A queue of writes in front of one thread; each is on record when its `write` returns.
+
+    What waits when the thread is free goes into one transaction (`together`): fifty turns need not wait for fifty
+    commits. If that fails, each is tried by itself, so that one bad write fails alone. `begin` hears before each batch
+    whether it must be durable. When the disk is full, `make_room` is called, and what failed is tried once more if it
+    made any.
+    """
+
+    def __init__(
+        self,
+        thread: Executor,
+        together: Callable[[], AbstractContextManager[None]],
+        begin: Callable[[bool], None] | None = None,
+        make_room: Callable[[], bool] | None = None,
+    ) -> None:
+        self._thread = thread
+        self._together = together
+        self._begin_batch = begin
+        self._make_room = make_room
+        self._waiting: deque[_Write] = deque()
+        self._is_at_work = False
+        self._unfinished: set[asyncio.Future[Any]] = set()
+
+    async def write(
+        self, record: Callable[[], T], remember: Callable[[T], None] | None = None, *, is_durable: bool = False
+    ) -> T:
+        """Write, then remember, and return what was written. Raises what `record` raises; it may be called twice.
+
+        Cancelling the caller does not take its write back.
+        """
+        loop = asyncio.get_running_loop()
+        one = _Write(record, remember, loop.create_future(), is_durable)
+        self._hand_over(one)
+        self._begin(loop)
+        written: T = await asyncio.shield(one.done)
+        return written
+
+    def write_soon(self, record: Callable[[], object]) -> asyncio.Future[Any]:
+        """Hand over a write that nobody waits for: it goes along with the next one, or alone a few milliseconds later.
+
+        What is written afterwards comes after it. Return its end, which raises what `record` raises.
+        """
+        loop = asyncio.get_running_loop()
+        one = _Write(record, None, loop.create_future())
+        self._hand_over(one)
+        if not self._is_at_work:
+            loop.call_later(_SOON_S, self._begin, loop)
+        return one.done
+
+    def _hand_over(self, one: _Write) -> None:
+        self._waiting.append(one)
+        self._unfinished.add(one.done)
+        one.done.add_done_callback(self._unfinished.discard)
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._waiting and not self._is_at_work:
+            self._is_at_work = True
+            self._thread.submit(self._work, loop)
+
+    async def finish(self) -> None:
+        """Return when nothing waits any more."""
+        self._begin(asyncio.get_running_loop())
+        while self._unfinished:
+            await asyncio.wait(self._unfinished)
+
+    def _work(self, loop: asyncio.AbstractEventLoop) -> None:
+        batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        outcomes = self._written(batch)
+        if any(map(_is_disk_full, outcomes)) and self._make_room is not None and self._make_room():
+            failed = [number for number, outcome in enumerate(outcomes) if _is_disk_full(outcome)]
+            for number, outcome in zip(failed, self._written([batch[one] for one in failed]), strict=True):
+                outcomes[number] = outcome
+        loop.call_soon_threadsafe(self._settle, loop, batch, outcomes)
+
+    def _written(self, batch: list[_Write]) -> list[Exception | None]:
+        if (begin := self._begin_batch) is not None:
+            is_durable = any(one.is_durable for one in batch)
+            error = _failure(lambda: begin(is_durable))
+            if error is not None:
+                return [error] * len(batch)
+
+        def record_all() -> None:
+            with self._together():
+                for one in batch:
+                    one.result = one.record()
+
+        is_recorded = len(batch) > 1 and _failure(record_all) is None
+        return [(None if is_recorded else _failure(_record, one)) or _failure(_remember, one) for one in batch]
+
+    def _settle(self, loop: asyncio.AbstractEventLoop, batch: list[_Write], outcomes: list[Exception | None]) -> None:
+        for one, error in zip(batch, outcomes, strict=True):
+            if one.done.cancelled():
+                continue
+            if error is None:
+                one.done.set_result(one.result)
+            else:
+                one.done.set_exception(error)
+        self._is_at_work = bool(self._waiting)
+        if self._is_at_work:
+            self._thread.submit(self._work, loop)
+
+
+def _record(one: _Write) -> None:
+    one.result = one.record()
+
+
+def _remember(one: _Write) -> None:
+    if one.remember is not None:
+        one.remember(one.result)
+
+
+def _is_disk_full(error: Exception | None) -> bool:
+    return isinstance(error, StorageFailure) and error.code is ErrorCode.DISK_FULL
+
+
+def _failure(work: Callable[..., object], *arguments: object) -> Exception | None:
+    """Return what the work raised: it belongs to the one who waits, and must not leave the others waiting for ever."""
+    try:
+        work(*arguments)
+    except Exception as error:
+        return error
+    return None
+
+
+class Database:
+    """The records of a home under the event loop: what is asked of it is a function of a connection.
+
+    What was handed over is written even when the caller is cancelled meanwhile. Every call but `open` and `aclose`
+    raises StorageFailure when the database cannot be read or written, and what the function raises.
+    """
+
+    def __init__(self, home: Path, make_room: Callable[[], bool]) -> None:
+        self._home = home
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="records")
+        self._opened: Transactions | None = None
+        self._batcher = WriteBatcher(
+            self._thread,
+            lambda: self._transactions.together(),
+            lambda is_durable: self._transactions.begin_batch(is_durable),
+            make_room,
+        )
+        # Where an unreadable database was put when this one was opened.
+        self.set_aside: Path | None = None
+
+    @property
+    def _transactions(self) -> Transactions:
+        if self._opened is None:
+            raise RuntimeError("the store is not open")
+        return self._opened
+
+    async def open(self) -> None:
+        """Open or create the database. Raises StorageFailure, also when it is that of a newer Aivista."""
+        await self.call(self._open_now)
+
+    def _open_now(self) -> None:
+        engine, self.set_aside = open_database(self._home)
+        self._opened = Transactions(engine)
+
+    async def aclose(self, release: Callable[[], None]) -> None:
+        """Finish what is being written, then `release` what else is held, and close the database."""
+        await self._batcher.finish()
+        await self.call(lambda: self._close_now(release))
+        self._thread.shutdown()
+
+    def _close_now(self, release: Callable[[], None]) -> None:
+        release()
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """Return what the work returns on the thread of the database."""
+        future = asyncio.get_running_loop().run_in_executor(self._thread, work)
+        # Cancelling the caller must not take its work from the queue.
+        return await asyncio.shield(future)
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """Return what the work, which writes nothing, finds in one state of the database."""
+        return await self.call(lambda: self._read_now(work))
+
+    def _read_now(self, work: Callable[[Connection], T]) -> T:
+        with self._transactions.reading() as connection:
+            return work(connection)
+
+    async def write(
+        self, work: Callable[[Connection], T], remember: Callable[[T], None] | None = None, *, is_durable: bool = False
+    ) -> T:
+        """Return what the work returns; all that it writes is on record then, or none of it. It may be called twice.
+
+        It sees all that was handed over before. `remember` is called on the thread of the database with what the work
+        returned, right after it is committed.
+        """
+        return await self._batcher.write(lambda: self._write_now(work), remember, is_durable=is_durable)
+
+    def write_soon(self, work: Callable[[Connection], object]) -> asyncio.Future[Any]:
+        """Hand over a write that nobody waits for; return its end, which raises what the work raises."""
+        return self._batcher.write_soon(lambda: self._write_now(work))
+
+    def _write_now(self, work: Callable[[Connection], T]) -> T:
+        with self._transactions.writing() as connection:
+            return work(connection)

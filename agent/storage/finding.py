@@ -1,18 +1,64 @@
-"""What a search in the conversations finds: the conversation, and the piece of it in which the words stand. Pure."""
+"""The search in the conversations: their words in the full text, which of them hold those of a query, and the piece in
+which they stand."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, NamedTuple
 
 from pydantic import JsonValue, TypeAdapter
+from sqlalchemy import BindParameter, Connection, and_, bindparam, func, literal_column, or_, select, text, update
 
 from agent.conversation import ConversationInfo
 from agent.messages import Value
+from agent.storage.tables import CONVERSATIONS, PICTURES, TURNS
 from agent.storage.word_index import excerpt_of, found_in, words_of
 
 _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
+
+_C, _T, _P = CONVERSATIONS.c, TURNS.c, PICTURES.c
+_THESE: BindParameter[str] = bindparam("these", expanding=True)
+# As in the partial index, word by word: without it every search would look at every conversation.
+STALE = (
+    select(_C.id, _C.title, _C.updated_at)
+    .where(text("(indexed_at IS NULL OR indexed_at < updated_at)"), _C.id > bindparam("after"))
+    .where(_C.deleted_at.is_(None))
+    .order_by(_C.id)
+    .limit(bindparam("page"))
+)
+_TITLES = select(_C.id, _C.title).where(_C.id.in_(_THESE))
+_TEXTS = (
+    select(_T.conversation_id, _T.id, _T.text, _T.components)
+    .where(_T.conversation_id.in_(_THESE))
+    .order_by(_T.conversation_id, _T.position)
+)
+_RECEIPTS = (
+    select(_P.conversation_id, _P.turn_id, _P.receipt)
+    .where(_P.conversation_id.in_(_THESE), _P.receipt.is_not(None))
+    .order_by(_P.conversation_id, _P.id)
+)
+_NEXT = select(func.coalesce(func.max(_C.word_id), 0) + 1).scalar_subquery()
+# Only what has not changed since it was read: otherwise it stays to be read again.
+_INDEXED = (
+    update(CONVERSATIONS)
+    .where(
+        and_(_C.id == bindparam("key"), _C.updated_at == bindparam("seen"), _C.title == bindparam("seen_title")),
+        or_(_C.indexed_at.is_(None), _C.indexed_at < _C.updated_at),
+    )
+    .values(indexed_at=_C.updated_at, word_id=func.coalesce(_C.word_id, _NEXT))
+    .returning(_C.word_id)
+)
+_PUT = text("INSERT OR REPLACE INTO conversation_words(rowid, words) VALUES (:number, :words)")
+_FOUND = (
+    select(_C.id)
+    .select_from(text("conversation_words"))
+    .join(CONVERSATIONS, _C.word_id == literal_column("conversation_words.rowid"))
+    .where(text("conversation_words MATCH :query"), _C.owner == bindparam("whose"), _C.deleted_at.is_(None))
+    .order_by(_C.updated_at.desc(), _C.id)
+    .limit(bindparam("page"))
+)
 
 Place = Literal["title", "said", "answered", "prompt"]
 
@@ -53,8 +99,8 @@ class Wording:
     def passages(self) -> Iterator[Passage]:
         """Yield every text, the title first, then those of the newest turn."""
         yield Passage("title", self.title)
-        for turn_id, text, components in reversed(self.turns):
-            yield Passage("said", text, turn_id)
+        for turn_id, said, components in reversed(self.turns):
+            yield Passage("said", said, turn_id)
             for written in dict.fromkeys(_prompts(turn_id, self.pictures)):
                 yield Passage("prompt", written, turn_id)
             yield from _shown(turn_id, components)
@@ -103,3 +149,47 @@ def _shown(turn_id: str, components: str) -> Iterator[Passage]:
 def _text(value: JsonValue, name: str) -> str:
     found = value.get(name) if isinstance(value, dict) else None
     return found if isinstance(found, str) else ""
+
+
+class Stale(NamedTuple):
+    """A conversation whose words are to be put into the full text, as it was when they were read."""
+
+    wording: Wording
+    updated_at: datetime
+
+
+def stale_wordings(connection: Connection, after: str, limit: int) -> list[Stale]:
+    """Return conversations that changed since their words were put in, by id, those after one of them."""
+    rows = connection.execute(STALE, {"after": after, "page": limit}).all()
+    moments = {row.id: row.updated_at for row in rows}
+    titles = {row.id: row.title for row in rows}
+    return [Stale(one, moments[one.id]) for one in _wordings(connection, titles)]
+
+
+def put_words(connection: Connection, words: Sequence[tuple[Stale, str]]) -> None:
+    """Put the words of conversations into the full text, in place of those that were there."""
+    for one, split in words:
+        wording = one.wording
+        seen = {"key": wording.id, "seen": one.updated_at, "seen_title": wording.title}
+        number = connection.execute(_INDEXED, seen).scalar_one_or_none()
+        if number is not None:
+            connection.execute(_PUT, {"number": number, "words": split})
+
+
+def found_wordings(connection: Connection, owner: str, match: str, limit: int) -> list[Wording]:
+    """Return the owner's conversations that a query of `word_index.match_query` finds, the newest first."""
+    ids = list(connection.scalars(_FOUND, {"whose": owner, "query": match, "page": limit}))
+    titles = {row.id: row.title for row in connection.execute(_TITLES, {"these": ids})}
+    return _wordings(connection, {one: titles[one] for one in ids})
+
+
+def _wordings(connection: Connection, titles: dict[str, str]) -> list[Wording]:
+    turns: dict[str, list[tuple[str, str, str]]] = {one: [] for one in titles}
+    pictures: dict[str, list[tuple[str, str | None]]] = {one: [] for one in titles}
+    if titles:
+        these = {"these": list(titles)}
+        for row in connection.execute(_TEXTS, these):
+            turns[row.conversation_id].append((row.id, row.text, row.components))
+        for made in connection.execute(_RECEIPTS, these):
+            pictures[made.conversation_id].append((made.turn_id, made.receipt))
+    return [Wording(one, title, turns[one], pictures[one]) for one, title in titles.items()]

@@ -83,7 +83,7 @@ class Gallery:
             # SQLAlchemy takes 0.2 s to import, which the first page need not wait for.
             from agent.storage.gallery_search import GallerySearch
 
-            self._opened = GallerySearch(self._home, self._records.in_transaction, self._images, self._patience_s)
+            self._opened = GallerySearch(self._home, self._records.db.write, self._images, self._patience_s)
         return self._opened
 
     async def aclose(self) -> None:
@@ -221,7 +221,7 @@ class Gallery:
         return tuple(changed)
 
     async def _change(self, owner: str, work: Callable[[Connection], T]) -> T:
-        changed = await self._records.in_transaction(work)
+        changed = await self._records.db.write(work)
         self._facets.pop(owner, None)
         return changed
 

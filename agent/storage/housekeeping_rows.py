@@ -12,11 +12,10 @@ from sqlalchemy import URL, Engine, Integer, create_engine, event, func, literal
 
 from agent.errors import ErrorCode, StorageFailure
 from agent.pictures import Picture
-from agent.storage.database import HEAD
+from agent.storage import sweeping
+from agent.storage.database import HEAD, Transactions
 from agent.storage.rows import picture_of
-from agent.storage.sweeping import SweepRows, digests_in, tables_with_texts
 from agent.storage.tables import CALLS, CONVERSATIONS, PICTURES, TURNS, WORKSPACE_FILES
-from agent.storage.transactions import Transactions
 
 NAME = "aivista.db"
 _ROWS_AT_ONCE = 500
@@ -89,7 +88,6 @@ class KeptRecords:
         if not path.is_file():
             raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"there is no {NAME} in {home}")
         self._db = Transactions(_engine(path, is_writing=is_writing))
-        self._rows = SweepRows(self._db)
 
     def close(self) -> None:
         """Close the database."""
@@ -107,24 +105,26 @@ class KeptRecords:
 
     def sweep(self, before: datetime) -> int:
         """Remove the conversations that were deleted before the moment; return how many."""
-        return sum(1 for one in self._rows.thrown_away(before) if self._swept(one, before))
-
-    def _swept(self, conversation_id: str, before: datetime) -> bool:
-        self._rows.sweep(conversation_id, before)
-        return True
+        ids = self.thrown_away(before)
+        for one in ids:
+            with self._db.writing() as connection:
+                sweeping.sweep(connection, one, before)
+        return len(ids)
 
     def thrown_away(self, before: datetime) -> list[str]:
         """Return the conversations that `sweep` would remove."""
-        return self._rows.thrown_away(before)
+        with self._db.reading() as connection:
+            return sweeping.thrown_away(connection, before)
 
     def named_digests(self) -> set[str]:
         """Return the digest of every picture and blob that any row names, deleted ones included."""
         named: set[str] = set()
-        for table in tables_with_texts():
+        for table in sweeping.tables_with_texts():
             after: int | None = 0
             while after is not None:
-                after, texts = self._rows.texts(table, after, _ROWS_AT_ONCE)
-                named |= digests_in(texts)
+                with self._db.reading() as connection:
+                    after, texts = sweeping.texts_of(connection, table, after, _ROWS_AT_ONCE)
+                named |= sweeping.digests_in(texts)
         return named
 
     def let_go(self, before: datetime) -> set[str]:
@@ -140,7 +140,7 @@ class KeptRecords:
             return mine
         is_there = _P.deleted_at.is_(None) | (_P.deleted_at >= before)
         for rows in self._portions(select(_P.id, _P.details).where(is_there)):
-            mine -= digests_in(row.details for row in rows)
+            mine -= sweeping.digests_in(row.details for row in rows)
         return mine
 
     def forget_words(self, before: datetime) -> None:
@@ -159,7 +159,7 @@ class KeptRecords:
         found = select(_P.id, _P.digest, _P.handle, _P.details, CONVERSATIONS.c.title).select_from(joined)
         for rows in self._portions(found.where(_P.deleted_at.is_(None) | (_P.deleted_at >= before))):
             for row in rows:
-                yield KeptPicture(row.digest, row.handle, row.title, frozenset(digests_in([row.details])))
+                yield KeptPicture(row.digest, row.handle, row.title, frozenset(sweeping.digests_in([row.details])))
 
     def files(self) -> Iterator[KeptFile]:
         """Return the files of every workspace, those of deleted conversations included."""
@@ -180,7 +180,7 @@ class KeptRecords:
         for table in (TURNS, PICTURES, CALLS):
             column = table.c.signatures
             with self._db.reading() as connection:
-                named |= digests_in(connection.scalars(select(column).where(column.like("[{%"))))
+                named |= sweeping.digests_in(connection.scalars(select(column).where(column.like("[{%"))))
         return named
 
     def conversations(self) -> int:

@@ -5,27 +5,31 @@
 A call that was `sent` when the process died is `unknown`: it may have been charged, and only the person may have it
 made again. One of the built-in model, which costs nothing, is `cancelled` instead. One that is `done` keeps its answer
 until its turn is over, so that a turn that goes on asks for nothing it already has.
+
+Pictures of one request are reserved a handle and a place in their conversation before the first is asked for, in the
+order of the request, so that they are numbered in that order whichever comes first. What was reserved for a picture
+that never came is free again when its turn is over; where later pictures have higher numbers by then, it stays unused.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
 from pydantic import Field
+from sqlalchemy import Connection, and_, bindparam, exists, func, insert, or_, select, union_all, update
 
 from agent.errors import ErrorCode
 from agent.messages import ContentPart, PromptMessage, Role, TokenUsage, Value
+from agent.pictures import allot_handle
+from agent.storage.database import Database
 from agent.storage.images import ImageStore
-from agent.storage.signatures import Place, large_signatures, put_back, take_out
-from agent.storage.writing import Writing
-
-if TYPE_CHECKING:
-    from agent.storage.call_rows import CallRows
+from agent.storage.signatures import PLACES, Place, large_signatures, put_back, take_out
+from agent.storage.tables import CALLS, PICTURES, TURNS
 
 _log = logging.getLogger(__name__)
 
@@ -71,12 +75,54 @@ class CallRecord(Value):
     handle: str | None = None
 
 
+_C = CALLS.c
+_THIS = and_(_C.turn_id == bindparam("turn"), _C.name == bindparam("call"))
+_ADD = insert(CALLS)
+_CHANGE = update(CALLS).where(_THIS)
+_OF = select(CALLS).where(_C.turn_id == bindparam("turn")).order_by(_C.created_at)
+_SENT = and_(_C.turn_id == bindparam("turn"), _C.state == CallState.SENT.value)
+_LOSE = update(CALLS).where(_SENT).values(state=CallState.UNKNOWN.value, reserved_usd=0.0)
+_GIVE_UP = _LOSE.where(_C.model.in_(bindparam("free", expanding=True))).values(state=CallState.CANCELLED.value)
+_FORGET_ANSWERS = (
+    update(CALLS).where(_C.turn_id.in_(bindparam("turns", expanding=True))).values(answer=None, signatures=None)
+)
+_NEXT = TURNS.alias("next")
+_IS_LEFT_BEHIND = exists().where(_NEXT.c.conversation_id == TURNS.c.conversation_id, _NEXT.c.parent == TURNS.c.id)
+_OLD_ANSWERS = (
+    select(_C.turn_id)
+    .join(TURNS, TURNS.c.id == _C.turn_id)
+    .where(_C.answer.is_not(None), or_(TURNS.c.state.in_(("done", "stopped")), _IS_LEFT_BEHIND))
+    .distinct()
+)
+_FIELDS = {
+    *("conversation_id", "turn_id", "name", "model", "attempts", "created_at", "updated_at", "price_usd"),
+    "reserved_usd",
+}
+_SLOTS = select(_C.name, _C.handle).where(_C.turn_id == bindparam("turn"))
+_HAS_NO_PICTURE = _C.state.in_((CallState.QUEUED.value, CallState.FAILED.value, CallState.CANCELLED.value))
+_RELEASE = (
+    update(CALLS)
+    .where(_C.turn_id == bindparam("turn"), _C.handle.is_not(None), _HAS_NO_PICTURE)
+    .values(handle=None, position=None)
+)
+_P = PICTURES.c
+_PICTURE_HERE = _P.conversation_id == bindparam("key")
+_RESERVED_HERE = and_(_C.conversation_id == bindparam("key"), _C.handle.is_not(None))
+_RESERVED_HANDLES = select(_C.handle).where(_RESERVED_HERE)
+_TAKEN = union_all(select(_P.handle).where(_PICTURE_HERE), _RESERVED_HANDLES)
+_LAST = union_all(
+    select(func.max(_P.position)).where(_PICTURE_HERE), select(func.max(_C.position)).where(_RESERVED_HERE)
+)
+_RESERVED = select(_C.handle, _C.position).where(
+    _C.turn_id == bindparam("turn"), _C.name == bindparam("call"), _C.handle.is_not(None)
+)
+
+
 class Journal:
     """The rows of every turn's paid calls. Raises StorageFailure when the database cannot be written or read."""
 
-    def __init__(self, writing: Writing, rows: Callable[[], CallRows], images: ImageStore) -> None:
-        self._writing = writing
-        self._rows = rows
+    def __init__(self, database: Database, images: ImageStore) -> None:
+        self._db = database
         self._images = images
 
     async def reserve(self, calls: Sequence[CallRecord], base: str | None) -> dict[str, str]:
@@ -85,28 +131,36 @@ class Journal:
         They follow one another in the order of the calls: in the family of `base` when they are made by editing that
         picture. A call that has a handle keeps it.
         """
-        rows, found = self._rows(), dict[str, str]()
-        await self._writing.write(lambda: found.update(rows.reserve(calls, base)), _nothing)
-        return found
+        conversation_id, turn_id = calls[0].conversation_id, calls[0].turn_id
+
+        def reserve(on: Connection) -> dict[str, str]:
+            known = {row.name: row.handle for row in on.execute(_SLOTS, {"turn": turn_id})}
+            new = [call for call in calls if known.get(call.name) is None]
+            slots = next_slots(on, conversation_id, [base] * len(new))
+            for call, slot in zip(new, slots, strict=True):
+                if call.name in known:
+                    on.execute(_CHANGE, {"turn": turn_id, "call": call.name, **slot._asdict()})
+                else:
+                    on.execute(_ADD, {**_row(call), **slot._asdict()})
+                known[call.name] = slot.handle
+            return {call.name: known[call.name] for call in calls}
+
+        return await self._db.write(reserve)
 
     def queue(self, call: CallRecord) -> None:
         """Hand over that the call waits for its next try. It has a row."""
-        rows = self._rows()
-        self._soon(lambda: rows.change(call, None, ()))
+        self._soon(lambda on: _change(on, call))
 
     async def send(self, call: CallRecord, *, is_new: bool) -> None:
         """Write that the call's bytes leave now. They may, when this returns: the row survives a power cut.
 
         `is_new` when the call has no row yet: one that waits for nothing gets its first row here.
         """
-        rows = self._rows()
-        await self._writing.write(
-            lambda: rows.add(call) if is_new else rows.change(call, None, ()), _nothing, is_durable=True
-        )
+        await self._db.write(lambda on: on.execute(_ADD, _row(call)) if is_new else _change(on, call), is_durable=True)
 
     async def end(self, call: CallRecord) -> None:
         """Hand over how the call ended, its answer included. What is written later comes later on disk as well."""
-        rows, places = self._rows(), tuple[Place, ...]()
+        places: tuple[Place, ...] = ()
         if call.answer is not None:
             message = PromptMessage(role=Role.MODEL, parts=call.answer.parts)
             signatures = large_signatures((message,))
@@ -115,23 +169,19 @@ class Journal:
                 (message,), places = take_out((message,), digests)
                 call = call.model_copy(update={"answer": call.answer.model_copy(update={"parts": message.parts})})
         ended = call
-        self._soon(lambda: rows.change(ended, ended.answer, places))
+        self._soon(lambda on: _change(on, ended, ended.answer, places))
 
     def cancel(self, call: CallRecord) -> None:
         """Hand over that the call was given up."""
-        rows = self._rows()
-        self._soon(lambda: rows.change(call, None, ()))
+        self._soon(lambda on: _change(on, call))
 
     def release(self, turn_id: str) -> None:
         """Hand over that no call of the turn is made any more: the handles of pictures that never came are free."""
-        rows = self._rows()
-        self._soon(lambda: rows.release(turn_id))
+        self._soon(lambda on: on.execute(_RELEASE, {"turn": turn_id}))
 
     async def calls(self, turn_id: str) -> dict[str, CallRecord]:
         """Return the calls of a turn by name, their answers whole, the oldest first."""
-        found: list[tuple[CallRecord, tuple[Place, ...]]] = []
-        rows = self._rows()
-        await self._writing.write(lambda: found.extend(rows.of(turn_id)), _nothing)
+        found = await self._db.write(lambda on: [_call(row._mapping) for row in on.execute(_OF, {"turn": turn_id})])
         return {call.name: await asyncio.to_thread(self._whole, call, places) for call, places in found}
 
     def _whole(self, call: CallRecord, places: tuple[Place, ...]) -> CallRecord:
@@ -141,16 +191,98 @@ class Journal:
         (message,) = put_back((message,), places, self._images.read_blob_now)
         return call.model_copy(update={"answer": call.answer.model_copy(update={"parts": message.parts})})
 
-    def _soon(self, record: Callable[[], None]) -> None:
-        self._writing.write_soon(record).add_done_callback(_tell)
+    def _soon(self, record: Callable[[Connection], object]) -> None:
+        self._db.write_soon(record).add_done_callback(_tell)
 
 
-def _tell(written: asyncio.Future[None]) -> None:
+def _tell(written: asyncio.Future[Any]) -> None:
     # The next awaited write of the turn meets the same trouble and tells the person.
     error = None if written.cancelled() else written.exception()
     if error is not None:
         _log.error("a paid call could not be put on record: %s", error)
 
 
-def _nothing() -> None:
-    pass
+def forget_answers(connection: Connection, turn_ids: Sequence[str]) -> None:
+    """Forget the answers of turns that are over: they are in their messages and pictures."""
+    connection.execute(_FORGET_ANSWERS, {"turns": list(turn_ids)})
+
+
+def turns_with_old_answers(connection: Connection) -> list[str]:
+    """Return the turns that are over and whose answers are still there."""
+    return list(connection.scalars(_OLD_ANSWERS))
+
+
+def lose_calls(connection: Connection, turn_id: str, free_models: Collection[str]) -> int:
+    """Return how many calls of a dead process may have been charged: on their way then, they are `unknown` now.
+
+    Those of `free_models` are `cancelled`: they may be made again as often as one likes.
+    """
+    connection.execute(_GIVE_UP, {"turn": turn_id, "free": list(free_models)})
+    return connection.execute(_LOSE, {"turn": turn_id}).rowcount
+
+
+def _change(
+    connection: Connection, call: CallRecord, answer: Heard | None = None, places: Sequence[Place] = ()
+) -> None:
+    """Write the row of a call anew; `answer` is without its large signatures, whose places are given."""
+    connection.execute(_CHANGE, {"turn": call.turn_id, "call": call.name, **_row(call, answer, places)})
+
+
+def _row(call: CallRecord, answer: Heard | None = None, places: Sequence[Place] = ()) -> dict[str, Any]:
+    return {
+        **{name: getattr(call, name) for name in _FIELDS},
+        "state": call.state.value,
+        "error_code": call.error_code.value if call.error_code else None,
+        "answer": answer.model_dump_json() if answer else None,
+        "signatures": PLACES.dump_json(tuple(places)).decode() if places else None,
+    }
+
+
+def _call(row: Any) -> tuple[CallRecord, tuple[Place, ...]]:
+    call = CallRecord.model_validate(
+        {
+            **{name: row[name] for name in _FIELDS},
+            "state": row["state"],
+            "error_code": row["error_code"],
+            "handle": row["handle"],
+            "answer": Heard.model_validate_json(row["answer"]) if row["answer"] else None,
+        }
+    )
+    return call, PLACES.validate_json(row["signatures"]) if row["signatures"] else ()
+
+
+class PictureSlot(NamedTuple):
+    """A handle of a conversation, and a place among its pictures."""
+
+    handle: str
+    position: int
+
+
+def next_slots(
+    connection: Connection, conversation_id: str, bases: Sequence[str | None], wished: str = ""
+) -> list[PictureSlot]:
+    """Return the next free slots, one for each base: of the family of the picture that is edited, or a new number.
+
+    A single one has the `wished` handle where that is free.
+    """
+    key = {"key": conversation_id}
+    taken = list(connection.scalars(_TAKEN, key))
+    position = max((one for one in connection.scalars(_LAST, key) if one is not None), default=0)
+    slots = []
+    for base in bases:
+        position += 1
+        handle = wished if wished and wished not in taken else allot_handle(taken, base=base)
+        taken.append(handle)
+        slots.append(PictureSlot(handle, position))
+    return slots
+
+
+def reserved_handles(connection: Connection, conversation_id: str) -> set[str]:
+    """Return the handles of pictures that are on their way."""
+    return set(connection.scalars(_RESERVED_HANDLES, {"key": conversation_id}))
+
+
+def reserved_slot(connection: Connection, turn_id: str, call: str) -> PictureSlot | None:
+    """Return the slot that was reserved for the picture of a paid call."""
+    row = connection.execute(_RESERVED, {"turn": turn_id, "call": call}).one_or_none()
+    return PictureSlot(row.handle, row.position) if row is not None else None

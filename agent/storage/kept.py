@@ -4,24 +4,143 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-from agent.conversation import Conversation, ConversationInfo, DeletedConversation, TurnsPage, WholeConversation
+from sqlalchemy import Connection, and_, bindparam, exists, func, insert, or_, select, update
+
+from agent.conversation import Conversation, ConversationInfo, DeletedConversation, Turn, TurnsPage, WholeConversation
 from agent.errors import ErrorCode, RequestRefused
+from agent.events import ActionPanel, SmartCanvas, TargetNote
+from agent.library import KEPT_FOR
+from agent.storage import gallery_rows, sweeping
+from agent.storage.finding import ConversationHit, as_found, found_wordings, put_words, split_words, stale_wordings
 from agent.storage.opened_records import OpenedRecords
+from agent.storage.rows import (
+    PICTURE_COLUMNS,
+    TURN_COLUMNS,
+    conversation_of,
+    picture_of,
+    picture_row,
+    turn_of,
+    turn_row,
+    whole_of,
+)
+from agent.storage.tables import CONVERSATIONS, PICTURES, TURN_QUEUE, TURNS
 from agent.storage.titles import checked_title
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from agent.storage.finding import ConversationHit
-    from agent.storage.kept_rows import KeptRows, WholeRows
+from agent.storage.trees import newest_below, shown
+from agent.storage.wholes import as_copy, fit_for_record
+from agent.storage.word_index import match_query
+from agent.storage.workspace import add_files, files_of
 
 # Turns are written between two batches: each takes the database's thread for some milliseconds.
 _INDEXED_AT_ONCE = 32
 _ROWS_AT_ONCE = 500
+
+_C, _T, _P, _Q = CONVERSATIONS.c, TURNS.c, PICTURES.c, TURN_QUEUE.c
+_OWN = and_(_C.id == bindparam("key"), _C.owner == bindparam("whose"))
+_KEPT = and_(_OWN, _C.deleted_at.is_(None))
+_HAS_SOMETHING = or_(_C.title != "", exists().where(_T.conversation_id == _C.id))
+_LISTED = (
+    select(_C.id)
+    .where(_C.owner == bindparam("whose"), _C.deleted_at.is_(None), _HAS_SOMETHING)
+    .order_by(_C.updated_at.desc(), _C.id)
+)
+_PINNED = _LISTED.where(_C.is_pinned)
+_NEWEST = _LISTED.where(_C.title != "").limit(1)
+_OTHERS = _LISTED.where(~_C.is_pinned).limit(bindparam("page")).offset(bindparam("start"))
+_PICTURES_OF_IT = _P.conversation_id == _C.id, _P.deleted_at.is_(None)
+_IN_TRASH = _C.owner == bindparam("whose"), _C.deleted_at.is_not(None), _HAS_SOMETHING
+_TRASH = (
+    select(
+        *(_C.id, _C.title, _C.deleted_at),
+        select(func.count()).where(*_PICTURES_OF_IT).scalar_subquery().label("picture_count"),
+    )
+    .where(*_IN_TRASH)
+    .order_by(_C.deleted_at.desc(), _C.id)
+    .limit(bindparam("page"))
+    .offset(bindparam("start"))
+)
+_INFOS = select(
+    *(_C.id, _C.title, _C.created_at, _C.updated_at, _C.is_pinned),
+    select(func.count()).where(*_PICTURES_OF_IT).scalar_subquery().label("picture_count"),
+    select(func.coalesce(func.sum(_T.price_usd), 0.0))
+    .where(_T.conversation_id == _C.id)
+    .scalar_subquery()
+    .label("price_usd"),
+    select(_P.digest)
+    .where(*_PICTURES_OF_IT)
+    .order_by(_P.position.desc())
+    .limit(1)
+    .scalar_subquery()
+    .label("thumbnail_digest"),
+).where(_C.id.in_(bindparam("these", expanding=True)))
+# Its place in the list stays; its words are to be found anew.
+_CHANGE = update(CONVERSATIONS).values(version=_C.version + 1).returning(_C.version)
+_RENAME = _CHANGE.where(_KEPT).values(title=bindparam("name"), is_named=True, indexed_at=None)
+_READ_ANEW = update(PICTURES).where(_P.conversation_id == bindparam("key")).values(is_indexed=False)
+_PIN = _CHANGE.where(_KEPT).values(is_pinned=bindparam("pinned"))
+_THROW_AWAY = _CHANGE.where(_OWN).values(deleted_at=func.coalesce(_C.deleted_at, bindparam("now")))
+_BRING_BACK = _CHANGE.where(_OWN).values(deleted_at=None)
+_ALL = select(_C.id).where(_C.owner == bindparam("whose"))
+# The requests of the other owner are not this one's.
+_GIVE = _CHANGE.where(_OWN).values(owner=bindparam("new_owner"), request_id=None)
+_GIVE_PICTURES = update(PICTURES).where(_P.conversation_id == bindparam("key")).values(owner=bindparam("new_owner"))
+_REQUESTED = select(_C.id).where(
+    _C.owner == bindparam("whose"),
+    _C.deleted_at.is_(None),
+    or_(
+        exists().where(_T.conversation_id == _C.id, _T.request_id == bindparam("request")),
+        exists().where(_Q.conversation_id == _C.id, _Q.request_id == bindparam("request")),
+    ),
+)
+_NEWEST_REQUESTED = _REQUESTED.order_by(_C.updated_at.desc(), _C.id).limit(1)
+_HEAD = select(_C.head).where(_KEPT)
+_PARENTS = select(_T.id, _T.parent).where(_T.conversation_id == bindparam("key")).order_by(_T.position)
+_SWITCH = _CHANGE.where(_KEPT).values(head=bindparam("new_head"))
+_WHOLE = select(_C.title, _C.created_at, _C.updated_at, _C.is_named, _C.is_pinned, _C.head).where(_KEPT)
+_TURNS = select(TURNS, _T.id.label("turn_id")).where(_T.conversation_id == bindparam("key")).order_by(_T.position)
+_PICTURES = select(PICTURES).where(_P.conversation_id == bindparam("key")).order_by(_P.position)
+_TAKEN = select(_T.id).where(_T.id.in_(bindparam("these", expanding=True)))
+_ADD_CONVERSATION = insert(CONVERSATIONS)
+_BEGUN_BY = select(_C.id, _C.deleted_at).where(_C.owner == bindparam("whose"), _C.request_id == bindparam("request"))
+_FREE_REQUEST = update(CONVERSATIONS).where(_C.id == bindparam("key")).values(request_id=None)
+VERSION = select(_C.version).where(_C.id == bindparam("key"))
+_TURNS_LOADED = (
+    select(
+        *(_C.id, _C.owner, _C.title, _C.created_at, _C.updated_at, _C.is_pinned, _C.head, _C.version, _C.deleted_at),
+        *TURN_COLUMNS,
+    )
+    .select_from(CONVERSATIONS.outerjoin(TURNS))
+    .where(_C.id == bindparam("key"))
+    .order_by(_T.position)
+)
+_PICTURES_LOADED = select(*PICTURE_COLUMNS).where(_P.conversation_id == bindparam("key")).order_by(_P.position)
+_ADD_TURNS = insert(TURNS)
+_ADD_PICTURES = insert(PICTURES)
+_ORIGINAL = PICTURES.alias("original")
+_DELETE_ALIKE = (
+    update(PICTURES)
+    .where(_P.conversation_id == bindparam("copy"))
+    .values(
+        deleted_at=select(_ORIGINAL.c.deleted_at)
+        .where(_ORIGINAL.c.conversation_id == bindparam("copied"), _ORIGINAL.c.handle == _P.handle)
+        .scalar_subquery()
+    )
+)
+_TURNS_OF_PAGE = select(*TURN_COLUMNS).where(
+    _T.conversation_id == bindparam("key"), _T.id.in_(bindparam("these", expanding=True))
+)
+_PICTURES_OF_PAGE = (
+    select(*PICTURE_COLUMNS)
+    .where(
+        and_(_P.conversation_id == bindparam("key"), _P.deleted_at.is_(None)),
+        or_(_P.turn_id.in_(bindparam("these", expanding=True)), _P.handle.in_(bindparam("named", expanding=True))),
+    )
+    .order_by(_P.position)
+)
 
 
 class KeptConversations(OpenedRecords):
@@ -35,19 +154,29 @@ class KeptConversations(OpenedRecords):
         deleted since is not returned: its request is free for a new one.
         """
         now = datetime.now(UTC)
-        conversation = Conversation(id=secrets.token_hex(16), owner=owner, title=title, created_at=now, updated_at=now)
-        found = await self._call(self._create_now, conversation, request_id)
-        return conversation if found == conversation.id else await self.get(found, owner)
+        new = Conversation(id=secrets.token_hex(16), owner=owner, title=title, created_at=now, updated_at=now)
+        row = new.model_dump(include={"id", "owner", "title", "created_at", "updated_at"})
+        row |= {"is_named": bool(title), "request_id": request_id}
 
-    def _create_now(self, conversation: Conversation, request_id: str | None) -> str:
-        found = self._records.create(conversation, request_id)
-        if found == conversation.id:
-            self._open.put(conversation)
-        return found
+        def create(on: Connection) -> str:
+            if request_id is not None:
+                known = on.execute(_BEGUN_BY, {"whose": owner, "request": request_id}).one_or_none()
+                if known is not None and known.deleted_at is None:
+                    return str(known.id)
+                if known is not None:
+                    on.execute(_FREE_REQUEST, {"key": known.id})
+            on.execute(_ADD_CONVERSATION, row)
+            return new.id
+
+        found = await self.db.write(create, lambda found: self._open.put(new) if found == new.id else None)
+        return new if found == new.id else await self.get(found, owner)
 
     async def of_request(self, request_id: str, owner: str) -> str | None:
-        """Return the owner's conversation in which a turn of this request is on record or waits, in any process."""
-        return await self._call(lambda: self._records.kept.of_request(request_id, owner))
+        """Return the owner's conversation in which a turn of this request is on record or waits, in any process; the
+        newest of several, no deleted one."""
+        values = {"whose": owner, "request": request_id}
+        found: str | None = await self.db.read(lambda on: on.scalar(_NEWEST_REQUESTED, values))
+        return found
 
     async def get(self, conversation_id: str, owner: str) -> Conversation:
         """Return the conversation as it is on record; its pictures come without `answer` (see `answer_of`).
@@ -56,32 +185,11 @@ class KeptConversations(OpenedRecords):
         """
         conversation = self._remembered(conversation_id)
         if conversation is None:
-            conversation, is_deleted = await self._call(self._load_now, conversation_id)
+            conversation, is_deleted = await self.db.read(lambda on: self._load(on, conversation_id))
             conversation = None if is_deleted else conversation
         if conversation is None or conversation.owner != owner:
             raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
         return conversation
-
-    async def turns_page(self, conversation_id: str, owner: str, before: str | None, limit: int) -> TurnsPage:
-        """Return the last `limit` turns of the branch that is shown, or the last ones before a turn of it, with their
-        pictures; no other turn is read.
-
-        Raises RequestRefused(CONVERSATION_NOT_FOUND, TURN_NOT_FOUND).
-        """
-        from agent.storage.turn_pages import turns_page
-
-        read_blob = self._images.read_blob_now
-        return await self.read(lambda opened: turns_page(opened, conversation_id, owner, before, limit, read_blob))
-
-    async def hand_over(self, owner: str, new_owner: str, without: Collection[str] = ()) -> int:
-        """Give the conversations and pictures of an owner to another one, deleted ones too; return how many
-        conversations these were. Those `without` stay, and those in which another process has a turn at work."""
-
-        def is_busy(connection: Connection, conversation_id: str) -> bool:
-            busy = self._records.order.is_busy_elsewhere(connection, conversation_id)
-            return busy or conversation_id in without
-
-        return len(await self._call(lambda: self._records.kept.hand_over(owner, new_owner, is_busy)))
 
     async def conversation_of_any_owner(self, conversation_id: str) -> Conversation:
         """Return the conversation whoever it belongs to, deleted or not, for the studio's own work.
@@ -90,37 +198,100 @@ class KeptConversations(OpenedRecords):
         """
         conversation = self._remembered(conversation_id)
         if conversation is None:
-            conversation, _ = await self._call(self._load_now, conversation_id)
+            conversation, _ = await self.db.read(lambda on: self._load(on, conversation_id))
         if conversation is None:
             raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
         return conversation
 
-    def _load_now(self, conversation_id: str) -> tuple[Conversation | None, bool]:
-        kept = self._open.get(conversation_id)
-        if kept is not None and kept.version == self._records.version(conversation_id):
+    def _load(self, connection: Connection, conversation_id: str) -> tuple[Conversation | None, bool]:
+        """Return the conversation, its pictures without the image model's answers, and whether it is deleted."""
+        key, kept = {"key": conversation_id}, self._open.get(conversation_id)
+        if kept is not None and kept.version == connection.scalar(VERSION, key):
             # Written in this process a moment ago.
             return kept, False
         self._open.drop(conversation_id)
-        loaded = self._records.load(conversation_id, self._images.read_blob_now)
-        if loaded is None:
+        turns = connection.execute(_TURNS_LOADED, key).all()
+        if not turns:
             return None, False
+        pictures = connection.execute(_PICTURES_LOADED, key).all()
+        loaded, is_deleted = conversation_of(turns, pictures, self._images.read_blob_now), bool(turns[0].deleted_at)
         # What is in memory is there for whoever it belongs to.
-        if not loaded.is_deleted:
-            self._open.put(loaded.conversation)
-        return loaded
+        if not is_deleted:
+            self._open.put(loaded)
+        return loaded, is_deleted
+
+    async def turns_page(self, conversation_id: str, owner: str, before: str | None, limit: int) -> TurnsPage:
+        """Return the last `limit` turns of the branch that is shown, or the last ones before a turn of it, with their
+        pictures; no other turn is read.
+
+        Raises RequestRefused: CONVERSATION_NOT_FOUND, TURN_NOT_FOUND for a `before` that is not shown.
+        """
+        key = {"key": conversation_id}
+
+        def read(on: Connection) -> TurnsPage:
+            branch = shown(*_branches(on, conversation_id, owner))
+            if before is not None and before not in branch.path:
+                raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+            end = len(branch.path) if before is None else branch.path.index(before)
+            ids = branch.path[max(0, end - limit) : end]
+            if not ids:
+                return TurnsPage()
+            rows = on.execute(_TURNS_OF_PAGE, {**key, "these": list(ids)})
+            by_id = {row.turn_id: turn_of(row, self._images.read_blob_now) for row in rows}
+            turns = tuple(by_id[one] for one in ids)
+            named = sorted({handle for turn in turns for handle in _named(turn)})
+            pictures = on.execute(_PICTURES_OF_PAGE, {**key, "these": list(ids), "named": named})
+            return TurnsPage(
+                turns=turns,
+                pictures=tuple(map(picture_of, pictures)),
+                forks={one: branch.forks[one] for one in ids if one in branch.forks},
+                earlier=ids[0] if end > limit else None,
+            )
+
+        return await self.db.read(read)
+
+    async def hand_over(self, owner: str, new_owner: str, without: Collection[str] = ()) -> int:
+        """Give the conversations and pictures of an owner to another one, deleted ones too; return how many
+        conversations these were. Those `without` stay, and those in which another process has a turn at work."""
+
+        def hand_over(on: Connection) -> int:
+            theirs = [key for key in on.scalars(_ALL, {"whose": owner}) if key not in without]
+            given = [key for key in theirs if not self._order.is_busy_elsewhere(on, key)]
+            for key in given:
+                values = {"key": key, "whose": owner, "new_owner": new_owner}
+                on.execute(_GIVE, values)
+                on.execute(_GIVE_PICTURES, values)
+            return len(given)
+
+        return await self.db.write(hand_over)
+
+    # Lists
 
     async def list(self, owner: str, limit: int = 50, offset: int = 0) -> list[ConversationInfo]:
         """Return the owner's conversations, the pinned first, then the newest; those with neither a title nor a turn
         are left out."""
-        return await self._call(lambda: self._records.kept.list(owner, limit, offset))
+
+        def read(on: Connection) -> list[ConversationInfo]:
+            # Two statements, each in the order of an index: sorted together, all would be looked at.
+            pinned = list(on.scalars(_PINNED, {"whose": owner}))
+            page = pinned[offset : offset + limit]
+            values = {"whose": owner, "page": limit - len(page), "start": max(0, offset - len(pinned))}
+            others = list(on.scalars(_OTHERS, values)) if len(page) < limit else []
+            return _infos(on, [*page, *others])
+
+        return await self.db.read(read)
 
     async def pinned_and_newest(self, owner: str, count: int) -> Sequence[ConversationInfo]:
         """Return all pinned conversations of the owner, then the `count` newest others, as `list` does."""
-        return await self._call(lambda: self._records.kept.pinned_and_newest(owner, count))
+        others = {"whose": owner, "page": count, "start": 0}
+        return await self.db.read(
+            lambda on: _infos(on, [*on.scalars(_PINNED, {"whose": owner}), *on.scalars(_OTHERS, others)])
+        )
 
     async def newest(self, owner: str) -> str | None:
-        """Return the id of the owner's conversation that changed last, of those that have a title."""
-        return await self._call(lambda: self._records.kept.newest(owner))
+        """Return the id of the owner's conversation that changed last, of those that have a title, pinned or not."""
+        found: str | None = await self.db.read(lambda on: on.scalar(_NEWEST, {"whose": owner}))
+        return found
 
     async def search(self, owner: str, query: str, limit: int = 30) -> Sequence[ConversationHit]:
         """Return the owner's conversations that hold every word of the query, the newest first.
@@ -129,32 +300,26 @@ class KeptConversations(OpenedRecords):
         The last word of the query is found as far as it is written. What changed since the last search is put into
         the full text first: the first search in a home takes the longest.
         """
-        from agent.storage.finding import as_found
-        from agent.storage.word_index import match_query
-
         match = match_query(query)
         if match is None:
             return []
-        await self._index_words()
-        wordings = await self._call(lambda: self._records.words.found(owner, match, limit))
-        infos = await self._call(lambda: self._records.kept.infos(one.id for one in wordings))
-        by_id = {one.id: one for one in wordings}
-        return await asyncio.to_thread(lambda: [as_found(info, by_id[info.id], query) for info in infos])
-
-    async def _index_words(self) -> None:
         after: str | None = ""
         while after is not None:
             after = await self._index_some(after)
+        wordings = await self.db.read(lambda on: found_wordings(on, owner, match, limit))
+        infos = await self.db.read(lambda on: _infos(on, [one.id for one in wordings]))
+        by_id = {one.id: one for one in wordings}
+        return await asyncio.to_thread(lambda: [as_found(info, by_id[info.id], query) for info in infos])
 
     async def _index_some(self, after: str) -> str | None:
         """Put the words of a few conversations into the full text; return after which one to go on."""
-        from agent.storage.finding import split_words
-
-        stale = await self._call(lambda: self._records.words.stale(after, _INDEXED_AT_ONCE))
+        stale = await self.db.read(lambda on: stale_wordings(on, after, _INDEXED_AT_ONCE))
         if stale:
             words = await asyncio.to_thread(lambda: [(one, split_words(one.wording)) for one in stale])
-            await self._call(lambda: self._records.words.put(words))
+            await self.db.write(lambda on: put_words(on, words))
         return stale[-1].wording.id if len(stale) == _INDEXED_AT_ONCE else None
+
+    # Changes
 
     async def rename(self, conversation_id: str, owner: str, title: str) -> None:
         """Give the owner's conversation a title of at most 120 characters, which nothing but the person changes.
@@ -162,59 +327,49 @@ class KeptConversations(OpenedRecords):
         Raises RequestRefused(TITLE_EMPTY, TITLE_TOO_LONG, CONVERSATION_NOT_FOUND).
         """
         name = checked_title(title)
-        await self._change(lambda kept: kept.rename(conversation_id, owner, name), conversation_id, title=name)
+        # Its pictures are found by the title as well.
+        await self._change((_RENAME, _READ_ANEW), conversation_id, owner, {"name": name}, title=name)
 
     async def pin(self, conversation_id: str, owner: str, is_pinned: bool) -> None:
         """Have the owner's conversation stand before the others in the list, or not any more."""
-        await self._change(
-            lambda kept: kept.pin(conversation_id, owner, is_pinned), conversation_id, is_pinned=is_pinned
-        )
+        await self._change((_PIN,), conversation_id, owner, {"pinned": is_pinned}, is_pinned=is_pinned)
 
     async def delete(self, conversation_id: str, owner: str) -> None:
         """Take the owner's conversation out of every list. `undelete` brings it back, `sweep` removes it for good."""
-        now = datetime.now(UTC)
-        await self._change(lambda kept: kept.throw_away(conversation_id, owner, now), conversation_id)
+        await self._change((_THROW_AWAY,), conversation_id, owner, {"now": datetime.now(UTC)})
 
     async def undelete(self, conversation_id: str, owner: str) -> Conversation:
         """Return the owner's conversation, which is not deleted any more."""
-        await self._change(lambda kept: kept.bring_back(conversation_id, owner), conversation_id)
+        await self._change((_BRING_BACK,), conversation_id, owner)
         return await self.get(conversation_id, owner)
 
-    async def trash(self, owner: str, limit: int = 50, offset: int = 0) -> Sequence[DeletedConversation]:
-        """Return the owner's deleted conversations, the one that was deleted last first."""
-        return await self._call(lambda: self._records.kept.trash(owner, limit, offset))
+    async def _change(
+        self,
+        statements: Sequence[Any],
+        conversation_id: str,
+        owner: str,
+        values: Mapping[str, Any] = {},
+        **update: object,
+    ) -> None:
+        """Change the conversation's row, and what is remembered of it; without an update that is forgotten.
 
-    async def delete_forever(self, conversation_id: str, owner: str) -> None:
-        """Remove the owner's deleted conversation for good; its files go with the next sweep.
-
-        What it had cost is kept by owner and day. Raises RequestRefused(CONVERSATION_NOT_FOUND), also for one that is
-        not deleted.
+        The first of the statements returns the version.
         """
-        if not await self._call(self._delete_forever_now, conversation_id, owner):
-            raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+        first, *others = statements
+        values = {"key": conversation_id, "whose": owner, **values}
 
-    async def empty_trash(self, owner: str) -> int:
-        """Remove all of the owner's deleted conversations for good; return how many those were."""
-        ids = await self._call(lambda: self._records.sweeping.deleted(owner))
-        # One by one: others write meanwhile.
-        return sum([await self._call(self._delete_forever_now, one, owner) for one in ids])
-
-    def _delete_forever_now(self, conversation_id: str, owner: str) -> bool:
-        is_gone = self._records.sweeping.delete_forever(conversation_id, owner)
-        if is_gone:
-            self._open.drop(conversation_id)
-        return is_gone
-
-    async def _change(self, change: Callable[[KeptRows], int | None], conversation_id: str, **update: object) -> None:
-        """Change the conversation's row, and what is remembered of it; without an update that is forgotten."""
-
-        def change_now() -> None:
-            version = change(self._records.kept)
+        def change(on: Connection) -> int:
+            version: int | None = on.execute(first, values).scalar_one_or_none()
             if version is None:
                 raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
-            self._open.change(conversation_id, version, lambda one: one.model_copy(update=update) if update else None)
+            for other in others:
+                on.execute(other, {"key": conversation_id})
+            return version
 
-        await self._call(change_now)
+        def updated(one: Conversation) -> Conversation | None:
+            return one.model_copy(update=update) if update else None
+
+        await self.db.write(change, lambda version: self._open.change(conversation_id, version, updated))
 
     async def switch_branch(self, conversation_id: str, turn_id: str, owner: str) -> Conversation:
         """Return the conversation with the branch shown that holds this turn: up to its newest descendant.
@@ -223,11 +378,86 @@ class KeptConversations(OpenedRecords):
         while another process has a turn at work there.
         """
 
-        def is_busy(connection: Connection) -> bool:
-            return self._records.order.is_busy_elsewhere(connection, conversation_id)
+        def switch(on: Connection) -> None:
+            head, parents = _branches(on, conversation_id, owner)
+            if turn_id not in parents:
+                raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+            if turn_id in shown(head, parents).path:
+                return
+            if self._order.is_busy_elsewhere(on, conversation_id):
+                raise RequestRefused(ErrorCode.CONVERSATION_BUSY)
+            values = {"key": conversation_id, "whose": owner, "new_head": newest_below(turn_id, parents)}
+            on.execute(_SWITCH, values)
 
-        await self._call(lambda: self._records.kept.switch(conversation_id, owner, turn_id, is_busy))
+        await self.db.write(switch)
         return await self.get(conversation_id, owner)
+
+    # The trash
+
+    async def trash(self, owner: str, limit: int = 50, offset: int = 0) -> Sequence[DeletedConversation]:
+        """Return the owner's deleted conversations, the one that was deleted last first; no empty ones."""
+        values = {"whose": owner, "page": limit, "start": offset}
+        rows = await self.db.read(lambda on: on.execute(_TRASH, values).all())
+        return [DeletedConversation(**row._asdict(), kept_until=row.deleted_at + KEPT_FOR) for row in rows]
+
+    async def delete_forever(self, conversation_id: str, owner: str) -> None:
+        """Remove the owner's deleted conversation for good; its files go with the next sweep.
+
+        What it had cost is kept by owner and day. Raises RequestRefused(CONVERSATION_NOT_FOUND), also for one that is
+        not deleted.
+        """
+        if not await self._delete_forever(conversation_id, owner):
+            raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+
+    async def empty_trash(self, owner: str) -> int:
+        """Remove all of the owner's deleted conversations for good; return how many those were."""
+        ids = await self.db.read(lambda on: sweeping.deleted_of(on, owner))
+        # One by one: others write meanwhile.
+        return sum([await self._delete_forever(one, owner) for one in ids])
+
+    async def _delete_forever(self, conversation_id: str, owner: str) -> bool:
+        return await self.db.write(
+            lambda on: sweeping.delete_forever(on, conversation_id, owner), lambda _: self._open.drop(conversation_id)
+        )
+
+    async def remove(self, conversation_id: str, owner: str) -> None:
+        """Remove the owner's conversation at once, with all its rows, as though it had never been on record."""
+
+        def remove(on: Connection) -> None:
+            if not sweeping.remove(on, conversation_id, owner):
+                raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+
+        await self.db.write(remove, lambda _: self._open.drop(conversation_id))
+
+    async def sweep(self, before: datetime) -> set[str]:
+        """Remove the conversations that were deleted before the moment, and return the digests of pictures and blobs
+        that they named and that no row names any more.
+
+        What they had cost is kept by owner and day.
+        """
+        named: set[str] = set()
+        for one in await self.db.read(lambda on: sweeping.thrown_away(on, before)):
+            named |= await self.db.write(
+                partial(sweeping.sweep, conversation_id=one, before=before), partial(self._drop, one)
+            )
+        return named - await self.named_digests() if named else named
+
+    def _drop(self, conversation_id: str, _named: set[str]) -> None:
+        self._open.drop(conversation_id)
+
+    async def named_digests(self) -> set[str]:
+        """Return the digest of every picture and blob that any row names, deleted conversations' included.
+
+        Turns are written meanwhile: what is new has to be spared by its age.
+        """
+        named: set[str] = set()
+        for table in sweeping.tables_with_texts():
+            after: int | None = 0
+            while after is not None:
+                some = partial(sweeping.texts_of, table=table, after=after, limit=_ROWS_AT_ONCE)
+                after, texts = await self.db.read(some)
+                named |= await asyncio.to_thread(sweeping.digests_in, texts)
+        return named
 
     # Copies
 
@@ -236,20 +466,21 @@ class KeptConversations(OpenedRecords):
 
         Pictures that were deleted are left out.
         """
-        found = await self._rows_of(conversation_id, owner)
-        kept = [row for row in found.pictures if row.deleted_at is None]
-        return await asyncio.to_thread(self._whole_of, found._replace(pictures=kept))
+        return await self._whole(conversation_id, owner, with_deleted=False)
 
-    async def _rows_of(self, conversation_id: str, owner: str) -> WholeRows:
-        found = await self._call(lambda: self._records.kept.whole(conversation_id, owner))
-        if found is None:
-            raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
-        return found
+    async def _whole(self, conversation_id: str, owner: str, *, with_deleted: bool) -> WholeConversation:
+        key = {"key": conversation_id}
 
-    def _whole_of(self, found: WholeRows) -> WholeConversation:
-        from agent.storage.rows import whole_of
+        def read(on: Connection) -> tuple[Any, Sequence[Any], Sequence[Any], Any, Any]:
+            own = on.execute(_WHOLE, {**key, "whose": owner}).one_or_none()
+            if own is None:
+                raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+            turns, pictures = on.execute(_TURNS, key).all(), on.execute(_PICTURES, key).all()
+            kept = [row for row in pictures if with_deleted or row.deleted_at is None]
+            return own, turns, kept, gallery_rows.tags_of(on, [row.id for row in kept]), files_of(on, conversation_id)
 
-        return whole_of(*found, self._images.read_blob_now)
+        rows = await self.db.read(read)
+        return await asyncio.to_thread(lambda: whole_of(*rows, self._images.read_blob_now))
 
     async def add_whole(self, owner: str, whole: WholeConversation) -> Conversation:
         """Return a conversation like this one, recorded as a new one of the owner's; the bytes of its pictures are in
@@ -266,32 +497,35 @@ class KeptConversations(OpenedRecords):
 
         The copy has cost nothing: neither calls nor spend come along.
         """
-        from agent.storage.wholes import as_copy
-
         name = checked_title(title) if title else ""
         # Deleted pictures come along as such: no other may be given their handles in the copy either.
-        whole = await asyncio.to_thread(self._whole_of, await self._rows_of(conversation_id, owner))
-        copy = as_copy(whole, name, datetime.now(UTC))
-        return await self._add_whole(owner, copy, copy_of=conversation_id)
+        whole = await self._whole(conversation_id, owner, with_deleted=True)
+        return await self._add_whole(owner, as_copy(whole, name, datetime.now(UTC)), copy_of=conversation_id)
 
     async def _add_whole(self, owner: str, whole: WholeConversation, copy_of: str | None) -> Conversation:
-        from agent.storage.kept_rows import NewRows
-        from agent.storage.wholes import fit_for_record
-
-        ids = [turn.id for turn in whole.turns]
-        whole = fit_for_record(whole, await self._call(lambda: self._records.kept.taken(ids)))
+        ids = {"these": [turn.id for turn in whole.turns]}
+        whole = fit_for_record(whole, await self.db.read(lambda on: set(on.scalars(_TAKEN, ids))))
         key = secrets.token_hex(16)
         own = whole.model_dump(include={"title", "created_at", "updated_at", "is_named", "is_pinned", "head"})
         own |= {"id": key, "owner": owner, "file_version": max((one.version for one in whole.files), default=0)}
         turns = await self._turn_rows(key, whole, is_imported=copy_of is None)
         pictures = await self._picture_rows(key, owner, whole)
-        new = NewRows(own, turns, pictures, whole.tags, whole.files)
-        await self._call(lambda: self._records.kept.add_whole(new, copy_of))
+
+        def add(on: Connection) -> None:
+            on.execute(_ADD_CONVERSATION, own)
+            if turns:
+                on.execute(_ADD_TURNS, turns)
+            if pictures:
+                on.execute(_ADD_PICTURES, pictures)
+            gallery_rows.add_tags(on, owner, key, whole.tags)
+            add_files(on, key, whole.files)
+            if copy_of is not None:
+                on.execute(_DELETE_ALIKE, {"copy": key, "copied": copy_of})
+
+        await self.db.write(add)
         return await self.get(key, owner)
 
     async def _turn_rows(self, key: str, whole: WholeConversation, *, is_imported: bool) -> Sequence[dict[str, Any]]:
-        from agent.storage.rows import turn_row
-
         rows = []
         for position, turn in enumerate(whole.turns):
             messages, places = await self._keep_signatures(turn.messages)
@@ -302,8 +536,6 @@ class KeptConversations(OpenedRecords):
         return rows
 
     async def _picture_rows(self, key: str, owner: str, whole: WholeConversation) -> Sequence[dict[str, Any]]:
-        from agent.storage.rows import picture_row
-
         rows, starred, calls = [], frozenset(whole.starred), set[tuple[str, str]]()
         for position, picture in enumerate(whole.pictures, 1):
             answer, places = await self._keep_signatures((picture.answer,) if picture.answer else ())
@@ -315,45 +547,34 @@ class KeptConversations(OpenedRecords):
             rows.append(row | own)
         return rows
 
-    # What goes for good
 
-    async def remove(self, conversation_id: str, owner: str) -> None:
-        """Remove the owner's conversation at once, with all its rows, as though it had never been on record."""
+def _branches(connection: Connection, conversation_id: str, owner: str) -> tuple[str | None, dict[str, str | None]]:
+    """Return the head of the owner's conversation, and all its turns with the one before each."""
+    own = connection.execute(_HEAD, {"key": conversation_id, "whose": owner}).one_or_none()
+    if own is None:
+        raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+    return own.head, {row.id: row.parent for row in connection.execute(_PARENTS, {"key": conversation_id})}
 
-        def remove_now() -> None:
-            if not self._records.sweeping.remove(conversation_id, owner):
-                raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
-            self._open.drop(conversation_id)
 
-        await self._call(remove_now)
+def _infos(connection: Connection, ids: list[str]) -> list[ConversationInfo]:
+    """Return what a list shows of these conversations, in their order."""
+    if not ids:
+        return []
+    rows = connection.execute(_INFOS, {"these": ids})
+    found = {row.id: ConversationInfo(**row._asdict()) for row in rows}
+    return [found[one] for one in ids if one in found]
 
-    async def sweep(self, before: datetime) -> set[str]:
-        """Remove the conversations that were deleted before the moment, and return the digests of pictures and blobs
-        that they named and that no row names any more.
 
-        What they had cost is kept by owner and day.
-        """
-        named: set[str] = set()
-        for conversation_id in await self._call(lambda: self._records.sweeping.thrown_away(before)):
-            named |= await self._call(self._sweep_now, conversation_id, before)
-        return named - await self.named_digests() if named else named
-
-    def _sweep_now(self, conversation_id: str, before: datetime) -> set[str]:
-        named = self._records.sweeping.sweep(conversation_id, before)
-        self._open.drop(conversation_id)
-        return named
-
-    async def named_digests(self) -> set[str]:
-        """Return the digest of every picture and blob that any row names, deleted conversations' included.
-
-        Turns are written meanwhile: what is new has to be spared by its age.
-        """
-        from agent.storage.sweeping import digests_in, tables_with_texts
-
-        named: set[str] = set()
-        for table in tables_with_texts():
-            after: int | None = 0
-            while after is not None:
-                after, texts = await self._call(self._records.sweeping.texts, table, after, _ROWS_AT_ONCE)
-                named |= await asyncio.to_thread(digests_in, texts)
-        return named
+def _named(turn: Turn) -> Iterator[str]:
+    """Yield the handles of the pictures that a turn shows, whichever turn they came with."""
+    yield from (turn.editing or "", *turn.references, *turn.roles, *(one.handle for one in turn.more_masks))
+    for component in turn.components:
+        match component:
+            case SmartCanvas():
+                yield from (*component.handles, *component.earlier)
+            case ActionPanel():
+                yield component.handle
+            case TargetNote():
+                yield from (component.change.handle, component.change.before)
+            case _:
+                pass

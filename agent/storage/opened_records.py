@@ -1,4 +1,4 @@
-"""The database of the records on a thread of its own: opened and closed, its abandoned turns found."""
+"""The records of a home: opened and closed, their abandoned turns found, the conversations that were read kept."""
 
 from __future__ import annotations
 
@@ -8,27 +8,24 @@ import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, false, update
 
 from agent.conversation import Conversation
 from agent.errors import AivistaError
 from agent.messages import PromptMessage
+from agent.storage.database import Database
 from agent.storage.images import ImageStore
-from agent.storage.journal import Journal
+from agent.storage.journal import Journal, forget_answers, turns_with_old_answers
 from agent.storage.liveness import LifeSign
 from agent.storage.private_files import storage_failure
 from agent.storage.signatures import Place, large_signatures, take_out
+from agent.storage.tables import TURNS
 from agent.storage.traces import LIMIT_BYTES, Traces
-from agent.storage.writing import Writing
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from agent.storage.records import Records
-    from agent.storage.turn_order import RunningTurn
+from agent.storage.turn_order import RunningTurn, TurnOrder
 
 _NAME = "aivista.db"
 _VERSION = "SELECT version FROM conversations WHERE id = ?"
@@ -170,7 +167,7 @@ _ROOM_BYTES = 64 << 20
 
 
 class OpenedRecords:
-    """The records below `<home>/aivista.db`, one thread of its own under the event loop.
+    """The records below `<home>/aivista.db`.
 
     What was handed over is written even when the caller is cancelled meanwhile. Every call but `open` and `aclose`
     raises StorageFailure when the database cannot be read or written, and RequestRefused(CONVERSATION_NOT_FOUND) for
@@ -182,35 +179,24 @@ class OpenedRecords:
     ) -> None:
         self._home = home
         self._images = images
-        self._free_models = free_models
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="records")
         self._open = OpenConversations()
-        self._writing = Writing(
-            self._thread,
-            lambda: self._records.db.together(),
-            lambda is_durable: self._records.db.begin_batch(is_durable),
-            images.reserve.give_back,
-        )
+        self.db = Database(home, images.reserve.give_back)
         self._life = LifeSign(home / "running")
-        self.journal = Journal(self._writing, lambda: self._records.calls, images)
-        self.traces = Traces(self._writing, lambda: self._records.traces, trace_limit_bytes)
+        self._order = TurnOrder(self._life.name, self._life.is_alive, free_models)
+        self.journal = Journal(self.db, images)
+        self.traces = Traces(self.db, trace_limit_bytes)
         # The turns that dead processes left and nobody has taken up, found when this store was opened.
         self.abandoned: tuple[RunningTurn, ...] = ()
         self._closed: tuple[RunningTurn, ...] = ()
-        self._opened: Records | None = None
         self._direct: DirectReads | None = None
-        self._unfinished: set[asyncio.Task[None]] = set()
+        self._unfinished: set[asyncio.Task[Any]] = set()
+        # Turns that are over and whose answers are still in the journal.
+        self._over: list[str] = []
 
     @property
     def set_aside(self) -> Path | None:
         """Where an unreadable database was put when this one was opened."""
-        return self._opened.set_aside if self._opened else None
-
-    @property
-    def _records(self) -> Records:
-        if self._opened is None:
-            raise RuntimeError("the store is not open")
-        return self._opened
+        return self.db.set_aside
 
     async def open(self) -> None:
         """Open or create the database and close the turns that a dead process left behind.
@@ -218,60 +204,59 @@ class OpenedRecords:
         Raises StorageFailure when the home cannot be used or the database is that of a newer Aivista.
         """
         try:
-            await self._call(self._open_now)
+            await self.db.open()
+            await self.db.call(self._hold)
+            await self._close_abandoned()
+            # Those that no process could have go on so far as well: it may have had another provider.
+            since = datetime.now(UTC) - _RESUMED_FOR
+            self.abandoned = await self.db.read(lambda on: self._order.resumable(on, since))
+            if old := await self.db.read(turns_with_old_answers):
+                await self.db.write(lambda on: forget_answers(on, old))
         except BaseException:
             await self.aclose()
             raise
 
-    def _open_now(self) -> None:
-        # SQLAlchemy takes 0.2 s to import, which the first page need not wait for.
-        from agent.storage.records import Records
-
-        self._opened = Records(self._home, self._life.name, self._life.is_alive, self._free_models)
+    def _hold(self) -> None:
         try:
             self._life.hold()
         except OSError as error:
             raise storage_failure(error) from error
         self._direct = DirectReads(self._home)
-        self._opened.order.close_abandoned()
-        # Those that no process could have go on so far as well: it may have had another provider.
-        self.abandoned = self._opened.order.resumable(datetime.now(UTC) - _RESUMED_FOR)
-        self._opened.calls.let_go_of_all()
 
     async def aclose(self) -> None:
         """Finish what is being written and close the database."""
         while self._unfinished:
             await asyncio.wait(self._unfinished)
         await self.traces.aclose()
-        await self._writing.finish()
-        await self._call(self._close_now)
-        self._thread.shutdown()
+        await self.db.aclose(self._release)
 
-    def _close_now(self) -> None:
+    def _release(self) -> None:
         self._life.release()
         if self._direct is not None:
             self._direct.close()
             self._direct = None
-        if self._opened is not None:
-            self._opened.close()
-            self._opened = None
 
     async def not_ready(self) -> tuple[str, ...]:
         """Return what cannot be worked with now: `records` that are not open or take no write, a full `disk`."""
         try:
             async with asyncio.timeout(_PROBE_S):
-                await self.in_transaction(_write_nothing)
+                await self.db.write(_write_nothing)
         except (AivistaError, RuntimeError, TimeoutError):
             return ("records",)
         usage = await asyncio.to_thread(shutil.disk_usage, self._home)
         return ("disk",) if usage.free < _ROOM_BYTES else ()
+
+    async def _close_abandoned(self) -> tuple[RunningTurn, ...]:
+        if not await self.db.read(self._order.has_abandoned):
+            return ()
+        return await self.db.write(self._order.close_abandoned)
 
     async def close_abandoned(self) -> tuple[RunningTurn, ...]:
         """Return the turns that a dead process left running; they are now interrupted and show what they had made.
 
         Their calls that were on their way are `unknown` now.
         """
-        closed = await self._call(lambda: self._records.order.close_abandoned())
+        closed = await self._close_abandoned()
         self._closed += closed
         return closed
 
@@ -314,34 +299,6 @@ class OpenedRecords:
             if timer is not None:
                 timer.cancel()
 
-    async def read(self, work: Callable[[Connection], T]) -> T:
-        """Return what the work, which writes nothing, finds in one state of the database."""
-        return await self._call(self._read_now, work)
-
-    def _read_now(self, work: Callable[[Connection], T]) -> T:
-        with self._records.db.reading() as connection:
-            return work(connection)
-
-    async def in_transaction(self, work: Callable[[Connection], T]) -> T:
-        """Return what the work returns; all that it writes is on record then, or none of it."""
-        return await self._call(self._in_transaction_now, work)
-
-    async def after_writes(self, work: Callable[[Connection], T]) -> T:
-        """Return what the work returns when all is on record that was handed over before, waited for or not."""
-        found: list[T] = []
-        await self._writing.write(lambda: found.append(self._in_transaction_now(work)), _nothing)
-        # Tried once more when another write failed beside it.
-        return found[-1]
-
-    def _in_transaction_now(self, work: Callable[[Connection], T]) -> T:
-        with self._records.db.writing() as connection:
-            return work(connection)
-
-    async def _call(self, work: Callable[..., T], *arguments: object) -> T:
-        future = asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
-        # Cancelling the caller must not take its work from the queue.
-        return await asyncio.shield(future)
-
     async def _keep_signatures(
         self, messages: tuple[PromptMessage, ...]
     ) -> tuple[tuple[PromptMessage, ...], tuple[Place, ...]]:
@@ -352,14 +309,6 @@ class OpenedRecords:
         return take_out(messages, [await self._images.write_blob(signature) for signature in signatures])
 
 
-def _nothing() -> None:
-    pass
-
-
 def _write_nothing(connection: Connection) -> None:
     """Take the lock of a writer. Raises SQLAlchemy's error where the file cannot be written."""
-    from sqlalchemy import false, update
-
-    from agent.storage.tables import TURNS
-
     connection.execute(update(TURNS).where(false()).values(text=""))

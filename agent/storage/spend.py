@@ -10,106 +10,180 @@ not spent here, or is counted already where it was, so no day, no month and no c
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import operator
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from typing import Any
 
+from sqlalchemy import Connection, Integer, Select, and_, bindparam, case, func, select, update
+from sqlalchemy.dialects.sqlite import insert
+
+from agent.conversation import TurnState
 from agent.library import SpendSums, Spent, UnderWay
 from agent.messages import TokenUsage
+from agent.storage.database import Database
+from agent.storage.journal import CallState
+from agent.storage.tables import CALLS, CONVERSATIONS, SPEND_DAYS, TURNS
 
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
+_C, _T, _S = CONVERSATIONS.c, TURNS.c, SPEND_DAYS.c
 
-    from agent.storage.conversations import ConversationStore
+_OF_CALLS = select(func.coalesce(func.sum(CALLS.c.price_usd), 0.0)).where(CALLS.c.turn_id == _T.id).scalar_subquery()
+# A turn's row has its price when the turn rests; until then, and when its process died, its calls know more.
+_IS_OVER = _T.state.in_((TurnState.DONE.value, TurnState.STOPPED.value))
+_PRICE = case((_IS_OVER, _T.price_usd), else_=func.max(_T.price_usd, _OF_CALLS))
+_TOKENS = {name: func.json_extract(_T.details, f"$.usage.{name}").cast(Integer()) for name in TokenUsage.model_fields}
+# As `TokenUsage.total_tokens`: cached ones are part of the prompt.
+_NOT_TOKENS = frozenset({"cached_tokens", "search_queries"})
+_COUNTED = [func.coalesce(each, 0) for name, each in _TOKENS.items() if name not in _NOT_TOKENS]
+_TOTAL = reduce(operator.add, _COUNTED)  # pyrefly: ignore[incompatible-overload-argument]
+
+_JOINED = TURNS.join(CONVERSATIONS)
+_MINE = _C.owner == bindparam("whose")
+_HERE = and_(_MINE, _T.conversation_id == bindparam("key"))
+_IN_DAYS = and_(_MINE, _T.started_at >= bindparam("since"), _T.started_at < bindparam("until"))
+_NOT_THIS = _T.id != bindparam("turn")
+_SPENT_HERE = _T.is_imported.is_(False)
+
+_SUM = func.coalesce(func.sum(_PRICE), 0.0)
+_ALL = select(_SUM.label("price_usd"), *(func.sum(each).label(name) for name, each in _TOKENS.items())).select_from(
+    _JOINED
+)
+_OF_CONVERSATION = _ALL.where(_HERE)
+_OF_DAYS = _ALL.where(_IN_DAYS, _SPENT_HERE)
+_PRICE_OF_DAYS = select(_SUM).select_from(_JOINED).where(_IN_DAYS, _SPENT_HERE)
+_CONVERSATION_BUT = select(_SUM).select_from(_JOINED).where(_HERE, _NOT_THIS, _SPENT_HERE)
+_DAYS_BUT = _PRICE_OF_DAYS.where(_NOT_THIS)
+_GONE = select(
+    func.coalesce(func.sum(_S.price_usd), 0.0).label("price_usd"), func.coalesce(func.sum(_S.tokens), 0).label("tokens")
+).where(_S.owner == bindparam("whose"), _S.day >= bindparam("first"), _S.day < bindparam("following"))
+
+_RUNS_UNKNOWN = and_(_T.state == TurnState.RUNNING.value, _T.id.not_in(bindparam("known", expanding=True)), _MINE)
+_ASKED = (
+    select(CALLS.c.model)
+    .select_from(_JOINED.join(CALLS, CALLS.c.turn_id == _T.id))
+    .where(_RUNS_UNKNOWN, _T.reserved_usd == 0, CALLS.c.state.in_((CallState.SENT.value, CallState.QUEUED.value)))
+)
+_ASKED_HERE = _ASKED.where(_T.conversation_id == bindparam("key"))
+# What such a turn has cost so far is among what was spent.
+_RESERVED = (
+    select(func.coalesce(func.sum(func.max(0.0, _T.reserved_usd - _PRICE)), 0.0))
+    .select_from(_JOINED)
+    .where(_RUNS_UNKNOWN, _T.reserved_usd > 0)
+)
+_RESERVED_HERE = _RESERVED.where(_T.conversation_id == bindparam("key"))
+_RESERVE = update(TURNS).where(_T.id == bindparam("turn")).values(reserved_usd=bindparam("price"))
+
+# A moment is written in UTC, its date first.
+_DAY = func.substr(_T.started_at, 1, 10)
+_LEAVING = (
+    select(_C.owner, _DAY.label("day"), _SUM.label("price_usd"), func.sum(_TOTAL).label("tokens"))
+    .select_from(_JOINED)
+    .where(_C.id.in_(bindparam("leaving", expanding=True)), _SPENT_HERE)
+    .group_by(_C.owner, _DAY)
+)
+_ADD_DAY = insert(SPEND_DAYS)
+_KEEP_DAY = _ADD_DAY.on_conflict_do_update(
+    index_elements=[_S.owner, _S.day],
+    set_={"price_usd": _S.price_usd + _ADD_DAY.excluded.price_usd, "tokens": _S.tokens + _ADD_DAY.excluded.tokens},
+)
 
 
 class SpendBook:
-    """Reads the sums from a store, on that store's own thread. Every call raises StorageFailure when it cannot.
+    """The sums of a database. Every call raises StorageFailure when it cannot.
     `add` writes what costs something without a turn, `reserve` what a turn may come to.
 
     A turn that runs, here or in another process, counts with the calls of it that have ended.
     """
 
-    def __init__(self, records: ConversationStore) -> None:
-        self._store = records
+    def __init__(self, database: Database) -> None:
+        self._db = database
 
     async def conversation(self, conversation_id: str, owner: str) -> Spent:
         """Return what the owner's conversation has cost so far, every branch of it; nothing when there is none."""
-        from agent.storage import spend_rows
-
-        return await self._store.read(lambda on: spend_rows.of_conversation(on, owner, conversation_id))
+        here = {"whose": owner, "key": conversation_id}
+        return await self._db.read(lambda on: _spent(on, _OF_CONVERSATION, here))
 
     async def day(self, owner: str, day: date | None = None) -> Spent:
         """Return what the owner spent on a local day, today without one."""
-        from agent.storage import spend_rows
-
-        first = day or local_today()
-        return await self._store.read(lambda on: spend_rows.of_days(on, owner, first, first + timedelta(days=1)))
+        return await self._spent_in(owner, *_day_of(day))
 
     async def month(self, owner: str, day: date | None = None) -> Spent:
         """Return what the owner spent in the month of the day, this one without one."""
-        from agent.storage import spend_rows
+        return await self._spent_in(owner, *_month_of(day))
 
-        first, following = month_of(day or local_today())
-        return await self._store.read(lambda on: spend_rows.of_days(on, owner, first, following))
+    async def _spent_in(self, owner: str, first: date, following: date) -> Spent:
+        def read(on: Connection) -> Spent:
+            spent, gone = _spent(on, _OF_DAYS, _moments(owner, first, following)), _gone(on, owner, first, following)
+            price_usd = spent.price_usd + gone.price_usd
+            return gone.model_copy(update={"price_usd": price_usd, "usage": spent.usage})
+
+        return await self._db.read(read)
 
     async def sums(self, owner: str, day: date | None = None) -> SpendSums:
-        """Return the two sums that always stand on the page, without their tokens."""
-        from agent.storage import spend_rows
+        """Return the two sums that always stand on the page, without their tokens, which stand deep in the rows."""
 
-        now = day or local_today()
+        def price(on: Connection, first: date, following: date) -> float:
+            spent: float = on.execute(_PRICE_OF_DAYS, _moments(owner, first, following)).scalar_one()
+            return spent + _gone(on, owner, first, following).price_usd
 
         def read(on: Connection) -> SpendSums:
-            month, this_day = month_of(now), (now, now + timedelta(days=1))
-            return SpendSums(
-                month_usd=spend_rows.price_of_days(on, owner, *month),
-                day_usd=spend_rows.price_of_days(on, owner, *this_day),
-            )
+            return SpendSums(month_usd=price(on, *_month_of(day)), day_usd=price(on, *_day_of(day)))
 
-        return await self._store.read(read)
+        return await self._db.read(read)
 
     async def beside_turns(self, owner: str, day: date | None = None) -> Spent:
         """Return what the owner spent on a local day, today without one, in no turn that is on record."""
-        from agent.storage import spend_rows
-
-        first = day or local_today()
-        return await self._store.read(lambda on: spend_rows.beside_turns(on, owner, first, first + timedelta(days=1)))
+        return await self._db.read(lambda on: _gone(on, owner, *_day_of(day)))
 
     async def add(self, owner: str, price_usd: float, tokens: int, day: date | None = None) -> None:
         """Put on record what was spent on a local day, today without one, in no turn."""
-        from agent.storage import spend_rows
-
-        now = day or local_today()
-        await self._store.in_transaction(lambda on: spend_rows.add(on, owner, now, price_usd, tokens))
+        row = {"owner": owner, "day": (day or local_today()).isoformat(), "price_usd": price_usd, "tokens": tokens}
+        if price_usd or tokens:
+            await self._db.write(lambda on: on.execute(_KEEP_DAY, row))
 
     async def reserve(self, turn_id: str, price_usd: float) -> None:
         """Put on record what a turn that runs may come to in all, for the turns of other processes; its end ends it."""
-        from agent.storage import spend_rows
-
-        await self._store.after_writes(lambda on: spend_rows.reserve(on, turn_id, price_usd))
+        values = {"turn": turn_id, "price": price_usd}
+        await self._db.write(lambda on: on.execute(_RESERVE, values))
 
     async def conversation_before(
         self, conversation_id: str, owner: str, turn_id: str, known: Collection[str] = ()
     ) -> UnderWay:
         """Return what the conversation has cost here without one of its turns; of the `known` ones the caller knows
         better what they wait for."""
-        from agent.storage import spend_rows
+        here = {"whose": owner, "key": conversation_id}
+        others = {**here, "known": [turn_id, *known]}
 
-        return await self._store.after_writes(
-            lambda on: spend_rows.conversation_without(on, owner, conversation_id, turn_id, known)
-        )
+        def read(on: Connection) -> UnderWay:
+            spent: float = on.execute(_CONVERSATION_BUT, {**here, "turn": turn_id}).scalar_one()
+            reserved: float = on.execute(_RESERVED_HERE, others).scalar_one()
+            return UnderWay(spent_usd=spent + reserved, models=tuple(on.scalars(_ASKED_HERE, others)))
+
+        return await self._db.write(read)
 
     async def day_before(
         self, owner: str, turn_id: str, day: date | None = None, known: Collection[str] = ()
     ) -> UnderWay:
         """Return what the owner spent on the local day, today without one, but for one turn; `known` as above."""
-        from agent.storage import spend_rows
+        first, following = _day_of(day)
+        others = {"whose": owner, "known": [turn_id, *known]}
 
-        first = day or local_today()
-        following = first + timedelta(days=1)
-        return await self._store.after_writes(
-            lambda on: spend_rows.days_without(on, owner, first, following, turn_id, known)
-        )
+        def read(on: Connection) -> UnderWay:
+            spent: float = on.execute(_DAYS_BUT, {**_moments(owner, first, following), "turn": turn_id}).scalar_one()
+            gone, reserved = _gone(on, owner, first, following), on.execute(_RESERVED, others).scalar_one()
+            models = tuple(on.scalars(_ASKED, others))
+            return UnderWay(spent_usd=spent + gone.price_usd + reserved, models=models)
+
+        return await self._db.write(read)
+
+
+def keep_spend(connection: Connection, conversation_ids: Sequence[str]) -> None:
+    """Add what the conversations cost to the days of their owners, right before they are removed for good."""
+    rows = connection.execute(_LEAVING, {"leaving": list(conversation_ids)}).all()
+    kept = [row._asdict() for row in rows if row.price_usd or row.tokens]
+    if kept:
+        connection.execute(_KEEP_DAY, kept)
 
 
 def local_today() -> date:
@@ -117,18 +191,33 @@ def local_today() -> date:
     return datetime.now().astimezone().date()
 
 
-def month_of(day: date) -> tuple[date, date]:
-    """Return the first day of the month and the first of the next one."""
-    first = day.replace(day=1)
+def _day_of(day: date | None) -> tuple[date, date]:
+    """Return the day, today without one, and the next one."""
+    first = day or local_today()
+    return first, first + timedelta(days=1)
+
+
+def _month_of(day: date | None) -> tuple[date, date]:
+    """Return the first day of the day's month, today's without one, and the first of the next one."""
+    first = (day or local_today()).replace(day=1)
     return first, (first + timedelta(days=31)).replace(day=1)
 
 
-def begins_at(day: date) -> datetime:
-    """Return the moment in UTC when the day begins on this machine's clock."""
-    return datetime.combine(day, time.min).astimezone(UTC)
-
-
-def spent_of(row: Any) -> Spent:
-    """Return the sums of a row that names them as `TokenUsage` does."""
+def _spent(connection: Connection, statement: Select[*tuple[Any, ...]], values: Mapping[str, object]) -> Spent:
+    """Return the sums of a statement that names them as `TokenUsage` does."""
+    row = connection.execute(statement, values).one()._mapping
     usage = TokenUsage(**{name: int(row[name] or 0) for name in TokenUsage.model_fields})
     return Spent(price_usd=row["price_usd"] or 0.0, usage=usage)
+
+
+def _gone(connection: Connection, owner: str, first: date, following: date) -> Spent:
+    """Return what was spent in the days in no turn that is on record."""
+    values = {"whose": owner, "first": first.isoformat(), "following": following.isoformat()}
+    row = connection.execute(_GONE, values).one()
+    return Spent(price_usd=row.price_usd, other_tokens=row.tokens)
+
+
+def _moments(owner: str, first: date, following: date) -> dict[str, object]:
+    """Return the days as moments in UTC: when each begins on this machine's clock."""
+    since, until = (datetime.combine(day, time.min).astimezone(UTC) for day in (first, following))
+    return {"whose": owner, "since": since, "until": until}

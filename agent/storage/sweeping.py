@@ -9,9 +9,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Integer, String, Table, Text, bindparam, delete, literal_column, select, text
 
-from agent.storage import spend_rows
+from agent.storage.spend import keep_spend
 from agent.storage.tables import CALLS, CONVERSATIONS, METADATA, PICTURES, TURNS
-from agent.storage.transactions import Transactions
 
 _C = CONVERSATIONS.c
 _DIGEST = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -33,62 +32,55 @@ def digests_in(values: Iterable[object]) -> set[str]:
     return {digest for value in values if isinstance(value, str) for digest in _DIGEST.findall(value)}
 
 
-class SweepRows:
-    """Removes conversations; `transactions` opens those of its database."""
+def thrown_away(connection: Connection, before: datetime) -> list[str]:
+    """Return the ids of the conversations that were deleted before the moment, the oldest first."""
+    return list(connection.scalars(_THROWN_AWAY, {"moment": before}))
 
-    def __init__(self, transactions: Transactions) -> None:
-        self._db = transactions
 
-    def thrown_away(self, before: datetime) -> list[str]:
-        """Return the ids of the conversations that were deleted before the moment, the oldest first."""
-        with self._db.reading() as connection:
-            return list(connection.scalars(_THROWN_AWAY, {"moment": before}))
+def sweep(connection: Connection, conversation_id: str, before: datetime) -> set[str]:
+    """Return the digests that the conversation named, if it is deleted since before the moment: then it is gone
+    with all its rows, and what it had cost is kept by owner and day."""
+    key = {"key": conversation_id}
+    if connection.scalar(_STILL_THROWN_AWAY, {**key, "moment": before}) is None:
+        return set()
+    named = {digest for table in _BELONGING for digest in digests_in(_cells(connection, table, key))}
+    keep_spend(connection, [conversation_id])
+    _remove(connection, conversation_id)
+    return named
 
-    def sweep(self, conversation_id: str, before: datetime) -> set[str]:
-        """Return the digests that the conversation named, if it is deleted since before the moment: then it is gone
-        with all its rows, and what it had cost is kept by owner and day."""
-        with self._db.writing() as connection:
-            key = {"key": conversation_id}
-            if connection.scalar(_STILL_THROWN_AWAY, {**key, "moment": before}) is None:
-                return set()
-            named = {digest for table in _BELONGING for digest in digests_in(_cells(connection, table, key))}
-            spend_rows.keep(connection, [conversation_id])
-            _remove(connection, conversation_id)
-            return named
 
-    def deleted(self, owner: str) -> list[str]:
-        """Return the ids of the owner's deleted conversations, empty ones too."""
-        with self._db.reading() as connection:
-            return list(connection.scalars(_DELETED, {"whose": owner}))
+def deleted_of(connection: Connection, owner: str) -> list[str]:
+    """Return the ids of the owner's deleted conversations, empty ones too."""
+    return list(connection.scalars(_DELETED, {"whose": owner}))
 
-    def delete_forever(self, conversation_id: str, owner: str) -> bool:
-        """Return whether the owner had such a deleted conversation; it is gone with all its rows, and what it had cost
-        is kept by owner and day."""
-        with self._db.writing() as connection:
-            found = _DELETED.where(_C.id == bindparam("key"))
-            if connection.execute(found, {"key": conversation_id, "whose": owner}).first() is None:
-                return False
-            spend_rows.keep(connection, [conversation_id])
-            _remove(connection, conversation_id)
-            return True
 
-    def remove(self, conversation_id: str, owner: str) -> bool:
-        """Return whether the owner had such a conversation; it is gone with all its rows."""
-        with self._db.writing() as connection:
-            is_own = connection.execute(_OWN, {"key": conversation_id, "whose": owner}).first() is not None
-            if is_own:
-                _remove(connection, conversation_id)
-            return is_own
+def delete_forever(connection: Connection, conversation_id: str, owner: str) -> bool:
+    """Return whether the owner had such a deleted conversation; it is gone with all its rows, and what it had cost
+    is kept by owner and day."""
+    found = _DELETED.where(_C.id == bindparam("key"))
+    if connection.execute(found, {"key": conversation_id, "whose": owner}).first() is None:
+        return False
+    keep_spend(connection, [conversation_id])
+    _remove(connection, conversation_id)
+    return True
 
-    def texts(self, table: Table, after: int, limit: int) -> tuple[int | None, list[str]]:
-        """Return the texts of some rows of a table, and after which row to go on; None when those were the last."""
-        number = literal_column(f"{table.name}._rowid_", Integer()).label("number")
-        columns = _text_columns(table)
-        found = select(number, *columns).select_from(table).where(number > bindparam("after"))
-        with self._db.reading() as connection:
-            rows = connection.execute(found.order_by(number).limit(limit), {"after": after}).all()
-        texts = [cell for row in rows for cell in row[1:] if cell is not None]
-        return (rows[-1][0] if len(rows) == limit else None), texts
+
+def remove(connection: Connection, conversation_id: str, owner: str) -> bool:
+    """Return whether the owner had such a conversation; it is gone with all its rows."""
+    is_own = connection.execute(_OWN, {"key": conversation_id, "whose": owner}).first() is not None
+    if is_own:
+        _remove(connection, conversation_id)
+    return is_own
+
+
+def texts_of(connection: Connection, table: Table, after: int, limit: int) -> tuple[int | None, list[str]]:
+    """Return the texts of some rows of a table, and after which row to go on; None when those were the last."""
+    number = literal_column(f"{table.name}._rowid_", Integer()).label("number")
+    columns = _text_columns(table)
+    found = select(number, *columns).select_from(table).where(number > bindparam("after"))
+    rows = connection.execute(found.order_by(number).limit(limit), {"after": after}).all()
+    texts = [cell for row in rows for cell in row[1:] if cell is not None]
+    return (rows[-1][0] if len(rows) == limit else None), texts
 
 
 def tables_with_texts() -> tuple[Table, ...]:

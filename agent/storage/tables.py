@@ -231,7 +231,7 @@ WORKSPACE_FILES = Table(
     Column("content", LargeBinary, nullable=False),
 )
 
-# What each step of a turn was sent and answered (`trace_rows`), packed. Bytes, not text, as above.
+# What each step of a turn was sent and answered (`traces`), packed. Bytes, not text, as above.
 TRACE_STEPS = Table(
     "trace_steps",
     METADATA,

@@ -2,23 +2,28 @@
 
 A step that has ended is told, packed and written a quarter of a second later, or as soon as its turn rests; after a
 sudden end of the process those are there that were written. Traces of the oldest turns are let go of beyond a limit.
+
+A row a step, its contents packed by themselves: one that is opened is read without the others. Both are bytes, not
+text: a trace names pictures and keeps none of them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import zlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select
 
 from agent.errors import AivistaError
-from agent.storage.writing import Writing
+from agent.storage.database import Database
+from agent.storage.tables import CONVERSATIONS, TRACE_STEPS
 from agent.trace import StepSummary, TraceStep
-
-if TYPE_CHECKING:
-    from agent.storage.trace_rows import StepRow, TraceRows
 
 LIMIT_BYTES = 200 << 20
 _SOON_S = 0.25
@@ -26,17 +31,46 @@ _SOON_S = 0.25
 _NOW_S = 0.005
 
 T = TypeVar("T")
+_Row = dict[str, Any]
 _log = logging.getLogger(__name__)
+
+_S = TRACE_STEPS.c
+_CONTENTS = {"sent", "came", "cuts", "is_left_out"}
+_ADD = insert(TRACE_STEPS)
+_THERE = select(CONVERSATIONS.c.id).where(CONVERSATIONS.c.id.in_(bindparam("these", expanding=True)))
+_ALL = select(func.coalesce(func.sum(_S.size_bytes), 0))
+_OF_TURNS = and_(_S.conversation_id == bindparam("key"), _S.turn_id.in_(bindparam("these", expanding=True)))
+_ORDER = (_S.number,)
+_STEPS_OF = select(_S.turn_id, _S.summary, _S.contents).where(_OF_TURNS).order_by(*_ORDER)
+_SUMMARIES_OF = select(_S.turn_id, _S.summary).where(_OF_TURNS).order_by(*_ORDER)
+_TURNS_OF = (
+    select(_S.turn_id)
+    .where(_S.conversation_id == bindparam("key"))
+    .group_by(_S.turn_id)
+    .order_by(func.min(_S.began_at))
+)
+_ONE = select(_S.summary, _S.contents).where(
+    _S.conversation_id == bindparam("key"), _S.turn_id == bindparam("turn"), _S.number == bindparam("which")
+)
+_LAST = select(func.coalesce(func.max(_S.number), 0)).where(
+    _S.conversation_id == bindparam("key"), _S.turn_id == bindparam("turn")
+)
+_BY_AGE = (
+    select(_S.turn_id, func.sum(_S.size_bytes).label("size_bytes")).group_by(_S.turn_id).order_by(func.max(_S.began_at))
+)
+_LET_GO = delete(TRACE_STEPS).where(_S.turn_id.in_(bindparam("these", expanding=True)))
+# Room is made for a while at once: to find the oldest, all are looked through.
+_MADE_ROOM = 0.9
 
 
 class Traces:
     """The steps of every turn. Reading raises StorageFailure when the database cannot be read."""
 
-    def __init__(self, writing: Writing, rows: Callable[[], TraceRows], limit_bytes: int = LIMIT_BYTES) -> None:
-        self._writing = writing
-        self._rows = rows
+    def __init__(self, database: Database, limit_bytes: int = LIMIT_BYTES) -> None:
+        self._db = database
         self._limit_bytes = limit_bytes
-        self._waiting: deque[Callable[[], StepRow | None]] = deque()
+        self._size_bytes: int | None = None
+        self._waiting: deque[Callable[[], _Row | None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._work: asyncio.Task[None] | None = None
         self._thread: ThreadPoolExecutor | None = None
@@ -45,13 +79,7 @@ class Traces:
 
     def keep(self, conversation_id: str, tell: Callable[[], TraceStep]) -> None:
         """Take a step that has ended. `tell` is called later, on a thread of its own."""
-
-        def packed() -> StepRow:
-            from agent.storage.trace_rows import row_of
-
-            return row_of(conversation_id, tell())
-
-        self._waiting.append(packed)
+        self._waiting.append(lambda: _row_of(conversation_id, tell()))
         self._begin_in(_SOON_S)
 
     def after(self, work: Callable[[], None]) -> None:
@@ -106,46 +134,78 @@ class Traces:
         packed = await asyncio.get_running_loop().run_in_executor(self._thread, _packed, batch)
         if not packed:
             return
-        rows = self._rows()
         try:
-            await self._writing.write_soon(lambda: rows.add(packed, self._limit_bytes))
+            await self._db.write_soon(lambda on: self._add(on, packed))
         except AivistaError as error:
             # The turn itself is on record; only what it was made of is lost.
             _log.error("steps of a turn could not be put on record: %s", error)
+
+    def _add(self, connection: Connection, rows: Sequence[_Row]) -> None:
+        """Add steps, but for those of a conversation that is gone. Beyond the limit the oldest turns' are let go."""
+        ids = list({row["conversation_id"] for row in rows})
+        there = set(connection.scalars(_THERE, {"these": ids}))
+        kept = [row for row in rows if row["conversation_id"] in there]
+        if not kept:
+            return
+        connection.execute(_ADD, kept)
+        if self._size_bytes is None:
+            self._size_bytes = connection.scalar(_ALL) or 0
+        else:
+            self._size_bytes += sum(row["size_bytes"] for row in kept)
+        if self._size_bytes > self._limit_bytes:
+            self._make_room(connection, int(self._limit_bytes * _MADE_ROOM))
+
+    def _make_room(self, connection: Connection, limit_bytes: int) -> None:
+        gone = []
+        # Of conversations that were removed meanwhile nothing is left to be counted.
+        size_bytes = connection.scalar(_ALL) or 0
+        for row in connection.execute(_BY_AGE):
+            if size_bytes <= limit_bytes:
+                break
+            gone.append(row.turn_id)
+            size_bytes -= row.size_bytes
+        if gone:
+            connection.execute(_LET_GO, {"these": gone})
+        self._size_bytes = size_bytes
 
     # Reading
 
     async def steps(self, conversation_id: str, turn_ids: Sequence[str] | None = None) -> tuple[TraceStep, ...]:
         """Return the whole steps of these turns, or of all; turn by turn, the oldest first."""
-        from agent.storage.trace_rows import step_of
 
-        found = await self._read(lambda: self._rows().steps(conversation_id, turn_ids))
-        return await asyncio.to_thread(lambda: tuple(map(step_of, found)))
+        def read(on: Connection) -> list[Any]:
+            these = turn_ids if turn_ids is not None else list(on.scalars(_TURNS_OF, {"key": conversation_id}))
+            rows = on.execute(_STEPS_OF, {"key": conversation_id, "these": list(these)}).all()
+            return _turn_by_turn(rows, these)
+
+        found = await self._read(read)
+        # Not on the database's thread, where others wait.
+        return await asyncio.to_thread(lambda: tuple(map(_step_of, found)))
 
     async def summaries(self, conversation_id: str, turn_ids: Sequence[str]) -> tuple[StepSummary, ...]:
         """Return the steps of these turns in a line each."""
-        found = await self._read(lambda: self._rows().summaries(conversation_id, turn_ids))
-        return tuple(map(StepSummary.model_validate_json, found))
+        values = {"key": conversation_id, "these": list(turn_ids)}
+        found = await self._read(lambda on: _turn_by_turn(on.execute(_SUMMARIES_OF, values).all(), turn_ids))
+        return tuple(StepSummary.model_validate_json(row.summary) for row in found)
 
     async def step(self, conversation_id: str, turn_id: str, number: int) -> TraceStep | None:
         """Return one step."""
-        from agent.storage.trace_rows import step_of
-
-        found = await self._read(lambda: self._rows().step(conversation_id, turn_id, number))
-        return step_of(found) if found is not None else None
+        key = {"key": conversation_id, "turn": turn_id, "which": number}
+        found = await self._read(lambda on: on.execute(_ONE, key).one_or_none())
+        return _step_of(found) if found is not None else None
 
     async def next_number(self, conversation_id: str, turn_id: str) -> int:
         """Return the number of a turn's next step."""
-        return await self._read(lambda: self._rows().next_number(conversation_id, turn_id))
+        key = {"key": conversation_id, "turn": turn_id}
+        return await self._read(lambda on: (on.scalar(_LAST, key) or 0) + 1)
 
-    async def _read(self, read: Callable[[], T]) -> T:
+    async def _read(self, read: Callable[[Connection], T]) -> T:
         await self.settled()
-        found: list[T] = []
-        await self._writing.write(lambda: found.append(read()), _nothing)
-        return found[-1]
+        # In the queue of the writes: steps may have been handed over that are not written yet.
+        return await self._db.write(read)
 
 
-def _packed(batch: Sequence[Callable[[], StepRow | None]]) -> list[StepRow]:
+def _packed(batch: Sequence[Callable[[], _Row | None]]) -> list[_Row]:
     """Return the rows of a batch; a step that cannot be told is logged, and the others go on."""
     rows = []
     for work in batch:
@@ -159,5 +219,25 @@ def _packed(batch: Sequence[Callable[[], StepRow | None]]) -> list[StepRow]:
     return rows
 
 
-def _nothing() -> None:
-    pass
+def _turn_by_turn(rows: Sequence[Any], turn_ids: Sequence[str]) -> list[Any]:
+    place = {turn_id: number for number, turn_id in enumerate(turn_ids)}
+    return sorted(rows, key=lambda row: place[row.turn_id])
+
+
+def _row_of(conversation_id: str, step: TraceStep) -> _Row:
+    summary = step.model_dump_json(exclude=_CONTENTS).encode()
+    contents = zlib.compress(step.model_dump_json(include=_CONTENTS).encode(), 6)
+    return {
+        "conversation_id": conversation_id,
+        "turn_id": step.turn_id,
+        "number": step.number,
+        "began_at": step.began_at,
+        "size_bytes": len(summary) + len(contents),
+        "summary": summary,
+        "contents": contents,
+    }
+
+
+def _step_of(row: Any) -> TraceStep:
+    contents = json.loads(zlib.decompress(row.contents))
+    return TraceStep.model_validate_json(json.dumps({**json.loads(row.summary), **contents}))

@@ -16,10 +16,9 @@ from sqlalchemy import Connection, Select, and_, bindparam, delete, insert, sele
 from agent.conversation import TurnState
 from agent.events import InterruptedNote, SmartCanvas
 from agent.messages import ImageOrigin
-from agent.storage.call_rows import lose_calls
+from agent.storage.journal import lose_calls
 from agent.storage.rows import COMPONENTS
 from agent.storage.tables import CONVERSATIONS, PICTURES, TURN_QUEUE, TURNS
-from agent.storage.transactions import Transactions
 
 _C, _T, _P, _Q = CONVERSATIONS.c, TURNS.c, PICTURES.c, TURN_QUEUE.c
 _HERE = _T.conversation_id == bindparam("key")
@@ -78,42 +77,36 @@ class TurnOrder:
     A call of one of `free_models` that a dead process made cost nothing.
     """
 
-    def __init__(
-        self, transactions: Transactions, mine: str, is_alive: Callable[[str], bool], free_models: Collection[str] = ()
-    ) -> None:
-        self._db = transactions
+    def __init__(self, mine: str, is_alive: Callable[[str], bool], free_models: Collection[str] = ()) -> None:
         self._mine = mine
         self._is_alive = is_alive
         self._free_models = free_models
 
-    def join(self, conversation_id: str, request_id: str | None, limit: int) -> Place:
+    def join(self, connection: Connection, conversation_id: str, request_id: str | None, limit: int) -> Place:
         """Take the last place in a conversation's queue, where fewer than `limit` turns wait."""
-        with self._db.writing() as connection:
-            waiting = self._waiting(connection, conversation_id)
-            running = self._running(connection, conversation_id)
-            ahead = len(waiting) + len(running)
-            if request_id is not None and any(one.request_id == request_id for one in waiting):
-                return Place(None, ahead, same_request=True)
-            if len(waiting) >= limit:
-                return Place(None, ahead)
-            row = {"conversation_id": conversation_id, "runner": self._mine, "request_id": request_id}
-            return Place(connection.execute(_JOIN, row).scalar_one(), ahead)
+        waiting = self._waiting(connection, conversation_id)
+        running = self._running(connection, conversation_id)
+        ahead = len(waiting) + len(running)
+        if request_id is not None and any(one.request_id == request_id for one in waiting):
+            return Place(None, ahead, same_request=True)
+        if len(waiting) >= limit:
+            return Place(None, ahead)
+        row = {"conversation_id": conversation_id, "runner": self._mine, "request_id": request_id}
+        return Place(connection.execute(_JOIN, row).scalar_one(), ahead)
 
-    def leave(self, place: int) -> None:
+    def leave(self, connection: Connection, place: int) -> None:
         """Give a place up."""
-        with self._db.writing() as connection:
-            connection.execute(_LEAVE, {"place": place})
+        connection.execute(_LEAVE, {"place": place})
 
-    def ahead(self, conversation_id: str, place: int) -> int | None:
+    def ahead(self, connection: Connection, conversation_id: str, place: int) -> int | None:
         """Return how many turns of other processes go before this one's; None when its place was taken away: it was
         stopped elsewhere."""
-        with self._db.writing() as connection:
-            waiting = self._waiting(connection, conversation_id)
-            own = [one.id for one in waiting if one.runner == self._mine]
-            if place not in own:
-                return None
-            running = [one for one in self._running(connection, conversation_id) if one.runner != self._mine]
-            return sum(one.id < own[0] for one in waiting) + len(running)
+        waiting = self._waiting(connection, conversation_id)
+        own = [one.id for one in waiting if one.runner == self._mine]
+        if place not in own:
+            return None
+        running = [one for one in self._running(connection, conversation_id) if one.runner != self._mine]
+        return sum(one.id < own[0] for one in waiting) + len(running)
 
     def take(self, connection: Connection, conversation_id: str, place: int | None) -> bool:
         """Return whether it is this process's turn in the conversation; its place in the queue is given up then.
@@ -138,45 +131,41 @@ class TurnOrder:
         waiting = self._waiting(connection, conversation_id)
         return any(runner != self._mine for runner in [*(one.runner for one in running), *(w.runner for w in waiting)])
 
-    def close_abandoned(self) -> tuple[RunningTurn, ...]:
+    def has_abandoned(self, connection: Connection) -> bool:
+        """Return whether a dead process left a turn running: to close one, others have to wait."""
+        return not all(self._is_alive(one.runner) for one in _turns(connection, _RUNNING))
+
+    def close_abandoned(self, connection: Connection) -> tuple[RunningTurn, ...]:
         """Return the turns that dead processes left running; they are interrupted now and show what they had made.
 
         Their calls that were on their way are `unknown` now.
         """
-        with self._db.reading() as connection:
-            if all(self._is_alive(one.runner) for one in _turns(connection, _RUNNING)):
-                return ()
-        with self._db.writing() as connection:
-            # Read again: another process may have closed them, and taken them up, meanwhile.
-            dead = [one for one in _turns(connection, _RUNNING) if not self._is_alive(one.runner)]
-            for one in dead:
-                _interrupt(connection, one, self._free_models)
-            return tuple(dead)
+        dead = [one for one in _turns(connection, _RUNNING) if not self._is_alive(one.runner)]
+        for one in dead:
+            _interrupt(connection, one, self._free_models)
+        return tuple(dead)
 
-    def resumable(self, since: datetime) -> tuple[RunningTurn, ...]:
+    def resumable(self, connection: Connection, since: datetime) -> tuple[RunningTurn, ...]:
         """Return the interrupted turns that nothing came after and that nobody has taken up, the oldest first."""
-        with self._db.reading() as connection:
-            return tuple(_turns(connection, _RESUMABLE, since=since))
+        return tuple(_turns(connection, _RESUMABLE, since=since))
 
-    def is_running(self, conversation_id: str) -> bool:
+    def is_running(self, connection: Connection, conversation_id: str) -> bool:
         """Return whether a process that is there runs a turn of the conversation."""
-        with self._db.reading() as connection:
-            running = _turns(connection, _RUNNING_HERE, key=conversation_id)
+        running = _turns(connection, _RUNNING_HERE, key=conversation_id)
         return any(self._is_alive(one.runner) for one in running)
 
     # Stopping
 
-    def request_stop(self, conversation_id: str, turn_id: str | None) -> bool:
+    def request_stop(self, connection: Connection, conversation_id: str, turn_id: str | None) -> bool:
         """Ask other processes to stop what runs in the conversation, and take what waits there out of the queue; or ask
         that turn alone to be stopped. Return whether there was anything."""
         values = {"key": conversation_id, "mine": self._mine}
-        with self._db.writing() as connection:
-            running = [one for one in self._running(connection, conversation_id) if one.runner != self._mine]
-            running = [one for one in running if turn_id in (None, one.turn_id)]
-            if running:
-                connection.execute(_REQUEST_STOP, values)
-            waiting = connection.execute(_SEND_HOME, values).rowcount if turn_id is None else 0
-            return bool(running or waiting)
+        running = [one for one in self._running(connection, conversation_id) if one.runner != self._mine]
+        running = [one for one in running if turn_id in (None, one.turn_id)]
+        if running:
+            connection.execute(_REQUEST_STOP, values)
+        waiting = connection.execute(_SEND_HOME, values).rowcount if turn_id is None else 0
+        return bool(running or waiting)
 
     # Inside
 

@@ -1,24 +1,59 @@
-"""The workspace: the files of a conversation, in the database. No name of theirs ever leads to the server's disk."""
+"""The workspace: the files of a conversation, in the database. No name of theirs ever leads to the server's disk.
+
+Two names that differ only in their case, or in how their accents are written, are one file: it keeps the name that it
+was given first, and is found by either. So whatever is taken out of a workspace fits on any disk.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select, update
 
 from agent.conversation import WorkspaceFile, Writer
 from agent.errors import ErrorCode, RequestRefused
 from agent.messages import Value
-from agent.storage.workspace_names import checked_file_name
+from agent.storage.database import Database
+from agent.storage.tables import CONVERSATIONS, WORKSPACE_FILES
 
 if TYPE_CHECKING:
-    from agent.storage.conversations import ConversationStore
     from agent.storage.quota import Quota
-
-T = TypeVar("T")
 
 NEW_FILE = 0
 """The version that is expected of a file which must not be there yet."""
+
+LONGEST_NAME = 120
+_SIGNS = frozenset("_.- /")
+# Letters, their marks and digits, of any script.
+_KINDS = frozenset("LMN")
+# Letters and marks that show nothing: a name with one looks like another.
+_INVISIBLE = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
+    + "".join(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+)
+_SHOWN_CHARACTERS = 60
+
+_C, _F = CONVERSATIONS.c, WORKSPACE_FILES.c
+_MINE = and_(_C.id == bindparam("within"), _C.owner == bindparam("whose"), _C.deleted_at.is_(None))
+_HERE = _F.conversation_id == bindparam("within")
+_THIS = and_(_HERE, _F.key == bindparam("called"))
+_IS_MINE = select(_C.id).where(_MINE)
+_NEXT_VERSION = update(CONVERSATIONS).where(_MINE).values(file_version=_C.file_version + 1).returning(_C.file_version)
+_INFO = (_F.name, _F.size_bytes, _F.version, _F.updated_at, _F.written_by, _F.is_untrusted)
+_INFOS = select(_F.key, *_INFO).where(_HERE).order_by(_F.key)
+_FILE = (_F.name, _F.version, _F.updated_at, _F.written_by, _F.is_untrusted, _F.content)
+_FILES = select(*_FILE).where(_HERE).order_by(_F.key)
+_ONE = select(*_FILE).where(_THIS)
+_SIZE = select(func.coalesce(func.sum(_F.size_bytes), 0)).where(_HERE)
+_ADD = insert(WORKSPACE_FILES)
+_REPLACE = update(WORKSPACE_FILES).where(_THIS)
+_RENAME = update(WORKSPACE_FILES).where(_THIS).values(key=bindparam("new_key"), name=bindparam("new_name"))
+_DELETE = delete(WORKSPACE_FILES).where(_THIS)
 
 
 @dataclass(frozen=True)
@@ -28,13 +63,6 @@ class Limits:
     files: int = 200
     file_bytes: int = 1 << 20
     total_bytes: int = 10 << 20
-
-
-class Place(NamedTuple):
-    """Which conversation, and who asks for its files."""
-
-    conversation_id: str
-    owner: str
 
 
 class FileInfo(Value):
@@ -51,27 +79,28 @@ class FileInfo(Value):
 class WorkspaceStore:
     """The workspaces of every conversation; `room` is asked before anything is written."""
 
-    def __init__(self, records: ConversationStore, limits: Limits | None = None, room: Quota | None = None) -> None:
-        self._records = records
+    def __init__(self, database: Database, limits: Limits | None = None, room: Quota | None = None) -> None:
+        self._db = database
         self._limits = limits or Limits()
         self._room = room
 
     def of(self, conversation_id: str, owner: str) -> Workspace:
         """Return the workspace of a conversation; each call on it asks whether that is the owner's."""
-        return Workspace(self._records, Place(conversation_id, owner), self._limits, self._room)
+        return Workspace(self._db, conversation_id, owner, self._limits, self._room)
 
 
 @dataclass(frozen=True)
 class Workspace:
     """The files of one conversation, for its owner.
 
-    A name is found whatever its case, and is kept as it was first given (`workspace_names`). Every call raises
-    RequestRefused: FILE_NAME_INVALID, and CONVERSATION_NOT_FOUND also when the conversation is deleted or somebody
-    else's; and StorageFailure when the database cannot be read or written.
+    A name is found whatever its case, and is kept as it was first given. Every call raises RequestRefused:
+    FILE_NAME_INVALID, and CONVERSATION_NOT_FOUND also when the conversation is deleted or somebody else's; and
+    StorageFailure when the database cannot be read or written.
     """
 
-    records: ConversationStore
-    place: Place
+    database: Database
+    conversation_id: str
+    owner: str
     limits: Limits = Limits()
     room: Quota | None = None
 
@@ -79,16 +108,20 @@ class Workspace:
 
     async def list(self) -> tuple[FileInfo, ...]:
         """Return what files there are, by name."""
-        from agent.storage import workspace_rows
-
-        return await self.records.read(lambda on: workspace_rows.infos(on, self.place))
+        return tuple((await self.database.read(self._held)).values())
 
     async def read(self, name: str) -> WorkspaceFile:
         """Return a file with what it holds. Raises RequestRefused(FILE_NOT_FOUND)."""
-        from agent.storage import workspace_rows
-
         called = checked_file_name(name)
-        return await self.records.read(lambda on: workspace_rows.file(on, self.place, called))
+
+        def read(on: Connection) -> WorkspaceFile:
+            self._refuse_others(on)
+            row = on.execute(_ONE, self._called(key_of(called))).one_or_none()
+            if row is None:
+                raise RequestRefused(ErrorCode.FILE_NOT_FOUND, name=called)
+            return WorkspaceFile(**row._asdict())
+
+        return await self.database.read(read)
 
     async def read_text(self, name: str) -> str:
         """Return the text of a file. Raises RequestRefused: FILE_NOT_FOUND, FILE_NOT_TEXT."""
@@ -99,16 +132,22 @@ class Workspace:
 
     async def all_texts(self) -> dict[str, str]:
         """Return the text of every file that is one, by name."""
-        from agent.storage import workspace_rows
 
-        files = await self.records.read(lambda on: workspace_rows.files(on, self.place))
-        return {file.name: text for file in files if (text := file.text) is not None}
+        def read(on: Connection) -> tuple[WorkspaceFile, ...]:
+            self._refuse_others(on)
+            return files_of(on, self.conversation_id)
+
+        return {file.name: text for file in await self.database.read(read) if (text := file.text) is not None}
 
     async def size(self) -> int:
         """Return how many bytes all files hold together."""
-        from agent.storage import workspace_rows
 
-        return await self.records.read(lambda on: workspace_rows.size(on, self.place))
+        def read(on: Connection) -> int:
+            self._refuse_others(on)
+            size_bytes: int = on.execute(_SIZE, {"within": self.conversation_id}).scalar_one()
+            return size_bytes
+
+        return await self.database.read(read)
 
     # Writing
 
@@ -124,34 +163,165 @@ class Workspace:
         """Write a file, a new one or in the place of what it holds, and return it as it is now. Text becomes UTF-8.
 
         A file that `is_untrusted` stays so when nothing is said of that. Raises RequestRefused: FILE_CHANGED when its
-        version is not the expected one (`NEW`: it must not be there yet), FILE_NAME_TAKEN when a folder has the name,
-        FILE_TOO_LARGE, TOO_MANY_FILES, WORKSPACE_FULL, VISITOR_QUOTA_USED_UP; nothing is changed then.
+        version is not the expected one (`NEW_FILE`: it must not be there yet), FILE_NAME_TAKEN when a folder has the
+        name, FILE_TOO_LARGE, TOO_MANY_FILES, WORKSPACE_FULL, VISITOR_QUOTA_USED_UP; nothing is changed then.
         """
-        from agent.storage import workspace_rows
-
-        called = checked_file_name(name)
+        called, now = checked_file_name(name), datetime.now(UTC)
         # Half a character, which a model may write, has no UTF-8.
         data = content.encode("utf-8", "replace") if isinstance(content, str) else content
         if len(data) > self.limits.file_bytes:
             raise RequestRefused(ErrorCode.FILE_TOO_LARGE, name=called, limit=self.limits.file_bytes >> 20)
         if self.room is not None:
-            await self.room.check(self.place.owner, new_bytes=len(data))
-        new = workspace_rows.Writing(called, data, by, is_untrusted, expected_version, datetime.now(UTC))
-        return await self.records.in_transaction(lambda on: workspace_rows.write(on, self.place, new, self.limits))
+            await self.room.check(self.owner, new_bytes=len(data))
+
+        def write(on: Connection) -> FileInfo:
+            held, key = self._held(on), key_of(called)
+            before = held.get(key)
+            _refuse_changed(before, called, expected_version)
+            if before is None:
+                _refuse_taken(key, called, held)
+            _refuse_too_much(held, before, len(data), self.limits)
+            info = FileInfo(
+                name=before.name if before else called,
+                size_bytes=len(data),
+                version=on.execute(_NEXT_VERSION, self._mine).scalar_one(),
+                updated_at=now,
+                written_by=by,
+                is_untrusted=bool(before and before.is_untrusted) if is_untrusted is None else is_untrusted,
+            )
+            row = {**info.model_dump(), "content": data, "digest": hashlib.sha256(data).digest()}
+            if before is not None:
+                on.execute(_REPLACE, {**self._called(key), **row})
+            else:
+                on.execute(_ADD, {"conversation_id": self.conversation_id, "key": key, **row})
+            return info
+
+        return await self.database.write(write)
 
     async def rename(self, name: str, new_name: str) -> FileInfo:
-        """Give a file another name, or the same in another case, and return it.
+        """Give a file another name, or the same in another case, and return it; it is in every other way as it was.
 
         Raises RequestRefused: FILE_NOT_FOUND, FILE_NAME_TAKEN when a file or a folder has the name.
         """
-        from agent.storage import workspace_rows
-
         called, wanted = checked_file_name(name), checked_file_name(new_name)
-        return await self.records.in_transaction(lambda on: workspace_rows.rename(on, self.place, called, wanted))
+
+        def rename(on: Connection) -> FileInfo:
+            held, key, new_key = self._held(on), key_of(called), key_of(wanted)
+            if key not in held:
+                raise RequestRefused(ErrorCode.FILE_NOT_FOUND, name=called)
+            before = held.pop(key)
+            _refuse_taken(new_key, wanted, held)
+            on.execute(_RENAME, {**self._called(key), "new_key": new_key, "new_name": wanted})
+            return before.model_copy(update={"name": wanted})
+
+        return await self.database.write(rename)
 
     async def delete(self, name: str, *, expected_version: int | None = None) -> None:
         """Delete a file for good. Raises RequestRefused: FILE_NOT_FOUND, FILE_CHANGED."""
-        from agent.storage import workspace_rows
-
         called = checked_file_name(name)
-        await self.records.in_transaction(lambda on: workspace_rows.remove(on, self.place, called, expected_version))
+
+        def delete_it(on: Connection) -> None:
+            held, key = self._held(on), key_of(called)
+            if key not in held:
+                raise RequestRefused(ErrorCode.FILE_NOT_FOUND, name=called)
+            _refuse_changed(held[key], called, expected_version)
+            on.execute(_DELETE, self._called(key))
+
+        await self.database.write(delete_it)
+
+    @property
+    def _mine(self) -> dict[str, str]:
+        return {"within": self.conversation_id, "whose": self.owner}
+
+    def _called(self, key: str) -> dict[str, str]:
+        return {"within": self.conversation_id, "called": key}
+
+    def _refuse_others(self, connection: Connection) -> None:
+        if connection.execute(_IS_MINE, self._mine).first() is None:
+            raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+
+    def _held(self, connection: Connection) -> dict[str, FileInfo]:
+        """Return what files there are, by key."""
+        self._refuse_others(connection)
+        rows = connection.execute(_INFOS, {"within": self.conversation_id}).all()
+        return {row.key: FileInfo(**{name: row._mapping[name] for name in FileInfo.model_fields}) for row in rows}
+
+
+def files_of(connection: Connection, conversation_id: str) -> tuple[WorkspaceFile, ...]:
+    """Return the files of a conversation whoever it belongs to, by name."""
+    rows = connection.execute(_FILES, {"within": conversation_id})
+    return tuple(WorkspaceFile(**row._asdict()) for row in rows)
+
+
+def add_files(connection: Connection, conversation_id: str, added: Sequence[WorkspaceFile]) -> None:
+    """Record the files of a conversation that has none; their names and sizes are those of a workspace already."""
+    rows = []
+    for one in added:
+        own = {"conversation_id": conversation_id, "key": key_of(one.name), "size_bytes": one.size_bytes}
+        rows.append({**one.model_dump(), **own, "digest": hashlib.sha256(one.content).digest()})
+    if rows:
+        connection.execute(_ADD, rows)
+
+
+def _refuse_changed(before: FileInfo | None, name: str, expected_version: int | None) -> None:
+    if expected_version is not None and expected_version != (before.version if before else 0):
+        raise RequestRefused(ErrorCode.FILE_CHANGED, name=name)
+
+
+def _refuse_taken(key: str, name: str, held: Mapping[str, FileInfo]) -> None:
+    if key in held or is_in_the_way(key, held):
+        raise RequestRefused(ErrorCode.FILE_NAME_TAKEN, name=name)
+
+
+def _refuse_too_much(held: Mapping[str, FileInfo], before: FileInfo | None, new_bytes: int, limits: Limits) -> None:
+    if before is None and len(held) >= limits.files:
+        raise RequestRefused(ErrorCode.TOO_MANY_FILES, limit=limits.files)
+    whole = sum(one.size_bytes for one in held.values()) - (before.size_bytes if before else 0) + new_bytes
+    # What is there already may become smaller, whatever it comes to.
+    if whole > limits.total_bytes and new_bytes > (before.size_bytes if before else 0):
+        raise RequestRefused(ErrorCode.WORKSPACE_FULL, limit=limits.total_bytes >> 20)
+
+
+def checked_file_name(name: str) -> str:
+    """Return the name as it is kept: in Unicode's form NFC. Raises RequestRefused(FILE_NAME_INVALID).
+
+    It has 1 to 120 letters and digits of any script, `_`, `.`, `-`, spaces, and `/` between folders. No folder is
+    empty, begins or ends with a space, or leads elsewhere.
+    """
+    plain = unicodedata.normalize("NFC", name[: LONGEST_NAME * 4])
+    if not is_name(plain) or len(name) > LONGEST_NAME * 4:
+        raise RequestRefused(ErrorCode.FILE_NAME_INVALID, name=shown(name), limit=LONGEST_NAME)
+    return plain
+
+
+def is_name(name: str) -> bool:
+    """Return whether this is the name of a file, as it is kept."""
+    if not 0 < len(name) <= LONGEST_NAME or not unicodedata.is_normalized("NFC", name):
+        return False
+    return all(map(_may_stand, name)) and ".." not in name and all(map(_is_segment, name.split("/")))
+
+
+def key_of(name: str) -> str:
+    """Return what two names have in common when they are those of one file."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
+
+
+def is_in_the_way(key: str, keys: Iterable[str]) -> bool:
+    """Return whether one of the keys is a folder that this key is a file of, or the other way round."""
+    return any(key.startswith(f"{other}/") or other.startswith(f"{key}/") for other in keys)
+
+
+def shown(name: str) -> str:
+    """Return a name that nobody has checked, fit for a sentence."""
+    plain = "".join(sign if sign.isprintable() else "?" for sign in name[: _SHOWN_CHARACTERS + 1])
+    return plain if len(plain) <= _SHOWN_CHARACTERS else plain[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def _may_stand(sign: str) -> bool:
+    return sign in _SIGNS or (unicodedata.category(sign)[0] in _KINDS and sign not in _INVISIBLE)
+
+
+def _is_segment(segment: str) -> bool:
+    # A mark needs a letter before it: alone it would hang on the slash.
+    is_there = segment not in ("", ".") and segment == segment.strip(" ")
+    return is_there and unicodedata.category(segment[0])[0] != "M"

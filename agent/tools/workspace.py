@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from agent.errors import ErrorCode, RequestRefused
-from agent.storage.workspace_names import key_of
+from agent.storage.workspace import key_of
 from agent.tools.base import Arguments, Reason, ToolAnswer, ToolContext, failed, tool
 
 # Below what an answer may hold, so that it is cut here, where the model is told how to go on.

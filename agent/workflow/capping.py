@@ -101,7 +101,7 @@ def _pledge(deps: Deps, price_usd: float) -> None:
 
 async def _reserve(deps: Deps, price_usd: float) -> None:
     """Have other processes know what the turn may come to in all."""
-    await SpendBook(deps.records).reserve(deps.turn.id, price_usd)
+    await SpendBook(deps.records.db).reserve(deps.turn.id, price_usd)
 
 
 async def spent_within_caps(
@@ -185,7 +185,7 @@ async def _so_far(deps: Deps, own_usd: float) -> SoFar:
 async def _under_way(deps: Deps, caps: Caps, known: Collection[str]) -> tuple[UnderWay, UnderWay]:
     """Return what the conversation and the day have cost; the turns that are `known` tell themselves what they wait
     for."""
-    book, owner, turn_id = SpendBook(deps.records), deps.conversation.owner, deps.turn.id
+    book, owner, turn_id = SpendBook(deps.records.db), deps.conversation.owner, deps.turn.id
     here = whole_day = UnderWay()
     if caps.conversation_usd is not None:
         here = await book.conversation_before(deps.conversation.id, owner, turn_id, known)

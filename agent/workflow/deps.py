@@ -128,7 +128,7 @@ class Deps:
             originals=self.images,
             cache=self.cache,
             trust=self.trust(state),
-            workspace=WorkspaceStore(self.records).of(self.conversation.id, self.conversation.owner),
+            workspace=WorkspaceStore(self.records.db).of(self.conversation.id, self.conversation.owner),
             fetcher=self.reader,
             sandbox=self.sandbox,
             uploads=self.turn.uploads,

@@ -66,7 +66,7 @@ async def tool_context(home: Path, limits: WorkspaceLimits | None = None) -> Asy
         originals=images,
         cache=cache,
         trust=Trust(),
-        workspace=WorkspaceStore(store, limits or WorkspaceLimits()).of(conversation.id, "ann"),
+        workspace=WorkspaceStore(store.db, limits or WorkspaceLimits()).of(conversation.id, "ann"),
         fetcher=PageReader(),
         sandbox=Sandbox(wall_s=30.0),
     )

@@ -83,7 +83,7 @@ async def _opened(stack: contextlib.AsyncExitStack, home: Path, count: int) -> d
     store = await stack.enter_async_context(contextlib.aclosing(ConversationStore(home, images)))
     await store.open()
     ids = await asyncio.to_thread(_seed, home, count)
-    while await store.in_transaction(read_some):
+    while await store.db.write(read_some):
         pass
     await store.search("local", _RARE)
     gallery = await stack.enter_async_context(contextlib.aclosing(Gallery(home, store, images)))

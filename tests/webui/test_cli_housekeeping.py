@@ -60,7 +60,7 @@ async def test_check_says_that_all_is_well_and_tells_of_the_files_of_conversatio
     first, last = done("check", "--home", str(kept.home)).splitlines()
     assert first == f"{kept.home}: 1 conversation; 1 picture file, 0.0 MB; no signature."
     assert last == "Everything is fine."
-    workspace = WorkspaceStore(kept.store).of(conversation, "local")
+    workspace = WorkspaceStore(kept.store.db).of(conversation, "local")
     for name in ("a.bin", "b.bin"):
         await workspace.write(name, bytes(1_000_000), by="person")
     told = done("check", "--home", str(kept.home))

@@ -139,7 +139,7 @@ async def test_what_was_deleted_goes_after_thirty_days_and_what_others_lean_on_s
     shared = await digest_of(kept, await kept.add(old, data=png("blue")))
     await kept.add(other, data=png("blue"))
     for conversation in (old, other):
-        await WorkspaceStore(kept.store).of(conversation, "local").write("a.md", "text", by="person")
+        await WorkspaceStore(kept.store.db).of(conversation, "local").write("a.md", "text", by="person")
     raw, mask = await part(kept, "white"), await part(kept, "black")
     leaned = await kept.add(other, data=png("red"))
     base = (await kept.gallery.items("local", [leaned]))[0].picture.image
@@ -319,7 +319,7 @@ async def everything_in(home: Path) -> str:
         named = (await part(kept, "blue")).model_copy(update={"handle": "#aa", "width": 64, "height": 36})
         await kept.store.add_picture(conversation, signed.model_copy(update={"image": named}))
         await kept.gallery.page("local", GalleryQuery(similar_to=made))
-        workspace = WorkspaceStore(kept.store).of(conversation, "local")
+        workspace = WorkspaceStore(kept.store.db).of(conversation, "local")
         for number in range(40):  # more than are read at once
             await workspace.write(f"{number}.md", f"text {number}", by="agent")
         library = Studio(Settings(home=home)).styles

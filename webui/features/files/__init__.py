@@ -150,7 +150,7 @@ class Bin:
     async def restore(self, workspace: Workspace, token: str) -> dict[str, FileInfo]:
         """Bring files back whose names nothing else has by now. Raises RequestRefused."""
         origin, deleted = self._kept.get(token, (None, ()))
-        if origin is None or origin.place != workspace.place:
+        if origin != workspace:
             raise RequestRefused(ErrorCode.FILE_NOT_FOUND, name="…")
         back = {}
         for file in deleted:
