@@ -183,7 +183,7 @@ class Studio:
             scheduler=self._new_scheduler,
         )
         self.conversations = Conversations(self._records, self._quota, self.turns.is_running, self.turns.cancel)
-        self.gallery = Gallery(settings.home, self._records, self._images, embedder_of=self._embedder)
+        self.gallery = Gallery(settings.home, self._records.db, self._images, embedder_of=self._embedder)
         self.styles = StyleLibrary(settings.home)
         self.spend = SpendBook(self._records.db)
         self.recipes = RecipeService(self._records, self._images, secrets_of(settings))

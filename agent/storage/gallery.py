@@ -1,20 +1,32 @@
-"""The gallery: all pictures of an owner's conversations, leafed through, searched, changed, and taken away."""
+"""The gallery: all pictures of an owner's conversations, leafed through, changed, taken away, and searched: by
+words, by meaning and by looks, brought together into one order."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import secrets
 import time
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+import zipfile
+from collections import OrderedDict, defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from sqlalchemy import URL, Connection, create_engine, event
+from sqlalchemy.exc import DBAPIError
+
+from agent.errors import ErrorCode, RequestRefused
 from agent.library import (
     KEPT_FOR,
     GalleryFacets,
+    GalleryFoundBy,
     GalleryItem,
+    GalleryMatch,
     GalleryPage,
     GalleryQuery,
     ZippedPictures,
@@ -24,26 +36,44 @@ from agent.library import (
     rank_of,
 )
 from agent.pictures import Picture
+from agent.storage import gallery_rows, gallery_words
+from agent.storage.database import Database, record_failure
+from agent.storage.gallery_meaning import PictureMeaning
+from agent.storage.gallery_similar import Alike, SimilarPictures, Tasks
+from agent.storage.gallery_words import Term
 from agent.storage.images import ImageStore
+from agent.storage.private_files import make_private_folder, storage_failure
+from agent.storage.style_meaning import TextEmbedder
+from agent.storage.vectors import VectorTables
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
-    from sqlalchemy import Connection
-
-    from agent.storage.conversations import ConversationStore
-    from agent.storage.gallery_search import GallerySearch, Ranking
-    from agent.storage.style_meaning import TextEmbedder
 
 T = TypeVar("T")
 
+TEMPORARY = "temporary"
+_NAME = "aivista.db"
+# A page need not wait until all pictures are counted.
+_READERS = 2
+# What lists are brought together by (Cormack, Clarke and Büttcher, SIGIR 2009): the place in each, and how little the
+# first places differ.
+_SMOOTHING = 60
+_MOST_FOUND = 500
 _FACETS_LIVE_S = 5.0
 _RANKINGS_LIVE_S = 60.0
 _MOST_KEPT = 64
+_PRIVATE_FILE = 0o100600 << 16
+_EARLIEST_YEAR = 1980
 
 
-class _Kept(NamedTuple):
-    until_s: float
-    ranking: Ranking
+@dataclass(frozen=True)
+class Ranking:
+    """What a search found, the best first: ids, why, how alike; and whether every picture could be looked at."""
+
+    ids: tuple[int, ...]
+    found_by: Mapping[int, tuple[GalleryFoundBy, ...]] = field(default_factory=dict)
+    likeness: Mapping[int, float] = field(default_factory=dict)
+    is_whole: bool = True
 
 
 class Gallery:
@@ -59,7 +89,7 @@ class Gallery:
     def __init__(
         self,
         home: Path,
-        records: ConversationStore,
+        database: Database,
         images: ImageStore,
         *,
         patience_s: float = 3.0,
@@ -67,36 +97,37 @@ class Gallery:
         embedder_of: Callable[[str, SecretStr | None], Awaitable[TextEmbedder | None]] | None = None,
     ) -> None:
         self._home = home
-        self._records = records
+        self._db = database
         self._images = images
         self._patience_s = patience_s
         self._clock = clock
         self._embedder_of = embedder_of
         self._facets: OrderedDict[str, tuple[float, GalleryFacets]] = OrderedDict()
-        self._rankings: OrderedDict[tuple[str, GalleryQuery], _Kept] = OrderedDict()
-        self._opened: GallerySearch | None = None
+        self._rankings: OrderedDict[tuple[str, GalleryQuery], tuple[float, Ranking]] = OrderedDict()
+        url = URL.create("sqlite", database=str(home / _NAME))
+        self._engine = create_engine(url, hide_parameters=True, pool_size=_READERS, max_overflow=0)
+        event.listen(self._engine, "connect", _read_only)
+        self._thread = ThreadPoolExecutor(_READERS, thread_name_prefix="gallery")
         self._zipping = ThreadPoolExecutor(1, thread_name_prefix="gallery-zip")
-
-    @property
-    def _search(self) -> GallerySearch:
-        if self._opened is None:
-            # SQLAlchemy takes 0.2 s to import, which the first page need not wait for.
-            from agent.storage.gallery_search import GallerySearch
-
-            self._opened = GallerySearch(self._home, self._records.db.write, self._images, self._patience_s)
-        return self._opened
+        self._index_thread = ThreadPoolExecutor(1, thread_name_prefix="gallery-index")
+        self._tables = VectorTables(home)
+        self._tasks = Tasks()
+        self._similar = SimilarPictures(self._tables, self._index_thread, images, self._read, self._tasks)
+        self._meaning = PictureMeaning(self._tables, self._index_thread, self._read, self._tasks)
 
     async def aclose(self) -> None:
         """End what is being read for searches and close the files."""
-        if self._opened is not None:
-            await self._opened.aclose()
-            self._opened = None
+        await self._tasks.aclose()
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._thread, self._engine.dispose)
+        await loop.run_in_executor(self._index_thread, self._tables.close)
+        self._thread.shutdown()
+        self._index_thread.shutdown()
         await asyncio.to_thread(self._zipping.shutdown)
 
     async def settled(self) -> None:
         """Return when everything is read that searches began to read."""
-        if self._opened is not None:
-            await self._opened.settled()
+        await self._tasks.finish()
 
     # Looking
 
@@ -114,48 +145,37 @@ class Gallery:
             embedder = await self._embedder_of(owner, key)
         if query.is_search:
             return await self._found(owner, query, embedder)
-        items = await self._search.newest(owner, query)
+        items = await self._read(lambda on: gallery_rows.items_of(on, gallery_rows.newest(on, owner, query)))
         page = items[: query.limit]
         last = page[-1] if len(items) > len(page) else None
         return GalleryPage(items=page, next=moment_cursor(last.picture.created_at, last.id) if last else None)
 
     async def _found(self, owner: str, query: GalleryQuery, embedder: TextEmbedder | None) -> GalleryPage:
-        start = rank_of(query.after)
-        ranking = self._ranking_kept(owner, query) if start else None
-        if ranking is None:
-            ranking = await self._search.ranked(owner, query, embedder)
-            self._keep_ranking(owner, query, ranking)
+        start, key = rank_of(query.after), (owner, query.model_copy(update={"after": None, "limit": 1}))
+        until_s, ranking = self._rankings.get(key, (0.0, None))
+        if not start or ranking is None or self._clock() >= until_s:
+            ranking = await self._ranked(owner, query, embedder)
+            # Kept, so that the next page goes on where this one ended, whatever is made meanwhile.
+            _keep(self._rankings, key, (self._clock() + _RANKINGS_LIVE_S, ranking))
         end = start + query.limit
-        items = await self._search.matched(owner, query.words, ranking, start, end)
         return GalleryPage(
-            items=items,
+            items=await self._matched(owner, query.words, ranking, start, end),
             next=rank_cursor(end) if end < len(ranking.ids) else None,
             found=len(ranking.ids),
             is_whole=ranking.is_whole,
         )
 
-    def _ranking_kept(self, owner: str, query: GalleryQuery) -> Ranking | None:
-        kept = self._rankings.get(_key(owner, query))
-        return kept.ranking if kept is not None and self._clock() < kept.until_s else None
-
-    def _keep_ranking(self, owner: str, query: GalleryQuery, ranking: Ranking) -> None:
-        # So that the next page goes on where this one ended, whatever is made meanwhile.
-        self._rankings[_key(owner, query)] = _Kept(self._clock() + _RANKINGS_LIVE_S, ranking)
-        self._rankings.move_to_end(_key(owner, query))
-        while len(self._rankings) > _MOST_KEPT:
-            self._rankings.popitem(last=False)
-
     async def items(self, owner: str, ids: Sequence[int]) -> tuple[GalleryItem, ...]:
         """Return those of the pictures that are the owner's, in the order of the ids."""
-        return await self._search.items(owner, ids)
+        return await self._read(lambda on: gallery_rows.items_of(on, gallery_rows.rows_of(on, owner, ids)))
 
     async def deleted(self, owner: str, conversation_id: str) -> tuple[Picture, ...]:
         """Return the pictures that were deleted from one of the owner's conversations, as their records still tell."""
-        return await self._search.deleted(owner, conversation_id)
+        return tuple(await self._read(lambda on: gallery_rows.deleted_of(on, owner, conversation_id)))
 
     async def count(self, owner: str, query: GalleryQuery) -> int:
         """Return how many pictures pass the query's filters; its words and likeness count for nothing."""
-        return await self._search.count(owner, query)
+        return await self._read(lambda on: gallery_rows.count(on, owner, query))
 
     async def facets(self, owner: str) -> GalleryFacets:
         """Return what there is to choose from. It may be a few seconds old."""
@@ -163,65 +183,139 @@ class Gallery:
         if kept is not None and self._clock() < kept[0]:
             return kept[1]
         began_s = self._clock()
-        found = await self._search.facets(owner)
+        found = await self._read(lambda on: gallery_rows.facets(on, owner))
         now_s = self._clock()
         # Counting a hundred thousand pictures takes a good part of a second: never more than a twentieth of the time.
-        self._facets[owner] = (now_s + max(_FACETS_LIVE_S, 20 * (now_s - began_s)), found)
-        self._facets.move_to_end(owner)
-        while len(self._facets) > _MOST_KEPT:
-            self._facets.popitem(last=False)
+        _keep(self._facets, owner, (now_s + max(_FACETS_LIVE_S, 20 * (now_s - began_s)), found))
         return found
+
+    # Searching
+
+    async def _ranked(self, owner: str, query: GalleryQuery, embedder: TextEmbedder | None) -> Ranking:
+        """Return every picture that the search finds: those whose words match before the others, the best first."""
+        # Side by side: a search waits once, whatever it waits for.
+        (said, are_read), meant, alike = await asyncio.gather(
+            self._by_words(owner, query), self._by_meaning(owner, query, embedder), self._alike(owner, query.similar_to)
+        )
+        lists = [(GalleryFoundBy.WORDS, said), (GalleryFoundBy.MEANING, meant)] if query.words.strip() else []
+        likeness, is_whole = alike.found, are_read and alike.is_whole
+        if query.similar_to is not None:
+            if query.words.strip():
+                lists = [(found_by, [one for one in ids if one in likeness]) for found_by, ids in lists]
+                likeness = {one: much for one, much in likeness.items() if any(one in ids for _, ids in lists)}
+            lists.append((GalleryFoundBy.LOOKS, list(likeness)))
+        in_words = set(said)
+        # What a model takes for alike or for the same is a guess; words that stand there are not.
+        order = sorted(fused([ids for _, ids in lists]), key=lambda one: one not in in_words)
+        # Nobody leafs further; with filters few of them may be left.
+        order = order if query.has_filters else order[:_MOST_FOUND]
+        allowed = await self._read(lambda connection: gallery_rows.allowed(connection, owner, query, order))
+        found_by: dict[int, tuple[GalleryFoundBy, ...]] = defaultdict(tuple)
+        for why, ids in lists:
+            for one in ids:
+                found_by[one] = (*found_by[one], why)
+        return Ranking(tuple(one for one in order if one in allowed), found_by, likeness, is_whole)
+
+    async def _by_words(self, owner: str, query: GalleryQuery) -> tuple[list[int], bool]:
+        """Return the ids of pictures that words belong to, and whether every picture's words are read."""
+        if not query.words.strip():
+            return [], True
+        is_whole = await self._read_words()
+        terms, has_filters = gallery_words.terms_of(query.words), query.has_filters or query.similar_to is not None
+        found = await self._read(
+            lambda connection: gallery_words.best_by_words(connection, owner, terms, has_filters=has_filters)
+        )
+        return found, is_whole
+
+    async def _by_meaning(self, owner: str, query: GalleryQuery, embedder: TextEmbedder | None) -> list[int]:
+        if embedder is None or not query.words.strip():
+            return []
+        return await self._meaning.closest(owner, query.words, embedder, self._patience_s)
+
+    async def _alike(self, owner: str, picture_id: int | None) -> Alike:
+        if picture_id is None:
+            return Alike({}, is_whole=True)
+        rows = await self._read(lambda connection: gallery_rows.rows_of(connection, owner, [picture_id]))
+        if not rows:
+            raise RequestRefused(ErrorCode.PICTURE_GONE)
+        return await self._similar.like(owner, picture_id, rows[0].digest, self._patience_s)
+
+    async def _matched(self, owner: str, words: str, ranking: Ranking, start: int, end: int) -> tuple[GalleryItem, ...]:
+        """Return the pictures from `start` to `end` of the ranking that are still there, with why they were found."""
+        ids = ranking.ids[start:end]
+        terms = gallery_words.terms_of(words) if words.strip() else ()
+
+        def read(connection: Connection) -> tuple[GalleryItem, ...]:
+            rows = gallery_rows.rows_of(connection, owner, ids)
+            items = gallery_rows.items_of(connection, rows)
+            return tuple(
+                item.model_copy(update={"match": _match(item, row.said, terms, ranking)})
+                for item, row in zip(items, rows, strict=True)
+            )
+
+        return await self._read(read)
+
+    async def _read_words(self) -> bool:
+        """Bring the full text up to date; return whether that was done in time. It goes on anyhow."""
+        if not await self._read(gallery_rows.has_unread):
+            return True
+        return await self._tasks.begin("words", self._read_all_words, self._patience_s)
+
+    async def _read_all_words(self) -> None:
+        is_more = True
+        while is_more:
+            await self._tasks.turn()
+            # Between two of these the turns have their writes on the same thread.
+            is_more = await self._db.write(gallery_words.read_some) > 0
+
+    async def _read(self, work: Callable[[Connection], T]) -> T:
+        with self._tasks.standing_back():
+            # Cancelling the caller must not take its work from the queue.
+            return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, self._read_now, work))
+
+    def _read_now(self, work: Callable[[Connection], T]) -> T:
+        try:
+            with self._engine.connect() as connection:
+                return work(connection)
+        except DBAPIError as error:
+            raise record_failure(error) from error
 
     # Changing
 
     async def star(self, owner: str, ids: Sequence[int], is_starred: bool) -> tuple[int, ...]:
         """Mark the pictures with a star, or take it away. Return the ids of those that are the owner's."""
-        from agent.storage import gallery_rows
-
-        return await self._change(owner, lambda connection: gallery_rows.star(connection, owner, ids, is_starred))
+        return await self._change(owner, lambda on: gallery_rows.star(on, owner, ids, is_starred))
 
     async def tag(self, owner: str, ids: Sequence[int], tag: str) -> tuple[int, ...]:
         """Give the pictures a tag of at most 64 letters, the same as one that differs in large and small letters only.
 
         Return the ids of those that are the owner's; none for an empty tag.
         """
-        from agent.storage import gallery_rows
-
         name = plain_tag(tag)
-        return await self._change(
-            owner, lambda connection: gallery_rows.tag(connection, owner, ids, name) if name else ()
-        )
+        return await self._change(owner, lambda on: gallery_rows.tag(on, owner, ids, name) if name else ())
 
     async def untag(self, owner: str, ids: Sequence[int], tag: str) -> tuple[int, ...]:
         """Take a tag away from the pictures. Return the ids of those that are the owner's."""
-        from agent.storage import gallery_rows
-
         name = plain_tag(tag)
-        return await self._change(owner, lambda connection: gallery_rows.untag(connection, owner, ids, name))
+        return await self._change(owner, lambda on: gallery_rows.untag(on, owner, ids, name))
 
     async def delete(self, owner: str, ids: Sequence[int]) -> tuple[int, ...]:
         """Put the pictures out of sight; their records stay, so that what was said of them stays true.
 
         Their files go with the next `Housekeeping.sweep` after 30 days. Return the ids of those that are gone now.
         """
-        from agent.storage import gallery_rows
-
         now = datetime.now(UTC)
-        changed = await self._change(
-            owner, lambda connection: gallery_rows.delete_pictures(connection, owner, ids, now)
-        )
+        changed = await self._change(owner, lambda on: gallery_rows.delete_pictures(on, owner, ids, now))
         return tuple(changed)
 
     async def undelete(self, owner: str, ids: Sequence[int]) -> tuple[int, ...]:
         """Bring back pictures that were deleted within 30 days. Return the ids of those that are there again."""
-        from agent.storage import gallery_rows
-
         since = datetime.now(UTC) - KEPT_FOR
-        changed = await self._change(owner, lambda connection: gallery_rows.bring_back(connection, owner, ids, since))
+        changed = await self._change(owner, lambda on: gallery_rows.bring_back(on, owner, ids, since))
         return tuple(changed)
 
     async def _change(self, owner: str, work: Callable[[Connection], T]) -> T:
-        changed = await self._records.db.write(work)
+        changed = await self._db.write(work)
         self._facets.pop(owner, None)
         return changed
 
@@ -241,19 +335,107 @@ class Gallery:
         picture whose file is gone, or for which `bytes_of` raises RequestRefused, is left out. Raises RequestRefused
         when none is left, StorageFailure when the disk is full.
         """
-        from agent.storage.gallery_zip import zip_pictures
-
         items, loop, taken = await self.items(owner, ids), asyncio.get_running_loop(), bytes_of or self._stored
 
         def read(item: GalleryItem) -> bytes:
             return asyncio.run_coroutine_threadsafe(taken(item), loop).result()
 
-        work = loop.run_in_executor(self._zipping, lambda: zip_pictures(self._home, items, read, name_of))
+        work = loop.run_in_executor(self._zipping, lambda: _zip_pictures(self._home, items, read, name_of))
         return await asyncio.shield(work)
 
     async def _stored(self, item: GalleryItem) -> bytes:
         return await self._images.read(item.picture.image)
 
 
-def _key(owner: str, query: GalleryQuery) -> tuple[str, GalleryQuery]:
-    return owner, query.model_copy(update={"after": None, "limit": 1})
+def _keep(shelf: OrderedDict[Any, Any], key: object, value: object) -> None:
+    """Keep a value as the newest; the oldest goes."""
+    shelf[key] = value
+    shelf.move_to_end(key)
+    while len(shelf) > _MOST_KEPT:
+        shelf.popitem(last=False)
+
+
+def fused(lists: Sequence[Sequence[int]]) -> list[int]:
+    """Return what any of the lists holds, the best first: reciprocal rank fusion; of equals the newer is first."""
+    scores: dict[int, float] = defaultdict(float)
+    for ids in lists:
+        for rank, one in enumerate(ids, start=1):
+            scores[one] += 1 / (_SMOOTHING + rank)
+    return sorted(scores, key=lambda one: (scores[one], one), reverse=True)
+
+
+def _match(item: GalleryItem, said: str | None, terms: Sequence[Term], ranking: Ranking) -> GalleryMatch:
+    texts = gallery_words.texts_of(item.picture, item.conversation_title, item.tags, item.model, said)
+    place, found = gallery_words.place_of(texts, terms) or (None, None)
+    return GalleryMatch(
+        found_by=ranking.found_by.get(item.id, ()),
+        place=place,
+        excerpt=found.text if found else "",
+        marks=found.marks if found else (),
+        similarity=ranking.likeness.get(item.id),
+    )
+
+
+def _read_only(connection: Any, _record: object) -> None:
+    cursor = connection.cursor()
+    for pragma in ("busy_timeout=5000", "query_only=ON"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _zip_pictures(
+    home: Path, items: Iterable[GalleryItem], read: Callable[[GalleryItem], bytes], name_of: Callable[[Picture], str]
+) -> ZippedPictures:
+    """Return a new file below `<home>/temporary` with the pictures, stored as they are; two of a name are numbered.
+
+    `read` raises RequestRefused for a picture that cannot be taken along: it is left out. Raises RequestRefused when
+    none is left, StorageFailure when the disk fails; then nothing is left behind.
+    """
+    path = home / TEMPORARY / f"{secrets.token_hex(16)}.zip"
+    names: set[str] = set()
+    left_out: list[str] = []
+    try:
+        make_private_folder(path.parent)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "w+b") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            for item in items:
+                picture = item.picture
+                try:
+                    data = read(item)
+                except RequestRefused:
+                    left_out.append(picture.handle)
+                    continue
+                entry = zipfile.ZipInfo(_free_name(name_of(picture), names), _moment(picture))
+                entry.external_attr = _PRIVATE_FILE
+                archive.writestr(entry, data)
+        if not names:
+            if left_out:
+                raise RequestRefused(ErrorCode.PICTURE_FILE_MISSING, handle=", ".join(left_out))
+            raise RequestRefused(ErrorCode.PICTURE_GONE)
+    except BaseException as error:
+        path.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise storage_failure(error) from error
+        raise
+    return ZippedPictures(path=str(path), count=len(names), left_out=tuple(left_out))
+
+
+def _moment(picture: Picture) -> tuple[int, int, int, int, int, int]:
+    at = picture.created_at
+    # The first moment that a ZIP can name.
+    return (
+        (at.year, at.month, at.day, at.hour, at.minute, at.second)
+        if at.year >= _EARLIEST_YEAR
+        else (1980, 1, 1, 0, 0, 0)
+    )
+
+
+def _free_name(wanted: str, names: set[str]) -> str:
+    """Return the name, numbered when there is one like it: some systems do not tell large letters from small ones."""
+    plain = PurePosixPath(re.sub(r"[\\/\x00-\x1f:]", "-", wanted).lstrip(".") or "picture")
+    name, number = plain.name, 1
+    while name.casefold() in names:
+        number += 1
+        name = f"{plain.stem}-{number}{plain.suffix}"
+    names.add(name.casefold())
+    return name

@@ -15,14 +15,12 @@ from weakref import WeakKeyDictionary
 
 from agent.errors import AivistaError
 from agent.pictures import Picture
-from agent.storage.gallery_index import AboutVectors, VectorRow, VectorTables, table_of_model
 from agent.storage.gallery_rows import ItemRow, ids_of, rows_of
-from agent.storage.gallery_similar import Reading
-from agent.storage.gallery_tasks import Tasks
+from agent.storage.gallery_similar import Reading, Tasks
 from agent.storage.own_styles import owner_key
 from agent.storage.rows import picture_of
 from agent.storage.style_meaning import PLAIN_WISHES, TextEmbedder, checked, cosines
-from agent.storage.style_table import EmbeddingModel, digest_of
+from agent.storage.vectors import AboutVectors, EmbeddingModel, VectorRow, VectorTables, digest_of, table_of_model
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from agent.storage.gallery_zip import FOLDER as TEMPORARY
+from agent.storage.gallery import TEMPORARY
 from agent.storage.private_files import storage_failure
 
 PICTURES, ORIGINALS, BLOBS, SIGNS = "pictures", "originals", "blobs", "running"

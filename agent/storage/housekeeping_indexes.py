@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agent.storage.gallery_index import FOLDER, VectorTables
+from agent.storage.vectors import FOLDER, VectorTables
 
 STYLES, GALLERY = Path("styles") / "index", FOLDER
 

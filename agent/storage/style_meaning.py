@@ -9,7 +9,7 @@ from typing import Protocol
 
 from agent.library import Style
 from agent.messages import Value
-from agent.storage.style_table import EmbeddingModel
+from agent.storage.vectors import EmbeddingModel
 
 FLOOR = 0.6
 _SUREST = 0.95

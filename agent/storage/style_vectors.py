@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from agent.errors import AivistaError, StorageFailure
 from agent.storage.style_meaning import PLAIN_WISHES, MeaningScale, TextEmbedder, checked, cosines, naming_wishes
-from agent.storage.style_table import AboutTable, EmbeddingModel, Shelf, StyleIndex, digest_of, text_of
+from agent.storage.vectors import AboutTable, EmbeddingModel, Shelf, StyleIndex, digest_of, text_of
 
 T = TypeVar("T")
 # Two keys of one model are two embedders: what the one cannot do, the other may.

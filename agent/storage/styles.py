@@ -27,9 +27,9 @@ from agent.storage.own_styles import OwnStyles, draft_of, owner_key
 from agent.storage.style_descriptions import DescribedStyle, StyleDescriptions
 from agent.storage.style_meaning import FLOOR, TextEmbedder
 from agent.storage.style_naming import Naming, StyleNames
-from agent.storage.style_table import Shelf, StyleIndex
 from agent.storage.style_vectors import StyleVectors
 from agent.storage.style_words import Words
+from agent.storage.vectors import Shelf, StyleIndex
 from agent.style_rendering import render_in_style
 
 _LIMIT_BYTES = 16 << 20

@@ -50,13 +50,13 @@ from agent.storage.checkpoints import Checkpoints
 from agent.storage.conversations import ConversationStore
 from agent.storage.database import HEAD, migrate, open_database
 from agent.storage.disk_reserve import DiskReserve
-from agent.storage.gallery_index import FOLDER as INDEX_FOLDER
 from agent.storage.gallery_words import read_some
 from agent.storage.images import ImageStore
 from agent.storage.journal import CallRecord, CallState
 from agent.storage.rows import picture_row, turn_row
 from agent.storage.styles import Found, SearchCache
 from agent.storage.tidying import tidy_if_due
+from agent.storage.vectors import FOLDER as INDEX_FOLDER
 from agent.storage.workspace import Limits as WorkspaceLimits
 from agent.storage.workspace import WorkspaceStore
 from agent.workflow.checkpointed import VALUES

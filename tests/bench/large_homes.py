@@ -86,7 +86,7 @@ async def _opened(stack: contextlib.AsyncExitStack, home: Path, count: int) -> d
     while await store.db.write(read_some):
         pass
     await store.search("local", _RARE)
-    gallery = await stack.enter_async_context(contextlib.aclosing(Gallery(home, store, images)))
+    gallery = await stack.enter_async_context(contextlib.aclosing(Gallery(home, store.db, images)))
     # More than are kept in memory, one after the other: each is read from the database.
     order = itertools.cycle(random.Random(3).sample(ids, len(ids)))
     pages = {

@@ -91,7 +91,7 @@ async def filled(home: Path, **settings: Any) -> AsyncIterator[Filled]:
     images = ImageStore(home)
     store = ConversationStore(home, images)
     await store.open()
-    gallery = Gallery(home, store, images, **dict[str, Any](patience_s=60.0) | settings)
+    gallery = Gallery(home, store.db, images, **dict[str, Any](patience_s=60.0) | settings)
     try:
         yield Filled(home, store, images, gallery)
     finally:
