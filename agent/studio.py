@@ -33,8 +33,7 @@ from agent.storage.answer_cache import AnswerCache
 from agent.storage.cache import HistoryImageCache
 from agent.storage.conversations import ConversationStore
 from agent.storage.gallery import Gallery
-from agent.storage.images import ImageStore
-from agent.storage.model_pictures import ModelPictures
+from agent.storage.images import ImageStore, ModelPictures
 from agent.storage.preferences import PreferenceStore
 from agent.storage.quota import Quota
 from agent.storage.spend import SpendBook
@@ -272,7 +271,7 @@ class Studio:
     async def _tidy_up(self) -> None:
         """Once a day, remove for good what was deleted more than 30 days ago, and at the start and each hour archives
         that nobody fetched for a day, until the studio closes."""
-        from agent.storage.tidying import tidy_if_due
+        from agent.storage.housekeeping import tidy_if_due
 
         wait_s = _TIDY_AFTER_S
         while not await self._closes_within(wait_s):

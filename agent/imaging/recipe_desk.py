@@ -11,6 +11,7 @@ from pydantic import SecretStr
 
 from agent.conversation import Turn
 from agent.pictures import Picture
+from agent.storage.gallery_rows import find_picture
 
 if TYPE_CHECKING:
     from agent.imaging.provenance import Recipe
@@ -78,8 +79,6 @@ class RecipeService:
     async def find(self, owner: str, recipe: Recipe) -> tuple[str, str] | None:
         """Return conversation and handle of the owner's picture that the recipe tells of, or of the nearest one that
         it was made from; None when the owner has neither."""
-        from agent.storage.picture_digests import find_picture
-
         digests = [recipe.file_digest, *(parent.digest for parent in recipe.parents)]
         return await self._records.db.read(lambda connection: find_picture(connection, owner, digests))
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from pydantic import JsonValue, SecretStr, TypeAdapter, ValidationError
 
 from agent.messages import PromptMessage, Value
-from agent.storage.guarded_cache import GuardedCache
+from agent.storage.cache import GuardedCache
 from agent.storage.journal import Heard
 
 T = TypeVar("T")

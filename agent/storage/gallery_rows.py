@@ -330,3 +330,23 @@ def _in_portions(ids: Sequence[int]) -> Iterator[list[int]]:
     # An id comes from a page, which may say anything; SQLite refuses what is longer than 8 bytes.
     unique = [one for one in dict.fromkeys(ids) if 0 < one < 1 << 63]
     yield from (unique[start : start + _MOST_VALUES] for start in range(0, len(unique), _MOST_VALUES))
+
+
+_MOST_DIGESTS = 100
+
+
+def find_picture(connection: Connection, owner: str, digests: Sequence[str]) -> tuple[str, str] | None:
+    """Return conversation and handle of the owner's picture with the first of these digests that is known at all.
+
+    Of several the newest. Pictures and conversations that are deleted are not there.
+    """
+    wanted = [digest for digest in dict.fromkeys(digests) if digest][:_MOST_DIGESTS]
+    rows = connection.execute(
+        select(PICTURES.c.digest, PICTURES.c.conversation_id, PICTURES.c.handle)
+        .join(CONVERSATIONS, CONVERSATIONS.c.id == PICTURES.c.conversation_id)
+        .where(PICTURES.c.digest.in_(wanted), _owner_unindexed == owner)
+        .where(PICTURES.c.deleted_at.is_(None), CONVERSATIONS.c.deleted_at.is_(None))
+        .order_by(PICTURES.c.created_at, PICTURES.c.id)
+    )
+    known = {row.digest: (row.conversation_id, row.handle) for row in rows}
+    return next((known[digest] for digest in wanted if digest in known), None)

@@ -1,42 +1,244 @@
-"""Keeping house: what nothing needs any more is removed (`sweep`), and what is kept is looked through (`check`)."""
+"""Keeping house: what nothing needs any more is removed (`sweep`), and what is kept is looked through (`check`).
+
+What was deleted more than 30 days ago goes by itself once a day, and at each look archives that nobody fetched for a
+day. A clock that jumps ahead must not empty the trash: what goes was due already when it was tidied before, at least a
+day earlier. So the clock would have to be wrong both times.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import os
+import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from agent.errors import AivistaError, StorageFailure
 from agent.library import KEPT_FOR
-from agent.storage.housekeeping_files import (
-    BLOBS,
-    ORIGINALS,
-    PICTURES,
-    SIGNS,
-    Leftover,
-    StoredFile,
-    archives,
-    is_whole,
-    leftovers,
-    removed,
-    signs,
-    stored_files,
-)
+from agent.messages import Value
+from agent.storage.gallery import TEMPORARY
 from agent.storage.housekeeping_rows import NAME, AnotherVersion, KeptPicture, KeptRecords
-from agent.storage.housekeeping_values import CheckProblem, CheckReport, FileTotals, Finding, SweepReport
 from agent.storage.liveness import LifeSign
+from agent.storage.private_files import storage_failure
+from agent.storage.vectors import FOLDER, VectorTables
 
-T = TypeVar("T")
-_File = TypeVar("_File", StoredFile, Leftover)
-
+PICTURES, ORIGINALS, BLOBS, SIGNS = "pictures", "originals", "blobs", "running"
+# Folders in which files are written under another name first.
+_WRITTEN_WHOLE = (PICTURES, ORIGINALS, BLOBS, "styles")
+STYLES, GALLERY = Path("styles") / "index", FOLDER
+_STORED = re.compile(r"([0-9a-f]{64})((?:\.\d{1,4}\.(?:webp|png))?)((?:\.[a-z0-9]{1,8})?)")
+_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.part")
+_CHUNK_BYTES = 1 << 20
 # What a turn writes is on record when the turn ends at the latest, and no turn lasts so long.
 GRACE = timedelta(hours=1)
 # A download may take as long.
 ARCHIVES_KEPT = timedelta(days=1)
+_EVERY = timedelta(days=1)
+_MARK = "tidied"
+# Requests of MCP clients, as they were kept before conversations knew theirs.
+_ONCE_KEPT = "mcp_requests"
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class CheckProblem(StrEnum):
+    """What can be wrong with what is kept."""
+
+    DATABASE_DAMAGED = "database_damaged"
+    REFERENCE_BROKEN = "reference_broken"
+    PICTURE_MISSING = "picture_missing"
+    PICTURE_DAMAGED = "picture_damaged"
+    BLOB_MISSING = "blob_missing"
+    BLOB_DAMAGED = "blob_damaged"
+    FILE_UNREADABLE = "file_unreadable"
+    WORKSPACE_FILE_DAMAGED = "workspace_file_damaged"
+    STYLE_INDEX_UNREADABLE = "style_index_unreadable"
+    GALLERY_INDEX_UNREADABLE = "gallery_index_unreadable"
+
+
+class Finding(Value):
+    """One thing that is wrong, and where: a picture or a workspace's file and its conversation, a file below the home,
+    or a row."""
+
+    trouble: CheckProblem
+    what: str
+
+
+class FileTotals(Value):
+    """Some files and how large they are together."""
+
+    files: int = 0
+    size_bytes: int = 0
+
+    def __add__(self, other: FileTotals) -> FileTotals:
+        return FileTotals(files=self.files + other.files, size_bytes=self.size_bytes + other.size_bytes)
+
+
+class CheckReport(Value):
+    """What there is and what is wrong with it; nothing was changed.
+
+    `files` are those of the conversations' workspaces, which stand in the database.
+    `unnamed` are files that no record names, `thumbnails` small versions of pictures that are gone, `leftovers` what
+    writes left behind that never ended: `sweep` removes all three once they are old enough. No fault, but told.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    conversations: int = 0
+    records: int = 0
+    files: FileTotals = FileTotals()
+    pictures: FileTotals = FileTotals()
+    blobs: FileTotals = FileTotals()
+    unnamed: FileTotals = FileTotals()
+    thumbnails: FileTotals = FileTotals()
+    leftovers: FileTotals = FileTotals()
+    free_bytes: int | None = None
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+
+class SweepReport(Value):
+    """What was removed, or would be (`is_dry_run`), and what could not be: one sentence each (`problems`).
+
+    `vectors` counts what the gallery's index forgot, `signs` the signs of life of processes that are gone.
+    """
+
+    is_dry_run: bool = False
+    conversations: int = 0
+    pictures: FileTotals = FileTotals()
+    thumbnails: FileTotals = FileTotals()
+    blobs: FileTotals = FileTotals()
+    leftovers: FileTotals = FileTotals()
+    signs: int = 0
+    vectors: int = 0
+    problems: tuple[str, ...] = ()
+    free_bytes: int | None = None
+
+    @property
+    def total(self) -> FileTotals:
+        """All files together."""
+        return self.pictures + self.thumbnails + self.blobs + self.leftovers
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was nothing to remove."""
+        return not (self.conversations or self.total.files or self.signs or self.vectors)
+
+
+def unreadable_tables(home: Path, folder: Path) -> list[str]:
+    """Return the tables below the folder that cannot be read, with the kind of failure; the rows' names are read."""
+    return [told for name in _tables(home / folder) if (told := _failure_of(home / folder, name)) is not None]
+
+
+def _failure_of(folder: Path, name: str) -> str | None:
+    import lancedb
+
+    try:
+        table: Any = lancedb.connect(str(folder)).open_table(name)
+        table.search().select(["id"]).limit(None).to_arrow()
+    except Exception as error:  # LanceDB raises RuntimeError, ValueError, OSError and Rust's panics alike
+        return f"{folder.parent.name}/{folder.name}/{name} ({type(error).__name__})"
+    return None
+
+
+def forget_pictures(home: Path, living: set[int], *, is_dry_run: bool) -> int:
+    """Remove the gallery's vectors of pictures that are gone; return how many. A table that fails is left alone."""
+    tables = VectorTables(home)
+    count = 0
+    try:
+        for name in _tables(home / GALLERY):
+            gone = tables.known(name) - living
+            count += len(gone)
+            if not is_dry_run:
+                tables.forget(name, gone)
+    except Exception as error:  # as above
+        _log.warning("the index of pictures keeps what it knows: %s", type(error).__name__)
+    finally:
+        tables.close()
+    return count
+
+
+def _tables(folder: Path) -> Iterator[str]:
+    yield from sorted(path.stem for path in folder.glob("*.lance") if path.is_dir())
+
+
+class StoredFile(NamedTuple):
+    """A file below the home. One of a content folder is named by a digest: of what it holds or, for a thumbnail and the
+    copy that models are sent, of the picture it was made from."""
+
+    path: Path
+    size_bytes: int
+    written_at_s: float
+    digest: str = ""
+    is_thumbnail: bool = False
+
+
+def stored_files(home: Path, folder: str) -> Iterator[StoredFile]:
+    """Return the files of a content folder. Raises StorageFailure when it cannot be read."""
+    for one in _files(home / folder):
+        match = _STORED.fullmatch(one.path.name)
+        if match is not None and one.path.parent.name == match[1][:2]:
+            yield one._replace(digest=match[1], is_thumbnail=bool(match[2]))
+
+
+def leftovers(home: Path) -> Iterator[StoredFile]:
+    """Return what writes left behind that never ended, and pictures packed that nobody took away."""
+    for folder in _WRITTEN_WHOLE:
+        yield from (one for one in _files(home / folder) if _UNFINISHED.fullmatch(one.path.name))
+    yield from _files(home / TEMPORARY)
+
+
+def archives(home: Path) -> Iterator[StoredFile]:
+    """Return exports that nobody fetched to their end, and imports that were never taken in."""
+    for folder in ("exports", "imports"):
+        yield from _files(home / folder)
+
+
+def _files(folder: Path) -> Iterator[StoredFile]:
+    def refuse(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            raise storage_failure(error) from error
+
+    # Links are not followed: what lies behind one is not ours.
+    for place, _, names in os.walk(folder, onerror=refuse):
+        for name in sorted(names):
+            path = Path(place, name)
+            try:
+                status = path.lstat()
+            except FileNotFoundError:
+                # Somebody was faster.
+                continue
+            except OSError as error:
+                raise storage_failure(error) from error
+            yield StoredFile(path, status.st_size, status.st_mtime)
+
+
+def is_whole(file: StoredFile) -> bool:
+    """Return whether the file holds what its name says; it is read piece by piece. Raises OSError."""
+    digest = hashlib.sha256()
+    with open(file.path, "rb") as opened:
+        while chunk := opened.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest() == file.digest
+
+
+def removed(path: Path) -> str | None:
+    """Remove the file; return what prevented that."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        return f"{path.name} could not be removed ({error.strerror or type(error).__name__})"
+    return None
 
 
 class Housekeeping:
@@ -111,7 +313,7 @@ class _Sweep:
             free_bytes=_free_bytes(self._home),
         )
 
-    def _old_archives(self) -> Iterable[Leftover]:
+    def _old_archives(self) -> Iterable[StoredFile]:
         return [one for one in archives(self._home) if one.written_at_s < self._packed_before_s]
 
     def _conversations(self) -> int:
@@ -141,7 +343,7 @@ class _Sweep:
         )
 
     def _signs(self) -> int:
-        old = self._old(signs(self._home))
+        old = self._old(_files(self._home / SIGNS))
         if self._is_dry_run:
             # Whether a process lives is told by taking its sign away.
             return 0
@@ -149,15 +351,13 @@ class _Sweep:
         return sum(not life.is_alive(one.path.name) and not one.path.exists() for one in old)
 
     def _vectors(self) -> int:
-        from agent.storage.housekeeping_indexes import forget_pictures
-
         living = self._records.living_ids(self._deleted_before)
         return forget_pictures(self._home, living, is_dry_run=self._is_dry_run)
 
-    def _old(self, files: Iterable[_File]) -> list[_File]:
+    def _old(self, files: Iterable[StoredFile]) -> list[StoredFile]:
         return [one for one in files if one.written_at_s < self._written_before_s]
 
-    def _removed(self, files: Iterable[StoredFile | Leftover]) -> FileTotals:
+    def _removed(self, files: Iterable[StoredFile]) -> FileTotals:
         heap = FileTotals()
         for one in files:
             if self._is_dry_run or self._is_removed(one.path):
@@ -273,8 +473,6 @@ class _Check:
         return heap
 
     def _indexes(self) -> None:
-        from agent.storage.housekeeping_indexes import GALLERY, STYLES, unreadable_tables
-
         for folder, trouble in (
             (STYLES, CheckProblem.STYLE_INDEX_UNREADABLE),
             (GALLERY, CheckProblem.GALLERY_INDEX_UNREADABLE),
@@ -282,7 +480,7 @@ class _Check:
             self._findings += [Finding(trouble=trouble, what=one) for one in unreadable_tables(self._home, folder)]
 
 
-def _heap(files: Iterable[StoredFile | Leftover]) -> FileTotals:
+def _heap(files: Iterable[StoredFile]) -> FileTotals:
     heap = FileTotals()
     for one in files:
         heap += FileTotals(files=1, size_bytes=one.size_bytes)
@@ -294,3 +492,48 @@ def _free_bytes(home: Path) -> int | None:
         return shutil.disk_usage(home).free
     except OSError:
         return None
+
+
+def tidy_if_due(home: Path, now: datetime) -> SweepReport | None:
+    """Sweep the home if that was not done within a day; return what was removed. Blocks.
+
+    The first time, and when the clock was set back since, only the time is noted. Archives of more than a day go each
+    time: they are copies, and can be made again if the clock was wrong. What cannot be done is logged.
+    """
+    _remove_old_archives(home, now)
+    shutil.rmtree(home / _ONCE_KEPT, ignore_errors=True)
+    mark = home / _MARK
+    try:
+        before = _noted(mark)
+        if before is not None and before <= now < before + _EVERY:
+            return None
+        report = None if before is None else Housekeeping(home, now=lambda: min(before, now)).sweep()
+        _note(mark, now)
+    except (AivistaError, OSError) as error:
+        _log.warning("what was deleted long ago could not be removed: %s", error)
+        return None
+    for problem in report.problems if report is not None else ():
+        _log.warning("%s", problem)
+    return report
+
+
+def _remove_old_archives(home: Path, now: datetime) -> None:
+    before_s = (now - ARCHIVES_KEPT).timestamp()
+    try:
+        problems = [removed(one.path) for one in archives(home) if one.written_at_s < before_s]
+    except StorageFailure as failure:
+        problems = [str(failure)]
+    for problem in filter(None, problems):
+        _log.warning("%s", problem)
+
+
+def _noted(mark: Path) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(mark.stat().st_mtime, UTC)
+    except FileNotFoundError:
+        return None
+
+
+def _note(mark: Path, now: datetime) -> None:
+    mark.touch(mode=0o600)
+    os.utime(mark, (now.timestamp(), now.timestamp()))

@@ -30,8 +30,7 @@ from agent.storage.rows import (
 )
 from agent.storage.tables import CONVERSATIONS, PICTURES, TURN_QUEUE, TURNS
 from agent.storage.titles import checked_title
-from agent.storage.trees import newest_below, shown
-from agent.storage.wholes import as_copy, fit_for_record
+from agent.storage.trees import as_copy, fit_for_record, newest_below, shown
 from agent.storage.word_index import match_query
 from agent.storage.workspace import add_files, files_of
 

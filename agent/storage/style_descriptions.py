@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from agent.library import Style
-from agent.storage.style_words import Words, is_ideograph, word_set
+from agent.storage.style_naming import Words, is_ideograph, word_set
 
 _STOP_WORDS = word_set(
     """

@@ -11,9 +11,11 @@ import logging
 import math
 import sqlite3
 import time
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,15 +24,43 @@ from pydantic import TypeAdapter
 from agent.errors import ErrorCode, RequestRefused
 from agent.library import MatchKind, MatchReason, Style, StyleDraft, StyleMatch
 from agent.messages import Value
-from agent.storage.curated_styles import curated_descriptions, curated_looks, curated_styles
 from agent.storage.own_styles import OwnStyles, draft_of, owner_key
 from agent.storage.style_descriptions import DescribedStyle, StyleDescriptions
-from agent.storage.style_meaning import FLOOR, TextEmbedder
-from agent.storage.style_naming import Naming, StyleNames
-from agent.storage.style_vectors import StyleVectors
-from agent.storage.style_words import Words
+from agent.storage.style_meaning import FLOOR, StyleVectors, TextEmbedder
+from agent.storage.style_naming import Naming, StyleNames, Words
 from agent.storage.vectors import Shelf, StyleIndex
-from agent.style_rendering import render_in_style
+from agent.style_rendering import StyleLook, render_in_style
+
+# What an entry of the files has beside the style itself.
+_BESIDE = frozenset({"described", "look"})
+
+
+@lru_cache(maxsize=1)
+def curated_styles() -> tuple[Style, ...]:
+    """Return every curated style, family by family."""
+    return tuple(
+        Style.model_validate({name: value for name, value in row.items() if name not in _BESIDE}) for row in _rows()
+    )
+
+
+@lru_cache(maxsize=1)
+def curated_descriptions() -> dict[str, tuple[str, ...]]:
+    """Return how people describe each style without its name, in both languages, by the style's id."""
+    return {row["id"]: (*row["described"]["en"], *row["described"]["zh"]) for row in _rows()}
+
+
+@lru_cache(maxsize=1)
+def curated_looks() -> dict[str, StyleLook]:
+    """Return how each style is drawn by rules, by the style's id."""
+    return {row["id"]: StyleLook.model_validate(row["look"]) for row in _rows()}
+
+
+def _rows() -> list[dict[str, Any]]:
+    folder = resources.files("agent.storage") / "style_data"
+    files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
+    tables = [tomllib.loads(file.read_text(encoding="utf-8")) for file in files]
+    return [row for table in tables for row in table["style"]]
+
 
 _LIMIT_BYTES = 16 << 20
 # How long the disk is left alone after it failed: every search would wait for the same lock.

@@ -6,9 +6,15 @@ turn never comes before its parent.
 
 from __future__ import annotations
 
+import uuid
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple
+
+from agent.conversation import Turn, TurnState, WholeConversation
+from agent.events import Component, ConsentCard, InterruptedNote, PlanCard, StoppedNote
+from agent.messages import TokenUsage
 
 Parents = Mapping[str, str | None]
 
@@ -54,3 +60,47 @@ def _forks(path: Sequence[str], parents: Parents) -> dict[str, tuple[str, ...]]:
     for one, parent in parents.items():
         children[parent].append(one)
     return {one: tuple(children[parents[one]]) for one in path if len(children[parents[one]]) > 1}
+
+
+_MAY_GO_ON = frozenset({TurnState.RUNNING, TurnState.WAITING, TurnState.INTERRUPTED})
+
+
+def fit_for_record(whole: WholeConversation, taken: Collection[str]) -> WholeConversation:
+    """Return the conversation as it can be a new one here.
+
+    Turns whose ids are taken get fresh ones, for journal and checkpoints go by these alone; a turn that ran, waited or
+    was interrupted has neither here and is stopped; nothing can be asked for under the name of an old request. The
+    head is the newest turn of its branch.
+    """
+    ids = {turn.id: uuid.uuid4().hex if turn.id in taken else turn.id for turn in whole.turns}
+    turns = tuple(
+        _at_rest(turn).model_copy(update={"id": ids[turn.id], "parent": ids.get(turn.parent or ""), "request_id": None})
+        for turn in whole.turns
+    )
+    parents = {turn.id: turn.parent for turn in turns}
+    head = ids.get(whole.head or "", next(reversed(list(parents)), None))
+    pictures = tuple(one.model_copy(update={"turn_id": ids.get(one.turn_id, one.turn_id)}) for one in whole.pictures)
+    head = newest_below(head, parents) if head is not None else None
+    return whole.model_copy(update={"turns": turns, "pictures": pictures, "head": head})
+
+
+def as_copy(whole: WholeConversation, title: str, now: datetime) -> WholeConversation:
+    """Return a copy that begins now. It has cost nothing; its receipts say what the pictures had cost."""
+    turns = tuple(turn.model_copy(update={"price_usd": 0.0, "usage": TokenUsage()}) for turn in whole.turns)
+    update = {"title": title or whole.title, "is_named": bool(title) or whole.is_named}
+    return whole.model_copy(update={**update, "created_at": now, "updated_at": now, "is_pinned": False, "turns": turns})
+
+
+def _at_rest(turn: Turn) -> Turn:
+    if turn.state not in _MAY_GO_ON:
+        return turn
+    kept = tuple(_closed(one) for one in turn.components if not isinstance(one, InterruptedNote | StoppedNote))
+    return turn.model_copy(update={"state": TurnState.STOPPED, "components": (*kept, StoppedNote())})
+
+
+def _closed(component: Component) -> Component:
+    if isinstance(component, PlanCard) and component.state == "pending":
+        return component.model_copy(update={"state": "dropped"})
+    if isinstance(component, ConsentCard) and component.state == "pending":
+        return component.model_copy(update={"state": "refused"})
+    return component

@@ -33,7 +33,7 @@ from agent.providers.catalogue import ModelEntry, ModelRole
 from agent.requests import PlanEdit
 from agent.settings import TurnSettings
 from agent.spending import picture_price
-from agent.storage.disk_reserve import ROWS_BYTES
+from agent.storage.private_files import ROWS_BYTES
 from agent.workflow.deps import Deps
 from agent.workflow.masked import PLACES_NEEDED, PartEdit, plan_part
 from agent.workflow.retriever import with_styles

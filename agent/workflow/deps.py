@@ -24,8 +24,7 @@ from agent.settings import SearchPolicy
 from agent.storage.answer_cache import AnswerCache
 from agent.storage.cache import HistoryImageCache
 from agent.storage.conversations import ConversationStore
-from agent.storage.images import ImageStore
-from agent.storage.model_pictures import ModelPictures
+from agent.storage.images import ImageStore, ModelPictures
 from agent.storage.styles import StyleLibrary
 from agent.storage.workspace import WorkspaceStore
 from agent.tools.base import Tool, ToolContext

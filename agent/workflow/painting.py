@@ -22,7 +22,7 @@ from agent.imaging.references import without_signatures
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, Source
 from agent.pictures import Caption, Picture, PixelSize, Receipt, Reduction, ReductionKind, Reference
 from agent.providers.base import ImageRequest
-from agent.storage.model_pictures import copy_size
+from agent.storage.images import copy_size
 from agent.workflow.asking import ask_picture
 from agent.workflow.commissions import Commission, without_signatures_call
 from agent.workflow.deps import Deps, today

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from agent.providers.sketch.restyling import FoundLook
-from agent.storage.curated_styles import curated_looks
-from agent.storage.styles import find_curated
+from agent.storage.styles import curated_looks, find_curated
 
 
 def find_look(text: str) -> FoundLook | None:

@@ -20,7 +20,7 @@ from agent.messages import (
     ToolResultPart,
 )
 from agent.pictures import Picture
-from agent.storage.model_pictures import ModelPictures
+from agent.storage.images import ModelPictures
 from agent.workflow.deps import Deps
 
 MOST_PICTURES = 48

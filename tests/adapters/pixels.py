@@ -30,5 +30,5 @@ from agent.pixels import (
     small_copy,
     to_srgb,
 )
-from agent.storage.curated_styles import curated_descriptions, curated_looks, curated_styles
+from agent.storage.styles import curated_descriptions, curated_looks, curated_styles
 from agent.style_rendering import Border, StyleLook, Technique, render_in_style

@@ -49,13 +49,13 @@ from agent.storage.checkpoints import NAME as CHECKPOINTS
 from agent.storage.checkpoints import Checkpoints
 from agent.storage.conversations import ConversationStore
 from agent.storage.database import HEAD, migrate, open_database
-from agent.storage.disk_reserve import DiskReserve
 from agent.storage.gallery_words import read_some
+from agent.storage.housekeeping import tidy_if_due
 from agent.storage.images import ImageStore
 from agent.storage.journal import CallRecord, CallState
+from agent.storage.private_files import DiskReserve
 from agent.storage.rows import picture_row, turn_row
 from agent.storage.styles import Found, SearchCache
-from agent.storage.tidying import tidy_if_due
 from agent.storage.vectors import FOLDER as INDEX_FOLDER
 from agent.storage.workspace import Limits as WorkspaceLimits
 from agent.storage.workspace import WorkspaceStore

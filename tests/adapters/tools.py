@@ -20,8 +20,7 @@ from agent.sandbox.run import Protection
 from agent.sandbox.runner import MAX_CODE_BYTES, MAX_INPUT_CHARACTERS, Sandbox
 from agent.storage.cache import HistoryImageCache
 from agent.storage.conversations import ConversationStore
-from agent.storage.images import ImageStore
-from agent.storage.model_pictures import ModelPictures
+from agent.storage.images import ImageStore, ModelPictures
 from agent.storage.workspace import Limits as WorkspaceLimits
 from agent.storage.workspace import WorkspaceStore
 from agent.tools.base import Arguments, Reason

@@ -29,7 +29,7 @@ STACKS = signal.SIGQUIT
 # starts threads, and a fork has none of them. What it stands on takes longer, and starts none that a fork would miss.
 _AT_THE_FIRST_TURN = (
     *("agent.workflow.dispatch", "agent.providers.gemini", "agent.storage.kept", "agent.storage.disk_cache"),
-    *("agent.adjusting.toning", "agent.mcp.servers", "agent.storage.tidying", "agent.storage.gallery"),
+    *("agent.adjusting.toning", "agent.mcp.servers", "agent.storage.housekeeping", "agent.storage.gallery"),
     *("PIL.ImageCms", "markdown_it", "uvicorn", "pandas", "pyarrow.dataset", "lance_namespace"),
 )
 
