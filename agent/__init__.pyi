@@ -265,12 +265,12 @@ from .trace import StepSummary as StepSummary
 from .trace import TraceStep as TraceStep
 from .turns import Turns as Turns
 from .untrusted import plain_text as plain_text
+from .workflow.again import replay_events as replay_events
 from .workflow.fuller_wishes import ExpandedPrompt as ExpandedPrompt
 from .workflow.fuller_wishes import PromptToExpand as PromptToExpand
 from .workflow.later_edits import LaterEdits as LaterEdits
 from .workflow.live import LiveTurn as LiveTurn
 from .workflow.maximum import turn_estimate as turn_estimate
-from .workflow.replay import replay_events as replay_events
 from .workflow.sponsoring import Sponsor as Sponsor
 from .workflow.sponsoring import TurnLimits as TurnLimits
 

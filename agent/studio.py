@@ -43,11 +43,10 @@ from agent.storage.workspace import Workspace, WorkspaceStore
 from agent.tools.script_files import ScriptRun, run_file
 from agent.trace import TraceStep
 from agent.turns import Turns
-from agent.workflow.background import BackgroundTasks
-from agent.workflow.concurrency import ConcurrencyLimiter
+from agent.workflow.concurrency import BackgroundTasks, ConcurrencyLimiter
 from agent.workflow.fuller_wishes import ExpandedPrompt, PromptToExpand, fuller_wish
-from agent.workflow.retrying import Breakers
-from agent.workflow.search_meters import SearchMeters
+from agent.workflow.hearing import Breakers
+from agent.workflow.metering import SearchMeters
 from agent.workflow.sponsoring import Sponsor, SponsorAccount, SponsoredBudget, TurnLimits, TurnRateLimiter
 
 if TYPE_CHECKING:

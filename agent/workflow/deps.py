@@ -31,10 +31,8 @@ from agent.storage.workspace import WorkspaceStore
 from agent.tools.base import Tool, ToolContext
 from agent.tools.registry import TOOLS
 from agent.tools.trust import Trust, trust_before, trust_of
-from agent.workflow.ledger import Ledger
-from agent.workflow.pledges import Pledges
-from agent.workflow.purse import Purse
-from agent.workflow.retrying import Breakers, Patience
+from agent.workflow.hearing import Breakers, Patience
+from agent.workflow.ledger import Ledger, Pledges, Purse
 from agent.workflow.sponsoring import SponsoredBudget
 from agent.workflow.state import Spend, TurnProgress, added_so_far
 from agent.workflow.tracing import Tracer

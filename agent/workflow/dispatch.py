@@ -40,18 +40,16 @@ from agent.storage.quota import NEARLY_FULL, Quota
 from agent.storage.styles import StyleLibrary
 from agent.telemetry import telemetry_of
 from agent.tools.base import Tool
+from agent.workflow.again import follow_record
 from agent.workflow.checkpointed import VALUES
 from agent.workflow.concurrency import ConcurrencyLimiter
 from agent.workflow.deps import Deps, today
 from agent.workflow.graph import turn_graph
-from agent.workflow.ledger import Ledger
+from agent.workflow.hearing import Breakers, Patience
+from agent.workflow.ledger import Ledger, Pledges, Purse
 from agent.workflow.live import LiveTurn, RecentTurns
 from agent.workflow.maximum import turn_estimate
-from agent.workflow.pledges import Pledges
 from agent.workflow.preparing import kept_uploads, prepare
-from agent.workflow.purse import Purse
-from agent.workflow.replay import follow_record
-from agent.workflow.retrying import Breakers, Patience
 from agent.workflow.sponsoring import SponsoredBudget
 from agent.workflow.tracing import Tracer
 from agent.workflow.turn import Runner, before, can_go_on, superseded

@@ -11,7 +11,7 @@ from agent.providers.base import Embedder, Embedding
 from agent.providers.catalogue import ModelEntry
 from agent.workflow.deps import Deps
 from agent.workflow.hearing import Answer
-from agent.workflow.metering import Meter, embedder_of, embedding_model
+from agent.workflow.metering import Meter, embedding_model
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class _Traced:
 def meter_of(deps: Deps, name: str) -> Meter | None:
     """Return the embedding model behind the key that serves the turn, or None where there is none."""
     model = embedding_model(deps.catalogue, deps.provider_name)
-    embedder = embedder_of(deps.provider, model)
+    embedder = deps.provider.embedder(model) if model is not None else None
     if model is None or embedder is None:
         return None
     calls = _TurnCalls(deps, name)
