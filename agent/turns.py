@@ -16,11 +16,10 @@ from agent.messages import whole_characters
 from agent.providers.catalogue import Catalogue, ModelRole
 from agent.requests import Decision, TurnRequest
 from agent.settings import OPERATOR, TurnSettings
-from agent.spending import Estimate
+from agent.spending import Estimate, turn_estimate
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
 from agent.workflow.again import follow_record, repeated, replay_events, request_of
-from agent.workflow.maximum import turn_estimate
 from agent.workflow.sponsoring import TurnRateLimiter
 
 if TYPE_CHECKING:

@@ -23,13 +23,23 @@ from agent.adjusting.applying import apply_adjustment
 from agent.adjusting.framing import framed_size, with_fixed_crops
 from agent.conversation import Conversation, Turn
 from agent.errors import ErrorCode, ToolArgumentError
-from agent.events import Component, PaintingStarted, PictureReady, SmartCanvas, Step, TargetNote, ThoughtLog
+from agent.events import (
+    ActionPanel,
+    Component,
+    PaintingStarted,
+    PanelButton,
+    PanelSlider,
+    PictureReady,
+    SmartCanvas,
+    Step,
+    TargetNote,
+    ThoughtLog,
+)
 from agent.history_images import placeholder
 from agent.imaging.arguments import ImageAction, parse_arguments
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, Role, TextPart, ToolCallPart
 from agent.pictures import EXACT_ADJUSTMENT, EXACT_ADJUSTMENT_LABEL, Picture, Receipt, Reference, handles_in
 from agent.workflow.deps import Deps, TurnRuntime, emit, say
-from agent.workflow.results import next_steps
 from agent.workflow.state import TurnProgress
 
 # Where another node has the name of a paid call: by it a turn that goes on finds what it made before.
@@ -40,6 +50,20 @@ _IN_AMOUNTS = (
     "action is edit_image"
 )
 
+_BUTTONS = (
+    PanelButton(action="regenerate"),
+    PanelButton(action="vary"),
+    PanelButton(action="edit"),
+    PanelButton(action="more_contrast"),
+    PanelButton(action="warmer"),
+)
+_SLIDERS = (
+    PanelSlider(setting="brightness"),
+    PanelSlider(setting="contrast"),
+    PanelSlider(setting="saturation"),
+    PanelSlider(setting="warmth"),
+    PanelSlider(setting="sharpness"),
+)
 _TOLD: dict[ChangeKind, str] = {
     ChangeKind.BRIGHTER: "brightness +{amount:g}",
     ChangeKind.DARKER: "brightness -{amount:g}",
@@ -146,6 +170,14 @@ async def adjusted(wish: AdjustmentWish, name: str, runtime: TurnRuntime) -> tup
 def shown(picture: Picture, total: _Sum) -> list[Component]:
     """Return what the conversation shows of an adjusted picture, and what can be done next with it."""
     return [SmartCanvas(handles=(picture.handle,)), next_steps(picture.handle, total.adjustment)]
+
+
+def next_steps(handle: str, adjusted: Adjustment | None = None) -> ActionPanel:
+    """Return what can be done next with a picture. `adjusted` is how far it was adjusted already."""
+    if adjusted is None:
+        return ActionPanel(handle=handle, buttons=_BUTTONS, sliders=_SLIDERS)
+    sliders = tuple(PanelSlider(setting=one.setting, amount=getattr(adjusted, one.setting)) for one in _SLIDERS)
+    return ActionPanel(handle=handle, buttons=_BUTTONS, sliders=sliders)
 
 
 async def adjuster(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["presenter"]]:
