@@ -233,7 +233,7 @@ async def _make(deps: Deps, total: _Sum) -> _Made:
 
 
 async def _record(deps: Deps, wish: AdjustmentWish, total: _Sum, made: _Made, name: str) -> Picture:
-    now = await deps.records.get(deps.conversation.id, deps.conversation.owner)
+    now = await deps.conversation_now()
     base = now.picture(wish.base.handle or "")
     picture = Picture(
         # Given when it is recorded.

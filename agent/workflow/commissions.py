@@ -191,7 +191,7 @@ async def commission(state: TurnProgress, deps: Deps, index: int) -> Commission:
 
     Raises ToolArgumentError for what the planner must mend, RequestRefused for what the person must change.
     """
-    settings = locks(deps.turn.settings, _edit_of(state, index))
+    settings = _locks(deps.turn.settings, _edit_of(state, index))
     if settings.image_model != "both":
         return await _for_one(state, deps, index, settings)
     models = image_models(deps.catalogue, deps.provider_name)
@@ -209,9 +209,9 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
     planned = parse_arguments(_edited(call, edit))
     matches = state["styles"].get(index, [])
     arguments = _without_shape(deps, with_styles(planned, matches, is_sketch=deps.text_model.is_sketch))
-    arguments = with_locks(arguments, settings)
-    conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
-    pictures = without_own(conversation, deps.turn.id)
+    arguments = _with_locks(arguments, settings)
+    conversation = await deps.conversation_now()
+    pictures = _without_own(conversation, deps.turn.id)
 
     roles = merged_roles(deps.turn.roles, arguments.reference_roles)
     changed = deps.turn.changed_by(arguments.handles)
@@ -326,7 +326,7 @@ def _without_shape(deps: Deps, chosen: Chosen) -> Chosen:
     return chosen.model_copy(update={"aspect_ratio": None, "resolution": None})
 
 
-def with_locks(arguments: GenerateImageArgs, settings: TurnSettings) -> GenerateImageArgs:
+def _with_locks(arguments: GenerateImageArgs, settings: TurnSettings) -> GenerateImageArgs:
     """Return the arguments with what the person fixed of them in place of the agent's choice.
 
     Where the person said which pictures are shown, the agent's handles name none but the one to be changed.
@@ -345,7 +345,7 @@ def with_locks(arguments: GenerateImageArgs, settings: TurnSettings) -> Generate
     return arguments.model_copy(update=update) if update else arguments
 
 
-def without_own(conversation: Conversation, turn_id: str) -> Sequence[Picture]:
+def _without_own(conversation: Conversation, turn_id: str) -> Sequence[Picture]:
     """Return the pictures a turn may lean on: an attempt of its own is no reference for the next one."""
     return [
         picture
@@ -354,7 +354,7 @@ def without_own(conversation: Conversation, turn_id: str) -> Sequence[Picture]:
     ]
 
 
-def locks(settings: TurnSettings, edit: PlanEdit | None) -> TurnSettings:
+def _locks(settings: TurnSettings, edit: PlanEdit | None) -> TurnSettings:
     """Return the settings with what the person changed in the plan as further locks."""
     if edit is None:
         return settings

@@ -163,8 +163,8 @@ async def critic(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     if any(work.advice for work in works.values()):
         steps.append(say(runtime, Step.REPAINTING))
         return Command(goto="executor", update=update)
-    target, settled = await settle_paintings({**state, "works": works, "reviews": reviews}, deps)
-    return Command(goto=target, update={**update, **settled})
+    update |= await settle_paintings({**state, "works": works, "reviews": reviews}, deps)
+    return Command(goto="presenter", update=update)
 
 
 async def unreviewed(state: TurnProgress, error: NodeError, runtime: TurnRuntime) -> Command[Target]:
@@ -174,7 +174,7 @@ async def unreviewed(state: TurnProgress, error: NodeError, runtime: TurnRuntime
     else:
         logger.error("the critic failed, the pictures pass unreviewed", exc_info=error.error)
     deps = runtime.context
-    conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
+    conversation = await deps.conversation_now()
     found = {picture.handle: picture.review for picture in conversation.pictures}
     reviews, spend = dict(state["reviews"]), Spend()
     for handle in _waiting(state, deps):
@@ -188,8 +188,8 @@ async def unreviewed(state: TurnProgress, error: NodeError, runtime: TurnRuntime
     works = {index: work.model_copy(update={"advice": {}}) for index, work in state["works"].items()}
     steps = [say(runtime, Step.NOT_REVIEWED)]
     update: TurnProgress = {"works": works, "reviews": reviews, "spend": spend, "steps": steps}
-    target, settled = await settle_paintings({**state, "works": works, "reviews": reviews}, deps)
-    return Command(goto=target, update={**update, **settled})
+    update |= await settle_paintings({**state, "works": works, "reviews": reviews}, deps)
+    return Command(goto="presenter", update=update)
 
 
 def _waiting(state: TurnProgress, deps: Deps) -> dict[str, Work]:
@@ -202,7 +202,7 @@ def _waiting(state: TurnProgress, deps: Deps) -> dict[str, Work]:
 async def _look(work: Work, handle: str, facts: Sequence[Fact], runtime: TurnRuntime) -> _Look:
     deps = runtime.context
     try:
-        conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
+        conversation = await deps.conversation_now()
         picture = conversation.picture(handle)
         review, spend = await _reviewed(deps, work, picture, facts)
     except AivistaError as error:
@@ -236,7 +236,7 @@ async def _record(handle: str, review: Review, runtime: TurnRuntime) -> None:
 async def _prices(deps: Deps, looks: Sequence[_Look], works: Mapping[int, Work]) -> dict[str, _Price]:
     """Return what each picture cost, the look at it included, and what another attempt can cost."""
     worst_usd = dict(_worst_repaints(deps, works)) if deps.purse.is_limited else {}
-    conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
+    conversation = await deps.conversation_now()
     looked_usd = {look.handle: look.spend.price_usd for look in looks}
     return {
         picture.handle: _Price(
@@ -342,7 +342,7 @@ async def _review_picture(deps: Deps, work: Work, picture: Picture, facts: Seque
 async def _question(deps: Deps, work: Work, picture: Picture, facts: Sequence[Fact]) -> PromptMessage:
     parts: list[ContentPart] = [TextPart(text=_request_in_words(deps.turn.text, work, picture, facts))]
     if picture.image.origin is ImageOrigin.EDITED and picture.parents:
-        conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
+        conversation = await deps.conversation_now()
         before = await _small(deps, conversation.picture(picture.parents[0]).image)
         parts += [TextPart(text="The earlier picture it was made from, only to compare:"), before]
     parts += [TextPart(text="The picture to judge:"), await _small(deps, picture.image)]
@@ -506,10 +506,10 @@ def _misread(review: Review, missing: Sequence[str], *, in_chinese: bool) -> Rev
     )
 
 
-async def settle_paintings(state: TurnProgress, deps: Deps) -> tuple[Target, TurnProgress]:
-    """Return where the turn goes now that nothing is painted any more, and the update: what it shows, what the
-    planner's calls are answered with."""
-    conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
+async def settle_paintings(state: TurnProgress, deps: Deps) -> TurnProgress:
+    """Return the update with which the turn goes to the presenter, now that nothing is painted any more: what it shows,
+    and what the planner's calls are answered with."""
+    conversation = await deps.conversation_now()
     known = {picture.handle: picture for picture in conversation.all_pictures}
     answers: dict[int, ToolResultPart] = dict(state["answers"])
     components: list[Component] = []
@@ -517,7 +517,7 @@ async def settle_paintings(state: TurnProgress, deps: Deps) -> tuple[Target, Tur
         answers[index] = _result(state["calls"][index], work, state["reviews"], known)
         components += _components_of(work, state["reviews"])
     _, settled = settle(state, answers)
-    return "presenter", {**settled, "components": components}
+    return {**settled, "components": components}
 
 
 def _best_of(work: Work, reviews: Mapping[str, Review]) -> list[str]:

@@ -86,10 +86,10 @@ class TurnServices:
     tools: Callable[[], Awaitable[Mapping[str, Tool]]]
     reader: PageReader
     sandbox: Sandbox
-    answers: AnswerCache | None = None
-    room: ConcurrencyLimiter | None = None
-    breakers: Breakers = field(default_factory=Breakers)
-    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    answers: AnswerCache | None
+    room: ConcurrencyLimiter | None
+    breakers: Breakers
+    closing: asyncio.Event
 
 
 @dataclass(frozen=True)
@@ -482,7 +482,7 @@ class TurnScheduler:
             _log.error("a step of a turn failed and no report of it can be made: %s", error)
 
     async def _deps(
-        self, who: _Who, conversation: Conversation, turn: Turn, live: LiveTurn, *, may_repeat: bool = False
+        self, who: _Who, conversation: Conversation, turn: Turn, live: LiveTurn, *, may_repeat: bool
     ) -> Deps:
         services = self._services
         is_new, traces = turn.state is TurnState.RUNNING, services.records.traces

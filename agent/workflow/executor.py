@@ -95,9 +95,9 @@ async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
         return Command(goto="critic", update=update)
     deps.pledges.let_go(deps.turn.id)
     await note_drifts(works.values(), deps)
-    target, settled = await settle_paintings({**state, "works": works, "answers": update["answers"]}, deps)
-    settled["components"] = [*update["components"], *settled.get("components", [])]
-    return Command(goto=target, update={**update, **settled})
+    settled = await settle_paintings({**state, "works": works, "answers": update["answers"]}, deps)
+    settled["components"] = [*update["components"], *settled["components"]]
+    return Command(goto="presenter", update={**update, **settled})
 
 
 async def _commissions(
@@ -349,28 +349,24 @@ async def _ask(
     reserved = deps.sponsored.reserved() if deps.sponsored is not None else nullcontext()
     with deps.pledges.asking(deps.turn.id, order.price_usd(today())), reserved:
         await room.enter_async_context(deps.images.reserve.hold(order.room_bytes))
-        return await _answered(deps, order, name, take, advice)
-
-
-async def _answered(deps: Deps, order: Commission, name: str, take: int, advice: str) -> tuple[Answer, Spend, int]:
-    model, messages = order.request.model, order.messages(advice)
-    request = ImageRequest(
-        model=model,
-        messages=messages,
-        aspect_ratio=order.request.aspect_ratio,
-        resolution=order.request.resolution,
-        use_grounding=order.request.use_grounding,
-        take=take,
-        mask=order.part.frame_mask if order.part else None,
-    )
-    answer = await ask_picture(deps, name, request)
-    spend = deps.spend(model, answer.usage)
-    if answer.error is None or answer.error.code is not ErrorCode.SIGNATURE_REJECTED:
-        return answer, spend, 1
-    # Nothing was painted for a rejected request, so asking again with the pictures in a prompt cannot pay twice.
-    retry = request.model_copy(update={"messages": without_signatures(messages)})
-    answer = await ask_picture(deps, without_signatures_call(name), retry)
-    return answer, spend + deps.spend(model, answer.usage), 2
+        model, messages = order.request.model, order.messages(advice)
+        request = ImageRequest(
+            model=model,
+            messages=messages,
+            aspect_ratio=order.request.aspect_ratio,
+            resolution=order.request.resolution,
+            use_grounding=order.request.use_grounding,
+            take=take,
+            mask=order.part.frame_mask if order.part else None,
+        )
+        answer = await ask_picture(deps, name, request)
+        spend = deps.spend(model, answer.usage)
+        if answer.error is None or answer.error.code is not ErrorCode.SIGNATURE_REJECTED:
+            return answer, spend, 1
+        # Nothing was painted for a rejected request, so asking again with the pictures in a prompt cannot pay twice.
+        retry = request.model_copy(update={"messages": without_signatures(messages)})
+        answer = await ask_picture(deps, without_signatures_call(name), retry)
+        return answer, spend + deps.spend(model, answer.usage), 2
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,9 @@ class Ledger:
     journal: Journal
     conversation_id: str
     turn_id: str
-    known: dict[str, CallRecord] = field(default_factory=dict)
-    may_repeat: bool = False
-    sponsored: SponsoredBudget | None = None
+    known: dict[str, CallRecord]
+    may_repeat: bool
+    sponsored: SponsoredBudget | None
     _unwritten: set[str] = field(default_factory=set)
     _reserved: set[str] = field(default_factory=set)
 

@@ -242,7 +242,7 @@ async def note_drifts(works: Iterable[Work], deps: Deps) -> None:
     the picture's own pixels.
     """
     handles = [one.handle for work in works if not work.request.model.works_on_originals for one in work.newest()]
-    conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
+    conversation = await deps.conversation_now()
     edited = [one for one in conversation.all_pictures if one.handle in handles and _is_due(one)]
     found = await asyncio.gather(*(_note(deps, conversation, one) for one in edited), return_exceptions=True)
     for picture, failure in zip(edited, found, strict=True):

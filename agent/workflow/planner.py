@@ -382,7 +382,7 @@ class TextFlow:
 
 
 async def _model_view(
-    deps: Deps, added: Sequence[PromptMessage], *, target: str | None = None, words: str = ""
+    deps: Deps, added: Sequence[PromptMessage], *, target: str | None, words: str
 ) -> tuple[PromptMessage, ...]:
     """Return the messages for the text model: the window of the past, then what this turn has added.
 

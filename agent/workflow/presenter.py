@@ -57,9 +57,8 @@ _NOT_DONE = defaultdict(
 
 async def presenter(state: TurnProgress, runtime: TurnRuntime) -> TurnProgress:
     """Write the finished turn and say so."""
-    turn = finished_turn(runtime.context, state, TurnState.DONE)
     runtime.context.ledger.release()
-    await runtime.context.records.finish_turn(runtime.context.conversation.id, turn)
+    turn = await put_on_record(runtime.context, state, TurnState.DONE)
     emit(runtime, TurnDone(turn_id=turn.id, usage=turn.usage, price_usd=turn.price_usd, seconds=turn.seconds))
     return {}
 
@@ -101,6 +100,13 @@ async def retrial(state: TurnProgress, runtime: TurnRuntime) -> Command[str]:
     """Rest until the person has the turn go on, then run the node that failed once more."""
     interrupt(None)
     return Command(goto=state["failed_node"], update={"error": None, "failed_node": "", "leftovers": Leftovers()})
+
+
+async def put_on_record(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:
+    """Write the turn as `finished_turn` returns it."""
+    turn = finished_turn(deps, state, how)
+    await deps.records.finish_turn(deps.conversation.id, turn)
+    return turn
 
 
 def finished_turn(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:

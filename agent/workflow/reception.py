@@ -133,7 +133,7 @@ async def undo(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["ad
     deps = runtime.context
     wish = undo_wish(deps.turn, deps.conversation)
     assert wish is not None
-    change = target_change(wish, deps.conversation, deps.turn.editing)
+    change = _target_change(wish, deps.conversation, deps.turn.editing)
     components: list[Component] = [show(runtime, TargetNote(change=change))]
     # Of a picture that is not there nothing more can be done: another one would be changed than the one meant.
     if wish.rest and not change.missing:
@@ -146,7 +146,7 @@ async def undo(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["ad
     return Command(goto="presenter", update={"components": components, "messages": [_told(change, deps)]})
 
 
-def target_change(wish: UndoWish, conversation: Conversation, selected: str | None = None) -> TargetChanged:
+def _target_change(wish: UndoWish, conversation: Conversation, selected: str | None) -> TargetChanged:
     """Return where the wish leads. `selected` is the picture that the person marked to be changed, if any."""
     history = conversation.edit_history
     known = {picture.handle: picture for picture in conversation.all_pictures}

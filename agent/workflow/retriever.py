@@ -79,9 +79,7 @@ def unstyled(state: TurnProgress, error: NodeError) -> Command[Literal["executor
     return Command(goto="executor", update={"styles": {}, "missing_styles": missing})
 
 
-def with_styles(
-    arguments: GenerateImageArgs, matches: Sequence[StyleMatch], *, is_sketch: bool = False
-) -> GenerateImageArgs:
+def with_styles(arguments: GenerateImageArgs, matches: Sequence[StyleMatch], *, is_sketch: bool) -> GenerateImageArgs:
     """Return the arguments with the phrases of the styles in the prompt, and what they avoid with the negatives.
 
     A style of which nothing was found goes in as its own words. The sketch model paints by the plain words of a wish:

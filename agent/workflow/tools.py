@@ -22,7 +22,7 @@ from agent.requests import Decision
 from agent.tools.base import Tool, ToolAnswer, ToolContext, error_result, failed
 from agent.tools.trust import framed, uses_of_tools
 from agent.workflow.deps import Deps, TurnRuntime, say, show
-from agent.workflow.presenter import finished_turn
+from agent.workflow.presenter import put_on_record
 from agent.workflow.reception import edit_history
 from agent.workflow.routing import Target, serving_node, settle
 from agent.workflow.state import TurnProgress
@@ -175,10 +175,8 @@ async def asked_first(
     state: TurnProgress, runtime: TurnRuntime, asks: tuple[Ask, ...], refused: Mapping[int, ToolResultPart]
 ) -> Command[Target]:
     """Put the question on record, show it, and lead to where the turn rests; calls that are `refused` are answered."""
-    deps = runtime.context
     card = ConsentCard(asks=asks)
-    waiting = finished_turn(deps, {**state, "consent": card}, TurnState.WAITING)
-    await deps.records.finish_turn(deps.conversation.id, waiting)
+    await put_on_record(runtime.context, {**state, "consent": card}, TurnState.WAITING)
     return Command(goto="consent", update={"consent": show(runtime, card), "answers": {**state["answers"], **refused}})
 
 

@@ -55,21 +55,21 @@ Came: TypeAlias = Answer | ToolResultPart | Embedding | None
 
 @dataclass
 class Tracer:
-    """Collects the steps of one turn; without a keeper they are lost.
+    """Collects the steps of one turn.
 
     `started_s` is when the turn began by the process's clock. `first` is the number of its next step: a turn that goes
     on counts on. `on_close` hears of the turn's steps when it rests, on the keeper's thread. `had_error` is set once a
     node or a call of a model has failed for good, also where the turn goes on without it.
     """
 
-    conversation_id: str = ""
-    turn_id: str = ""
-    keeper: Traces | None = None
-    publish: Callable[[StepTraced], None] | None = None
-    secrets: Sequence[SecretStr] = ()
-    started_s: float = field(default_factory=time.monotonic)
-    first: int = 1
-    on_close: Callable[[Sequence[TraceStep]], None] | None = None
+    conversation_id: str
+    turn_id: str
+    keeper: Traces
+    publish: Callable[[StepTraced], None]
+    secrets: Sequence[SecretStr]
+    started_s: float
+    first: int
+    on_close: Callable[[Sequence[TraceStep]], None] | None
     had_error: bool = False
     _told: list[TraceStep] = field(default_factory=list)
     _bytes: int = 0
@@ -90,8 +90,7 @@ class Tracer:
 
     def close(self) -> None:
         """The turn rests: what was collected is put on record now."""
-        if self.keeper is not None:
-            self.keeper.after(self._over)
+        self.keeper.after(self._over)
 
     def _open(self, kind: StepKind, name: str, sent: Sent, node: str, model: ModelEntry | None = None) -> OpenStep:
         number, self.first = self.first, self.first + 1
@@ -104,10 +103,8 @@ class Tracer:
         """Take a step that has ended."""
         # What a tool could not do is told to the model, which mends it; other errors are for whoever looks after us.
         self.had_error = self.had_error or (summary.error is not None and summary.kind is not StepKind.TOOL)
-        if self.publish is not None:
-            self.publish(StepTraced(step=summary))
-        if self.keeper is not None:
-            self.keeper.keep(self.conversation_id, lambda: self._tell(summary, step.sent, step.came))
+        self.publish(StepTraced(step=summary))
+        self.keeper.keep(self.conversation_id, lambda: self._tell(summary, step.sent, step.came))
 
     def _tell(self, summary: StepSummary, sent: Sent, came: Came) -> TraceStep:
         if self._redactor is None:

@@ -19,7 +19,7 @@ from agent.storage.checkpoints import Checkpoints
 from agent.workflow.deps import Deps
 from agent.workflow.graph import TurnGraph
 from agent.workflow.live import LiveTurn, Progress
-from agent.workflow.presenter import finished_turn
+from agent.workflow.presenter import finished_turn, put_on_record
 from agent.workflow.state import TurnProgress, first_progress
 
 # A turn takes at most 16 planner steps, each with at most a search, tools and pictures after it.
@@ -44,7 +44,7 @@ class Runner:
         live.publish(TurnStarted(turn_id=deps.turn.id, uploads=deps.turn.uploads))
         await self._run(deps, live, first, first)
 
-    async def go_on(self, deps: Deps, live: LiveTurn, decision: Decision | None = None) -> None:
+    async def go_on(self, deps: Deps, live: LiveTurn, decision: Decision | None) -> None:
         """Run a turn from where it rests: after a failure, after the end of a process, or with a plan's decision.
 
         Raises RequestRefused when the plan no longer waits.
@@ -71,7 +71,7 @@ class Runner:
 
     async def _wait_on(self, deps: Deps, live: LiveTurn, so_far: TurnProgress) -> None:
         """Put on record that the turn still waits: without a decision there is nothing to do."""
-        await deps.records.finish_turn(deps.conversation.id, finished_turn(deps, so_far, TurnState.WAITING))
+        await put_on_record(deps, so_far, TurnState.WAITING)
         for event in component_events(so_far["consent"] or so_far["plan"] or PlanCard(plans=())):
             live.publish(event)
         live.publish(TurnPaused(turn_id=deps.turn.id))
@@ -84,11 +84,10 @@ class Runner:
             deps.settled.set()
             return
         progress = live.progress or Progress(first_progress(deps.turn.messages[0]))
-        turn = finished_turn(deps, progress.stopped(), TurnState.STOPPED)
-        await deps.records.finish_turn(deps.conversation.id, turn)
+        await put_on_record(deps, progress.stopped(), TurnState.STOPPED)
         deps.ledger.release()
         deps.settled.set()
-        self.checkpoints.forget(turn.id)
+        self.checkpoints.forget(deps.turn.id)
 
     async def record_cut(self, deps: Deps, live: LiveTurn) -> None:
         """Put a turn on record that the studio ends under, with what it shows: still at work, so that the next start
