@@ -189,11 +189,11 @@ async def adjuster(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal
     picture, steps, total = await adjusted(wish, _NAME, runtime)
     return Command(
         goto="presenter",
-        update={"steps": steps, "messages": [told(wish, picture)], "components": shown(picture, total)},
+        update={"steps": steps, "messages": [_told(wish, picture)], "components": shown(picture, total)},
     )
 
 
-def told(wish: AdjustmentWish, picture: Picture) -> PromptMessage:
+def _told(wish: AdjustmentWish, picture: Picture) -> PromptMessage:
     """Return how the text model hears of it in later turns: in words, with the placeholder to see the picture by."""
     note = f"[The studio adjusted {wish.base.handle} exactly: {wish.done}. The result is {picture.handle}.]"
     return PromptMessage(role=Role.MODEL, parts=(TextPart(text=f"{note} {placeholder(picture.image)}"),))

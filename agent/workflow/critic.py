@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
 import logging
 import math
 import re
@@ -49,6 +48,7 @@ from agent.workflow.asking import ask_text
 from agent.workflow.capping import spent_within_caps
 from agent.workflow.commissions import said_by_person
 from agent.workflow.deps import Deps, TurnRuntime, emit, say, today
+from agent.workflow.hearing import json_in
 from agent.workflow.masked import note_drifts
 from agent.workflow.routing import Target, settle
 from agent.workflow.state import Attempt, Spend, TurnProgress, Work
@@ -403,12 +403,8 @@ def read_review(
     Read leniently: a code fence or words around it, fields left out, a score as "0.8", "8/10", 8 or 80. Without a
     score the share of what is there counts.
     """
-    start, end = text.find("{"), text.rfind("}")
-    try:
-        raw = json.loads(text[start : end + 1], strict=False) if 0 <= start < end else None
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(raw, dict):
+    raw = json_in(text)
+    if raw is None:
         return None
     score, rows = _score(raw.get("score")), _rows(raw.get("checklist"))
     if score is None and not any(row.is_met is not None for row in rows):

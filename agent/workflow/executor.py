@@ -192,7 +192,7 @@ async def _side_by_side(
 
     async def paint_one(place: int, slot: int) -> Painted:
         own, take = order.of_slot(slot)
-        painted = await paint(
+        painted = await _paint(
             deps,
             own,
             name=names[place],
@@ -233,7 +233,7 @@ class Painted:
     suggestions_html: str = ""
 
 
-async def paint(
+async def _paint(
     deps: Deps, order: Commission, *, name: str, take: int, number: int, advice: str, asked_at: datetime
 ) -> Painted:
     """Ask for one picture, the `take`th of its commission in round `number`, and put it on record.
@@ -413,7 +413,7 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
             update={
                 "has_credentials": finished is None and has_credentials(data),
                 "captions": captions,
-                "reductions": (*reductions(order, image, finished), *(await _lost_transparency(deps, order, data))),
+                "reductions": (*_reductions(order, image, finished), *(await _lost_transparency(deps, order, data))),
             }
         ),
         alt=order.request.subject or order.request.prompt[:200],
@@ -479,7 +479,7 @@ def _receipt(deps: Deps, order: Commission, made: _Made, image: ImagePart, finis
         is_sketch=request.model.is_sketch,
         asked=order.asked,
         shortfalls=tuple(
-            one for one in shortfalls(asked.pixels, (width, height), asked.resolution) if one in _chosen(order)
+            one for one in _shortfalls(asked.pixels, (width, height), asked.resolution) if one in _chosen(order)
         ),
     )
 
@@ -493,7 +493,7 @@ def _chosen(order: Commission) -> set[str]:
     return {name for name in settings if order.request.filled.get(name, "default") != "default"}
 
 
-def reductions(order: Commission, image: ImagePart, finished: Finished | None) -> tuple[Reduction, ...]:
+def _reductions(order: Commission, image: ImagePart, finished: Finished | None) -> tuple[Reduction, ...]:
     """Return where less than a picture's own size or bit depth was used to make `image`."""
     base, part = order.references.base, order.part
     is_shown = not order.request.model.works_on_originals
@@ -572,7 +572,7 @@ def _asked(order: Commission, finished: Finished | None) -> _Shape:
     return _Shape(None, f"{width}×{height}", part.size)
 
 
-def shortfalls(asked: tuple[int, int], got: tuple[int, int], resolution: str | None) -> tuple[str, ...]:
+def _shortfalls(asked: tuple[int, int], got: tuple[int, int], resolution: str | None) -> tuple[str, ...]:
     """Return what of the asked size was not delivered: `aspect_ratio`, `resolution`, both or neither."""
     if not all(got):
         return ()

@@ -9,13 +9,14 @@ begun leave open whether it was painted and charged, so the person decides.
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from math import ceil
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from agent.errors import AivistaError, Charge, ErrorCode, ErrorInfo
 from agent.messages import (
@@ -128,6 +129,16 @@ async def _hear(
     if answer.error is None and not (answer.text or answer.calls or answer.pictures):
         answer.error = ErrorInfo(code=ErrorCode.EMPTY_ANSWER)
     return answer
+
+
+def json_in(text: str) -> dict[str, Any] | None:
+    """Return the JSON object in a model's words, with or without a code fence or words around it, or None."""
+    start, end = text.find("{"), text.rfind("}")
+    try:
+        found = json.loads(text[start : end + 1], strict=False) if 0 <= start < end else None
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _note_end(answer: Answer, chunk: CompletionChunk) -> None:

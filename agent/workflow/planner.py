@@ -19,6 +19,7 @@ from agent.conversation import Conversation, Turn
 from agent.errors import ErrorCode, ErrorInfo, ToolArgumentError
 from agent.events import AgentMessage, FailureNote, SearchNote, SmartCanvas, Step, TextDelta, ThoughtDelta, ThoughtLog
 from agent.history_images import replace_history_images
+from agent.imaging.arguments import GENERATE_IMAGE
 from agent.imaging.contract import declaration, parse_arguments
 from agent.imaging.intents import holds_question, is_unsure
 from agent.imaging.picture_claims import claims_a_picture
@@ -45,7 +46,7 @@ from agent.workflow.commissions import refused_by_locks
 from agent.workflow.deps import Deps, TurnRuntime, emit, say, show, today
 from agent.workflow.hearing import Answer, OnText
 from agent.workflow.reception import asked_back, edit_history
-from agent.workflow.routing import GENERATE_IMAGE, SEARCH, Target, next_target, settle
+from agent.workflow.routing import SEARCH, Target, next_target, settle
 from agent.workflow.searcher import WEB_SEARCH
 from agent.workflow.state import Leftovers, TurnProgress
 from agent.workflow.tools import asked_about_cost

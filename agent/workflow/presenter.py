@@ -6,7 +6,6 @@ A wish that was refused is offered in other words: asked of the text model where
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import re
 from collections import defaultdict
@@ -42,6 +41,7 @@ from agent.providers.sketch.phrases import is_chinese
 from agent.workflow.asking import ask_text
 from agent.workflow.capping import is_any_cap_used_up
 from agent.workflow.deps import Deps, TurnRuntime, emit, say
+from agent.workflow.hearing import json_in
 from agent.workflow.state import Leftovers, Spend, TurnProgress
 
 _RECORDED_AGAIN_S = 5.0
@@ -290,12 +290,7 @@ def read_rewordings(text: str, wish: str) -> tuple[str, ...] | None:
 
     An empty list is an answer: nothing lawful is left of the wish.
     """
-    start, end = text.find("{"), text.rfind("}")
-    try:
-        raw = json.loads(text[start : end + 1], strict=False) if 0 <= start < end else None
-    except (ValueError, RecursionError):
-        return None
-    listed = raw.get("rewordings") if isinstance(raw, dict) else None
+    listed = (json_in(text) or {}).get("rewordings")
     if not isinstance(listed, list):
         return None
     lines = (" ".join(one.split()) for one in listed if isinstance(one, str))

@@ -22,7 +22,7 @@ from langgraph.types import Command
 
 from agent.errors import AivistaError, ErrorCode, ProviderFailure
 from agent.events import Step
-from agent.imaging.arguments import GenerateImageArgs
+from agent.imaging.arguments import GENERATE_IMAGE, GenerateImageArgs
 from agent.library import MatchKind, StyleMatch
 from agent.messages import ToolCallPart
 from agent.pictures import MissingStyle, MissingStyleReason
@@ -32,7 +32,7 @@ from agent.storage.styles import SURELY_NAMED
 from agent.workflow.deps import Deps, TurnRuntime, say
 from agent.workflow.hearing import Answer
 from agent.workflow.metering import Meter, embedding_model
-from agent.workflow.routing import GENERATE_IMAGE, named_style
+from agent.workflow.routing import named_style
 from agent.workflow.state import Spend, TurnProgress
 
 logger = logging.getLogger(__name__)

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Mapping
-from typing import NamedTuple
+from collections.abc import Awaitable, Mapping, Sequence
 
 from langgraph.types import Command, interrupt
 
 from agent.conversation import TurnState
 from agent.errors import AivistaError, ErrorCode, ErrorInfo, ToolArgumentError
 from agent.events import Ask, CapPassed, Component, ConsentCard, Step, TargetChanged, TargetNote
+from agent.imaging.arguments import GENERATE_IMAGE
 from agent.messages import ToolCallPart, ToolResultPart
 from agent.requests import Decision
 from agent.tools.base import Tool, ToolAnswer, ToolContext, error_result, failed
@@ -53,11 +53,11 @@ async def tools(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     refusals = _over_limit(state, called, deps.tools)
     decided = state["consent"]
     if decided is None or (decided.is_allowed and not deps.ledger.may_repeat):
-        needed = await _needs_click({i: mine[i] for i in mine if i not in refusals}, deps.tools, context)
-        refusals |= dict.fromkeys(needed.too_long, _TOO_LONG_TO_ASK)
-        if needed.asks:
-            refused = {i: error_result(mine[i], _TOO_LONG_TO_ASK) for i in needed.too_long}
-            return await asked_first(state, runtime, needed.asks, refused)
+        asks, too_long = await _needs_click({i: mine[i] for i in mine if i not in refusals}, deps.tools, context)
+        refusals |= dict.fromkeys(too_long, _TOO_LONG_TO_ASK)
+        if asks:
+            refused = {i: error_result(mine[i], _TOO_LONG_TO_ASK) for i in too_long}
+            return await _asked_first(state, runtime, asks, refused)
     elif not decided.is_allowed:
         refusals |= dict.fromkeys((ask.call for ask in decided.asks), _DECLINED)
     steps = [say(runtime, Step.TOOL, **_told(call, deps.tools.get(call.name))) for call in mine.values()]
@@ -91,7 +91,7 @@ async def _answer(
 ) -> ToolAnswer:
     tool = tools.get(call.name)
     if tool is None:
-        known = ", ".join(["generate_image", *(name for name, one in tools.items() if one.is_offered)])
+        known = ", ".join([GENERATE_IMAGE, *(name for name, one in tools.items() if one.is_offered)])
         return failed(ErrorInfo(code=ErrorCode.UNKNOWN_TOOL, parameters={"name": call.name, "known": known}).message)
     if refusal is not None:
         return failed(refusal)
@@ -140,18 +140,13 @@ def _object(call: ToolCallPart) -> str:
     return ""
 
 
-class Needed(NamedTuple):
-    """What of some calls waits for the person: what they are asked, in order, and by its place each call that is too
-    long for anybody to be asked about."""
-
-    asks: tuple[Ask, ...]
-    too_long: frozenset[int]
-
-
-async def _needs_click(calls: Mapping[int, ToolCallPart], tools: Mapping[str, Tool], context: ToolContext) -> Needed:
-    """Return which of the calls wait for the person, each with the reason; none where all may run."""
+async def _needs_click(
+    calls: Mapping[int, ToolCallPart], tools: Mapping[str, Tool], context: ToolContext
+) -> tuple[list[Ask], list[int]]:
+    """Return what the person is asked of the calls, each with the reason, none where all may run; and by its place each
+    call that is too long for anybody to be asked about."""
     asks: list[Ask] = []
-    too_long: set[int] = set()
+    too_long: list[int] = []
     for index, call in calls.items():
         tool = tools.get(call.name)
         if tool is None or tool.rule is None:
@@ -165,17 +160,17 @@ async def _needs_click(calls: Mapping[int, ToolCallPart], tools: Mapping[str, To
             continue
         shown = json.dumps(call.arguments, ensure_ascii=False, indent=1)
         if len(shown) > _MOST_SHOWN_CHARACTERS:
-            too_long.add(index)
+            too_long.append(index)
         else:
             asks.append(Ask(call=index, tool=call.name, reason=reason, arguments=shown))
-    return Needed(tuple(asks), frozenset(too_long))
+    return asks, too_long
 
 
-async def asked_first(
-    state: TurnProgress, runtime: TurnRuntime, asks: tuple[Ask, ...], refused: Mapping[int, ToolResultPart]
+async def _asked_first(
+    state: TurnProgress, runtime: TurnRuntime, asks: Sequence[Ask], refused: Mapping[int, ToolResultPart]
 ) -> Command[Target]:
     """Put the question on record, show it, and lead to where the turn rests; calls that are `refused` are answered."""
-    card = ConsentCard(asks=asks)
+    card = ConsentCard(asks=tuple(asks))
     await put_on_record(runtime.context, {**state, "consent": card}, TurnState.WAITING)
     return Command(goto="consent", update={"consent": show(runtime, card), "answers": {**state["answers"], **refused}})
 
@@ -185,7 +180,7 @@ async def asked_about_cost(state: TurnProgress, runtime: TurnRuntime, cap: CapPa
     told = {"about_usd": round(cap.price_usd, 6), "cap": cap.cap, "cap_usd": cap.cap_usd}
     model = runtime.context.text_model.label
     ask = Ask(call=_NO_CALL, tool=model, reason="costs_money", arguments=json.dumps(told, indent=1))
-    return await asked_first(state, runtime, (ask,), {})
+    return await _asked_first(state, runtime, [ask], {})
 
 
 async def consent(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
