@@ -1,6 +1,7 @@
 """What things will cost: the parts of a turn before it is sent, a picture before it is painted, and what the caps say.
 
-Pure. Tokens are those that the API counts for such a call, prices the catalogue's. A receipt has the real price.
+Pure, but that the planner's instructions are read to be counted. Tokens are those that the API counts for such a call,
+prices the catalogue's. A receipt has the real price.
 """
 
 from __future__ import annotations
@@ -209,9 +210,6 @@ def estimate(
     return Estimate(parts=tuple(part for part in parts if part.high_usd > 0), unpriced=tuple(dict.fromkeys(unpriced)))
 
 
-Outcome = tuple[ModelEntry, ...]
-
-
 def turn_estimate(
     catalogue: Catalogue,
     provider: str,
@@ -261,6 +259,9 @@ def _context_tokens(
     said = [message for turn in conversation.turns[-_MOST_TURNS:] for message in turn.messages]
     history = message_tokens(said[-_MOST_MESSAGES:], _LINE_TOKENS)
     return tokens + history + _LINE_TOKENS * len(conversation.pictures)
+
+
+Outcome = tuple[ModelEntry, ...]
 
 
 def _painters(catalogue: Catalogue, provider: str, settings: TurnSettings) -> list[Outcome]:

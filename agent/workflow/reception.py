@@ -36,8 +36,6 @@ _SAID: dict[Question, str] = {
     "not_painted": "[The studio: no picture was made, because generate_image was not called.]",
     "no_mask": "[The studio asked back: no mask came with the message; which part shall change?]",
 }
-
-
 _WENT = {
     "undo": "The person went back one step",
     "redo": "The person went forward again",
@@ -51,7 +49,7 @@ def entrance(state: TurnProgress, runtime: TurnRuntime) -> Literal["planner", "r
     if _question(state, runtime) is not None:
         return "reception"
     deps = runtime.context
-    if undo_wish(deps.turn, deps.conversation) is not None:
+    if _undo_wish(deps.turn, deps.conversation) is not None:
         return "undo"
     return "planner" if adjustment_wish(deps.turn, deps.conversation) is None else "adjuster"
 
@@ -110,7 +108,7 @@ def _has_mask(message: PromptMessage) -> bool:
     return any(isinstance(part, TextPart) and is_mask_note(part.text) for part in message.parts)
 
 
-def undo_wish(turn: Turn, conversation: Conversation) -> UndoWish | None:
+def _undo_wish(turn: Turn, conversation: Conversation) -> UndoWish | None:
     """Return what the turn asks to go back or forward to; None when it asks for anything else.
 
     `conversation` is the history before the turn. What came with the message, or is marked in a picture, is what the
@@ -131,7 +129,7 @@ def undo_wish(turn: Turn, conversation: Conversation) -> UndoWish | None:
 async def undo(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["adjuster", "planner", "presenter"]]:
     """Make another picture the one to change, show it, and go on with what else the message asks for."""
     deps = runtime.context
-    wish = undo_wish(deps.turn, deps.conversation)
+    wish = _undo_wish(deps.turn, deps.conversation)
     assert wish is not None
     change = _target_change(wish, deps.conversation, deps.turn.editing)
     components: list[Component] = [show(runtime, TargetNote(change=change))]
