@@ -227,6 +227,7 @@ from .spending import PartKind as PartKind
 from .spending import expand_prompt_price as expand_prompt_price
 from .spending import picture_price as picture_price
 from .spending import review_price as review_price
+from .spending import turn_estimate as turn_estimate
 from .storage.backups import Backups as Backups
 from .storage.finding import ConversationHit as ConversationHit
 from .storage.gallery import Gallery as Gallery
@@ -265,12 +266,11 @@ from .trace import StepSummary as StepSummary
 from .trace import TraceStep as TraceStep
 from .turns import Turns as Turns
 from .untrusted import plain_text as plain_text
+from .workflow.again import replay_events as replay_events
 from .workflow.fuller_wishes import ExpandedPrompt as ExpandedPrompt
 from .workflow.fuller_wishes import PromptToExpand as PromptToExpand
-from .workflow.later_edits import LaterEdits as LaterEdits
 from .workflow.live import LiveTurn as LiveTurn
-from .workflow.maximum import turn_estimate as turn_estimate
-from .workflow.replay import replay_events as replay_events
+from .workflow.masked import LaterEdits as LaterEdits
 from .workflow.sponsoring import Sponsor as Sponsor
 from .workflow.sponsoring import TurnLimits as TurnLimits
 

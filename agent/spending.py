@@ -1,6 +1,7 @@
 """What things will cost: the parts of a turn before it is sent, a picture before it is painted, and what the caps say.
 
-Pure. Tokens are those that the API counts for such a call, prices the catalogue's. A receipt has the real price.
+Pure, but that the planner's instructions are read to be counted. Tokens are those that the API counts for such a call,
+prices the catalogue's. A receipt has the real price.
 """
 
 from __future__ import annotations
@@ -11,13 +12,24 @@ from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 
+from agent.conversation import Conversation
 from agent.events import CapPassed
+from agent.imaging.contract import declaration
 from agent.imaging.lettering import wants_lettering
 from agent.imaging.numbers import named_number
 from agent.messages import TokenUsage, Value
+from agent.prompts import prompt
 from agent.providers.catalogue import IMAGE_ROLES, Catalogue, ModelEntry, ModelRole
 from agent.settings import SearchPolicy, TurnSettings
-from agent.worst_case import MOST_QUERIES, SHOWN_PICTURE_TOKENS, text_tokens, worst_picture_usd
+from agent.tools.base import Tool
+from agent.worst_case import (
+    MOST_QUERIES,
+    SHOWN_PICTURE_TOKENS,
+    declared_tokens,
+    message_tokens,
+    text_tokens,
+    worst_picture_usd,
+)
 
 # Sums of prices are floats: what costs a cap to the cent is within it.
 A_TRIFLE_USD = 1e-9
@@ -44,6 +56,13 @@ _MASK_PICTURES = 2
 # The instructions of a wish that is written out, and what comes back.
 _WISH_PROMPT_TOKENS = 450
 _WISH_OUTPUT_TOKENS = 160
+# An earlier picture stands in the history as a line of text, and in the listing of all pictures as another one.
+_LINE_TOKENS = 60
+# As many messages as the window holds, and no turn without one.
+_MOST_TURNS = _MOST_MESSAGES = 50
+# The functions that are no tool, and all tools of the studio where nobody has loaded them yet.
+_SEARCH_TOKENS, _TOOLS_TOKENS = 200, 1900
+_RULES = ("planner", "search_allowed", "search_both", "search_by_painter")
 
 
 class PartKind(StrEnum):
@@ -189,6 +208,57 @@ def estimate(
     unpriced = [one.label for one in models if not (one.prices or one.is_free)]
     parts = [*turn.planner(characters), turn.search(), turn.pictures(outcomes, characters), turn.review(outcomes)]
     return Estimate(parts=tuple(part for part in parts if part.high_usd > 0), unpriced=tuple(dict.fromkeys(unpriced)))
+
+
+def turn_estimate(
+    catalogue: Catalogue,
+    provider: str,
+    tools: Iterable[Tool] | None,
+    conversation: Conversation | None,
+    settings: TurnSettings,
+    on: date,
+    *,
+    text: str,
+    characters: int,
+    pictures: int,
+    masks: int,
+) -> Estimate:
+    """Return what a turn of the conversation is likely to cost, and its maximum.
+
+    `pictures` come with the message or are marked beside it; one of the conversation may be shown to the painter
+    unmarked. Without `tools` the studio's own are counted.
+    """
+    may_show = 1 if conversation is not None and conversation.pictures and not pictures else 0
+    return estimate(
+        catalogue,
+        provider,
+        settings,
+        on,
+        characters=characters,
+        shown=pictures,
+        shown_unmarked=2 * may_show,
+        masks=masks,
+        text=text,
+        context_tokens=_context_tokens(catalogue, provider, tools, conversation),
+    )
+
+
+def _context_tokens(
+    catalogue: Catalogue, provider: str, tools: Iterable[Tool] | None, conversation: Conversation | None
+) -> int:
+    """Return the most that the planner is given beside the message: instructions, functions, and the history."""
+    declared = [declaration(catalogue, provider, may_ground=True)]
+    declared += [tool.declaration for tool in tools or () if tool.is_offered]
+    tokens = (
+        declared_tokens("".join(map(prompt, _RULES)), declared)
+        + _SEARCH_TOKENS
+        + (_TOOLS_TOKENS if tools is None else 0)
+    )
+    if conversation is None:
+        return tokens
+    said = [message for turn in conversation.turns[-_MOST_TURNS:] for message in turn.messages]
+    history = message_tokens(said[-_MOST_MESSAGES:], _LINE_TOKENS)
+    return tokens + history + _LINE_TOKENS * len(conversation.pictures)
 
 
 Outcome = tuple[ModelEntry, ...]

@@ -42,11 +42,10 @@ from agent.storage.workspace import Workspace, WorkspaceStore
 from agent.tools.script_files import ScriptRun, run_file
 from agent.trace import TraceStep
 from agent.turns import Turns
-from agent.workflow.background import BackgroundTasks
-from agent.workflow.concurrency import ConcurrencyLimiter
+from agent.workflow.concurrency import BackgroundTasks, ConcurrencyLimiter
 from agent.workflow.fuller_wishes import ExpandedPrompt, PromptToExpand, fuller_wish
-from agent.workflow.retrying import Breakers
-from agent.workflow.search_meters import SearchMeters
+from agent.workflow.hearing import Breakers
+from agent.workflow.metering import SearchMeters
 from agent.workflow.sponsoring import Sponsor, SponsorAccount, SponsoredBudget, TurnLimits, TurnRateLimiter
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
     from agent.providers.sketch.restyling import FoundLook
     from agent.tools.base import Tool
     from agent.workflow.dispatch import TurnScheduler
-    from agent.workflow.later_edits import LaterEdits
+    from agent.workflow.masked import LaterEdits
     from agent.workflow.metering import Meter
 
 __all__ = ["LostRecords", "StoredPicture", "Studio", "TurnRequest"]
@@ -111,10 +110,19 @@ class LostRecords(NamedTuple):
 
 
 def _find_look(text: str) -> FoundLook | None:
-    # Loaded with the first sketch: no start needs the styles.
-    from agent.workflow.sketch_looks import find_look
+    """Return how the style that a request asks for is drawn, None when it asks for none. It blocks.
 
-    return find_look(text)
+    The style library and the sketch model do not know each other.
+    """
+    # Loaded with the first sketch: no start needs the styles.
+    from agent.providers.sketch.restyling import FoundLook
+    from agent.storage.styles import curated_looks, find_curated
+
+    found = find_curated(text)
+    if found is None:
+        return None
+    style, words = found
+    return FoundLook(style.name.en, style.name.zh, curated_looks()[style.id], words)
 
 
 class Studio:
@@ -212,7 +220,7 @@ class Studio:
     @cached_property
     def edits(self) -> LaterEdits:
         """What a person does with a picture that is there, without any model."""
-        from agent.workflow.later_edits import LaterEdits
+        from agent.workflow.masked import LaterEdits
 
         return LaterEdits(self._records, self._images)
 

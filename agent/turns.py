@@ -16,11 +16,10 @@ from agent.messages import whole_characters
 from agent.providers.catalogue import Catalogue, ModelRole
 from agent.requests import Decision, TurnRequest
 from agent.settings import OPERATOR, TurnSettings
-from agent.spending import Estimate
+from agent.spending import Estimate, turn_estimate
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
-from agent.workflow.again import repeated, request_of
-from agent.workflow.maximum import turn_estimate
+from agent.workflow.again import follow_record, repeated, replay_events, request_of
 from agent.workflow.sponsoring import TurnRateLimiter
 
 if TYPE_CHECKING:
@@ -115,8 +114,6 @@ class Turns:
             return
         turn = await self._running_elsewhere(conversation_id, owner)
         if turn is not None:
-            from agent.workflow.replay import follow_record
-
             async for event in follow_record(self._records, conversation_id, owner, turn.id):
                 yield event
 
@@ -185,8 +182,6 @@ class Turns:
 
     async def on_record(self, conversation_id: str, turn_id: str, owner: str = "local") -> tuple[TurnEvent, ...]:
         """Return what the record of a turn of the branch that is shown tells. Raises RequestRefused without one."""
-        from agent.workflow.replay import replay_events
-
         conversation = await self._records.get(conversation_id, owner)
         turn = conversation.turn(turn_id)
         if turn is None:

@@ -23,13 +23,23 @@ from agent.adjusting.applying import apply_adjustment
 from agent.adjusting.framing import framed_size, with_fixed_crops
 from agent.conversation import Conversation, Turn
 from agent.errors import ErrorCode, ToolArgumentError
-from agent.events import Component, PaintingStarted, PictureReady, SmartCanvas, Step, TargetNote, ThoughtLog
+from agent.events import (
+    ActionPanel,
+    Component,
+    PaintingStarted,
+    PanelButton,
+    PanelSlider,
+    PictureReady,
+    SmartCanvas,
+    Step,
+    TargetNote,
+    ThoughtLog,
+)
 from agent.history_images import placeholder
 from agent.imaging.arguments import ImageAction, parse_arguments
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, Role, TextPart, ToolCallPart
 from agent.pictures import EXACT_ADJUSTMENT, EXACT_ADJUSTMENT_LABEL, Picture, Receipt, Reference, handles_in
 from agent.workflow.deps import Deps, TurnRuntime, emit, say
-from agent.workflow.results import next_steps
 from agent.workflow.state import TurnProgress
 
 # Where another node has the name of a paid call: by it a turn that goes on finds what it made before.
@@ -40,6 +50,20 @@ _IN_AMOUNTS = (
     "action is edit_image"
 )
 
+_BUTTONS = (
+    PanelButton(action="regenerate"),
+    PanelButton(action="vary"),
+    PanelButton(action="edit"),
+    PanelButton(action="more_contrast"),
+    PanelButton(action="warmer"),
+)
+_SLIDERS = (
+    PanelSlider(setting="brightness"),
+    PanelSlider(setting="contrast"),
+    PanelSlider(setting="saturation"),
+    PanelSlider(setting="warmth"),
+    PanelSlider(setting="sharpness"),
+)
 _TOLD: dict[ChangeKind, str] = {
     ChangeKind.BRIGHTER: "brightness +{amount:g}",
     ChangeKind.DARKER: "brightness -{amount:g}",
@@ -148,6 +172,14 @@ def shown(picture: Picture, total: _Sum) -> list[Component]:
     return [SmartCanvas(handles=(picture.handle,)), next_steps(picture.handle, total.adjustment)]
 
 
+def next_steps(handle: str, adjusted: Adjustment | None = None) -> ActionPanel:
+    """Return what can be done next with a picture. `adjusted` is how far it was adjusted already."""
+    if adjusted is None:
+        return ActionPanel(handle=handle, buttons=_BUTTONS, sliders=_SLIDERS)
+    sliders = tuple(PanelSlider(setting=one.setting, amount=getattr(adjusted, one.setting)) for one in _SLIDERS)
+    return ActionPanel(handle=handle, buttons=_BUTTONS, sliders=sliders)
+
+
 async def adjuster(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["presenter"]]:
     """Adjust the picture that is meant, exactly and without a model, and put the result on record."""
     deps = runtime.context
@@ -157,11 +189,11 @@ async def adjuster(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal
     picture, steps, total = await adjusted(wish, _NAME, runtime)
     return Command(
         goto="presenter",
-        update={"steps": steps, "messages": [told(wish, picture)], "components": shown(picture, total)},
+        update={"steps": steps, "messages": [_told(wish, picture)], "components": shown(picture, total)},
     )
 
 
-def told(wish: AdjustmentWish, picture: Picture) -> PromptMessage:
+def _told(wish: AdjustmentWish, picture: Picture) -> PromptMessage:
     """Return how the text model hears of it in later turns: in words, with the placeholder to see the picture by."""
     note = f"[The studio adjusted {wish.base.handle} exactly: {wish.done}. The result is {picture.handle}.]"
     return PromptMessage(role=Role.MODEL, parts=(TextPart(text=f"{note} {placeholder(picture.image)}"),))
@@ -201,7 +233,7 @@ async def _make(deps: Deps, total: _Sum) -> _Made:
 
 
 async def _record(deps: Deps, wish: AdjustmentWish, total: _Sum, made: _Made, name: str) -> Picture:
-    now = await deps.records.get(deps.conversation.id, deps.conversation.owner)
+    now = await deps.conversation_now()
     base = now.picture(wish.base.handle or "")
     picture = Picture(
         # Given when it is recorded.

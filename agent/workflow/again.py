@@ -1,22 +1,39 @@
-"""A turn's request as it was, to be sent again or said otherwise."""
+"""A turn once more, from its record: told to whoever sends the same request again, or follows one of another process;
+or its request as it was, to be sent again or said otherwise."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TypedDict
 
-from agent.conversation import Conversation, Turn
-from agent.errors import ErrorCode, RequestRefused
+from agent.conversation import Conversation, Turn, TurnState
+from agent.errors import ErrorCode, ErrorInfo, RequestRefused
+from agent.events import (
+    FailureNote,
+    PaintingStarted,
+    PictureReady,
+    SearchNote,
+    TurnDone,
+    TurnEvent,
+    TurnFailed,
+    TurnPaused,
+    TurnStarted,
+    TurnStopped,
+    component_events,
+)
 from agent.imaging.arguments import GENERATE_IMAGE
-from agent.messages import ImagePart, Role, ToolCallPart
+from agent.messages import ImageOrigin, ImagePart, Role, ToolCallPart
 from agent.pictures import Picture
 from agent.requests import Expansion, KeptUpload, Mask, TurnRequest
 from agent.settings import TurnSettings
+from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
 
 # The name of a picture's call: of the planner's first answer, by the call in it, its place and its round.
 _FIRST_CALL = re.compile(r"picture:1\.(\d+)\.\d+\.\d+")
+# A process that dies writes nothing: it is looked after this often.
+_LOOK_AGAIN_S = 1.0
 
 
 class _Area(TypedDict, total=False):
@@ -127,3 +144,69 @@ async def _area_of(conversation: Conversation, turn: Turn, images: ImageStore, m
     shares = {"left": grown.left / width, "right": grown.right / width}
     shares |= {"top": grown.top / height, "bottom": grown.bottom / height}
     return {"expand": Expansion(meant[turn.editing], **shares)}
+
+
+async def follow_record(
+    records: ConversationStore, conversation_id: str, owner: str, turn_id: str
+) -> AsyncIterator[TurnEvent]:
+    """Tell a turn that any process runs, or ran: its pictures as they are recorded, all else when it rests.
+
+    One whose process died meanwhile is closed, and told as cut. Raises RequestRefused when the conversation is gone.
+    """
+    told: set[str] = set()
+    is_first = True
+    while True:
+        seen = records.changes()
+        conversation = await records.get(conversation_id, owner)
+        turn = await records.turn(conversation_id, turn_id)
+        if turn is None:
+            raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+        if is_first:
+            yield TurnStarted(turn_id=turn.id, uploads=turn.uploads)
+            is_first = False
+        if turn.state is not TurnState.RUNNING:
+            break
+        for picture in conversation.all_pictures:
+            image = picture.image
+            is_made_here = picture.turn_id == turn_id and image.origin is not ImageOrigin.UPLOADED
+            if is_made_here and picture.handle not in told:
+                told.add(picture.handle)
+                label = picture.receipt.model_label if picture.receipt else ""
+                yield PaintingStarted(count=1, width=image.width or 1, height=image.height or 1, model_label=label)
+                yield PictureReady(index=0, picture=picture)
+        if not await records.is_running(conversation_id):
+            await records.close_abandoned()
+        else:
+            await records.changed(seen, _LOOK_AGAIN_S)
+    for event in replay_events(conversation, turn):
+        is_told = isinstance(event, PictureReady) and event.picture.handle in told
+        if not is_told and not isinstance(event, TurnStarted):
+            yield event
+
+
+def replay_events(conversation: Conversation, turn: Turn) -> Iterator[TurnEvent]:
+    """Return the turn's events as far as its record holds them; nothing is asked of any model."""
+    yield TurnStarted(turn_id=turn.id, uploads=turn.uploads)
+    pictures = {picture.handle: picture for picture in conversation.all_pictures}
+    for component in turn.components:
+        if not isinstance(component, SearchNote):
+            yield from component_events(component, pictures)
+    yield _last(turn)
+
+
+def _last(turn: Turn) -> TurnEvent:
+    match turn.state:
+        case TurnState.DONE:
+            return TurnDone(turn_id=turn.id, usage=turn.usage, price_usd=turn.price_usd, seconds=turn.seconds)
+        case TurnState.FAILED:
+            notes = [one for one in turn.components if isinstance(one, FailureNote)]
+            if notes:
+                return TurnFailed(error=notes[-1].error, node=notes[-1].node, rewordings=notes[-1].rewordings)
+            return TurnFailed(error=ErrorInfo(code=ErrorCode.INTERNAL))
+        case TurnState.STOPPED:
+            return TurnStopped()
+        case TurnState.INTERRUPTED:
+            return TurnPaused(turn_id=turn.id, is_cut=True)
+        case TurnState.WAITING | TurnState.RUNNING:
+            # At work in another process, or at rest until the person says something.
+            return TurnPaused(turn_id=turn.id)

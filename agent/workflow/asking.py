@@ -17,9 +17,8 @@ from agent.messages import CompletionChunk, PromptMessage, TokenUsage
 from agent.providers.base import ChatOptions, ImageRequest, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
 from agent.workflow.deps import Deps, today
-from agent.workflow.hearing import Answer, OnText
-from agent.workflow.purse import Held
-from agent.workflow.retrying import hear_patiently
+from agent.workflow.hearing import Answer, OnText, hear_patiently
+from agent.workflow.ledger import Held
 from agent.workflow.tracing import OpenStep, TextRequest
 from agent.worst_case import affordable_tokens, input_usage, message_tokens, picture_limit, worst_picture_usd
 

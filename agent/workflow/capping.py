@@ -37,9 +37,7 @@ T = TypeVar("T")
 _CODES = {"day": ErrorCode.BUDGET_USED_UP, "conversation": ErrorCode.CONVERSATION_BUDGET_USED_UP}
 
 
-async def caps_passed(
-    state: TurnProgress, deps: Deps, price_usd: float, *, may_paint: bool = True
-) -> tuple[CapPassed, ...]:
+async def caps_passed(state: TurnProgress, deps: Deps, price_usd: float, *, may_paint: bool) -> tuple[CapPassed, ...]:
     """Return the caps that pictures of this price would pass now, unless the person has agreed to it in this turn.
 
     When there is none, and the turn `may_paint`, the price is pledged before another turn of the owner is weighed.

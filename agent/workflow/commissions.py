@@ -36,9 +36,9 @@ from agent.spending import picture_price
 from agent.storage.private_files import ROWS_BYTES
 from agent.workflow.deps import Deps
 from agent.workflow.masked import PLACES_NEEDED, PartEdit, plan_part
+from agent.workflow.reception import edit_history
 from agent.workflow.retriever import with_styles
 from agent.workflow.state import EnhancedPrompt, Intent, TurnProgress, Work
-from agent.workflow.undo import edit_history
 from agent.worst_case import message_tokens, worst_picture_usd
 
 # A PNG of three channels; what a model sends is hardly ever larger.
@@ -191,7 +191,7 @@ async def commission(state: TurnProgress, deps: Deps, index: int) -> Commission:
 
     Raises ToolArgumentError for what the planner must mend, RequestRefused for what the person must change.
     """
-    settings = locks(deps.turn.settings, _edit_of(state, index))
+    settings = _locks(deps.turn.settings, _edit_of(state, index))
     if settings.image_model != "both":
         return await _for_one(state, deps, index, settings)
     models = image_models(deps.catalogue, deps.provider_name)
@@ -209,9 +209,9 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
     planned = parse_arguments(_edited(call, edit))
     matches = state["styles"].get(index, [])
     arguments = _without_shape(deps, with_styles(planned, matches, is_sketch=deps.text_model.is_sketch))
-    arguments = with_locks(arguments, settings)
-    conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
-    pictures = without_own(conversation, deps.turn.id)
+    arguments = _with_locks(arguments, settings)
+    conversation = await deps.conversation_now()
+    pictures = _without_own(conversation, deps.turn.id)
 
     roles = merged_roles(deps.turn.roles, arguments.reference_roles)
     changed = deps.turn.changed_by(arguments.handles)
@@ -268,7 +268,12 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
         missing_style=state.get("missing_styles", {}).get(index),
         facts=tuple(state["facts"]),
         sources=tuple(state["sources"]),
-        intent=intent(planned, is_edit=base is not None, has_mask=part is not None),
+        intent=Intent(
+            action=action_of(planned, has_mask=part is not None, is_edit=base is not None),
+            subject=planned.subject or "",
+            style=planned.style or "",
+            confidence=planned.confidence,
+        ),
         asked=checklist_of(planned.checklist, said_by_person(deps)),
         part=part,
     )
@@ -321,17 +326,7 @@ def _without_shape(deps: Deps, chosen: Chosen) -> Chosen:
     return chosen.model_copy(update={"aspect_ratio": None, "resolution": None})
 
 
-def intent(arguments: GenerateImageArgs, *, is_edit: bool, has_mask: bool = False) -> Intent:
-    """Return what the planner understood."""
-    return Intent(
-        action=action_of(arguments, has_mask=has_mask, is_edit=is_edit),
-        subject=arguments.subject or "",
-        style=arguments.style or "",
-        confidence=arguments.confidence,
-    )
-
-
-def with_locks(arguments: GenerateImageArgs, settings: TurnSettings) -> GenerateImageArgs:
+def _with_locks(arguments: GenerateImageArgs, settings: TurnSettings) -> GenerateImageArgs:
     """Return the arguments with what the person fixed of them in place of the agent's choice.
 
     Where the person said which pictures are shown, the agent's handles name none but the one to be changed.
@@ -340,10 +335,9 @@ def with_locks(arguments: GenerateImageArgs, settings: TurnSettings) -> Generate
     if settings.negative_prompt is not None:
         update["negative_prompt"] = settings.negative_prompt
     if settings.reference_mode is not None:
-        is_change = arguments.action in {ImageAction.EDIT, ImageAction.ADJUST}
         update |= {
             "reference_mode": settings.reference_mode,
-            "handles": arguments.handles[:1] if is_change else (),
+            "handles": arguments.handles[:1] if arguments.action in _CHANGES else (),
             "reference_roles": (),
         }
     if settings.reference_count is not None:
@@ -351,7 +345,7 @@ def with_locks(arguments: GenerateImageArgs, settings: TurnSettings) -> Generate
     return arguments.model_copy(update=update) if update else arguments
 
 
-def without_own(conversation: Conversation, turn_id: str) -> Sequence[Picture]:
+def _without_own(conversation: Conversation, turn_id: str) -> Sequence[Picture]:
     """Return the pictures a turn may lean on: an attempt of its own is no reference for the next one."""
     return [
         picture
@@ -360,7 +354,7 @@ def without_own(conversation: Conversation, turn_id: str) -> Sequence[Picture]:
     ]
 
 
-def locks(settings: TurnSettings, edit: PlanEdit | None) -> TurnSettings:
+def _locks(settings: TurnSettings, edit: PlanEdit | None) -> TurnSettings:
     """Return the settings with what the person changed in the plan as further locks."""
     if edit is None:
         return settings

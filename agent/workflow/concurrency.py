@@ -1,11 +1,12 @@
-"""So many turns at once: the others wait in one line, and each is told its place."""
+"""So many turns at once, the others in one line, each told its place; and work that goes on though nobody waits."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from agent.errors import ErrorCode, RequestRefused
 from agent.events import Step, ThoughtLog
@@ -78,3 +79,29 @@ class ConcurrencyLimiter:
 
 def _tell(waiting: _Waiting, place: int) -> None:
     waiting.tell(ThoughtLog(step=Step.IN_LINE, parameters={"place": place}))
+
+
+class BackgroundTasks:
+    """The tasks of a studio that nobody waits for: held on to until they are done, or the studio ends."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def __iter__(self) -> Iterator[asyncio.Task[Any]]:
+        """The tasks that are not done yet."""
+        return iter(set(self._tasks))
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Run work as a task of its own."""
+        # The event loop itself would let go of a task that nobody holds.
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def end(self, patience_s: float) -> None:
+        """Wait for what is under way, at most so long, and cancel the rest."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=patience_s)
+        for task in self:
+            task.cancel()

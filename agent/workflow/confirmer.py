@@ -22,7 +22,7 @@ from agent.workflow.capping import caps_passed, maximum_passed
 from agent.workflow.commissions import Commission, first_round
 from agent.workflow.critic import review_due
 from agent.workflow.deps import Deps, TurnRuntime, show, today
-from agent.workflow.presenter import finished_turn
+from agent.workflow.presenter import put_on_record
 from agent.workflow.routing import Target, serving_node, settle
 from agent.workflow.state import TurnProgress
 
@@ -79,14 +79,13 @@ def price_of(state: TurnProgress, deps: Deps, orders: Mapping[int, Commission]) 
 
 
 async def shown_first(
-    state: TurnProgress, runtime: TurnRuntime, orders: Mapping[int, Commission], caps: Sequence[CapPassed] = ()
+    state: TurnProgress, runtime: TurnRuntime, orders: Mapping[int, Commission], caps: Sequence[CapPassed]
 ) -> Command[Target]:
     """Put the plan on record, show it, and lead to where the turn rests; `caps` are those it would pass."""
     deps = runtime.context
     plans = tuple(_plan(deps, index, order, caps) for index, order in orders.items())
     card = PlanCard(plans=plans)
-    waiting = finished_turn(deps, {**state, "plan": card}, TurnState.WAITING)
-    await deps.records.finish_turn(deps.conversation.id, waiting)
+    await put_on_record(deps, {**state, "plan": card}, TurnState.WAITING)
     return Command(goto="decision", update={"plan": show(runtime, card)})
 
 

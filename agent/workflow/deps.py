@@ -28,12 +28,9 @@ from agent.storage.images import ImageStore, ModelPictures
 from agent.storage.styles import StyleLibrary
 from agent.storage.workspace import WorkspaceStore
 from agent.tools.base import Tool, ToolContext
-from agent.tools.registry import TOOLS
 from agent.tools.trust import Trust, trust_before, trust_of
-from agent.workflow.ledger import Ledger
-from agent.workflow.pledges import Pledges
-from agent.workflow.purse import Purse
-from agent.workflow.retrying import Breakers, Patience
+from agent.workflow.hearing import Breakers, Patience
+from agent.workflow.ledger import Ledger, Pledges, Purse
 from agent.workflow.sponsoring import SponsoredBudget
 from agent.workflow.state import Spend, TurnProgress, added_so_far
 from agent.workflow.tracing import Tracer
@@ -65,23 +62,23 @@ class Deps:
     publish: Callable[[TurnEvent], None]
     keep_alive: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
     ledger: Ledger
-    reader: PageReader = field(default_factory=PageReader)
-    sandbox: Sandbox = field(default_factory=Sandbox)
-    tools: Mapping[str, Tool] = field(default_factory=lambda: TOOLS)
-    answers: AnswerCache | None = None
-    key_fingerprint: str = ""
-    text_deadline_s: float = 300.0
-    image_deadline_s: float = 600.0
-    patience: Patience = field(default_factory=Patience)
-    breakers: Breakers = field(default_factory=Breakers)
-    pledges: Pledges = field(default_factory=Pledges)
-    sponsored: SponsoredBudget | None = None
-    purse: Purse = field(default_factory=Purse)
-    stopped: asyncio.Event = field(default_factory=asyncio.Event)
-    cut: asyncio.Event = field(default_factory=asyncio.Event)
+    reader: PageReader
+    sandbox: Sandbox
+    tools: Mapping[str, Tool]
+    answers: AnswerCache | None
+    key_fingerprint: str
+    text_deadline_s: float
+    image_deadline_s: float
+    patience: Patience
+    breakers: Breakers
+    pledges: Pledges
+    sponsored: SponsoredBudget | None
+    purse: Purse
+    stopped: asyncio.Event
+    cut: asyncio.Event
+    started_s: float
+    trace: Tracer
     settled: asyncio.Event = field(default_factory=asyncio.Event)
-    started_s: float = field(default_factory=time.monotonic)
-    trace: Tracer = field(default_factory=Tracer)
 
     @cached_property
     def text_model(self) -> ModelEntry:
@@ -118,6 +115,10 @@ class Deps:
     def elapsed_s(self) -> float:
         """Seconds since the turn began."""
         return time.monotonic() - self.started_s
+
+    async def conversation_now(self) -> Conversation:
+        """Return the conversation as it is on record now, with what this turn has put there."""
+        return await self.records.get(self.conversation.id, self.conversation.owner)
 
     def tool_context(self, state: TurnProgress) -> ToolContext:
         """Return what a tool of this turn may reach, as far as the turn has come."""

@@ -14,7 +14,6 @@ from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue, SecretStr
@@ -30,6 +29,7 @@ from agent.report import log_report, turn_report
 from agent.requests import Decision, TurnRequest
 from agent.sandbox.runner import Sandbox
 from agent.settings import Settings, TurnSettings
+from agent.spending import turn_estimate
 from agent.storage.answer_cache import AnswerCache, fingerprint_of
 from agent.storage.cache import HistoryImageCache
 from agent.storage.checkpoints import Checkpoints
@@ -40,19 +40,16 @@ from agent.storage.quota import NEARLY_FULL, Quota
 from agent.storage.styles import StyleLibrary
 from agent.telemetry import telemetry_of
 from agent.tools.base import Tool
-from agent.workflow.checkpointed import VALUES
+from agent.workflow.again import follow_record
 from agent.workflow.concurrency import ConcurrencyLimiter
 from agent.workflow.deps import Deps, today
 from agent.workflow.graph import turn_graph
-from agent.workflow.ledger import Ledger
+from agent.workflow.hearing import Breakers, Patience
+from agent.workflow.ledger import Ledger, Pledges, Purse
 from agent.workflow.live import LiveTurn, RecentTurns
-from agent.workflow.maximum import turn_estimate
-from agent.workflow.pledges import Pledges
 from agent.workflow.preparing import kept_uploads, prepare
-from agent.workflow.purse import Purse
-from agent.workflow.replay import follow_record
-from agent.workflow.retrying import Breakers, Patience
 from agent.workflow.sponsoring import SponsoredBudget
+from agent.workflow.state import CHECKPOINTED
 from agent.workflow.tracing import Tracer
 from agent.workflow.turn import Runner, before, can_go_on, superseded
 
@@ -89,10 +86,10 @@ class TurnServices:
     tools: Callable[[], Awaitable[Mapping[str, Tool]]]
     reader: PageReader
     sandbox: Sandbox
-    answers: AnswerCache | None = None
-    room: ConcurrencyLimiter | None = None
-    breakers: Breakers = field(default_factory=Breakers)
-    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    answers: AnswerCache | None
+    room: ConcurrencyLimiter | None
+    breakers: Breakers
+    closing: asyncio.Event
 
 
 @dataclass(frozen=True)
@@ -291,7 +288,9 @@ class TurnScheduler:
                 continue
             except TurnKnown as known:
                 entry.prepared = []
-                await self._tell_from_record(who, live, known.turn_id)
+                records = self._services.records
+                async for event in follow_record(records, who.conversation_id, who.owner, known.turn_id):
+                    live.publish(event)
                 return
             finally:
                 for deps in entry.prepared:
@@ -325,10 +324,6 @@ class TurnScheduler:
                     live.publish(_behind(ahead))
                     told = ahead
             await records.changed(seen, _LOOK_AGAIN_S)
-
-    async def _tell_from_record(self, who: _Who, live: LiveTurn, turn_id: str) -> None:
-        async for event in follow_record(self._services.records, who.conversation_id, who.owner, turn_id):
-            live.publish(event)
 
     def _look_for_stops_soon(self) -> None:
         if self._stop_timer is None:
@@ -450,7 +445,7 @@ class TurnScheduler:
         if left is not None:
             await self._services.records.finish_turn(conversation.id, left)
         self._services.records.journal.release(last.id)
-        runner.forget(last)
+        runner.checkpoints.forget(last.id)
 
     async def report(
         self, conversation: Conversation, turn: Turn, key: SecretStr | None, limit_bytes: int
@@ -487,7 +482,7 @@ class TurnScheduler:
             _log.error("a step of a turn failed and no report of it can be made: %s", error)
 
     async def _deps(
-        self, who: _Who, conversation: Conversation, turn: Turn, live: LiveTurn, *, may_repeat: bool = False
+        self, who: _Who, conversation: Conversation, turn: Turn, live: LiveTurn, *, may_repeat: bool
     ) -> Deps:
         services = self._services
         is_new, traces = turn.state is TurnState.RUNNING, services.records.traces
@@ -537,7 +532,7 @@ class TurnScheduler:
     async def _opened(self) -> Runner:
         async with self._opening:
             if self._runner is None:
-                checkpoints = await Checkpoints.opened(self._home, VALUES)
+                checkpoints = await Checkpoints.opened(self._services.settings.home, CHECKPOINTED)
                 await checkpoints.keep_only(self._services.records.may_go_on)
                 self._runner = Runner(turn_graph(self._services.settings.patiences, checkpoints), checkpoints)
             return self._runner
@@ -548,10 +543,6 @@ class TurnScheduler:
     def _fingerprint(self, key: SecretStr | None) -> str:
         used = self._services.settings.gemini_api_key if key is None else key
         return fingerprint_of(self._services.provider_name(key), used or None)
-
-    @property
-    def _home(self) -> Path:
-        return self._services.settings.home
 
     def _forget(self, live: LiveTurn) -> None:
         self._live[live.conversation_id].remove(live)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -13,12 +12,11 @@ from pydantic import Field
 from agent.errors import ErrorCode, ProviderFailure, RequestRefused, error_from_info
 from agent.messages import PromptMessage, Role, TextPart, Value
 from agent.prompts import prompt
-from agent.providers.base import ChatOptions, Provider
-from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
+from agent.providers.base import ChatOptions
+from agent.providers.catalogue import ModelEntry, ModelRole
 from agent.settings import TextModelChoice
-from agent.workflow.day_calls import DayCalls
-from agent.workflow.hearing import Answer
-from agent.workflow.retrying import Breakers, Patience, hear_patiently
+from agent.workflow.hearing import Answer, Patience, hear_patiently
+from agent.workflow.metering import Writer
 
 MAX_CHARACTERS = 4000
 _LONGEST_ANSWER = 4000
@@ -64,17 +62,6 @@ class ExpandedPrompt(Value):
     by: Literal["model", "rules", "nobody"]
     label: str = ""
     price_usd: float = Field(default=0.0, ge=0)
-
-
-@dataclass(frozen=True)
-class Writer:
-    """Who writes wishes out: the text models of a provider, and where their calls are put on record."""
-
-    catalogue: Catalogue
-    provider_name: str
-    provider: Provider
-    breakers: Breakers
-    calls: DayCalls
 
 
 async def fuller_wish(wish: PromptToExpand, writer: Writer) -> ExpandedPrompt:

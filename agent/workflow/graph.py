@@ -36,18 +36,16 @@ from agent.errors import AivistaError, ErrorCode, ErrorInfo
 from agent.settings import Patiences
 from agent.workflow.adjuster import adjuster
 from agent.workflow.confirmer import decision
-from agent.workflow.consent import consent
 from agent.workflow.critic import critic, unreviewed
 from agent.workflow.deps import Deps, TurnRuntime
 from agent.workflow.executor import executor
 from agent.workflow.planner import planner
 from agent.workflow.presenter import failure, presenter, retrial
-from agent.workflow.reception import entrance, reception
+from agent.workflow.reception import entrance, reception, undo
 from agent.workflow.retriever import retriever, unstyled
 from agent.workflow.searcher import searcher
 from agent.workflow.state import TurnProgress
-from agent.workflow.tools import tools
-from agent.workflow.undo import undo
+from agent.workflow.tools import consent, tools
 
 logger = logging.getLogger(__name__)
 

@@ -1,13 +1,24 @@
-"""Listening to a model: the chunks of one call gathered into one answer, whatever way it ends."""
+"""Listening to a model: the chunks of one call gathered into one answer, and the call made once more where it may be.
+
+That is only when the provider surely did no work, or when asking twice costs next to nothing. Every kind of call is
+repeated after 429, 503, and a request that never arrived whole: as long after it as the provider says. A text call is
+also repeated once after 500 and a broken connection. A picture never is: these, a read timeout and an answer that had
+begun leave open whether it was painted and charged, so the person decides.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import random
+import time
+from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from math import ceil
+from typing import Any, TypeAlias
 
-from agent.errors import AivistaError, ErrorCode, ErrorInfo
+from agent.errors import AivistaError, Charge, ErrorCode, ErrorInfo
 from agent.messages import (
     CompletionChunk,
     ContentPart,
@@ -72,13 +83,13 @@ class Answer:
         return next((part for part in reversed(self.parts) if isinstance(part, GroundingPart)), None)
 
 
-async def hear(
+async def _hear(
     chunks: AsyncIterator[CompletionChunk],
-    on_text: OnText | None = None,
+    on_text: OnText | None,
     *,
-    on_chunk: Callable[[], None] = lambda: None,
-    limit_s: float | None = None,
-    model_label: str = "",
+    on_chunk: Callable[[], None],
+    limit_s: float | None,
+    model_label: str,
 ) -> Answer:
     """Gather the chunks of one call. A failure does not raise: it becomes the answer's `error`, parts so far kept.
 
@@ -120,6 +131,16 @@ async def hear(
     return answer
 
 
+def json_in(text: str) -> dict[str, Any] | None:
+    """Return the JSON object in a model's words, with or without a code fence or words around it, or None."""
+    start, end = text.find("{"), text.rfind("}")
+    try:
+        found = json.loads(text[start : end + 1], strict=False) if 0 <= start < end else None
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def _note_end(answer: Answer, chunk: CompletionChunk) -> None:
     if chunk.usage is not None:
         answer.usage = chunk.usage
@@ -139,3 +160,165 @@ def _joined(words: list[TextPart]) -> TextPart:
 
 def _can_join(last: TextPart, part: TextPart) -> bool:
     return last.is_thought == part.is_thought and last.thought_signature is None and part.thought_signature is None
+
+
+_NO_WORK_DONE = frozenset(
+    {
+        ErrorCode.RATE_LIMITED,
+        ErrorCode.SLOW_DOWN,
+        ErrorCode.OVERLOADED,
+        ErrorCode.CONNECTION_FAILED,
+        ErrorCode.SENDING_FAILED,
+    }
+)
+_ONCE_MORE_FOR_TEXT = _NO_WORK_DONE | {ErrorCode.PROVIDER_ERROR, ErrorCode.STREAM_CUT}
+_LONGEST_PAUSE_S = 30.0
+_MOST_BREAKERS = 256
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to go on asking: at most `tries` in all and `budget_s` of pauses; `sleep` and `jitter` are the clock's
+    and the dice's, for tests."""
+
+    tries: int = 4
+    budget_s: float = 60.0
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    jitter: Callable[[float, float], float] = random.uniform
+
+    def pause_s(self, error: ErrorInfo, tried: int, spent_s: float) -> float | None:
+        """Return how long to wait before the next try, or None when there shall be none."""
+        if tried >= self.tries or error.code not in _NO_WORK_DONE or error.charged is not Charge.NO:
+            return None
+        hint_s = error.retry_after_s
+        pause_s = hint_s if hint_s is not None else self.jitter(0.0, min(_LONGEST_PAUSE_S, 2.0**tried))
+        return pause_s if spent_s + pause_s <= self.budget_s else None
+
+
+@dataclass
+class Breaker:
+    """Stops asking a model that fails again and again.
+
+    Closed, every call may be made. After `limit` failures within `window_s` it opens for `rest_s`: calls fail at once.
+    Then it is half open: one call probes the model, and the others fail until that is over. A success closes it, a
+    failure opens it anew. A call that the person asks for by name probes at once.
+    """
+
+    limit: int = 5
+    window_s: float = 60.0
+    rest_s: float = 30.0
+    clock: Callable[[], float] = time.monotonic
+    _failures: deque[float] = field(default_factory=deque)
+    _open_until_s: float | None = None
+    _is_probing: bool = False
+
+    def admit(self, *, is_asked_for: bool = False) -> float | None:
+        """Return None when a call may be made now, else in how many seconds the model is asked again.
+
+        One that may be made must end in `note` or `release`.
+        """
+        if self._open_until_s is None:
+            return None
+        left_s = self._open_until_s - self.clock()
+        if self._is_probing or (left_s > 0 and not is_asked_for):
+            return max(left_s, 1.0)
+        self._is_probing = True
+        return None
+
+    def note(self, error: ErrorInfo | None) -> None:
+        """Take a call's end. Only the provider's own trouble counts against it."""
+        was_probing, self._is_probing = self._is_probing, False
+        if error is None:
+            self._failures.clear()
+            self._open_until_s = None
+            return
+        if error.code not in _ONCE_MORE_FOR_TEXT:
+            return
+        now = self.clock()
+        self._failures.append(now)
+        while now - self._failures[0] > self.window_s:
+            self._failures.popleft()
+        if was_probing or len(self._failures) >= self.limit:
+            self._open_until_s = now + self.rest_s
+
+    def release(self) -> None:
+        """Take a call back that was given up before it ended."""
+        self._is_probing = False
+
+
+class Breakers:
+    """One breaker for each model and key; those of one person never stop another's calls."""
+
+    def __init__(self, make: Callable[[], Breaker] = Breaker) -> None:
+        self._make = make
+        # By the provider's identity, which nothing else takes while the provider is held here.
+        self._breakers: OrderedDict[tuple[int, str], tuple[object, Breaker]] = OrderedDict()
+
+    def of(self, provider: object, model_id: str) -> Breaker:
+        """Return the breaker of a model behind a provider's key."""
+        name = id(provider), model_id
+        _, breaker = self._breakers.setdefault(name, (provider, self._make()))
+        self._breakers.move_to_end(name)
+        while len(self._breakers) > _MOST_BREAKERS:
+            self._breakers.popitem(last=False)
+        return breaker
+
+
+def paused(model_label: str, breaker: Breaker, left_s: float) -> ErrorInfo:
+    """Return that a breaker holds a call back: nothing was sent."""
+    parameters: dict[str, str | int | float] = {"model": model_label, "count": breaker.limit, "seconds": ceil(left_s)}
+    return ErrorInfo(code=ErrorCode.MODEL_PAUSED, parameters=parameters)
+
+
+async def hear_patiently(
+    call: Callable[[], AsyncIterator[CompletionChunk]],
+    *,
+    patience: Patience,
+    breaker: Breaker,
+    model_label: str,
+    is_text: bool,
+    limit_s: float | None = None,
+    is_asked_for: bool = False,
+    on_send: Callable[[], Awaitable[None]],
+    on_pause: Callable[[float, int, ErrorInfo], None],
+    on_text: OnText | None = None,
+    on_chunk: Callable[[], None] = lambda: None,
+) -> Answer:
+    """Return the answer of the call, asked again where that is right.
+
+    `on_send` is awaited before each try; `on_pause` is told the seconds, how many tries there were and why the last one
+    failed. No try takes longer than `limit_s`, however slowly its answer comes. With `is_asked_for` the person wants
+    the call made although the model is paused.
+
+    Words that were shown are not shown twice: a stream that was cut after its first word is not repeated.
+    """
+    spent_s, tried, was_repeated = 0.0, 0, False
+    answer: Answer | None = None
+    while True:
+        left_s = breaker.admit(is_asked_for=is_asked_for and not tried)
+        if left_s is not None:
+            # When it was paused while this call waited for its next try, the last try says why.
+            return answer or Answer(error=paused(model_label, breaker, left_s))
+        try:
+            await on_send()
+            answer = await _hear(call(), on_text, on_chunk=on_chunk, limit_s=limit_s, model_label=model_label)
+        except BaseException:
+            breaker.release()
+            raise
+        breaker.note(answer.error)
+        tried += 1
+        if answer.error is None or not answer.is_silent:
+            return answer
+        pause_s = patience.pause_s(answer.error, tried, spent_s)
+        if pause_s is None and is_text and not was_repeated and _may_repeat_text(answer.error):
+            pause_s, was_repeated = patience.jitter(0.0, 1.0), True
+        if pause_s is None or spent_s + pause_s > patience.budget_s:
+            return answer
+        on_pause(pause_s, tried, answer.error)
+        await patience.sleep(pause_s)
+        spent_s += pause_s
+
+
+def _may_repeat_text(error: ErrorInfo) -> bool:
+    """Return whether a text may be asked for once more although it may have been charged."""
+    return error.charged is Charge.MAYBE and error.code in _ONCE_MORE_FOR_TEXT

@@ -1,14 +1,19 @@
-"""A turn's paid calls as the journal has them: which are answered already, which must not be made again unasked."""
+"""The money of a turn: its paid calls as the journal has them, what it may still pay, and what it has promised to."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import ceil
+from weakref import WeakValueDictionary
 
 from agent.errors import Charge, ErrorCode, ErrorInfo
 from agent.messages import TokenUsage, ToolCallPart
 from agent.providers.catalogue import ModelEntry
+from agent.spending import A_TRIFLE_USD, format_usd
 from agent.storage.journal import CallRecord, CallState, Heard, Journal
 from agent.workflow.hearing import Answer
 from agent.workflow.sponsoring import SponsoredBudget
@@ -16,15 +21,18 @@ from agent.workflow.sponsoring import SponsoredBudget
 
 @dataclass
 class Ledger:
-    """The calls of one turn. With `may_repeat` the person has said that calls of unknown outcome are made again.
-    `sponsored` is what they are paid from where somebody else pays."""
+    """The paid calls of one turn: which are answered already, and which must not be made again unasked.
+
+    With `may_repeat` the person has said that calls of unknown outcome are made again. `sponsored` is what they are
+    paid from where somebody else pays.
+    """
 
     journal: Journal
     conversation_id: str
     turn_id: str
-    known: dict[str, CallRecord] = field(default_factory=dict)
-    may_repeat: bool = False
-    sponsored: SponsoredBudget | None = None
+    known: dict[str, CallRecord]
+    may_repeat: bool
+    sponsored: SponsoredBudget | None
     _unwritten: set[str] = field(default_factory=set)
     _reserved: set[str] = field(default_factory=set)
 
@@ -112,3 +120,135 @@ class Ledger:
 
     def _keep(self, call: CallRecord, **update: object) -> None:
         self.known[call.name] = call.model_copy(update={"updated_at": datetime.now(UTC), **update})
+
+
+# Two of the same amount are two: the one that has ended is taken out, not its like.
+@dataclass(eq=False)
+class Held:
+    """The worst case of a call that is under way; `paid_usd` is what it cost, once that is known."""
+
+    most_usd: float
+    paid_usd: float | None = None
+
+
+@dataclass
+class Purse:
+    """The money of one turn, in US dollars: its maximum, what was paid of it, and what calls under way may cost.
+
+    No call leaves that could cost more than is left.
+    """
+
+    limit_usd: float = float("inf")
+    paid_usd: float = 0.0
+    more_usd: float = 0.0
+    """How much further the turn may go when the person lets it go on."""
+    _held: list[Held] = field(default_factory=list)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a maximum."""
+        return self.limit_usd != float("inf")
+
+    @property
+    def left_usd(self) -> float:
+        """What no call under way can need any more."""
+        return self.limit_usd - self.paid_usd - sum(one.most_usd for one in self._held) + A_TRIFLE_USD
+
+    def raise_to_hold(self, price_usd: float) -> None:
+        """Let the turn pay so much from now on, when the person was told so and agreed."""
+        self.limit_usd = max(self.limit_usd, self.paid_usd + price_usd)
+
+    @contextmanager
+    def holding(self, most_usd: float) -> Iterator[Held]:
+        """Set the worst case of a call aside until it has ended; one that never told what it cost keeps it."""
+        held = Held(most_usd)
+        self._held.append(held)
+        try:
+            yield held
+        finally:
+            self._held.remove(held)
+            self.paid_usd += most_usd if held.paid_usd is None else held.paid_usd
+
+    def refusal(self) -> ErrorInfo:
+        """Return that the next call could pass the maximum, as the end of a turn."""
+        amounts: dict[str, str | int | float] = {
+            "maximum": format_usd(self.limit_usd),
+            "spent": format_usd(self.paid_usd),
+            "more": f"{ceil(self.more_usd * 100) / 100:.2f}",
+        }
+        return ErrorInfo(code=ErrorCode.MAXIMUM_REACHED, parameters=amounts)
+
+
+@dataclass
+class Pledge:
+    """What one turn has taken upon itself, in US dollars: what is still to be asked for, and by call what was asked
+    and not answered yet."""
+
+    owner: str
+    conversation_id: str
+    due_usd: float = 0.0
+    asked: dict[object, float] = field(default_factory=dict)
+
+    @property
+    def price_usd(self) -> float:
+        """All of it."""
+        return self.due_usd + sum(self.asked.values())
+
+
+class Pledges:
+    """What the running turns are about to pay for pictures, and have been asked for, by turn: others count it before
+    any answer has come. `fulfilled` counts how often something of it was paid or let go of: from then on it is, or is
+    not, among what was spent.
+
+    It is known in this process only; what the turns of another one may come to is reserved in the database.
+    """
+
+    def __init__(self) -> None:
+        self.fulfilled = 0
+        self._pledges: dict[str, Pledge] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def weighing(self, owner: str) -> asyncio.Lock:
+        """Return what is held from reading what the owner has spent until the pledge stands: one turn at a time."""
+        return self._locks.setdefault(owner, asyncio.Lock())
+
+    def give(self, turn_id: str, owner: str, conversation_id: str, price_usd: float) -> None:
+        """Pledge so much in the turn's name, in place of what it has not asked for yet."""
+        pledge = self._pledges.setdefault(turn_id, Pledge(owner, conversation_id))
+        self.fulfilled += pledge.due_usd > price_usd
+        pledge.due_usd = price_usd
+        self._tidy(turn_id)
+
+    @contextmanager
+    def asking(self, turn_id: str, price_usd: float) -> Iterator[None]:
+        """Hold a part of the turn's pledge, or all that is left of it, until its call has been answered."""
+        pledge = self._pledges.get(turn_id)
+        if pledge is None:
+            yield
+            return
+        # Not by its name: when the turn is retried, a call of the same name may still be under way.
+        call, part = object(), min(price_usd, pledge.due_usd)
+        pledge.due_usd -= part
+        pledge.asked[call] = part
+        try:
+            yield
+        finally:
+            self.fulfilled += 1
+            del pledge.asked[call]
+            self._tidy(turn_id)
+
+    def let_go(self, turn_id: str) -> None:
+        """Forget what the turn has not asked for. What it has asked for is paid, whatever becomes of the turn."""
+        pledge = self._pledges.get(turn_id)
+        if pledge is not None:
+            self.fulfilled += 1
+            pledge.due_usd = 0.0
+            self._tidy(turn_id)
+
+    def of_others(self, owner: str, turn_id: str) -> dict[str, Pledge]:
+        """Return the pledges of the owner's other turns, by turn."""
+        return {name: one for name, one in self._pledges.items() if one.owner == owner and name != turn_id}
+
+    def _tidy(self, turn_id: str) -> None:
+        if self._pledges[turn_id].price_usd <= 0 and not self._pledges[turn_id].asked:
+            del self._pledges[turn_id]

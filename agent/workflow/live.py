@@ -48,8 +48,8 @@ class LiveTurn:
         on_stop: Callable[[LiveTurn], Awaitable[TurnStopped | TurnPaused]],
         on_end: Callable[[LiveTurn], None],
         *,
-        goes_on: str | None = None,
-        before: LiveTurn | None = None,
+        goes_on: str | None,
+        before: LiveTurn | None,
     ) -> None:
         self.conversation_id = conversation_id
         self.owner = owner

@@ -2,32 +2,52 @@
 
 The plan is made anew wherever it is needed, after a crash too: the same turn always gives the same one. Pixels are
 worked on in threads, two edits at a time in the whole process.
+
+What an edit without a mask changed that nobody asked for is found out beside the review. What is done with an edited
+picture after its turn asks nobody and costs nothing: the answer is on record.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable
+import logging
+import time
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import ParamSpec, TypeVar
 
-from agent.conversation import MaskedPicture
-from agent.errors import ErrorCode, ProviderFailure, RequestRefused
+from agent.conversation import Conversation, MaskedPicture, Turn, TurnState
+from agent.errors import AivistaError, ErrorCode, ProviderFailure, RequestRefused
+from agent.events import SmartCanvas
 from agent.imaging import masking
 from agent.imaging.contract import NormalizedRequest
-from agent.imaging.edits import frame_mask, frames_of, notices_of, placement_of
-from agent.messages import ImageOrigin, ImagePart
-from agent.pictures import MAX_MASK_MEGABYTES, EditKind, EditRecord, Margins, Picture, PixelSize
+from agent.imaging.edits import frame_mask, frames_of, notices_of, placement_of, regrown
+from agent.messages import ImageOrigin, ImagePart, TokenUsage
+from agent.pictures import (
+    MAX_MASK_MEGABYTES,
+    DriftRecord,
+    EditKind,
+    EditRecord,
+    Margins,
+    Picture,
+    PixelSize,
+    Reduction,
+    ReductionKind,
+)
+from agent.pixels import with_alpha_of
 from agent.providers.catalogue import ModelEntry
+from agent.requests import Mask
+from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
 from agent.workflow.deps import Deps
+from agent.workflow.state import Work
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-PNG = "image/png"
 # What is cut out of the picture and its marked copy stand in the place of one reference.
 PLACES_NEEDED = 2
 _AT_ONCE = 2
@@ -36,6 +56,9 @@ _REFUSED = {
     masking.MaskProblem.UNREADABLE: ErrorCode.MASK_UNREADABLE,
     masking.MaskProblem.WRONG_RATIO: ErrorCode.MASK_WRONG_SHAPE,
 }
+# A turn at work writes its components itself when it ends; one that rests is written by whoever takes it up.
+_OVER = frozenset({TurnState.DONE, TurnState.STOPPED, TurnState.FAILED})
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -101,7 +124,7 @@ async def plan_part(deps: Deps, picture: Picture, model: ModelEntry) -> PartEdit
         base=await stored(deps.images, plan.original, size) if deps.turn.margins else picture.image,
         mask=masked.mask if masked else await stored(deps.images, plan.mask.data, size),
         shown=shown,
-        frame_mask=await stored(deps.images, await in_thread(frame_mask, plan), frame),
+        frame_mask=await stored(deps.images, await _in_thread(frame_mask, plan), frame),
         margins=deps.turn.margins,
     )
 
@@ -112,12 +135,12 @@ async def _planned(
     turn, frames = deps.turn, frames_of(model)
     feather_px = masking.DEFAULT_FEATHER_PX
     if masked is not None:
-        mask = await read_mask(deps.images, masked.mask)
+        mask = await _read_mask(deps.images, masked.mask)
         feather_px = feather_px if masked.feather_px is None else float(masked.feather_px)
-        return await in_thread(masking.plan_edit, original, mask, frames, feather_px, is_in_place=is_in_place)
+        return await _in_thread(masking.plan_edit, original, mask, frames, feather_px, is_in_place=is_in_place)
     assert turn.margins is not None
     margins = masking.Margins(**turn.margins.model_dump())
-    return await in_thread(masking.plan_expansion, original, margins, frames, feather_px)
+    return await _in_thread(masking.plan_expansion, original, margins, frames, feather_px)
 
 
 async def finish_part(deps: Deps, part: PartEdit, answer: ImagePart) -> Finished:
@@ -126,7 +149,7 @@ async def finish_part(deps: Deps, part: PartEdit, answer: ImagePart) -> Finished
     Raises ProviderFailure(BROKEN_PICTURE) for an answer that cannot be read.
     """
     plan, frame = part.plan, (part.plan.frame.width_px, part.plan.frame.height_px)
-    outcome = await in_thread(masking.finish_edit, plan, await deps.images.read(answer))
+    outcome = await _in_thread(masking.finish_edit, plan, await deps.images.read(answer))
     if isinstance(outcome, masking.MaskRefusal):
         raise ProviderFailure(ErrorCode.BROKEN_PICTURE, provider_detail=outcome.problem.value)
     record = EditRecord(
@@ -140,10 +163,10 @@ async def finish_part(deps: Deps, part: PartEdit, answer: ImagePart) -> Finished
         notices=notices_of(plan.notices),
         placement=placement_of(plan.box, frame, plan.feather_px, outcome.aligned) if outcome.aligned else None,
     )
-    return await recorded(deps.images, record, outcome)
+    return await _recorded(deps.images, record, outcome)
 
 
-async def recorded(images: ImageStore, record: EditRecord, outcome: masking.EditOutcome) -> Finished:
+async def _recorded(images: ImageStore, record: EditRecord, outcome: masking.EditOutcome) -> Finished:
     """Return the record with all that the outcome says, its pictures stored; nothing pasted gives the raw answer."""
     judged, size = outcome.judgement, (record.base.width or 0, record.base.height or 0)
     grown = outcome.grown_mask
@@ -170,7 +193,7 @@ async def recorded(images: ImageStore, record: EditRecord, outcome: masking.Edit
 
 async def stored(images: ImageStore, png: bytes, size: tuple[int, int] | None = None) -> ImagePart:
     """Return the reference to a PNG, which is in the store now."""
-    part = await images.write(png, PNG, ImageOrigin.EDITED)
+    part = await images.write(png, "image/png", ImageOrigin.EDITED)
     update = {"bit_depth": 16 if png[24:25] == b"\x10" else 8}
     return part.model_copy(update=update | ({"width": size[0], "height": size[1]} if size else {}))
 
@@ -180,7 +203,7 @@ def pixel_size(image: ImagePart) -> PixelSize:
     return PixelSize(width=image.width or 0, height=image.height or 0, bit_depth=image.bit_depth)
 
 
-async def take_mask(images: ImageStore, image: bytes, picture: Picture) -> ImagePart:
+async def _take_mask(images: ImageStore, image: bytes, picture: Picture) -> ImagePart:
     """Return a person's mask at the picture's own size, stored. Raises RequestRefused with who must act."""
     size = (picture.image.width or 1, picture.image.height or 1)
     mask = await mask_of(image, size, picture.handle)
@@ -188,21 +211,21 @@ async def take_mask(images: ImageStore, image: bytes, picture: Picture) -> Image
 
 
 async def mask_of(image: bytes, size: tuple[int, int], name: str) -> masking.Mask:
-    """Return a person's mask at the size (width, height) of the picture they call `name`. Raises as `take_mask`."""
+    """Return a person's mask at the size (width, height) of the picture they call `name`. Raises as `_take_mask`."""
     if len(image) > MAX_MASK_MEGABYTES << 20:
         raise RequestRefused(ErrorCode.MASK_TOO_LARGE, limit=MAX_MASK_MEGABYTES)
-    mask = await in_thread(masking.read_mask, image, size)
+    mask = await _in_thread(masking.read_mask, image, size)
     if isinstance(mask, masking.MaskRefusal):
         raise RequestRefused(_REFUSED[mask.problem], handle=name)
     return mask
 
 
-async def read_mask(images: ImageStore, mask: ImagePart) -> masking.Mask:
+async def _read_mask(images: ImageStore, mask: ImagePart) -> masking.Mask:
     """Return a mask from the store."""
     return masking.Mask(mask.width or 0, mask.height or 0, await images.read(mask))
 
 
-async def in_thread(work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+async def _in_thread(work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
     """Run work on pixels beside the event loop."""
     return await asyncio.get_running_loop().run_in_executor(_workers(), functools.partial(work, *arguments, **named))
 
@@ -210,3 +233,205 @@ async def in_thread(work: Callable[P, T], *arguments: P.args, **named: P.kwargs)
 @functools.cache
 def _workers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="masked-edits")
+
+
+async def note_drifts(works: Iterable[Work], deps: Deps) -> None:
+    """Put on record what each of the works' newest pictures changed of the one it was made from. It never fails a turn.
+
+    Left out: pictures made anew, those whose mask kept the rest (`Picture.edit`), and those of a model that works on
+    the picture's own pixels.
+    """
+    handles = [one.handle for work in works if not work.request.model.works_on_originals for one in work.newest()]
+    conversation = await deps.conversation_now()
+    edited = [one for one in conversation.all_pictures if one.handle in handles and _is_due(one)]
+    found = await asyncio.gather(*(_note(deps, conversation, one) for one in edited), return_exceptions=True)
+    for picture, failure in zip(edited, found, strict=True):
+        if isinstance(failure, AivistaError):
+            logger.warning("what changed in %s cannot be told: %s", picture.handle, failure)
+        elif isinstance(failure, Exception):
+            logger.error("what changed in %s cannot be told", picture.handle, exc_info=failure)
+
+
+def _is_due(picture: Picture) -> bool:
+    is_edit = picture.image.origin is ImageOrigin.EDITED and bool(picture.parents)
+    return is_edit and picture.edit is None and picture.drift is None
+
+
+async def _note(deps: Deps, conversation: Conversation, picture: Picture) -> None:
+    base = conversation.picture(picture.parents[0])
+    drift = await _measured(deps.images, base, picture)
+    if drift is not None:
+        await deps.records.set_drift(conversation.id, picture.handle, drift)
+
+
+async def _measured(images: ImageStore, base: Picture, picture: Picture) -> DriftRecord | None:
+    """Return what the picture changed of its base, or None when one of them cannot be read as pixels."""
+    before, after = await images.read(base.image), await images.read(picture.image)
+    drift = await _in_thread(masking.drift, before, after)
+    if isinstance(drift, masking.MaskRefusal):
+        return None
+    return DriftRecord(
+        base=base.handle,
+        is_comparable=drift.is_comparable,
+        changed=await stored(images, drift.changed.data, (drift.changed.width, drift.changed.height)),
+        changed_share=drift.changed_share,
+        shift_px=drift.shift_px,
+        scale=drift.scale,
+        turn_deg=drift.turn_deg,
+        ratio_change=drift.ratio_change,
+    )
+
+
+@dataclass(frozen=True)
+class LaterEdits:
+    """What a person does with a picture that is there, without any model. Each returns a picture, and raises
+    RequestRefused where there is no such conversation or picture."""
+
+    records: ConversationStore
+    images: ImageStore
+
+    async def grow_mask(self, conversation_id: str, handle: str, owner: str = "local") -> Picture:
+        """Return a new picture: the same answer under the mask that takes in what went beyond the first one.
+
+        Raises RequestRefused for a picture that is no masked edit, or whose change stays within its mask.
+        """
+        started_s = time.monotonic()
+        picture = (await self.records.get(conversation_id, owner)).picture(handle)
+        edit = picture.edit
+        if edit is None:
+            raise RequestRefused(ErrorCode.NOT_A_PART_EDIT, handle=picture.handle)
+        if edit.grown_mask is None or edit.placement is None:
+            raise RequestRefused(ErrorCode.NOTHING_TO_GROW, handle=picture.handle)
+        base, answer = await self.images.read(edit.base), await self.images.read(edit.raw)
+        mask = await _read_mask(self.images, edit.grown_mask)
+        outcome = await _in_thread(regrown, edit, edit.placement, base, answer, mask)
+        if isinstance(outcome, masking.MaskRefusal):
+            raise RequestRefused(ErrorCode.NOTHING_TO_GROW, handle=picture.handle)
+        update = {"mask": edit.grown_mask, "grown_from": picture.handle, "is_kept": None, "notices": ()}
+        finished = await _recorded(self.images, edit.model_copy(update=update), outcome)
+        seconds = time.monotonic() - started_s
+        return await self._add(conversation_id, picture, finished.image, finished.record, picture.parents, seconds)
+
+    async def keep_only(
+        self, conversation_id: str, handle: str, owner: str = "local", *, mask: Mask | None = None
+    ) -> Picture:
+        """Return a new picture: the one it was made from, with the edited one in the mask alone.
+
+        Without a mask that is all that changed: what moved, or only lost its sharpness, is the original's again.
+
+        Raises RequestRefused for a picture that was made from none, or shows too little of it, or changed nothing.
+        """
+        started_s = time.monotonic()
+        conversation = await self.records.get(conversation_id, owner)
+        picture = conversation.picture(handle)
+        if not picture.parents or picture.image.origin is not ImageOrigin.EDITED:
+            raise RequestRefused(ErrorCode.NOT_COMPARABLE, handle=picture.handle)
+        base = conversation.picture(picture.parents[0])
+        area = await _take_mask(self.images, mask.image, base) if mask else await self._changed(base, picture)
+        feather_px = float(mask.feather_px) if mask and mask.feather_px is not None else masking.DEFAULT_FEATHER_PX
+        before, after = await self.images.read(base.image), await self.images.read(picture.image)
+        part = await _read_mask(self.images, area)
+        outcome = await _in_thread(masking.keep_only, before, after, part, feather_px)
+        if isinstance(outcome, masking.MaskRefusal) or outcome.composite is None or outcome.aligned is None:
+            raise RequestRefused(ErrorCode.NOT_COMPARABLE, handle=picture.handle)
+        size = (part.width, part.height)
+        record = EditRecord(
+            kind="kept_part",
+            verdict=outcome.judgement.verdict.value,
+            reason=outcome.judgement.reason.value,
+            base=base.image,
+            mask=area,
+            raw=picture.image,
+            placement=placement_of(masking.Box(0, 0, *size), size, feather_px, outcome.aligned),
+            grown_from=picture.handle,
+        )
+        finished = await _recorded(self.images, record, outcome)
+        full, used = pixel_size(base.image), pixel_size(picture.image)
+        is_less = used.width * used.height < full.width * full.height or used.bit_depth < full.bit_depth
+        taken = (Reduction(kind=ReductionKind.PART, handle=base.handle, full=full, used=used),) if is_less else ()
+        seconds = time.monotonic() - started_s
+        parents = (base.handle, picture.handle)
+        return await self._add(conversation_id, picture, finished.image, finished.record, parents, seconds, taken)
+
+    async def keep_transparency(self, conversation_id: str, handle: str, owner: str = "local") -> Picture:
+        """Return a new picture: an opaque one as see-through as the one that it was made from.
+
+        Raises RequestRefused for a picture that lost no transparency, or whose file cannot be read.
+        """
+        started_s = time.monotonic()
+        conversation = await self.records.get(conversation_id, owner)
+        picture = conversation.picture(handle)
+        reductions = picture.receipt.reductions if picture.receipt else ()
+        lost = next((one for one in reductions if one.kind is ReductionKind.TRANSPARENCY), None)
+        if lost is None:
+            raise RequestRefused(ErrorCode.NO_TRANSPARENCY_LOST, handle=picture.handle)
+        base = conversation.picture(lost.handle)
+        before, after = await self.images.read(base.image), await self.images.read(picture.image)
+        data = await _in_thread(with_alpha_of, after, before)
+        size = (picture.image.width or 0, picture.image.height or 0)
+        image = await stored(self.images, data, size)
+        left = tuple(one for one in reductions if one != lost)
+        parents = (base.handle, picture.handle)
+        return await self._add(conversation_id, picture, image, None, parents, time.monotonic() - started_s, left)
+
+    async def keep(self, conversation_id: str, handle: str, is_kept: bool, owner: str = "local") -> Picture:
+        """Return the masked edit with the person's decision about it on record: kept or discarded.
+
+        Raises RequestRefused for a picture that is no masked edit, or was not pasted.
+        """
+        picture = (await self.records.get(conversation_id, owner)).picture(handle)
+        if picture.edit is None or picture.edit.verdict == "refused":
+            raise RequestRefused(ErrorCode.NOT_A_PART_EDIT, handle=picture.handle)
+        edit = picture.edit.model_copy(update={"is_kept": is_kept})
+        await self.records.set_edit(conversation_id, picture.handle, edit)
+        return picture.model_copy(update={"edit": edit})
+
+    async def _changed(self, base: Picture, picture: Picture) -> ImagePart:
+        """Return the mask of all that the picture changed."""
+        drift = picture.drift or await _measured(self.images, base, picture)
+        if drift is None or not drift.is_comparable:
+            raise RequestRefused(ErrorCode.NOT_COMPARABLE, handle=picture.handle)
+        if not drift.changed_share:
+            raise RequestRefused(ErrorCode.NOTHING_CHANGED, handle=picture.handle)
+        return drift.changed
+
+    async def _add(
+        self,
+        conversation_id: str,
+        source: Picture,
+        image: ImagePart,
+        edit: EditRecord | None,
+        parents: tuple[str, ...],
+        seconds: float,
+        reductions: tuple[Reduction, ...] | None = None,
+    ) -> Picture:
+        """Put the new picture on record in the turn of the one it was made of, below what that turn showed before.
+
+        Without other `reductions` it has those of its source.
+        """
+        size: dict[str, object] = {"width": image.width or 0, "height": image.height or 0, "bit_depth": image.bit_depth}
+        if reductions is not None:
+            size["reductions"] = reductions
+        free = {"usage": TokenUsage(), "price_usd": 0.0, "seconds": round(seconds, 3), "sources": (), "shortfalls": ()}
+        asked = {"asked_aspect_ratio": None, "asked_resolution": f"{size['width']}×{size['height']}"}
+        receipt = source.receipt
+        picture = Picture(
+            # Given when it is recorded.
+            handle="",
+            image=image.model_copy(update={"origin": ImageOrigin.EDITED}),
+            turn_id=source.turn_id,
+            created_at=datetime.now(UTC),
+            parents=parents,
+            receipt=receipt.model_copy(update={**size, **free, **asked, "mime_type": "image/png"}) if receipt else None,
+            alt=source.alt,
+            edit=edit,
+        )
+        picture = await self.records.add_picture(conversation_id, picture, base=parents[0])
+
+        def with_it(turn: Turn) -> Turn | None:
+            if turn.state not in _OVER:
+                return None
+            return turn.model_copy(update={"components": (*turn.components, SmartCanvas(handles=(picture.handle,)))})
+
+        await self.records.amend_turn(conversation_id, picture.turn_id, with_it)
+        return picture

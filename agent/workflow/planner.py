@@ -1,42 +1,62 @@
-"""The planner: one streamed call of the text model with functions only. It talks, asks back, and calls tools."""
+"""The planner: one streamed call of the text model with functions only. It talks, asks back, and calls tools.
+
+Of the history it sees the newest turns, whole, with earlier pictures as placeholders.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from langgraph.types import Command
 from pydantic import JsonValue
 
+from agent.conversation import Conversation, Turn
 from agent.errors import ErrorCode, ErrorInfo, ToolArgumentError
-from agent.events import AgentMessage, SearchNote, Step, TextDelta, ThoughtDelta, ThoughtLog
+from agent.events import AgentMessage, FailureNote, SearchNote, SmartCanvas, Step, TextDelta, ThoughtDelta, ThoughtLog
+from agent.history_images import replace_history_images
+from agent.imaging.arguments import GENERATE_IMAGE
 from agent.imaging.contract import declaration, parse_arguments
 from agent.imaging.intents import holds_question, is_unsure
 from agent.imaging.picture_claims import claims_a_picture
-from agent.messages import ContentPart, PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
+from agent.messages import (
+    ContentPart,
+    ImageOrigin,
+    ImagePart,
+    PromptMessage,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from agent.pictures import Picture
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions, ToolDeclaration
 from agent.storage.answer_cache import heard_in, key_of, value_of
+from agent.storage.images import ModelPictures
 from agent.storage.journal import Heard
 from agent.tools.base import error_result
 from agent.workflow.asking import ask_text
 from agent.workflow.capping import beyond_sponsored_budget, cap_in_the_way, refused_by_cap
 from agent.workflow.commissions import refused_by_locks
-from agent.workflow.consent import asked_about_cost
 from agent.workflow.deps import Deps, TurnRuntime, emit, say, show, today
 from agent.workflow.hearing import Answer, OnText
-from agent.workflow.reception import ASK_INSTEAD, after_unsure, asked_back
-from agent.workflow.routing import GENERATE_IMAGE, SEARCH, Target, next_target, settle
+from agent.workflow.reception import asked_back, edit_history
+from agent.workflow.routing import SEARCH, Target, next_target, settle
 from agent.workflow.searcher import WEB_SEARCH
 from agent.workflow.state import Leftovers, TurnProgress
-from agent.workflow.text_flow import TextFlow
+from agent.workflow.tools import asked_about_cost
 from agent.workflow.tracing import TextRequest
-from agent.workflow.undo import edit_history
-from agent.workflow.window import model_view, without_old_signatures
 
-NOTHING_PAINTED = (
+ASK_INSTEAD = (
+    "Nothing was painted, because you were not sure what is wanted. Ask the person one short question about it, in "
+    "their language, and call nothing."
+)
+_NOTHING_PAINTED = (
     "[The studio: no picture was made, because generate_image was not called. If the person wants one, call it now. If "
     "not, answer them without claiming one.]"
 )
@@ -46,8 +66,18 @@ _MOST_CHARACTERS = {GENERATE_IMAGE: 2_000, SEARCH: 2_000}
 # Files and programs have limits of their own, which are below this one.
 _ANY_CHARACTERS = 4_000_000
 _KEPT_CHARACTERS = 500
-MAX_STEPS = 16
-MAX_SAME_CALLS = 3
+_MAX_STEPS = 16
+_MAX_SAME_CALLS = 3
+# Faster than a screen draws; each event costs as much as reading several chunks.
+_PAUSE_S = 0.012
+# Steps of the event loop from the node to whoever follows the turn.
+_HOPS = 2
+# What is listed of earlier pictures: how many, and how much of what each shows.
+MOST_PICTURES = 48
+_ALT_CHARACTERS = 70
+_MAX_MESSAGES = 50
+# Sent again, such a message would have every later turn declined with it: the provider judges the history as a whole.
+_DECLINED = frozenset({ErrorCode.PROMPT_BLOCKED, ErrorCode.REQUEST_REJECTED})
 
 
 async def planner(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
@@ -68,7 +98,7 @@ async def planner(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
         return Command(goto="failure", update={"error": refusal, "failed_node": "planner"})
     step = say(runtime, Step.THINKING)
     answer, is_reused = await _ask(deps, f"planner:{state['planner_steps'] + 1}", state, runtime)
-    answer, too_long = without_the_too_long(answer)
+    answer, too_long = _without_the_too_long(answer)
     steps_said = [step, say(runtime, Step.REUSED)] if is_reused else [step]
     update: TurnProgress = {"steps": steps_said, "spend": deps.spend(deps.text_model, answer.usage)}
     update["messages"] = [answer.message] if answer.parts else []
@@ -83,9 +113,9 @@ async def planner(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     update["steps"] += _understood(answer.calls, runtime)
     planned: TurnProgress = {**state, "calls": answer.calls, "answers": too_long}
     if _only_claims(state, deps, answer):
-        target, further = claimed(state["claims"], runtime)
+        target, further = _claimed(state["claims"], runtime)
     else:
-        target, further = without_the_unsure(planned, answer, runtime)
+        target, further = _without_the_unsure(planned, answer, runtime)
     update["messages"] += further.pop("messages", [])
     update["components"] = update.get("components", []) + further.pop("components", [])
     return Command(
@@ -105,9 +135,9 @@ async def _ask(deps: Deps, name: str, state: TurnProgress, runtime: TurnRuntime)
     # What came with the message, or is marked in it, is what it is about.
     is_clear = bool(deps.turn.uploads or deps.turn.editing)
     target = None if is_clear else edit_history(state, deps).target
-    messages = await model_view(deps, state["messages"], target=target, words=state["words"])
-    tools = declared_tools(deps)
-    options = ChatOptions(system=system_prompt(deps), shows_thoughts=True)
+    messages = await _model_view(deps, state["messages"], target=target, words=state["words"])
+    tools = _declared_tools(deps)
+    options = ChatOptions(system=_system_prompt(deps), shows_thoughts=True)
 
     def tell(text: str, is_thought: bool) -> None:
         emit(runtime, ThoughtDelta(text=text) if is_thought else TextDelta(text=text))
@@ -115,7 +145,7 @@ async def _ask(deps: Deps, name: str, state: TurnProgress, runtime: TurnRuntime)
     async with TextFlow(tell) as flow:
         answer, is_reused = await _ask_or_reuse(deps, name, messages, tools, options, flow.take)
         if _was_rejected_for_signatures(answer):
-            messages = without_old_signatures(messages)
+            messages = _without_old_signatures(messages)
             answer = await ask_text(deps, f"{name}.unsigned", messages, tools, options, flow.take)
     return answer, is_reused
 
@@ -130,7 +160,7 @@ def _was_rejected_for_signatures(answer: Answer) -> bool:
     return answer.error is not None and answer.error.code is ErrorCode.SIGNATURE_REJECTED and not answer.parts
 
 
-def declared_tools(deps: Deps) -> list[ToolDeclaration]:
+def _declared_tools(deps: Deps) -> list[ToolDeclaration]:
     """Return what the planner may call: `web_search` only when the agent itself may search."""
     tools = [declaration(deps.catalogue, deps.provider_name, may_ground=deps.may_ground)]
     tools += [tool.declaration for tool in deps.tools.values() if tool.is_offered]
@@ -139,7 +169,7 @@ def declared_tools(deps: Deps) -> list[ToolDeclaration]:
     return tools
 
 
-def system_prompt(deps: Deps) -> str:
+def _system_prompt(deps: Deps) -> str:
     """Return the planner's instructions for the permissions of this turn."""
     rules = []
     if deps.may_search:
@@ -175,7 +205,7 @@ def _count(before: dict[str, int], calls: list[ToolCallPart]) -> dict[str, int]:
 def _overrun(steps: int, counts: dict[str, int], answer: Answer) -> ErrorInfo | None:
     if not answer.calls:
         return None
-    if steps >= MAX_STEPS or max(counts.values(), default=0) >= MAX_SAME_CALLS:
+    if steps >= _MAX_STEPS or max(counts.values(), default=0) >= _MAX_SAME_CALLS:
         return ErrorInfo(code=ErrorCode.TOO_MANY_STEPS, parameters={"steps": steps})
     return None
 
@@ -208,7 +238,7 @@ async def _ask_or_reuse(
     return answer, False
 
 
-def without_the_too_long(answer: Answer) -> tuple[Answer, dict[int, ToolResultPart]]:
+def _without_the_too_long(answer: Answer) -> tuple[Answer, dict[int, ToolResultPart]]:
     """Return the answer with its overlong arguments cut, and what the calls that had one are answered with.
 
     The call stays in the history, so that the model can mend it, but not at its full length: it would be sent, and
@@ -257,7 +287,7 @@ def _cut(value: JsonValue) -> JsonValue:
     return (value if isinstance(value, str) else json.dumps(value))[:_KEPT_CHARACTERS] + " …"
 
 
-def without_the_unsure(state: TurnProgress, answer: Answer, runtime: TurnRuntime) -> tuple[Target, TurnProgress]:
+def _without_the_unsure(state: TurnProgress, answer: Answer, runtime: TurnRuntime) -> tuple[Target, TurnProgress]:
     """Return where the planner's calls lead and the update, once those it is not sure of are answered with a no.
 
     `state` holds the calls, and what some are answered with already; its `unsure_calls` are those of earlier steps of
@@ -274,23 +304,22 @@ def without_the_unsure(state: TurnProgress, answer: Answer, runtime: TurnRuntime
     update["unsure_calls"] = state["unsure_calls"] + len(unsure)
     if len(unsure) < len(calls):
         return target, update
-    match after_unsure(state["unsure_calls"], holds_question(answer.text)):
-        case "planner":
-            return "planner", update
-        case "presenter":
-            return "presenter", update
-        case "ask":
-            asked = asked_back(runtime, "unsure", _subject(calls, unsure))
-            update["messages"] = update.get("messages", []) + asked["messages"]
-            update["components"] = asked["components"]
-            return "presenter", update
+    if holds_question(answer.text):
+        # The turn ends with the question that the planner asked in words beside its call.
+        return "presenter", update
+    if not state["unsure_calls"]:
+        return "planner", update
+    asked = asked_back(runtime, "unsure", _subject(calls, unsure))
+    update["messages"] = update.get("messages", []) + asked["messages"]
+    update["components"] = asked["components"]
+    return "presenter", update
 
 
-def claimed(claims_so_far: int, runtime: TurnRuntime) -> tuple[Target, TurnProgress]:
+def _claimed(claims_so_far: int, runtime: TurnRuntime) -> tuple[Target, TurnProgress]:
     """Return where an answer leads that claims a picture which no call made: the planner is asked once more, then the
     person is told."""
     if not claims_so_far:
-        note = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=NOTHING_PAINTED),))
+        note = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=_NOTHING_PAINTED),))
         return "planner", {"messages": [note], "claims": 1}
     return "presenter", asked_back(runtime, "not_painted")
 
@@ -308,3 +337,174 @@ def _is_unsure(call: ToolCallPart, *, has_mask: bool) -> bool:
 def _subject(calls: Sequence[ToolCallPart], unsure: Sequence[int]) -> str:
     named = (calls[index].arguments.get("subject") for index in unsure)
     return next((one.strip()[:80] for one in named if isinstance(one, str) and one.strip()), "")
+
+
+class TextFlow:
+    """Gathers streamed words and hands them on, none later than a few milliseconds after it came.
+
+    Use it as an async context manager: leaving hands on what is left.
+    """
+
+    def __init__(self, hand_on: Callable[[str, bool], None]) -> None:
+        self._hand_on = hand_on
+        self._waiting: list[str] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._are_thoughts = False
+        self._is_first = True
+
+    async def __aenter__(self) -> TextFlow:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._flush()
+
+    async def take(self, text: str, is_thought: bool = False) -> None:
+        """Take more words, or thoughts. The first ones are handed on before this returns."""
+        if is_thought != self._are_thoughts:
+            self._flush()
+            self._are_thoughts = is_thought
+        self._waiting.append(text)
+        if self._is_first:
+            self._is_first = False
+            self._flush()
+            # Chunks that lie ready in the socket are read without a pause: the listeners would wait for the last one.
+            for _ in range(_HOPS):
+                await asyncio.sleep(0)
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_PAUSE_S, self._flush)
+
+    def _flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._waiting:
+            self._hand_on("".join(self._waiting), self._are_thoughts)
+            self._waiting.clear()
+
+
+async def _model_view(
+    deps: Deps, added: Sequence[PromptMessage], *, target: str | None, words: str
+) -> tuple[PromptMessage, ...]:
+    """Return the messages for the text model: the window of the past, then what this turn has added.
+
+    Pictures before the newest prompt are placeholders; those of the newest prompt are named by their handles, and a
+    listing of the earlier ones goes with it, which says that `target` is the one to change. It is not kept: what comes
+    before the newest prompt stays the same from turn to turn, which is cheaper. When the person went back to `target`
+    in this message, `words` are what else they asked for, and stand instead of all of theirs.
+    """
+    past = _newest_messages(deps.conversation.turns, _MAX_MESSAGES - len(added))
+    now = [_after_going_back(added[0], deps.turn.text, words, target), *added[1:]] if words and target else added
+    seen = [*past, *_with_listing(now, pictures_listing(deps.conversation, target))]
+    replaced = await replace_history_images(seen, deps.cache, ModelPictures(deps.images).read)
+    return tuple(_with_handles(message) for message in replaced)
+
+
+def _newest_messages(turns: Sequence[Turn], limit: int) -> list[PromptMessage]:
+    """Return the messages of the newest turns that fit into `limit`, oldest first.
+
+    A turn is taken whole or not at all, so that no call is cut from its result. Of a turn that the planner's model
+    declined to read only the uploads are left.
+    """
+    taken: list[tuple[PromptMessage, ...]] = []
+    room = limit
+    for turn in reversed(turns):
+        messages = _of_declined(turn) if _was_declined(turn) else turn.messages
+        room -= len(messages)
+        if room < 0:
+            break
+        taken.append(messages)
+    return [message for messages in reversed(taken) for message in messages]
+
+
+def _after_going_back(prompt: PromptMessage, said: str, words: str, target: str) -> PromptMessage:
+    """Return the person's message without the words by which they went back, and with a note of where to."""
+    parts = [TextPart(text=words) if part == TextPart(text=said) else part for part in prompt.parts]
+    note = TextPart(text=f"[The person went back to {target} first: it is the picture to change.]")
+    return prompt.model_copy(update={"parts": (*parts[:1], note, *parts[1:])})
+
+
+def _with_listing(added: Sequence[PromptMessage], listing: str) -> Sequence[PromptMessage]:
+    if not listing or not added:
+        return added
+    prompt = added[0]
+    return (prompt.model_copy(update={"parts": (*prompt.parts, TextPart(text=listing))}), *added[1:])
+
+
+def _was_declined(turn: Turn) -> bool:
+    notes = (component for component in turn.components if isinstance(component, FailureNote))
+    return any(note.node == "planner" and note.error.code in _DECLINED for note in notes)
+
+
+def _of_declined(turn: Turn) -> tuple[PromptMessage, ...]:
+    return (PromptMessage(role=Role.PROMPT, parts=turn.uploads),) if turn.uploads else ()
+
+
+def _without_old_signatures(messages: Sequence[PromptMessage]) -> tuple[PromptMessage, ...]:
+    """Return the messages with no thought signature left, for the one retry after the provider rejected some."""
+    return tuple(
+        message.model_copy(update={"parts": tuple(_unsigned(part) for part in message.parts)}) for message in messages
+    )
+
+
+def _unsigned(part: ContentPart) -> ContentPart:
+    if isinstance(part, TextPart | ImagePart | ToolCallPart) and part.thought_signature is not None:
+        return part.model_copy(update={"thought_signature": None, "signed_by": None})
+    return part
+
+
+def _with_handles(message: PromptMessage) -> PromptMessage:
+    if message.role is not Role.PROMPT or not message.images:
+        return message
+    parts: list[ContentPart] = []
+    for part in message.parts:
+        if isinstance(part, ImagePart) and part.handle:
+            parts.append(TextPart(text=f"Picture {part.handle}:"))
+        parts.append(part)
+    return message.model_copy(update={"parts": tuple(parts)})
+
+
+def pictures_listing(conversation: Conversation, target: str | None = None) -> str:
+    """Return the pictures from before this turn, oldest first, a line for each message of the person that brought any;
+    nothing when there is none.
+
+    Of more than `MOST_PICTURES` the newest are listed. Who made each, from which, and what it shows, in brackets. The
+    last line says which one is changed when none is named (`target`).
+    """
+    pictures = conversation.pictures[-MOST_PICTURES:]
+    if not pictures:
+        return ""
+    canvases = [one for turn in conversation.turns for one in turn.components if isinstance(one, SmartCanvas)]
+    folded = {handle for canvas in canvases for handle in canvas.earlier}
+    lines = [
+        ", ".join(_described(picture, is_folded=picture.handle in folded) for picture in group)
+        for _, group in groupby(pictures, key=lambda picture: picture.turn_id)
+    ]
+    left_out = len(conversation.pictures) - len(pictures)
+    head = [f"({left_out} earlier pictures are not listed)"] if left_out else []
+    now = [f"When no picture is named, {target} is the one to change."] if target else []
+    return "\n".join(("[PICTURES]", *head, *lines, *now, "[/PICTURES]"))
+
+
+def _described(picture: Picture, *, is_folded: bool) -> str:
+    told = [_origin(picture)]
+    if is_folded:
+        told.append("an attempt that a review sent back")
+    if picture.is_set_aside:
+        told.append("set aside")
+    # It stands in a block of brackets, and may come from a file's name or a page of the web.
+    text = " ".join(picture.alt.translate(str.maketrans("[]()", "    ")).split())
+    if text:
+        told.append(text if len(text) <= _ALT_CHARACTERS else text[: _ALT_CHARACTERS - 1].rstrip() + "…")
+    return f"{picture.handle} ({'; '.join(told)})"
+
+
+def _origin(picture: Picture) -> str:
+    match picture.image.origin:
+        case ImageOrigin.UPLOADED:
+            return "uploaded by the person"
+        case ImageOrigin.GENERATED:
+            return "painted here"
+        case ImageOrigin.EDITED:
+            is_exact = picture.receipt is not None and picture.receipt.is_exact
+            verb = "adjusted" if is_exact else "changed"
+            return f"{verb} here from {picture.parents[0]}" if picture.parents else f"{verb} here"

@@ -17,7 +17,7 @@ from agent.expansion_words import read_expansion
 from agent.imaging.intake import check_request, shown_name, take_in_image
 from agent.imaging.intents import expansion_note, mask_note
 from agent.imaging.roles import read_roles
-from agent.messages import ImageOrigin, ImagePart
+from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart
 from agent.pictures import (
     MAX_MEGAPIXELS,
     MAX_MESSAGE_MEGABYTES,
@@ -32,9 +32,9 @@ from agent.requests import NO_PICTURE, Expansion, KeptUpload, Mask, TurnRequest,
 from agent.storage.images import ImageStore, StagedImage
 from agent.storage.private_files import StagedFile
 from agent.workflow.masked import mask_of, stored
-from agent.workflow.turn import prompt_message
 
 T = TypeVar("T")
+_ANEW = "[The person marked no picture to change: what they ask for is a new one, unless they name another.]"
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,25 @@ async def prepare(
         more_masks=tuple(one for one in more if one),
     )
     # On record with its own message, so that the model hears of the turn even when this process dies in it.
-    return turn.model_copy(update={"messages": (prompt_message(turn, *marked.notes),)}), uploads
+    return turn.model_copy(update={"messages": (_prompt_message(turn, *marked.notes),)}), uploads
+
+
+def _prompt_message(turn: Turn, *areas: str) -> PromptMessage:
+    """Return the person's message: words, what they marked in the page (`areas` tell of parts), then the uploads."""
+    parts: list[ContentPart] = [TextPart(text=turn.text)] if turn.text else []
+    if turn.editing:
+        parts.append(TextPart(text=f"[The person marked {turn.editing} as the picture to change.]"))
+    if turn.starts_anew and turn.text and not turn.uploads:
+        parts.append(TextPart(text=_ANEW))
+    if turn.editing:
+        parts += [TextPart(text=area) for area in areas]
+    if turn.references:
+        marked = (f"{one} ({turn.roles[one]})" if one in turn.roles else one for one in turn.references)
+        parts.append(TextPart(text=f"[The person marked as references: {', '.join(marked)}.]"))
+    if not parts and not turn.uploads:
+        # Asked back about, not sent by itself; a message of the history must say something.
+        parts.append(TextPart(text="[The person sent an empty message.]"))
+    return PromptMessage(role=Role.PROMPT, parts=(*parts, *turn.uploads))
 
 
 def kept_uploads(request: TurnRequest, uploads: Sequence[Picture]) -> list[KeptUpload]:

@@ -1,28 +1,31 @@
-"""The reception: what is asked back at once, in the page's own words, before any model is called."""
+"""The reception: what is answered at once, before any model is called.
+
+Something is asked back, in the page's own words, or undo, redo and "back to #1" make another picture the one to change,
+for nothing. When the message asks for more than that, the rest of its words goes on to the adjuster or the planner, and
+is about the picture that was gone back to.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Literal
 
 from langgraph.types import Command
 
-from agent.events import AskBack, Question
+from agent.conversation import Conversation, EditHistory, Turn
+from agent.events import AskBack, Component, Question, TargetChanged, TargetNote
+from agent.history_images import placeholder
 from agent.imaging.intake import is_blank_text
 from agent.imaging.intents import is_mask_note
 from agent.imaging.part_wish import points_at_a_part, refers_to_a_mask
-from agent.messages import PromptMessage, Role, TextPart
+from agent.imaging.undo_words import UndoWish, read_undo
+from agent.messages import ImageOrigin, PromptMessage, Role, TextPart
 from agent.pictures import Picture
-from agent.workflow.adjuster import adjustment_wish
-from agent.workflow.deps import TurnRuntime, show
+from agent.workflow.adjuster import adjustment_wish, next_steps
+from agent.workflow.deps import Deps, TurnRuntime, show
 from agent.workflow.state import TurnProgress
-from agent.workflow.undo import undo_wish
-
-ASK_INSTEAD = (
-    "Nothing was painted, because you were not sure what is wanted. Ask the person one short question about it, in "
-    "their language, and call nothing."
-)
 
 # Emoji made of a letter or a digit: keycaps and the information sign.
 _LETTERED_EMOJI = re.compile("[0-9]\ufe0f?\u20e3|\u2139\ufe0f?")
@@ -33,6 +36,11 @@ _SAID: dict[Question, str] = {
     "not_painted": "[The studio: no picture was made, because generate_image was not called.]",
     "no_mask": "[The studio asked back: no mask came with the message; which part shall change?]",
 }
+_WENT = {
+    "undo": "The person went back one step",
+    "redo": "The person went forward again",
+    "back_to": "The person went back",
+}
 
 
 def entrance(state: TurnProgress, runtime: TurnRuntime) -> Literal["planner", "reception", "undo", "adjuster"]:
@@ -41,7 +49,7 @@ def entrance(state: TurnProgress, runtime: TurnRuntime) -> Literal["planner", "r
     if _question(state, runtime) is not None:
         return "reception"
     deps = runtime.context
-    if undo_wish(deps.turn, deps.conversation) is not None:
+    if _undo_wish(deps.turn, deps.conversation) is not None:
         return "undo"
     return "planner" if adjustment_wish(deps.turn, deps.conversation) is None else "adjuster"
 
@@ -96,16 +104,114 @@ def asked_back(runtime: TurnRuntime, question: Question, subject: str = "") -> T
     return {"components": [show(runtime, AskBack(question=question, subject=subject))], "messages": [said]}
 
 
-def after_unsure(calls_so_far: int, said_something: bool) -> Literal["planner", "ask", "presenter"]:
-    """Return where an unsure call leads: back to the planner with ASK_INSTEAD, to the page's own question, or out.
-
-    `calls_so_far` counts the unsure calls of the turn before this one. `said_something` says that the planner asked
-    in words beside its call (`agent.imaging.intents.holds_question`): the turn ends with those.
-    """
-    if said_something:
-        return "presenter"
-    return "ask" if calls_so_far else "planner"
-
-
 def _has_mask(message: PromptMessage) -> bool:
     return any(isinstance(part, TextPart) and is_mask_note(part.text) for part in message.parts)
+
+
+def _undo_wish(turn: Turn, conversation: Conversation) -> UndoWish | None:
+    """Return what the turn asks to go back or forward to; None when it asks for anything else.
+
+    `conversation` is the history before the turn. What came with the message, or is marked in a picture, is what the
+    words are about, and no request to go back to another one.
+    """
+    if turn.has_area or turn.uploads or turn.references:
+        return None
+    wish = read_undo(turn.text)
+    # In a talk without a picture "go back" is about the talk.
+    if wish is None or (turn.editing and wish.rest) or not conversation.all_pictures:
+        return None
+    history = conversation.edit_history
+    # "Redo it" is a picture painted once more, where nothing was undone.
+    is_other = wish.is_doubtful and history.redone().target == history.target
+    return None if is_other else wish
+
+
+async def undo(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["adjuster", "planner", "presenter"]]:
+    """Make another picture the one to change, show it, and go on with what else the message asks for."""
+    deps = runtime.context
+    wish = _undo_wish(deps.turn, deps.conversation)
+    assert wish is not None
+    change = _target_change(wish, deps.conversation, deps.turn.editing)
+    components: list[Component] = [show(runtime, TargetNote(change=change))]
+    # Of a picture that is not there nothing more can be done: another one would be changed than the one meant.
+    if wish.rest and not change.missing:
+        update: TurnProgress = {"components": components, "words": wish.rest}
+        is_exact = adjustment_wish(deps.turn, deps.conversation, wish.rest, change.handle) is not None
+        return Command(goto="adjuster" if is_exact else "planner", update=update)
+    if change.has_moved:
+        found = deps.conversation.adjusted_from(change.handle)
+        components.append(next_steps(change.handle, found[1] if found else None))
+    return Command(goto="presenter", update={"components": components, "messages": [_told(change, deps)]})
+
+
+def _target_change(wish: UndoWish, conversation: Conversation, selected: str | None) -> TargetChanged:
+    """Return where the wish leads. `selected` is the picture that the person marked to be changed, if any."""
+    history = conversation.edit_history
+    known = {picture.handle: picture for picture in conversation.all_pictures}
+    before = history.target or ""
+    if wish.move == "back_to":
+        handle, missing = _named(wish, conversation, history)
+        return TargetChanged(move="back_to", handle=handle or before, before=before, missing=missing)
+    base = known[selected].parents[:1] if selected in known and wish.move == "undo" else ()
+    if base and base[0] in known:
+        return TargetChanged(move="back_to", handle=base[0], before=before)
+    moved = history.undone(wish.steps) if wish.move == "undo" else history.redone(wish.steps)
+    steps = abs(moved.position - history.position)
+    return TargetChanged(move=wish.move, handle=moved.target or "", before=before, steps=steps)
+
+
+def edit_history(state: TurnProgress, deps: Deps) -> EditHistory:
+    """Return which pictures were the one to change, with what the person said of it in this turn; none of before it
+    where they want a new picture."""
+    known = {picture.handle: picture for picture in deps.conversation.all_pictures}
+    history = EditHistory() if deps.turn.starts_anew else deps.conversation.edit_history
+    for component in state["components"]:
+        if isinstance(component, TargetNote):
+            history = history.after(component.change, known)
+    return history
+
+
+def _named(wish: UndoWish, conversation: Conversation, history: EditHistory) -> tuple[str, str]:
+    """Return the handle of the picture that is meant, or nothing and what was named."""
+    if wish.handle:
+        is_known = any(picture.handle == wish.handle for picture in conversation.all_pictures)
+        return (wish.handle, "") if is_known else ("", wish.handle)
+    if wish.place:
+        found = _counted(conversation.pictures, wish.place)
+        return (found.handle, "") if found else ("", f"#{wish.place}")
+    return _original(conversation, history), ""
+
+
+def _counted(pictures: tuple[Picture, ...], place: int) -> Picture | None:
+    """Return the "second one": of the newest message that brought several pictures, else of all, the oldest first."""
+    there = [picture for picture in pictures if not picture.is_set_aside]
+    groups = [list(group) for _, group in groupby(there, key=lambda picture: picture.turn_id)]
+    several = next((group for group in reversed(groups) if len(group) > 1), there)
+    counted = several if place <= len(several) else there
+    return counted[place - 1] if place <= len(counted) else None
+
+
+def _original(conversation: Conversation, history: EditHistory) -> str:
+    """Return the first picture of those that led to the one to change; where that is itself, the newest upload."""
+    known = {picture.handle: picture for picture in conversation.all_pictures}
+    handle = history.target or ""
+    seen: set[str] = set()
+    while handle in known and handle not in seen:
+        seen.add(handle)
+        picture = known[handle]
+        base = picture.parents[0] if picture.image.origin is ImageOrigin.EDITED and picture.parents else ""
+        handle = base if base in known else handle
+    if handle != history.target:
+        return handle
+    uploads = [one.handle for one in conversation.pictures if one.image.origin is ImageOrigin.UPLOADED]
+    return uploads[-1] if uploads else handle
+
+
+def _told(change: TargetChanged, deps: Deps) -> PromptMessage:
+    """Return how the text model hears of it in later turns: in words, with the placeholder to see the picture by."""
+    if not change.has_moved:
+        said = "[The person wanted to go back to another picture; there is none.]"
+        return PromptMessage(role=Role.MODEL, parts=(TextPart(text=said),))
+    image = deps.conversation.picture(change.handle).image
+    said = f"[{_WENT[change.move]}: {change.handle} is the picture to change now.]"
+    return PromptMessage(role=Role.MODEL, parts=(TextPart(text=f"{said} {placeholder(image)}"),))

@@ -14,21 +14,25 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from langgraph.errors import NodeError, NodeTimeoutError
 from langgraph.types import Command
 
-from agent.errors import AivistaError
+from agent.errors import AivistaError, ErrorCode, ProviderFailure
 from agent.events import Step
-from agent.imaging.arguments import GenerateImageArgs
+from agent.imaging.arguments import GENERATE_IMAGE, GenerateImageArgs
 from agent.library import MatchKind, StyleMatch
 from agent.messages import ToolCallPart
 from agent.pictures import MissingStyle, MissingStyleReason
+from agent.providers.base import Embedder, Embedding
+from agent.providers.catalogue import ModelEntry
 from agent.storage.styles import SURELY_NAMED
 from agent.workflow.deps import Deps, TurnRuntime, say
-from agent.workflow.meaning import learn_styles, meter_of
-from agent.workflow.routing import GENERATE_IMAGE, named_style
+from agent.workflow.hearing import Answer
+from agent.workflow.metering import Meter, embedding_model
+from agent.workflow.routing import named_style
 from agent.workflow.state import Spend, TurnProgress
 
 logger = logging.getLogger(__name__)
@@ -75,9 +79,7 @@ def unstyled(state: TurnProgress, error: NodeError) -> Command[Literal["executor
     return Command(goto="executor", update={"styles": {}, "missing_styles": missing})
 
 
-def with_styles(
-    arguments: GenerateImageArgs, matches: Sequence[StyleMatch], *, is_sketch: bool = False
-) -> GenerateImageArgs:
+def with_styles(arguments: GenerateImageArgs, matches: Sequence[StyleMatch], *, is_sketch: bool) -> GenerateImageArgs:
     """Return the arguments with the phrases of the styles in the prompt, and what they avoid with the negatives.
 
     A style of which nothing was found goes in as its own words. The sketch model paints by the plain words of a wish:
@@ -148,12 +150,12 @@ async def _search_style(deps: Deps, name: str, style: str) -> tuple[list[StyleMa
     found = await deps.styles.search(style, owner=deps.conversation.owner, is_style=True)
     if _is_surely_named(found):
         return found, Spend()
-    meter = meter_of(deps, name)
+    meter = _meter_of(deps, name)
     if meter is None:
         return found, Spend()
     if not await deps.styles.has_meaning(meter):
-        reader = meter_of(deps, f"{name}.library") or meter
-        deps.keep_alive(learn_styles(deps, reader))
+        reader = _meter_of(deps, f"{name}.library") or meter
+        deps.keep_alive(_learn_styles(deps, reader))
         return found, Spend()
     found = await deps.styles.search(style, owner=deps.conversation.owner, embedder=meter, is_style=True)
     return found, deps.spend(meter.model, meter.usage)
@@ -167,3 +169,80 @@ def _missing(style: str, said: str, reason: MissingStyleReason) -> MissingStyle:
 
 def _told(error: BaseException) -> str:
     return str(error) or type(error).__name__
+
+
+@dataclass
+class _TurnCalls:
+    """The calls of a turn's meter: each has a row in the journal, `name` and a number.
+
+    One that the journal knows already is not made again: a turn that goes on after a crash finds its styles by name.
+    """
+
+    deps: Deps
+    name: str
+    newest: str = ""
+    _count: int = 0
+
+    async def send(self, model: ModelEntry) -> str:
+        self._count += 1
+        name, ledger = f"{self.name}.{self._count}", self.deps.ledger
+        if name in ledger.known:
+            raise ProviderFailure(ErrorCode.CALL_UNKNOWN, model=model.label)
+        ledger.queue(name, model)
+        await ledger.send(name)
+        self.newest = name
+        return name
+
+    async def end(self, name: str, model: ModelEntry, answer: Answer) -> None:
+        price_usd = self.deps.spend(model, answer.usage).price_usd
+        await self.deps.ledger.end(name, answer, price_usd, is_repeatable=True)
+
+    def cancel(self, name: str) -> None:
+        self.deps.ledger.cancel(name)
+
+
+@dataclass
+class _Traced:
+    """An embedding model whose calls are steps of the turn."""
+
+    embedder: Embedder
+    model: ModelEntry
+    calls: _TurnCalls
+
+    @property
+    def model_id(self) -> str:
+        return self.embedder.model_id
+
+    @property
+    def dimension(self) -> int:
+        return self.embedder.dimension
+
+    async def embed(self, texts: Sequence[str]) -> Embedding:
+        deps = self.calls.deps
+        with deps.trace.call(self.calls.newest, self.model, tuple(texts)) as step:
+            embedding = await self.embedder.embed(texts)
+            step.embed(embedding, deps.spend(self.model, embedding.usage).price_usd)
+        return embedding
+
+
+def _meter_of(deps: Deps, name: str) -> Meter | None:
+    """Return the embedding model behind the key that serves the turn, or None where there is none."""
+    model = embedding_model(deps.catalogue, deps.provider_name)
+    embedder = deps.provider.embedder(model) if model is not None else None
+    if model is None or embedder is None:
+        return None
+    calls = _TurnCalls(deps, name)
+    return Meter(model, _Traced(embedder, model, calls), deps.breakers.of(deps.provider, model.id), calls)
+
+
+async def _learn_styles(deps: Deps, meter: Meter) -> None:
+    """Have the model read the curated styles, for the wishes to come. What it costs is in the log, in no turn."""
+    try:
+        await deps.styles.learn_meaning(meter)
+    except (AivistaError, ValueError) as error:
+        logger.warning("the model %s did not read the styles, they are found by their names: %s", meter.model_id, error)
+        return
+    spent = deps.spend(meter.model, meter.usage)
+    logger.info(
+        "the model %s has read the styles: %d tokens, $%.4f", meter.model_id, spent.usage.total_tokens, spent.price_usd
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Literal
 
+from agent.imaging.arguments import GENERATE_IMAGE
 from agent.messages import PromptMessage, Role, ToolCallPart, ToolResultPart
 from agent.workflow.state import TurnProgress
 
@@ -12,7 +13,6 @@ Target = Literal[
     "tools", "consent", "searcher", "retriever", "decision", "executor", "critic", "presenter", "planner", "failure"
 ]
 
-GENERATE_IMAGE = "generate_image"
 SEARCH = "web_search"
 
 

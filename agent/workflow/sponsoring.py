@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,11 +114,6 @@ class SponsoredBudget:
         self._users -= 1
         if not self._users:
             self.account.in_use.discard(self)
-
-
-def reserved(budget: SponsoredBudget | None) -> AbstractContextManager[None]:
-    """Keep a budget set aside, if there is one."""
-    return nullcontext() if budget is None else budget.reserved()
 
 
 @dataclass

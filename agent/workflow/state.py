@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import operator
+import sys
+from collections.abc import Iterator
 from typing import Annotated, TypedDict
 
 from pydantic import Field
 
+from agent import conversation, errors, events, library, messages, pictures, requests, settings
 from agent.conversation import Timing
 from agent.errors import ErrorInfo
 from agent.events import Component, ConsentCard, PlanCard, ThoughtLog
+from agent.imaging import arguments, contract
 from agent.imaging.arguments import ImageAction
 from agent.imaging.contract import NormalizedRequest
 from agent.library import StyleMatch
 from agent.messages import PromptMessage, Source, TokenUsage, ToolCallPart, ToolResultPart, Value
 from agent.pictures import AskedItem, Fact, MissingStyle, Review, StyleUse
+from agent.providers import catalogue
 from agent.requests import Decision
+from agent.tools import trust
 
 
 class Spend(Value):
@@ -164,3 +170,16 @@ def first_progress(message: PromptMessage) -> TurnProgress:
 def added_so_far(state: TurnProgress) -> list[PromptMessage | ToolResultPart]:
     """Return what a turn has added to the history, and which of its newest calls were answered already."""
     return [*state["messages"], *state["answers"].values()]
+
+
+def _checkpointed() -> Iterator[type]:
+    """Tell the types that a checkpoint of a turn may hold: what the state is made of, and nothing else."""
+    own = sys.modules[__name__]
+    modules = (conversation, errors, events, library, messages, pictures, requests, settings)
+    for module in (*modules, arguments, contract, catalogue, trust, own):
+        for one in vars(module).values():
+            if isinstance(one, type) and one.__module__ == module.__name__:
+                yield one
+
+
+CHECKPOINTED: tuple[type, ...] = tuple(_checkpointed())

@@ -1,30 +1,41 @@
-"""The tool node: runs what the planner called, side by side, and answers in the order of the calls."""
+"""The tool node: runs what the planner called, side by side, and answers in the order of the calls.
+
+A call that something from outside may have put into the model's mouth waits for the person's click, who sees its
+arguments, all of them. The turn rests by LangGraph's interrupt, on a checkpoint, as a plan does.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 
-from agent.errors import AivistaError, ErrorCode, ErrorInfo
-from agent.events import Component, Step, TargetChanged, TargetNote
+from agent.conversation import TurnState
+from agent.errors import AivistaError, ErrorCode, ErrorInfo, ToolArgumentError
+from agent.events import Ask, CapPassed, Component, ConsentCard, Step, TargetChanged, TargetNote
+from agent.imaging.arguments import GENERATE_IMAGE
 from agent.messages import ToolCallPart, ToolResultPart
+from agent.requests import Decision
 from agent.tools.base import Tool, ToolAnswer, ToolContext, error_result, failed
 from agent.tools.trust import framed, uses_of_tools
-from agent.workflow.consent import MOST_SHOWN_CHARACTERS, asked_first, needs_click
 from agent.workflow.deps import Deps, TurnRuntime, say, show
+from agent.workflow.presenter import put_on_record
+from agent.workflow.reception import edit_history
 from agent.workflow.routing import Target, serving_node, settle
 from agent.workflow.state import TurnProgress
-from agent.workflow.undo import edit_history
 
 logger = logging.getLogger(__name__)
 
 _OBJECT_CHARACTERS = 120
+_MOST_SHOWN_CHARACTERS = 200_000
+# What is asked about is no call of the planner's: the planner itself has not been asked yet.
+_NO_CALL = -1
 _DECLINED = "The person was asked and did not allow it. Go on without it, and do not call it again."
 _TOO_LONG_TO_ASK = (
-    f"This call needs the person's click, and its arguments have more than {MOST_SHOWN_CHARACTERS} characters, "
+    f"This call needs the person's click, and its arguments have more than {_MOST_SHOWN_CHARACTERS} characters, "
     "which nobody can be asked to read. Call it with less."
 )
 
@@ -42,11 +53,11 @@ async def tools(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     refusals = _over_limit(state, called, deps.tools)
     decided = state["consent"]
     if decided is None or (decided.is_allowed and not deps.ledger.may_repeat):
-        needed = await needs_click({i: mine[i] for i in mine if i not in refusals}, deps.tools, context)
-        refusals |= dict.fromkeys(needed.too_long, _TOO_LONG_TO_ASK)
-        if needed.asks:
-            refused = {i: error_result(mine[i], _TOO_LONG_TO_ASK) for i in needed.too_long}
-            return await asked_first(state, runtime, needed.asks, refused)
+        asks, too_long = await _needs_click({i: mine[i] for i in mine if i not in refusals}, deps.tools, context)
+        refusals |= dict.fromkeys(too_long, _TOO_LONG_TO_ASK)
+        if asks:
+            refused = {i: error_result(mine[i], _TOO_LONG_TO_ASK) for i in too_long}
+            return await _asked_first(state, runtime, asks, refused)
     elif not decided.is_allowed:
         refusals |= dict.fromkeys((ask.call for ask in decided.asks), _DECLINED)
     steps = [say(runtime, Step.TOOL, **_told(call, deps.tools.get(call.name))) for call in mine.values()]
@@ -80,7 +91,7 @@ async def _answer(
 ) -> ToolAnswer:
     tool = tools.get(call.name)
     if tool is None:
-        known = ", ".join(["generate_image", *(name for name, one in tools.items() if one.is_offered)])
+        known = ", ".join([GENERATE_IMAGE, *(name for name, one in tools.items() if one.is_offered)])
         return failed(ErrorInfo(code=ErrorCode.UNKNOWN_TOOL, parameters={"name": call.name, "known": known}).message)
     if refusal is not None:
         return failed(refusal)
@@ -127,3 +138,59 @@ def _object(call: ToolCallPart) -> str:
         if isinstance(value, str) and value.strip():
             return " ".join(value.split())[:_OBJECT_CHARACTERS]
     return ""
+
+
+async def _needs_click(
+    calls: Mapping[int, ToolCallPart], tools: Mapping[str, Tool], context: ToolContext
+) -> tuple[list[Ask], list[int]]:
+    """Return what the person is asked of the calls, each with the reason, none where all may run; and by its place each
+    call that is too long for anybody to be asked about."""
+    asks: list[Ask] = []
+    too_long: list[int] = []
+    for index, call in calls.items():
+        tool = tools.get(call.name)
+        if tool is None or tool.rule is None:
+            continue
+        try:
+            reason = await tool.rule(call.arguments, context)
+        except ToolArgumentError:
+            # It is answered with what is wrong with it, and runs nothing.
+            continue
+        if reason is None:
+            continue
+        shown = json.dumps(call.arguments, ensure_ascii=False, indent=1)
+        if len(shown) > _MOST_SHOWN_CHARACTERS:
+            too_long.append(index)
+        else:
+            asks.append(Ask(call=index, tool=call.name, reason=reason, arguments=shown))
+    return asks, too_long
+
+
+async def _asked_first(
+    state: TurnProgress, runtime: TurnRuntime, asks: Sequence[Ask], refused: Mapping[int, ToolResultPart]
+) -> Command[Target]:
+    """Put the question on record, show it, and lead to where the turn rests; calls that are `refused` are answered."""
+    card = ConsentCard(asks=tuple(asks))
+    await put_on_record(runtime.context, {**state, "consent": card}, TurnState.WAITING)
+    return Command(goto="consent", update={"consent": show(runtime, card), "answers": {**state["answers"], **refused}})
+
+
+async def asked_about_cost(state: TurnProgress, runtime: TurnRuntime, cap: CapPassed) -> Command[Target]:
+    """Ask the person whether the text model may be paid at all: their cap of zero asks before every cent."""
+    told = {"about_usd": round(cap.price_usd, 6), "cap": cap.cap, "cap_usd": cap.cap_usd}
+    model = runtime.context.text_model.label
+    ask = Ask(call=_NO_CALL, tool=model, reason="costs_money", arguments=json.dumps(told, indent=1))
+    return await _asked_first(state, runtime, [ask], {})
+
+
+async def consent(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
+    """Rest until the person decides; then the calls run, or are answered with their refusal."""
+    decided = Decision.model_validate(interrupt(None))
+    card = state["consent"] or ConsentCard(asks=())
+    how = "allowed" if decided.run else "refused"
+    card = card.model_copy(update={"state": how})
+    if any(ask.call == _NO_CALL for ask in card.asks):
+        if decided.run:
+            return Command(goto="planner", update={"consent": None})
+        return Command(goto="presenter", update={"consent": None, "components": [card]})
+    return Command(goto="tools", update={"consent": card})

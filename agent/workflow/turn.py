@@ -14,13 +14,12 @@ from langgraph.types import Command
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import ErrorCode, RequestRefused
 from agent.events import Component, ConsentCard, PlanCard, Step, ThoughtLog, TurnPaused, TurnStarted, component_events
-from agent.messages import ContentPart, PromptMessage, Role, TextPart
 from agent.requests import Decision
 from agent.storage.checkpoints import Checkpoints
 from agent.workflow.deps import Deps
 from agent.workflow.graph import TurnGraph
 from agent.workflow.live import LiveTurn, Progress
-from agent.workflow.presenter import finished_turn
+from agent.workflow.presenter import finished_turn, put_on_record
 from agent.workflow.state import TurnProgress, first_progress
 
 # A turn takes at most 16 planner steps, each with at most a search, tools and pictures after it.
@@ -45,7 +44,7 @@ class Runner:
         live.publish(TurnStarted(turn_id=deps.turn.id, uploads=deps.turn.uploads))
         await self._run(deps, live, first, first)
 
-    async def go_on(self, deps: Deps, live: LiveTurn, decision: Decision | None = None) -> None:
+    async def go_on(self, deps: Deps, live: LiveTurn, decision: Decision | None) -> None:
         """Run a turn from where it rests: after a failure, after the end of a process, or with a plan's decision.
 
         Raises RequestRefused when the plan no longer waits.
@@ -72,14 +71,10 @@ class Runner:
 
     async def _wait_on(self, deps: Deps, live: LiveTurn, so_far: TurnProgress) -> None:
         """Put on record that the turn still waits: without a decision there is nothing to do."""
-        await deps.records.finish_turn(deps.conversation.id, finished_turn(deps, so_far, TurnState.WAITING))
+        await put_on_record(deps, so_far, TurnState.WAITING)
         for event in component_events(so_far["consent"] or so_far["plan"] or PlanCard(plans=())):
             live.publish(event)
         live.publish(TurnPaused(turn_id=deps.turn.id))
-
-    def forget(self, turn: Turn) -> None:
-        """Let go of where a turn stands that no longer goes on."""
-        self.checkpoints.forget(turn.id)
 
     async def record_stop(self, deps: Deps, live: LiveTurn) -> None:
         """Put a stopped turn on record as far as it came."""
@@ -89,11 +84,10 @@ class Runner:
             deps.settled.set()
             return
         progress = live.progress or Progress(first_progress(deps.turn.messages[0]))
-        turn = finished_turn(deps, progress.stopped(), TurnState.STOPPED)
-        await deps.records.finish_turn(deps.conversation.id, turn)
+        await put_on_record(deps, progress.stopped(), TurnState.STOPPED)
         deps.ledger.release()
         deps.settled.set()
-        self.forget(turn)
+        self.checkpoints.forget(deps.turn.id)
 
     async def record_cut(self, deps: Deps, live: LiveTurn) -> None:
         """Put a turn on record that the studio ends under, with what it shows: still at work, so that the next start
@@ -101,9 +95,8 @@ class Runner:
         """
         progress = live.progress or Progress(first_progress(deps.turn.messages[0]))
         shown = finished_turn(deps, progress.so_far(), TurnState.RUNNING).components
-        await deps.records.finish_turn(
-            deps.conversation.id, taken_up(deps.turn).model_copy(update={"components": shown})
-        )
+        goes_on = deps.turn.model_copy(update={"state": TurnState.RUNNING, "components": shown})
+        await deps.records.finish_turn(deps.conversation.id, goes_on)
         deps.settled.set()
 
     async def _run(
@@ -120,7 +113,7 @@ class Runner:
                 elif update:
                     progress.take_update(update)
         if not rests:
-            self.forget(deps.turn)
+            self.checkpoints.forget(deps.turn.id)
             return
         await self.checkpoints.written()
         if not live.has_ended:
@@ -151,11 +144,6 @@ def can_go_on(turn: Turn) -> bool:
     return turn.state in _REST
 
 
-def taken_up(turn: Turn) -> Turn:
-    """Return the turn as it is on record while it goes on."""
-    return turn.model_copy(update={"state": TurnState.RUNNING})
-
-
 def before(conversation: Conversation, turn_id: str) -> Conversation:
     """Return the conversation as it was when the turn began. What came with it and after it is elsewhere.
 
@@ -174,27 +162,6 @@ def before(conversation: Conversation, turn_id: str) -> Conversation:
         "forks": {one: beside for one, beside in conversation.forks.items() if one in past},
     }
     return conversation.model_copy(update=update)
-
-
-ANEW = "[The person marked no picture to change: what they ask for is a new one, unless they name another.]"
-
-
-def prompt_message(turn: Turn, *areas: str) -> PromptMessage:
-    """Return the person's message: words, what they marked in the page (`areas` tell of parts), then the uploads."""
-    parts: list[ContentPart] = [TextPart(text=turn.text)] if turn.text else []
-    if turn.editing:
-        parts.append(TextPart(text=f"[The person marked {turn.editing} as the picture to change.]"))
-    if turn.starts_anew and turn.text and not turn.uploads:
-        parts.append(TextPart(text=ANEW))
-    if turn.editing:
-        parts += [TextPart(text=area) for area in areas]
-    if turn.references:
-        marked = (f"{one} ({turn.roles[one]})" if one in turn.roles else one for one in turn.references)
-        parts.append(TextPart(text=f"[The person marked as references: {', '.join(marked)}.]"))
-    if not parts and not turn.uploads:
-        # Asked back about, not sent by itself; a message of the history must say something.
-        parts.append(TextPart(text="[The person sent an empty message.]"))
-    return PromptMessage(role=Role.PROMPT, parts=(*parts, *turn.uploads))
 
 
 def _config(turn: Turn) -> RunnableConfig:

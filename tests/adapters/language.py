@@ -20,13 +20,13 @@ from agent.imaging.undo_words import UndoWish, read_undo
 from agent.pictures import Handle, allot_handle, handles_in, parse_handle, resolve
 from agent.prompts import prompt
 from agent.workflow.adjuster import adjustment_wish
-from agent.workflow.reception import ASK_INSTEAD, question_before
+from agent.workflow.critic import read_review
+from agent.workflow.planner import ASK_INSTEAD, MOST_PICTURES, pictures_listing
+from agent.workflow.presenter import read_rewordings, reworded_by_rule
 from agent.workflow.reception import asked_back as _asked_back
-from agent.workflow.reviewing import read_review
-from agent.workflow.rewording import read_rewordings, reworded_by_rule
+from agent.workflow.reception import question_before
 from agent.workflow.searcher import parse_findings
 from agent.workflow.state import TurnProgress
-from agent.workflow.window import MOST_PICTURES, pictures_listing
 
 
 def asked_back(question: Question, subject: str) -> tuple[TurnProgress, list[TurnEvent]]:

@@ -59,9 +59,9 @@ from agent.storage.styles import Found, SearchCache
 from agent.storage.vectors import FOLDER as INDEX_FOLDER
 from agent.storage.workspace import Limits as WorkspaceLimits
 from agent.storage.workspace import WorkspaceStore
-from agent.workflow.checkpointed import VALUES
 from agent.workflow.live import KEPT_S, RecentTurns
 from agent.workflow.sponsoring import SPONSOR_ACCOUNT, WINDOW_S, TurnRateLimiter
+from agent.workflow.state import CHECKPOINTED
 
 
 def faults_in(home: Path) -> tuple[object, ...]:
@@ -211,7 +211,7 @@ async def foreign_values_made_of_a_checkpoint(home: Path, *, is_allowed: bool) -
     """Write a checkpoint with a value of a type that is not ours, read it, and return what was made of it."""
     await _write(home, ForeignValue(text="rm -rf"))
     ForeignValue.made.clear()
-    await _read(home, (*VALUES, *([ForeignValue] if is_allowed else [])))
+    await _read(home, (*CHECKPOINTED, *([ForeignValue] if is_allowed else [])))
     return ForeignValue.made
 
 
@@ -223,14 +223,14 @@ async def kept_of_an_earlier_version(home: Path, value: Any, module: str) -> Any
         await _write(home, value)
     finally:
         kind.__module__ = now
-    return await _read(home, VALUES)
+    return await _read(home, CHECKPOINTED)
 
 
 _CONFIG: Any = {"configurable": {"thread_id": "t1", "checkpoint_ns": ""}}
 
 
 async def _write(home: Path, value: Any) -> None:
-    writer = await Checkpoints.opened(home, (*VALUES, ForeignValue))
+    writer = await Checkpoints.opened(home, (*CHECKPOINTED, ForeignValue))
     kept: Any = {**empty_checkpoint(), "channel_values": {"branch:to:executor": None, "value": value}}
     await writer.aput(_CONFIG, kept, {"source": "loop", "step": 1}, {})
     await writer.aclose()

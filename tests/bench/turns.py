@@ -35,7 +35,7 @@ from agent import (
 from agent.imaging.contract import declaration
 from agent.prompts import prompt
 from agent.tools.registry import TOOLS
-from agent.workflow.reviewing import REVIEW_SCHEMA
+from agent.workflow.critic import REVIEW_SCHEMA
 from tests.adapters.models import load_catalogue
 from tests.bench.brains import STYLE
 from tests.bench.measuring import BESIDE_BARE, Row, command, compared, in_turn, spread, table, timed, with_p95

@@ -25,7 +25,7 @@ from agent import (
     TurnStarted,
 )
 from agent.workflow.concurrency import ConcurrencyLimiter
-from agent.workflow.pledges import Pledges
+from agent.workflow.ledger import Pledges
 from tests.adapters.models import Hold, Line, says
 from tests.adapters.records import KEPT_S, RecentTurns
 from tests.support.clock import Standing

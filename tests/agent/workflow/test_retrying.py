@@ -18,8 +18,7 @@ from agent import (
     TextPart,
     error_from_info,
 )
-from agent.workflow.hearing import Answer
-from agent.workflow.retrying import Breaker, Breakers, Patience, hear_patiently
+from agent.workflow.hearing import Answer, Breaker, Breakers, Patience, hear_patiently
 from tests.support.cases import each_case
 from tests.support.clock import Standing
 

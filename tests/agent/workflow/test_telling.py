@@ -36,8 +36,7 @@ from agent import (
 from agent.providers.base import ChatOptions, ToolDeclaration
 from agent.redaction import Redactor
 from agent.workflow.hearing import Answer
-from agent.workflow.telling import STEP_BYTES, told
-from agent.workflow.tracing import Came, Sent, TextRequest
+from agent.workflow.tracing import STEP_BYTES, Came, Sent, TextRequest, told
 from tests.adapters.language import (
     MOST_PICTURES,
     parse_findings,
