@@ -199,10 +199,10 @@ from .requests import PlanEdit as PlanEdit
 from .requests import TurnRequest as TurnRequest
 from .requests import UploadSource as UploadSource
 from .requests import upload_number as upload_number
-from .sandbox.run import ConsoleLine as ConsoleLine
-from .sandbox.run import ScriptEnding as ScriptEnding
-from .sandbox.run import ScriptError as ScriptError
-from .sandbox.run import ScriptResult as ScriptResult
+from .sandbox.runner import ConsoleLine as ConsoleLine
+from .sandbox.runner import ScriptEnding as ScriptEnding
+from .sandbox.runner import ScriptError as ScriptError
+from .sandbox.runner import ScriptResult as ScriptResult
 from .settings import CALLER_NAME as CALLER_NAME
 from .settings import MAX_NEGATIVE_CHARACTERS as MAX_NEGATIVE_CHARACTERS
 from .settings import MAX_REFERENCE_COUNT as MAX_REFERENCE_COUNT
@@ -258,7 +258,7 @@ from .tools.base import Tool as Tool
 from .tools.base import ToolAnswer as ToolAnswer
 from .tools.base import ToolContext as ToolContext
 from .tools.base import tool as tool
-from .tools.script_files import ScriptRun as ScriptRun
+from .tools.files import ScriptRun as ScriptRun
 from .tools.trust import urls_in as urls_in
 from .trace import Retry as Retry
 from .trace import StepKind as StepKind

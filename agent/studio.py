@@ -39,7 +39,7 @@ from agent.storage.quota import Quota
 from agent.storage.spend import SpendBook
 from agent.storage.styles import StyleLibrary
 from agent.storage.workspace import Workspace, WorkspaceStore
-from agent.tools.script_files import ScriptRun, run_file
+from agent.tools.files import ScriptRun, run_file
 from agent.trace import TraceStep
 from agent.turns import Turns
 from agent.workflow.concurrency import BackgroundTasks, ConcurrencyLimiter

@@ -7,7 +7,9 @@ cookies, no referrer, no credentials, and no proxy of the environment, which wou
 from __future__ import annotations
 
 import asyncio
+import codecs
 import contextlib
+import re
 import ssl
 import time
 from dataclasses import dataclass
@@ -18,10 +20,150 @@ from typing import Self
 import httpcore2
 
 from agent.errors import ErrorCode, NetworkFailure, ToolArgumentError
-from agent.fetching.charsets import decoded
 from agent.fetching.dialling import Guard, GuardedBackend
-from agent.fetching.media import PDF, charset_of, is_markup, readable_type, unreadable
 from agent.fetching.urls import WebUrl, followed, refused, web_url
+
+HTML = "text/html"
+PDF = "application/pdf"
+_XHTML = "application/xhtml+xml"
+_HEAD_BYTES = 1024
+_TEXT = re.compile(r"text/[\w.+-]+|application/(?:json|xml|[\w.-]+\+(?:json|xml))", re.ASCII)
+_LOOKS_LIKE_HTML = re.compile(rb"\s*(?:<!--.*?-->\s*)?<(?:!doctype\s+html|html|head|body|title|meta)\b", re.I | re.S)
+# The only words of a foreign type that are repeated: what is said of a page must not be said by the page.
+_NAMED_KINDS = frozenset({"image", "audio", "video", "font"})
+
+
+def unreadable(name: str, problem: str) -> ToolArgumentError:
+    """Return what is raised for an answer that cannot be read."""
+    return ToolArgumentError(ErrorCode.PAGE_UNREADABLE, name=name, problem=problem)
+
+
+def readable_type(declared: str, data: bytes, name: str) -> str:
+    """Return the media type of an answer, in lower case and without parameters; an answer without one is looked at.
+
+    Text of every kind, JSON, XML and PDF can be read. Raises ToolArgumentError for other types, and for what calls
+    itself one of these and is not. `name` is for the sentence.
+    """
+    head = data[:_HEAD_BYTES]
+    stated = declared.partition(";")[0].strip().lower()
+    media_type = stated or _looked_at(head)
+    if media_type == PDF:
+        if b"%PDF-" not in head:
+            raise unreadable(name, "it calls itself a PDF and is none")
+        return PDF
+    if not _TEXT.fullmatch(media_type):
+        kind = media_type.partition("/")[0]
+        raise unreadable(name, f"it is not text but {kind}" if kind in _NAMED_KINDS else "it is not text")
+    if b"\0" in head:
+        raise unreadable(name, "it is binary")
+    return media_type
+
+
+def is_html(media_type: str) -> bool:
+    """Return whether the type is that of a web page."""
+    return media_type in {HTML, _XHTML}
+
+
+def is_markup(media_type: str) -> bool:
+    """Return whether a document of the type can name its character set itself."""
+    return is_html(media_type) or media_type.endswith(("/xml", "+xml"))
+
+
+def charset_of(declared: str) -> str:
+    """Return the character set that a Content-Type names, in lower case, or ""."""
+    found = re.search(r";\s*charset\s*=\s*[\"']?([\w.:-]{1,40})", declared, re.ASCII | re.IGNORECASE)
+    return found[1].lower() if found else ""
+
+
+def _looked_at(head: bytes) -> str:
+    if head.startswith(b"%PDF-"):
+        return PDF
+    if _LOOKS_LIKE_HTML.match(head.removeprefix(b"\xef\xbb\xbf")):
+        return HTML
+    return "application/xml" if head.lstrip().startswith(b"<?xml") else "text/plain"
+
+
+# By the labels of the WHATWG Encoding Standard that pages use. A list, since Python also knows codecs of which a page
+# must not choose: punycode, utf-7 and unicode_escape among them.
+_CODECS = {
+    label: codec
+    for codec, labels in {
+        "utf-8": "utf-8 utf8 unicode-1-1-utf-8",
+        "utf-16-le": "utf-16 utf-16le unicode",
+        "utf-16-be": "utf-16be",
+        "gb18030": "gb2312 gbk gb18030 gb_2312-80 x-gbk cp936 chinese",
+        "big5hkscs": "big5 big5-hkscs cn-big5 x-x-big5",
+        "cp1252": "iso-8859-1 iso8859-1 latin1 latin-1 ascii us-ascii windows-1252 cp1252 ansi_x3.4-1968",
+        "cp1250": "windows-1250 cp1250",
+        "cp1251": "windows-1251 cp1251",
+        "cp1253": "windows-1253 cp1253",
+        "cp1254": "windows-1254 cp1254 iso-8859-9 latin5",
+        "cp1255": "windows-1255 cp1255",
+        "cp1256": "windows-1256 cp1256",
+        "cp1257": "windows-1257 cp1257",
+        "cp1258": "windows-1258 cp1258",
+        "cp874": "windows-874 tis-620 iso-8859-11",
+        "cp932": "shift_jis shift-jis sjis x-sjis windows-31j ms_kanji",
+        "euc_jp": "euc-jp x-euc-jp",
+        "iso2022_jp": "iso-2022-jp",
+        "cp949": "euc-kr ks_c_5601-1987 korean windows-949",
+        "koi8_r": "koi8-r koi8",
+        "koi8_u": "koi8-u",
+        "mac_roman": "macintosh x-mac-roman",
+        "iso8859_2": "iso-8859-2 latin2",
+        "iso8859_3": "iso-8859-3",
+        "iso8859_4": "iso-8859-4",
+        "iso8859_5": "iso-8859-5",
+        "iso8859_6": "iso-8859-6",
+        "iso8859_7": "iso-8859-7",
+        "iso8859_8": "iso-8859-8",
+        "iso8859_10": "iso-8859-10",
+        "iso8859_13": "iso-8859-13",
+        "iso8859_14": "iso-8859-14",
+        "iso8859_15": "iso-8859-15 latin-9",
+        "iso8859_16": "iso-8859-16",
+    }.items()
+    for label in labels.split()
+}
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_NAMED_INSIDE = re.compile(rb"<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*[\"']?([\w.:-]{1,40})", re.I)
+# No two letters of a Western text stand above 0xA0 side by side as often as these pairs must, and UTF-8 goes first.
+_GUESSES = ("utf-8", "gb2312")
+_LAST_RESORT = "cp1252"
+
+
+def decoded(data: bytes, charset: str, *, is_markup: bool) -> str:
+    """Return the text of a page, whatever cannot be read in it as U+FFFD.
+
+    Its character set is told, first found first, by a byte order mark, by `charset` (what the server said), by the
+    page itself where it is markup, and else by trying: UTF-8, GB 2312, and Windows-1252, which fits everything.
+    A character that was cut off at the end is left out.
+    """
+    for mark, codec in _MARKS:
+        if data.startswith(mark):
+            return _read(data[len(mark) :], codec, "replace")
+    named = _CODECS.get(charset) or (_named_inside(data) if is_markup else None)
+    if named:
+        return _read(data, named, "replace")
+    for codec in _GUESSES:
+        try:
+            return _read(data, codec, "strict")
+        except UnicodeDecodeError:
+            continue
+    return _read(data, _LAST_RESORT, "replace")
+
+
+def _named_inside(data: bytes) -> str | None:
+    found = _NAMED_INSIDE.search(data[:_HEAD_BYTES])
+    codec = _CODECS.get(found[1].decode("ascii").lower()) if found else None
+    # It was just read as ASCII, so UTF-16 it is not.
+    return "utf-8" if codec and codec.startswith("utf-16") else codec
+
+
+def _read(data: bytes, codec: str, errors: str) -> str:
+    # Not final: what is cut in the middle of a character ends before it.
+    return codecs.getincrementaldecoder(codec)(errors).decode(data)
+
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HEADERS = (

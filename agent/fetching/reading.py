@@ -1,9 +1,235 @@
-"""Reading a page of the web: fetched under guard, and taken apart."""
+"""Reading a page of the web: fetched under guard, and taken apart: a web page as Markdown, a PDF as text, and plain
+text, JSON and XML as they are.
+
+Web pages and PDFs are taken apart in a child process, with nothing of ours in it and killed when it takes too long: a
+page with many attributes on one tag keeps the parser busy for minutes inside C, deaf to everything but a kill.
+"""
 
 from __future__ import annotations
 
-from agent.fetching.extraction import PageExtraction, ReadPage
-from agent.fetching.fetcher import Fetcher
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from agent.fetching.fetcher import FetchedPage, Fetcher, is_html, unreadable
+from agent.fetching.urls import normalized, web_url
+from agent.messages import Value
+from agent.untrusted import plain_text
+
+
+class ChildFailure(Exception):
+    """The child gave no answer: it died, or was killed."""
+
+
+class ChildTooSlow(ChildFailure):
+    """The child was killed at the limit."""
+
+
+async def run_child(script: Path, work: bytes, *, limit_s: float, max_answer_bytes: int) -> bytes:
+    """Return what a script writes to its output, once it has read the work from its input to the end.
+
+    The child runs isolated and without site packages, in a process group of its own with an empty environment, and
+    never survives this call: parsing stuck inside C hears no signal but SIGKILL. Raises ChildTooSlow and ChildFailure.
+    """
+    process = _started(script)
+    # asyncio's own processes are waited for until their pipes are closed too, and a pipe that nobody reads to its end
+    # never is. A thread of its own, since the shared ones are few and a child can take seconds.
+    thread = ThreadPoolExecutor(1, thread_name_prefix="child")
+    talk = asyncio.get_running_loop().run_in_executor(thread, _talk, process, work, max_answer_bytes)
+    try:
+        async with asyncio.timeout(limit_s):
+            answer = await asyncio.shield(talk)
+    except TimeoutError:
+        raise ChildTooSlow from None
+    finally:
+        _kill(process)
+        await asyncio.wait({talk})
+        thread.shutdown(wait=False)
+    if len(answer) > max_answer_bytes:
+        raise ChildFailure("the answer is too long")
+    if process.returncode != 0:
+        raise ChildFailure(f"exit status {process.returncode}")
+    return answer
+
+
+def _started(script: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", str(script)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=Path(sys.executable).anchor,
+        env={},
+        start_new_session=True,
+    )
+
+
+def _talk(process: subprocess.Popen[bytes], work: bytes, most: int) -> bytes:
+    """Give the work, and return the answer, at most one byte too long; blocking."""
+    if process.stdin is None or process.stdout is None:
+        return b""
+    with process.stdout as output:
+        # A child that dies before it has read everything breaks the pipe; its exit status says more.
+        with contextlib.suppress(ConnectionError), process.stdin as given:
+            given.write(work)
+        answer = output.read(most + 1)
+    if len(answer) > most:
+        _kill(process)
+    process.wait()
+    return answer
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if process.returncode is not None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+logger = logging.getLogger(__name__)
+
+MOST_LINKS: Final = 200
+TRUNCATED: Final = "[truncated]"
+_CHILD = Path(__file__).with_name("page_child.py")
+_MAX_TITLE_CHARACTERS = 300
+# Of JSON, each character of the text can take twelve bytes, and each link is no longer than an address may be.
+_MAX_ANSWER_BYTES = 16_000_000
+_URL = re.compile(r"https?://[^\s<>\"'`\\^{}|]{1,2048}", re.IGNORECASE)
+_AT_ITS_END = ".,;:!?)]*_~\u3001\u3002\uff0c\uff1b\uff1a"
+
+
+@dataclass(frozen=True)
+class Link:
+    """Where a page leads, in the spelling of `normalized`, and the words of the link, often none."""
+
+    url: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class ReadPage:
+    """What a page says, without characters that are not seen. `text` ends in "[truncated]" where it was cut.
+
+    `url` is where the page was found, after all redirects; `links` are at most 200, each once, in the page's order.
+    """
+
+    url: str
+    title: str
+    text: str
+    links: tuple[Link, ...] = ()
+    is_truncated: bool = False
+
+
+@dataclass(frozen=True)
+class ReadingLimits:
+    """How long a page may take to take apart, and how much of it is kept."""
+
+    child_s: float = 5.0
+    child_memory_bytes: int = 1 << 30
+    max_characters: int = 20_000
+    max_pdf_pages: int = 100
+    children: int = 2
+
+
+class _Answer(Value):
+    """What the child found, or why it found nothing."""
+
+    text: str = ""
+    title: str = ""
+    links: tuple[tuple[str, str], ...] = ()
+    is_truncated: bool = False
+    problem: str = ""
+
+
+class PageExtraction:
+    """Takes pages apart, a few at a time."""
+
+    def __init__(self, limits: ReadingLimits | None = None) -> None:
+        self._limits = limits or ReadingLimits()
+        self._places = asyncio.Semaphore(self._limits.children)
+
+    async def read(self, page: FetchedPage) -> ReadPage:
+        """Return what a page says. Raises ToolArgumentError when it cannot be taken apart, or not in time."""
+        match page.content:
+            case bytes():
+                answer = await self._in_child(page, "pdf", page.content)
+            case str() if is_html(page.media_type):
+                answer = await self._in_child(page, "html", page.content.encode("utf-8", "replace"))
+            case str() as text:
+                answer = _Answer(text=text, links=tuple((found, "") for found in _addresses_in(text)))
+        return self._page(page, answer)
+
+    def _page(self, page: FetchedPage, answer: _Answer) -> ReadPage:
+        # Cut before and after: of three megabytes only what can be kept is looked at.
+        limit = self._limits.max_characters
+        whole = answer.text
+        text = plain_text(whole[: 2 * limit]).strip()
+        is_cut = page.is_truncated or answer.is_truncated or len(text) > limit or len(whole) > 2 * limit
+        if is_cut:
+            text = f"{text[:limit].rstrip()}\n\n{TRUNCATED}"
+        title = " ".join(plain_text(answer.title[: 4 * _MAX_TITLE_CHARACTERS]).split())
+        return ReadPage(page.url, title[:_MAX_TITLE_CHARACTERS], text, _links(answer.links), is_cut)
+
+    async def _in_child(self, page: FetchedPage, kind: str, data: bytes) -> _Answer:
+        limits, name = self._limits, web_url(page.url).host
+        job = {
+            "kind": kind,
+            "url": page.url,
+            "paths": _packages(),
+            "max_characters": 2 * limits.max_characters,
+            "max_pages": limits.max_pdf_pages,
+            "memory_bytes": limits.child_memory_bytes,
+            "cpu_s": int(limits.child_s) + 2,
+        }
+        work = json.dumps(job).encode() + b"\n" + data
+        try:
+            async with self._places:
+                written = await run_child(_CHILD, work, limit_s=limits.child_s, max_answer_bytes=_MAX_ANSWER_BYTES)
+            answer = _Answer.model_validate_json(written)
+        except ChildTooSlow:
+            raise unreadable(name, "it takes too long to take apart") from None
+        except (ChildFailure, ValidationError) as error:
+            logger.warning("The child that reads pages failed: %s", type(error).__name__, exc_info=error)
+            raise unreadable(name, "it breaks what takes it apart") from None
+        if answer.problem:
+            raise unreadable(name, answer.problem)
+        return answer
+
+
+def _packages() -> list[str]:
+    """Return where the child finds what it imports: what we were given, but never the current folder."""
+    return [path for path in sys.path if path and Path(path).is_dir()]
+
+
+def _links(found: Iterable[tuple[str, str]]) -> tuple[Link, ...]:
+    links: dict[str, Link] = {}
+    for url, text in found:
+        spelled = normalized(url)
+        if spelled and spelled not in links:
+            links[spelled] = Link(spelled, plain_text(text).strip())
+        if len(links) == MOST_LINKS:
+            break
+    return tuple(links.values())
+
+
+def _addresses_in(text: str) -> list[str]:
+    return [found[0].rstrip(_AT_ITS_END) for found in _URL.finditer(text)]
 
 
 class PageReader:

@@ -1,18 +1,202 @@
-"""What a server lists, as it may be offered to a model: named by us, its words stripped and cut, its schema reduced."""
+"""What a server lists, as it may be offered to a model: named by us, its words stripped and cut, its schema reduced.
+
+A schema is copied, never passed on: references are put in their place, what cannot be said is left out (so that the
+model may send what the server then refuses), and words from outside are shortened and stripped.
+
+What the tools were like when they were first seen, or last allowed, is kept in one small private file below the home: a
+description is what a server says of itself, and one that was looked at once must not become another unnoticed.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import logging
 import re
-from collections.abc import Collection, Sequence
+import threading
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from mcp_types import Tool as ListedTool
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from agent.mcp.schemas import UnusableSchema, reduced
+from agent.errors import StorageFailure
+from agent.messages import Value
 from agent.providers.base import ToolDeclaration
+from agent.storage.private_files import storage_failure, write_private_file
 from agent.untrusted import plain_text
+
+MAX_SCHEMA_CHARACTERS = 24_000
+_MAX_NODES = 600
+_MAX_DEPTH = 12
+_ARGUMENT_DESCRIPTION_CHARACTERS = 400
+_ARGUMENT_NAME_CHARACTERS = 128
+
+_TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
+_NUMBERS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
+# A schema that says nothing: the providers want a type nevertheless.
+_ANYTHING: dict[str, JsonValue] = {"type": ["string", "number", "boolean", "object"]}
+
+_Schema = dict[str, JsonValue]
+
+
+class UnusableSchema(ValueError):
+    """The schema cannot be told to a model; the message says why."""
+
+
+def reduced(schema: Mapping[str, Any]) -> _Schema:
+    """Return the schema of a tool's arguments: an object of the keywords that every provider takes.
+
+    Raises UnusableSchema for one that is not an object's, points elsewhere, hides characters in a name, or is too long.
+    """
+    if schema.get("type", "object") != "object":
+        raise UnusableSchema("its arguments are not an object")
+    copied = _Copy(schema).of({**schema, "type": "object"}, ())
+    if copied is None or copied.get("type") != "object":
+        raise UnusableSchema("its arguments are not an object")
+    for choice in ("anyOf", "oneOf"):
+        copied.pop(choice, None)
+    if len(json.dumps(copied, ensure_ascii=False)) > MAX_SCHEMA_CHARACTERS:
+        raise UnusableSchema("its schema is too large")
+    return {"properties": {}, **copied}
+
+
+class _Copy:
+    """Copies a schema; `seen` on the way are the references it is inside of."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._nodes = 0
+
+    def of(self, schema: Any, seen: tuple[str, ...], depth: int = 0) -> _Schema | None:
+        """Return the copy, or None for a schema that nothing fits."""
+        self._nodes += 1
+        if self._nodes > _MAX_NODES or depth > _MAX_DEPTH:
+            raise UnusableSchema("its schema is too large")
+        if schema is False:
+            return None
+        if not isinstance(schema, dict):
+            return dict(_ANYTHING)
+        if "$ref" in schema:
+            return self._referred(schema["$ref"], seen, depth)
+        schema = self._with_all_of(schema, seen)
+        copied = self._words(schema) | self._kind(schema)
+        copied |= {name: schema[name] for name in _NUMBERS if _is_number(schema.get(name))}
+        for name, limit in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+            if _is_number(schema.get(name)):
+                copied.setdefault(limit, schema[name])
+        self._add_members(copied, schema, seen, depth)
+        if not {"type", "anyOf", "enum"} & set(copied):
+            copied |= _ANYTHING
+        return copied
+
+    def _referred(self, reference: object, seen: tuple[str, ...], depth: int) -> _Schema | None:
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            raise UnusableSchema("its schema points to another document")
+        if reference in seen or reference == "#":
+            # Round in a circle: how deep the model may go on is not said.
+            return {"type": "object"}
+        target: Any = self._root
+        for part in reference.removeprefix("#/").split("/"):
+            name = part.replace("~1", "/").replace("~0", "~")
+            target = target.get(name) if isinstance(target, dict) else None
+        if not isinstance(target, dict):
+            raise UnusableSchema("its schema points to a part that it does not have")
+        return self.of(target, (*seen, reference), depth + 1)
+
+    def _with_all_of(self, schema: dict[str, Any], seen: tuple[str, ...]) -> dict[str, Any]:
+        """Return the schema with the members of `allOf` laid over each other: what all of them ask for together."""
+        members = schema.get("allOf")
+        if not isinstance(members, list):
+            return schema
+        whole = {name: value for name, value in schema.items() if name != "allOf"}
+        for member in members[:_MAX_DEPTH]:
+            one = self._referred(member["$ref"], seen, 0) if isinstance(member, dict) and "$ref" in member else member
+            if not isinstance(one, dict):
+                continue
+            properties = {**_mapping(whole.get("properties")), **_mapping(one.get("properties"))}
+            required = [*_list(whole.get("required")), *_list(one.get("required"))]
+            whole = {**one, **whole}
+            if properties:
+                whole["properties"] = properties
+            if required:
+                whole["required"] = required
+        return whole
+
+    def _words(self, schema: Mapping[str, Any]) -> _Schema:
+        told: _Schema = {}
+        description = schema.get("description")
+        if isinstance(description, str) and (shown := " ".join(plain_text(description).split())):
+            told["description"] = shown[:_ARGUMENT_DESCRIPTION_CHARACTERS]
+        for name in ("format", "pattern"):
+            value = schema.get(name)
+            if isinstance(value, str) and len(value) <= _ARGUMENT_NAME_CHARACTERS and plain_text(value) == value:
+                told[name] = value
+        return told
+
+    def _kind(self, schema: Mapping[str, Any]) -> _Schema:
+        kind = schema.get("type")
+        kinds = [one for one in (kind if isinstance(kind, list) else [kind]) if one in _TYPES]
+        choices = [schema["const"]] if "const" in schema else _list(schema.get("enum"))
+        choices = [one for one in choices if _is_scalar(one)][:_MAX_NODES]
+        if any(isinstance(one, str) and plain_text(one) != one for one in choices):
+            raise UnusableSchema("its schema hides characters in a value")
+        found: _Schema = {"enum": choices} if choices else {}
+        if not kinds and choices and all(isinstance(one, str) for one in choices):
+            kinds = ["string"]
+        if not kinds and not choices:
+            kinds = ["object"] if "properties" in schema else ["array"] if "items" in schema else []
+        if kinds:
+            found["type"] = kinds[0] if len(kinds) == 1 else list(kinds)
+        return found
+
+    def _add_members(self, copied: _Schema, schema: Mapping[str, Any], seen: tuple[str, ...], depth: int) -> None:
+        kinds = copied.get("type")
+        kinds = kinds if isinstance(kinds, list) else [kinds]
+        if "object" in kinds and "properties" in schema:
+            properties = self._properties(_mapping(schema["properties"]), seen, depth)
+            copied["properties"] = properties
+            required = [one for one in _list(schema.get("required")) if isinstance(one, str) and one in properties]
+            if required:
+                copied["required"] = list(dict.fromkeys(required))
+        if "object" in kinds and isinstance(schema.get("additionalProperties"), bool):
+            copied["additionalProperties"] = schema["additionalProperties"]
+        if "array" in kinds:
+            copied["items"] = self.of(schema.get("items"), seen, depth + 1) or dict(_ANYTHING)
+        choices = [one for name in ("anyOf", "oneOf") for one in _list(schema.get(name))]
+        members: list[JsonValue] = [one for choice in choices if (one := self.of(choice, seen, depth + 1)) is not None]
+        if members:
+            copied["anyOf"] = members
+
+    def _properties(self, given: Mapping[str, Any], seen: tuple[str, ...], depth: int) -> _Schema:
+        properties: _Schema = {}
+        for name, member in given.items():
+            if plain_text(name) != name or not 0 < len(name) <= _ARGUMENT_NAME_CHARACTERS:
+                raise UnusableSchema("its schema has a name that cannot be shown")
+            copied = self.of(member, seen, depth + 1)
+            if copied is not None:
+                properties[name] = copied
+        return properties
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_scalar(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float | bool)
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
 
 MAX_NAME_CHARACTERS = 64
 _LEGAL = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,63}")
@@ -94,3 +278,97 @@ def offered_name(server: str, tool: str, taken: Collection[str]) -> str:
     digest = hashlib.sha256(f"{server}\n{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_CHARACTERS]
     stem = re.sub(r"[^a-zA-Z0-9]+", "_", whole)[: MAX_NAME_CHARACTERS - _DIGEST_CHARACTERS - 1]
     return f"{stem.rstrip('_')}_{digest}"
+
+
+_NAME = "mcp_tools.json"
+# A server that gives its tools new names for ever must not fill the disk; those it named longest ago are forgotten.
+_MOST_TOOLS = 512
+
+_log = logging.getLogger(__name__)
+
+
+class Pin(Value):
+    """The fingerprint of a tool that may be called as before, and the one that the person was asked about last."""
+
+    known: str
+    asked: str = ""
+
+
+_FILE = TypeAdapter(dict[str, dict[str, Pin]])
+
+
+class Pins:
+    """The fingerprints of every server's tools, by the server's name and the tool's.
+
+    What cannot be written is kept for this run: it is told to the log, and no call fails by it.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / _NAME
+        self._kept: dict[str, dict[str, Pin]] | None = None
+        self._lock = threading.Lock()
+
+    async def see(self, server: str, fingerprints: Mapping[str, str]) -> None:
+        """Pin the tools that were never seen before as they are now."""
+        pins = {name: Pin(known=one) for name, one in fingerprints.items()}
+        await asyncio.to_thread(self._change, server, pins, is_first_sight=True)
+
+    def is_changed(self, server: str, tool: str, fingerprint: str) -> bool:
+        """Return whether the tool is not what it was when it was seen first, or allowed last."""
+        return self._pin(server, tool).known != fingerprint
+
+    async def ask(self, server: str, tool: str, fingerprint: str) -> None:
+        """Note that the person is asked about the tool as it is now."""
+        pin = self._pin(server, tool).model_copy(update={"asked": fingerprint})
+        await asyncio.to_thread(self._change, server, {tool: pin})
+
+    async def allow(self, server: str, tool: str, fingerprint: str) -> bool:
+        """Return whether the tool may run as it is now, and pin it when the person has just allowed it so."""
+        pin = self._pin(server, tool)
+        if pin.known == fingerprint:
+            return True
+        if pin.asked != fingerprint:
+            return False
+        await asyncio.to_thread(self._change, server, {tool: Pin(known=fingerprint)})
+        return True
+
+    def _pin(self, server: str, tool: str) -> Pin:
+        return (self._kept or {}).get(server, {}).get(tool, Pin(known=""))
+
+    def _change(self, server: str, pins: Mapping[str, Pin], *, is_first_sight: bool = False) -> None:
+        with self._lock:
+            if self._kept is None:
+                self._kept = self._read()
+            before = self._kept.get(server, {})
+            known = {**pins, **before} if is_first_sight else {**before, **pins}
+            # What was seen just now comes last, and is what is kept.
+            after = {tool: known[tool] for tool in (*(one for one in before if one not in pins), *pins)}
+            if after == before:
+                return
+            kept = dict(list(after.items())[-_MOST_TOOLS:])
+            self._kept = {**self._kept, server: kept}
+            try:
+                self._write(self._kept)
+            except StorageFailure as error:
+                _log.warning("%s cannot be written and holds until the end of this run: %s", _NAME, error)
+
+    def _write(self, kept: Mapping[str, Mapping[str, Pin]]) -> None:
+        plain = {
+            server: {tool: pin.model_dump(exclude_defaults=True) for tool, pin in tools.items()}
+            for server, tools in kept.items()
+        }
+        try:
+            write_private_file(self._path, json.dumps(plain, indent=1).encode())
+        except OSError as error:
+            raise storage_failure(error) from error
+
+    def _read(self) -> dict[str, dict[str, Pin]]:
+        try:
+            return _FILE.validate_json(self._path.read_bytes())
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            _log.warning("%s cannot be read: %s", _NAME, error.strerror)
+        except ValidationError:
+            _log.warning("%s is unreadable and counts as empty", _NAME)
+        return {}

@@ -1,21 +1,259 @@
 """`Sandbox.run`: a script in a child process of its own, which ends with it.
 
 The engine's limits stop nearly every script, the limits of the process and seccomp hold one that broke out of the
-engine, and the clock of this side holds them all. What the child answers is read as hostile: capped and checked.
+engine, and the clock of this side holds them all. What the child answers is read as hostile, capped and
+checked: a script that broke out of the engine can say anything.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import importlib.util
 import json
 import logging
 import os
+import signal
+import sys
 import time
+from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal
 
-from agent.sandbox.process import Spoken, ask_child
-from agent.sandbox.reply import Reply, read_reply
-from agent.sandbox.run import Protection, ScriptEnding, ScriptError, ScriptResult
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
+
+from agent.messages import Value
+
+
+class Protection(StrEnum):
+    """What held the script, from the most to the least; each holds what the next one does, too."""
+
+    SECCOMP = "seccomp"
+    PROCESS_LIMITS = "process_limits"
+    ENGINE_LIMITS = "engine_limits"
+
+
+class ScriptEnding(StrEnum):
+    """Why a script did not come to its end."""
+
+    THROWN = "thrown"
+    TOO_SLOW = "too_slow"
+    TOO_MUCH_MEMORY = "too_much_memory"
+    TOO_MANY_JOBS = "too_many_jobs"
+    NEVER_SETTLED = "never_settled"
+    TOO_LARGE = "too_large"
+    SANDBOX_FAILED = "sandbox_failed"
+
+
+class ConsoleLine(Value):
+    """One call of the console: `log`, `info`, `debug`, `warn` or `error`."""
+
+    level: Literal["log", "info", "debug", "warn", "error"]
+    text: str
+
+
+class ScriptError(Value):
+    """What ended the script: the name and message of what it threw, or of the limit; `line` counts from 1."""
+
+    ending: ScriptEnding
+    name: str
+    message: str
+    line: int | None = None
+
+
+class ScriptResult(Value):
+    """What came of a script.
+
+    `result` is the value of its last expression, or what it returned; `None` also when there is none. `written` are
+    the files it wrote, by name, and none when it did not come to its end; `read` the names of those it read, and
+    `has_listed` says that it saw the names of all. `is_truncated` says that the result or the console was cut.
+    `protection` is None when nothing was run.
+    """
+
+    result: JsonValue = None
+    error: ScriptError | None = None
+    console: tuple[ConsoleLine, ...] = ()
+    read: tuple[str, ...] = ()
+    has_listed: bool = False
+    written: dict[str, str] = Field(default_factory=dict)
+    seconds: float = 0.0
+    is_truncated: bool = False
+    protection: Protection | None = None
+
+
+class Thrown(BaseModel):
+    """What a script threw."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    message: str
+    line: int | None
+
+
+class Reply(BaseModel):
+    """The answer of a child that came to speak.
+
+    `stopped` says which limit of the engine's ended the script, if one did: `interrupted`, `jobs` or its own words;
+    `unreadable` why its state could not be told; `unfiltered` why there is no seccomp.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    has_limits: bool
+    unfiltered: str
+    stopped: str
+    unreadable: str = ""
+    state: Literal["pending", "done", "failed"] = "pending"
+    result: JsonValue = None
+    error: Thrown | None = None
+    console: tuple[ConsoleLine, ...] = ()
+    read: tuple[str, ...] = ()
+    has_listed: bool = False
+    written: dict[str, str] = {}
+    is_truncated: bool = False
+
+    @field_validator("result")
+    @classmethod
+    def _is_json_to_everybody(cls, result: JsonValue) -> JsonValue:
+        # Python and pydantic read NaN and Infinity, which nobody else takes for JSON.
+        json.dumps(result, allow_nan=False)
+        return result
+
+    @property
+    def protection(self) -> Protection:
+        """What held the script."""
+        if not self.unfiltered:
+            return Protection.SECCOMP
+        return Protection.PROCESS_LIMITS if self.has_limits else Protection.ENGINE_LIMITS
+
+
+def read_reply(spoken: Spoken) -> Reply | None:
+    """Return the answer, or None when there is none that can be read."""
+    try:
+        return Reply.model_validate_json(spoken.data)
+    except ValidationError:
+        return None
+
+
+_CHILD = Path(__file__).with_name("child.py")
+_ENGINE = "_quickjs"
+_PIECE_BYTES = 65536
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """What a child said; `was_late` when its time ran out, and `problem` is why there may be no answer in `data`."""
+
+    data: bytes = b""
+    was_late: bool = False
+    problem: str = ""
+
+
+async def ask_child(job: bytes, *, wall_s: float, max_bytes: int) -> Spoken:
+    """Return what a child answers to the job within its time; at most `max_bytes` of it.
+
+    The child runs isolated, without site packages and with an empty environment, in a process group of its own that is
+    killed when the call ends, however it ends.
+    """
+    engine = importlib.util.find_spec(_ENGINE)
+    if engine is None or engine.origin is None:
+        return Spoken(problem="the package quickjs-ng is not installed")
+    try:
+        process = await _start(str(Path(engine.origin).parent))
+    except (OSError, NotImplementedError) as error:
+        return Spoken(problem=f"no process could be started ({error})")
+    answer = bytearray()
+    was_late = False
+    feeding = asyncio.create_task(_feed(process, job))
+    try:
+        async with asyncio.timeout(wall_s):
+            await _hear(process, answer, max_bytes)
+            if len(answer) <= max_bytes:
+                await process.wait()
+    except TimeoutError:
+        was_late = True
+    finally:
+        feeding.cancel()
+        await _end(process)
+        await asyncio.gather(feeding, return_exceptions=True)
+    if len(answer) > max_bytes:
+        return Spoken(problem=f"the process answered with more than {max_bytes} bytes")
+    status = process.returncode
+    problem = f"the process ended without an answer (status {status})"
+    return Spoken(bytes(answer), was_late or _used_up_its_time(status), problem)
+
+
+async def _start(folder: str) -> Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-S", str(_CHILD), folder),
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=DEVNULL,
+        env=_bare_environment(),
+        cwd=Path(sys.executable).anchor,
+        start_new_session=True,
+        close_fds=True,
+    )
+
+
+async def _feed(process: Process, job: bytes) -> None:
+    pipe = process.stdin
+    if pipe is None:
+        return
+    # A child that dies before it has read everything breaks the pipe; its exit status says more.
+    with contextlib.suppress(ConnectionError):
+        try:
+            pipe.write(job)
+            await pipe.drain()
+        finally:
+            pipe.close()
+            await pipe.wait_closed()
+
+
+async def _hear(process: Process, answer: bytearray, max_bytes: int) -> None:
+    while process.stdout is not None and len(answer) <= max_bytes:
+        piece = await process.stdout.read(_PIECE_BYTES)
+        if not piece:
+            return
+        answer += piece
+
+
+async def _end(process: Process) -> None:
+    _kill(process)
+    # On some Pythons a process is only waited for to its end when its pipe was read to the end.
+    while process.stdout is not None and await process.stdout.read(_PIECE_BYTES):
+        continue
+    await process.wait()
+
+
+def _kill(process: Process) -> None:
+    if process.returncode is not None:
+        return
+    with contextlib.suppress(OSError):
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _used_up_its_time(status: int | None) -> bool:
+    return sys.platform != "win32" and status == -signal.SIGXCPU
+
+
+def _bare_environment() -> dict[str, str]:
+    """Return an empty environment; on Windows no process starts without knowing the system's folder."""
+    if sys.platform == "win32":
+        import ctypes
+
+        folder = ctypes.create_unicode_buffer(260)
+        ctypes.windll.kernel32.GetSystemWindowsDirectoryW(folder, len(folder))
+        return {"SYSTEMROOT": folder.value}
+    return {}
+
 
 _log = logging.getLogger(__name__)
 

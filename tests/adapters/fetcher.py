@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from agent.fetching.addresses import is_public
-from agent.fetching.charsets import decoded
-from agent.fetching.children import ChildFailure, ChildTooSlow, run_child
-from agent.fetching.dialling import Endpoint, Guard, GuardedBackend, SystemResolver
-from agent.fetching.extraction import Link, PageExtraction, ReadingLimits, ReadPage
-from agent.fetching.fetcher import FetchedPage, Fetcher, FetchLimits
-from agent.fetching.reading import PageReader
-from agent.fetching.transport import GuardedTransport
-from agent.fetching.urls import MAX_URL_CHARACTERS, followed, normalized, web_url
+from agent.fetching.dialling import Endpoint, Guard, GuardedBackend, GuardedTransport, SystemResolver
+from agent.fetching.fetcher import FetchedPage, Fetcher, FetchLimits, decoded
+from agent.fetching.reading import (
+    ChildFailure,
+    ChildTooSlow,
+    Link,
+    PageExtraction,
+    PageReader,
+    ReadingLimits,
+    ReadPage,
+    run_child,
+)
+from agent.fetching.urls import MAX_URL_CHARACTERS, followed, is_public, normalized, web_url

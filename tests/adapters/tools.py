@@ -10,25 +10,19 @@ from typing import Annotated
 
 from agent import ScriptEnding, ScriptError, ScriptResult, ServerState, Tool, ToolAnswer, ToolContext, sandbox, tool
 from agent.fetching.reading import PageReader
-from agent.mcp.offers import offered_name
-from agent.mcp.pins import Pins
-from agent.mcp.schemas import UnusableSchema, reduced
+from agent.mcp.offers import Pins, UnusableSchema, offered_name, reduced
 from agent.mcp_config import HttpServer, McpServer, StdioServer, read_mcp_config
-from agent.sandbox.process import Spoken
-from agent.sandbox.reply import read_reply
-from agent.sandbox.run import Protection
-from agent.sandbox.runner import MAX_CODE_BYTES, MAX_INPUT_CHARACTERS, Sandbox
+from agent.sandbox.runner import MAX_CODE_BYTES, MAX_INPUT_CHARACTERS, Protection, Sandbox, Spoken, read_reply
 from agent.storage.cache import HistoryImageCache
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore, ModelPictures
 from agent.storage.workspace import Limits as WorkspaceLimits
 from agent.storage.workspace import WorkspaceStore
 from agent.tools.base import Arguments, Reason
-from agent.tools.read_url import read_url
+from agent.tools.files import delete_file, list_files, overwrites, read_file, run_javascript, write_file
+from agent.tools.look import read_url
 from agent.tools.registry import TOOLS
-from agent.tools.run_javascript import run_javascript
 from agent.tools.trust import MOST_CHARACTERS, Trust, comparable, framed, trust_before, trust_of, uses_of_tools
-from agent.tools.workspace import delete_file, list_files, overwrites, read_file, write_file
 
 
 def letter_tools(sent: list[str]) -> tuple[Tool, ...]:
