@@ -15,8 +15,8 @@ from enum import StrEnum
 from agent.conversation import Conversation
 from agent.events import CapPassed
 from agent.imaging.contract import declaration
+from agent.imaging.intents import named_number
 from agent.imaging.lettering import wants_lettering
-from agent.imaging.numbers import named_number
 from agent.messages import TokenUsage, Value
 from agent.prompts import prompt
 from agent.providers.catalogue import IMAGE_ROLES, Catalogue, ModelEntry, ModelRole

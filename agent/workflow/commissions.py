@@ -11,7 +11,6 @@ from pydantic import JsonValue
 
 from agent.conversation import Conversation
 from agent.errors import ErrorCode, ErrorInfo, RequestRefused, ToolArgumentError
-from agent.imaging.checklist import checklist_of
 from agent.imaging.contract import (
     GenerateImageArgs,
     ImageAction,
@@ -25,8 +24,15 @@ from agent.imaging.contract import (
 )
 from agent.imaging.edits import instructed
 from agent.imaging.intents import action_of
-from agent.imaging.references import ResolvedReferences, build_image_messages, part_messages, resolve_references
-from agent.imaging.roles import check_limits, merged_roles
+from agent.imaging.lettering import checklist_of
+from agent.imaging.references import (
+    ResolvedReferences,
+    build_image_messages,
+    check_limits,
+    merged_roles,
+    part_messages,
+    resolve_references,
+)
 from agent.messages import ImageOrigin, PromptMessage, Source, ToolCallPart
 from agent.pictures import AskedItem, Fact, MissingStyle, Picture, ReferenceRole, StyleUse
 from agent.providers.catalogue import ModelEntry, ModelRole

@@ -13,7 +13,7 @@ from agent.conversation import TurnState
 from agent.events import CapPassed, ModelPrice, Plan, PlanCard
 from agent.imaging.contract import image_models
 from agent.imaging.edits import codes_before_paying, needs_consent
-from agent.imaging.numbers import named_number
+from agent.imaging.intents import named_number
 from agent.messages import ToolResultPart
 from agent.requests import Decision, PlanEdit
 from agent.spending import review_price, worst_review_usd

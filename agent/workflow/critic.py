@@ -22,10 +22,9 @@ from pydantic import JsonValue
 
 from agent.errors import AivistaError
 from agent.events import Component, FailureNote, PictureReviewed, SmartCanvas, Step, ThoughtLog
-from agent.imaging.checklist import matching, traceable
 from agent.imaging.checks import refused_review
 from agent.imaging.final_prompt import without_facts, without_legend
-from agent.imaging.lettering import reads_as, wants_lettering
+from agent.imaging.lettering import matching, reads_as, traceable, wants_lettering
 from agent.messages import (
     ContentPart,
     ImageOrigin,

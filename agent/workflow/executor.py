@@ -21,8 +21,7 @@ from agent.conversation import Turn
 from agent.errors import AivistaError, ErrorCode, ErrorInfo, StorageFailure, ToolArgumentError
 from agent.events import FailureNote, PaintingStarted, PictureFailed, PictureReady, SearchNote, SmartCanvas, Step
 from agent.imaging import masking
-from agent.imaging.blankness import blank_of, is_see_through
-from agent.imaging.checks import captions_in
+from agent.imaging.checks import blank_of, captions_in, is_see_through
 from agent.imaging.intake import probe_image
 from agent.imaging.lettering import asked_lettering
 from agent.imaging.provenance import has_credentials

@@ -21,8 +21,7 @@ from agent.events import AgentMessage, FailureNote, SearchNote, SmartCanvas, Ste
 from agent.history_images import replace_history_images
 from agent.imaging.arguments import GENERATE_IMAGE
 from agent.imaging.contract import declaration, parse_arguments
-from agent.imaging.intents import holds_question, is_unsure
-from agent.imaging.picture_claims import claims_a_picture
+from agent.imaging.intents import claims_a_picture, holds_question, is_unsure
 from agent.messages import (
     ContentPart,
     ImageOrigin,

@@ -16,7 +16,7 @@ from agent.errors import ErrorCode, RequestRefused
 from agent.expansion_words import read_expansion
 from agent.imaging.intake import check_request, shown_name, take_in_image
 from agent.imaging.intents import expansion_note, mask_note
-from agent.imaging.roles import read_roles
+from agent.imaging.references import read_roles
 from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart
 from agent.pictures import (
     MAX_MEGAPIXELS,

@@ -15,6 +15,7 @@ from agent.imaging.masking import (
     Notice,
     Reason,
     Verdict,
+    alignment,
     drift,
     finish_edit,
     grow_mask,
@@ -24,8 +25,7 @@ from agent.imaging.masking import (
     plan_expansion,
     read_mask,
     regrow,
-    wobble,
 )
 from agent.imaging.masking.crops import chosen_crop, in_frame
-from agent.imaging.masking.expansions import margins_for
+from agent.imaging.masking.edits import margins_for
 from agent.imaging.masking.masks import packed, unpacked

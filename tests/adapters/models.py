@@ -7,8 +7,14 @@ from agent import IMAGE_ROLES, TEXT_ROLES, Catalogue, KeyDiagnosis, ModelEntry, 
 from agent.imaging.checks import captions_in, refused_review
 from agent.imaging.contract import NormalizedRequest, declaration, image_models, normalize, parse_arguments
 from agent.imaging.intents import action_of, expansion_note, holds_question, is_mask_note, is_unsure, mask_note
-from agent.imaging.references import ResolvedReferences, build_image_messages, resolve_references
-from agent.imaging.roles import check_limits, merged_roles, read_roles
+from agent.imaging.references import (
+    ResolvedReferences,
+    build_image_messages,
+    check_limits,
+    merged_roles,
+    read_roles,
+    resolve_references,
+)
 from agent.providers.base import ChatOptions, Embedding, ImageRequest, PictureBytes, Provider, ToolDeclaration
 from agent.providers.catalogue import JsonMode, Prices, load_catalogue, override_variable
 from agent.providers.gemini import GeminiProvider

@@ -15,7 +15,7 @@ from agent import (
 )
 from agent.adjusting.applying import Adjusted, apply_adjustment
 from agent.adjusting.toning import toned
-from agent.imaging.blankness import blank_of
+from agent.imaging.checks import blank_of
 from agent.imaging.intake import TakenIn, shown_name
 from agent.pixels import (
     Raster,

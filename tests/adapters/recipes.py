@@ -8,10 +8,8 @@ from pydantic_core import to_jsonable_python
 
 from agent import ForeignRecipe, Recipe, RecipeRefusal, RecipeService, RecipeSettings, RefusedRecipe, read_recipe
 from agent.imaging.provenance import ForeignTool, ParentDigest, SourceType, clean, embed, has_credentials, recipe_of
-from agent.imaging.provenance.comfyui import read_graph
 from agent.imaging.provenance.exif import look, written
-from agent.imaging.provenance.foreign import foreign_recipe
-from agent.imaging.provenance.parameters import is_ours, parameters_text
+from agent.imaging.provenance.foreign import foreign_recipe, read_graph
 from agent.imaging.provenance.recipe import (
     LONG_TEXT_CHARACTERS,
     MAX_RECIPE_BYTES,
@@ -20,6 +18,8 @@ from agent.imaging.provenance.recipe import (
     RecipeMargins,
     RecipeSource,
     RecipeStyle,
+    is_ours,
+    parameters_text,
     to_json,
 )
 

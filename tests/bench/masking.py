@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.adapters.masks import EditOutcome, EditPlan, Verdict, finish_edit, laying, packed, plan_edit, wobble
+from tests.adapters.masks import EditOutcome, EditPlan, Verdict, alignment, finish_edit, laying, packed, plan_edit
 from tests.adapters.pixels import read_rgb
 from tests.bench.masking_simulator import (
     NAMES,
@@ -87,7 +87,7 @@ def genuine(seed: int, how: Redrawing) -> Genuine:
     kept = outcome.aligned
     assert kept is not None
     rows, columns = np.indices(area.shape, np.float32)
-    x, y = wobble.places(laying.matrix_of(kept), area.shape, laying.bends_of(kept))
+    x, y = alignment.places(laying.matrix_of(kept), area.shape, laying.bends_of(kept))
     missed = np.hypot(*np.moveaxis(answer.back(np.stack([x, y], -1)), -1, 0) - (columns, rows))
     border = cv2.morphologyEx(area, cv2.MORPH_GRADIENT, np.ones((3, 3), np.uint8)) > 0
     colour, edge = float("nan"), float("nan")

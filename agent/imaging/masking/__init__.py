@@ -100,23 +100,23 @@ def regrow(plan: EditPlan, aligned: AlignedAnswer, mask: Mask) -> EditOutcome | 
 def plan_expansion(
     original: bytes, margins: Margins | float, frames: Sequence[Frame], feather_px: float = DEFAULT_FEATHER_PX
 ) -> EditPlan | MaskRefusal:
-    """Return what to send for a wider picture; see `expansions.plan_expansion`."""
-    from agent.imaging.masking import expansions
+    """Return what to send for a wider picture; see `edits.plan_expansion`."""
+    from agent.imaging.masking import edits
 
-    return expansions.plan_expansion(original, margins, frames, feather_px)
+    return edits.plan_expansion(original, margins, frames, feather_px)
 
 
 def drift(original: bytes, edited: bytes) -> Drift | MaskRefusal:
-    """Return what an edit without a mask did to a picture; see `drifts.drift`."""
-    from agent.imaging.masking import drifts
+    """Return what an edit without a mask did to a picture; see `edits.drift`."""
+    from agent.imaging.masking import edits
 
-    return drifts.drift(original, edited)
+    return edits.drift(original, edited)
 
 
 def keep_only(
     original: bytes, edited: bytes, area: Mask, feather_px: float = DEFAULT_FEATHER_PX
 ) -> EditOutcome | MaskRefusal:
-    """Return the original with the edited picture in this area alone; see `drifts.keep_only`."""
-    from agent.imaging.masking import drifts
+    """Return the original with the edited picture in this area alone; see `edits.keep_only`."""
+    from agent.imaging.masking import edits
 
-    return drifts.keep_only(original, edited, area, feather_px)
+    return edits.keep_only(original, edited, area, feather_px)

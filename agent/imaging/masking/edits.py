@@ -1,27 +1,34 @@
 """A masked edit on a model without a mask: what to send, and what becomes of the answer.
 
-`plan_edit` before the request, `finish_edit` with its answer, `regrow` to use the same answer under another mask.
+`plan_edit` before the request, `finish_edit` with its answer, `regrow` to use the same answer under another mask. A
+picture is made wider in the same way: the new part is the mask, and every pixel of the original stays what it was. And
+of an edit without a mask: what it did to a picture, and how to keep only a part of it.
 Everything here computes for a second or so and belongs in a thread.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from agent.errors import RequestRefused
-from agent.imaging.masking import compositing, crops, laying, masks, verdicts
+from agent.imaging.masking import alignment, compositing, crops, laying, masks, verdicts
+from agent.imaging.masking.alignment import Matrix
 from agent.imaging.masking.crops import Crop
 from agent.imaging.masking.laying import Surface
 from agent.imaging.masking.values import (
     DEFAULT_FEATHER_PX,
     AlignedAnswer,
     Box,
+    Drift,
     EditOutcome,
     EditPlan,
     Frame,
+    Judgement,
+    Margins,
     Mask,
     MaskProblem,
     MaskRefusal,
@@ -30,6 +37,7 @@ from agent.imaging.masking.values import (
     Said,
     Verdict,
 )
+from agent.pictures import MAX_MEGAPIXELS, MAX_SIDE_PX
 from agent.pixels import Bytes, Raster, encode_png, open_picture, read_rgb, shown_rgb
 
 LEAST_FEATHER_PX, MOST_FEATHER_PX = 2.0, 32.0
@@ -235,3 +243,154 @@ def _softer(picture: Raster, crop: Crop, areas: Sequence[Box], frames: Sequence[
     if len(areas) > 1 and finest <= crop.softness / crops.MAX_SOFTNESS:
         return Said(Notice.AREAS_FAR_APART, {"areas": len(areas), "factor": factor})
     return Said(Notice.SOFTER, {"factor": factor})
+
+
+def margins_for(width: int, height: int, ratio: float) -> Margins:
+    """Return what to add on both sides of one axis, evenly, so that the picture gets this ratio of width to height."""
+    wider, higher = round(height * ratio), round(width / ratio)
+    if wider > width:
+        return Margins(left=(wider - width) // 2, right=wider - width - (wider - width) // 2)
+    return Margins(top=max(0, higher - height) // 2, bottom=max(0, higher - height) - max(0, higher - height) // 2)
+
+
+def plan_expansion(
+    original: bytes, margins: Margins | float, frames: Sequence[Frame], feather_px: float = DEFAULT_FEATHER_PX
+) -> EditPlan | MaskRefusal:
+    """Return what to send for a wider picture; `margins` in pixels, or the ratio of width to height to come to.
+
+    The plan's original is the wider canvas, in which the picture's edge goes on, blurred; finish it as any edit. The
+    whole canvas is shown to the model unless that would be too coarse: then only the new part with its surroundings.
+
+    Refused: a picture that cannot be read, nothing to add, a canvas larger than the studio takes in, no frame.
+    """
+    try:
+        picture = open_picture(original)
+    except RequestRefused:
+        return MaskRefusal(MaskProblem.PICTURE_UNREADABLE)
+    sides = margins if isinstance(margins, Margins) else margins_for(picture.width, picture.height, margins)
+    canvas_size = (picture.width + sides.left + sides.right, picture.height + sides.top + sides.bottom)
+    if min(sides.left, sides.right, sides.top, sides.bottom) < 0 or canvas_size == (picture.width, picture.height):
+        return MaskRefusal(MaskProblem.NOTHING_TO_ADD)
+    if max(canvas_size) > MAX_SIDE_PX or canvas_size[0] * canvas_size[1] > MAX_MEGAPIXELS * 1_000_000:
+        numbers = {"width": canvas_size[0], "height": canvas_size[1], "limit": MAX_MEGAPIXELS}
+        return MaskRefusal(MaskProblem.TOO_LARGE, numbers)
+    pixels = crops.continued(picture.pixels, sides.top, sides.bottom, sides.left, sides.right)
+    canvas = Raster(pixels, picture.profile)
+    values = np.full((canvas.height, canvas.width), 255, np.uint8)
+    values[sides.top : sides.top + picture.height, sides.left : sides.left + picture.width] = 0
+    crop = crops.whole_crop(*canvas_size, frames)
+    if crop is not None and crop.softness > crops.MAX_SOFTNESS:
+        crop = crops.chosen_crop(masks.box_of(values), *canvas_size, frames)
+    if crop is None:
+        return MaskRefusal(MaskProblem.NO_FRAME)
+    whole = [Box(0, 0, canvas.width, canvas.height)]
+    return planned(encode_png(canvas), canvas, masks.packed(values), values, crop, frames, whole, feather_px)
+
+
+_EDGE_PX = 3.0
+# Of the tiles that both pictures show, so many must be alike; other pictures stay below 0.1.
+_COMPARABLE_SHARE = 0.3
+_LEAST_SHOWN = 0.25
+
+
+def drift(original: bytes, edited: bytes) -> Drift | MaskRefusal:
+    """Return how the edited picture differs from the original: what changed, and how it was shifted and zoomed.
+
+    What the edited picture no longer shows is not marked as changed. Refused: pictures that cannot be read.
+    """
+    try:
+        surface = _whole(original)
+    except RequestRefused:
+        return MaskRefusal(MaskProblem.PICTURE_UNREADABLE)
+    try:
+        answer = read_rgb(edited)
+    except RequestRefused:
+        return MaskRefusal(MaskProblem.ANSWER_UNREADABLE)
+    size = (surface.work_width, surface.work_height)
+    everywhere = np.full(size[::-1], 255, np.uint8)
+    small, nominals = laying.fitted(answer, size), laying.nominal_maps(answer, size)
+    template, moving = alignment.normalised(surface.sent), alignment.normalised(small)
+    found = alignment.align(surface.sent, small, template, moving, everywhere, nominals)
+    is_plausible = alignment.is_plausible(found.matrix, nominals, *size)
+    judgement = verdicts.judged(surface.sent, small, template, moving, everywhere, found, is_plausible)
+    comparable = alignment.inside_answer(found.matrix, everywhere.shape, _EDGE_PX)
+    is_comparable = _is_comparable(judgement, comparable)
+    changed = everywhere
+    if is_comparable:
+        bends = alignment.bends_of(template, moving, everywhere, found.matrix)
+        changed = _changed(surface, small, found.matrix, bends, comparable)
+    return _told(surface, answer, found.matrix, changed, is_comparable, judgement)
+
+
+def keep_only(
+    original: bytes, edited: bytes, area: Mask, feather_px: float = DEFAULT_FEATHER_PX
+) -> EditOutcome | MaskRefusal:
+    """Return the original with the edited picture in this area alone, aligned by all the rest.
+
+    Refused: pictures that cannot be read, an empty area, one of another size than the original.
+    """
+    try:
+        surface = _whole(original)
+    except RequestRefused:
+        return MaskRefusal(MaskProblem.PICTURE_UNREADABLE)
+    try:
+        answer = read_rgb(edited)
+    except RequestRefused:
+        return MaskRefusal(MaskProblem.ANSWER_UNREADABLE)
+    width, height = surface.picture.width, surface.picture.height
+    if (area.width, area.height) != (width, height):
+        numbers = {"mask_width": area.width, "mask_height": area.height, "width": width, "height": height}
+        return MaskRefusal(MaskProblem.WRONG_RATIO, numbers)
+    values = masks.unpacked(area)
+    if not values.any():
+        return MaskRefusal(MaskProblem.EMPTY)
+    kept = laying.aligned(surface, values, answer, edited)
+    if kept.judgement.verdict is Verdict.REFUSED:
+        return EditOutcome(kept.judgement, aligned=kept, outside=int((values == 0).sum()))
+    return outcome(surface, values, answer, kept, feather_px)
+
+
+def _whole(original: bytes) -> Surface:
+    picture = open_picture(original)
+    box = Box(0, 0, picture.width, picture.height)
+    return Surface.over(picture, box, crops.work_size(picture.width, picture.height))
+
+
+def _is_comparable(judgement: Judgement, comparable: Bytes) -> bool:
+    if float((comparable > 0).mean()) < _LEAST_SHOWN:
+        return False
+    if judgement.reason is Reason.LITTLE_TO_ALIGN_BY:
+        return judgement.correlation >= verdicts.TRUSTED_CORRELATION
+    return judgement.tile_share >= _COMPARABLE_SHARE
+
+
+def _changed(surface: Surface, small: Bytes, matrix: Matrix, bends: alignment.Bends | None, comparable: Bytes) -> Bytes:
+    shown = alignment.seen_through(small, matrix, bends)
+    nowhere = np.full(comparable.shape, 255, np.uint8)
+    correction = compositing.colour_correction(surface.sent, shown, nowhere, comparable)
+    return laying.changed_area(surface.sent, laying.true_colours(correction, shown), comparable)
+
+
+def _told(
+    surface: Surface, answer: Bytes, matrix: Matrix, changed: Bytes, is_comparable: bool, judgement: Judgement
+) -> Drift:
+    picture = surface.picture
+    size = (surface.work_width, surface.work_height)
+    share = float((changed > 0).mean())
+    large = crops.in_frame(changed, Box(0, 0, *size), (picture.width, picture.height))
+    height, width = answer.shape[:2]
+    # The map leads into the answer fitted to the frame: its true shape tells the true zoom.
+    true = np.diag([width / size[0], height / size[1]]) @ matrix[:, :2]
+    zoom = math.sqrt(abs(float(np.linalg.det(true))) / (width * height / (size[0] * size[1])))
+    (across, down), _, turn_deg = alignment.parts(matrix, *size)
+    factor = picture.width / size[0]
+    return Drift(
+        changed=masks.packed(large),
+        changed_share=share,
+        shift_px=(across * factor, down * factor),
+        scale=zoom,
+        turn_deg=turn_deg,
+        ratio_change=(width / height) / (picture.width / picture.height),
+        is_comparable=is_comparable,
+        judgement=judgement,
+    )

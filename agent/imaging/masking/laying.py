@@ -1,4 +1,5 @@
-"""An answer laid over a picture: aligned once, pasted as often as the mask changes."""
+"""An answer laid over a picture: aligned once, pasted as often as the mask changes. What it changed, how far
+beyond the mask, and whether inside it at all, is told, never written unasked."""
 
 from __future__ import annotations
 
@@ -7,11 +8,101 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
-from agent.imaging.masking import alignment, colour, compositing, crops, spills, verdicts, wobble
+from agent.imaging.masking import alignment, compositing, crops, verdicts
 from agent.imaging.masking.alignment import Matrix
 from agent.imaging.masking.values import AlignedAnswer, Box, Judgement, Reason, Verdict
-from agent.pixels import Bytes, Floats, Raster, encode_png, resized
+from agent.pixels import Bytes, Floats, Raster, encode_png, of_channels, resized
+
+_LEAST_LEVELS = 10.0
+_FAR_PX = 24
+_SEARCHED_PX = 96
+# Resampling alone differs by so little along strong edges.
+_LEAST_SPILL_PX = 6
+_MORE_PX = 2
+_TOUCHING_PX = 2
+# A difference is judged beside the local contrast and so many levels more.
+_USUAL_LEVELS = 6.0
+_LEAST_SURPRISE = 0.6
+_TIMES_FAR = 1.25
+_LEAST_SPILL_AREA = 60
+_UNCHANGED_SHARE = 0.005
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Where an answer changed something.
+
+    `spill_px` is by how many pixels of the work frame the mask would have to grow to take in all that changed, 0 for
+    none; `is_unchanged` says that nothing changed inside the mask, `keeps_clear` that nothing did near its border.
+    """
+
+    spill_px: int
+    is_unchanged: bool
+    keeps_clear: bool
+
+
+def reach_of(sent: Bytes, shown: Floats, mask: Bytes, comparable: Bytes, clear_px: float) -> Reach:
+    """Return where `shown`, the aligned answer in the original's colours, differs from what was sent.
+
+    `mask` is 255 inside, `comparable` 255 where the two can be compared. Of what differs beyond the mask only what
+    touches it counts, at most 96 pixels away; near its border means within `clear_px` inside it.
+    """
+    reach = cv2.distanceTransform(np.where(mask > 0, 0, 255).astype(np.uint8), cv2.DIST_L2, 5)
+    difference = _difference(sent, shown)
+    surprise = difference / (_activity(sent) + _USUAL_LEVELS)
+    where = comparable > 0
+    far = surprise[where & (reach > _FAR_PX)][::3]
+    limit = max(_LEAST_SURPRISE, _TIMES_FAR * float(np.percentile(far, 97)) if far.size else 0.0)
+    differs = (surprise > limit) & (difference > _LEAST_LEVELS)
+    is_unchanged = bool(where.any() and differs[mask > 0].mean() < _UNCHANGED_SHARE)
+    depth = cv2.distanceTransform(np.where(mask > 0, 255, 0).astype(np.uint8), cv2.DIST_L2, 5)
+    rim = differs[(mask > 0) & (depth <= clear_px)]
+    keeps_clear = bool(where.any() and rim.size and rim.mean() < _UNCHANGED_SHARE)
+    beyond = _touching(differs & where & (reach <= _SEARCHED_PX), mask)
+    distances = reach[beyond & (mask == 0)]
+    if distances.size < _LEAST_SPILL_AREA:
+        return Reach(0, is_unchanged, keeps_clear)
+    spill = int(np.ceil(np.percentile(distances, 97))) + _MORE_PX
+    return Reach(spill if spill > _LEAST_SPILL_PX else 0, is_unchanged, keeps_clear)
+
+
+def changed_area(sent: Bytes, shown: Floats, comparable: Bytes) -> Bytes:
+    """Return 255 where two aligned pictures differ by more than redrawing explains, small specks left out."""
+    difference = _difference(sent, shown)
+    where = comparable > 0
+    if not where.any():
+        return np.full(comparable.shape, 255, np.uint8)
+    usual = float(np.median(difference[where]))
+    spread = 1.4826 * float(np.median(np.abs(difference[where] - usual)))
+    differs = np.where((difference > max(_LEAST_LEVELS, usual + 6 * spread)) & where, 255, 0).astype(np.uint8)
+    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (5, 5))
+    clean = cv2.morphologyEx(differs, cv2.MORPH_OPEN, kernel)
+    return np.asarray(cv2.morphologyEx(clean, cv2.MORPH_CLOSE, kernel, iterations=2), np.uint8)
+
+
+def _difference(sent: Bytes, shown: Floats) -> Floats:
+    apart = of_channels(np.maximum, np.abs(sent.astype(np.float32) - shown))
+    return np.asarray(cv2.GaussianBlur(apart, (0, 0), 2), np.float32)
+
+
+def _activity(sent: Bytes) -> Floats:
+    """Return the local contrast: redrawing differs more where there is more to draw."""
+    grey = np.asarray(cv2.cvtColor(sent, cv2.COLOR_RGB2GRAY), np.float32)
+    detail = grey - cv2.GaussianBlur(grey, (0, 0), 4)
+    return np.sqrt(cv2.GaussianBlur(np.asarray(detail * detail, np.float32), (0, 0), 4))
+
+
+def _touching(differs: NDArray[np.bool_], mask: Bytes) -> NDArray[np.bool_]:
+    """Return what differs and hangs together with the mask."""
+    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * _TOUCHING_PX + 1, 2 * _TOUCHING_PX + 1))
+    # Thin chains along edges are redrawing; what spilled has some body.
+    body = cv2.morphologyEx((differs | (mask > 0)).astype(np.uint8), cv2.MORPH_OPEN, kernel)
+    _, labels = cv2.connectedComponents(np.bitwise_or(body, mask > 0), connectivity=8)
+    own = np.unique(labels[mask > 0])
+    return np.asarray((body > 0) & np.isin(labels, own[own > 0]))
+
 
 _EDGE_PX = 2.0
 _OTHER_RATIO = 0.004
@@ -85,7 +176,7 @@ def aligned(surface: Surface, mask: Bytes, answer: Bytes, data: bytes) -> Aligne
     if judgement.reason is Reason.LITTLE_TO_ALIGN_BY and found.correlation < verdicts.TRUSTED_CORRELATION:
         # What correlates with nothing must not be moved by it.
         return _kept(data, size, nominals[0], None, judgement)
-    bends = wobble.bends_of(template, moving, outside, found.matrix)
+    bends = alignment.bends_of(template, moving, outside, found.matrix)
     return _kept(data, size, found.matrix, bends, judgement)
 
 
@@ -115,24 +206,24 @@ def paste(surface: Surface, mask: Bytes, answer: Bytes, kept: AlignedAnswer, fea
     """
     size = (surface.work_width, surface.work_height)
     matrix, bends = matrix_of(kept), bends_of(kept)
-    shown = wobble.seen_through(fitted(answer, size), matrix, bends)
+    shown = alignment.seen_through(fitted(answer, size), matrix, bends)
     outside = surface.outside(mask)
     comparable = outside & alignment.inside_answer(matrix, outside.shape, _EDGE_PX)
-    correction = colour.correction(surface.sent, shown, outside, comparable)
+    correction = compositing.colour_correction(surface.sent, shown, outside, comparable)
     laid = compositing.Laid(answer, surface.box, *size, matrix, bends, correction)
     inside = surface.masked(mask)
     toned = true_colours(correction, shown)
     wide_px = _CLEAR_TIMES * feather_px
-    reach = spills.reach_of(surface.sent, toned, inside, comparable, wide_px)
+    reach = reach_of(surface.sent, toned, inside, comparable, wide_px)
     result = compositing.pasted(surface.picture, mask, laid, wide_px if reach.keeps_clear else feather_px)
     return Paste(result, math.ceil(reach.spill_px * surface.box.width / size[0]), reach.is_unchanged)
 
 
-def true_colours(correction: colour.Correction, shown: Floats) -> Floats:
+def true_colours(correction: compositing.Correction, shown: Floats) -> Floats:
     """Return the aligned answer in the work frame with its colours corrected."""
     height, width = shown.shape[:2]
     field = cv2.resize(correction.field, (width, height), interpolation=cv2.INTER_LINEAR)
-    return np.asarray(np.clip(colour.applied(correction.table, shown) + field, 0, 255), np.float32)
+    return np.asarray(np.clip(compositing.applied(correction.table, shown) + field, 0, 255), np.float32)
 
 
 def nominal_maps(answer: Bytes, size: tuple[int, int]) -> list[Matrix]:
@@ -157,7 +248,7 @@ def matrix_of(kept: AlignedAnswer) -> Matrix:
     return np.array(kept.matrix, np.float64).reshape(2, 3)
 
 
-def bends_of(kept: AlignedAnswer) -> wobble.Bends | None:
+def bends_of(kept: AlignedAnswer) -> alignment.Bends | None:
     """Return the coarse grid of bends, or None for a rigid answer."""
     if not kept.bends:
         return None
@@ -172,7 +263,7 @@ def preview(picture: Raster, surface: Surface) -> bytes:
 
 
 def _kept(
-    data: bytes, size: tuple[int, int], matrix: Matrix, bends: wobble.Bends | None, judgement: Judgement
+    data: bytes, size: tuple[int, int], matrix: Matrix, bends: alignment.Bends | None, judgement: Judgement
 ) -> AlignedAnswer:
     numbers = tuple(float(value) for value in matrix.ravel())
     if bends is None:

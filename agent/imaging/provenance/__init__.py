@@ -5,7 +5,6 @@ Everything here takes and gives bytes and plain values; no picture is decoded.
 
 from __future__ import annotations
 
-from agent.imaging.provenance.composing import recipe_of
 from agent.imaging.provenance.embedding import clean, embed, has_credentials, read_recipe
 from agent.imaging.provenance.recipe import (
     ForeignRecipe,
@@ -17,6 +16,7 @@ from agent.imaging.provenance.recipe import (
     RecipeSettings,
     RefusedRecipe,
     SourceType,
+    recipe_of,
 )
 
 __all__ = [

@@ -9,9 +9,17 @@ from __future__ import annotations
 
 from agent.errors import ErrorCode, RequestRefused
 from agent.imaging.provenance import jpeg, png, webp, xmp
-from agent.imaging.provenance.carried import Carried, Malformed, PictureFormat
 from agent.imaging.provenance.foreign import foreign_recipe
-from agent.imaging.provenance.recipe import FoundRecipe, Recipe, RecipeRefusal, RefusedRecipe, from_json
+from agent.imaging.provenance.recipe import (
+    Carried,
+    FoundRecipe,
+    Malformed,
+    PictureFormat,
+    Recipe,
+    RecipeRefusal,
+    RefusedRecipe,
+    from_json,
+)
 
 # Modules stand for the protocol.
 _FORMATS: dict[str, PictureFormat] = {

@@ -10,7 +10,7 @@ import struct
 from dataclasses import dataclass
 from typing import Literal
 
-from agent.imaging.provenance import parameters
+from agent.imaging.provenance.recipe import is_ours
 
 HEADER = b"Exif\0\0"
 
@@ -34,7 +34,7 @@ class Exif:
     @property
     def is_foreign(self) -> bool:
         """Whether it holds anything that is neither ours nor the orientation."""
-        return self.says_more or bool(self.comment and not parameters.is_ours(self.comment))
+        return self.says_more or bool(self.comment and not is_ours(self.comment))
 
 
 def look(block: bytes) -> Exif:

@@ -13,10 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from agent.imaging.provenance import exif, xmp
-from agent.imaging.provenance.carried import MAX_PARTS, Carried, Malformed
 from agent.imaging.provenance.foreign import KEYWORDS
-from agent.imaging.provenance.parameters import is_ours, parameters_text
-from agent.imaging.provenance.recipe import Recipe, to_json
+from agent.imaging.provenance.recipe import MAX_PARTS, Carried, Malformed, Recipe, is_ours, parameters_text, to_json
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 

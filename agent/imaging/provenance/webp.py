@@ -12,9 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agent.imaging.provenance import exif, xmp
-from agent.imaging.provenance.carried import MAX_PARTS, Carried, Malformed
-from agent.imaging.provenance.parameters import parameters_text
-from agent.imaging.provenance.recipe import Recipe, to_json
+from agent.imaging.provenance.recipe import MAX_PARTS, Carried, Malformed, Recipe, parameters_text, to_json
 
 SIGNATURE = b"RIFF"
 

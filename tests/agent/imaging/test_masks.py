@@ -25,6 +25,7 @@ from tests.adapters.masks import (
     Notice,
     Reason,
     Verdict,
+    alignment,
     chosen_crop,
     drift,
     finish_edit,
@@ -39,7 +40,6 @@ from tests.adapters.masks import (
     read_mask,
     regrow,
     unpacked,
-    wobble,
 )
 from tests.adapters.pixels import read_rgb
 from tests.bench.masking import instead_of_a_sky, over_a_sky
@@ -532,7 +532,7 @@ def test_a_wobbling_answer_is_bent_back() -> None:
     assert outcome.aligned is not None
     assert outcome.aligned.bends
     matrix = laying.matrix_of(outcome.aligned)
-    x, y = wobble.places(matrix, edit.area().shape, laying.bends_of(outcome.aligned))
+    x, y = alignment.places(matrix, edit.area().shape, laying.bends_of(outcome.aligned))
     border = cv2.morphologyEx(edit.area(), cv2.MORPH_GRADIENT, np.ones((3, 3), np.uint8)) > 0
     points = points_of(border)
     straight = np.median(missed(answer, points @ matrix[:, :2].T + matrix[:, 2], points))
