@@ -11,13 +11,18 @@ from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.archive.consistency import Contents, PictureFacts, check_conversation
-from agent.archive.format import ArchivedConversation
-from agent.archive.kinds import MIME_OF_SUFFIX, suffix_of
-from agent.archive.packing import unpacked, without_file
-from agent.archive.reading import ArchiveReader
-from agent.archive.refusals import archive_too_large, not_a_picture
-from agent.archive.walking import images_in, with_images
+from agent.archive.format import (
+    MIME_OF_SUFFIX,
+    ArchivedConversation,
+    archive_too_large,
+    images_in,
+    not_a_picture,
+    suffix_of,
+    unpacked,
+    with_images,
+    without_file,
+)
+from agent.archive.reading import ArchiveReader, Contents, PictureFacts, check_conversation
 from agent.conversation import Turn, WholeConversation
 from agent.errors import AivistaError, ProviderFailure
 from agent.events import Component, SearchNote

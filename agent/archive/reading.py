@@ -2,20 +2,28 @@
 
 Names are those of the format alone, so none of them can lead out of a folder. Sizes are compared with what is declared
 before a byte is unpacked, and again while it is. Calls block: run them on a thread.
+
+JSON is looked at before it is parsed: how large it is, how deep, and how many values it holds. Then it is checked that
+a conversation fits together: what it speaks of is there, and its numbers are of this world. The page and the masked
+edits take what the records hold at its word, so that is checked here, once.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import math
+import re
 import stat
 import struct
 import zipfile
 import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import BinaryIO
+from typing import BinaryIO, get_args
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from agent.archive.format import (
     FORMAT,
@@ -24,14 +32,36 @@ from agent.archive.format import (
     VERSION,
     ArchivedConversation,
     ArchivedFile,
+    ArchivedPicture,
+    ArchivedTurn,
+    ArchivedWorkspaceFile,
     ArchiveLimits,
     Manifest,
+    Model,
+    SignaturePlace,
+    archive_too_large,
+    damaged,
+    images_in,
+    inconsistent,
     is_file_name,
     is_folder_name,
+    models_in,
+    unreadable,
+    unsafe,
 )
-from agent.archive.json_guard import parsed
-from agent.archive.refusals import archive_too_large, damaged, unreadable, unsafe
-from agent.errors import ErrorCode, RequestRefused
+from agent.conversation import Timing
+from agent.errors import ErrorCode, ErrorInfo, RequestRefused
+from agent.events import Ask, PlanCard, ThoughtLog
+from agent.imaging.intake import MAX_TEXT_CHARACTERS
+from agent.imaging.masking import Notice, Reason
+from agent.library import plain_tag
+from agent.messages import ImagePart, PromptMessage, SignedPart
+from agent.pictures import MAX_MEGAPIXELS, MAX_SIDE_PX, EditNotice, EditRecord, Margins, Placement, parse_handle
+from agent.settings import TurnSettings
+from agent.storage.titles import MAX_TITLE_CHARACTERS
+from agent.storage.workspace import Limits as WorkspaceLimits
+from agent.storage.workspace_names import is_in_the_way, is_name, key_of
+from agent.tools.base import Reason as AskReason
 
 # What Python's zipfile raises of hostile bytes, as found by feeding it such.
 _BROKEN = (
@@ -249,3 +279,308 @@ def _check_folders(manifest: Manifest, files: dict[str, ArchivedFile]) -> None:
     for name in files:
         if name.startswith("conversations/") and name.rpartition("/")[0] not in folders:
             raise damaged(name, "of no conversation")
+
+
+# One sign of structure and all that stands before it. Possessive, so that nothing is looked at twice.
+_NEXT_SIGN = re.compile(rb'(?:"(?:[^"\\]++|\\.)*+"|[^"\[\]{},]++)*+([\[\]{},])', re.DOTALL)
+_STEPS = {b"[": 1, b"{": 1, b"]": -1, b"}": -1, b",": 0}
+
+
+def parsed(data: bytes, model: type[Model], name: str, limits: ArchiveLimits) -> Model:
+    """Return the value of a JSON file of an archive.
+
+    Raises RequestRefused: too large, too deep, or not of that model; `name` is the file's, for the sentence.
+    """
+    check_json(data, name, limits)
+    try:
+        return model.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise inconsistent(name, f"{place}: {first['msg']}") from error
+
+
+def check_json(data: bytes, name: str, limits: ArchiveLimits) -> None:
+    """Return when the JSON can be parsed without filling the memory. Raises RequestRefused."""
+    if len(data) > limits.json_bytes:
+        raise archive_too_large(limits.json_bytes)
+    depth = values = place = 0
+    # Where a string never ends there is no next sign, and the parser says so.
+    while sign := _NEXT_SIGN.match(data, place):
+        step = _STEPS[sign[1]]
+        place, depth, values = sign.end(), depth + step, values + (step >= 0)
+        if depth > limits.json_depth:
+            raise inconsistent(name, "too deep")
+        if values > limits.json_values:
+            raise inconsistent(name, "too many values")
+
+
+# What JSON's readers hold exactly; nothing that is counted here comes near it.
+_LARGEST = float(1 << 53)
+# Characters of one text, which may be a file that a tool read or a long answer; entries of one list; and the messages,
+# and the components, of one turn.
+_LONGEST = 1_000_000
+_MOST = 20_000
+_MOST_OF_A_TURN = 2_000
+_MATRIX_VALUES = 6
+_LARGEST_SHIFT = 1e6
+_BYTES_OF_A_BEND = 4
+_CHOICE = re.compile(r"[\w:×. -]{0,32}")
+_PARAMETER = re.compile(r"[a-z][a-z_0-9]{0,39}")
+# Names that a sentence's parameters cannot have: the functions that fill it in have them themselves.
+_TAKEN = frozenset({"key", "self", "count"})
+
+
+@dataclass(frozen=True)
+class PictureFacts:
+    """What is true of a picture's file in the archive."""
+
+    md5: str
+    mime_type: str
+    size_bytes: int
+    width: int
+    height: int
+    bit_depth: int = 8
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What an archive holds beside its conversations: pictures and large signatures by digest, the digests of
+    pictures that were lost before it was made, and how large each file of a workspace is, by digest."""
+
+    pictures: Mapping[str, PictureFacts]
+    blobs: frozenset[str]
+    lost: frozenset[str]
+    files: Mapping[str, int] = field(default_factory=dict)
+
+
+class _Wrong(Exception):
+    """What does not fit, in words for the debug report."""
+
+
+def check_conversation(conversation: ArchivedConversation, contents: Contents, name: str) -> None:
+    """Return when the conversation fits together and to the archive's files.
+
+    Raises RequestRefused(ARCHIVE_INCONSISTENT); `name` is the file's, for the sentence.
+    """
+    try:
+        _check_turns(conversation)
+        _check_pictures(conversation)
+        _check_files(conversation.files, contents.files)
+        for turn in conversation.turns:
+            _check_signatures(turn.messages, turn.signatures, contents.blobs)
+        for picture in conversation.pictures:
+            _check_signatures((picture.answer,) if picture.answer else (), picture.signatures, contents.blobs)
+        for image in images_in(conversation):
+            _check_image(image, contents)
+        for value in models_in(conversation):
+            _check_value(value)
+        _hold(len(conversation.title) <= MAX_TITLE_CHARACTERS, "a title too long")
+    except _Wrong as wrong:
+        raise _refusal(name, wrong) from wrong
+
+
+def _refusal(name: str, wrong: _Wrong) -> RequestRefused:
+    return inconsistent(name, str(wrong))
+
+
+def _check_turns(conversation: ArchivedConversation) -> None:
+    known: set[str] = set()
+    for turn in conversation.turns:
+        _hold(turn.id not in known, "two turns of one id")
+        # Whoever stands before its children can be no part of a circle.
+        _hold(turn.parent is None or turn.parent in known, "a turn without the one before it")
+        known.add(turn.id)
+    _hold(conversation.head is None or conversation.head in known, "a head that is no turn")
+
+
+def _check_pictures(conversation: ArchivedConversation) -> None:
+    turns = {turn.id for turn in conversation.turns}
+    handles = [picture.handle for picture in conversation.pictures]
+    _hold(len(set(handles)) == len(handles), "two pictures of one handle")
+    for picture in conversation.pictures:
+        _hold(_is_handle(picture.handle), "not a handle")
+        _hold(picture.turn_id in turns, "a picture of no turn")
+        _hold(picture.round >= 1, "a round that is none")
+        _check_tags(picture.tags)
+    _check_descent(conversation.pictures)
+
+
+def _check_descent(pictures: Sequence[ArchivedPicture]) -> None:
+    """Hold that no picture descends from itself, in whatever order they stand."""
+    waiting = {picture.handle: set(picture.parents) for picture in pictures}
+    known = waiting.keys()
+    waiting = {handle: parents & known for handle, parents in waiting.items()}
+    while free := [handle for handle, parents in waiting.items() if not parents]:
+        gone = frozenset(free)
+        waiting = {handle: parents - gone for handle, parents in waiting.items() if handle not in gone}
+    _hold(not waiting, "a picture that descends from itself")
+
+
+def _check_tags(tags: Sequence[str]) -> None:
+    _hold(all(tag and tag == plain_tag(tag) for tag in tags), "not a tag")
+    _hold(len({tag.casefold() for tag in tags}) == len(tags), "a tag twice")
+
+
+def _check_files(files: Sequence[ArchivedWorkspaceFile], sizes: Mapping[str, int]) -> None:
+    """Hold the files of a workspace to its own rules, as though each had been written here."""
+    limits = WorkspaceLimits()
+    _hold(len(files) <= limits.files, "too many files")
+    _hold(sum(file.size_bytes for file in files) <= limits.total_bytes, "files too large together")
+    for file in files:
+        _hold(is_name(file.name), "not a file's name")
+        _hold(file.size_bytes <= limits.file_bytes, "a file too large")
+        _hold(file.digest in sizes, "a file that is not there")
+        _hold(sizes[file.digest] == file.size_bytes, "a file of another size")
+    keys = [key_of(file.name) for file in files]
+    _hold(len(set(keys)) == len(keys), "two files of one name")
+    _hold(not any(is_in_the_way(key, keys) for key in keys), "a file that is a folder")
+
+
+def _check_signatures(
+    messages: Sequence[PromptMessage], places: Sequence[SignaturePlace], blobs: frozenset[str]
+) -> None:
+    seen: set[tuple[int, int]] = set()
+    for place in places:
+        _hold(place.digest in blobs, "a signature that is not there")
+        _hold((place.message, place.part) not in seen, "two signatures in one place")
+        seen.add((place.message, place.part))
+        is_there = place.message < len(messages) and place.part < len(messages[place.message].parts)
+        part = messages[place.message].parts[place.part] if is_there else None
+        _hold(isinstance(part, SignedPart) and part.thought_signature is None, "a signature without its part")
+
+
+def _check_image(image: ImagePart, contents: Contents) -> None:
+    _hold(image.handle is None or _is_handle(image.handle), "not a handle")
+    if image.digest in contents.lost:
+        return
+    facts = contents.pictures.get(image.digest)
+    if facts is None:
+        raise _Wrong("a picture that is not there")
+    _hold((image.md5, image.size_bytes) == (facts.md5, facts.size_bytes), "a picture that is another")
+
+
+def _check_value(value: BaseModel) -> None:
+    for name in type(value).model_fields:
+        for number in _numbers(getattr(value, name)):
+            _hold(math.isfinite(number) and abs(number) <= _LARGEST, f"a number out of range ({name})")
+        _hold(_is_short(getattr(value, name)), f"a text too long ({name})")
+    for kind, check in _CHECKS:
+        if isinstance(value, kind):
+            check(value)
+
+
+def _numbers(value: object) -> Iterable[float]:
+    if isinstance(value, int | float):
+        return (value,)
+    return [one for one in value if isinstance(one, int | float)] if isinstance(value, tuple) else ()
+
+
+def _is_short(value: object) -> bool:
+    if isinstance(value, str | bytes):
+        return len(value) <= _LONGEST
+    if isinstance(value, tuple | list):
+        return len(value) <= _MOST and all(map(_is_short, value))
+    if isinstance(value, dict):
+        return len(value) <= _MOST and all(_is_short(key) and _is_short(one) for key, one in value.items())
+    return True
+
+
+def _check_settings(settings: TurnSettings) -> None:
+    for choice in (settings.aspect_ratio, settings.resolution):
+        _hold(choice is None or _CHOICE.fullmatch(choice) is not None, "a setting out of range")
+
+
+def _check_margins(margins: Margins) -> None:
+    sides = (margins.left, margins.top, margins.right, margins.bottom)
+    _hold(all(0 <= side <= MAX_SIDE_PX for side in sides), "margins out of range")
+
+
+def _check_turn(turn: ArchivedTurn) -> None:
+    _hold(len(turn.text) <= MAX_TEXT_CHARACTERS, "words too long")
+    _hold(max(len(turn.messages), len(turn.components)) <= _MOST_OF_A_TURN, "a turn too long")
+    feathers = [turn.feather_px, *(one.feather_px for one in turn.more_masks)]
+    _hold(all(one is None or 0 <= one <= MAX_SIDE_PX for one in feathers), "a feather out of range")
+
+
+def _check_edit(edit: EditRecord) -> None:
+    _hold(edit.reason in set(Reason), "a reason nobody knows")
+
+
+def _check_placement(placement: Placement) -> None:
+    """Hold the sizes by which masked edits allocate."""
+    left, top, width, height = placement.box
+    for across, down in ((width, height), placement.frame, placement.work):
+        _hold(min(across, down) >= 1 and max(across, down) <= MAX_SIDE_PX, "a size out of range")
+        _hold(across * down <= MAX_MEGAPIXELS * 1_000_000, "a size out of range")
+    _hold(max(abs(left), abs(top)) <= MAX_SIDE_PX, "a place out of range")
+    _hold(0 <= placement.feather_px <= MAX_SIDE_PX, "a feather out of range")
+    _hold(len(placement.matrix) == _MATRIX_VALUES, "a matrix of another size")
+    _hold(all(abs(value) <= _LARGEST_SHIFT for value in placement.matrix), "a matrix out of range")
+    bends = placement.bends_rows * placement.bends_columns * _BYTES_OF_A_BEND
+    _hold(min(placement.bends_rows, placement.bends_columns) >= 0, "bends out of range")
+    _hold(len(placement.bends) == bends or not placement.bends, "bends of another size")
+
+
+def _check_notice(notice: EditNotice) -> None:
+    _hold(notice.code in set(Notice), "a notice nobody knows")
+    _check_parameters(notice.parameters)
+
+
+def _check_plans(card: PlanCard) -> None:
+    _hold(all(code in set(Notice) for plan in card.plans for code in plan.notices), "a notice nobody knows")
+    _hold(bool(card.plans), "a plan of nothing")
+
+
+def _check_ask(ask: Ask) -> None:
+    """Hold what the page reads of a call: why it waited, and its arguments, which are JSON as far as they go."""
+    _hold(ask.reason in get_args(AskReason), "a reason nobody knows")
+    try:
+        check_json(ask.arguments.encode(), "", ArchiveLimits())
+    except RequestRefused as refused:
+        raise _Wrong("arguments too deep") from refused
+
+
+def _check_step(line: ThoughtLog) -> None:
+    count = line.parameters.get("count", 1)
+    _hold(isinstance(count, int), "a count that is none")
+    _check_parameters({name: value for name, value in line.parameters.items() if name != "count"})
+
+
+def _check_error(error: ErrorInfo) -> None:
+    _check_parameters({name: value for name, value in error.parameters.items() if name != "count"})
+
+
+def _check_parameters(parameters: Mapping[str, float | str]) -> None:
+    for name, value in parameters.items():
+        _hold(_PARAMETER.fullmatch(name) is not None and name not in _TAKEN, "a parameter nobody knows")
+        _hold(isinstance(value, str) or math.isfinite(value), "a number out of range")
+
+
+def _check_timing(timing: Timing) -> None:
+    _hold(timing.seconds >= 0, "a time out of range")
+
+
+_CHECKS: tuple[tuple[type[BaseModel], Callable[..., None]], ...] = (
+    (TurnSettings, _check_settings),
+    (ArchivedTurn, _check_turn),
+    (Margins, _check_margins),
+    (EditRecord, _check_edit),
+    (Placement, _check_placement),
+    (EditNotice, _check_notice),
+    (PlanCard, _check_plans),
+    (Ask, _check_ask),
+    (ThoughtLog, _check_step),
+    (ErrorInfo, _check_error),
+    (Timing, _check_timing),
+)
+
+
+def _is_handle(name: str) -> bool:
+    handle = parse_handle(name)
+    return handle is not None and str(handle) == name
+
+
+def _hold(is_right: bool, otherwise: str) -> None:
+    if not is_right:
+        raise _Wrong(otherwise)
