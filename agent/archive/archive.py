@@ -155,7 +155,7 @@ class Archive:
             file = opened.enter_context(source.open("rb")) if isinstance(source, Path) else source
         except OSError as error:
             raise unreadable(error.strerror or "") from error
-        return opened.enter_context(ArchiveReader(file, limits))
+        return opened.enter_context(contextlib.closing(ArchiveReader(file, limits)))
 
     async def _every_id(self, owner: str) -> list[str]:
         found: dict[str, ConversationInfo] = {}

@@ -40,7 +40,15 @@ FORMAT = "aivista-archive"
 VERSION = 2
 MANIFEST = "manifest.json"
 INDEX = "index.html"
-SUFFIXES = ("png", "jpg", "webp", "gif", "heic", "avif")
+MIME_OF_SUFFIX = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "webp": "image/webp",
+    "gif": "image/gif",
+    "heic": "image/heic",
+    "avif": "image/avif",
+}
+SUFFIXES = tuple(MIME_OF_SUFFIX)
 
 ArchiveLanguage: TypeAlias = Literal["en", "zh-CN"]
 
@@ -270,52 +278,39 @@ def unreadable(detail: str = "") -> RequestRefused:
 
 def unsafe(name: str) -> RequestRefused:
     """Return the refusal of an archive that holds a file of this name."""
-    return RequestRefused(ErrorCode.ARCHIVE_UNSAFE, name=shown(name))
+    return RequestRefused(ErrorCode.ARCHIVE_UNSAFE, name=_shown(name))
 
 
 def archive_too_large(limit_bytes: int) -> RequestRefused:
     """Return the refusal of an archive, or of a file in it, that is larger than may be."""
-    return RequestRefused(ErrorCode.ARCHIVE_TOO_LARGE, limit=_megabytes(limit_bytes))
+    return RequestRefused(ErrorCode.ARCHIVE_TOO_LARGE, limit=limit_bytes >> 20)
 
 
 def damaged(name: str, detail: str = "") -> RequestRefused:
     """Return the refusal of an archive in which this file is missing, too many, or not what the manifest says."""
-    return RequestRefused(ErrorCode.ARCHIVE_DAMAGED, name=shown(name), provider_detail=detail[:200])
+    return RequestRefused(ErrorCode.ARCHIVE_DAMAGED, name=_shown(name), provider_detail=detail[:200])
 
 
 def inconsistent(name: str, detail: str) -> RequestRefused:
     """Return the refusal of an archive in which this file does not hold what the format asks for."""
-    return RequestRefused(ErrorCode.ARCHIVE_INCONSISTENT, name=shown(name), provider_detail=detail[:200])
+    return RequestRefused(ErrorCode.ARCHIVE_INCONSISTENT, name=_shown(name), provider_detail=detail[:200])
 
 
 def not_a_picture(name: str) -> RequestRefused:
     """Return the refusal of an archive in which this file is no picture that can be read."""
-    return RequestRefused(ErrorCode.ARCHIVE_PICTURE_UNREADABLE, name=shown(name))
+    return RequestRefused(ErrorCode.ARCHIVE_PICTURE_UNREADABLE, name=_shown(name))
 
 
 def export_too_large(limit_bytes: int) -> RequestRefused:
     """Return the refusal to make an archive that could not be taken in again."""
-    return RequestRefused(ErrorCode.EXPORT_TOO_LARGE, limit=_megabytes(limit_bytes))
+    return RequestRefused(ErrorCode.EXPORT_TOO_LARGE, limit=limit_bytes >> 20)
 
 
-def shown(name: str) -> str:
-    """Return a name from an archive fit for a sentence."""
+def _shown(name: str) -> str:
     plain = "".join(sign if sign.isprintable() else "?" for sign in name)
     return plain if len(plain) <= _SHOWN_CHARACTERS else plain[: _SHOWN_CHARACTERS - 1] + "…"
 
 
-def _megabytes(size_bytes: int) -> int:
-    return size_bytes >> 20
-
-
-MIME_OF_SUFFIX = {
-    "png": "image/png",
-    "jpg": "image/jpeg",
-    "webp": "image/webp",
-    "gif": "image/gif",
-    "heic": "image/heic",
-    "avif": "image/avif",
-}
 _AVIF = frozenset({b"avif", b"avis"})
 _HEIC = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"})
 
@@ -330,10 +325,8 @@ def suffix_of(data: bytes) -> str | None:
         return "gif"
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "webp"
-    return _suffix_of_brands(data) if data[4:8] == b"ftyp" else None
-
-
-def _suffix_of_brands(data: bytes) -> str | None:
+    if data[4:8] != b"ftyp":
+        return None
     end = min(int.from_bytes(data[:4], "big"), 256)
     brands = {data[8:12], *(data[at : at + 4] for at in range(16, end, 4))}
     return "avif" if brands & _AVIF else "heic" if brands & _HEIC else None
@@ -384,7 +377,7 @@ def _changed(value: Any, change: Callable[[ImagePart], ImagePart]) -> Any:
 
 
 _OF_A_TURN = tuple(ArchivedTurn.model_fields.keys() - {"messages", "signatures"})
-_OF_A_PICTURE = tuple(ArchivedPicture.model_fields.keys() - {"answer", "signatures", "is_starred", "tags"})
+_OF_A_PICTURE = tuple(ArchivedPicture.model_fields.keys() - {"original", "answer", "signatures", "is_starred", "tags"})
 _OF_A_FILE = tuple(ArchivedWorkspaceFile.model_fields.keys() - {"digest", "size_bytes"})
 _OF_ALL = tuple(ArchivedConversation.model_fields.keys() - {"turns", "pictures", "files"})
 
@@ -392,71 +385,68 @@ _OF_ALL = tuple(ArchivedConversation.model_fields.keys() - {"turns", "pictures",
 def packed(whole: WholeConversation) -> tuple[ArchivedConversation, Mapping[str, bytes]]:
     """Return the conversation as an archive holds it, and its large signatures by their digests, in order."""
     blobs: dict[str, bytes] = {}
-    turns = tuple(_packed_turn(turn, blobs) for turn in whole.turns)
+    turns: list[ArchivedTurn] = []
+    for turn in whole.turns:
+        messages, places = _light(turn.messages, blobs)
+        turns.append(ArchivedTurn(**_fields(turn, _OF_A_TURN), messages=messages, signatures=places))
     starred = frozenset(whole.starred)
-    pictures = tuple(
-        _packed_picture(picture, blobs, picture.handle in starred, whole.tags.get(picture.handle, ()))
-        for picture in whole.pictures
+    pictures: list[ArchivedPicture] = []
+    for picture in whole.pictures:
+        answer, places = _light((picture.answer,) if picture.answer else (), blobs)
+        light = ArchivedPicture(
+            **_fields(picture, _OF_A_PICTURE),
+            # The file that was sent may say where it was taken, and the archive may be given to somebody.
+            original=_without_file(picture.original),
+            answer=answer[0] if answer else None,
+            signatures=places,
+            is_starred=picture.handle in starred,
+            tags=whole.tags.get(picture.handle, ()),
+        )
+        pictures.append(light)
+    files = tuple(
+        ArchivedWorkspaceFile(
+            **_fields(file, _OF_A_FILE), digest=hashlib.sha256(file.content).hexdigest(), size_bytes=file.size_bytes
+        )
+        for file in whole.files
     )
-    files = tuple(map(_packed_file, whole.files))
-    return ArchivedConversation(**_fields(whole, _OF_ALL), turns=turns, pictures=pictures, files=files), blobs
+    archived = ArchivedConversation(
+        **_fields(whole, _OF_ALL), turns=tuple(turns), pictures=tuple(pictures), files=files
+    )
+    return archived, blobs
 
 
-def unpacked(
-    archived: ArchivedConversation, read_blob: Callable[[str], bytes], read_file: Callable[[str], bytes]
-) -> WholeConversation:
-    """Return the conversation of an archive, its signatures whole again, with what its files hold. `read_blob` and
-    `read_file` are given their digests."""
+def unpacked(archived: ArchivedConversation, read: Callable[[str], bytes]) -> WholeConversation:
+    """Return the conversation of an archive, its signatures whole again, with what its files hold. `read` is given the
+    names of files of the archive."""
     turns = tuple(
-        Turn(**_fields(turn, _OF_A_TURN), messages=_whole(turn.messages, turn.signatures, read_blob))
+        Turn(**_fields(turn, _OF_A_TURN), messages=_whole(turn.messages, turn.signatures, read))
         for turn in archived.turns
     )
-    pictures = tuple(_unpacked_picture(picture, read_blob) for picture in archived.pictures)
-    files = tuple(WorkspaceFile(**_fields(one, _OF_A_FILE), content=read_file(one.digest)) for one in archived.files)
+    pictures: list[Picture] = []
+    for one in archived.pictures:
+        answer = _whole((one.answer,) if one.answer else (), one.signatures, read)
+        picture = Picture(
+            **_fields(one, _OF_A_PICTURE),
+            # An archive could name the file that somebody else has sent.
+            original=_without_file(one.original),
+            answer=answer[0] if answer else None,
+        )
+        pictures.append(picture)
     return WholeConversation(
         **_fields(archived, _OF_ALL),
         turns=turns,
-        pictures=pictures,
+        pictures=tuple(pictures),
         starred=tuple(one.handle for one in archived.pictures if one.is_starred),
         tags={one.handle: one.tags for one in archived.pictures if one.tags},
-        files=files,
+        files=tuple(
+            WorkspaceFile(**_fields(one, _OF_A_FILE), content=read(f"files/{one.digest}")) for one in archived.files
+        ),
     )
 
 
-def _packed_turn(turn: Turn, blobs: dict[str, bytes]) -> ArchivedTurn:
-    messages, places = _light(turn.messages, blobs)
-    return ArchivedTurn(**_fields(turn, _OF_A_TURN), messages=messages, signatures=places)
-
-
-def _packed_picture(
-    picture: Picture, blobs: dict[str, bytes], is_starred: bool, tags: tuple[str, ...]
-) -> ArchivedPicture:
-    answer, places = _light((picture.answer,) if picture.answer else (), blobs)
-    if picture.original is not None:
-        # It may say where it was taken, and the archive may be given to somebody.
-        picture = picture.model_copy(update={"original": without_file(picture.original)})
-    return ArchivedPicture(
-        **_fields(picture, _OF_A_PICTURE),
-        answer=answer[0] if answer else None,
-        signatures=places,
-        is_starred=is_starred,
-        tags=tags,
-    )
-
-
-def without_file(original: OriginalFile) -> OriginalFile:
+def _without_file(original: OriginalFile | None) -> OriginalFile | None:
     """Return what is known of the file that an upload was, where the file itself is not."""
-    return original.model_copy(update={"digest": ""})
-
-
-def _packed_file(file: WorkspaceFile) -> ArchivedWorkspaceFile:
-    digest = hashlib.sha256(file.content).hexdigest()
-    return ArchivedWorkspaceFile(**_fields(file, _OF_A_FILE), digest=digest, size_bytes=file.size_bytes)
-
-
-def _unpacked_picture(picture: ArchivedPicture, read_blob: Callable[[str], bytes]) -> Picture:
-    answer = _whole((picture.answer,) if picture.answer else (), picture.signatures, read_blob)
-    return Picture(**_fields(picture, _OF_A_PICTURE), answer=answer[0] if answer else None)
+    return original.model_copy(update={"digest": ""}) if original is not None else None
 
 
 def _light(
@@ -472,9 +462,10 @@ def _light(
 
 
 def _whole(
-    messages: Sequence[PromptMessage], places: Sequence[SignaturePlace], read_blob: Callable[[str], bytes]
+    messages: Sequence[PromptMessage], places: Sequence[SignaturePlace], read: Callable[[str], bytes]
 ) -> tuple[PromptMessage, ...]:
-    return put_back(messages, [Place(**place.model_dump()) for place in places], read_blob)
+    old = [Place(**place.model_dump()) for place in places]
+    return put_back(messages, old, lambda digest: read(f"blobs/{digest}"))
 
 
 def _fields(value: BaseModel, names: Sequence[str]) -> dict[str, Any]:

@@ -18,9 +18,8 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import BinaryIO, get_args
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
@@ -32,7 +31,6 @@ from agent.archive.format import (
     VERSION,
     ArchivedConversation,
     ArchivedFile,
-    ArchivedPicture,
     ArchivedTurn,
     ArchivedWorkspaceFile,
     ArchiveLimits,
@@ -70,7 +68,6 @@ _BROKEN = (
 )
 _ENCRYPTED = 0x1 | 0x40
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_ENDINGS = ("json", "md", "html")
 _PIECE_BYTES = 1 << 20
 
 
@@ -84,7 +81,7 @@ class _Head(BaseModel):
 
 
 class ArchiveReader:
-    """An open archive whose list of files is the one that its manifest gives. Use it as a context manager.
+    """An open archive whose list of files is the one that its manifest gives. Close it.
 
     Raises RequestRefused, when it is made and at every call: what it says is fit for whoever sent the archive.
     """
@@ -92,8 +89,8 @@ class ArchiveReader:
     def __init__(self, file: BinaryIO, limits: ArchiveLimits) -> None:
         self._limits = limits
         file.seek(0, io.SEEK_END)
-        self._size_bytes = file.tell()
-        if self._size_bytes > limits.archive_bytes:
+        size_bytes = file.tell()
+        if size_bytes > limits.archive_bytes:
             raise archive_too_large(limits.archive_bytes)
         file.seek(0)
         if file.read(2) != b"PK":
@@ -103,17 +100,13 @@ class ArchiveReader:
         except _BROKEN as error:
             raise unreadable(str(error)) from error
         # What all that is in it may come to.
-        self.most_bytes = min(limits.archive_bytes, max(limits.ratio_from_bytes, limits.ratio * self._size_bytes))
+        self.most_bytes = min(limits.archive_bytes, max(limits.ratio_from_bytes, limits.ratio * size_bytes))
         self._entries = self._checked_entries()
         self.manifest = self._read_manifest()
         self.files = self._checked_files()
 
-    def __enter__(self) -> ArchiveReader:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Let go of the archive; its file is the caller's."""
         self._zip.close()
 
     def read(self, name: str) -> bytes:
@@ -139,18 +132,10 @@ class ArchiveReader:
         """The digests of the large signatures."""
         return frozenset(one.sha256 for one in self.files.values() if one.name.startswith("blobs/"))
 
-    def blob(self, digest: str) -> bytes:
-        """Return a large signature."""
-        return self.read(f"blobs/{digest}")
-
     @property
     def workspace_files(self) -> dict[str, int]:
         """The sizes in bytes of what the workspaces' files hold, by digest."""
         return {one.sha256: one.size_bytes for one in self.files.values() if one.name.startswith("files/")}
-
-    def workspace_file(self, digest: str) -> bytes:
-        """Return what a file of a workspace holds."""
-        return self.read(f"files/{digest}")
 
     def _checked_entries(self) -> dict[str, zipfile.ZipInfo]:
         limits, entries = self._limits, self._zip.infolist()
@@ -234,19 +219,15 @@ class _Careful(io.BufferedIOBase):
         return data
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Move in the file."""
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        """Return the place in the file."""
         return self._file.tell()
 
     def seekable(self) -> bool:
-        """Return that it is."""
         return True
 
     def readable(self) -> bool:
-        """Return that it is."""
         return True
 
 
@@ -271,7 +252,7 @@ def _check_folders(manifest: Manifest, files: dict[str, ArchivedFile]) -> None:
     if len(set(folders)) != len(folders):
         raise damaged(MANIFEST, "a folder twice")
     for folder in folders:
-        for ending in _ENDINGS:
+        for ending in ("json", "md", "html"):
             if f"{folder}/conversation.{ending}" not in files:
                 raise damaged(f"{folder}/conversation.{ending}", "missing")
     if INDEX not in files:
@@ -287,9 +268,9 @@ _STEPS = {b"[": 1, b"{": 1, b"]": -1, b"}": -1, b",": 0}
 
 
 def parsed(data: bytes, model: type[Model], name: str, limits: ArchiveLimits) -> Model:
-    """Return the value of a JSON file of an archive.
+    """Return the value of a JSON file of an archive, `name` for the sentence.
 
-    Raises RequestRefused: too large, too deep, or not of that model; `name` is the file's, for the sentence.
+    Raises RequestRefused: too large, too deep, or not of that model.
     """
     check_json(data, name, limits)
     try:
@@ -377,11 +358,7 @@ def check_conversation(conversation: ArchivedConversation, contents: Contents, n
             _check_value(value)
         _hold(len(conversation.title) <= MAX_TITLE_CHARACTERS, "a title too long")
     except _Wrong as wrong:
-        raise _refusal(name, wrong) from wrong
-
-
-def _refusal(name: str, wrong: _Wrong) -> RequestRefused:
-    return inconsistent(name, str(wrong))
+        raise inconsistent(name, str(wrong)) from wrong
 
 
 def _check_turns(conversation: ArchivedConversation) -> None:
@@ -402,24 +379,13 @@ def _check_pictures(conversation: ArchivedConversation) -> None:
         _hold(_is_handle(picture.handle), "not a handle")
         _hold(picture.turn_id in turns, "a picture of no turn")
         _hold(picture.round >= 1, "a round that is none")
-        _check_tags(picture.tags)
-    _check_descent(conversation.pictures)
-
-
-def _check_descent(pictures: Sequence[ArchivedPicture]) -> None:
-    """Hold that no picture descends from itself, in whatever order they stand."""
-    waiting = {picture.handle: set(picture.parents) for picture in pictures}
-    known = waiting.keys()
-    waiting = {handle: parents & known for handle, parents in waiting.items()}
-    while free := [handle for handle, parents in waiting.items() if not parents]:
-        gone = frozenset(free)
+        _hold(all(tag and tag == plain_tag(tag) for tag in picture.tags), "not a tag")
+        _hold(len({tag.casefold() for tag in picture.tags}) == len(picture.tags), "a tag twice")
+    # No picture descends from itself, in whatever order they stand.
+    waiting = {picture.handle: set(picture.parents).intersection(handles) for picture in conversation.pictures}
+    while gone := frozenset(handle for handle, parents in waiting.items() if not parents):
         waiting = {handle: parents - gone for handle, parents in waiting.items() if handle not in gone}
     _hold(not waiting, "a picture that descends from itself")
-
-
-def _check_tags(tags: Sequence[str]) -> None:
-    _hold(all(tag and tag == plain_tag(tag) for tag in tags), "not a tag")
-    _hold(len({tag.casefold() for tag in tags}) == len(tags), "a tag twice")
 
 
 def _check_files(files: Sequence[ArchivedWorkspaceFile], sizes: Mapping[str, int]) -> None:
@@ -462,18 +428,47 @@ def _check_image(image: ImagePart, contents: Contents) -> None:
 
 def _check_value(value: BaseModel) -> None:
     for name in type(value).model_fields:
-        for number in _numbers(getattr(value, name)):
-            _hold(math.isfinite(number) and abs(number) <= _LARGEST, f"a number out of range ({name})")
-        _hold(_is_short(getattr(value, name)), f"a text too long ({name})")
-    for kind, check in _CHECKS:
-        if isinstance(value, kind):
-            check(value)
-
-
-def _numbers(value: object) -> Iterable[float]:
-    if isinstance(value, int | float):
-        return (value,)
-    return [one for one in value if isinstance(one, int | float)] if isinstance(value, tuple) else ()
+        found = getattr(value, name)
+        for number in found if isinstance(found, tuple) else (found,):
+            if isinstance(number, int | float):
+                _hold(math.isfinite(number) and abs(number) <= _LARGEST, f"a number out of range ({name})")
+        _hold(_is_short(found), f"a text too long ({name})")
+    match value:
+        case TurnSettings():
+            for choice in (value.aspect_ratio, value.resolution):
+                _hold(choice is None or _CHOICE.fullmatch(choice) is not None, "a setting out of range")
+        case ArchivedTurn():
+            _hold(len(value.text) <= MAX_TEXT_CHARACTERS, "words too long")
+            _hold(max(len(value.messages), len(value.components)) <= _MOST_OF_A_TURN, "a turn too long")
+            feathers = [value.feather_px, *(one.feather_px for one in value.more_masks)]
+            _hold(all(one is None or 0 <= one <= MAX_SIDE_PX for one in feathers), "a feather out of range")
+        case Margins():
+            sides = (value.left, value.top, value.right, value.bottom)
+            _hold(all(0 <= side <= MAX_SIDE_PX for side in sides), "margins out of range")
+        case EditRecord():
+            _hold(value.reason in set(Reason), "a reason nobody knows")
+        case Placement():
+            _check_placement(value)
+        case EditNotice():
+            _hold(value.code in set(Notice), "a notice nobody knows")
+            _check_parameters(value.parameters)
+        case PlanCard():
+            _hold(all(code in set(Notice) for plan in value.plans for code in plan.notices), "a notice nobody knows")
+            _hold(bool(value.plans), "a plan of nothing")
+        case Ask():
+            # What the page reads of a call: why it waited, and its arguments, which are JSON as far as they go.
+            _hold(value.reason in get_args(AskReason), "a reason nobody knows")
+            try:
+                check_json(value.arguments.encode(), "", ArchiveLimits())
+            except RequestRefused as refused:
+                raise _Wrong("arguments too deep") from refused
+        case ThoughtLog():
+            _hold(isinstance(value.parameters.get("count", 1), int), "a count that is none")
+            _check_parameters({name: one for name, one in value.parameters.items() if name != "count"})
+        case ErrorInfo():
+            _check_parameters({name: one for name, one in value.parameters.items() if name != "count"})
+        case Timing():
+            _hold(value.seconds >= 0, "a time out of range")
 
 
 def _is_short(value: object) -> bool:
@@ -484,27 +479,6 @@ def _is_short(value: object) -> bool:
     if isinstance(value, dict):
         return len(value) <= _MOST and all(_is_short(key) and _is_short(one) for key, one in value.items())
     return True
-
-
-def _check_settings(settings: TurnSettings) -> None:
-    for choice in (settings.aspect_ratio, settings.resolution):
-        _hold(choice is None or _CHOICE.fullmatch(choice) is not None, "a setting out of range")
-
-
-def _check_margins(margins: Margins) -> None:
-    sides = (margins.left, margins.top, margins.right, margins.bottom)
-    _hold(all(0 <= side <= MAX_SIDE_PX for side in sides), "margins out of range")
-
-
-def _check_turn(turn: ArchivedTurn) -> None:
-    _hold(len(turn.text) <= MAX_TEXT_CHARACTERS, "words too long")
-    _hold(max(len(turn.messages), len(turn.components)) <= _MOST_OF_A_TURN, "a turn too long")
-    feathers = [turn.feather_px, *(one.feather_px for one in turn.more_masks)]
-    _hold(all(one is None or 0 <= one <= MAX_SIDE_PX for one in feathers), "a feather out of range")
-
-
-def _check_edit(edit: EditRecord) -> None:
-    _hold(edit.reason in set(Reason), "a reason nobody knows")
 
 
 def _check_placement(placement: Placement) -> None:
@@ -522,58 +496,10 @@ def _check_placement(placement: Placement) -> None:
     _hold(len(placement.bends) == bends or not placement.bends, "bends of another size")
 
 
-def _check_notice(notice: EditNotice) -> None:
-    _hold(notice.code in set(Notice), "a notice nobody knows")
-    _check_parameters(notice.parameters)
-
-
-def _check_plans(card: PlanCard) -> None:
-    _hold(all(code in set(Notice) for plan in card.plans for code in plan.notices), "a notice nobody knows")
-    _hold(bool(card.plans), "a plan of nothing")
-
-
-def _check_ask(ask: Ask) -> None:
-    """Hold what the page reads of a call: why it waited, and its arguments, which are JSON as far as they go."""
-    _hold(ask.reason in get_args(AskReason), "a reason nobody knows")
-    try:
-        check_json(ask.arguments.encode(), "", ArchiveLimits())
-    except RequestRefused as refused:
-        raise _Wrong("arguments too deep") from refused
-
-
-def _check_step(line: ThoughtLog) -> None:
-    count = line.parameters.get("count", 1)
-    _hold(isinstance(count, int), "a count that is none")
-    _check_parameters({name: value for name, value in line.parameters.items() if name != "count"})
-
-
-def _check_error(error: ErrorInfo) -> None:
-    _check_parameters({name: value for name, value in error.parameters.items() if name != "count"})
-
-
 def _check_parameters(parameters: Mapping[str, float | str]) -> None:
     for name, value in parameters.items():
         _hold(_PARAMETER.fullmatch(name) is not None and name not in _TAKEN, "a parameter nobody knows")
         _hold(isinstance(value, str) or math.isfinite(value), "a number out of range")
-
-
-def _check_timing(timing: Timing) -> None:
-    _hold(timing.seconds >= 0, "a time out of range")
-
-
-_CHECKS: tuple[tuple[type[BaseModel], Callable[..., None]], ...] = (
-    (TurnSettings, _check_settings),
-    (ArchivedTurn, _check_turn),
-    (Margins, _check_margins),
-    (EditRecord, _check_edit),
-    (Placement, _check_placement),
-    (EditNotice, _check_notice),
-    (PlanCard, _check_plans),
-    (Ask, _check_ask),
-    (ThoughtLog, _check_step),
-    (ErrorInfo, _check_error),
-    (Timing, _check_timing),
-)
 
 
 def _is_handle(name: str) -> bool:
