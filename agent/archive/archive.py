@@ -12,12 +12,11 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from agent.archive.exporting import ArchiveWriter, Exporter, ReadableFormat, write_paper
-from agent.archive.format import ArchiveLanguage, ArchiveLimits, ListedConversation, unreadable
+from agent.archive.exporting import Exporter, Paper, ReadableFormat
+from agent.archive.format import ArchiveLanguage, ArchiveLimits, unreadable
 from agent.archive.importing import Importer, ImportReport
 from agent.archive.reading import ArchiveReader
 from agent.conversation import Conversation, ConversationInfo, Turn, TurnState, WholeConversation
@@ -102,7 +101,7 @@ class Archive:
         whole = await self._store.whole(conversation_id, owner)
 
         async def write(file: BinaryIO) -> str:
-            suffix = await write_paper(kind, file, whole, self._images, language, self._limits)
+            suffix = await Paper(file, self._images, language, self._limits).write(whole, kind)
             return _file_name(whole.title, whole.updated_at, suffix)
 
         return await self._filed(write)
@@ -170,7 +169,13 @@ class Archive:
         self, add_to: Callable[[Exporter], Awaitable[None]], language: ArchiveLanguage, called: str
     ) -> ExportedArchive:
         async def write(file: BinaryIO) -> str:
-            listed = await self._written(file, add_to, language)
+            exporter = Exporter(file, self._images, language, self._limits)
+            try:
+                await add_to(exporter)
+                listed = await exporter.finish()
+            except BaseException:
+                exporter.abandon()
+                raise
             return _file_name(called, max((one.updated_at for one in listed), default=None))
 
         return await self._filed(write)
@@ -193,18 +198,6 @@ class Archive:
                 raise
         return ExportedArchive(path, name, size_bytes)
 
-    async def _written(
-        self, file: BinaryIO, add_to: Callable[[Exporter], Awaitable[None]], language: ArchiveLanguage
-    ) -> Sequence[ListedConversation]:
-        writer = ArchiveWriter(file, self._limits)
-        exporter = Exporter(writer, self._images, language)
-        try:
-            await add_to(exporter)
-            return await exporter.finish(_app_version())
-        except BaseException:
-            writer.abandon()
-            raise
-
     def _new_file(self) -> tuple[Path, BinaryIO]:
         folder = self._home / _FOLDER
         make_private_folder(folder)
@@ -220,13 +213,6 @@ def _file_name(called: str, newest: datetime | None, suffix: str = "zip") -> str
     words = re.findall(r"\w+", called)[:_WORDS_OF_A_NAME]
     name = "-".join(["aivista", *words])[:_NAME_CHARACTERS]
     return f"{name}{newest.strftime('-%Y-%m-%d') if newest else ''}.{suffix}"
-
-
-def _app_version() -> str:
-    try:
-        return metadata.version("aivista")
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 @dataclass(frozen=True)

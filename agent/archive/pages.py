@@ -17,7 +17,7 @@ from html import escape
 from typing import Literal, TypeAlias, assert_never
 from urllib.parse import quote, urlsplit
 
-from agent.archive.format import ArchiveLanguage
+from agent.archive.format import ArchiveLanguage, ListedConversation
 from agent.conversation import Turn, TurnState, WholeConversation
 from agent.events import (
     AgentMessage,
@@ -65,9 +65,9 @@ class Note:
 
 @dataclass(frozen=True)
 class Shown:
-    """A picture: the address of its file from the page, none when it is lost, and what to say of it."""
+    """A picture: the address of its file from the page, and what to say of it."""
 
-    address: str | None
+    address: str
     alt: str
     caption: str
 
@@ -111,7 +111,7 @@ def conversation_page(whole: WholeConversation, language: ArchiveLanguage, addre
 
     `addresses` leads from a picture's digest to its file, from where the page lies; a lost one is not in it.
     """
-    title = whole.title or word(language, "untitled")
+    title = whole.title or _word(language, "untitled")
     return Page(language, title, tuple(_Telling(whole, language, addresses).blocks(title)))
 
 
@@ -126,7 +126,7 @@ def branch_shown(whole: WholeConversation) -> tuple[Turn, ...]:
     return tuple(reversed(path))
 
 
-def moment_text(moment: datetime) -> str:
+def _moment_text(moment: datetime) -> str:
     """Return a moment as every page writes it, in UTC."""
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
@@ -144,7 +144,7 @@ class _Telling:
     def blocks(self, title: str) -> Iterator[Block]:
         whole = self._whole
         yield Heading(1, title)
-        moments = {"moment": moment_text(whole.created_at), "moment_of_change": moment_text(whole.updated_at)}
+        moments = {"moment": _moment_text(whole.created_at), "moment_of_change": _moment_text(whole.updated_at)}
         yield Note(self._word("begun", **moments))
         yield Note(self._word("counts", turns=len(whole.turns), pictures=len(whole.pictures)))
         yield Note(self._word("made_by"))
@@ -160,7 +160,7 @@ class _Telling:
         yield from self._files()
 
     def _turn(self, turn: Turn, *, is_elsewhere: bool = False) -> Iterator[Block]:
-        head = f"{self._numbers[turn.id]} · {moment_text(turn.started_at)}"
+        head = f"{self._numbers[turn.id]} · {_moment_text(turn.started_at)}"
         if is_elsewhere:
             parent = self._numbers.get(turn.parent or "")
             head += f" · {self._word('follows', number=parent) if parent else self._word('first')}"
@@ -191,9 +191,8 @@ class _Telling:
             case SmartCanvas():
                 yield from self._canvas(component, seen)
             case PlanCard():
-                prompts = tuple((self._word("prompt"), plan.prompt) for plan in component.plans)
                 yield Note(self._word("plan"))
-                yield Facts(prompts)
+                yield Facts(tuple((self._word("prompt"), plan.prompt) for plan in component.plans))
             case AskBack():
                 yield Note(f"{self._word(f'question.{component.question}')} {component.subject}".strip())
             case TargetNote():
@@ -221,9 +220,8 @@ class _Telling:
 
     def _picture(self, picture: Picture) -> Iterator[Block]:
         receipt = picture.receipt
-        caption = self._word("picture", handle=picture.handle)
         told = picture.alt or (receipt.user_text if receipt else "")
-        yield self._image(picture.image, caption, told)
+        yield self._image(picture.image, self._word("picture", handle=picture.handle), told)
         rows = [*(self._receipt(receipt) if receipt else ()), *self._review(picture)]
         if rows:
             yield Facts(tuple(rows))
@@ -269,7 +267,7 @@ class _Telling:
         for file in self._whole.files:
             size, writer = self._word("bytes", count=f"{file.size_bytes:,}"), self._word(f"by.{file.written_by}")
             yield Heading(3, file.name)
-            yield Note(f"{size} · {writer} · {moment_text(file.updated_at)}")
+            yield Note(f"{size} · {writer} · {_moment_text(file.updated_at)}")
             text = file.text
             if text is None:
                 yield Note(self._word("no_text"))
@@ -282,107 +280,67 @@ class _Telling:
                 yield Note(self._word("cut", count=f"{len(text) - len(shown):,}"))
 
     def _word(self, key: str, **parameters: object) -> str:
-        return word(self._language, key, **parameters)
+        return _word(self._language, key, **parameters)
 
 
-_ENGLISH: Mapping[str, str] = {
-    "untitled": "Untitled conversation",
-    "library": "Conversations from Aivista",
-    "empty": "There was no conversation.",
-    "made_by": "Kept by Aivista. This page shows what was said and made; conversation.json beside it holds everything.",
-    "begun": "Begun {moment}, last changed {moment_of_change}",
-    "counts": "{turns} turns, {pictures} pictures",
-    "elsewhere": "Other branches",
-    "follows": "follows {number}",
-    "first": "first of a branch",
-    "you": "You",
-    "agent": "Aivista",
-    "picture": "Picture {handle}",
-    "lost": "The file of picture {handle} was gone when this was kept.",
-    "mask": "What may change (white)",
-    "marked": "To be changed: {handle}",
-    "references": "References: {handles}",
-    "plan": "Plan",
-    "earlier": "Earlier attempts",
-    "sources": "Sources",
-    "prompt": "Prompt",
-    "model": "Model",
-    "size": "Size",
-    "styles": "Styles",
-    "facts": "Facts",
-    "price": "Price",
-    "seconds": "Seconds",
-    "lettering": "Lettering read",
-    "review": "Review",
-    "failed": "Not done",
-    "stopped": "Stopped.",
-    "interrupted": "Cut off by the end of the studio.",
-    "waiting": "The plan above waits for an answer.",
-    "files": "Files",
-    "bytes": "{count} bytes",
-    "by.person": "written by you",
-    "by.agent": "written by Aivista",
-    "no_text": "This file is no text and not shown here.",
-    "cut": "{count} more characters are not shown here.",
-    "went_back": "The picture to change from here on: {handle}",
-    "question.empty": "Asked what there should be to see.",
-    "question.unsure": "Asked what exactly is wanted.",
-    "question.which_part": "Asked which part is meant.",
-    "question.not_painted": "Said that no picture was made.",
-    "question.no_mask": "Asked which part is meant: no mask came with the message.",
+# What the pages say themselves, in English and in Chinese.
+_WORDS: Mapping[str, tuple[str, str]] = {
+    "untitled": ("Untitled conversation", "未命名的对话"),
+    "library": ("Conversations from Aivista", "Aivista 的对话"),
+    "empty": ("There was no conversation.", "没有对话。"),
+    "made_by": (
+        "Kept by Aivista. This page shows what was said and made; conversation.json beside it holds everything.",
+        "由 Aivista 保存。本页展示说过和画过的内容；旁边的 conversation.json 包含全部数据。",
+    ),
+    "begun": ("Begun {moment}, last changed {moment_of_change}", "开始于 {moment}，最后更改于 {moment_of_change}"),
+    "counts": ("{turns} turns, {pictures} pictures", "{turns} 轮，{pictures} 张图片"),
+    "elsewhere": ("Other branches", "其他分支"),
+    "follows": ("follows {number}", "接在第 {number} 轮之后"),
+    "first": ("first of a branch", "分支的第一轮"),
+    "you": ("You", "你"),
+    "agent": ("Aivista", "Aivista"),
+    "picture": ("Picture {handle}", "图片 {handle}"),
+    "lost": ("The file of picture {handle} was gone when this was kept.", "保存时图片 {handle} 的文件已不存在。"),
+    "mask": ("What may change (white)", "可以更改的部分（白色）"),
+    "marked": ("To be changed: {handle}", "要修改：{handle}"),
+    "references": ("References: {handles}", "参考：{handles}"),
+    "plan": ("Plan", "方案"),
+    "earlier": ("Earlier attempts", "之前的尝试"),
+    "sources": ("Sources", "来源"),
+    "prompt": ("Prompt", "提示词"),
+    "model": ("Model", "模型"),
+    "size": ("Size", "尺寸"),
+    "styles": ("Styles", "风格"),
+    "facts": ("Facts", "事实"),
+    "price": ("Price", "价格"),
+    "seconds": ("Seconds", "秒"),
+    "lettering": ("Lettering read", "读到的文字"),
+    "review": ("Review", "评审"),
+    "failed": ("Not done", "未完成"),
+    "stopped": ("Stopped.", "已停止。"),
+    "interrupted": ("Cut off by the end of the studio.", "因程序结束而中断。"),
+    "waiting": ("The plan above waits for an answer.", "上面的方案在等待答复。"),
+    "files": ("Files", "文件"),
+    "bytes": ("{count} bytes", "{count} 字节"),
+    "by.person": ("written by you", "由你写入"),
+    "by.agent": ("written by Aivista", "由 Aivista 写入"),
+    "no_text": ("This file is no text and not shown here.", "此文件不是文本，这里不显示。"),
+    "cut": ("{count} more characters are not shown here.", "还有 {count} 个字符未在此显示。"),
+    "went_back": ("The picture to change from here on: {handle}", "从这里起要修改的图片：{handle}"),
+    "question.empty": ("Asked what there should be to see.", "询问想看到什么。"),
+    "question.unsure": ("Asked what exactly is wanted.", "询问具体想要什么。"),
+    "question.which_part": ("Asked which part is meant.", "询问指的是哪一部分。"),
+    "question.not_painted": ("Said that no picture was made.", "说明没有画出图片。"),
+    "question.no_mask": (
+        "Asked which part is meant: no mask came with the message.",
+        "消息没有附带蒙版，询问指的是哪一部分。",
+    ),
 }
-_CHINESE: Mapping[str, str] = {
-    "untitled": "未命名的对话",
-    "library": "Aivista 的对话",
-    "empty": "没有对话。",
-    "made_by": "由 Aivista 保存。本页展示说过和画过的内容；旁边的 conversation.json 包含全部数据。",
-    "begun": "开始于 {moment}，最后更改于 {moment_of_change}",
-    "counts": "{turns} 轮，{pictures} 张图片",
-    "elsewhere": "其他分支",
-    "follows": "接在第 {number} 轮之后",
-    "first": "分支的第一轮",
-    "you": "你",
-    "agent": "Aivista",
-    "picture": "图片 {handle}",
-    "lost": "保存时图片 {handle} 的文件已不存在。",
-    "mask": "可以更改的部分（白色）",
-    "marked": "要修改：{handle}",
-    "references": "参考：{handles}",
-    "plan": "方案",
-    "earlier": "之前的尝试",
-    "sources": "来源",
-    "prompt": "提示词",
-    "model": "模型",
-    "size": "尺寸",
-    "styles": "风格",
-    "facts": "事实",
-    "price": "价格",
-    "seconds": "秒",
-    "lettering": "读到的文字",
-    "review": "评审",
-    "failed": "未完成",
-    "stopped": "已停止。",
-    "interrupted": "因程序结束而中断。",
-    "waiting": "上面的方案在等待答复。",
-    "files": "文件",
-    "bytes": "{count} 字节",
-    "by.person": "由你写入",
-    "by.agent": "由 Aivista 写入",
-    "no_text": "此文件不是文本，这里不显示。",
-    "cut": "还有 {count} 个字符未在此显示。",
-    "went_back": "从这里起要修改的图片：{handle}",
-    "question.empty": "询问想看到什么。",
-    "question.unsure": "询问具体想要什么。",
-    "question.which_part": "询问指的是哪一部分。",
-    "question.not_painted": "说明没有画出图片。",
-    "question.no_mask": "消息没有附带蒙版，询问指的是哪一部分。",
-}
-WORDS: Mapping[ArchiveLanguage, Mapping[str, str]] = {"en": _ENGLISH, "zh-CN": _CHINESE}
+_COLUMN: Mapping[ArchiveLanguage, int] = {"en": 0, "zh-CN": 1}
 
 
-def word(language: ArchiveLanguage, key: str, **parameters: object) -> str:
-    """Return a heading or a line of the page."""
-    return WORDS[language][key].format(**parameters)
+def _word(language: ArchiveLanguage, key: str, **parameters: object) -> str:
+    return _WORDS[key][_COLUMN[language]].format(**parameters)
 
 
 # What could hide or reorder words: controls, marks of direction, invisible letters, tags.
@@ -442,7 +400,23 @@ _POLICY_ALONE = _POLICY.replace("'self' file:", "data:")
 
 def web_page(page: Page, *, is_alone: bool = False) -> str:
     """Return the page, which ends with a line break; one that stands alone holds its pictures itself."""
-    return _document(page, "\n".join(map(_html_block, page.blocks)), _POLICY_ALONE if is_alone else _POLICY)
+    return _document(page, _POLICY_ALONE if is_alone else _POLICY)
+
+
+def library_page(listed: Sequence[ListedConversation], language: ArchiveLanguage) -> str:
+    """Return the page that leads to the conversations of an archive."""
+    title = _word(language, "library")
+    entries = (
+        (
+            f"{one.folder}/conversation.html",
+            one.title or _word(language, "untitled"),
+            f"{_moment_text(one.created_at)} · "
+            + _word(language, "counts", turns=one.turn_count, pictures=one.picture_count),
+        )
+        for one in listed
+    )
+    note = Note(_word(language, "made_by" if listed else "empty"))
+    return index_page(Page(language, title, (Heading(1, title), note)), entries)
 
 
 def index_page(page: Page, entries: Iterable[tuple[str, str, str]]) -> str:
@@ -451,11 +425,11 @@ def index_page(page: Page, entries: Iterable[tuple[str, str, str]]) -> str:
         f'<li><a href="{escape(address)}">{_html_text(title)}</a> <span class="note">{_html_text(more)}</span></li>'
         for address, title, more in entries
     )
-    listed = f"\n<ul>\n{rows}\n</ul>" if rows else ""
-    return _document(page, "\n".join(map(_html_block, page.blocks)) + listed, _POLICY)
+    return _document(page, _POLICY, f"\n<ul>\n{rows}\n</ul>" if rows else "")
 
 
-def _document(page: Page, body: str, policy: str) -> str:
+def _document(page: Page, policy: str, more: str = "") -> str:
+    body = "\n".join(map(_html_block, page.blocks)) + more
     return f"""<!doctype html>
 <html lang="{escape(page.language)}">
 <head>
@@ -483,7 +457,7 @@ def _html_block(block: Block) -> str:
         case Note():
             return f'<p class="note">{_html_text(block.text)}</p>'
         case Shown():
-            picture = f'<img src="{_html_text(block.address or "")}" alt="{_html_text(block.alt)}" loading="lazy">'
+            picture = f'<img src="{_html_text(block.address)}" alt="{_html_text(block.alt)}" loading="lazy">'
             return f"<figure>{picture}<figcaption>{_html_text(block.caption)}</figcaption></figure>"
         case Facts():
             rows = "".join(f"<dt>{_html_text(name)}</dt><dd>{_html_text(value)}</dd>" for name, value in block.rows)
@@ -532,8 +506,7 @@ def _markdown_block(block: Block) -> str:
             return f"{'#' * block.level} {escaped(block.text)}"
         case Said():
             quote = "> " if block.is_person else ""
-            speaker = f"{quote}**{escaped(block.speaker)}**"
-            return f"{speaker}\n{quote.rstrip()}\n{_lines(block.text, quote)}"
+            return f"{quote}**{escaped(block.speaker)}**\n{quote.rstrip()}\n{_lines(block.text, quote)}"
         case Note():
             return f"*{escaped(block.text)}*"
         case Shown():
@@ -559,7 +532,7 @@ def _fenced(text: str) -> str:
 
 def _lines(text: str, prefix: str) -> str:
     """Return the text line by line: a backslash ends a line that another one follows."""
-    lines: Sequence[str] = visible(text).strip().split("\n")
+    lines = visible(text).strip().split("\n")
     written = []
     for number, line in enumerate(lines):
         is_followed = number + 1 < len(lines) and bool(line.strip()) and bool(lines[number + 1].strip())
@@ -573,15 +546,11 @@ def _line(line: str) -> str:
     indent = "&nbsp;" * min(len(line) - len(line.lstrip()), _MOST_INDENTED) if words else ""
     start = _START.match(words)
     head = start[0] if start else ""
-    rest = _signs_escaped(words[len(head) :])
+    rest = _SIGN.sub(lambda match: f"\\{match[0]}", words[len(head) :]).translate(_OF_HTML)
     if not head.isdigit():
         return f"{indent}{chr(92) if head else ''}{head}{rest}"
     # A bracket is escaped already, as everywhere.
     return f"{indent}{head}{rest if rest.startswith(chr(92)) else chr(92) + rest}"
-
-
-def _signs_escaped(text: str) -> str:
-    return _SIGN.sub(lambda match: f"\\{match[0]}", text).translate(_OF_HTML)
 
 
 def _markdown_link(title: str, address: str) -> str:
