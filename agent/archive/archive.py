@@ -22,7 +22,7 @@ from agent.archive.reading import ArchiveReader
 from agent.conversation import Conversation, ConversationInfo, Turn, TurnState, WholeConversation
 from agent.errors import RequestRefused
 from agent.events import AgentMessage, Component, SmartCanvas
-from agent.imaging.intake import check_request, take_in_image
+from agent.imaging.intake import TakenIn, check_request, take_in_image
 from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart
 from agent.pictures import Picture, allot_handle
 from agent.settings import OPERATOR, TurnSettings
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from agent.storage.images import ImageStore
     from agent.storage.quota import Quota
 
-_FOLDER = "exports"
 # A download that takes longer than this is not waited for.
 _KEPT_S = 86_400.0
 _LISTED_AT_ONCE = 200
@@ -147,7 +146,7 @@ class Archive:
         """
         if self._room is not None:
             await self._room.check(owner)
-        return await self._store.add_whole(owner, await whole_of_context(told, self._images))
+        return await self._store.add_whole(owner, await _whole_of_context(told, self._images))
 
     def _reader(self, source: Path | BinaryIO, limits: ArchiveLimits, opened: contextlib.ExitStack) -> ArchiveReader:
         try:
@@ -172,11 +171,11 @@ class Archive:
             exporter = Exporter(file, self._images, language, self._limits)
             try:
                 await add_to(exporter)
-                listed = await exporter.finish()
+                newest = await exporter.finish()
             except BaseException:
                 exporter.abandon()
                 raise
-            return _file_name(called, max((one.updated_at for one in listed), default=None))
+            return _file_name(called, newest)
 
         return await self._filed(write)
 
@@ -199,7 +198,7 @@ class Archive:
         return ExportedArchive(path, name, size_bytes)
 
     def _new_file(self) -> tuple[Path, BinaryIO]:
-        folder = self._home / _FOLDER
+        folder = self._home / "exports"
         make_private_folder(folder)
         for path in folder.glob("*.zip"):
             with contextlib.suppress(OSError):
@@ -224,25 +223,41 @@ class ContextMessage:
     pictures: tuple[tuple[str, bytes], ...] = ()
 
 
-async def whole_of_context(told: Sequence[ContextMessage], images: ImageStore) -> WholeConversation:
+async def _whole_of_context(told: Sequence[ContextMessage], images: ImageStore) -> WholeConversation:
     """Return the conversation: a turn for each message of the person's, with what the assistant answered to it.
 
     Pictures of the person's are uploads, those of the assistant's generated ones, though without a receipt; each gets
     the next handle. All are looked at before the first is stored. Raises RequestRefused for a picture or a text that
     no message may hold.
     """
-    taken = [await _taken_in(message) for message in told]
-    now, handles = datetime.now(UTC), list[str]()
+    taken: list[list[TakenIn]] = []
+    for message in told:
+        check_request(message.text, len(message.pictures))
+        named = [(name or f"Picture {number}", data) for number, (name, data) in enumerate(message.pictures, 1)]
+        taken.append([await take_in_image(data, name) for name, data in named])
+    now = datetime.now(UTC)
     turns: list[Turn] = []
     pictures: list[Picture] = []
     for message, files in zip(told, taken, strict=True):
         if message.is_person or not turns:
-            parent = turns[-1].id if turns else None
-            turns.append(_new_turn(message.text if message.is_person else "", parent, now))
-        turn = turns[-1]
-        added = [await _stored(file, message, images, handles) for file in files]
-        pictures += [Picture(handle=one.handle or "", image=one, turn_id=turn.id, created_at=now) for one in added]
-        turns[-1] = _with_message(turn, message, added)
+            turn = Turn(
+                id=uuid.uuid4().hex,
+                text=message.text if message.is_person else "",
+                settings=TurnSettings(),
+                started_at=now,
+                parent=turns[-1].id if turns else None,
+                state=TurnState.DONE,
+            )
+            turns.append(turn)
+        added: list[ImagePart] = []
+        for file in files:
+            origin = ImageOrigin.UPLOADED if message.is_person else ImageOrigin.GENERATED
+            handle = allot_handle([one.handle for one in pictures], base=None)
+            measured = {"width": file.width, "height": file.height, "bit_depth": file.bit_depth, "handle": handle}
+            image = (await images.write(file.data, file.mime_type, origin)).model_copy(update=measured)
+            pictures.append(Picture(handle=handle, image=image, turn_id=turns[-1].id, created_at=now))
+            added.append(image)
+        turns[-1] = _with_message(turns[-1], message, added)
     return WholeConversation(
         title=next((title for one in turns if (title := title_of(one.text))), ""),
         created_at=now,
@@ -250,38 +265,6 @@ async def whole_of_context(told: Sequence[ContextMessage], images: ImageStore) -
         head=turns[-1].id if turns else None,
         turns=tuple(turns),
         pictures=tuple(pictures),
-    )
-
-
-@dataclass(frozen=True)
-class _File:
-    data: bytes
-    mime_type: str
-    width: int
-    height: int
-    bit_depth: int
-
-
-async def _taken_in(message: ContextMessage) -> list[_File]:
-    check_request(message.text, len(message.pictures))
-    files = []
-    for number, (name, data) in enumerate(message.pictures, 1):
-        taken = await take_in_image(data, name or f"Picture {number}")
-        files.append(_File(taken.data, taken.mime_type, taken.width, taken.height, taken.bit_depth))
-    return files
-
-
-async def _stored(file: _File, message: ContextMessage, images: ImageStore, handles: list[str]) -> ImagePart:
-    origin = ImageOrigin.UPLOADED if message.is_person else ImageOrigin.GENERATED
-    part = await images.write(file.data, file.mime_type, origin)
-    handles.append(allot_handle(handles, base=None))
-    measured = {"width": file.width, "height": file.height, "bit_depth": file.bit_depth}
-    return part.model_copy(update={**measured, "handle": handles[-1]})
-
-
-def _new_turn(text: str, parent: str | None, now: datetime) -> Turn:
-    return Turn(
-        id=uuid.uuid4().hex, text=text, settings=TurnSettings(), started_at=now, parent=parent, state=TurnState.DONE
     )
 
 

@@ -12,7 +12,8 @@ import contextlib
 import hashlib
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from datetime import datetime
 from importlib import metadata
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 
@@ -27,7 +28,6 @@ from agent.archive.format import (
     ArchiveLimits,
     ListedConversation,
     Manifest,
-    conversation_folder,
     export_too_large,
     images_in,
     packed,
@@ -75,10 +75,9 @@ class Exporter:
         await self._add_pictures(whole)
         await asyncio.to_thread(self._add_conversation, whole)
 
-    async def finish(self) -> Sequence[ListedConversation]:
-        """Write what leads to the conversations, end the archive and return what it holds."""
-        await asyncio.to_thread(self._end)
-        return self._listed
+    async def finish(self) -> datetime | None:
+        """Write what leads to the conversations, end the archive and return the moment of the newest change in it."""
+        return await asyncio.to_thread(self._end)
 
     def abandon(self) -> None:
         """Let go of an archive that came to nothing; its file is the caller's to remove."""
@@ -99,7 +98,7 @@ class Exporter:
             self._addresses[digest] = f"../../{name}"
 
     def _add_conversation(self, whole: WholeConversation) -> None:
-        folder = conversation_folder(len(self._listed) + 1)
+        folder = f"conversations/{len(self._listed) + 1:04d}"
         archived, blobs = packed(whole)
         for digest, data in blobs.items():
             if f"blobs/{digest}" not in self._files:
@@ -147,21 +146,21 @@ class Exporter:
         self._write(name, data, is_deflated=is_deflated)
         self._files[name] = ArchivedFile(name=name, size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
 
-    def _end(self) -> None:
-        language, listed = self._language, tuple(self._listed)
-        self._add(INDEX, library_page(listed, language).encode(), is_deflated=True)
+    def _end(self) -> datetime | None:
+        self._add(INDEX, library_page(self._listed, self._language).encode(), is_deflated=True)
         manifest = Manifest(
             format=FORMAT,
             version=VERSION,
             app_version=_app_version(),
-            created_at=max((one.updated_at for one in listed), default=None),
-            language=language,
-            conversations=listed,
+            created_at=max((one.updated_at for one in self._listed), default=None),
+            language=self._language,
+            conversations=tuple(self._listed),
             files=tuple(self._files.values()),
             lost=tuple(sorted(self._lost)),
         )
         self._write(MANIFEST, manifest.model_dump_json(indent=1).encode(), is_deflated=True)
         self._zip.close()
+        return manifest.created_at
 
     def _write(self, name: str, data: bytes, *, is_deflated: bool) -> None:
         entry = zipfile.ZipInfo(name, _MOMENT)

@@ -86,11 +86,6 @@ class ArchiveLimits:
         return replace(self, json_bytes=min(self.json_bytes, 16 << 20), json_values=min(self.json_values, 400_000))
 
 
-def conversation_folder(number: int) -> str:
-    """Return the folder of the conversation of this number, the first is 1."""
-    return f"conversations/{number:04d}"
-
-
 def is_file_name(name: str) -> bool:
     """Return whether an archive may hold a file of this name."""
     return _ANY_FILE.fullmatch(name) is not None

@@ -534,9 +534,9 @@ def _lines(text: str, prefix: str) -> str:
     """Return the text line by line: a backslash ends a line that another one follows."""
     lines = visible(text).strip().split("\n")
     written = []
-    for number, line in enumerate(lines):
-        is_followed = number + 1 < len(lines) and bool(line.strip()) and bool(lines[number + 1].strip())
-        written.append(f"{prefix}{_line(line)}{chr(92) if is_followed else ''}".rstrip())
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        ending = "\\" if line.strip() and following.strip() else ""
+        written.append(f"{prefix}{_line(line)}{ending}".rstrip())
     return "\n".join(written)
 
 
