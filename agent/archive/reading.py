@@ -19,7 +19,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import BinaryIO, get_args
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
@@ -184,7 +184,18 @@ class ArchiveReader:
         for name in self._entries:
             if name not in listed and name != MANIFEST:
                 raise damaged(name, "not in the manifest")
-        _check_folders(self.manifest, listed)
+        # One folder for each conversation, and no file of a conversation that is not listed.
+        folders = [one.folder for one in self.manifest.conversations]
+        if len(set(folders)) != len(folders):
+            raise damaged(MANIFEST, "a folder twice")
+        needed = [f"{folder}/conversation.{ending}" for folder in folders for ending in ("json", "md", "html")]
+        for name in (*needed, INDEX):
+            if name not in listed:
+                raise damaged(name, "missing")
+        known = frozenset(needed)
+        for name in listed:
+            if name.startswith("conversations/") and name not in known:
+                raise damaged(name, "of no conversation")
         return listed
 
     def _unpacked(self, name: str) -> bytes:
@@ -244,22 +255,6 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
         raise RequestRefused(ErrorCode.ARCHIVE_ENCRYPTED)
     if entry.compress_type not in _PACKINGS:
         raise unreadable("packed in another way")
-
-
-def _check_folders(manifest: Manifest, files: dict[str, ArchivedFile]) -> None:
-    """Hold the conversations against their files: one folder each, and no file of a conversation that is not listed."""
-    folders = [one.folder for one in manifest.conversations]
-    if len(set(folders)) != len(folders):
-        raise damaged(MANIFEST, "a folder twice")
-    for folder in folders:
-        for ending in ("json", "md", "html"):
-            if f"{folder}/conversation.{ending}" not in files:
-                raise damaged(f"{folder}/conversation.{ending}", "missing")
-    if INDEX not in files:
-        raise damaged(INDEX, "missing")
-    for name in files:
-        if name.startswith("conversations/") and name.rpartition("/")[0] not in folders:
-            raise damaged(name, "of no conversation")
 
 
 # One sign of structure and all that stands before it. Possessive, so that nothing is looked at twice.
@@ -332,7 +327,7 @@ class Contents:
     pictures: Mapping[str, PictureFacts]
     blobs: frozenset[str]
     lost: frozenset[str]
-    files: Mapping[str, int] = field(default_factory=dict)
+    files: Mapping[str, int]
 
 
 class _Wrong(Exception):
@@ -374,7 +369,8 @@ def _check_turns(conversation: ArchivedConversation) -> None:
 def _check_pictures(conversation: ArchivedConversation) -> None:
     turns = {turn.id for turn in conversation.turns}
     handles = [picture.handle for picture in conversation.pictures]
-    _hold(len(set(handles)) == len(handles), "two pictures of one handle")
+    known = frozenset(handles)
+    _hold(len(known) == len(handles), "two pictures of one handle")
     for picture in conversation.pictures:
         _hold(_is_handle(picture.handle), "not a handle")
         _hold(picture.turn_id in turns, "a picture of no turn")
@@ -382,7 +378,7 @@ def _check_pictures(conversation: ArchivedConversation) -> None:
         _hold(all(tag and tag == plain_tag(tag) for tag in picture.tags), "not a tag")
         _hold(len({tag.casefold() for tag in picture.tags}) == len(picture.tags), "a tag twice")
     # No picture descends from itself, in whatever order they stand.
-    waiting = {picture.handle: set(picture.parents).intersection(handles) for picture in conversation.pictures}
+    waiting = {picture.handle: known.intersection(picture.parents) for picture in conversation.pictures}
     while gone := frozenset(handle for handle, parents in waiting.items() if not parents):
         waiting = {handle: parents - gone for handle, parents in waiting.items() if handle not in gone}
     _hold(not waiting, "a picture that descends from itself")
