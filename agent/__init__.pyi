@@ -9,13 +9,13 @@ from .adjusting.applying import preview_adjustment as preview_adjustment
 from .adjusting.describing import AdjustmentChange as AdjustmentChange
 from .adjusting.describing import ChangeKind as ChangeKind
 from .archive.archive import Archive as Archive
+from .archive.archive import ContextMessage as ContextMessage
 from .archive.archive import ExportedArchive as ExportedArchive
-from .archive.context import ContextMessage as ContextMessage
+from .archive.exporting import ReadableFormat as ReadableFormat
 from .archive.format import ArchiveLanguage as ArchiveLanguage
 from .archive.format import ArchiveLimits as ArchiveLimits
+from .archive.format import archive_too_large as archive_too_large
 from .archive.importing import ImportReport as ImportReport
-from .archive.papers import ReadableFormat as ReadableFormat
-from .archive.refusals import archive_too_large as archive_too_large
 from .conversation import Conversation as Conversation
 from .conversation import ConversationInfo as ConversationInfo
 from .conversation import DeletedConversation as DeletedConversation

@@ -1,4 +1,4 @@
-"""Conversations taken out as one file and taken in again: what the studio holds."""
+"""Conversations taken out as one file and taken in again, or told as a list of messages: what the studio holds."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ import os
 import re
 import secrets
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from importlib import metadata
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from agent.archive.context import ContextMessage, whole_of_context
-from agent.archive.exporting import Exporter
-from agent.archive.format import ArchiveLanguage, ArchiveLimits, ListedConversation
+from agent.archive.exporting import Exporter, Paper, ReadableFormat
+from agent.archive.format import ArchiveLanguage, ArchiveLimits, unreadable
 from agent.archive.importing import Importer, ImportReport
-from agent.archive.papers import ReadableFormat, write_paper
 from agent.archive.reading import ArchiveReader
-from agent.archive.refusals import unreadable
-from agent.archive.writing import ArchiveWriter
-from agent.conversation import Conversation, ConversationInfo
+from agent.conversation import Conversation, ConversationInfo, Turn, TurnState, WholeConversation
 from agent.errors import RequestRefused
-from agent.settings import OPERATOR
+from agent.events import AgentMessage, Component, SmartCanvas
+from agent.imaging.intake import TakenIn, check_request, take_in_image
+from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart
+from agent.pictures import Picture, allot_handle
+from agent.settings import OPERATOR, TurnSettings
 from agent.storage.private_files import make_private_folder, storage_failure
+from agent.storage.titles import title_of
 
 if TYPE_CHECKING:
     from agent.storage.conversations import ConversationStore
     from agent.storage.images import ImageStore
     from agent.storage.quota import Quota
 
-_FOLDER = "exports"
 # A download that takes longer than this is not waited for.
 _KEPT_S = 86_400.0
-_PAGE = 200
+_LISTED_AT_ONCE = 200
 _WORDS_OF_A_NAME = 6
 _NAME_CHARACTERS = 60
 
@@ -100,7 +100,7 @@ class Archive:
         whole = await self._store.whole(conversation_id, owner)
 
         async def write(file: BinaryIO) -> str:
-            suffix = await write_paper(kind, file, whole, self._images, language, self._limits)
+            suffix = await Paper(file, self._images, language, self._limits).write(whole, kind)
             return _file_name(whole.title, whole.updated_at, suffix)
 
         return await self._filed(write)
@@ -146,21 +146,21 @@ class Archive:
         """
         if self._room is not None:
             await self._room.check(owner)
-        return await self._store.add_whole(owner, await whole_of_context(told, self._images))
+        return await self._store.add_whole(owner, await _whole_of_context(told, self._images))
 
     def _reader(self, source: Path | BinaryIO, limits: ArchiveLimits, opened: contextlib.ExitStack) -> ArchiveReader:
         try:
             file = opened.enter_context(source.open("rb")) if isinstance(source, Path) else source
         except OSError as error:
             raise unreadable(error.strerror or "") from error
-        return opened.enter_context(ArchiveReader(file, limits))
+        return opened.enter_context(contextlib.closing(ArchiveReader(file, limits)))
 
     async def _every_id(self, owner: str) -> list[str]:
         found: dict[str, ConversationInfo] = {}
-        for offset in range(0, self._limits.files, _PAGE):
-            page = await self._store.list(owner, _PAGE, offset)
+        for offset in range(0, self._limits.files, _LISTED_AT_ONCE):
+            page = await self._store.list(owner, _LISTED_AT_ONCE, offset)
             found.update((info.id, info) for info in page)
-            if len(page) < _PAGE:
+            if len(page) < _LISTED_AT_ONCE:
                 break
         return [info.id for info in sorted(found.values(), key=lambda info: (info.created_at, info.id))]
 
@@ -168,8 +168,14 @@ class Archive:
         self, add_to: Callable[[Exporter], Awaitable[None]], language: ArchiveLanguage, called: str
     ) -> ExportedArchive:
         async def write(file: BinaryIO) -> str:
-            listed = await self._written(file, add_to, language)
-            return _file_name(called, max((one.updated_at for one in listed), default=None))
+            exporter = Exporter(file, self._images, language, self._limits)
+            try:
+                await add_to(exporter)
+                newest = await exporter.finish()
+            except BaseException:
+                exporter.abandon()
+                raise
+            return _file_name(called, newest)
 
         return await self._filed(write)
 
@@ -191,20 +197,8 @@ class Archive:
                 raise
         return ExportedArchive(path, name, size_bytes)
 
-    async def _written(
-        self, file: BinaryIO, add_to: Callable[[Exporter], Awaitable[None]], language: ArchiveLanguage
-    ) -> Sequence[ListedConversation]:
-        writer = ArchiveWriter(file, self._limits)
-        exporter = Exporter(writer, self._images, language)
-        try:
-            await add_to(exporter)
-            return await exporter.finish(_app_version())
-        except BaseException:
-            writer.abandon()
-            raise
-
     def _new_file(self) -> tuple[Path, BinaryIO]:
-        folder = self._home / _FOLDER
+        folder = self._home / "exports"
         make_private_folder(folder)
         for path in folder.glob("*.zip"):
             with contextlib.suppress(OSError):
@@ -220,8 +214,71 @@ def _file_name(called: str, newest: datetime | None, suffix: str = "zip") -> str
     return f"{name}{newest.strftime('-%Y-%m-%d') if newest else ''}.{suffix}"
 
 
-def _app_version() -> str:
-    try:
-        return metadata.version("aivista")
-    except metadata.PackageNotFoundError:
-        return "unknown"
+@dataclass(frozen=True)
+class ContextMessage:
+    """What somebody said: the person, or else the assistant; `pictures` are names (or nothing) and bytes."""
+
+    is_person: bool
+    text: str
+    pictures: tuple[tuple[str, bytes], ...] = ()
+
+
+async def _whole_of_context(told: Sequence[ContextMessage], images: ImageStore) -> WholeConversation:
+    """Return the conversation: a turn for each message of the person's, with what the assistant answered to it.
+
+    Pictures of the person's are uploads, those of the assistant's generated ones, though without a receipt; each gets
+    the next handle. All are looked at before the first is stored. Raises RequestRefused for a picture or a text that
+    no message may hold.
+    """
+    taken: list[list[TakenIn]] = []
+    for message in told:
+        check_request(message.text, len(message.pictures))
+        named = [(name or f"Picture {number}", data) for number, (name, data) in enumerate(message.pictures, 1)]
+        taken.append([await take_in_image(data, name) for name, data in named])
+    now = datetime.now(UTC)
+    turns: list[Turn] = []
+    pictures: list[Picture] = []
+    for message, files in zip(told, taken, strict=True):
+        if message.is_person or not turns:
+            turn = Turn(
+                id=uuid.uuid4().hex,
+                text=message.text if message.is_person else "",
+                settings=TurnSettings(),
+                started_at=now,
+                parent=turns[-1].id if turns else None,
+                state=TurnState.DONE,
+            )
+            turns.append(turn)
+        added: list[ImagePart] = []
+        for file in files:
+            origin = ImageOrigin.UPLOADED if message.is_person else ImageOrigin.GENERATED
+            handle = allot_handle([one.handle for one in pictures], base=None)
+            measured = {"width": file.width, "height": file.height, "bit_depth": file.bit_depth, "handle": handle}
+            image = (await images.write(file.data, file.mime_type, origin)).model_copy(update=measured)
+            pictures.append(Picture(handle=handle, image=image, turn_id=turns[-1].id, created_at=now))
+            added.append(image)
+        turns[-1] = _with_message(turns[-1], message, added)
+    return WholeConversation(
+        title=next((title for one in turns if (title := title_of(one.text))), ""),
+        created_at=now,
+        updated_at=now,
+        head=turns[-1].id if turns else None,
+        turns=tuple(turns),
+        pictures=tuple(pictures),
+    )
+
+
+def _with_message(turn: Turn, message: ContextMessage, added: Sequence[ImagePart]) -> Turn:
+    words: tuple[ContentPart, ...] = (TextPart(text=message.text),) if message.text else ()
+    if not words and not added:
+        return turn
+    role = Role.PROMPT if message.is_person else Role.MODEL
+    update: dict[str, object] = {"messages": (*turn.messages, PromptMessage(role=role, parts=(*words, *added)))}
+    if message.is_person:
+        return turn.model_copy(update={**update, "uploads": tuple(added)})
+    shown: list[Component] = [*turn.components]
+    if message.text.strip():
+        shown.append(AgentMessage(text=message.text.strip()))
+    if added:
+        shown.append(SmartCanvas(handles=tuple(one.handle or "" for one in added)))
+    return turn.model_copy(update={**update, "components": tuple(shown)})

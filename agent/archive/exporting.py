@@ -1,20 +1,39 @@
-"""Conversations on their way into an archive, one after the other: no two of them are in memory at once."""
+"""Conversations on their way into a file: into an archive, one after the other, or one alone, to be read.
+
+No two conversations are in memory at once. The ZIP is on the disk as it grows, and the same things give the same bytes.
+To be read, a conversation is a web page that holds its pictures, or Markdown with them beside it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import base64
+import contextlib
+import hashlib
+import re
+import zipfile
+from collections.abc import Mapping
+from datetime import datetime
+from importlib import metadata
+from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 
-from agent.archive.format import INDEX, ArchiveLanguage, ListedConversation, conversation_folder
-from agent.archive.kinds import suffix_of
-from agent.archive.markdown import markdown
-from agent.archive.packing import packed
-from agent.archive.readable import Heading, Note, Page, conversation_page, moment_text
-from agent.archive.readable_words import word
-from agent.archive.walking import images_in
-from agent.archive.web_page import index_page, web_page
-from agent.archive.writing import ArchiveWriter
+from agent.archive.format import (
+    FORMAT,
+    INDEX,
+    MANIFEST,
+    MIME_OF_SUFFIX,
+    VERSION,
+    ArchivedFile,
+    ArchiveLanguage,
+    ArchiveLimits,
+    ListedConversation,
+    Manifest,
+    export_too_large,
+    images_in,
+    packed,
+    suffix_of,
+)
+from agent.archive.pages import conversation_page, library_page, markdown, web_page
 from agent.conversation import WholeConversation
 from agent.errors import RequestRefused
 from agent.messages import ImagePart
@@ -22,67 +41,74 @@ from agent.messages import ImagePart
 if TYPE_CHECKING:
     from agent.storage.images import ImageStore
 
-# From a conversation's own folder.
-_TO_THE_TOP = "../../"
+ReadableFormat: TypeAlias = Literal["md", "html"]
+
+# The first moment that a ZIP can name: when something was written says nothing of what it is.
+_MOMENT = (1980, 1, 1, 0, 0, 0)
+_PRIVATE_FILE = 0o100600 << 16
+_UNIX = 3
+# What is said holds no quote that is not escaped, so this is only ever the address of a picture.
+_PICTURE = re.compile(r'(?<=src=")pictures/([0-9a-f]{64})\.([a-z]+)(?=")')
 
 
 class Exporter:
-    """Puts conversations into one archive; call `add` for each, then `finish`."""
+    """An archive that is being made: call `add` for each conversation, then `finish`, or `abandon` it.
 
-    def __init__(self, writer: ArchiveWriter, images: ImageStore, language: ArchiveLanguage) -> None:
-        self._writer = writer
+    Raises RequestRefused(EXPORT_TOO_LARGE) when it would grow beyond what can be taken in again, and OSError.
+    """
+
+    def __init__(self, file: BinaryIO, images: ImageStore, language: ArchiveLanguage, limits: ArchiveLimits) -> None:
+        self._zip = zipfile.ZipFile(file, "w")
         self._images = images
         self._language = language
-        self._names: dict[str, str] = {}
+        self._limits = limits
+        self._files: dict[str, ArchivedFile] = {}
+        self._bytes = 0
+        # Of workspaces' files: each once, and as often as it is named.
+        self._stored_bytes = self._named_bytes = 0
+        self._addresses: dict[str, str] = {}
         self._lost: set[str] = set()
         self._listed: list[ListedConversation] = []
 
     async def add(self, whole: WholeConversation) -> None:
-        """Add a conversation with all it refers to; a picture that several refer to is there once.
-
-        Raises RequestRefused(EXPORT_TOO_LARGE), OSError.
-        """
+        """Add a conversation with all it refers to; a picture that several refer to is there once."""
         await self._add_pictures(whole)
         await asyncio.to_thread(self._add_conversation, whole)
 
-    async def finish(self, app_version: str) -> Sequence[ListedConversation]:
-        """Write what leads to the conversations, end the archive and return what it holds."""
-        listed = tuple(self._listed)
-        await asyncio.to_thread(self._add_text, INDEX, self._index(listed))
-        await asyncio.to_thread(self._writer.finish, app_version, self._language, listed, frozenset(self._lost))
-        return listed
+    async def finish(self) -> datetime | None:
+        """Write what leads to the conversations, end the archive and return the moment of the newest change in it."""
+        return await asyncio.to_thread(self._end)
+
+    def abandon(self) -> None:
+        """Let go of an archive that came to nothing; its file is the caller's to remove."""
+        with contextlib.suppress(OSError, ValueError):
+            self._zip.close()
 
     async def _add_pictures(self, whole: WholeConversation) -> None:
         for digest, image in (await asyncio.to_thread(_images_of, whole)).items():
-            if digest in self._names or digest in self._lost:
+            if digest in self._addresses or digest in self._lost:
                 continue
-            try:
-                data = await self._images.read(image)
-            except RequestRefused:
-                self._lost.add(digest)
-                continue
-            suffix = suffix_of(data)
+            data, suffix = await _read(self._images, image)
             if suffix is None:
-                # What is no picture could not be taken in again.
                 self._lost.add(digest)
                 continue
             name = f"pictures/{digest}.{suffix}"
-            await asyncio.to_thread(self._writer.add, name, data, is_deflated=False)
-            self._names[digest] = name
+            await asyncio.to_thread(self._add, name, data)
+            # From a conversation's own folder.
+            self._addresses[digest] = f"../../{name}"
 
     def _add_conversation(self, whole: WholeConversation) -> None:
-        folder = conversation_folder(len(self._listed) + 1)
+        folder = f"conversations/{len(self._listed) + 1:04d}"
         archived, blobs = packed(whole)
         for digest, data in blobs.items():
-            if f"blobs/{digest}" not in self._writer:
-                self._writer.add(f"blobs/{digest}", data, is_deflated=False)
+            if f"blobs/{digest}" not in self._files:
+                self._add(f"blobs/{digest}", data)
         for listed, file in zip(archived.files, whole.files, strict=True):
-            self._writer.add_file(f"files/{listed.digest}", file.content)
-        self._add_text(f"{folder}/conversation.json", archived.model_dump_json(indent=1))
-        addresses = {digest: _TO_THE_TOP + name for digest, name in self._names.items()}
-        page = conversation_page(whole, self._language, addresses)
-        self._add_text(f"{folder}/conversation.md", markdown(page))
-        self._add_text(f"{folder}/conversation.html", web_page(page))
+            self._add_file(f"files/{listed.digest}", file.content)
+        self._add(f"{folder}/conversation.json", archived.model_dump_json(indent=1).encode(), is_deflated=True)
+        page = conversation_page(whole, self._language, self._addresses)
+        self._add(f"{folder}/conversation.md", markdown(page).encode(), is_deflated=True)
+        self._add(f"{folder}/conversation.html", web_page(page).encode(), is_deflated=True)
         self._listed.append(
             ListedConversation(
                 folder=folder,
@@ -95,23 +121,117 @@ class Exporter:
             )
         )
 
-    def _add_text(self, name: str, text: str) -> None:
-        self._writer.add(name, text.encode(), is_deflated=True)
+    def _add_file(self, name: str, data: bytes) -> None:
+        """Add a file of a workspace, or count one that is there already: it is kept as often as workspaces name it.
 
-    def _index(self, listed: Sequence[ListedConversation]) -> str:
-        language = self._language
-        title = word(language, "library")
-        note = word(language, "made_by") if listed else word(language, "empty")
-        entries = (
-            (
-                f"{one.folder}/conversation.html",
-                one.title or word(language, "untitled"),
-                f"{moment_text(one.created_at)} · "
-                + word(language, "counts", turns=one.turn_count, pictures=one.picture_count),
-            )
-            for one in listed
+        It is not deflated: many of zeros, or the same one many times, are a bomb to whoever takes them in.
+        """
+        if name not in self._files:
+            self._add(name, data)
+            self._stored_bytes += len(data)
+        self._named_bytes += len(data)
+        limits = self._limits
+        most = min(limits.archive_bytes, max(limits.ratio_from_bytes, limits.ratio * self._stored_bytes))
+        if self._named_bytes > most:
+            raise export_too_large(most)
+
+    def _add(self, name: str, data: bytes, *, is_deflated: bool = False) -> None:
+        """Add a file; what is compressed already is stored as it is."""
+        limits = self._limits
+        self._bytes += len(data)
+        is_full = self._bytes > limits.archive_bytes or len(self._files) + 2 > limits.files
+        is_long = len(data) > (limits.json_bytes if name.endswith(".json") else limits.file_bytes)
+        if is_full or is_long:
+            raise export_too_large(limits.archive_bytes if is_full else limits.file_bytes)
+        self._write(name, data, is_deflated=is_deflated)
+        self._files[name] = ArchivedFile(name=name, size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+
+    def _end(self) -> datetime | None:
+        self._add(INDEX, library_page(self._listed, self._language).encode(), is_deflated=True)
+        manifest = Manifest(
+            format=FORMAT,
+            version=VERSION,
+            app_version=_app_version(),
+            created_at=max((one.updated_at for one in self._listed), default=None),
+            language=self._language,
+            conversations=tuple(self._listed),
+            files=tuple(self._files.values()),
+            lost=tuple(sorted(self._lost)),
         )
-        return index_page(Page(language, title, (Heading(1, title), Note(note))), entries)
+        self._write(MANIFEST, manifest.model_dump_json(indent=1).encode(), is_deflated=True)
+        self._zip.close()
+        return manifest.created_at
+
+    def _write(self, name: str, data: bytes, *, is_deflated: bool) -> None:
+        entry = zipfile.ZipInfo(name, _MOMENT)
+        entry.compress_type = zipfile.ZIP_DEFLATED if is_deflated else zipfile.ZIP_STORED
+        entry.create_system = _UNIX
+        entry.external_attr = _PRIVATE_FILE
+        self._zip.writestr(entry, data, compresslevel=6)
+
+
+class Paper:
+    """A file to be read that is being written. One picture at a time is in memory.
+
+    Raises RequestRefused(EXPORT_TOO_LARGE), OSError.
+    """
+
+    def __init__(self, file: BinaryIO, images: ImageStore, language: ArchiveLanguage, limits: ArchiveLimits) -> None:
+        self._file = file
+        self._images = images
+        self._language = language
+        self._limits = limits
+        self._bytes = 0
+
+    async def write(self, whole: WholeConversation, kind: ReadableFormat) -> str:
+        """Write the conversation and return what the file's name ends with: html, md, or md.zip for Markdown with
+        pictures, which cannot hold them itself."""
+        shown = await self._pictures(whole)
+        page = conversation_page(whole, self._language, {digest: name for digest, (name, _) in shown.items()})
+        if kind == "html":
+            await self._write_page(web_page(page, is_alone=True), shown)
+            return "html"
+        text = markdown(page).encode()
+        if not shown:
+            await self._write(text)
+            return "md"
+        with zipfile.ZipFile(self._file, "w") as folder:
+            self._grow(len(text))
+            folder.writestr("conversation.md", text, zipfile.ZIP_DEFLATED)
+            for name, image in shown.values():
+                data, _ = await _read(self._images, image)
+                self._grow(len(data))
+                await asyncio.to_thread(folder.writestr, name, data)
+        return "md.zip"
+
+    async def _pictures(self, whole: WholeConversation) -> dict[str, tuple[str, ImagePart]]:
+        """Return the pictures that are still there and can be shown, by digest, each with its address."""
+        found: dict[str, tuple[str, ImagePart]] = {}
+        for digest, image in _images_of(whole).items():
+            _, suffix = await _read(self._images, image)
+            if suffix is not None:
+                found[digest] = (f"pictures/{digest}.{suffix}", image)
+        return found
+
+    async def _write_page(self, html: str, shown: Mapping[str, tuple[str, ImagePart]]) -> None:
+        """Write a web page, its pictures in the place of their addresses."""
+        at = 0
+        for match in _PICTURE.finditer(html):
+            await self._write(html[at : match.start()].encode())
+            data, _ = await _read(self._images, shown[match[1]][1])
+            await self._write(f"data:{MIME_OF_SUFFIX[match[2]]};base64,".encode() + base64.b64encode(data))
+            at = match.end()
+        await self._write(html[at:].encode())
+
+    async def _write(self, data: bytes) -> None:
+        self._grow(len(data))
+        await asyncio.to_thread(self._file.write, data)
+
+    def _grow(self, count: int) -> None:
+        """Count bytes that are about to be written."""
+        self._bytes += count
+        if self._bytes > self._limits.archive_bytes:
+            raise export_too_large(self._limits.archive_bytes)
 
 
 def _images_of(whole: WholeConversation) -> dict[str, ImagePart]:
@@ -120,3 +240,20 @@ def _images_of(whole: WholeConversation) -> dict[str, ImagePart]:
     for image in images_in(whole):
         found.setdefault(image.digest, image)
     return found
+
+
+async def _read(images: ImageStore, image: ImagePart) -> tuple[bytes, str | None]:
+    """Return a picture's bytes and the suffix of its file: none when it is lost, or no picture, which could not be
+    taken in again."""
+    try:
+        data = await images.read(image)
+    except RequestRefused:
+        return b"", None
+    return data, suffix_of(data)
+
+
+def _app_version() -> str:
+    try:
+        return metadata.version("aivista")
+    except metadata.PackageNotFoundError:
+        return "unknown"

@@ -1,4 +1,5 @@
-"""What an archive holds, version 2: its files, their names and limits, and the schema of its JSON.
+"""What an archive holds, version 2: its files, their names and limits, and the schema of its JSON; the refusals of what
+it may not hold; and a whole conversation as the archive's values, and back.
 
 The conversation's own values (messages, components, receipts) are those of the leaves: they are what the records hold,
 too, and read every older form of themselves. A change of the schema is a new VERSION; `docs/archive-format.md` shows
@@ -7,25 +8,47 @@ it, and a test compares. Version 1 had no `more_masks`.
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, StringConstraints
 from pydantic.json_schema import models_json_schema
 
-from agent.conversation import MaskedPicture, Timing, TurnState, Writer
+from agent.conversation import MaskedPicture, Timing, Turn, TurnState, WholeConversation, WorkspaceFile, Writer
+from agent.errors import ErrorCode, RequestRefused
 from agent.events import Component
 from agent.messages import ImagePart, PromptMessage, TokenUsage, Value
-from agent.pictures import Blank, DriftRecord, EditRecord, Margins, OriginalFile, Receipt, ReferenceRole, Review
+from agent.pictures import (
+    Blank,
+    DriftRecord,
+    EditRecord,
+    Margins,
+    OriginalFile,
+    Picture,
+    Receipt,
+    ReferenceRole,
+    Review,
+)
 from agent.settings import TurnSettings
+from agent.storage.signatures import Place, large_signatures, put_back, take_out
 
 FORMAT = "aivista-archive"
 VERSION = 2
 MANIFEST = "manifest.json"
 INDEX = "index.html"
-SUFFIXES = ("png", "jpg", "webp", "gif", "heic", "avif")
+MIME_OF_SUFFIX = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "webp": "image/webp",
+    "gif": "image/gif",
+    "heic": "image/heic",
+    "avif": "image/avif",
+}
+SUFFIXES = tuple(MIME_OF_SUFFIX)
 
 ArchiveLanguage: TypeAlias = Literal["en", "zh-CN"]
 
@@ -61,11 +84,6 @@ class ArchiveLimits:
     def of_visitors(self) -> ArchiveLimits:
         """The limits of an archive that a stranger sends: while its JSON is read, nobody else is answered."""
         return replace(self, json_bytes=min(self.json_bytes, 16 << 20), json_values=min(self.json_values, 400_000))
-
-
-def conversation_folder(number: int) -> str:
-    """Return the folder of the conversation of this number, the first is 1."""
-    return f"conversations/{number:04d}"
 
 
 def is_file_name(name: str) -> bool:
@@ -243,3 +261,207 @@ def _untitled(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     return {key: _untitled(one) for key, one in schema.items() if key != "title" or isinstance(one, dict)}
+
+
+_SHOWN_CHARACTERS = 60
+
+
+def unreadable(detail: str = "") -> RequestRefused:
+    """Return the refusal of what is no archive of ours, or is broken as a whole."""
+    return RequestRefused(ErrorCode.ARCHIVE_UNREADABLE, provider_detail=detail[:200])
+
+
+def unsafe(name: str) -> RequestRefused:
+    """Return the refusal of an archive that holds a file of this name."""
+    return RequestRefused(ErrorCode.ARCHIVE_UNSAFE, name=_shown(name))
+
+
+def archive_too_large(limit_bytes: int) -> RequestRefused:
+    """Return the refusal of an archive, or of a file in it, that is larger than may be."""
+    return RequestRefused(ErrorCode.ARCHIVE_TOO_LARGE, limit=limit_bytes >> 20)
+
+
+def damaged(name: str, detail: str = "") -> RequestRefused:
+    """Return the refusal of an archive in which this file is missing, too many, or not what the manifest says."""
+    return RequestRefused(ErrorCode.ARCHIVE_DAMAGED, name=_shown(name), provider_detail=detail[:200])
+
+
+def inconsistent(name: str, detail: str) -> RequestRefused:
+    """Return the refusal of an archive in which this file does not hold what the format asks for."""
+    return RequestRefused(ErrorCode.ARCHIVE_INCONSISTENT, name=_shown(name), provider_detail=detail[:200])
+
+
+def not_a_picture(name: str) -> RequestRefused:
+    """Return the refusal of an archive in which this file is no picture that can be read."""
+    return RequestRefused(ErrorCode.ARCHIVE_PICTURE_UNREADABLE, name=_shown(name))
+
+
+def export_too_large(limit_bytes: int) -> RequestRefused:
+    """Return the refusal to make an archive that could not be taken in again."""
+    return RequestRefused(ErrorCode.EXPORT_TOO_LARGE, limit=limit_bytes >> 20)
+
+
+def _shown(name: str) -> str:
+    plain = "".join(sign if sign.isprintable() else "?" for sign in name)
+    return plain if len(plain) <= _SHOWN_CHARACTERS else plain[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+_AVIF = frozenset({b"avif", b"avis"})
+_HEIC = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"})
+
+
+def suffix_of(data: bytes) -> str | None:
+    """Return the suffix of a picture's file without the dot, None for what begins like no picture we know."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "png"
+    if data.startswith(b"\xff\xd8\xff"):
+        return "jpg"
+    if data[:6] in (b"GIF87a", b"GIF89a"):
+        return "gif"
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "webp"
+    if data[4:8] != b"ftyp":
+        return None
+    end = min(int.from_bytes(data[:4], "big"), 256)
+    brands = {data[8:12], *(data[at : at + 4] for at in range(16, end, 4))}
+    return "avif" if brands & _AVIF else "heic" if brands & _HEIC else None
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def models_in(value: object) -> Iterator[BaseModel]:
+    """Yield the value and every model inside of it, in the order of their fields. Plain JSON holds none."""
+    if isinstance(value, BaseModel):
+        yield value
+        for name in type(value).model_fields:
+            yield from models_in(getattr(value, name))
+    elif isinstance(value, tuple | list):
+        for one in value:
+            yield from models_in(one)
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from models_in(one)
+
+
+def images_in(value: object) -> Iterator[ImagePart]:
+    """Yield every reference to a picture."""
+    return (one for one in models_in(value) if isinstance(one, ImagePart))
+
+
+def with_images(model: Model, change: Callable[[ImagePart], ImagePart]) -> Model:
+    """Return the value with each of its references to a picture changed; what holds none is the very same object."""
+    changed = _changed(model, change)
+    if not isinstance(changed, type(model)):
+        raise TypeError("a reference was changed into something else")
+    return changed
+
+
+def _changed(value: Any, change: Callable[[ImagePart], ImagePart]) -> Any:
+    if isinstance(value, ImagePart):
+        return change(value)
+    if isinstance(value, BaseModel):
+        fields = {name: getattr(value, name) for name in type(value).model_fields}
+        new = {name: _changed(one, change) for name, one in fields.items()}
+        update = {name: one for name, one in new.items() if one is not fields[name]}
+        return value.model_copy(update=update) if update else value
+    if isinstance(value, tuple):
+        items = tuple(_changed(one, change) for one in value)
+        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+    return value
+
+
+_OF_A_TURN = tuple(ArchivedTurn.model_fields.keys() - {"messages", "signatures"})
+_OF_A_PICTURE = tuple(ArchivedPicture.model_fields.keys() - {"original", "answer", "signatures", "is_starred", "tags"})
+_OF_A_FILE = tuple(ArchivedWorkspaceFile.model_fields.keys() - {"digest", "size_bytes"})
+_OF_ALL = tuple(ArchivedConversation.model_fields.keys() - {"turns", "pictures", "files"})
+
+
+def packed(whole: WholeConversation) -> tuple[ArchivedConversation, Mapping[str, bytes]]:
+    """Return the conversation as an archive holds it, and its large signatures by their digests, in order."""
+    blobs: dict[str, bytes] = {}
+    turns: list[ArchivedTurn] = []
+    for turn in whole.turns:
+        messages, places = _light(turn.messages, blobs)
+        turns.append(ArchivedTurn(**_fields(turn, _OF_A_TURN), messages=messages, signatures=places))
+    starred = frozenset(whole.starred)
+    pictures: list[ArchivedPicture] = []
+    for picture in whole.pictures:
+        answer, places = _light((picture.answer,) if picture.answer else (), blobs)
+        light = ArchivedPicture(
+            **_fields(picture, _OF_A_PICTURE),
+            # The file that was sent may say where it was taken, and the archive may be given to somebody.
+            original=_without_file(picture.original),
+            answer=answer[0] if answer else None,
+            signatures=places,
+            is_starred=picture.handle in starred,
+            tags=whole.tags.get(picture.handle, ()),
+        )
+        pictures.append(light)
+    files = tuple(
+        ArchivedWorkspaceFile(
+            **_fields(file, _OF_A_FILE), digest=hashlib.sha256(file.content).hexdigest(), size_bytes=file.size_bytes
+        )
+        for file in whole.files
+    )
+    archived = ArchivedConversation(
+        **_fields(whole, _OF_ALL), turns=tuple(turns), pictures=tuple(pictures), files=files
+    )
+    return archived, blobs
+
+
+def unpacked(archived: ArchivedConversation, read: Callable[[str], bytes]) -> WholeConversation:
+    """Return the conversation of an archive, its signatures whole again, with what its files hold. `read` is given the
+    names of files of the archive."""
+    turns = tuple(
+        Turn(**_fields(turn, _OF_A_TURN), messages=_whole(turn.messages, turn.signatures, read))
+        for turn in archived.turns
+    )
+    pictures: list[Picture] = []
+    for one in archived.pictures:
+        answer = _whole((one.answer,) if one.answer else (), one.signatures, read)
+        picture = Picture(
+            **_fields(one, _OF_A_PICTURE),
+            # An archive could name the file that somebody else has sent.
+            original=_without_file(one.original),
+            answer=answer[0] if answer else None,
+        )
+        pictures.append(picture)
+    return WholeConversation(
+        **_fields(archived, _OF_ALL),
+        turns=turns,
+        pictures=tuple(pictures),
+        starred=tuple(one.handle for one in archived.pictures if one.is_starred),
+        tags={one.handle: one.tags for one in archived.pictures if one.tags},
+        files=tuple(
+            WorkspaceFile(**_fields(one, _OF_A_FILE), content=read(f"files/{one.digest}")) for one in archived.files
+        ),
+    )
+
+
+def _without_file(original: OriginalFile | None) -> OriginalFile | None:
+    """Return what is known of the file that an upload was, where the file itself is not."""
+    return original.model_copy(update={"digest": ""}) if original is not None else None
+
+
+def _light(
+    messages: tuple[PromptMessage, ...], blobs: dict[str, bytes]
+) -> tuple[tuple[PromptMessage, ...], tuple[SignaturePlace, ...]]:
+    large = large_signatures(messages)
+    if not large:
+        return messages, ()
+    digests = [hashlib.sha256(signature).hexdigest() for signature in large]
+    blobs.update(zip(digests, large, strict=True))
+    light, places = take_out(messages, digests)
+    return light, tuple(SignaturePlace(**place.model_dump()) for place in places)
+
+
+def _whole(
+    messages: Sequence[PromptMessage], places: Sequence[SignaturePlace], read: Callable[[str], bytes]
+) -> tuple[PromptMessage, ...]:
+    old = [Place(**place.model_dump()) for place in places]
+    return put_back(messages, old, lambda digest: read(f"blobs/{digest}"))
+
+
+def _fields(value: BaseModel, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}

@@ -7,30 +7,31 @@ import contextlib
 import hashlib
 import secrets
 import uuid
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.archive.consistency import Contents, PictureFacts, check_conversation
-from agent.archive.format import ArchivedConversation
-from agent.archive.kinds import MIME_OF_SUFFIX, suffix_of
-from agent.archive.packing import unpacked, without_file
-from agent.archive.reading import ArchiveReader
-from agent.archive.refusals import archive_too_large, not_a_picture
-from agent.archive.walking import images_in, with_images
+from agent.archive.format import (
+    MIME_OF_SUFFIX,
+    archive_too_large,
+    images_in,
+    not_a_picture,
+    suffix_of,
+    unpacked,
+    with_images,
+)
+from agent.archive.reading import ArchiveReader, Contents, PictureFacts, check_conversation
 from agent.conversation import Turn, WholeConversation
 from agent.errors import AivistaError, ProviderFailure
-from agent.events import Component, SearchNote
+from agent.events import SearchNote
 from agent.imaging.intake import probe_image
 from agent.messages import ImageOrigin, ImagePart, Value
-from agent.pictures import Picture
 
 if TYPE_CHECKING:
     from agent.storage.conversations import ConversationStore
     from agent.storage.images import ImageStore
 
 _KNOWN_TYPES = frozenset(MIME_OF_SUFFIX.values())
-_FOLDERS = ("pictures", "blobs")
 
 
 class ImportedConversation(Value):
@@ -90,12 +91,23 @@ class Importer:
             raise
 
     async def _take_in(self, contents: Contents) -> ImportReport:
+        reader, names = self._reader, self._reader.pictures
         digests = sorted(self._used & contents.pictures.keys())
-        new = await asyncio.to_thread(NewFiles, self._home, [*digests, *self._reader.blobs])
+        new = await asyncio.to_thread(self._without_file, [*digests, *reader.blobs])
         added: list[ImportedConversation] = []
+        adoption = Adoption(reader, contents)
         try:
-            await self._keep_pictures(digests)
-            await self._keep_conversations(Adoption(contents), added)
+            for digest in digests:
+                # The origin stands in each reference; of the file it says nothing.
+                mime_type, origin = contents.pictures[digest].mime_type, ImageOrigin.UPLOADED
+                await self._images.write(await asyncio.to_thread(reader.read, names[digest]), mime_type, origin)
+                self._go_on()
+            for listed in reader.manifest.conversations:
+                whole = await asyncio.to_thread(adoption.adopted, listed.folder)
+                conversation = await self._store.add_whole(self._owner, whole)
+                counts = {"turn_count": len(whole.turns), "picture_count": len(whole.pictures)}
+                added.append(ImportedConversation(id=conversation.id, title=whole.title, **counts))
+                self._go_on()
         except BaseException:
             await self._undo(added, new)
             raise
@@ -120,8 +132,9 @@ class Importer:
             probed = await probe_image(data)
         except ProviderFailure as error:
             raise not_a_picture(name) from error
-        md5 = await asyncio.to_thread(_md5, data)
-        return PictureFacts(md5, MIME_OF_SUFFIX[suffix], len(data), probed.width, probed.height, probed.bit_depth)
+        md5 = await asyncio.to_thread(hashlib.md5, data, usedforsecurity=False)
+        mime_type = MIME_OF_SUFFIX[suffix]
+        return PictureFacts(md5.hexdigest(), mime_type, len(data), probed.width, probed.height, probed.bit_depth)
 
     def _check(self, folder: str, contents: Contents) -> None:
         conversation = self._reader.conversation(folder)
@@ -132,32 +145,11 @@ class Importer:
         if self._file_bytes > self._reader.most_bytes:
             raise archive_too_large(self._reader.most_bytes)
 
-    async def _keep_pictures(self, digests: Iterable[str]) -> None:
-        names = self._reader.pictures
-        for digest in digests:
-            name = names[digest]
-            data = await asyncio.to_thread(self._reader.read, name)
-            # The origin stands in each reference; of the file it says nothing.
-            await self._images.write(data, MIME_OF_SUFFIX[name.rpartition(".")[2]], ImageOrigin.UPLOADED)
-            self._go_on()
-
-    async def _keep_conversations(self, adoption: Adoption, added: list[ImportedConversation]) -> None:
-        for listed in self._reader.manifest.conversations:
-            whole = await asyncio.to_thread(self._adopted, listed.folder, adoption)
-            conversation = await self._store.add_whole(self._owner, whole)
-            counts = {"turn_count": len(whole.turns), "picture_count": len(whole.pictures)}
-            added.append(ImportedConversation(id=conversation.id, title=whole.title, **counts))
-            self._go_on()
-
     def _go_on(self) -> None:
         if not self._is_wanted:
             raise _Unwanted
 
-    def _adopted(self, folder: str, adoption: Adoption) -> WholeConversation:
-        archived: ArchivedConversation = self._reader.conversation(folder)
-        return adoption.adopted(unpacked(archived, self._reader.blob, self._reader.workspace_file))
-
-    async def _undo(self, added: Iterable[ImportedConversation], new: NewFiles) -> None:
+    async def _undo(self, added: Iterable[ImportedConversation], new: Iterable[str]) -> None:
         for conversation in added:
             with contextlib.suppress(AivistaError):
                 await self._store.remove(conversation.id, self._owner)
@@ -165,29 +157,20 @@ class Importer:
         named: set[str] = set()
         with contextlib.suppress(AivistaError):
             named = await self._store.named_digests()
-        await asyncio.to_thread(new.remove, named)
+        await asyncio.to_thread(self._remove, [digest for digest in new if digest not in named])
 
+    def _without_file(self, digests: Iterable[str]) -> list[str]:
+        return [digest for digest in digests if not any(self._files_of(digest))]
 
-def _md5(data: bytes) -> str:
-    return hashlib.md5(data, usedforsecurity=False).hexdigest()
-
-
-class NewFiles:
-    """Files named by digests that were not there before. Calls block: run them on a thread."""
-
-    def __init__(self, home: Path, digests: Iterable[str]) -> None:
-        self._home = home
-        self._digests = [digest for digest in digests if not any(self._files_of(digest))]
-
-    def remove(self, spared: Set[str]) -> None:
-        """Remove the files that came since, with what was made from them, but for those of some digests."""
-        for digest in self._digests:
-            for path in self._files_of(digest) if digest not in spared else ():
+    def _remove(self, digests: Iterable[str]) -> None:
+        """Remove the files of these digests, with what was made from them."""
+        for digest in digests:
+            for path in self._files_of(digest):
                 with contextlib.suppress(OSError):
                     path.unlink()
 
     def _files_of(self, digest: str) -> list[Path]:
-        return [path for name in _FOLDERS for path in (self._home / name / digest[:2]).glob(f"{digest}*")]
+        return [path for name in ("pictures", "blobs") for path in (self._home / name / digest[:2]).glob(f"{digest}*")]
 
 
 class Adoption:
@@ -199,60 +182,44 @@ class Adoption:
     * A provider's search suggestions are HTML, shown as they came; of an archive nobody can say where they came from.
     """
 
-    def __init__(self, contents: Contents) -> None:
+    def __init__(self, reader: ArchiveReader, contents: Contents) -> None:
+        self._reader = reader
         self._contents = contents
         self._secret = secrets.token_bytes(32)
 
-    def adopted(self, whole: WholeConversation) -> WholeConversation:
-        """Return the conversation as it goes on record."""
-        ids = {turn.id: uuid.uuid4().hex for turn in whole.turns}
-        whole = with_images(whole, self._image)
-        turns = tuple(_adopted_turn(turn, ids) for turn in whole.turns)
-        pictures = tuple(_adopted_picture(one, ids) for one in whole.pictures)
-        head = ids[whole.head] if whole.head is not None else None
-        files = tuple(one.model_copy(update={"is_untrusted": True}) for one in whole.files)
-        return whole.model_copy(update={"turns": turns, "pictures": pictures, "head": head, "files": files})
+    def adopted(self, folder: str) -> WholeConversation:
+        """Return the conversation of a folder as it goes on record."""
+        whole = with_images(unpacked(self._reader.conversation(folder), self._reader.read), self._image)
+        ids: dict[str | None, str | None] = {None: None, **{turn.id: uuid.uuid4().hex for turn in whole.turns}}
+        turns: list[Turn] = []
+        for turn in whole.turns:
+            components = tuple(
+                one.model_copy(update={"suggestions_html": ""}) if isinstance(one, SearchNote) else one
+                for one in turn.components
+            )
+            update = {"id": ids[turn.id], "parent": ids[turn.parent], "components": components}
+            turns.append(turn.model_copy(update=update))
+        update = {
+            "turns": tuple(turns),
+            "pictures": tuple(one.model_copy(update={"turn_id": ids[one.turn_id]}) for one in whole.pictures),
+            "head": ids[whole.head],
+            "files": tuple(one.model_copy(update={"is_untrusted": True}) for one in whole.files),
+        }
+        return whole.model_copy(update=update)
 
     def _image(self, image: ImagePart) -> ImagePart:
         """Return the reference with the size and, where it claims none of ours, the type that its file has."""
         facts = self._contents.pictures.get(image.digest)
+        update: dict[str, object] = {}
+        if image.mime_type not in _KNOWN_TYPES:
+            update["mime_type"] = facts.mime_type if facts is not None else "image/png"
         if facts is None:
             # Somebody else's picture may have the digest of one that is said to be lost.
-            digest = hashlib.sha256(self._secret + image.digest.encode()).hexdigest()
-            return image.model_copy(update={"digest": digest, "mime_type": _known_type(image.mime_type)})
-        update = _measured(image, facts)
+            update["digest"] = hashlib.sha256(self._secret + image.digest.encode()).hexdigest()
+            return image.model_copy(update=update)
+        has_size = image.width is not None and image.height is not None
+        size = {"width": facts.width, "height": facts.height} if has_size else {"width": None, "height": None}
+        measured = {**size, "bit_depth": facts.bit_depth}
+        update.update({name: value for name, value in measured.items() if getattr(image, name) != value})
+        # A value that holds none but right references stays the very same object.
         return image.model_copy(update=update) if update else image
-
-
-def _measured(image: ImagePart, facts: PictureFacts) -> dict[str, object]:
-    update: dict[str, object] = {}
-    if image.width is not None and image.height is not None:
-        if (image.width, image.height) != (facts.width, facts.height):
-            update |= {"width": facts.width, "height": facts.height}
-    elif image.width is not None or image.height is not None:
-        update |= {"width": None, "height": None}
-    if image.mime_type not in _KNOWN_TYPES:
-        update["mime_type"] = facts.mime_type
-    if image.bit_depth != facts.bit_depth:
-        update["bit_depth"] = facts.bit_depth
-    return update
-
-
-def _known_type(mime_type: str) -> str:
-    return mime_type if mime_type in _KNOWN_TYPES else "image/png"
-
-
-def _adopted_picture(picture: Picture, ids: Mapping[str, str]) -> Picture:
-    # An archive could name the file that somebody else has sent.
-    original = without_file(picture.original) if picture.original is not None else None
-    return picture.model_copy(update={"turn_id": ids[picture.turn_id], "original": original})
-
-
-def _adopted_turn(turn: Turn, ids: Mapping[str, str]) -> Turn:
-    components = tuple(map(_adopted_component, turn.components))
-    parent = ids[turn.parent] if turn.parent is not None else None
-    return turn.model_copy(update={"id": ids[turn.id], "parent": parent, "components": components})
-
-
-def _adopted_component(component: Component) -> Component:
-    return component.model_copy(update={"suggestions_html": ""}) if isinstance(component, SearchNote) else component

@@ -2,20 +2,27 @@
 
 Names are those of the format alone, so none of them can lead out of a folder. Sizes are compared with what is declared
 before a byte is unpacked, and again while it is. Calls block: run them on a thread.
+
+JSON is looked at before it is parsed: how large it is, how deep, and how many values it holds. Then it is checked that
+a conversation fits together: what it speaks of is there, and its numbers are of this world. The page and the masked
+edits take what the records hold at its word, so that is checked here, once.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import math
+import re
 import stat
 import struct
 import zipfile
 import zlib
-from types import TracebackType
-from typing import BinaryIO
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, get_args
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from agent.archive.format import (
     FORMAT,
@@ -24,14 +31,35 @@ from agent.archive.format import (
     VERSION,
     ArchivedConversation,
     ArchivedFile,
+    ArchivedTurn,
+    ArchivedWorkspaceFile,
     ArchiveLimits,
     Manifest,
+    Model,
+    SignaturePlace,
+    archive_too_large,
+    damaged,
+    images_in,
+    inconsistent,
     is_file_name,
     is_folder_name,
+    models_in,
+    unreadable,
+    unsafe,
 )
-from agent.archive.json_guard import parsed
-from agent.archive.refusals import archive_too_large, damaged, unreadable, unsafe
-from agent.errors import ErrorCode, RequestRefused
+from agent.conversation import Timing
+from agent.errors import ErrorCode, ErrorInfo, RequestRefused
+from agent.events import Ask, PlanCard, ThoughtLog
+from agent.imaging.intake import MAX_TEXT_CHARACTERS
+from agent.imaging.masking import Notice, Reason
+from agent.library import plain_tag
+from agent.messages import ImagePart, PromptMessage, SignedPart
+from agent.pictures import MAX_MEGAPIXELS, MAX_SIDE_PX, EditNotice, EditRecord, Margins, Placement, parse_handle
+from agent.settings import TurnSettings
+from agent.storage.titles import MAX_TITLE_CHARACTERS
+from agent.storage.workspace import Limits as WorkspaceLimits
+from agent.storage.workspace import is_in_the_way, is_name, key_of
+from agent.tools.base import Reason as AskReason
 
 # What Python's zipfile raises of hostile bytes, as found by feeding it such.
 _BROKEN = (
@@ -40,7 +68,6 @@ _BROKEN = (
 )
 _ENCRYPTED = 0x1 | 0x40
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_ENDINGS = ("json", "md", "html")
 _PIECE_BYTES = 1 << 20
 
 
@@ -54,7 +81,7 @@ class _Head(BaseModel):
 
 
 class ArchiveReader:
-    """An open archive whose list of files is the one that its manifest gives. Use it as a context manager.
+    """An open archive whose list of files is the one that its manifest gives. Close it.
 
     Raises RequestRefused, when it is made and at every call: what it says is fit for whoever sent the archive.
     """
@@ -62,8 +89,8 @@ class ArchiveReader:
     def __init__(self, file: BinaryIO, limits: ArchiveLimits) -> None:
         self._limits = limits
         file.seek(0, io.SEEK_END)
-        self._size_bytes = file.tell()
-        if self._size_bytes > limits.archive_bytes:
+        size_bytes = file.tell()
+        if size_bytes > limits.archive_bytes:
             raise archive_too_large(limits.archive_bytes)
         file.seek(0)
         if file.read(2) != b"PK":
@@ -73,17 +100,13 @@ class ArchiveReader:
         except _BROKEN as error:
             raise unreadable(str(error)) from error
         # What all that is in it may come to.
-        self.most_bytes = min(limits.archive_bytes, max(limits.ratio_from_bytes, limits.ratio * self._size_bytes))
+        self.most_bytes = min(limits.archive_bytes, max(limits.ratio_from_bytes, limits.ratio * size_bytes))
         self._entries = self._checked_entries()
         self.manifest = self._read_manifest()
         self.files = self._checked_files()
 
-    def __enter__(self) -> ArchiveReader:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Let go of the archive; its file is the caller's."""
         self._zip.close()
 
     def read(self, name: str) -> bytes:
@@ -109,18 +132,10 @@ class ArchiveReader:
         """The digests of the large signatures."""
         return frozenset(one.sha256 for one in self.files.values() if one.name.startswith("blobs/"))
 
-    def blob(self, digest: str) -> bytes:
-        """Return a large signature."""
-        return self.read(f"blobs/{digest}")
-
     @property
     def workspace_files(self) -> dict[str, int]:
         """The sizes in bytes of what the workspaces' files hold, by digest."""
         return {one.sha256: one.size_bytes for one in self.files.values() if one.name.startswith("files/")}
-
-    def workspace_file(self, digest: str) -> bytes:
-        """Return what a file of a workspace holds."""
-        return self.read(f"files/{digest}")
 
     def _checked_entries(self) -> dict[str, zipfile.ZipInfo]:
         limits, entries = self._limits, self._zip.infolist()
@@ -169,7 +184,18 @@ class ArchiveReader:
         for name in self._entries:
             if name not in listed and name != MANIFEST:
                 raise damaged(name, "not in the manifest")
-        _check_folders(self.manifest, listed)
+        # One folder for each conversation, and no file of a conversation that is not listed.
+        folders = [one.folder for one in self.manifest.conversations]
+        if len(set(folders)) != len(folders):
+            raise damaged(MANIFEST, "a folder twice")
+        needed = [f"{folder}/conversation.{ending}" for folder in folders for ending in ("json", "md", "html")]
+        for name in (*needed, INDEX):
+            if name not in listed:
+                raise damaged(name, "missing")
+        known = frozenset(needed)
+        for name in listed:
+            if name.startswith("conversations/") and name not in known:
+                raise damaged(name, "of no conversation")
         return listed
 
     def _unpacked(self, name: str) -> bytes:
@@ -204,19 +230,15 @@ class _Careful(io.BufferedIOBase):
         return data
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Move in the file."""
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        """Return the place in the file."""
         return self._file.tell()
 
     def seekable(self) -> bool:
-        """Return that it is."""
         return True
 
     def readable(self) -> bool:
-        """Return that it is."""
         return True
 
 
@@ -235,17 +257,252 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
         raise unreadable("packed in another way")
 
 
-def _check_folders(manifest: Manifest, files: dict[str, ArchivedFile]) -> None:
-    """Hold the conversations against their files: one folder each, and no file of a conversation that is not listed."""
-    folders = [one.folder for one in manifest.conversations]
-    if len(set(folders)) != len(folders):
-        raise damaged(MANIFEST, "a folder twice")
-    for folder in folders:
-        for ending in _ENDINGS:
-            if f"{folder}/conversation.{ending}" not in files:
-                raise damaged(f"{folder}/conversation.{ending}", "missing")
-    if INDEX not in files:
-        raise damaged(INDEX, "missing")
-    for name in files:
-        if name.startswith("conversations/") and name.rpartition("/")[0] not in folders:
-            raise damaged(name, "of no conversation")
+# One sign of structure and all that stands before it. Possessive, so that nothing is looked at twice.
+_NEXT_SIGN = re.compile(rb'(?:"(?:[^"\\]++|\\.)*+"|[^"\[\]{},]++)*+([\[\]{},])', re.DOTALL)
+_STEPS = {b"[": 1, b"{": 1, b"]": -1, b"}": -1, b",": 0}
+
+
+def parsed(data: bytes, model: type[Model], name: str, limits: ArchiveLimits) -> Model:
+    """Return the value of a JSON file of an archive, `name` for the sentence.
+
+    Raises RequestRefused: too large, too deep, or not of that model.
+    """
+    check_json(data, name, limits)
+    try:
+        return model.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise inconsistent(name, f"{place}: {first['msg']}") from error
+
+
+def check_json(data: bytes, name: str, limits: ArchiveLimits) -> None:
+    """Return when the JSON can be parsed without filling the memory. Raises RequestRefused."""
+    if len(data) > limits.json_bytes:
+        raise archive_too_large(limits.json_bytes)
+    depth = values = place = 0
+    # Where a string never ends there is no next sign, and the parser says so.
+    while sign := _NEXT_SIGN.match(data, place):
+        step = _STEPS[sign[1]]
+        place, depth, values = sign.end(), depth + step, values + (step >= 0)
+        if depth > limits.json_depth:
+            raise inconsistent(name, "too deep")
+        if values > limits.json_values:
+            raise inconsistent(name, "too many values")
+
+
+# What JSON's readers hold exactly; nothing that is counted here comes near it.
+_LARGEST = float(1 << 53)
+# Characters of one text, which may be a file that a tool read or a long answer; entries of one list; and the messages,
+# and the components, of one turn.
+_LONGEST = 1_000_000
+_MOST = 20_000
+_MOST_OF_A_TURN = 2_000
+_MATRIX_VALUES = 6
+_LARGEST_SHIFT = 1e6
+_BYTES_OF_A_BEND = 4
+_CHOICE = re.compile(r"[\w:×. -]{0,32}")
+_PARAMETER = re.compile(r"[a-z][a-z_0-9]{0,39}")
+# Names that a sentence's parameters cannot have: the functions that fill it in have them themselves.
+_TAKEN = frozenset({"key", "self", "count"})
+
+
+@dataclass(frozen=True)
+class PictureFacts:
+    """What is true of a picture's file in the archive."""
+
+    md5: str
+    mime_type: str
+    size_bytes: int
+    width: int
+    height: int
+    bit_depth: int = 8
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What an archive holds beside its conversations: pictures and large signatures by digest, the digests of
+    pictures that were lost before it was made, and how large each file of a workspace is, by digest."""
+
+    pictures: Mapping[str, PictureFacts]
+    blobs: frozenset[str]
+    lost: frozenset[str]
+    files: Mapping[str, int]
+
+
+class _Wrong(Exception):
+    """What does not fit, in words for the debug report."""
+
+
+def check_conversation(conversation: ArchivedConversation, contents: Contents, name: str) -> None:
+    """Return when the conversation fits together and to the archive's files.
+
+    Raises RequestRefused(ARCHIVE_INCONSISTENT); `name` is the file's, for the sentence.
+    """
+    try:
+        _check_turns(conversation)
+        _check_pictures(conversation)
+        _check_files(conversation.files, contents.files)
+        for turn in conversation.turns:
+            _check_signatures(turn.messages, turn.signatures, contents.blobs)
+        for picture in conversation.pictures:
+            _check_signatures((picture.answer,) if picture.answer else (), picture.signatures, contents.blobs)
+        for image in images_in(conversation):
+            _check_image(image, contents)
+        for value in models_in(conversation):
+            _check_value(value)
+        _hold(len(conversation.title) <= MAX_TITLE_CHARACTERS, "a title too long")
+    except _Wrong as wrong:
+        raise inconsistent(name, str(wrong)) from wrong
+
+
+def _check_turns(conversation: ArchivedConversation) -> None:
+    known: set[str] = set()
+    for turn in conversation.turns:
+        _hold(turn.id not in known, "two turns of one id")
+        # Whoever stands before its children can be no part of a circle.
+        _hold(turn.parent is None or turn.parent in known, "a turn without the one before it")
+        known.add(turn.id)
+    _hold(conversation.head is None or conversation.head in known, "a head that is no turn")
+
+
+def _check_pictures(conversation: ArchivedConversation) -> None:
+    turns = {turn.id for turn in conversation.turns}
+    handles = [picture.handle for picture in conversation.pictures]
+    known = frozenset(handles)
+    _hold(len(known) == len(handles), "two pictures of one handle")
+    for picture in conversation.pictures:
+        _hold(_is_handle(picture.handle), "not a handle")
+        _hold(picture.turn_id in turns, "a picture of no turn")
+        _hold(picture.round >= 1, "a round that is none")
+        _hold(all(tag and tag == plain_tag(tag) for tag in picture.tags), "not a tag")
+        _hold(len({tag.casefold() for tag in picture.tags}) == len(picture.tags), "a tag twice")
+    # No picture descends from itself, in whatever order they stand.
+    waiting = {picture.handle: known.intersection(picture.parents) for picture in conversation.pictures}
+    while gone := frozenset(handle for handle, parents in waiting.items() if not parents):
+        waiting = {handle: parents - gone for handle, parents in waiting.items() if handle not in gone}
+    _hold(not waiting, "a picture that descends from itself")
+
+
+def _check_files(files: Sequence[ArchivedWorkspaceFile], sizes: Mapping[str, int]) -> None:
+    """Hold the files of a workspace to its own rules, as though each had been written here."""
+    limits = WorkspaceLimits()
+    _hold(len(files) <= limits.files, "too many files")
+    _hold(sum(file.size_bytes for file in files) <= limits.total_bytes, "files too large together")
+    for file in files:
+        _hold(is_name(file.name), "not a file's name")
+        _hold(file.size_bytes <= limits.file_bytes, "a file too large")
+        _hold(file.digest in sizes, "a file that is not there")
+        _hold(sizes[file.digest] == file.size_bytes, "a file of another size")
+    keys = [key_of(file.name) for file in files]
+    _hold(len(set(keys)) == len(keys), "two files of one name")
+    _hold(not any(is_in_the_way(key, keys) for key in keys), "a file that is a folder")
+
+
+def _check_signatures(
+    messages: Sequence[PromptMessage], places: Sequence[SignaturePlace], blobs: frozenset[str]
+) -> None:
+    seen: set[tuple[int, int]] = set()
+    for place in places:
+        _hold(place.digest in blobs, "a signature that is not there")
+        _hold((place.message, place.part) not in seen, "two signatures in one place")
+        seen.add((place.message, place.part))
+        is_there = place.message < len(messages) and place.part < len(messages[place.message].parts)
+        part = messages[place.message].parts[place.part] if is_there else None
+        _hold(isinstance(part, SignedPart) and part.thought_signature is None, "a signature without its part")
+
+
+def _check_image(image: ImagePart, contents: Contents) -> None:
+    _hold(image.handle is None or _is_handle(image.handle), "not a handle")
+    if image.digest in contents.lost:
+        return
+    facts = contents.pictures.get(image.digest)
+    if facts is None:
+        raise _Wrong("a picture that is not there")
+    _hold((image.md5, image.size_bytes) == (facts.md5, facts.size_bytes), "a picture that is another")
+
+
+def _check_value(value: BaseModel) -> None:
+    for name in type(value).model_fields:
+        found = getattr(value, name)
+        for number in found if isinstance(found, tuple) else (found,):
+            if isinstance(number, int | float):
+                _hold(math.isfinite(number) and abs(number) <= _LARGEST, f"a number out of range ({name})")
+        _hold(_is_short(found), f"a text too long ({name})")
+    match value:
+        case TurnSettings():
+            for choice in (value.aspect_ratio, value.resolution):
+                _hold(choice is None or _CHOICE.fullmatch(choice) is not None, "a setting out of range")
+        case ArchivedTurn():
+            _hold(len(value.text) <= MAX_TEXT_CHARACTERS, "words too long")
+            _hold(max(len(value.messages), len(value.components)) <= _MOST_OF_A_TURN, "a turn too long")
+            feathers = [value.feather_px, *(one.feather_px for one in value.more_masks)]
+            _hold(all(one is None or 0 <= one <= MAX_SIDE_PX for one in feathers), "a feather out of range")
+        case Margins():
+            sides = (value.left, value.top, value.right, value.bottom)
+            _hold(all(0 <= side <= MAX_SIDE_PX for side in sides), "margins out of range")
+        case EditRecord():
+            _hold(value.reason in set(Reason), "a reason nobody knows")
+        case Placement():
+            _check_placement(value)
+        case EditNotice():
+            _hold(value.code in set(Notice), "a notice nobody knows")
+            _check_parameters(value.parameters)
+        case PlanCard():
+            _hold(all(code in set(Notice) for plan in value.plans for code in plan.notices), "a notice nobody knows")
+            _hold(bool(value.plans), "a plan of nothing")
+        case Ask():
+            # What the page reads of a call: why it waited, and its arguments, which are JSON as far as they go.
+            _hold(value.reason in get_args(AskReason), "a reason nobody knows")
+            try:
+                check_json(value.arguments.encode(), "", ArchiveLimits())
+            except RequestRefused as refused:
+                raise _Wrong("arguments too deep") from refused
+        case ThoughtLog():
+            _hold(isinstance(value.parameters.get("count", 1), int), "a count that is none")
+            _check_parameters({name: one for name, one in value.parameters.items() if name != "count"})
+        case ErrorInfo():
+            _check_parameters({name: one for name, one in value.parameters.items() if name != "count"})
+        case Timing():
+            _hold(value.seconds >= 0, "a time out of range")
+
+
+def _is_short(value: object) -> bool:
+    if isinstance(value, str | bytes):
+        return len(value) <= _LONGEST
+    if isinstance(value, tuple | list):
+        return len(value) <= _MOST and all(map(_is_short, value))
+    if isinstance(value, dict):
+        return len(value) <= _MOST and all(_is_short(key) and _is_short(one) for key, one in value.items())
+    return True
+
+
+def _check_placement(placement: Placement) -> None:
+    """Hold the sizes by which masked edits allocate."""
+    left, top, width, height = placement.box
+    for across, down in ((width, height), placement.frame, placement.work):
+        _hold(min(across, down) >= 1 and max(across, down) <= MAX_SIDE_PX, "a size out of range")
+        _hold(across * down <= MAX_MEGAPIXELS * 1_000_000, "a size out of range")
+    _hold(max(abs(left), abs(top)) <= MAX_SIDE_PX, "a place out of range")
+    _hold(0 <= placement.feather_px <= MAX_SIDE_PX, "a feather out of range")
+    _hold(len(placement.matrix) == _MATRIX_VALUES, "a matrix of another size")
+    _hold(all(abs(value) <= _LARGEST_SHIFT for value in placement.matrix), "a matrix out of range")
+    bends = placement.bends_rows * placement.bends_columns * _BYTES_OF_A_BEND
+    _hold(min(placement.bends_rows, placement.bends_columns) >= 0, "bends out of range")
+    _hold(len(placement.bends) == bends or not placement.bends, "bends of another size")
+
+
+def _check_parameters(parameters: Mapping[str, float | str]) -> None:
+    for name, value in parameters.items():
+        _hold(_PARAMETER.fullmatch(name) is not None and name not in _TAKEN, "a parameter nobody knows")
+        _hold(isinstance(value, str) or math.isfinite(value), "a number out of range")
+
+
+def _is_handle(name: str) -> bool:
+    handle = parse_handle(name)
+    return handle is not None and str(handle) == name
+
+
+def _hold(is_right: bool, otherwise: str) -> None:
+    if not is_right:
+        raise _Wrong(otherwise)

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from agent import Archive, ArchiveLanguage, ArchiveLimits, Conversation, ImagePart, WholeConversation
-from agent.archive.consistency import Contents, PictureFacts, check_conversation
 from agent.archive.format import (
     FORMAT,
+    MIME_OF_SUFFIX,
     SUFFIXES,
     VERSION,
     ArchivedConversation,
@@ -16,18 +16,25 @@ from agent.archive.format import (
     ArchivedTurn,
     ArchivedWorkspaceFile,
     Manifest,
+    images_in,
     is_file_name,
     is_folder_name,
     json_schema,
+    packed,
+    with_images,
 )
-from agent.archive.json_guard import check_json, parsed
-from agent.archive.kinds import MIME_OF_SUFFIX
-from agent.archive.markdown import escaped, markdown
-from agent.archive.packing import packed
-from agent.archive.plain_text import visible, web_address
-from agent.archive.readable import Page, branch_shown, conversation_page
-from agent.archive.walking import images_in, with_images
-from agent.archive.web_page import index_page, web_page
+from agent.archive.pages import (
+    Page,
+    branch_shown,
+    conversation_page,
+    escaped,
+    index_page,
+    markdown,
+    visible,
+    web_address,
+    web_page,
+)
+from agent.archive.reading import Contents, PictureFacts, check_conversation, check_json, parsed
 
 
 def blocks_shown(whole: WholeConversation, language: ArchiveLanguage, pictures: Iterable[ImagePart]) -> list[Any]:
@@ -40,13 +47,6 @@ def blocks_shown(whole: WholeConversation, language: ArchiveLanguage, pictures: 
     facts = {one.digest: PictureFacts(one.md5, "image/png", one.size_bytes, 24, 16) for one in pictures}
     sizes = {file.digest: file.size_bytes for file in archived.files}
     check_conversation(archived, Contents(facts, frozenset(blobs), frozenset(), sizes), "conversation.json")
-    conversation = Conversation(
-        id="c",
-        owner="local",
-        title=whole.title,
-        created_at=whole.created_at,
-        updated_at=whole.updated_at,
-        turns=branch_shown(whole),
-        pictures=whole.pictures,
-    )
+    told = {name: getattr(whole, name) for name in ("title", "created_at", "updated_at", "pictures")}
+    conversation = Conversation(id="c", owner="local", turns=branch_shown(whole), **told)
     return list(render_conversation(View(load_words(language), "c"), conversation))

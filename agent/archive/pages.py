@@ -1,0 +1,558 @@
+"""A conversation as people read it: a list of plain blocks, from which a page is made in Markdown or HTML.
+
+The texts in the blocks are as they were said: whoever makes a page of them escapes every one. In Markdown none makes a
+link, a picture, a heading or HTML of its own. A page in HTML stands by itself: one file beside the pictures, no script,
+nothing fetched from anywhere; its own policy would stop what got through.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+from typing import Literal, TypeAlias, assert_never
+from urllib.parse import quote, urlsplit
+
+from agent.archive.format import ArchiveLanguage, ListedConversation
+from agent.conversation import Turn, TurnState, WholeConversation
+from agent.events import (
+    AgentMessage,
+    AskBack,
+    Component,
+    FailureNote,
+    InterruptedNote,
+    PlanCard,
+    SearchNote,
+    SmartCanvas,
+    StoppedNote,
+    TargetNote,
+)
+from agent.messages import ImagePart, Source
+from agent.pictures import Picture, Receipt
+
+# Characters of files: the page is to be read.
+_MOST_OF_A_FILE = 20_000
+_MOST_OF_ALL_FILES = 400_000
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading; level 1 is the page's own."""
+
+    level: Literal[1, 2, 3]
+    text: str
+
+
+@dataclass(frozen=True)
+class Said:
+    """Words of a speaker, several lines perhaps."""
+
+    speaker: str
+    text: str
+    is_person: bool
+
+
+@dataclass(frozen=True)
+class Note:
+    """A line of the page itself."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A picture: the address of its file from the page, and what to say of it."""
+
+    address: str
+    alt: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and values, of a picture's receipt."""
+
+    rows: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Links:
+    """Pages of a search."""
+
+    title: str
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    """A text that is shown line by line, as it stands."""
+
+    text: str
+
+
+Block: TypeAlias = Heading | Said | Note | Shown | Facts | Links | Code
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a page is made from: its language, its title and its blocks."""
+
+    language: ArchiveLanguage
+    title: str
+    blocks: tuple[Block, ...]
+
+
+def conversation_page(whole: WholeConversation, language: ArchiveLanguage, addresses: Mapping[str, str]) -> Page:
+    """Return the conversation: the branch that is shown, then the turns of all others.
+
+    `addresses` leads from a picture's digest to its file, from where the page lies; a lost one is not in it.
+    """
+    title = whole.title or _word(language, "untitled")
+    return Page(language, title, tuple(_Telling(whole, language, addresses).blocks(title)))
+
+
+def branch_shown(whole: WholeConversation) -> tuple[Turn, ...]:
+    """Return the turns from the first to the head."""
+    by_id = {turn.id: turn for turn in whole.turns}
+    path: list[Turn] = []
+    turn = by_id.get(whole.head or "")
+    while turn is not None and turn not in path:
+        path.append(turn)
+        turn = by_id.get(turn.parent or "")
+    return tuple(reversed(path))
+
+
+def _moment_text(moment: datetime) -> str:
+    """Return a moment as every page writes it, in UTC."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+class _Telling:
+    """A conversation that is being told."""
+
+    def __init__(self, whole: WholeConversation, language: ArchiveLanguage, addresses: Mapping[str, str]) -> None:
+        self._whole = whole
+        self._language = language
+        self._addresses = addresses
+        self._numbers = {turn.id: number for number, turn in enumerate(whole.turns, 1)}
+        self._pictures = {picture.handle: picture for picture in whole.pictures}
+
+    def blocks(self, title: str) -> Iterator[Block]:
+        whole = self._whole
+        yield Heading(1, title)
+        moments = {"moment": _moment_text(whole.created_at), "moment_of_change": _moment_text(whole.updated_at)}
+        yield Note(self._word("begun", **moments))
+        yield Note(self._word("counts", turns=len(whole.turns), pictures=len(whole.pictures)))
+        yield Note(self._word("made_by"))
+        path = branch_shown(whole)
+        for turn in path:
+            yield from self._turn(turn)
+        ids = {turn.id for turn in path}
+        others = [turn for turn in whole.turns if turn.id not in ids]
+        if others:
+            yield Heading(2, self._word("elsewhere"))
+        for turn in others:
+            yield from self._turn(turn, is_elsewhere=True)
+        yield from self._files()
+
+    def _turn(self, turn: Turn, *, is_elsewhere: bool = False) -> Iterator[Block]:
+        head = f"{self._numbers[turn.id]} · {_moment_text(turn.started_at)}"
+        if is_elsewhere:
+            parent = self._numbers.get(turn.parent or "")
+            head += f" · {self._word('follows', number=parent) if parent else self._word('first')}"
+        yield Heading(3 if is_elsewhere else 2, head)
+        if turn.text.strip():
+            yield Said(self._word("you"), turn.text, is_person=True)
+        if turn.editing:
+            yield Note(self._word("marked", handle=turn.editing))
+        if turn.references:
+            yield Note(self._word("references", handles=" ".join(turn.references)))
+        for image in turn.uploads:
+            yield self._image(image, self._word("picture", handle=image.handle or ""))
+        for one in turn.masked:
+            yield self._image(one.mask, self._word("mask"))
+        seen = {image.handle for image in turn.uploads}
+        for component in turn.components:
+            yield from self._component(component, seen)
+        for picture in self._whole.pictures:
+            if picture.turn_id == turn.id and picture.handle not in seen:
+                yield from self._picture(picture)
+        if turn.state is TurnState.WAITING:
+            yield Note(self._word("waiting"))
+
+    def _component(self, component: Component, seen: set[str | None]) -> Iterator[Block]:
+        match component:
+            case AgentMessage():
+                yield Said(self._word("agent"), component.text, is_person=False)
+            case SmartCanvas():
+                yield from self._canvas(component, seen)
+            case PlanCard():
+                yield Note(self._word("plan"))
+                yield Facts(tuple((self._word("prompt"), plan.prompt) for plan in component.plans))
+            case AskBack():
+                yield Note(f"{self._word(f'question.{component.question}')} {component.subject}".strip())
+            case TargetNote():
+                yield Note(self._word("went_back", handle=component.change.handle or "–"))
+            case SearchNote() if component.sources:
+                yield Links(self._word("sources"), component.sources)
+            case FailureNote():
+                yield Note(f"{self._word('failed')}: {component.error.message}")
+            case InterruptedNote():
+                yield Note(self._word("interrupted"))
+            case StoppedNote():
+                yield Note(self._word("stopped"))
+            case _:
+                # What the agent did, and panels: nothing that was said or made.
+                pass
+
+    def _canvas(self, canvas: SmartCanvas, seen: set[str | None]) -> Iterator[Block]:
+        for handles, heading in ((canvas.handles, ""), (canvas.earlier, "earlier")):
+            known = [self._pictures[handle] for handle in handles if handle in self._pictures]
+            if known and heading:
+                yield Note(self._word(heading))
+            for picture in known:
+                seen.add(picture.handle)
+                yield from self._picture(picture)
+
+    def _picture(self, picture: Picture) -> Iterator[Block]:
+        receipt = picture.receipt
+        told = picture.alt or (receipt.user_text if receipt else "")
+        yield self._image(picture.image, self._word("picture", handle=picture.handle), told)
+        rows = [*(self._receipt(receipt) if receipt else ()), *self._review(picture)]
+        if rows:
+            yield Facts(tuple(rows))
+
+    def _image(self, image: ImagePart, caption: str, told: str = "") -> Shown | Note:
+        address = self._addresses.get(image.digest)
+        if address is None:
+            return Note(self._word("lost", handle=image.handle or "?"))
+        return Shown(address, told or caption, caption)
+
+    def _receipt(self, receipt: Receipt) -> Iterator[tuple[str, str]]:
+        asked = " ".join(one for one in (receipt.asked_resolution, receipt.asked_aspect_ratio) if one)
+        got = f"{receipt.width}×{receipt.height}"
+        rows: Sequence[tuple[str, str]] = (
+            ("prompt", receipt.prompt),
+            ("model", receipt.model_label),
+            ("size", f"{asked} → {got}" if asked else got),
+            ("styles", ", ".join(style.name for style in receipt.styles)),
+            ("facts", "\n".join(f"{fact.item} ({fact.source})" for fact in receipt.facts)),
+            ("price", f"${receipt.price_usd:.4f}" if receipt.price_usd else ""),
+            ("seconds", f"{receipt.seconds:.1f}" if receipt.seconds else ""),
+        )
+        return ((self._word(name), value) for name, value in rows if value)
+
+    def _review(self, picture: Picture) -> Iterator[tuple[str, str]]:
+        review = picture.review
+        if review is None:
+            return
+        for item in review.checklist:
+            # The first records hold checks of the studio's own as well: those are no review.
+            if item.check is None and item.is_met is not None:
+                sign = "✓" if item.is_met else "✗"
+                yield self._word("review"), " ".join(one for one in (sign, f"“{item.wish}”", item.why) if one)
+        if review.feedback and review.model_label:
+            yield self._word("review"), review.feedback
+        if review.lettering:
+            yield self._word("lettering"), review.lettering
+
+    def _files(self) -> Iterator[Block]:
+        if self._whole.files:
+            yield Heading(2, self._word("files"))
+        room = _MOST_OF_ALL_FILES
+        for file in self._whole.files:
+            size, writer = self._word("bytes", count=f"{file.size_bytes:,}"), self._word(f"by.{file.written_by}")
+            yield Heading(3, file.name)
+            yield Note(f"{size} · {writer} · {_moment_text(file.updated_at)}")
+            text = file.text
+            if text is None:
+                yield Note(self._word("no_text"))
+                continue
+            shown = text[: min(_MOST_OF_A_FILE, room)]
+            room -= len(shown)
+            if shown.strip():
+                yield Code(shown)
+            if len(shown) < len(text):
+                yield Note(self._word("cut", count=f"{len(text) - len(shown):,}"))
+
+    def _word(self, key: str, **parameters: object) -> str:
+        return _word(self._language, key, **parameters)
+
+
+# What the pages say themselves, in English and in Chinese.
+_WORDS: Mapping[str, tuple[str, str]] = {
+    "untitled": ("Untitled conversation", "未命名的对话"),
+    "library": ("Conversations from Aivista", "Aivista 的对话"),
+    "empty": ("There was no conversation.", "没有对话。"),
+    "made_by": (
+        "Kept by Aivista. This page shows what was said and made; conversation.json beside it holds everything.",
+        "由 Aivista 保存。本页展示说过和画过的内容；旁边的 conversation.json 包含全部数据。",
+    ),
+    "begun": ("Begun {moment}, last changed {moment_of_change}", "开始于 {moment}，最后更改于 {moment_of_change}"),
+    "counts": ("{turns} turns, {pictures} pictures", "{turns} 轮，{pictures} 张图片"),
+    "elsewhere": ("Other branches", "其他分支"),
+    "follows": ("follows {number}", "接在第 {number} 轮之后"),
+    "first": ("first of a branch", "分支的第一轮"),
+    "you": ("You", "你"),
+    "agent": ("Aivista", "Aivista"),
+    "picture": ("Picture {handle}", "图片 {handle}"),
+    "lost": ("The file of picture {handle} was gone when this was kept.", "保存时图片 {handle} 的文件已不存在。"),
+    "mask": ("What may change (white)", "可以更改的部分（白色）"),
+    "marked": ("To be changed: {handle}", "要修改：{handle}"),
+    "references": ("References: {handles}", "参考：{handles}"),
+    "plan": ("Plan", "方案"),
+    "earlier": ("Earlier attempts", "之前的尝试"),
+    "sources": ("Sources", "来源"),
+    "prompt": ("Prompt", "提示词"),
+    "model": ("Model", "模型"),
+    "size": ("Size", "尺寸"),
+    "styles": ("Styles", "风格"),
+    "facts": ("Facts", "事实"),
+    "price": ("Price", "价格"),
+    "seconds": ("Seconds", "秒"),
+    "lettering": ("Lettering read", "读到的文字"),
+    "review": ("Review", "评审"),
+    "failed": ("Not done", "未完成"),
+    "stopped": ("Stopped.", "已停止。"),
+    "interrupted": ("Cut off by the end of the studio.", "因程序结束而中断。"),
+    "waiting": ("The plan above waits for an answer.", "上面的方案在等待答复。"),
+    "files": ("Files", "文件"),
+    "bytes": ("{count} bytes", "{count} 字节"),
+    "by.person": ("written by you", "由你写入"),
+    "by.agent": ("written by Aivista", "由 Aivista 写入"),
+    "no_text": ("This file is no text and not shown here.", "此文件不是文本，这里不显示。"),
+    "cut": ("{count} more characters are not shown here.", "还有 {count} 个字符未在此显示。"),
+    "went_back": ("The picture to change from here on: {handle}", "从这里起要修改的图片：{handle}"),
+    "question.empty": ("Asked what there should be to see.", "询问想看到什么。"),
+    "question.unsure": ("Asked what exactly is wanted.", "询问具体想要什么。"),
+    "question.which_part": ("Asked which part is meant.", "询问指的是哪一部分。"),
+    "question.not_painted": ("Said that no picture was made.", "说明没有画出图片。"),
+    "question.no_mask": (
+        "Asked which part is meant: no mask came with the message.",
+        "消息没有附带蒙版，询问指的是哪一部分。",
+    ),
+}
+_COLUMN: Mapping[ArchiveLanguage, int] = {"en": 0, "zh-CN": 1}
+
+
+def _word(language: ArchiveLanguage, key: str, **parameters: object) -> str:
+    return _WORDS[key][_COLUMN[language]].format(**parameters)
+
+
+# What could hide or reorder words: controls, marks of direction, invisible letters, tags.
+_HIDING = re.compile(
+    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+# What an address may hold as it is (RFC 3986), without the signs that end it in Markdown.
+_IN_ADDRESS = ":/?#@!$&*+,;=%~[]"
+
+
+def visible(text: str) -> str:
+    """Return the text without what could hide or reorder its words; line breaks become plain ones."""
+    return _HIDING.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def web_address(address: str) -> str | None:
+    """Return the address of a web page fit for a link, or None for anything but http and https."""
+    try:
+        parts = urlsplit(address.strip())
+        host = parts.hostname
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not host:
+        return None
+    return quote(visible(address.strip()), safe=_IN_ADDRESS)
+
+
+_STYLE = """
+:root { color-scheme: light dark; --paper: #fbfaf7; --ink: #23211d; --quiet: #6b675e; --line: #dedad0;
+  --said: #efece4; }
+@media (prefers-color-scheme: dark) {
+  :root { --paper: #191816; --ink: #ebe8e0; --quiet: #a09b90; --line: #38352f; --said: #262421; }
+}
+body { margin: 0 auto; max-width: 46rem; padding: 2rem 1rem 4rem; background: var(--paper); color: var(--ink);
+  font: 1rem/1.55 system-ui, "Noto Sans SC", sans-serif; }
+h1 { font-size: 1.5rem; overflow-wrap: anywhere; }
+h2, h3 { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: .75rem; font-size: .9rem;
+  color: var(--quiet); }
+.note, figcaption { color: var(--quiet); font-size: .875rem; }
+.said { white-space: pre-wrap; overflow-wrap: anywhere; margin: .75rem 0; }
+.said b { display: block; font-size: .8rem; color: var(--quiet); }
+.person { background: var(--said); border-radius: .6rem; padding: .6rem .9rem; }
+figure { margin: 1rem 0; }
+img { max-width: 100%; height: auto; border-radius: .4rem; border: 1px solid var(--line); }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; font-size: .875rem; }
+dt { color: var(--quiet); }
+dd { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
+pre { background: var(--said); border-radius: .4rem; padding: .6rem .9rem; overflow-x: auto; font-size: .85rem; }
+a { color: inherit; overflow-wrap: anywhere; }
+""".strip()
+_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+# A page that is opened from a folder has no origin: its pictures are `file:`.
+_POLICY = f"default-src 'none'; img-src 'self' file:; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
+_POLICY_ALONE = _POLICY.replace("'self' file:", "data:")
+
+
+def web_page(page: Page, *, is_alone: bool = False) -> str:
+    """Return the page, which ends with a line break; one that stands alone holds its pictures itself."""
+    return _document(page, _POLICY_ALONE if is_alone else _POLICY)
+
+
+def library_page(listed: Sequence[ListedConversation], language: ArchiveLanguage) -> str:
+    """Return the page that leads to the conversations of an archive."""
+    title = _word(language, "library")
+    entries = (
+        (
+            f"{one.folder}/conversation.html",
+            one.title or _word(language, "untitled"),
+            f"{_moment_text(one.created_at)} · "
+            + _word(language, "counts", turns=one.turn_count, pictures=one.picture_count),
+        )
+        for one in listed
+    )
+    note = Note(_word(language, "made_by" if listed else "empty"))
+    return index_page(Page(language, title, (Heading(1, title), note)), entries)
+
+
+def index_page(page: Page, entries: Iterable[tuple[str, str, str]]) -> str:
+    """Return a page that leads to others: their address, title and what else to say of each, after its own blocks."""
+    rows = "\n".join(
+        f'<li><a href="{escape(address)}">{_html_text(title)}</a> <span class="note">{_html_text(more)}</span></li>'
+        for address, title, more in entries
+    )
+    return _document(page, _POLICY, f"\n<ul>\n{rows}\n</ul>" if rows else "")
+
+
+def _document(page: Page, policy: str, more: str = "") -> str:
+    body = "\n".join(map(_html_block, page.blocks)) + more
+    return f"""<!doctype html>
+<html lang="{escape(page.language)}">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{escape(policy, quote=True)}">
+<meta name="referrer" content="no-referrer">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{_html_text(" ".join(page.title.split()))}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+def _html_block(block: Block) -> str:
+    match block:
+        case Heading():
+            return f"<h{block.level}>{_html_text(block.text)}</h{block.level}>"
+        case Said():
+            kind = "said person" if block.is_person else "said"
+            return f'<div class="{kind}"><b>{_html_text(block.speaker)}</b>{_html_text(block.text.strip())}</div>'
+        case Note():
+            return f'<p class="note">{_html_text(block.text)}</p>'
+        case Shown():
+            picture = f'<img src="{_html_text(block.address)}" alt="{_html_text(block.alt)}" loading="lazy">'
+            return f"<figure>{picture}<figcaption>{_html_text(block.caption)}</figcaption></figure>"
+        case Facts():
+            rows = "".join(f"<dt>{_html_text(name)}</dt><dd>{_html_text(value)}</dd>" for name, value in block.rows)
+            return f"<dl>{rows}</dl>"
+        case Links():
+            rows = "".join(f"<li>{_html_link(source.title, source.url)}</li>" for source in block.sources)
+            return f'<p class="note">{_html_text(block.title)}</p><ul>{rows}</ul>'
+        case Code():
+            return f"<pre><code>{_html_text(block.text)}</code></pre>"
+        case _:
+            assert_never(block)
+
+
+def _html_link(title: str, address: str) -> str:
+    url = web_address(address)
+    if url is None:
+        return _html_text(title or address)
+    return f'<a href="{escape(url)}" rel="noopener noreferrer nofollow">{_html_text(title or url)}</a>'
+
+
+def _html_text(text: str) -> str:
+    return escape(visible(text))
+
+
+# GFM makes links of bare addresses, too, which a backslash before their signs prevents.
+_SIGN = re.compile(r"[\\`*_{}\[\]()#|~!@$^]|(?<=[a-z]):(?=//)|(?<=www)\.", re.IGNORECASE)
+# What means something at the start of a line alone: lists and rules.
+_START = re.compile(r"[=+-]|[0-9]+(?=[.)])")
+_OF_HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
+_MOST_INDENTED = 40
+
+
+def markdown(page: Page) -> str:
+    """Return the page, which ends with a line break."""
+    return "\n\n".join(_markdown_block(block) for block in page.blocks) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Return a text on one line, to be read as it stands."""
+    return _line(" ".join(visible(text).split()))
+
+
+def _markdown_block(block: Block) -> str:
+    match block:
+        case Heading():
+            return f"{'#' * block.level} {escaped(block.text)}"
+        case Said():
+            quote = "> " if block.is_person else ""
+            return f"{quote}**{escaped(block.speaker)}**\n{quote.rstrip()}\n{_lines(block.text, quote)}"
+        case Note():
+            return f"*{escaped(block.text)}*"
+        case Shown():
+            return f"![{escaped(block.alt)}]({block.address})\n\n{escaped(block.caption)}"
+        case Facts():
+            return "\n".join(f"- **{escaped(name)}:** {escaped(value)}" for name, value in block.rows)
+        case Links():
+            rows = (f"- {_markdown_link(source.title, source.url)}" for source in block.sources)
+            return "\n".join((f"**{escaped(block.title)}**", "", *rows))
+        case Code():
+            return _fenced(block.text)
+        case _:
+            assert_never(block)
+
+
+def _fenced(text: str) -> str:
+    """Return the text as a block of code, which no line of it can end."""
+    plain = visible(text).rstrip("\n")
+    longest = max((len(run[0]) for run in re.finditer("`+", plain)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{plain}\n{fence}"
+
+
+def _lines(text: str, prefix: str) -> str:
+    """Return the text line by line: a backslash ends a line that another one follows."""
+    lines = visible(text).strip().split("\n")
+    written = []
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        ending = "\\" if line.strip() and following.strip() else ""
+        written.append(f"{prefix}{_line(line)}{ending}".rstrip())
+    return "\n".join(written)
+
+
+def _line(line: str) -> str:
+    words = line.strip()
+    # Four spaces would make a block of code.
+    indent = "&nbsp;" * min(len(line) - len(line.lstrip()), _MOST_INDENTED) if words else ""
+    start = _START.match(words)
+    head = start[0] if start else ""
+    rest = _SIGN.sub(lambda match: f"\\{match[0]}", words[len(head) :]).translate(_OF_HTML)
+    if not head.isdigit():
+        return f"{indent}{chr(92) if head else ''}{head}{rest}"
+    # A bracket is escaped already, as everywhere.
+    return f"{indent}{head}{rest if rest.startswith(chr(92)) else chr(92) + rest}"
+
+
+def _markdown_link(title: str, address: str) -> str:
+    url = web_address(address)
+    return f"[{escaped(title or address)}](<{url}>)" if url else escaped(title or address)
