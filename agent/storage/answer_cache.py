@@ -5,32 +5,21 @@ What fails here is a miss, never an error. Only whole and successful answers bel
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import hashlib
 import json
-import shutil
-import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
 
 from pydantic import JsonValue, SecretStr, TypeAdapter, ValidationError
 
 from agent.messages import PromptMessage, Value
-from agent.storage.cache import GuardedCache
+from agent.storage.cache import FREE_SPACE_FLOOR_BYTES, ByteCache
 from agent.storage.journal import Heard
 
-T = TypeVar("T")
-
-_KEY = "aivista:cache:answer_"
 # Part of every key: raise it when the form of what is kept changes.
 _FORM = 1
 _MAX_VALUE_BYTES = 8 << 20
-_FREE_SPACE_FLOOR_BYTES = 500 << 20
-_SHA256_BYTES = 32
 _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 
@@ -92,75 +81,54 @@ class AnswerCache:
         ttl_s: float = 3600.0,
         limit_bytes: int = 64 << 20,
         *,
-        free_space_floor_bytes: int = _FREE_SPACE_FLOOR_BYTES,
+        free_space_floor_bytes: int = FREE_SPACE_FLOOR_BYTES,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._disk = _AnswerDisk(home / "cache" / "answers", ttl_s, limit_bytes, free_space_floor_bytes, clock)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="answers")
+        # The hour goes by the clock on the wall, a pause by one that nobody sets.
+        self._disk = ByteCache(
+            home / "cache" / "answers",
+            "aivista:cache:answer_",
+            ttl_s=ttl_s,
+            limit_bytes=limit_bytes,
+            free_space_floor_bytes=free_space_floor_bytes,
+            trouble="answers are not kept for now",
+        )
+        self._ttl_s = ttl_s
+        # One value above the limit makes diskcache throw out everything, that value included.
+        self._max_value_bytes = min(_MAX_VALUE_BYTES, limit_bytes // 4)
+        self._clock = clock
         self._is_closed = False
 
     async def get(self, key: str) -> JsonValue | None:
         """Return the value, or None when it is unknown, expired or damaged."""
-        return None if self._is_closed else await self._call(self._disk.get, key)
+        stored = None if self._is_closed else await self._disk.get(key)
+        if stored is None:
+            return None
+        try:
+            kept = _Kept.model_validate_json(stored)
+        except ValueError:
+            # A row that was not written here.
+            kept = None
+        if kept is not None and 0 <= self._clock() - kept.at_s < self._ttl_s:
+            return kept.value
+        await self._disk.drop(key)
+        return None
 
     async def put(self, key: str, value: JsonValue) -> bool:
         """Return whether the value can be had back; None, what is no JSON, and what is too large is not kept."""
-        return not self._is_closed and await self._call(self._disk.put, key, value)
+        if self._is_closed or value is None:
+            return False
+        try:
+            content = json.dumps({"at_s": self._clock(), "value": value}, allow_nan=False).encode()
+        except (TypeError, ValueError, RecursionError):
+            return False
+        return len(content) <= self._max_value_bytes and await self._disk.put(key, content)
 
     async def aclose(self) -> None:
         """Close the files; from now on nothing is found and nothing kept."""
         if not self._is_closed:
             self._is_closed = True
-            await self._call(self._disk.close)
-            self._thread.shutdown()
-
-    async def _call(self, work: Callable[..., T], *arguments: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
-
-
-class _AnswerDisk:
-    """Blocking calls for one thread that never raise."""
-
-    def __init__(
-        self, folder: Path, ttl_s: float, limit_bytes: int, free_space_floor_bytes: int, clock: Callable[[], float]
-    ) -> None:
-        self._ttl_s = ttl_s
-        self._free_space_floor_bytes = free_space_floor_bytes
-        # One value above the limit makes diskcache throw out everything, that value included.
-        self._max_value_bytes = min(_MAX_VALUE_BYTES, limit_bytes // 4)
-        self._clock = clock
-        # The hour goes by the clock on the wall, a pause by one that nobody sets.
-        self._guarded = GuardedCache(folder, limit_bytes, time.monotonic, "answers are not kept for now")
-
-    def get(self, key: str) -> JsonValue | None:
-        def fetch(cache: Any) -> JsonValue | None:
-            try:
-                kept = _unsealed(key, cache.get(_KEY + key))
-            except (ValueError, RecursionError):
-                # A row that was not written here.
-                kept = None
-            if kept is not None and 0 <= self._clock() - kept.at_s < self._ttl_s:
-                return kept.value
-            cache.delete(_KEY + key)
-            return None
-
-        return self._guarded.run(fetch, default=None)
-
-    def put(self, key: str, value: JsonValue) -> bool:
-        sealed = _sealed(key, self._clock(), value)
-        if sealed is None or len(sealed) > self._max_value_bytes:
-            return False
-
-        def store(cache: Any) -> bool:
-            if shutil.disk_usage(self._guarded.folder).free < self._free_space_floor_bytes + 2 * len(sealed):
-                return False
-            return bool(cache.set(_KEY + key, sealed, expire=self._ttl_s))
-
-        return self._guarded.run(store, default=False)
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError, sqlite3.Error):
-            self._guarded.close()
+            await self._disk.aclose()
 
 
 class _Kept(Value):
@@ -168,24 +136,3 @@ class _Kept(Value):
 
     at_s: float
     value: JsonValue
-
-
-def _sealed(key: str, at_s: float, value: JsonValue) -> bytes | None:
-    """Return what is stored: diskcache itself would hand out a truncated or a swapped file without a word."""
-    if value is None:
-        return None
-    try:
-        content = json.dumps({"at_s": at_s, "value": value}, allow_nan=False).encode()
-    except (TypeError, ValueError, RecursionError):
-        return None
-    return hashlib.sha256(key.encode() + content).digest() + content
-
-
-def _unsealed(key: str, stored: object) -> _Kept | None:
-    """Return what a row holds, None when it is not the whole of what was put under this key. Raises ValueError."""
-    if not isinstance(stored, bytes):
-        return None
-    seal, content = stored[:_SHA256_BYTES], stored[_SHA256_BYTES:]
-    if hashlib.sha256(key.encode() + content).digest() != seal:
-        return None
-    return _Kept.model_validate_json(content)

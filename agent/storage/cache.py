@@ -1,6 +1,7 @@
-"""The cache of history images: on disk for two hours after the last use, in memory while the disk fails.
+"""Caches of bytes on disk: nothing in them is needed, and what fails in them is a miss, never an error.
 
-A failure here never fails a turn: what cannot be kept is told with False, what cannot be read is a miss.
+History images live for two hours after the last use, and in memory while the disk fails. (Answers of the text model:
+`answer_cache`.)
 """
 
 from __future__ import annotations
@@ -20,34 +21,103 @@ T = TypeVar("T")
 
 # How long the disk is left alone after it failed: every call would wait for the same lock.
 PAUSE_S = 30.0
+FREE_SPACE_FLOOR_BYTES = 500 << 20
+_MAX_IMAGE_BYTES = 25 << 20
+_REMEMBERED = 10_000
+_SHA256_BYTES = 32
 
 _log = logging.getLogger(__name__)
 
 
-class GuardedCache:
-    """Blocking calls for one thread, the folder opened at the first of them.
+class NoRoom(Exception):
+    """The disk is nearly full: nothing is put there, and what is there is read; never leaves this file."""
 
-    `clock` counts seconds; `trouble` is what the log says when the disk cannot be used.
+
+class ByteCache:
+    """Bytes by key in a diskcache folder, for `ttl_s` after they were put or renewed; opened at the first use.
+
+    `free_space_floor_bytes` must stay free on the disk beside what is written. `clock` counts seconds, for the pause
+    after a failure; `trouble` is what the log says of one, once.
     """
 
-    def __init__(self, folder: Path, limit_bytes: int, clock: Callable[[], float], trouble: str) -> None:
-        self.folder = folder
+    def __init__(
+        self,
+        folder: Path,
+        prefix: str,
+        *,
+        ttl_s: float,
+        limit_bytes: int,
+        free_space_floor_bytes: int,
+        trouble: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._folder = folder
+        self._prefix = prefix
+        self._ttl_s = ttl_s
         self._limit_bytes = limit_bytes
-        self._clock = clock
+        self._free_space_floor_bytes = free_space_floor_bytes
         self._trouble = trouble
+        self._clock = clock
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=folder.name)
         self._cache: Any = None
         self._closed_until_s = float("-inf")
         self._has_warned = False
 
-    def run(self, work: Callable[[Any], T], *, default: T) -> T:
+    async def put(self, key: str, data: bytes) -> bool:
+        """Return whether the bytes can be had back with `get`."""
+
+        def store(cache: Any) -> bool:
+            if shutil.disk_usage(self._folder).free < self._free_space_floor_bytes + 2 * len(data):
+                raise NoRoom("the disk is nearly full")
+            return bool(cache.set(self._prefix + key, _seal(key, data) + data, expire=self._ttl_s))
+
+        return await self._run(store, default=False)
+
+    async def get(self, key: str, *, is_renewed: bool = False) -> bytes | None:
+        """Return the bytes, which live on for the whole time from now when they are renewed; None for a miss."""
+
+        def fetch(cache: Any) -> bytes | None:
+            try:
+                stored = cache.get(self._prefix + key)
+            except (ValueError, RecursionError):
+                # A row that was not written here.
+                stored = None
+            seal, data = (stored[:_SHA256_BYTES], stored[_SHA256_BYTES:]) if isinstance(stored, bytes) else (b"", b"")
+            if seal != _seal(key, data):
+                cache.delete(self._prefix + key)
+                return None
+            if is_renewed:
+                cache.touch(self._prefix + key, expire=self._ttl_s)
+            return data
+
+        return await self._run(fetch, default=None)
+
+    async def renew(self, key: str) -> bool:
+        """Return whether there are bytes; they live on for the whole time from now."""
+        return await self._run(lambda cache: bool(cache.touch(self._prefix + key, expire=self._ttl_s)), default=False)
+
+    async def drop(self, key: str) -> None:
+        """Forget the bytes."""
+        await self._run(lambda cache: cache.delete(self._prefix + key), default=False)
+
+    async def aclose(self) -> None:
+        """Close the files."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
+        self._thread.shutdown()
+
+    async def _run(self, work: Callable[[Any], T], *, default: T) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._run_now, work, default)
+
+    def _run_now(self, work: Callable[[Any], T], default: T) -> T:
         """Return what the work finds in the open cache, or the default when the disk cannot be used."""
         if self._clock() < self._closed_until_s:
             return default
         try:
             result = work(self._opened())
         except Exception as error:  # locked, read-only, full or damaged: whoever asks goes on without it
-            self._closed_until_s = self._clock() + PAUSE_S
-            self.close()
+            if not isinstance(error, NoRoom):
+                self._closed_until_s = self._clock() + PAUSE_S
+                self._close()
             level = logging.DEBUG if self._has_warned else logging.WARNING
             _log.log(level, "%s: %s", self._trouble, str(error) or type(error).__name__)
             self._has_warned = True
@@ -55,30 +125,23 @@ class GuardedCache:
         self._has_warned = False
         return result
 
-    def close(self) -> None:
-        """Close the files; the next call opens them again."""
-        cache, self._cache = self._cache, None
-        if cache is not None:
-            cache.close()
-
     def _opened(self) -> Any:
         if self._cache is None:
             # Not on the path to the first page.
             from agent.storage.disk_cache import open_disk_cache
 
-            self._cache = open_disk_cache(self.folder, self._limit_bytes)
+            self._cache = open_disk_cache(self._folder, self._limit_bytes)
         return self._cache
 
-
-_KEY = "aivista:cache:history_image_"
-_MAX_VALUE_BYTES = 25 << 20
-_FREE_SPACE_FLOOR_BYTES = 500 << 20
-_REMEMBERED = 10_000
-_SHA256_BYTES = 32
+    def _close(self) -> None:
+        cache, self._cache = self._cache, None
+        if cache is not None:
+            cache.close()
 
 
-class CacheUnavailable(Exception):
-    """The disk part of the cache cannot be used now; never leaves this file."""
+def _seal(key: str, data: bytes) -> bytes:
+    # Without it diskcache would hand out a truncated or a swapped file without a word.
+    return hashlib.sha256(key.encode() + data).digest()
 
 
 class CachedImage(NamedTuple):
@@ -102,24 +165,31 @@ class HistoryImageCache:
         ttl_s: float = 7200.0,
         limit_bytes: int = 1 << 30,
         memory_limit_bytes: int = 64 << 20,
-        free_space_floor_bytes: int = _FREE_SPACE_FLOOR_BYTES,
+        free_space_floor_bytes: int = FREE_SPACE_FLOOR_BYTES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._disk = _DiskPart(home / "cache" / "history_images", ttl_s, limit_bytes, free_space_floor_bytes, clock)
+        self._disk = ByteCache(
+            home / "cache" / "history_images",
+            "aivista:cache:history_image_",
+            ttl_s=ttl_s,
+            limit_bytes=limit_bytes,
+            free_space_floor_bytes=free_space_floor_bytes,
+            trouble="history images are kept in memory for now",
+            clock=clock,
+        )
         self._memory = _MemoryPart(memory_limit_bytes)
         self._ttl_s = ttl_s
         # One value above the limit makes diskcache throw out everything, that value included.
-        self._max_value_bytes = min(_MAX_VALUE_BYTES, limit_bytes // 4)
+        self._max_value_bytes = min(_MAX_IMAGE_BYTES, limit_bytes // 4)
         self._clock = clock
         self._used_at_s: OrderedDict[str, float] = OrderedDict()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="history-images")
 
     async def put(self, md5: str, data: bytes, mime_type: str) -> bool:
         """Return whether the picture can be had back with `get`."""
         if len(data) > self._max_value_bytes:
             return False
         kept = True
-        if not await self._call(self._disk.put, md5, data, mime_type):
+        if not await self._disk.put(md5, mime_type.encode() + b"\0" + data):
             kept = self._memory.put(md5, CachedImage(data, mime_type))
         if kept:
             self._remember(md5)
@@ -130,9 +200,12 @@ class HistoryImageCache:
         if self._is_expired(md5):
             self._used_at_s.pop(md5, None)
             self._memory.drop(md5)
-            await self._call(self._disk.drop, md5)
+            await self._disk.drop(md5)
             return None
-        found = self._memory.get(md5) or await self._call(self._disk.get, md5)
+        found = self._memory.get(md5)
+        if found is None and (stored := await self._disk.get(md5, is_renewed=True)) is not None:
+            mime_type, _, data = stored.partition(b"\0")
+            found = CachedImage(data, mime_type.decode())
         if found is None:
             self._used_at_s.pop(md5, None)
             return None
@@ -146,15 +219,14 @@ class HistoryImageCache:
             return True
         if self._is_expired(md5):
             return False
-        is_kept = md5 in self._memory or await self._call(self._disk.touch, md5)
+        is_kept = md5 in self._memory or await self._disk.renew(md5)
         if is_kept:
             self._remember(md5)
         return is_kept
 
     async def aclose(self) -> None:
         """Close the files."""
-        await self._call(self._disk.close)
-        self._thread.shutdown()
+        await self._disk.aclose()
 
     def _is_expired(self, md5: str) -> bool:
         used_at_s = self._used_at_s.get(md5)
@@ -165,9 +237,6 @@ class HistoryImageCache:
         self._used_at_s.move_to_end(md5)
         while len(self._used_at_s) > _REMEMBERED:
             self._used_at_s.popitem(last=False)
-
-    async def _call(self, work: Callable[..., T], *arguments: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
 
 
 class _MemoryPart:
@@ -201,58 +270,3 @@ class _MemoryPart:
         image = self._kept.pop(md5, None)
         if image is not None:
             self._bytes -= len(image.data)
-
-
-class _DiskPart:
-    """The part on disk: blocking calls for one thread, opened at the first of them, that never raise."""
-
-    def __init__(
-        self, folder: Path, ttl_s: float, limit_bytes: int, free_space_floor_bytes: int, clock: Callable[[], float]
-    ) -> None:
-        self._ttl_s = ttl_s
-        self._free_space_floor_bytes = free_space_floor_bytes
-        self._guarded = GuardedCache(folder, limit_bytes, clock, "history images are kept in memory for now")
-
-    def put(self, md5: str, data: bytes, mime_type: str) -> bool:
-        def store(cache: Any) -> bool:
-            if shutil.disk_usage(self._guarded.folder).free < self._free_space_floor_bytes + 2 * len(data):
-                raise CacheUnavailable("the disk is nearly full")
-            return bool(cache.set(_KEY + md5, _sealed(md5, data, mime_type), expire=self._ttl_s))
-
-        return self._guarded.run(store, default=False)
-
-    def get(self, md5: str) -> CachedImage | None:
-        def fetch(cache: Any) -> CachedImage | None:
-            image = _unsealed(md5, cache.get(_KEY + md5))
-            if image is None:
-                cache.delete(_KEY + md5)
-            else:
-                cache.touch(_KEY + md5, expire=self._ttl_s)
-            return image
-
-        return self._guarded.run(fetch, default=None)
-
-    def touch(self, md5: str) -> bool:
-        return self._guarded.run(lambda cache: bool(cache.touch(_KEY + md5, expire=self._ttl_s)), default=False)
-
-    def drop(self, md5: str) -> None:
-        self._guarded.run(lambda cache: cache.delete(_KEY + md5), default=False)
-
-    def close(self) -> None:
-        self._guarded.close()
-
-
-def _sealed(md5: str, data: bytes, mime_type: str) -> bytes:
-    """Return what is stored: diskcache itself would hand out a truncated or a swapped file without a word."""
-    content = mime_type.encode() + b"\0" + data
-    return hashlib.sha256(md5.encode() + content).digest() + content
-
-
-def _unsealed(md5: str, stored: object) -> CachedImage | None:
-    if not isinstance(stored, bytes):
-        return None
-    seal, content = stored[:_SHA256_BYTES], stored[_SHA256_BYTES:]
-    if hashlib.sha256(md5.encode() + content).digest() != seal:
-        return None
-    mime_type, _, data = content.partition(b"\0")
-    return CachedImage(data, mime_type.decode())
