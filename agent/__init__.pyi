@@ -2,12 +2,12 @@
 
 from .adjusting.adjustment import MAX_RATIO_SIDE as MAX_RATIO_SIDE
 from .adjusting.adjustment import Adjustment as Adjustment
+from .adjusting.adjustment import AdjustmentChange as AdjustmentChange
+from .adjusting.adjustment import ChangeKind as ChangeKind
 from .adjusting.adjustment import CropBox as CropBox
 from .adjusting.adjustment import CropRatio as CropRatio
 from .adjusting.adjustment import Flip as Flip
 from .adjusting.applying import preview_adjustment as preview_adjustment
-from .adjusting.describing import AdjustmentChange as AdjustmentChange
-from .adjusting.describing import ChangeKind as ChangeKind
 from .archive.archive import Archive as Archive
 from .archive.archive import ContextMessage as ContextMessage
 from .archive.archive import ExportedArchive as ExportedArchive

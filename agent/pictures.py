@@ -18,8 +18,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from agent.adjusting.adjustment import Adjustment
-from agent.adjusting.describing import AdjustmentChange
+from agent.adjusting.adjustment import Adjustment, AdjustmentChange
 from agent.errors import ErrorCode, ToolArgumentError
 from agent.messages import ImagePart, PromptMessage, Source, TokenUsage, Value
 from agent.settings import OPERATOR, ReferenceMode

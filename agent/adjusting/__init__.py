@@ -6,8 +6,7 @@ and numpy and OpenCV with the first tone.
 
 from __future__ import annotations
 
-from agent.adjusting.adjustment import Adjustment, CropBox, CropRatio, Flip
-from agent.adjusting.describing import AdjustmentChange, ChangeKind, describe
+from agent.adjusting.adjustment import Adjustment, AdjustmentChange, ChangeKind, CropBox, CropRatio, Flip, describe
 from agent.adjusting.phrases import A_BIT, MUCH, PLAIN
 from agent.adjusting.reading import read_adjustment
 

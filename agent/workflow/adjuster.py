@@ -19,8 +19,7 @@ from typing import Literal
 from langgraph.types import Command
 
 from agent.adjusting import Adjustment, ChangeKind, describe, read_adjustment
-from agent.adjusting.applying import apply_adjustment
-from agent.adjusting.framing import framed_size, with_fixed_crops
+from agent.adjusting.applying import apply_adjustment, framed_size, with_fixed_crops
 from agent.conversation import Conversation, Turn
 from agent.errors import ErrorCode, ToolArgumentError
 from agent.events import (

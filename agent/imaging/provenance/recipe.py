@@ -21,7 +21,7 @@ from typing import Annotated, Final, Literal, Protocol, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
-from agent.adjusting.describing import AdjustmentChange
+from agent.adjusting.adjustment import AdjustmentChange
 from agent.messages import ImageOrigin, Value
 from agent.pictures import EditKind, Margins, Picture, Receipt
 from agent.redaction import without_homes, without_secrets
