@@ -234,7 +234,8 @@ class ConversationStore(KeptConversations):
 
     async def _leave_again(self, joining: asyncio.Task[Place]) -> None:
         await asyncio.wait([joining])
-        if joining.exception() is None and (place := joining.result().id) is not None:
+        is_there = not joining.cancelled() and joining.exception() is None
+        if is_there and (place := joining.result().id) is not None:
             await self.leave_queue(place)
 
     async def leave_queue(self, place: int) -> None:

@@ -296,13 +296,15 @@ class Transactions:
 class _Write:
     """`record` writes to the database, `remember` what it returned to memory once it is committed.
 
-    One that is `durable` is on the disk itself when it is done: a power cut does not take it back.
+    One that is `durable` is on the disk itself when it is done: a power cut does not take it back. For one that is
+    `spare` no room is made on a full disk.
     """
 
     record: Callable[[], Any]
     remember: Callable[[Any], None] | None
     done: asyncio.Future[Any]
     is_durable: bool = False
+    is_spare: bool = False
     result: Any = None
 
 
@@ -331,14 +333,19 @@ class WriteBatcher:
         self._unfinished: set[asyncio.Future[Any]] = set()
 
     async def write(
-        self, record: Callable[[], T], remember: Callable[[T], None] | None = None, *, is_durable: bool = False
+        self,
+        record: Callable[[], T],
+        remember: Callable[[T], None] | None = None,
+        *,
+        is_durable: bool = False,
+        is_spare: bool = False,
     ) -> T:
         """Write, then remember, and return what was written. Raises what `record` raises; it may be called twice.
 
         Cancelling the caller does not take its write back.
         """
         loop = asyncio.get_running_loop()
-        one = _Write(record, remember, loop.create_future(), is_durable)
+        one = _Write(record, remember, loop.create_future(), is_durable, is_spare)
         self._hand_over(one)
         self._begin(loop)
         written: T = await asyncio.shield(one.done)
@@ -375,8 +382,8 @@ class WriteBatcher:
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
         batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
         outcomes = self._written(batch)
-        if any(map(_is_disk_full, outcomes)) and self._make_room is not None and self._make_room():
-            failed = [number for number, outcome in enumerate(outcomes) if _is_disk_full(outcome)]
+        failed = [at for at, one in enumerate(batch) if not one.is_spare and _is_disk_full(outcomes[at])]
+        if failed and self._make_room is not None and self._make_room():
             for number, outcome in zip(failed, self._written([batch[one] for one in failed]), strict=True):
                 outcomes[number] = outcome
         loop.call_soon_threadsafe(self._settle, loop, batch, outcomes)
@@ -492,14 +499,22 @@ class Database:
             return work(connection)
 
     async def write(
-        self, work: Callable[[Connection], T], remember: Callable[[T], None] | None = None, *, is_durable: bool = False
+        self,
+        work: Callable[[Connection], T],
+        remember: Callable[[T], None] | None = None,
+        *,
+        is_durable: bool = False,
+        is_spare: bool = False,
     ) -> T:
         """Return what the work returns; all that it writes is on record then, or none of it. It may be called twice.
 
         It sees all that was handed over before. `remember` is called on the thread of the database with what the work
-        returned, right after it is committed.
+        returned, right after it is committed. What `is_spare` takes nothing of the room that is set aside on the disk
+        for answers that were paid for.
         """
-        return await self._batcher.write(lambda: self._write_now(work), remember, is_durable=is_durable)
+        return await self._batcher.write(
+            lambda: self._write_now(work), remember, is_durable=is_durable, is_spare=is_spare
+        )
 
     def write_soon(self, work: Callable[[Connection], object]) -> asyncio.Future[Any]:
         """Hand over a write that nobody waits for; return its end, which raises what the work raises."""

@@ -266,7 +266,7 @@ class Gallery:
         while is_more:
             await self._tasks.turn()
             # Between two of these the turns have their writes on the same thread.
-            is_more = await self._db.write(gallery_words.read_some) > 0
+            is_more = await self._db.write(gallery_words.read_some, is_spare=True) > 0
 
     async def _read(self, work: Callable[[Connection], T]) -> T:
         with self._tasks.standing_back():
@@ -315,7 +315,7 @@ class Gallery:
         return tuple(changed)
 
     async def _change(self, owner: str, work: Callable[[Connection], T]) -> T:
-        changed = await self._db.write(work)
+        changed = await self._db.write(work, is_spare=True)
         self._facets.pop(owner, None)
         return changed
 

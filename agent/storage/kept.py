@@ -1,4 +1,5 @@
-"""Conversations as a whole: opened, listed, searched, named, pinned, switched, copied, thrown away and swept up."""
+"""Conversations as a whole: opened, listed, searched, named, pinned, switched, copied and
+thrown away."""
 
 from __future__ import annotations
 
@@ -167,7 +168,9 @@ class KeptConversations(OpenedRecords):
             on.execute(_ADD_CONVERSATION, row)
             return new.id
 
-        found = await self.db.write(create, lambda found: self._open.put(new) if found == new.id else None)
+        found = await self.db.write(
+            create, lambda found: self._open.put(new) if found == new.id else None, is_spare=True
+        )
         return new if found == new.id else await self.get(found, owner)
 
     async def of_request(self, request_id: str, owner: str) -> str | None:
@@ -262,7 +265,7 @@ class KeptConversations(OpenedRecords):
                 on.execute(_GIVE_PICTURES, values)
             return len(given)
 
-        return await self.db.write(hand_over)
+        return await self.db.write(hand_over, is_spare=True)
 
     # Lists
 
@@ -315,7 +318,7 @@ class KeptConversations(OpenedRecords):
         stale = await self.db.read(lambda on: stale_wordings(on, after, _INDEXED_AT_ONCE))
         if stale:
             words = await asyncio.to_thread(lambda: [(one, split_words(one.wording)) for one in stale])
-            await self.db.write(lambda on: put_words(on, words))
+            await self.db.write(lambda on: put_words(on, words), is_spare=True)
         return stale[-1].wording.id if len(stale) == _INDEXED_AT_ONCE else None
 
     # Changes
@@ -334,7 +337,7 @@ class KeptConversations(OpenedRecords):
         await self._change((_PIN,), conversation_id, owner, {"pinned": is_pinned}, is_pinned=is_pinned)
 
     async def delete(self, conversation_id: str, owner: str) -> None:
-        """Take the owner's conversation out of every list. `undelete` brings it back, `sweep` removes it for good."""
+        """Take the owner's conversation out of every list. `undelete` brings it back."""
         await self._change((_THROW_AWAY,), conversation_id, owner, {"now": datetime.now(UTC)})
 
     async def undelete(self, conversation_id: str, owner: str) -> Conversation:
@@ -368,7 +371,7 @@ class KeptConversations(OpenedRecords):
         def updated(one: Conversation) -> Conversation | None:
             return one.model_copy(update=update) if update else None
 
-        await self.db.write(change, lambda version: self._open.change(conversation_id, version, updated))
+        await self.db.write(change, lambda version: self._open.change(conversation_id, version, updated), is_spare=True)
 
     async def switch_branch(self, conversation_id: str, turn_id: str, owner: str) -> Conversation:
         """Return the conversation with the branch shown that holds this turn: up to its newest descendant.
@@ -388,7 +391,7 @@ class KeptConversations(OpenedRecords):
             values = {"key": conversation_id, "whose": owner, "new_head": newest_below(turn_id, parents)}
             on.execute(_SWITCH, values)
 
-        await self.db.write(switch)
+        await self.db.write(switch, is_spare=True)
         return await self.get(conversation_id, owner)
 
     # The trash
@@ -427,22 +430,6 @@ class KeptConversations(OpenedRecords):
                 raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
 
         await self.db.write(remove, lambda _: self._open.drop(conversation_id))
-
-    async def sweep(self, before: datetime) -> set[str]:
-        """Remove the conversations that were deleted before the moment, and return the digests of pictures and blobs
-        that they named and that no row names any more.
-
-        What they had cost is kept by owner and day.
-        """
-        named: set[str] = set()
-        for one in await self.db.read(lambda on: sweeping.thrown_away(on, before)):
-            named |= await self.db.write(
-                partial(sweeping.sweep, conversation_id=one, before=before), partial(self._drop, one)
-            )
-        return named - await self.named_digests() if named else named
-
-    def _drop(self, conversation_id: str, _named: set[str]) -> None:
-        self._open.drop(conversation_id)
 
     async def named_digests(self) -> set[str]:
         """Return the digest of every picture and blob that any row names, deleted conversations' included.
@@ -521,7 +508,7 @@ class KeptConversations(OpenedRecords):
             if copy_of is not None:
                 on.execute(_DELETE_ALIKE, {"copy": key, "copied": copy_of})
 
-        await self.db.write(add)
+        await self.db.write(add, is_spare=True)
         return await self.get(key, owner)
 
     async def _turn_rows(self, key: str, whole: WholeConversation, *, is_imported: bool) -> Sequence[dict[str, Any]]:

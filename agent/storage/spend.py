@@ -140,7 +140,7 @@ class SpendBook:
         """Put on record what was spent on a local day, today without one, in no turn."""
         row = {"owner": owner, "day": (day or local_today()).isoformat(), "price_usd": price_usd, "tokens": tokens}
         if price_usd or tokens:
-            await self._db.write(lambda on: on.execute(_KEEP_DAY, row))
+            await self._db.write(lambda on: on.execute(_KEEP_DAY, row), is_spare=True)
 
     async def reserve(self, turn_id: str, price_usd: float) -> None:
         """Put on record what a turn that runs may come to in all, for the turns of other processes; its end ends it."""

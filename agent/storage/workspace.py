@@ -196,7 +196,7 @@ class Workspace:
                 on.execute(_ADD, {"conversation_id": self.conversation_id, "key": key, **row})
             return info
 
-        return await self.database.write(write)
+        return await self.database.write(write, is_spare=True)
 
     async def rename(self, name: str, new_name: str) -> FileInfo:
         """Give a file another name, or the same in another case, and return it; it is in every other way as it was.
@@ -214,7 +214,7 @@ class Workspace:
             on.execute(_RENAME, {**self._called(key), "new_key": new_key, "new_name": wanted})
             return before.model_copy(update={"name": wanted})
 
-        return await self.database.write(rename)
+        return await self.database.write(rename, is_spare=True)
 
     async def delete(self, name: str, *, expected_version: int | None = None) -> None:
         """Delete a file for good. Raises RequestRefused: FILE_NOT_FOUND, FILE_CHANGED."""
@@ -227,7 +227,7 @@ class Workspace:
             _refuse_changed(held[key], called, expected_version)
             on.execute(_DELETE, self._called(key))
 
-        await self.database.write(delete_it)
+        await self.database.write(delete_it, is_spare=True)
 
     @property
     def _mine(self) -> dict[str, str]:
