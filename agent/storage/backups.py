@@ -22,7 +22,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from agent.errors import ErrorCode, StorageFailure
-from agent.storage.liveness import LifeSign
+from agent.storage.liveness import ProcessLock
 from agent.storage.private_files import make_private_folder, storage_failure
 
 _NAME = "aivista.db"
@@ -186,7 +186,7 @@ class Backups:
 
     def _is_in_use(self) -> bool:
         folder = self._home / "running"
-        sign = LifeSign(folder)
+        sign = ProcessLock(folder)
         return folder.is_dir() and any(sign.is_alive(path.name) for path in folder.iterdir())
 
     def _set_aside(self, now: datetime) -> Path | None:

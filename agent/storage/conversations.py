@@ -141,7 +141,7 @@ class ConversationStore(KeptConversations):
         """
         messages, places = await self._keep_signatures(turn.messages)
         key, now, title = {"key": conversation_id}, datetime.now(UTC), title_of(turn.text)
-        row = {"id": turn.id, "runner": self._life.name, "request_id": turn.request_id, "parent": turn.parent}
+        row = {"id": turn.id, "runner": self._process.name, "request_id": turn.request_id, "parent": turn.parent}
         row |= {"conversation_id": conversation_id, "within": conversation_id, **turn_row(turn, messages, places)}
         uploads = [picture_row(conversation_id, picture, None, ()) for picture in pictures]
 
@@ -202,7 +202,7 @@ class ConversationStore(KeptConversations):
                 raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
             if head.head not in (turn.id, None):
                 return ConversationChanged()
-            on.execute(_TAKE_UP, {**this, "runner": self._life.name})
+            on.execute(_TAKE_UP, {**this, "runner": self._process.name})
             return _next_version(on, conversation_id)
 
         running = turn.model_copy(update={"state": TurnState.RUNNING})
@@ -257,7 +257,7 @@ class ConversationStore(KeptConversations):
 
     def turns_to_stop(self) -> tuple[str, ...]:
         """Return the turns of this process that were stopped by another one."""
-        return self._direct.turns_to_stop(self._life.name) if self._direct is not None else ()
+        return self._direct.turns_to_stop(self._process.name) if self._direct is not None else ()
 
     async def finish_turn(self, conversation_id: str, turn: Turn) -> None:
         """Record all of the turn as it is now: messages, components, state, usage, price.
@@ -269,7 +269,7 @@ class ConversationStore(KeptConversations):
 
     async def _finish(self, conversation_id: str, turn: Turn) -> None:
         messages, places = await self._keep_signatures(turn.messages)
-        now, title, mine = datetime.now(UTC), subject_title(turn), self._life.name
+        now, title, mine = datetime.now(UTC), subject_title(turn), self._process.name
         values = {"key": conversation_id, "turn": turn.id, "mine": mine, "runner": mine}
         values |= turn_row(turn, messages, places)
 

@@ -24,7 +24,7 @@ from agent.library import KEPT_FOR
 from agent.messages import Value
 from agent.storage.gallery import TEMPORARY
 from agent.storage.housekeeping_rows import NAME, AnotherVersion, KeptPicture, KeptRecords
-from agent.storage.liveness import LifeSign
+from agent.storage.liveness import ProcessLock
 from agent.storage.private_files import storage_failure
 from agent.storage.vectors import FOLDER, VectorTables
 
@@ -347,7 +347,7 @@ class _Sweep:
         if self._is_dry_run:
             # Whether a process lives is told by taking its sign away.
             return 0
-        life = LifeSign(self._home / SIGNS)
+        life = ProcessLock(self._home / SIGNS)
         return sum(not life.is_alive(one.path.name) and not one.path.exists() for one in old)
 
     def _vectors(self) -> int:

@@ -516,7 +516,7 @@ class KeptConversations(OpenedRecords):
         for position, turn in enumerate(whole.turns):
             messages, places = await self._keep_signatures(turn.messages)
             own = {"conversation_id": key, "id": turn.id, "position": position, "parent": turn.parent}
-            own |= {"runner": self._life.name, "request_id": turn.request_id}
+            own |= {"runner": self._process.name, "request_id": turn.request_id}
             own |= {"is_imported": is_imported or turn.is_imported}
             rows.append(own | turn_row(turn, messages, places))
         return rows

@@ -18,8 +18,9 @@ from agent.storage.private_files import make_private_folder
 _NAME = re.compile(r"[0-9a-f]{32}")
 
 
-class LifeSign:
-    """This process's own sign, held from `hold` until `release`; others are asked after with `is_alive`."""
+class ProcessLock:
+    """The lock of this process, its sign of life, held from `hold` until `release`; others are asked after with
+    `is_alive`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

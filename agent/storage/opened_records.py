@@ -20,7 +20,7 @@ from agent.messages import PromptMessage
 from agent.storage.database import Database
 from agent.storage.images import ImageStore
 from agent.storage.journal import Journal, forget_answers, turns_with_old_answers
-from agent.storage.liveness import LifeSign
+from agent.storage.liveness import ProcessLock
 from agent.storage.private_files import storage_failure
 from agent.storage.signatures import Place, large_signatures, take_out
 from agent.storage.tables import TURNS
@@ -181,8 +181,8 @@ class OpenedRecords:
         self._images = images
         self._open = OpenConversations()
         self.db = Database(home, images.reserve.give_back)
-        self._life = LifeSign(home / "running")
-        self._order = TurnOrder(self._life.name, self._life.is_alive, free_models)
+        self._process = ProcessLock(home / "running")
+        self._order = TurnOrder(self._process.name, self._process.is_alive, free_models)
         self.journal = Journal(self.db, images)
         self.traces = Traces(self.db, trace_limit_bytes)
         # The turns that dead processes left and nobody has taken up, found when this store was opened.
@@ -218,7 +218,7 @@ class OpenedRecords:
 
     def _hold(self) -> None:
         try:
-            self._life.hold()
+            self._process.hold()
         except OSError as error:
             raise storage_failure(error) from error
         self._direct = DirectReads(self._home)
@@ -231,7 +231,7 @@ class OpenedRecords:
         await self.db.aclose(self._release)
 
     def _release(self) -> None:
-        self._life.release()
+        self._process.release()
         if self._direct is not None:
             self._direct.close()
             self._direct = None
