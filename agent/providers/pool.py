@@ -18,7 +18,7 @@ from agent.providers.lasting_client import LastingClient
 from agent.settings import OpenAISettings, ProviderChoice, Settings
 
 if TYPE_CHECKING:
-    from agent.providers.sketch.restyling import FindLook
+    from agent.providers.sketch.wishes import FindLook
 
 # Whoever brings this is served without any key, not with the operator's either.
 NO_KEY = SecretStr("")

@@ -6,7 +6,7 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 from agent.adjusting import Adjustment
@@ -20,30 +20,41 @@ from agent.providers.sketch.areas import read_area_wish
 from agent.providers.sketch.briefs import (
     base_picture,
     has_pictures,
+    image_call,
     is_to_grow,
     last_prompt,
     marked_picture,
     masked_pictures,
     newest_is_upload,
+    paint_again,
     starts_anew,
     take_of,
     tool_problem,
     wish_text,
 )
-from agent.providers.sketch.calls import image_call
-from agent.providers.sketch.forms import fill_form
+from agent.providers.sketch.instructions import cropped_to
 from agent.providers.sketch.operations import Erase, Operation, ResizeTo
-from agent.providers.sketch.painted import paint_again
 from agent.providers.sketch.painter import paint
 from agent.providers.sketch.phrases import find_handles, has_words, is_chinese
-from agent.providers.sketch.replies import closing, reply
-from agent.providers.sketch.restyling import FindLook, FoundLook, in_style
-from agent.providers.sketch.retakes import FIRST_TAKE, Retake, Take
-from agent.providers.sketch.rules import cropped_to
-from agent.providers.sketch.wishes import AskBack, Draw, Edit, Reason, Talk, Topic, Wish, read_drawing, understand
+from agent.providers.sketch.replies import closing, fill_form, reply
+from agent.providers.sketch.subjects import FIRST_TAKE, Retake, Take
+from agent.providers.sketch.wishes import (
+    AskBack,
+    Draw,
+    Edit,
+    FindLook,
+    FoundLook,
+    Reason,
+    Talk,
+    Topic,
+    Wish,
+    in_style,
+    read_drawing,
+    understand,
+)
 
-PNG = "image/png"
-DONE = "STOP"
+_PNG = "image/png"
+_DONE = "STOP"
 _DEFAULT_RATIO = "16:9"
 _DEFAULT_SIZE = (1376, 768)
 _TOKENS_A_PICTURE = 258
@@ -98,7 +109,7 @@ class SketchProvider:
                 call = image_call(one, words, tools, is_upload=newest_is_upload(messages))
                 if call is not None:
                     yield CompletionChunk(part=call)
-        yield CompletionChunk(usage=_usage(messages, answer), finish_reason=DONE)
+        yield CompletionChunk(usage=_usage(messages, answer), finish_reason=_DONE)
 
     async def generate(self, request: ImageRequest) -> AsyncIterator[CompletionChunk]:
         """Make one picture: the operations of the last prompt on its first picture, else a sketch of its words.
@@ -111,8 +122,8 @@ class SketchProvider:
         base = base_picture(request.messages, find_handles(text))
         if request.mask is not None:
             data = await self._inside(request, request.mask, text)
-            yield CompletionChunk(part=await self._pictures.write(data, PNG, ImageOrigin.EDITED))
-            yield CompletionChunk(usage=_usage(request.messages, ""), finish_reason=DONE)
+            yield CompletionChunk(part=await self._pictures.write(data, _PNG, ImageOrigin.EDITED))
+            yield CompletionChunk(usage=_usage(request.messages, ""), finish_reason=_DONE)
             return
         take = take_of(prompt) if prompt is not None else FIRST_TAKE
         # A mark is only written behind what is to be painted.
@@ -129,8 +140,8 @@ class SketchProvider:
             take = replace(take, number=take.number + request.take - 1)
             data = await asyncio.to_thread(_sketched, wish, text, _pixels(request), take, found)
             origin = ImageOrigin.GENERATED
-        yield CompletionChunk(part=await self._pictures.write(data, PNG, origin))
-        yield CompletionChunk(usage=_usage(request.messages, ""), finish_reason=DONE)
+        yield CompletionChunk(part=await self._pictures.write(data, _PNG, origin))
+        yield CompletionChunk(usage=_usage(request.messages, ""), finish_reason=_DONE)
 
     def embedder(self, model: ModelEntry) -> None:
         """Return None: it knows no meanings."""
@@ -165,8 +176,8 @@ class SketchProvider:
         return reply(wish, in_chinese=is_chinese(said))
 
     async def _say(self, answer: str) -> AsyncIterator[CompletionChunk]:
-        for piece in _pieces(answer):
-            yield CompletionChunk(part=TextPart(text=piece))
+        for match in _PIECES.finditer(answer):
+            yield CompletionChunk(part=TextPart(text=match[0]))
             if self._pace_s:
                 await asyncio.sleep(self._pace_s)
 
@@ -175,7 +186,7 @@ def _planned(
     prompt: PromptMessage | None, text: str, messages: Sequence[PromptMessage], found: FoundLook | None
 ) -> Wish | None:
     """Return what the newest message asks for, with the picture that the person marked; None once a tool answered."""
-    if _ends_with_tool(messages):
+    if messages and messages[-1].role is Role.TOOL:
         return None
     marked = marked_picture(prompt) if prompt is not None else ""
     if prompt is not None and (masked_pictures(prompt) or is_to_grow(prompt)):
@@ -204,14 +215,6 @@ def _each_masked(wish: Draw | Edit, prompt: PromptMessage | None) -> list[Draw |
     """Return the wish, once for each of the pictures that the person painted a mask over."""
     masked = masked_pictures(prompt) if prompt is not None else []
     return [replace(wish, handles=(handle,)) for handle in masked] if len(masked) > 1 else [wish]
-
-
-def _ends_with_tool(messages: Sequence[PromptMessage]) -> bool:
-    return bool(messages) and messages[-1].role is Role.TOOL
-
-
-def _pieces(answer: str) -> Iterator[str]:
-    return (match.group(0) for match in _PIECES.finditer(answer))
 
 
 def _said_before(messages: Sequence[PromptMessage]) -> str:
