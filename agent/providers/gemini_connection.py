@@ -210,7 +210,7 @@ class GeminiConnection:
 
     def _failure(self, error: Exception, call: GeminiCall, model: ModelEntry) -> AivistaError:
         asked, response = self.asked(call, model), call.response
-        page = web_page_failure(response, asked) if response is not None else None
+        page = _web_page_failure(response, asked) if response is not None else None
         return page or failure_of(error, asked, has_response=response is not None, event=call.events.error)
 
     def asked(self, call: GeminiCall, model: ModelEntry) -> Asked:
@@ -312,7 +312,7 @@ def failure_of(
     return asked.failure(ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
 
 
-def web_page_failure(response: httpx2.Response, asked: Asked) -> AivistaError | None:
+def _web_page_failure(response: httpx2.Response, asked: Asked) -> AivistaError | None:
     """Return that something else than the API answers there, when a good answer is a web page; else None."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_page = response.status_code == 200 and kind in ("text/html", "application/xhtml+xml")
@@ -404,12 +404,7 @@ def _key_code(body: Mapping[str, Any], said: str) -> ErrorCode | None:
 
 
 def _quota_failure(body: Mapping[str, Any], said: str, headers: Mapping[str, str], asked: Asked) -> AivistaError:
-    violations = [
-        entry
-        for part in _objects(body.get("details"))
-        for entry in part.get("violations") or ()
-        if isinstance(entry, dict)
-    ]
+    violations = [entry for part in _objects(body.get("details")) for entry in _objects(part.get("violations"))]
     model = asked.model.label
     if re.search(r"credits are depleted", said, re.IGNORECASE):
         return asked.failure(ErrorCode.CREDITS_USED_UP, said)

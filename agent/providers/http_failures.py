@@ -30,8 +30,6 @@ _LONGEST_DETAIL = 500
 _LONGEST_IN_SENTENCE = 200
 # Google's keys, OpenAI's and those of servers like it.
 _KEYS = re.compile(r"AIza[\w-]{10,}|AQ\.[\w-]{20,}|\b(?:sk|gsk|pk|rk)-[\w-]{8,}|(?<=Bearer )\S+")
-
-
 LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30)
 _CONNECT_TIMEOUT_S = 10.0
 # The whole body counts: 14 reference pictures on a slow line take minutes, and Stop works all the while.

@@ -145,7 +145,9 @@ class KeyStatusCache:
             return True
         named = error.parameters.get("model")
         before = self.known(key) or KeyDiagnosis()
-        standings = [_unknown(model) for model in self._models()] if not before.models else list(before.models)
+        standings = before.models or [
+            ModelStanding(role=model.role, model_id=model.id, label=model.label) for model in self._models()
+        ]
         found = [one for one in standings if one.role in roles and named in (one.label, one.model_id)]
         refused = {one.model_id: one.model_copy(update={"problem": error, "is_tried": True}) for one in found}
         if refused:
@@ -189,7 +191,3 @@ class KeyStatusCache:
         self._known.move_to_end(key)
         while len(self._known) > _MOST_KEYS:
             self._known.popitem(last=False)
-
-
-def _unknown(model: ModelEntry) -> ModelStanding:
-    return ModelStanding(role=model.role, model_id=model.id, label=model.label)

@@ -164,7 +164,7 @@ class OpenAIProvider:
         content_type = answer.response.headers.get("content-type", "").partition(";")[0]
         if content_type in ("text/html", "application/json"):
             await answer.close()
-            raise not_a_stream(content_type, asked)
+            raise _not_a_stream(content_type, asked)
         return answer
 
     async def _next(self, answer: openai.AsyncStream[object], asked: Asked) -> Wire | None:
@@ -174,7 +174,7 @@ class OpenAIProvider:
             raise as_ours(error, asked) from None
         if event is None or (isinstance(event, dict) and event.get("object") != "error"):
             return event
-        failure = event_failure(event, asked)
+        failure = _event_failure(event, asked)
         # Reports of an exception may show local variables, and what a server says may quote a key.
         del event
         raise failure
@@ -297,7 +297,7 @@ def as_ours(error: Exception, asked: Asked) -> AivistaError:
             return asked.failure(ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
 
 
-def event_failure(event: object, asked: Asked) -> AivistaError:
+def _event_failure(event: object, asked: Asked) -> AivistaError:
     """Return the failure that an event of a stream stands for: it tells one, or is none that can be read."""
     if not isinstance(event, dict):
         return as_ours(ValueError(f"an event is {type(event).__name__}"), asked)
@@ -306,17 +306,17 @@ def event_failure(event: object, asked: Asked) -> AivistaError:
     return may_have_been_charged(failure) if failure else unexplained(said, asked)
 
 
-def wrong_path(said: str, asked: Asked) -> AivistaError:
+def _wrong_path(said: str, asked: Asked) -> AivistaError:
     """Return that the server does not offer what was asked for at its address: most addresses end in /v1."""
     told = {"address": asked.endpoint.address, "path": asked.path, "variable": asked.endpoint.url_variable}
     return asked.failure(ErrorCode.WRONG_PATH, said, **told)
 
 
-def not_a_stream(content_type: str, asked: Asked) -> AivistaError:
+def _not_a_stream(content_type: str, asked: Asked) -> AivistaError:
     """Return the failure of a server that answered something else than a stream of events."""
     if content_type == "text/html":
         return wrong_address(200, "", asked)
-    return may_have_been_charged(wrong_path(f"it answers with {content_type}", asked))
+    return may_have_been_charged(_wrong_path(f"it answers with {content_type}", asked))
 
 
 def _from_status(status: int, error: openai.APIError, headers: Mapping[str, str], asked: Asked) -> AivistaError:
@@ -353,7 +353,7 @@ def _rejection(status: int, said: str, code: str, asked: Asked) -> AivistaError:
         told = {"model": asked.model.id, "variable": asked.model_variable}
         return asked.failure(ErrorCode.MODEL_NOT_FOUND, said, **told)
     if status in (404, 405):
-        return wrong_path(said, asked)
+        return _wrong_path(said, asked)
     if _TOO_LONG.search(whole):
         return asked.failure(ErrorCode.CONTEXT_TOO_LONG, said, model=asked.model.label)
     if _BAD_PICTURE.search(whole):

@@ -64,7 +64,7 @@ def chat_body(
 def _system(model: ModelEntry, tools: Sequence[ToolDeclaration], options: ChatOptions) -> str:
     texts = [options.system]
     if tools and not model.has_tools:
-        texts.append(tools_in_words(tools))
+        texts.append(_tools_in_words(tools))
     if options.response_schema is not None and model.json_mode is not JsonMode.SCHEMA:
         # The word JSON must stand in the prompt: DeepSeek's JSON mode writes blanks without end otherwise.
         schema = json.dumps(options.response_schema, ensure_ascii=False)
@@ -172,7 +172,7 @@ class _MessagesWriter:
         calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
         text = message.text
         if calls and not self._model.has_tools:
-            text = "\n".join([*([text] if text else []), *(call_in_words(call) for call in calls)])
+            text = "\n".join([*([text] if text else []), *(_call_in_words(call) for call in calls)])
         self._waiting += [self._picture(image) for image in message.images]
         if not text and not calls:
             return
@@ -326,7 +326,7 @@ THINK = "think"
 TOOL_CALL = "tool_call"
 
 
-def tools_in_words(tools: Sequence[ToolDeclaration]) -> str:
+def _tools_in_words(tools: Sequence[ToolDeclaration]) -> str:
     """Return the instructions that stand for the declaration of tools."""
     declared = "\n".join(
         json.dumps({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
@@ -340,7 +340,7 @@ def tools_in_words(tools: Sequence[ToolDeclaration]) -> str:
     )
 
 
-def call_in_words(call: ToolCallPart) -> str:
+def _call_in_words(call: ToolCallPart) -> str:
     """Return a call of the past as the model would have written it."""
     written = json.dumps({"name": call.name, "arguments": call.arguments}, ensure_ascii=False)
     return f"<{TOOL_CALL}>{written}</{TOOL_CALL}>"

@@ -121,7 +121,7 @@ _DARK = (44, 48, 64)
 _LIGHT_SUM = 560
 
 
-def read_area_lettering(text: str) -> tuple[AddText | str, str]:
+def _read_lettering(text: str) -> tuple[AddText | str, str]:
     """Return the words to write (or MISSING, or nothing) and the rest of the text.
 
     Where they stand does not count: the mask says it.
@@ -156,7 +156,7 @@ def read_area_wish(text: str) -> Edit | AskBack | Talk:
     if _is_talk(plain):
         wish = understand(text, has_pictures=True)
         return wish if isinstance(wish, Talk) else Talk(Topic.MASK)
-    lettering, rest = read_area_lettering(plain)
+    lettering, rest = _read_lettering(plain)
     operations: list[Operation] = [lettering] if isinstance(lettering, AddText) else []
     left_out: list[str] = []
     if lettering == MISSING:

@@ -116,7 +116,8 @@ def _changed(operation: Operation, picture: Raster, hole: Flags) -> Raster:
         case Recolour(colour):
             return _recoloured(picture, hole, colour)
         case Erase():
-            return _of_levels(filled(_levels(picture, picture.pixels), hole), picture)
+            levels = filled(_levels(picture, picture.pixels), hole)
+            return replace(picture, pixels=_stored(levels, picture))
         case Fill():
             return _patterned(picture, hole, operation)
         case AddText():
@@ -135,10 +136,6 @@ def _levels(picture: Raster, pixels: Pixels) -> Floats:
     return np.asarray(pixels, np.float32) * np.float32(255 / picture.peak)
 
 
-def _of_levels(levels: Floats, picture: Raster) -> Raster:
-    return replace(picture, pixels=_stored(levels, picture))
-
-
 def _stored(levels: Floats, picture: Raster) -> Pixels:
     values = np.rint(levels * np.float32(picture.peak / 255))
     return np.asarray(np.clip(values, 0, picture.peak), picture.pixels.dtype)
@@ -147,7 +144,7 @@ def _stored(levels: Floats, picture: Raster) -> Pixels:
 def _recoloured(picture: Raster, hole: Flags, colour: tuple[int, int, int]) -> Raster:
     pixels = picture.pixels.copy()
     own = from_srgb(np.array([[colour]], np.float32), picture.profile, 3)[0, 0]
-    pixels[hole, :3] = _stored(recoloured(_levels(picture, pixels[hole, :3]), own), picture)
+    pixels[hole, :3] = _stored(_tinted(_levels(picture, pixels[hole, :3]), own), picture)
     return replace(picture, pixels=pixels)
 
 
@@ -261,7 +258,7 @@ def _dots(right: Floats, down: Floats, period: float) -> Floats:
     return np.asarray(np.clip(period * _DOT - distance + 0.5, 0, 1), np.float32)
 
 
-def recoloured(pixels: Floats, colour: Floats) -> Floats:
+def _tinted(pixels: Floats, colour: Floats) -> Floats:
     """Return the pixels (count, 3) in the hue and depth of the colour (3), light and dark among them as it was.
 
     All are sRGB from 0 to 255 and what lies between.

@@ -38,7 +38,7 @@ class Clause:
     direction: int
 
 
-Maker: TypeAlias = Callable[[Clause, re.Match[str]], Operation | None]
+_Maker: TypeAlias = Callable[[Clause, re.Match[str]], Operation | None]
 
 
 def _zh(word: str) -> str:
@@ -51,7 +51,7 @@ def _adjective(english: str, chinese: str) -> re.Pattern[str]:
     return re.compile(rf"(?P<flip>{_FLIPPED})?(?:\b(?:{english})\b|{_zh(chinese)})")
 
 
-def _comparative(tone: str, sign: int) -> Maker:
+def _comparative(tone: str, sign: int) -> _Maker:
     def make(clause: Clause, match: re.Match[str]) -> Operation:
         is_flipped = bool(match.group("flip")) or match.group(0).startswith(("太", "过", "那么"))
         return _toned(tone, (-sign if is_flipped else sign) * find_amount(clause.original))
@@ -67,7 +67,7 @@ _SAYS_HOW = re.compile(
 )
 
 
-def _noun(tone: str) -> Maker:
+def _noun(tone: str) -> _Maker:
     def make(clause: Clause, match: re.Match[str]) -> Operation | None:
         signed = find_signed(clause.original[match.end() :])
         # "Adjust the brightness": nobody can tell which way.
@@ -80,11 +80,11 @@ def _noun(tone: str) -> Maker:
     return make
 
 
-def _tone(tone: str, sign: int) -> Maker:
+def _tone(tone: str, sign: int) -> _Maker:
     return lambda clause, match: _toned(tone, sign * find_amount(clause.original))
 
 
-def _effect(kind: EffectKind) -> Maker:
+def _effect(kind: EffectKind) -> _Maker:
     return lambda clause, match: Effect(kind, find_amount(clause.original))
 
 
@@ -185,7 +185,7 @@ _TURN = (
     r"rotat\w+|turn(?= (?:it |this |that |the \w+ )?"
     r"(?:left|right|around|by|upside|\d+(?:\.\d+)? ?(?:°|deg)|clockwise|counter|anti))"
 )
-RULES: tuple[tuple[re.Pattern[str], Maker], ...] = (
+_RULES: tuple[tuple[re.Pattern[str], _Maker], ...] = (
     (re.compile(rf"(?:{_TURN}|\bupside down\b|旋转|逆时针|顺时针|[左右]转|转(?=\s*\d)|颠倒|倒过来)[^§]*"), _rotate),
     (
         re.compile(r"\b(?:flip\w*|mirror\w*)\b[^§]*|翻转|镜像|(?:左右|上下|水平|垂直)(?:翻转|翻|对调|镜像)|对称翻"),
@@ -250,7 +250,7 @@ RULES: tuple[tuple[re.Pattern[str], Maker], ...] = (
     ),
     (re.compile(r"(?P<flip>(?!))?(?:冷(?:色|调)\S?)"), _comparative("warmth", -1)),
 )
-NEEDS: dict[Maker, str] = {_crop: "shape", _resize: "size"}
+_NEEDS: dict[_Maker, str] = {_crop: "shape", _resize: "size"}
 
 
 # ---- words to be written
@@ -484,7 +484,7 @@ def read_clause(clause: Clause) -> tuple[list[Operation], str]:
     """Return the operations of a clause in their order, and what one lacks; blanks out in it what was understood."""
     found: list[tuple[int, Operation]] = []
     missing = ""
-    for pattern, make in RULES:
+    for pattern, make in _RULES:
         match = pattern.search(clause.words)
         if not match:
             continue
@@ -492,7 +492,7 @@ def read_clause(clause: Clause) -> tuple[list[Operation], str]:
         if operation is not None:
             found.append((match.start(), operation))
         else:
-            missing = missing or NEEDS.get(make, "")
+            missing = missing or _NEEDS.get(make, "")
         clause.words = clause.words[: match.start()] + "¦" * len(match.group(0)) + clause.words[match.end() :]
     found.sort(key=lambda item: item[0])
     return [operation for _, operation in found], missing

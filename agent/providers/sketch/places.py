@@ -21,7 +21,7 @@ def paint_place(name: str, canvas: Canvas, palette: Palette) -> float:
 
 def mountains(canvas: Canvas, palette: Palette) -> float:
     """Three ridges in the haze, a lake's breadth of meadow before them."""
-    paint_sky(canvas, palette, 0.6)
+    _paint_sky(canvas, palette, 0.6)
     for base, height, rough, colour, haze in ((0.66, 0.44, 5, palette.far, 0.55), (0.74, 0.36, 6, palette.mid, 0.35)):
         ridge = canvas.ridge(base, height, rough, is_sharp=True)
         canvas.land(ridge, colour, mix(colour, palette.sky_low, haze))
@@ -52,13 +52,13 @@ def _pines(canvas: Canvas, palette: Palette, base: float, count: int) -> None:
     for _ in range(count):
         side = canvas.between(0, 1)
         x = side * 0.34 if side < 0.5 else 1 - (1 - side) * 0.34
-        pine(canvas, x, base + canvas.between(0, 0.06), canvas.between(0.1, 0.19), palette.near, palette)
+        _pine(canvas, x, base + canvas.between(0, 0.06), canvas.between(0.1, 0.19), palette.near, palette)
 
 
 def sea(canvas: Canvas, palette: Palette) -> float:
     """Sky, a far coast, water with light on it, and a strip of beach."""
     horizon = 0.54
-    paint_sky(canvas, palette, horizon)
+    _paint_sky(canvas, palette, horizon)
     canvas.land(canvas.ridge(horizon, 0.07, 4), palette.far, mix(palette.far, palette.sky_low, 0.5), opacity=0.85)
     water = [(-0.02, horizon), (1.02, horizon), (1.02, 1.03), (-0.02, 1.03)]
     canvas.fill(water, mix(palette.water, palette.sky_low, 0.45), darker(palette.water, 0.18))
@@ -105,7 +105,7 @@ def underwater(canvas: Canvas, palette: Palette) -> float:
 
 def city(canvas: Canvas, palette: Palette) -> float:
     """Three rows of houses, windows lit, and a street."""
-    paint_sky(canvas, palette, 0.7)
+    _paint_sky(canvas, palette, 0.7)
     rows = ((0.88, 0.5, 15, palette.far, 0.5), (0.9, 0.42, 12, palette.mid, 0.25), (0.94, 0.3, 9, palette.near, 0.1))
     for base, tall, count, colour, haze in rows:
         _houses(canvas, palette, (base, tall, count), colour, mix(colour, palette.sky_low, haze))
@@ -157,7 +157,7 @@ def _windows(
 
 def forest(canvas: Canvas, palette: Palette) -> float:
     """Trees behind trees, paler with every row, and a path."""
-    paint_sky(canvas, palette, 0.6)
+    _paint_sky(canvas, palette, 0.6)
     leafy = "autumn" in palette.moods or "spring" in palette.moods
     for row, (base, tall, count) in enumerate(((0.7, 0.36, 17), (0.78, 0.46, 13), (0.88, 0.62, 8))):
         colour = mix((palette.far, palette.mid, palette.near)[row], palette.sky_low, 0.3 - 0.12 * row)
@@ -167,7 +167,7 @@ def forest(canvas: Canvas, palette: Palette) -> float:
             if row == 2 and 0.36 < x < 0.64:
                 continue
             height = tall * canvas.between(0.75, 1.1)
-            grow = leaf_tree if leafy else pine
+            grow = _leaf_tree if leafy else _pine
             grow(canvas, x, base + 0.03, height, colour, palette)
     canvas.land(canvas.ridge(0.9, 0.05, 3), mix(palette.near, palette.ground, 0.6), palette.ground)
     path = [(0.47, 0.87), (0.53, 0.87), (0.6, 0.94), (0.72, 1.03), (0.3, 1.03), (0.42, 0.94)]
@@ -177,11 +177,11 @@ def forest(canvas: Canvas, palette: Palette) -> float:
 
 def field(canvas: Canvas, palette: Palette) -> float:
     """Rolling hills, a meadow with flowers."""
-    paint_sky(canvas, palette, 0.62)
+    _paint_sky(canvas, palette, 0.62)
     canvas.land(canvas.ridge(0.7, 0.16, 3), palette.far, mix(palette.far, palette.sky_low, 0.4))
     canvas.land(canvas.ridge(0.76, 0.12, 3), palette.mid, mix(palette.mid, palette.ground, 0.5))
     for _ in range(5):
-        leaf_tree(canvas, canvas.between(0, 1), 0.76, canvas.between(0.11, 0.2), palette.near, palette)
+        _leaf_tree(canvas, canvas.between(0, 1), 0.76, canvas.between(0.11, 0.2), palette.near, palette)
     canvas.land(canvas.ridge(0.82, 0.06, 2), mix(palette.near, palette.ground, 0.6), palette.ground)
     for _ in range(90):
         x, y = canvas.between(0, 1), canvas.between(0.84, 1.0)
@@ -195,7 +195,7 @@ def field(canvas: Canvas, palette: Palette) -> float:
 
 def desert(canvas: Canvas, palette: Palette) -> float:
     """Dunes, each with a lit and a shaded side."""
-    paint_sky(canvas, palette, 0.58)
+    _paint_sky(canvas, palette, 0.58)
     sand = mix((228, 178, 112), palette.ground, 0.35)
     for base, height, rough, shade in ((0.68, 0.16, 3, 0.0), (0.8, 0.16, 2, 0.1), (0.96, 0.17, 2, 0.18)):
         colour = darker(sand, shade)
@@ -348,7 +348,7 @@ def _leaves(canvas: Canvas, colours: tuple[Colour, ...]) -> None:
         canvas.fill(points, colours[index % len(colours)], opacity=0.85)
 
 
-def paint_sky(canvas: Canvas, palette: Palette, horizon: float = 0.62) -> None:
+def _paint_sky(canvas: Canvas, palette: Palette, horizon: float = 0.62) -> None:
     """Cover the canvas with the sky of the palette's moods: sun and clouds, or moon and stars."""
     canvas.ground(palette.sky_top, palette.sky_low)
     if "night" in palette.moods:
@@ -387,7 +387,7 @@ def _cloud(canvas: Canvas, palette: Palette, x: float, y: float) -> None:
         canvas.oval(x + across, y - lift, rx, ry, colour, mix(colour, palette.sky_low, 0.4), opacity=0.93, rim=0.03)
 
 
-def pine(canvas: Canvas, x: float, base: float, height: float, colour: Colour, palette: Palette) -> None:
+def _pine(canvas: Canvas, x: float, base: float, height: float, colour: Colour, palette: Palette) -> None:
     """Draw one fir tree, its height a share of the shorter side."""
     across, down = canvas.unit / canvas.width, canvas.unit / canvas.height
     canvas.stroke(
@@ -410,7 +410,7 @@ def pine(canvas: Canvas, x: float, base: float, height: float, colour: Colour, p
             canvas.fill([left, (x + tilt, top), right], (248, 250, 253), opacity=0.8, rim=0.0)
 
 
-def leaf_tree(canvas: Canvas, x: float, base: float, height: float, colour: Colour, palette: Palette) -> None:
+def _leaf_tree(canvas: Canvas, x: float, base: float, height: float, colour: Colour, palette: Palette) -> None:
     """Draw one tree with a round crown, its height a share of the shorter side."""
     across, down = canvas.unit / canvas.width, canvas.unit / canvas.height
     trunk = mix((96, 68, 54), palette.near, 0.35)

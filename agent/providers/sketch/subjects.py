@@ -90,7 +90,7 @@ def find_subject(text: str) -> tuple[str, str]:
     return _shorten(subject), description
 
 
-def without_politeness(text: str) -> str:
+def _without_politeness(text: str) -> str:
     """Return the text without the words of politeness and the punctuation around a wish."""
     return _TAIL.sub("", _POLITE.sub("", text.strip()))
 
@@ -195,7 +195,7 @@ def read_retake(text: str) -> Retake | None:
     """Return what the whole sentence asks to be painted once more; None when it asks for anything else or beyond."""
     in_chinese = is_chinese(text)
     folded = without_handles(fold(blank_quoted(text)), "它" if in_chinese else "it")
-    words = without_politeness(("" if in_chinese else " ").join(folded.split()))
+    words = _without_politeness(("" if in_chinese else " ").join(folded.split()))
     kinds = ((RetakeKind.AGAIN, _AGAIN_SENTENCE), (RetakeKind.VARIATION, _VARIATION_SENTENCE))
     kind = next((kind for kind, pattern in kinds if pattern.fullmatch(words)), None)
     return Retake(kind, find_count(words), find_handles(text)) if kind and words else None

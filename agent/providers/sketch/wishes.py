@@ -120,6 +120,7 @@ _MAKE = re.compile(
     r"|设计|制作|创作|做[一两二三四几]?[张幅款个]|做个|要[一两二三四几][张幅款个只]|给我[一两二三四几]?[张幅]"
     r"|我想要(?!把|它)|想看[一两]?[张幅]?"
 )
+# What points at a picture that is there.
 _TARGET = re.compile(
     r"\b(?:it|this|that(?! (?:says|reads|is|has|was|are|shows|looks|goes))|these|them|the (?:last|previous"
     r"|first|second|same|current|original"
@@ -169,11 +170,6 @@ _VAGUE = re.compile(
 _SPEAKER = re.compile(
     r"^(?:i|i'm|i am|you|we|he|she|it|it's|they|my|your|this|that|there|these|those)\b|^(?:我|你|您|他|她|它|这|那)"
 )
-
-
-def speaks_of_a_picture(folded: str) -> bool:
-    """Whether the words point at a picture that is there: "it", "this photo", 把这张."""
-    return bool(_TARGET.search(folded))
 
 
 def understand(text: str, has_pictures: bool) -> Wish | Retake:
@@ -259,18 +255,16 @@ def _edit(text: str, instructions: Instructions, has_pictures: bool) -> Wish:
     handles = find_handles(text)
     if not has_pictures and not handles:
         return AskBack(Reason.NO_PICTURE)
+    folded = fold(blank_quoted(text))
+    turns = any(isinstance(operation, Adjustment) and operation.rotate for operation in instructions.operations)
     return Edit(
         operations=instructions.operations,
         left_out=instructions.left_out,
         # A turn makes another ratio of the one that was named.
-        aspect_ratio=None if _turns(instructions) else _named(find_ratio(fold(blank_quoted(text)))),
-        number_of_images=find_count(fold(blank_quoted(text))),
+        aspect_ratio=None if turns else _named(find_ratio(folded)),
+        number_of_images=find_count(folded),
         handles=handles,
     )
-
-
-def _turns(instructions: Instructions) -> bool:
-    return any(isinstance(operation, Adjustment) and operation.rotate for operation in instructions.operations)
 
 
 def read_drawing(text: str) -> Draw | AskBack:
@@ -370,7 +364,7 @@ def in_style(wish: Wish | Retake, text: str, found: FoundLook | None, *, has_pic
         kept = tuple(one for one in wish.operations if not _is_pixelating(one))
         left_out = tuple(clause for clause in wish.left_out if not found.words or found.words not in fold(clause))
         return replace(wish, operations=(*kept, _operation(found)), left_out=left_out)
-    is_of_a_picture = is_all or speaks_of_a_picture(fold(text)) or bool(find_handles(text))
+    is_of_a_picture = is_all or bool(_TARGET.search(fold(text)) or find_handles(text))
     can_be_one = isinstance(wish, AskBack) or wish == Talk(Topic.BEYOND)
     return _restyle(text, found) if is_of_a_picture and can_be_one else wish
 
