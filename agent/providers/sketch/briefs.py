@@ -18,6 +18,7 @@ from agent.providers.sketch.subjects import Retake, RetakeKind, Take, find_subje
 from agent.providers.sketch.wishes import MAX_CHARACTERS, Draw, Edit, Talk, Topic
 from agent.settings import ReferenceMode
 
+_NOTHING_SAID = PromptMessage(role=Role.PROMPT, parts=())
 _PLACEHOLDER = "[Picture:history_"
 _BLOCK = re.compile(r"\[([A-Z][A-Z _]{2,30})\].*?\[/\1\]", re.DOTALL)
 _BRACKETED = re.compile(r"\[Picture:[^\]]*\](?:\s*\([^)]*\))?|\[(?:take|variant|seed|variation)\s*\d+\]", re.IGNORECASE)
@@ -41,9 +42,9 @@ _EXTRA_LINE = re.compile(
 )
 
 
-def last_prompt(messages: Sequence[PromptMessage]) -> PromptMessage | None:
-    """Return the newest message of the person, or None."""
-    return next((message for message in reversed(messages) if message.role is Role.PROMPT), None)
+def last_prompt(messages: Sequence[PromptMessage]) -> PromptMessage:
+    """Return the newest message of the person, an empty one where there is none."""
+    return next((one for one in reversed(messages) if one.role is Role.PROMPT), _NOTHING_SAID)
 
 
 def wish_text(message: PromptMessage) -> str:
@@ -100,9 +101,8 @@ def base_picture(messages: Sequence[PromptMessage], handles: Sequence[str]) -> I
     named = next((image for handle in handles for image in shown if image.handle == handle), None)
     if named is not None:
         return named
-    prompt = last_prompt(messages)
-    if prompt is not None and prompt.images:
-        return prompt.images[0]
+    if images := last_prompt(messages).images:
+        return images[0]
     return shown[-1] if shown else None
 
 

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from agent.providers.sketch.brush import Canvas
 from agent.providers.sketch.palette import Colour, Palette, darker, lighter, mix
 
-Place = Callable[[Canvas, Palette], float]
-
 
 def paint_place(name: str, canvas: Canvas, palette: Palette) -> float:
     """Paint the place of that name over the whole canvas and return where a figure stands."""
@@ -301,7 +299,7 @@ def abstract(canvas: Canvas, palette: Palette) -> float:
     return 0.88
 
 
-_PLACES: dict[str, Place] = {
+_PLACES: dict[str, Callable[[Canvas, Palette], float]] = {
     "mountains": mountains,
     "sea": sea,
     "underwater": underwater,
