@@ -186,8 +186,8 @@ from .providers.catalogue import Catalogue as Catalogue
 from .providers.catalogue import ModelEntry as ModelEntry
 from .providers.catalogue import ModelRole as ModelRole
 from .providers.catalogue import catalogue_of as catalogue_of
-from .providers.key_check import KeyDiagnosis as KeyDiagnosis
-from .providers.key_check import ModelStanding as ModelStanding
+from .providers.key_status import KeyDiagnosis as KeyDiagnosis
+from .providers.key_status import ModelStanding as ModelStanding
 from .redaction import RedactingFilter as RedactingFilter
 from .redaction import secrets_of as secrets_of
 from .report import report_text as report_text

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from agent.archive.archive import Archive
     from agent.fetching.reading import PageReader
     from agent.mcp.toolbox import Toolbox
-    from agent.providers.sketch.restyling import FoundLook
+    from agent.providers.sketch.wishes import FoundLook
     from agent.tools.base import Tool
     from agent.workflow.dispatch import TurnScheduler
     from agent.workflow.masked import LaterEdits
@@ -115,7 +115,7 @@ def _find_look(text: str) -> FoundLook | None:
     The style library and the sketch model do not know each other.
     """
     # Loaded with the first sketch: no start needs the styles.
-    from agent.providers.sketch.restyling import FoundLook
+    from agent.providers.sketch.wishes import FoundLook
     from agent.storage.styles import curated_looks, find_curated
 
     found = find_curated(text)

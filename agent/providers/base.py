@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from pydantic import Field, JsonValue
 
-from agent.messages import CompletionChunk, ImageOrigin, ImagePart, PromptMessage, TokenUsage, Value
+from agent.messages import CompletionChunk, ImageOrigin, ImagePart, PromptMessage, TokenUsage, ToolResultPart, Value
 from agent.providers.catalogue import ModelEntry
 
 
@@ -131,3 +131,14 @@ class Provider(ChatModel, ImageModel, Protocol):
     async def aclose(self) -> None:
         """Close connections; the provider is not used again."""
         ...
+
+
+def pictures_to_send(messages: Iterable[PromptMessage]) -> dict[str, ImagePart]:
+    """Return every picture whose bytes a text call needs, once each, by digest."""
+    wanted: dict[str, ImagePart] = {}
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, ToolResultPart):
+                wanted.update((image.digest, image) for image in part.images)
+        wanted.update((image.digest, image) for image in message.images)
+    return wanted

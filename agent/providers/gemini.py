@@ -1,28 +1,44 @@
-"""Gemini's text and image models through Google's SDK: the call.
+"""Gemini's text, image and embedding models through Google's SDK: the calls, and what a key is good for.
 
 Importing this module loads the SDK (about half a second), so the studio imports it when the first key is used.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
+from typing import TypeVar
 
 from google.genai import types
 
-from agent.errors import AivistaError
-from agent.messages import CompletionChunk, ImageOrigin, PromptMessage
-from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, ToolDeclaration
-from agent.providers.catalogue import ModelEntry
-from agent.providers.gemini_answer import AnswerReader, ArrivedPicture
+from agent.errors import AivistaError, ErrorCode, ErrorInfo, ProviderFailure
+from agent.messages import CompletionChunk, ImageOrigin, PromptMessage, TokenUsage
+from agent.providers.base import (
+    PLAIN,
+    ChatOptions,
+    Embedding,
+    ImageRequest,
+    PictureBytes,
+    ToolDeclaration,
+    pictures_to_send,
+)
+from agent.providers.catalogue import IMAGE_ROLES, ModelEntry
 from agent.providers.gemini_connection import GeminiCall, GeminiConnection
-from agent.providers.gemini_embeddings import GeminiEmbedder
-from agent.providers.gemini_key_check import check_key
-from agent.providers.gemini_wire import Wire, chat_settings, image_settings, pictures_to_send, to_wire
-from agent.providers.key_check import KeyDiagnosis
+from agent.providers.gemini_wire import AnswerReader, ArrivedPicture, Wire, chat_settings, image_settings, to_wire
+from agent.providers.key_status import KeyDiagnosis, ModelStanding, diagnosed
 
 # The SDK insists on contents of its own; ours replace them in the body.
 _PLACEHOLDER = "-"
+# The API takes no more in one call.
+_MOST_TEXTS = 100
+T = TypeVar("T")
+_CHECK_READ_S = 20.0
+_CHECK_LIMIT_S = 30.0
+_PAGE = 1000
+# One token is enough of an answer, and far too little for a picture: that takes more than a thousand.
+_ONE_TOKEN = 1
+_QUESTION = "Answer with the word OK, and paint nothing."
 
 
 class GeminiProvider:
@@ -92,7 +108,7 @@ class GeminiProvider:
         reader = AnswerReader(model, call.events)
         responses = await models.generate_content_stream(model=model.id, contents=_PLACEHOLDER, config=config)
         try:
-            while (response := await self._next(responses, call, model)) is not None:
+            while (response := await self._connection.attend(anext(responses, None), call, model)) is not None:
                 for piece in reader.read(response):
                     yield await self._stored(piece, model) if isinstance(piece, ArrivedPicture) else piece
             if (draft := reader.only_draft()) is not None:
@@ -108,11 +124,6 @@ class GeminiProvider:
             # Closing the SDK's outermost generator leaves the inner ones, and the connection, to the garbage collector.
             if call.response is not None:
                 await call.response.aclose()
-
-    async def _next(
-        self, responses: AsyncIterator[types.GenerateContentResponse], call: GeminiCall, model: ModelEntry
-    ) -> types.GenerateContentResponse | None:
-        return await self._connection.attend(anext(responses, None), call, model)
 
     async def _stored(self, picture: ArrivedPicture, model: ModelEntry) -> CompletionChunk:
         image = await self._pictures.write(picture.data, picture.mime_type, ImageOrigin.GENERATED)
@@ -134,3 +145,136 @@ def _config(body: Wire, headers: dict[str, str]) -> types.GenerateContentConfigD
         # The body as it is to be sent; what the SDK builds of its own arguments is overwritten by it.
         "http_options": {"extra_body": body, "headers": headers},
     }
+
+
+class GeminiEmbedder:
+    """The `Embedder` of one key: vectors of length 1 with `dimension` numbers.
+
+    The model's full 3072 numbers tell little more of short texts than the first 768, and take four times the room.
+    The connection belongs to whoever gives it, and is closed there. Nothing is tried twice here.
+    """
+
+    def __init__(
+        self, connection: GeminiConnection, model: ModelEntry, *, dimension: int = 768, timeout_s: float = 20
+    ) -> None:
+        self._connection = connection
+        self._model = model
+        self._dimension = dimension
+        self._timeout_s = timeout_s
+
+    @property
+    def model_id(self) -> str:
+        """The model whose vectors these are."""
+        return self._model.id
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a vector has."""
+        return self._dimension
+
+    async def embed(self, texts: Sequence[str]) -> Embedding:
+        """Return one vector for each text, in order. Raises the errors of `agent.errors`, never the SDK's.
+
+        The tokens are those of the answer's `usageMetadata`, which `gemini-embedding-2` sends; a model whose answer
+        has none counts as having used none.
+        """
+        vectors: list[list[float]] = []
+        usage = TokenUsage()
+        for start in range(0, len(texts), _MOST_TEXTS):
+            part = await self._batch(texts[start : start + _MOST_TEXTS])
+            vectors, usage = vectors + part.vectors, usage + part.usage
+        return Embedding(vectors, usage)
+
+    async def _batch(self, texts: Sequence[str]) -> Embedding:
+        models = self._connection.client().aio.models
+        # A list of plain texts would become one content of many parts, and one vector for all of them.
+        contents: list[types.ContentUnionDict] = [types.Content(parts=[types.Part(text=text)]) for text in texts]
+        config = types.EmbedContentConfig(output_dimensionality=self._dimension)
+        call = GeminiCall(self._timeout_s)
+        try:
+            work = models.embed_content(model=self._model.id, contents=contents, config=config)
+            answer = await self._connection.attend(work, call, self._model)
+        finally:
+            if call.response is not None:
+                await call.response.aclose()
+        vectors = [_of_length_1(embedding.values or []) for embedding in answer.embeddings or ()]
+        if len(vectors) != len(texts) or any(len(vector) != self._dimension for vector in vectors):
+            raise ProviderFailure(ErrorCode.EMPTY_ANSWER, provider_detail="not one vector for each text")
+        told = answer.usage_metadata
+        return Embedding(vectors, TokenUsage(prompt_tokens=(told.prompt_token_count or 0) if told else 0))
+
+
+def _of_length_1(vector: Sequence[float]) -> list[float]:
+    # Only the full vector comes at length 1; a shortened one may not.
+    length = math.hypot(*vector)
+    return [value / length for value in vector] if length else []
+
+
+async def check_key(connection: GeminiConnection, models: Sequence[ModelEntry], *, tries_models: bool) -> KeyDiagnosis:
+    """Return how it stands with the key and these models; see `KeyChecker.check`."""
+    try:
+        offered = await _in_time(_offered(connection, models[0]))
+    except AivistaError as error:
+        return KeyDiagnosis(problem=error.info)
+    standings = [_listed(model, offered) for model in models]
+    if not tries_models:
+        return diagnosed(standings)
+    tried = (_tried(connection, model, listed) for model, listed in zip(models, standings, strict=True))
+    return diagnosed(await asyncio.gather(*tried))
+
+
+async def _offered(connection: GeminiConnection, like: ModelEntry) -> frozenset[str]:
+    """Return the ids of all models that the key is offered."""
+    models = connection.client().aio.models
+
+    async def listed() -> frozenset[str]:
+        pager = await models.list(config={"page_size": _PAGE})
+        return frozenset([(one.name or "").removeprefix("models/") async for one in pager])
+
+    return await connection.attend(listed(), GeminiCall(_CHECK_READ_S), like)
+
+
+def _listed(model: ModelEntry, offered: frozenset[str]) -> ModelStanding:
+    problem = None
+    if model.id not in offered:
+        problem = ErrorInfo(code=ErrorCode.MODEL_NOT_OFFERED, parameters={"model": model.id})
+    return ModelStanding(role=model.role, model_id=model.id, label=model.label, problem=problem)
+
+
+async def _tried(connection: GeminiConnection, model: ModelEntry, listed: ModelStanding) -> ModelStanding:
+    if listed.problem is not None:
+        return listed
+    modalities = ["TEXT", "IMAGE"] if model.role in IMAGE_ROLES else ["TEXT"]
+    config: types.GenerateContentConfigDict = {
+        "automatic_function_calling": {"disable": True},
+        "automatic_continuation": False,
+        "max_output_tokens": _ONE_TOKEN,
+        "response_modalities": modalities,
+    }
+    asked = connection.client().aio.models.generate_content(model=model.id, contents=_QUESTION, config=config)
+    try:
+        await _in_time(connection.attend(asked, GeminiCall(_CHECK_READ_S), model))
+    except AivistaError as error:
+        return _failed(listed, error.info)
+    return listed.model_copy(update={"is_tried": True})
+
+
+def _failed(listed: ModelStanding, error: ErrorInfo) -> ModelStanding:
+    match error.code:
+        case ErrorCode.MODEL_NOT_FOUND:
+            error = ErrorInfo(code=ErrorCode.MODEL_NOT_OFFERED, parameters={"model": listed.model_id})
+        case ErrorCode.REQUEST_REJECTED | ErrorCode.MODEL_UNFIT:
+            # The question did not suit the model: the key did, as far as anybody can tell without a picture.
+            return listed
+        case _:
+            pass
+    return listed.model_copy(update={"problem": error, "is_tried": True})
+
+
+async def _in_time(work: Awaitable[T]) -> T:
+    try:
+        async with asyncio.timeout(_CHECK_LIMIT_S):
+            return await work
+    except TimeoutError:
+        told = {"model": "Gemini", "seconds": f"{_CHECK_LIMIT_S:g}"}
+        raise ProviderFailure(ErrorCode.ANSWER_TOO_SLOW, **told) from None

@@ -1,4 +1,6 @@
-"""Our messages and settings in the Gemini API's shapes: pure functions, no call and no file is opened here.
+"""Our messages and settings in the Gemini API's shapes, what it streams as our chunks, and what each of its ends means.
+
+Pure: no call is made, no file is opened, and nothing is stored here.
 
 The rules of thought signatures are Google's: a signature goes back byte for byte, in its own part at its own place,
 to the model that issued it; the first function call of a step needs one; a picture in a model turn needs its own.
@@ -7,13 +9,29 @@ to the model that issued it; the first function call of a step needs one; a pict
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from agent.errors import DesignRuleBroken, ErrorCode
-from agent.messages import ImagePart, PromptMessage, Role, SignedPart, TextPart, ToolCallPart, ToolResultPart
+from google.genai import types
+
+from agent.errors import Charge, DesignRuleBroken, ErrorCode, ErrorInfo
+from agent.messages import (
+    CompletionChunk,
+    GroundingPart,
+    ImagePart,
+    PromptMessage,
+    Role,
+    SignedPart,
+    Source,
+    TextPart,
+    TokenUsage,
+    ToolCallPart,
+    ToolResultPart,
+)
 from agent.providers.base import ChatOptions, ImageRequest, ToolDeclaration
-from agent.providers.catalogue import ModelEntry
+from agent.providers.catalogue import ModelEntry, ModelRole
+from agent.providers.gemini_connection import RawEvents
 
 # Google's documented stand-in for a function call that another model made: its signature is not checked.
 DUMMY_SIGNATURE = b"skip_thought_signature_validator"
@@ -21,17 +39,6 @@ DUMMY_SIGNATURE = b"skip_thought_signature_validator"
 # An object of the API as its JSON. The SDK's own types would be checked and walked twice for every message of the
 # history (measured: 11 ms for 40 short ones); JSON passes through it as it is.
 Wire: TypeAlias = dict[str, Any]
-
-
-def pictures_to_send(messages: Iterable[PromptMessage]) -> dict[str, ImagePart]:
-    """Return every picture whose bytes `to_wire` needs, once each, by digest."""
-    wanted: dict[str, ImagePart] = {}
-    for message in messages:
-        for part in message.parts:
-            if isinstance(part, ToolResultPart):
-                wanted.update((image.digest, image) for image in part.images)
-        wanted.update((image.digest, image) for image in message.images)
-    return wanted
 
 
 def to_wire(model: ModelEntry, messages: Sequence[PromptMessage], picture_bytes: Mapping[str, bytes]) -> list[Wire]:
@@ -211,3 +218,281 @@ def _thinking(model: ModelEntry, level: str | None, *, shows_thoughts: bool = Fa
 
 def _declaration(tool: ToolDeclaration) -> Wire:
     return {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
+
+
+# ---- what it answers
+
+_PICTURE_ROLES = frozenset({ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO})
+_LONGEST_QUOTE = 300
+_LONGEST_REASON = 200
+
+# What each finish reason of the API means for an answer in words; None is a good end.
+TEXT_ENDS: dict[str, ErrorCode | None] = {
+    "STOP": None,
+    "FINISH_REASON_UNSPECIFIED": None,
+    "MAX_TOKENS": ErrorCode.ANSWER_TOO_LONG,
+    "CONTINUATION": ErrorCode.ANSWER_TOO_LONG,
+    "SAFETY": ErrorCode.ANSWER_BLOCKED,
+    "RECITATION": ErrorCode.ANSWER_BLOCKED,
+    "BLOCKLIST": ErrorCode.ANSWER_BLOCKED,
+    "PROHIBITED_CONTENT": ErrorCode.ANSWER_BLOCKED,
+    "SPII": ErrorCode.ANSWER_BLOCKED,
+    "MODEL_ARMOR": ErrorCode.ANSWER_BLOCKED,
+    "ESCALATION": ErrorCode.ANSWER_BLOCKED,
+    "PUP_LIMITED_DISABLED": ErrorCode.ACCOUNT_LIMITED,
+    "OTHER": ErrorCode.UNKNOWN_REASON,
+    "LANGUAGE": ErrorCode.LANGUAGE_UNSUPPORTED,
+    "MALFORMED_FUNCTION_CALL": ErrorCode.MALFORMED_CALL,
+    "UNEXPECTED_TOOL_CALL": ErrorCode.MALFORMED_CALL,
+    "TOO_MANY_TOOL_CALLS": ErrorCode.TOOL_LOOP,
+    "MALFORMED_RESPONSE": ErrorCode.MALFORMED_CALL,
+    "MISSING_THOUGHT_SIGNATURE": ErrorCode.SIGNATURE_REJECTED,
+    "IMAGE_SAFETY": ErrorCode.PICTURE_BLOCKED,
+    "IMAGE_PROHIBITED_CONTENT": ErrorCode.PICTURE_BLOCKED,
+    "IMAGE_RECITATION": ErrorCode.PICTURE_RECITATION,
+    "IMAGE_OTHER": ErrorCode.NO_PICTURE,
+    "NO_IMAGE": ErrorCode.NO_PICTURE,
+}
+
+# The same for an image model that gave no picture, where it reads differently.
+PICTURE_ENDS: dict[str, ErrorCode | None] = TEXT_ENDS | {
+    **{reason: ErrorCode.PICTURE_BLOCKED for reason, code in TEXT_ENDS.items() if code is ErrorCode.ANSWER_BLOCKED},
+    "RECITATION": ErrorCode.PICTURE_RECITATION,
+}
+
+# Why a prompt got no answer at all: every block is the policy's, also one for a reason this table does not know.
+BLOCKS = frozenset(
+    {
+        "BLOCKED_REASON_UNSPECIFIED",
+        "SAFETY",
+        "OTHER",
+        "BLOCKLIST",
+        "PROHIBITED_CONTENT",
+        "IMAGE_SAFETY",
+        "MODEL_ARMOR",
+        "JAILBREAK",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivedPicture:
+    """A picture as it came, not yet in the store."""
+
+    data: bytes
+    mime_type: str
+    thought_signature: bytes | None
+
+
+_MAGIC = ((b"\x89PNG", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"), (b"RIFF", "image/webp"))
+
+
+def _picture_type(blob: types.Blob) -> str | None:
+    """Return the type of a picture, by its bytes where its label names none; None for anything else."""
+    if (blob.mime_type or "").startswith("image/"):
+        return blob.mime_type
+    return next((name for magic, name in _MAGIC if (blob.data or b"").startswith(magic)), None)
+
+
+class AnswerReader:
+    """Turns the responses of one streamed answer into chunks, and judges its end.
+
+    `read` takes each response as it comes; `end` gives what is known only when the stream is over. `events` are what
+    the SDK leaves out of the responses.
+    """
+
+    def __init__(self, model: ModelEntry, events: RawEvents | None = None) -> None:
+        self._model_id = model.id
+        self._model_label = model.label
+        self._events = events or RawEvents()
+        self._paints = model.role in _PICTURE_ROLES
+        self._usage: types.GenerateContentResponseUsageMetadata | None = None
+        self._finish_reason: str | None = None
+        self._feedback: types.GenerateContentResponsePromptFeedback | None = None
+        self._quote = ""
+        self._has_answer = False
+        self._has_picture = False
+        self._draft: ArrivedPicture | None = None
+        # The same words asked of the web and of its pictures are two queries, each of them charged.
+        self._queries: dict[tuple[str, str], None] = {}
+        self._sources: dict[str, Source] = {}
+        self._suggestions_html = ""
+
+    def read(self, response: types.GenerateContentResponse) -> Iterator[CompletionChunk | ArrivedPicture]:
+        """Yield the parts of the response in order; drafts of pictures (thoughts) wait, unknown kinds are dropped."""
+        if response.usage_metadata is not None:
+            self._usage = response.usage_metadata
+        if response.prompt_feedback is not None:
+            self._feedback = response.prompt_feedback
+        if not response.candidates:
+            return
+        candidate, *others = response.candidates
+        if candidate.finish_reason is not None:
+            self._finish_reason = candidate.finish_reason.value
+        if candidate.grounding_metadata is not None:
+            self._note_grounding(candidate.grounding_metadata)
+        if candidate.content is not None:
+            for part in candidate.content.parts or ():
+                piece = self._part(part)
+                if piece is not None:
+                    yield piece
+        # Nobody asks for a second candidate; a picture that comes in one was paid for.
+        for part in (part for other in others if other.content for part in other.content.parts or ()):
+            if part.inline_data is not None and (picture := self._picture(part, part.inline_data)) is not None:
+                yield picture
+
+    def only_draft(self) -> ArrivedPicture | None:
+        """Return the last draft where no other picture came: whatever its label, it was paid for. To be asked first of
+        all when the stream is over."""
+        if self._has_picture or self._draft is None:
+            return None
+        self._has_answer = self._has_picture = True
+        return self._draft
+
+    def end(self) -> Iterator[CompletionChunk]:
+        """Yield the grounding, if there was any, then the last chunk: usage, finish reason, and what went wrong."""
+        grounding = self._grounding()
+        if grounding is not None:
+            yield CompletionChunk(part=grounding)
+        yield CompletionChunk(usage=self.usage, finish_reason=self._finish_reason, error=self._problem())
+
+    @property
+    def usage(self) -> TokenUsage | None:
+        """What the answer has cost so far, the searches it made among it; None while the API has not said."""
+        usage = usage_from_wire(self._usage, has_picture=self._has_picture) if self._usage is not None else None
+        if self._queries:
+            usage = (usage or TokenUsage()) + TokenUsage(search_queries=len(self._queries))
+        return usage
+
+    def _part(self, part: types.Part) -> CompletionChunk | ArrivedPicture | None:
+        if part.function_call is not None:
+            self._has_answer = True
+            return CompletionChunk(part=self._call(part.function_call, part.thought_signature))
+        if part.inline_data is not None:
+            return self._picture(part, part.inline_data)
+        if part.text is not None and (part.text or part.thought_signature):
+            return self._text(part.text, part.thought_signature, bool(part.thought))
+        return None
+
+    def _text(self, text: str, signature: bytes | None, is_thought: bool) -> CompletionChunk:
+        if text and not is_thought:
+            self._has_answer = True
+            if len(self._quote) < _LONGEST_QUOTE:
+                self._quote += text
+        signed_by = self._model_id if signature else None
+        # Built without validation and with every field: this runs for each piece of a streamed text.
+        words = TextPart.model_construct(
+            type="text", text=text, is_thought=is_thought, thought_signature=signature, signed_by=signed_by
+        )
+        return CompletionChunk.model_construct(part=words, usage=None, finish_reason=None, error=None)
+
+    def _call(self, call: types.FunctionCall, signature: bytes | None) -> ToolCallPart:
+        return ToolCallPart(
+            name=call.name or "",
+            arguments=call.args or {},
+            call_id=call.id or None,
+            thought_signature=signature,
+            signed_by=self._model_id if signature else None,
+        )
+
+    def _picture(self, part: types.Part, blob: types.Blob) -> ArrivedPicture | None:
+        mime_type = _picture_type(blob)
+        if not blob.data or mime_type is None:
+            return None
+        picture = ArrivedPicture(blob.data, mime_type, part.thought_signature)
+        if part.thought:
+            self._draft = picture
+            return None
+        self._has_answer = self._has_picture = True
+        return picture
+
+    def _note_grounding(self, metadata: types.GroundingMetadata) -> None:
+        for kind, queries in (("web", metadata.web_search_queries), ("image", metadata.image_search_queries)):
+            self._queries.update(dict.fromkeys((kind, query) for query in queries or () if query))
+        for chunk in metadata.grounding_chunks or ():
+            source = _source(chunk)
+            if source is not None:
+                self._sources.setdefault(source.url, source)
+        if metadata.search_entry_point is not None and metadata.search_entry_point.rendered_content:
+            self._suggestions_html = metadata.search_entry_point.rendered_content
+
+    def _grounding(self) -> GroundingPart | None:
+        sources = self._sources | {url: one for url, one in self._events.citations.items() if url not in self._sources}
+        if not (self._queries or sources or self._suggestions_html):
+            return None
+        return GroundingPart(
+            queries=tuple(dict.fromkeys(query for _, query in self._queries)),
+            sources=tuple(sources.values()),
+            suggestions_html=self._suggestions_html,
+        )
+
+    def _problem(self) -> ErrorInfo | None:
+        if self._paints and self._has_picture:
+            return None
+        if self._finish_reason is None:
+            return self._without_an_end()
+        reason, has_all = self._finish_reason, self._has_answer and not self._paints
+        ends = PICTURE_ENDS if self._paints else TEXT_ENDS
+        # A reason this table does not know is judged by what arrived.
+        code = ends.get(reason, None if has_all else ErrorCode.UNKNOWN_REASON)
+        if code is not None:
+            return self._failed(code, self._events.finish_message, reason=reason)
+        if self._paints and self._quote:
+            text = self._quote.strip()[:_LONGEST_QUOTE]
+            return self._failed(ErrorCode.TEXT_INSTEAD_OF_PICTURE, "", text=text)
+        if not self._has_answer:
+            return self._failed(ErrorCode.EMPTY_ANSWER, self._events.finish_message)
+        return None
+
+    def _without_an_end(self) -> ErrorInfo:
+        """Return what an answer means that came whole over HTTP and does not say how it ended."""
+        feedback = self._feedback
+        said = (feedback.block_reason_message if feedback is not None else None) or self._events.finish_message
+        if feedback is not None and feedback.block_reason is not None:
+            return self._failed(ErrorCode.PROMPT_BLOCKED, said, reason=feedback.block_reason.value)
+        if self._has_answer:
+            return self._failed(ErrorCode.ANSWER_UNFINISHED, said, model=self._model_label)
+        if said:
+            return self._failed(ErrorCode.UNKNOWN_REASON, said)
+        return self._failed(ErrorCode.EMPTY_ANSWER, "")
+
+    def _failed(self, code: ErrorCode, said: str, **parameters: str) -> ErrorInfo:
+        if code is ErrorCode.UNKNOWN_REASON and said:
+            # Nobody else explains it: the API's own words go into the sentence.
+            parameters["reason"] = ": ".join(one for one in (self._finish_reason, said) if one)[:_LONGEST_REASON]
+        # Without a count of what it used, nobody can tell whether it was charged.
+        charge = Charge.MAYBE if self._usage is None or code.charge is Charge.MAYBE else Charge.YES
+        return ErrorInfo(code=code, parameters={**parameters}, provider_detail=said, charge=charge)
+
+
+def usage_from_wire(usage: types.GenerateContentResponseUsageMetadata, *, has_picture: bool) -> TokenUsage:
+    """Return the counts by kind. The API counts a picture's tokens inside the candidates' and names them apart.
+
+    Where it does not name them although a picture came, all that it does not call words are the picture's.
+    """
+    details = usage.candidates_tokens_details or ()
+    pictures = sum(one.token_count or 0 for one in details if one.modality is types.MediaModality.IMAGE)
+    if has_picture and not pictures:
+        pictures = max(0, (usage.candidates_token_count or 0) - sum(one.token_count or 0 for one in details))
+    return TokenUsage.model_construct(
+        prompt_tokens=usage.prompt_token_count or 0,
+        cached_tokens=usage.cached_content_token_count or 0,
+        tool_tokens=usage.tool_use_prompt_token_count or 0,
+        output_tokens=max(0, (usage.candidates_token_count or 0) - pictures),
+        thought_tokens=usage.thoughts_token_count or 0,
+        image_tokens=pictures,
+    )
+
+
+def _source(chunk: types.GroundingChunk) -> Source | None:
+    if chunk.web is not None:
+        url, title = chunk.web.uri, chunk.web.title or chunk.web.domain
+    elif chunk.image is not None:
+        url, title = chunk.image.source_uri, chunk.image.title or chunk.image.domain
+    elif chunk.maps is not None:
+        url, title = chunk.maps.uri, chunk.maps.title
+    else:
+        return None
+    if not url or not url.startswith(("https://", "http://")):
+        return None
+    return Source(title=title or url, url=url)

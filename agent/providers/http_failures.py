@@ -1,6 +1,7 @@
 """What goes wrong between the studio and a model's server, in the studio's own errors: the same for every provider.
 
-No text of an error holds a key, and what a server says is cleaned and cut before it goes into one.
+No text of an error holds a key, and what a server says is cleaned and cut before it goes into one. Beside it stands
+what all connections to such servers have in common.
 """
 
 from __future__ import annotations
@@ -29,12 +30,28 @@ _LONGEST_DETAIL = 500
 _LONGEST_IN_SENTENCE = 200
 # Google's keys, OpenAI's and those of servers like it.
 _KEYS = re.compile(r"AIza[\w-]{10,}|AQ\.[\w-]{20,}|\b(?:sk|gsk|pk|rk)-[\w-]{8,}|(?<=Bearer )\S+")
+LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30)
+_CONNECT_TIMEOUT_S = 10.0
+# The whole body counts: 14 reference pictures on a slow line take minutes, and Stop works all the while.
+_WRITE_TIMEOUT_S = 300.0
 
 
 @cache
 def trusted() -> ssl.SSLContext:
     """Return what every connection trusts: reading the machine's certificates takes longer than a client's start."""
     return httpx2.create_ssl_context()
+
+
+def timeouts(read_timeout_s: float) -> httpx2.Timeout:
+    """Return how long a call waits for each of its steps."""
+    return httpx2.Timeout(
+        connect=_CONNECT_TIMEOUT_S, read=read_timeout_s, write=_WRITE_TIMEOUT_S, pool=_CONNECT_TIMEOUT_S
+    )
+
+
+def netloc(base_url: str) -> str:
+    """Return the host and port of an address."""
+    return urlsplit(base_url).netloc.rpartition("@")[2]
 
 
 async def close_with_body(response: httpx2.Response) -> None:
@@ -80,7 +97,7 @@ class Endpoint:
     @property
     def address(self) -> str:
         """The server's host and port."""
-        return urlsplit(self.base_url).netloc.rpartition("@")[2]
+        return netloc(self.base_url)
 
     @property
     def reached(self) -> str:

@@ -16,8 +16,7 @@ import httpx2
 from agent.errors import Charge, ErrorCode, ErrorInfo
 from agent.messages import CompletionChunk, TextPart, TokenUsage, ToolCallPart
 from agent.providers.catalogue import ModelEntry
-from agent.providers.openai_tags import THINK, TOOL_CALL, TagSplitter, read_calls
-from agent.providers.openai_wire import Wire
+from agent.providers.openai_wire import THINK, TOOL_CALL, TagSplitter, Wire, read_calls
 
 # What each finish reason means; None is a good end. One that is not here is judged by what arrived.
 TEXT_ENDS: dict[str, ErrorCode | None] = {

@@ -6,24 +6,34 @@ first used.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx2
 import openai
 
 from agent.errors import AivistaError, Charge, ErrorCode, ErrorInfo
 from agent.messages import CompletionChunk, ImageOrigin, PromptMessage
-from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, ToolDeclaration
+from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, ToolDeclaration, pictures_to_send
 from agent.providers.catalogue import ModelEntry
 from agent.providers.http_failures import (
+    LIMITS,
     Asked,
     Endpoint,
     close_with_body,
+    in_sentence,
     info_without_keys,
     is_web_page,
+    may_have_been_charged,
+    netloc,
+    rate_limited,
+    retry_after_s,
+    status_failure,
+    timeouts,
+    transport_failure,
     trusted,
+    unexplained,
     wrong_address,
 )
 from agent.providers.openai_answer import (
@@ -34,13 +44,9 @@ from agent.providers.openai_answer import (
     read_picture,
     usage_from_wire,
 )
-from agent.providers.openai_errors import as_ours, event_failure, not_a_stream
-from agent.providers.openai_wire import Wire, chat_body, image_body, image_files, pictures_to_send, pictures_to_show
+from agent.providers.openai_wire import Wire, chat_body, image_body, image_files, pictures_to_show
 from agent.settings import OpenAISettings
 
-_CONNECT_TIMEOUT_S = 10.0
-# The whole body counts: reference pictures on a slow line take minutes, and Stop works all the while.
-_WRITE_TIMEOUT_S = 300.0
 _MAX_PICTURE_BYTES = 100 << 20
 # The SDK adds headers from the environment and of its own telling about this machine; these are all that leave it.
 _SENT_HEADERS = frozenset(
@@ -88,7 +94,7 @@ class OpenAIProvider:
         options: ChatOptions = PLAIN,
     ) -> AsyncGenerator[CompletionChunk, None]:
         """Stream the text model's answer; see `ChatModel.stream`."""
-        wanted = pictures_to_send(model, messages)
+        wanted = pictures_to_send(messages) if model.has_vision else {}
         picture_bytes = {digest: await self._pictures.read(image) for digest, image in wanted.items()}
         body = chat_body(model, messages, tools, options, picture_bytes)
         asked = Asked(
@@ -148,7 +154,7 @@ class OpenAIProvider:
                 asked.path,
                 cast_to=object,
                 body=body,
-                options={"timeout": _timeout(asked)},
+                options={"timeout": timeouts(asked.read_timeout_s)},
                 stream=True,
                 stream_cls=openai.AsyncStream[object],
             )
@@ -158,7 +164,7 @@ class OpenAIProvider:
         content_type = answer.response.headers.get("content-type", "").partition(";")[0]
         if content_type in ("text/html", "application/json"):
             await answer.close()
-            raise not_a_stream(content_type, asked)
+            raise _not_a_stream(content_type, asked)
         return answer
 
     async def _next(self, answer: openai.AsyncStream[object], asked: Asked) -> Wire | None:
@@ -168,7 +174,7 @@ class OpenAIProvider:
             raise as_ours(error, asked) from None
         if event is None or (isinstance(event, dict) and event.get("object") != "error"):
             return event
-        failure = event_failure(event, asked)
+        failure = _event_failure(event, asked)
         # Reports of an exception may show local variables, and what a server says may quote a key.
         del event
         raise failure
@@ -178,7 +184,7 @@ class OpenAIProvider:
     ) -> Wire:
         client, _ = self._open(asked.endpoint)
         headers = {"Content-Type": "multipart/form-data"} if files else {}
-        options: Any = {"timeout": _timeout(asked), "headers": headers}
+        options: Any = {"timeout": timeouts(asked.read_timeout_s), "headers": headers}
         try:
             answer = await client.post(asked.path, cast_to=object, body=body, files=files or None, options=options)
         except Exception as error:
@@ -194,7 +200,7 @@ class OpenAIProvider:
         _, http = self._open(asked.endpoint)
         data = bytearray()
         try:
-            async with http.stream("GET", url, timeout=_timeout(asked)) as response:
+            async with http.stream("GET", url, timeout=timeouts(asked.read_timeout_s)) as response:
                 if response.status_code != 200:
                     reason = f"HTTP {response.status_code} for its file"
                     return ErrorInfo(code=ErrorCode.NO_PICTURE, parameters={"reason": reason})
@@ -223,9 +229,7 @@ class OpenAIProvider:
 
         # Redirects are not followed: the key would go to whatever host they name.
         http = httpx2.AsyncClient(
-            verify=trusted(),
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30),
-            event_hooks={"request": [dress], "response": [close_with_body]},
+            verify=trusted(), limits=LIMITS, event_hooks={"request": [dress], "response": [close_with_body]}
         )
         # The SDK wants a key where a local server needs none; the header is ours.
         client = openai.AsyncOpenAI(api_key="-", base_url=endpoint.base_url, max_retries=0, http_client=http)
@@ -236,7 +240,7 @@ class OpenAIProvider:
 def _endpoint_of_words(settings: OpenAISettings) -> Endpoint:
     return Endpoint(
         base_url=settings.base_url,
-        service=_netloc(settings.base_url),
+        service=netloc(settings.base_url),
         api="OpenAI API",
         key=settings.api_key,
         url_variable="AIVISTA_OPENAI_BASE_URL",
@@ -251,7 +255,7 @@ def _endpoint_of_pictures(settings: OpenAISettings) -> Endpoint:
     base_url = settings.image_base_url or settings.base_url
     return Endpoint(
         base_url=base_url,
-        service=_netloc(base_url),
+        service=netloc(base_url),
         api="OpenAI API",
         key=settings.image_api_key if has_own_key else settings.api_key,
         url_variable="AIVISTA_OPENAI_IMAGE_BASE_URL" if has_own else "AIVISTA_OPENAI_BASE_URL",
@@ -259,11 +263,118 @@ def _endpoint_of_pictures(settings: OpenAISettings) -> Endpoint:
     )
 
 
-def _netloc(base_url: str) -> str:
-    return urlsplit(base_url).netloc.rpartition("@")[2]
+# ---- what goes wrong: no text of it holds a key
 
 
-def _timeout(asked: Asked) -> httpx2.Timeout:
-    return httpx2.Timeout(
-        connect=_CONNECT_TIMEOUT_S, read=asked.read_timeout_s, write=_WRITE_TIMEOUT_S, pool=_CONNECT_TIMEOUT_S
-    )
+# What such servers call a refusal by policy, a conversation that is too long, a picture that is no good.
+_BLOCKING = re.compile(r"content_?(policy|filter)|moderation|safety", re.IGNORECASE)
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|maximum context length|exceeds? the (available )?context", re.IGNORECASE
+)
+_BAD_PICTURE = re.compile(r"invalid_image|image_parse_error|unsupported image|could not (load|process) image", re.I)
+
+
+def as_ours(error: Exception, asked: Asked) -> AivistaError:
+    """Return the failure that stands for the SDK's or its HTTP client's."""
+    match error:
+        case openai.APIStatusError():
+            return _from_status(error.status_code, error, error.response.headers, asked)
+        case openai.APIConnectionError():
+            cause = error.__cause__
+            return transport_failure(cause if isinstance(cause, Exception) else error, asked)
+        case openai.APIResponseValidationError():
+            return asked.failure(ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
+        case openai.APIError():
+            # The server gave up in the middle of its answer and says why in an event.
+            status = _status_of(error.code)
+            if status is None:
+                return unexplained(_said(error), asked)
+            return may_have_been_charged(_from_status(status, error, {}, asked))
+        case httpx2.HTTPError() | httpx2.InvalidURL():
+            return transport_failure(error, asked)
+        case _:
+            # What came was not what the API sends: it could not be read.
+            return asked.failure(ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
+
+
+def _event_failure(event: object, asked: Asked) -> AivistaError:
+    """Return the failure that an event of a stream stands for: it tells one, or is none that can be read."""
+    if not isinstance(event, dict):
+        return as_ours(ValueError(f"an event is {type(event).__name__}"), asked)
+    said, status = str(event.get("message") or ""), _status_of(event.get("code"))
+    failure = status_failure(status, said, {}, asked) if status else None
+    return may_have_been_charged(failure) if failure else unexplained(said, asked)
+
+
+def _wrong_path(said: str, asked: Asked) -> AivistaError:
+    """Return that the server does not offer what was asked for at its address: most addresses end in /v1."""
+    told = {"address": asked.endpoint.address, "path": asked.path, "variable": asked.endpoint.url_variable}
+    return asked.failure(ErrorCode.WRONG_PATH, said, **told)
+
+
+def _not_a_stream(content_type: str, asked: Asked) -> AivistaError:
+    """Return the failure of a server that answered something else than a stream of events."""
+    if content_type == "text/html":
+        return wrong_address(200, "", asked)
+    return may_have_been_charged(_wrong_path(f"it answers with {content_type}", asked))
+
+
+def _from_status(status: int, error: openai.APIError, headers: Mapping[str, str], asked: Asked) -> AivistaError:
+    said, code = _said(error), f"{error.code or ''} {error.type or ''}"
+    if 400 <= status < 500 and _BLOCKING.search(code):
+        blocked = ErrorCode.PICTURE_BLOCKED if asked.paints else ErrorCode.PROMPT_BLOCKED
+        refused = asked.failure(blocked, said, reason=(error.code or error.type or "")[:60])
+        # A request that is refused with an HTTP status was not worked on.
+        refused.info = refused.info.model_copy(update={"charge": Charge.NO})
+        return refused
+    if status == 402 or (status == 429 and "insufficient_quota" in code):
+        told = {"model": asked.model.label, "console": asked.endpoint.service}
+        return asked.failure(ErrorCode.BILLING_REQUIRED, said, **told)
+    if status == 429:
+        hint_s = retry_after_s(headers)
+        return rate_limited(_hint_in(said) if hint_s is None else hint_s, said, asked)
+    by_status = status_failure(status, said, headers, asked)
+    if by_status is not None:
+        return by_status
+    if is_web_page(said):
+        return wrong_address(status, said, asked)
+    if status == 401 or "invalid_api_key" in code:
+        return asked.failure(ErrorCode.KEY_INVALID, said, console=asked.endpoint.key_variable)
+    if status == 403:
+        told = {"model": asked.model.id, "console": asked.endpoint.service}
+        return asked.failure(ErrorCode.KEY_FORBIDDEN, said, **told)
+    return _rejection(status, said, code, asked)
+
+
+def _rejection(status: int, said: str, code: str, asked: Asked) -> AivistaError:
+    """Return why the server took the key and refused the request."""
+    whole = f"{said} {code}"
+    if status == 404 and "model" in whole.lower():
+        told = {"model": asked.model.id, "variable": asked.model_variable}
+        return asked.failure(ErrorCode.MODEL_NOT_FOUND, said, **told)
+    if status in (404, 405):
+        return _wrong_path(said, asked)
+    if _TOO_LONG.search(whole):
+        return asked.failure(ErrorCode.CONTEXT_TOO_LONG, said, model=asked.model.label)
+    if _BAD_PICTURE.search(whole):
+        return asked.failure(ErrorCode.PICTURE_REJECTED, said)
+    return asked.failure(ErrorCode.REQUEST_REJECTED, said, detail=in_sentence(said, asked))
+
+
+def _status_of(code: object) -> int | None:
+    """Return the HTTP status an error in a stream stands for, or None when it names none."""
+    text = str(code)
+    return int(text) if text.isdigit() and 400 <= int(text) < 600 else None
+
+
+def _said(error: openai.APIError) -> str:
+    body = error.body
+    if isinstance(body, dict):
+        said = body.get("message") or body.get("detail") or body.get("error")
+        return said if isinstance(said, str) else str(said or body)
+    return body if isinstance(body, str) and body else error.message
+
+
+def _hint_in(said: str) -> float | None:
+    hint = re.search(r"try again in (\d{1,9}(?:\.\d+)?) ?(ms|s)\b", said)
+    return float(hint[1]) / (1000 if hint[2] == "ms" else 1) if hint is not None else None

@@ -79,7 +79,7 @@ async def fuller_wish(wish: PromptToExpand, writer: Writer) -> ExpandedPrompt:
     if model.is_sketch:
         if wish.pictures != "none":
             return ExpandedPrompt(text=text, by="nobody")
-        from agent.providers.sketch.fuller import fuller_wish as fuller_by_rules
+        from agent.providers.sketch.wishes import fuller_wish as fuller_by_rules
 
         return ExpandedPrompt(text=fuller_by_rules(text), by="rules")
     answer = await _ask(wish, text, model, writer)

@@ -6,16 +6,53 @@ A clause is done when all of its words are understood. One that asks for a thing
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from agent.adjusting import Adjustment
-from agent.providers.sketch.area_lettering import MISSING, read_area_lettering
-from agent.providers.sketch.colours import COLOUR, find_colours
-from agent.providers.sketch.instructions import clauses, exact_adjustment, read_clause
-from agent.providers.sketch.operations import AddText, Erase, Fill, Operation, PatternKind, Recolour, moves_pixels
-from agent.providers.sketch.phrases import fold, has_words, without_handles
-from agent.providers.sketch.rules import Clause
+from agent.providers.sketch.instructions import (
+    MISSING,
+    Clause,
+    clauses,
+    exact_adjustment,
+    read_clause,
+    read_inscription,
+)
+from agent.providers.sketch.operations import (
+    AddText,
+    Erase,
+    Fill,
+    Operation,
+    PatternKind,
+    Position,
+    Recolour,
+    moves_pixels,
+)
+from agent.providers.sketch.palette import COLOUR, Colour, find_colours
+from agent.providers.sketch.phrases import blank_quoted, find_quoted, fold, has_words, without_handles
 from agent.providers.sketch.wishes import MAX_CHARACTERS, AskBack, Edit, Reason, Talk, Topic, understand
 
+_MAX_WORDS = 120
+
+_LETTERING = re.compile(
+    r"^\s*(?:write|print|letter|type|(?:add|put) the (?:words?|text|letters|name))\s+"
+    r"(?:the (?:words?|text|letters)\s+)?"
+    r"(?P<words>[^,;\n]+?)\s*$",
+    re.IGNORECASE,
+)
+_LETTERING_ZH = re.compile(
+    r"^\s*(?:在(?:这里|这儿|此处|里面|蒙版[里内中]|上面)?)?(?:[写题印](?:上|个|下|着)?)(?:文字|字样|几个字|大字)?\s*[:：]?\s*"
+    r"(?P<words>[^,，;；。\n]+?)(?:[这几两三四]+个(?:大)?字)?\s*$"
+)
+_LETTERING_TAIL = re.compile(
+    r"\s+(?:(?:in|inside|into|on|over|within|right)\s+)?"
+    r"(?:here|there|it|this|the (?:mask|area|middle|cent(?:er|re)))\s*$"
+    rf"|\s+in\s+{COLOUR}(?:\s+(?:letters|text|ink|colou?r))?\s*$",
+    re.IGNORECASE,
+)
+_NO_WORDS = re.compile(
+    r"(?:an?|some\w*|me|about|down|it|this|that|text|words?|letters?|here)\b|一[首段篇些点]|点|些|字$|诗|故事|文章"
+)
+_INKED = re.compile(rf"\bin ({COLOUR})|用?({COLOUR})的?[^,。]{{0,3}}[字写]|({COLOUR})\s+(?:letters|text|words|ink)")
 _POLITE = re.compile(
     r"^(?:\s*(?:(?:please|now|just|ok|okay|kindly|let's|(?:can|could|would|will) (?:you|we)|(?:how|what) about"
     r"|i (?:want|would like|need)(?: you)? to|i'd like(?: you)? to|i (?:want|need))\b"
@@ -84,6 +121,32 @@ _DARK = (44, 48, 64)
 _LIGHT_SUM = 560
 
 
+def _read_lettering(text: str) -> tuple[AddText | str, str]:
+    """Return the words to write (or MISSING, or nothing) and the rest of the text.
+
+    Where they stand does not count: the mask says it.
+    """
+    match = None if find_quoted(text) else _LETTERING.match(text) or _LETTERING_ZH.match(text)
+    if match is None:
+        lettering, rest = read_inscription(text)
+        if isinstance(lettering, AddText):
+            ink = _ink(fold(blank_quoted(text)))
+            return replace(lettering, position=Position.CENTER, ink=ink), rest.replace("§", " ")
+        return lettering, rest
+    words = match["words"]
+    while (shorter := _LETTERING_TAIL.sub("", words)) != words:
+        words = shorter
+    if not words.strip() or _NO_WORDS.match(words):
+        return MISSING, ""
+    return AddText(words.strip()[:_MAX_WORDS], Position.CENTER, _ink(fold(text))), ""
+
+
+def _ink(folded: str) -> Colour | None:
+    match = _INKED.search(folded)
+    colours = find_colours(next(group for group in match.groups() if group)) if match else ()
+    return colours[0] if colours else None
+
+
 def read_area_wish(text: str) -> Edit | AskBack | Talk:
     """Return what the person wants inside their mask; Talk(MASK) when none of it can be done there."""
     text = text[:MAX_CHARACTERS]
@@ -93,16 +156,15 @@ def read_area_wish(text: str) -> Edit | AskBack | Talk:
     if _is_talk(plain):
         wish = understand(text, has_pictures=True)
         return wish if isinstance(wish, Talk) else Talk(Topic.MASK)
-    lettering, rest = read_area_lettering(plain)
+    lettering, rest = _read_lettering(plain)
     operations: list[Operation] = [lettering] if isinstance(lettering, AddText) else []
     left_out: list[str] = []
     if lettering == MISSING:
         return AskBack(Reason.TEXT)
-    direction = 1
     for words in () if _INVERSE.search(fold(plain)) else _clauses(rest):
         clause = words.strip()
         operation = _area_operation(clause)
-        found = [operation] if operation is not None else _whole_operations(clause, direction)
+        found = [operation] if operation is not None else _whole_operations(clause)
         operations += found
         left_out += [] if found else [clause]
     if not operations:
@@ -143,7 +205,7 @@ def _area_operation(clause: str) -> Operation | None:
     rest = re.sub(COLOUR, " ", _PATTERNED.sub(" ", _OF_IT.sub(" ", clause)))
     colours = find_colours(clause)
     if patterned:
-        return _fill(clause, colours) if _is_understood(rest) else None
+        return _fill(clause, patterned[0], colours) if _is_understood(rest) else None
     if len(colours) != 1 or exact_adjustment(clause) or _THING.search(clause) or not _is_understood(rest):
         return None
     if _PLAIN_FILL.search(clause):
@@ -156,9 +218,7 @@ def _is_understood(rest: str) -> bool:
     return _CONTENT.search(_FILLER.sub(" ", rest)) is None
 
 
-def _fill(clause: str, colours: tuple[tuple[int, int, int], ...]) -> Fill:
-    patterned = _PATTERNED.search(clause)
-    named = patterned[0] if patterned else ""
+def _fill(clause: str, named: str, colours: tuple[Colour, ...]) -> Fill:
     kind = next(kind for kind, pattern in _KINDS[:2] + _KINDS[4:] if pattern.search(named))
     if kind is PatternKind.STRIPES:
         kind = next(kind for kind, pattern in _KINDS[2:] if pattern.search(clause))
@@ -167,12 +227,12 @@ def _fill(clause: str, colours: tuple[tuple[int, int, int], ...]) -> Fill:
     return Fill(kind, first, second)
 
 
-def _whole_operations(clause: str, direction: int) -> list[Operation]:
+def _whole_operations(clause: str) -> list[Operation]:
     """Return what can be asked of a whole picture as well; nothing when a thing is to be painted or pixels to move."""
     exact = exact_adjustment(clause)
     if exact is not None:
         return [] if exact.has_frame else [exact]
-    reading = Clause(clause, clause, direction)
+    reading = Clause(clause, clause, 1)
     found, _ = read_clause(reading)
     if any(moves_pixels(operation) for operation in found):
         return []

@@ -1,16 +1,24 @@
-"""Reads messages: what was asked last, which pictures are at hand, and which of them is to be changed."""
+"""Reads messages and writes the call: what was asked last, which pictures are at hand, which of them is to be changed,
+and which wish painted one, so that it can be painted once more.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from agent.messages import ImagePart, PromptMessage, Role, TextPart, ToolResultPart
-from agent.providers.sketch.retakes import Take, read_take
+from agent.messages import ImagePart, PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
+from agent.providers.base import ToolDeclaration
+from agent.providers.sketch.operations import Restyle
+from agent.providers.sketch.phrases import find_handles
+from agent.providers.sketch.subjects import Retake, RetakeKind, Take, find_subject, read_take, without_take
+from agent.providers.sketch.wishes import MAX_CHARACTERS, Draw, Edit, Talk, Topic
+from agent.settings import ReferenceMode
 
-MAX_WISH_CHARACTERS = 4000
+_NOTHING_SAID = PromptMessage(role=Role.PROMPT, parts=())
 _PLACEHOLDER = "[Picture:history_"
 _BLOCK = re.compile(r"\[([A-Z][A-Z _]{2,30})\].*?\[/\1\]", re.DOTALL)
 _BRACKETED = re.compile(r"\[Picture:[^\]]*\](?:\s*\([^)]*\))?|\[(?:take|variant|seed|variation)\s*\d+\]", re.IGNORECASE)
@@ -34,9 +42,9 @@ _EXTRA_LINE = re.compile(
 )
 
 
-def last_prompt(messages: Sequence[PromptMessage]) -> PromptMessage | None:
-    """Return the newest message of the person, or None."""
-    return next((message for message in reversed(messages) if message.role is Role.PROMPT), None)
+def last_prompt(messages: Sequence[PromptMessage]) -> PromptMessage:
+    """Return the newest message of the person, an empty one where there is none."""
+    return next((one for one in reversed(messages) if one.role is Role.PROMPT), _NOTHING_SAID)
 
 
 def wish_text(message: PromptMessage) -> str:
@@ -45,7 +53,7 @@ def wish_text(message: PromptMessage) -> str:
     for pattern in (_NOTE, _BLOCK, _BRACKETED, _LEGEND, _EXTRA_LINE):
         joined = pattern.sub(" ", joined)
     lines = (line.strip() for line in joined.splitlines())
-    return "\n".join(line for line in lines if line)[:MAX_WISH_CHARACTERS]
+    return "\n".join(line for line in lines if line)[:MAX_CHARACTERS]
 
 
 def take_of(message: PromptMessage) -> Take:
@@ -93,9 +101,8 @@ def base_picture(messages: Sequence[PromptMessage], handles: Sequence[str]) -> I
     named = next((image for handle in handles for image in shown if image.handle == handle), None)
     if named is not None:
         return named
-    prompt = last_prompt(messages)
-    if prompt is not None and prompt.images:
-        return prompt.images[0]
+    if images := last_prompt(messages).images:
+        return images[0]
     return shown[-1] if shown else None
 
 
@@ -109,7 +116,7 @@ def tool_problem(message: PromptMessage) -> str:
 
 def _written(message: PromptMessage) -> str:
     texts = [part.text for part in message.parts if isinstance(part, TextPart) and not part.is_thought]
-    return "\n".join(texts)[: MAX_WISH_CHARACTERS * 4]
+    return "\n".join(texts)[: MAX_CHARACTERS * 4]
 
 
 def _sentences(values: Sequence[JsonValue]) -> Iterator[str]:
@@ -136,3 +143,171 @@ def _pictures(message: PromptMessage) -> list[ImagePart]:
         elif isinstance(part, ToolResultPart):
             found += part.images
     return found
+
+
+# ---- the call, with the names that its declaration has
+
+_GENERATE_IMAGE = "generate_image"
+# What each kind of wish may be called in the declaration's `action`, the first that it knows.
+_DRAWING_ACTIONS = ("generate_image", "generate")
+# The person may write more than a call may have.
+_MOST_CHARACTERS, _FEW_CHARACTERS = {"prompt": 30_000}, 1_000
+_ADJUSTING = ("adjust_parameters", "adjust", "edit")
+
+
+def image_call(
+    wish: Draw | Edit, text: str, tools: Sequence[ToolDeclaration], *, is_upload: bool
+) -> ToolCallPart | None:
+    """Return the call for a wish, or None when `generate_image` is not declared.
+
+    `text` is the person's own sentence, which an edit carries so that the painter reads the same operations from it;
+    `is_upload` says that the newest picture is one that the person added. Arguments that the declaration does not
+    know, or whose value is not among its choices, are left out.
+    """
+    declared = next((tool for tool in tools if tool.name == _GENERATE_IMAGE), None)
+    if declared is None:
+        return None
+    arguments = _drawing(wish) if isinstance(wish, Draw) else _editing(wish, text, is_upload=is_upload)
+    properties = declared.parameters.get("properties")
+    known = properties if isinstance(properties, dict) else {}
+    kept = {
+        name: value[: _MOST_CHARACTERS.get(name, _FEW_CHARACTERS)] if isinstance(value, str) else value
+        for name, value in arguments.items()
+        if value is not None and name in known and _is_allowed(value, known[name])
+    }
+    action = _action(known.get("action"), _DRAWING_ACTIONS if isinstance(wish, Draw) else _ADJUSTING)
+    return ToolCallPart(name=_GENERATE_IMAGE, arguments={**({"action": action} if action else {}), **kept})
+
+
+def _drawing(wish: Draw) -> dict[str, JsonValue]:
+    return {
+        "subject": wish.subject,
+        "style": wish.style or None,
+        "confidence": 0.9,
+        "prompt": f"{wish.description} {wish.take.mark}".strip(),
+        "aspect_ratio": wish.aspect_ratio,
+        "number_of_images": wish.number_of_images,
+        "handles": list(wish.handles) or None,
+    }
+
+
+def _editing(wish: Edit, text: str, *, is_upload: bool) -> dict[str, JsonValue]:
+    mode = ReferenceMode.USER_UPLOADED_ONLY if is_upload else ReferenceMode.LAST_GENERATED
+    return {
+        "subject": wish.handles[0] if wish.handles else "picture",
+        "confidence": 0.95,
+        "prompt": _naming_first(wish.handles, text),
+        "style": next((one.name for one in wish.operations if isinstance(one, Restyle)), None),
+        "aspect_ratio": wish.aspect_ratio,
+        "number_of_images": wish.number_of_images,
+        "reference_mode": mode.value,
+        "handles": list(wish.handles) or None,
+    }
+
+
+def _naming_first(handles: Sequence[str], text: str) -> str:
+    """Return the text such that the first picture it names is the one to be changed."""
+    named = find_handles(text)
+    return f"{handles[0]}: {text}" if handles and named and named[0] != handles[0] else text
+
+
+def _action(schema: JsonValue, names: Sequence[str]) -> str | None:
+    if not isinstance(schema, dict):
+        return None
+    choices = schema.get("enum")
+    if not isinstance(choices, list):
+        return names[0]
+    return next((name for name in names if name in choices), None)
+
+
+def _is_allowed(value: JsonValue, schema: JsonValue) -> bool:
+    choices = schema.get("enum") if isinstance(schema, dict) else None
+    return not isinstance(choices, list) or value in choices
+
+
+# ---- what painted a picture
+
+_LETTERS = re.compile(r"[a-z]+$")
+
+
+@dataclass(frozen=True)
+class _Painting:
+    """A call that asked for pictures, and the handles of those that came."""
+
+    arguments: dict[str, JsonValue]
+    handles: tuple[str, ...]
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the picture came from words rather than from another picture."""
+        action = self.arguments.get("action")
+        return action is None or action in _DRAWING_ACTIONS
+
+    @property
+    def prompt(self) -> str:
+        return self._text("prompt")
+
+    @property
+    def last_take(self) -> int:
+        count = self.arguments.get("number_of_images")
+        return read_take(self.prompt).number + max(1, count if isinstance(count, int) else 1, len(self.handles)) - 1
+
+    def drawn(self, take: Take, retake: Retake, handle: str, *, was_changed: bool) -> Draw:
+        description = without_take(self.prompt)
+        return Draw(
+            subject=self._text("subject") or find_subject(description)[0] or description[:120],
+            description=description,
+            style=self._text("style"),
+            aspect_ratio=self._text("aspect_ratio") or None,
+            number_of_images=retake.number_of_images,
+            take=take,
+            retaken=handle,
+            was_changed=was_changed,
+        )
+
+    def _text(self, name: str) -> str:
+        value = self.arguments.get(name)
+        return value.strip() if isinstance(value, str) else ""
+
+
+def paint_again(retake: Retake, messages: Sequence[PromptMessage], *, is_upload: bool) -> Draw | Talk:
+    """Return the wish behind the picture as its next take; words when no wish of this conversation painted it.
+
+    The picture is the first that `retake` names, else the one made last unless the newest is an upload. One that
+    was made by changing another leads back to the first of its family, without the changes.
+    """
+    paintings = list(_paintings(messages))
+    newest = next((painting.handles[-1] for painting in reversed(paintings) if painting.handles), "")
+    handle = retake.handles[0] if retake.handles else "" if is_upload else newest
+    first = _LETTERS.sub("", handle)
+    painting = _painting_of(handle, paintings) or _painting_of(first, paintings)
+    if painting is None or not without_take(painting.prompt):
+        return Talk(Topic.NEVER_PAINTED)
+    wish = without_take(painting.prompt)
+    takes = [one.last_take for one in paintings if one.is_new and without_take(one.prompt) == wish]
+    take = Take(max(takes) + 1, is_variation=retake.kind is RetakeKind.VARIATION)
+    return painting.drawn(take, retake, handle, was_changed=handle not in painting.handles)
+
+
+def _painting_of(handle: str, paintings: Sequence[_Painting]) -> _Painting | None:
+    return next((one for one in reversed(paintings) if one.is_new and handle in one.handles), None)
+
+
+def _paintings(messages: Sequence[PromptMessage]) -> Iterator[_Painting]:
+    """Yield the calls for pictures, oldest first; a call's answer stands in the next message, at the same place."""
+    for index, message in enumerate(messages):
+        calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
+        following = messages[index + 1] if index + 1 < len(messages) else None
+        answering = following.parts if following is not None and following.role is Role.TOOL else ()
+        answers = [part for part in answering if isinstance(part, ToolResultPart)]
+        for place, call in enumerate(calls):
+            if call.name == _GENERATE_IMAGE:
+                yield _Painting(call.arguments, _handles(answers[place]) if place < len(answers) else ())
+
+
+def _handles(result: ToolResultPart) -> tuple[str, ...]:
+    pictures = result.content.get("pictures")
+    listed = pictures if isinstance(pictures, list) else []
+    told = [picture.get("handle") for picture in listed if isinstance(picture, dict)]
+    shown = [image.handle for image in result.images]
+    return tuple(dict.fromkeys(handle for handle in (*told, *shown) if isinstance(handle, str)))

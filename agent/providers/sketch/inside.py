@@ -2,6 +2,9 @@
 
 They work on the picture's own values, of 8 or 16 bits and of its own colour profile; colours that come with a wish are
 turned into that profile.
+
+Another colour leaves pixels their light and texture: that is done in OKLab (Björn Ottosson, A perceptual color space
+for image processing, 2020), where the same step in lightness looks the same in every hue.
 """
 
 from __future__ import annotations
@@ -33,7 +36,6 @@ from agent.providers.sketch.operations import (
     moves_pixels,
 )
 from agent.providers.sketch.pixels import apply_one, in_colour, written
-from agent.providers.sketch.recolouring import recoloured
 
 Bytes: TypeAlias = NDArray[np.uint8]
 _REPEATS = 9
@@ -47,6 +49,29 @@ _BLUR_SHARE = 0.16
 _SQUARE_SHARE = 0.22
 # Of what a mask covers, letters keep to this much of the width and height of its middle.
 _LETTERED = 0.94
+_TO_CONES = np.array(
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ],
+    np.float32,
+)
+_TO_LAB = np.array(
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ],
+    np.float32,
+)
+_FROM_LAB = np.linalg.inv(_TO_LAB.astype(np.float64)).astype(np.float32)
+_FROM_CONES = np.linalg.inv(_TO_CONES.astype(np.float64)).astype(np.float32)
+# How far the middle lightness goes to that of the colour; black and white are little else than lightness.
+_SHARE_OF_LIGHT = 0.6
+_SHARE_OF_LIGHT_GREY = 0.85
+_GREY = 0.04
+_STEPS = 5
 
 
 def edited_inside(source: bytes, mask: bytes, name: str, operations: tuple[Operation, ...]) -> bytes:
@@ -91,7 +116,8 @@ def _changed(operation: Operation, picture: Raster, hole: Flags) -> Raster:
         case Recolour(colour):
             return _recoloured(picture, hole, colour)
         case Erase():
-            return _of_levels(filled(_levels(picture, picture.pixels), hole), picture)
+            levels = filled(_levels(picture, picture.pixels), hole)
+            return replace(picture, pixels=_stored(levels, picture))
         case Fill():
             return _patterned(picture, hole, operation)
         case AddText():
@@ -110,10 +136,6 @@ def _levels(picture: Raster, pixels: Pixels) -> Floats:
     return np.asarray(pixels, np.float32) * np.float32(255 / picture.peak)
 
 
-def _of_levels(levels: Floats, picture: Raster) -> Raster:
-    return replace(picture, pixels=_stored(levels, picture))
-
-
 def _stored(levels: Floats, picture: Raster) -> Pixels:
     values = np.rint(levels * np.float32(picture.peak / 255))
     return np.asarray(np.clip(values, 0, picture.peak), picture.pixels.dtype)
@@ -122,7 +144,7 @@ def _stored(levels: Floats, picture: Raster) -> Pixels:
 def _recoloured(picture: Raster, hole: Flags, colour: tuple[int, int, int]) -> Raster:
     pixels = picture.pixels.copy()
     own = from_srgb(np.array([[colour]], np.float32), picture.profile, 3)[0, 0]
-    pixels[hole, :3] = _stored(recoloured(_levels(picture, pixels[hole, :3]), own), picture)
+    pixels[hole, :3] = _stored(_tinted(_levels(picture, pixels[hole, :3]), own), picture)
     return replace(picture, pixels=pixels)
 
 
@@ -234,3 +256,66 @@ def _dots(right: Floats, down: Floats, period: float) -> Floats:
     across = np.mod(right + np.mod(row, 2) * period / 2, period) - period / 2
     distance = np.hypot(across, np.mod(down, period) - period / 2)
     return np.asarray(np.clip(period * _DOT - distance + 0.5, 0, 1), np.float32)
+
+
+def _tinted(pixels: Floats, colour: Floats) -> Floats:
+    """Return the pixels (count, 3) in the hue and depth of the colour (3), light and dark among them as it was.
+
+    All are sRGB from 0 to 255 and what lies between.
+    """
+    if not len(pixels):
+        return pixels.copy()
+    light = _lab(pixels)[:, 0]
+    goal = _lab(colour[None])[0]
+    depth = float(np.hypot(goal[1], goal[2]))
+    share = _SHARE_OF_LIGHT_GREY if depth < _GREY else _SHARE_OF_LIGHT
+    middle = float(np.median(light))
+    aim = middle + share * (float(goal[0]) - middle)
+    lit = _within(light - middle, aim)
+    # Neither black nor white has a colour: it fades towards both.
+    fade = np.minimum(1.0, np.minimum(lit / max(aim, 0.05), (1 - lit) / max(1 - aim, 0.05)) * 1.5)
+    return _shown(lit, goal[1:], np.asarray(fade, np.float32))
+
+
+def _within(offsets: Floats, aim: float) -> Floats:
+    """Return the lightness round its new middle, pressed together on a side on which there is too little room."""
+    above, below = float(np.percentile(offsets, 99.5)), float(-np.percentile(offsets, 0.5))
+    up = min(1.0, (1 - aim) / above) if above > 0 else 1.0
+    down = min(1.0, aim / below) if below > 0 else 1.0
+    return np.asarray(np.clip(aim + np.where(offsets > 0, offsets * up, offsets * down), 0, 1), np.float32)
+
+
+def _shown(light: Floats, tint: Floats, fade: Floats) -> Floats:
+    """Return the pixels of a lightness and a tint, the tint as strong as the screen can show it at that lightness."""
+    strength, most = np.zeros_like(fade), fade.copy()
+    rgb = _linear(light, tint, most)
+    outside = np.flatnonzero(((rgb < -1e-3) | (rgb > 1.001)).any(axis=1))
+    lower, upper = strength[outside], most[outside]
+    for _ in range(_STEPS):
+        half = np.asarray((lower + upper) / 2, np.float32)
+        tried = _linear(light[outside], tint, half)
+        fits = ((tried >= -1e-3) & (tried <= 1.001)).all(axis=1)
+        lower, upper = np.where(fits, half, lower), np.where(fits, upper, half)
+    rgb[outside] = _linear(light[outside], tint, np.asarray(lower, np.float32))
+    return _encoded(rgb)
+
+
+def _linear(light: Floats, tint: Floats, strength: Floats) -> Floats:
+    lab = np.stack((light, tint[0] * strength, tint[1] * strength), axis=1)
+    cones = lab @ _FROM_LAB.T
+    return np.asarray(cones**3 @ _FROM_CONES.T, np.float32)
+
+
+def _lab(pixels: Floats) -> Floats:
+    cones = _decoded(pixels) @ _TO_CONES.T
+    return np.asarray(np.cbrt(cones) @ _TO_LAB.T, np.float32)
+
+
+def _decoded(levels: Floats) -> Floats:
+    values = levels / np.float32(255)
+    return np.where(values <= 0.04045, values / np.float32(12.92), ((values + np.float32(0.055)) / 1.055) ** 2.4)
+
+
+def _encoded(linear: Floats) -> Floats:
+    values = np.clip(linear, 0, 1)
+    return 255 * np.where(values <= 0.0031308, values * np.float32(12.92), 1.055 * values ** (1 / 2.4) - 0.055)

@@ -1,23 +1,24 @@
 """The composed sketch: a place, a figure, weather, a caption and a mark that says it is a sketch.
 
+The table of figures says which drawing stands for which word, how tall it is, and its own colour.
+
 Everything follows from the words: the same words and size give the same pixels.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageOps
 
-from agent.providers.sketch import lettering
-from agent.providers.sketch.brush import Canvas
-from agent.providers.sketch.figures import paint_figure
+from agent.providers.sketch import creatures, lettering, things
+from agent.providers.sketch.brush import Canvas, Easel
 from agent.providers.sketch.operations import Position
 from agent.providers.sketch.palette import INK, PAPER, Colour, Palette, mix, palette_for
 from agent.providers.sketch.phrases import find_quoted, is_chinese
-from agent.providers.sketch.places import paint_place
-from agent.providers.sketch.skies import paint_weather
+from agent.providers.sketch.places import paint_place, paint_weather
 from agent.providers.sketch.vocabulary import FIGURES, PLACES, find
 from agent.style_rendering import StyleLook, render_in_style
 
@@ -27,6 +28,9 @@ _USUAL_PLACE = {
     "dragon": "mountains", "rocket": "space", "balloon": "mountains", "car": "city", "umbrella": "city",
 }  # fmt: skip
 _FLAT_STYLES = {"minimal", "pixel art"}
+# How far to the left a figure stands that makes room beside it, and how much smaller it is.
+_ASIDE = 0.19
+_SMALLER = 0.78
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ def _paint_art(plan: Composition, size: tuple[int, int], *, is_variation: bool) 
     canvas = Canvas(size, plan.seed, is_flat=plan.style in _FLAT_STYLES)
     stand = paint_place(plan.place, canvas, plan.palette)
     if plan.figure is not None:
-        paint_figure(plan.figure, canvas, plan.palette, stand, plan.words, is_aside=is_variation)
+        _paint_figure(plan.figure, plan, canvas, stand, is_aside=is_variation)
     if plan.place not in {"room", "space", "underwater"}:
         paint_weather(canvas, plan.palette)
     art = canvas.image()
@@ -131,13 +135,8 @@ def _as_pencil(art: Image.Image) -> Image.Image:
 def _frame(size: tuple[int, int]) -> tuple[int, int, int, int]:
     """Return the rectangle of the painting on its paper: left, top, right, bottom."""
     width, height = size
-    unit = min(size)
-    margin = round(unit * 0.04)
-    return margin, margin, width - margin, height - margin - _band(size)
-
-
-def _band(size: tuple[int, int]) -> int:
-    return round(min(size) * 0.088)
+    margin, band = round(min(size) * 0.04), round(min(size) * 0.088)
+    return margin, margin, width - margin, height - margin - band
 
 
 def _paper(size: tuple[int, int], seed: int) -> Image.Image:
@@ -207,3 +206,66 @@ def _mark(page: Image.Image, right: float, middle: float, unit: int, word: str) 
     draw.rounded_rectangle(box, radius=high / 2, outline=colour, width=max(1, round(unit / 500)))
     draw.text(((left + right) / 2, middle), word, fill=colour, font=font, anchor="mm")
     return left
+
+
+# ---- figures
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """A drawing, its size as a share of the shorter side for one unit of its own, and its natural colour."""
+
+    draw: Callable[[Easel, Colour], None]
+    scale: float
+    colour: Colour | None = None
+    is_floating: bool = False
+    has_shadow: bool = True
+
+
+_FIGURES: dict[str, _Figure] = {
+    "cat": _Figure(creatures.cat, 0.30, (150, 118, 92)),
+    "fox": _Figure(creatures.fox, 0.30, (218, 116, 52)),
+    "rabbit": _Figure(creatures.rabbit, 0.30, (196, 176, 158)),
+    "bear": _Figure(creatures.bear, 0.33, (126, 92, 70)),
+    "bird": _Figure(creatures.bird, 0.28),
+    "fish": _Figure(creatures.fish, 0.34, (240, 132, 70), is_floating=True, has_shadow=False),
+    "dragon": _Figure(creatures.dragon, 0.34, (84, 146, 104)),
+    "horse": _Figure(creatures.horse, 0.30, (150, 104, 72)),
+    "butterfly": _Figure(creatures.butterfly, 0.34, None, is_floating=True, has_shadow=False),
+    "robot": _Figure(creatures.robot, 0.32, (150, 172, 184)),
+    "person": _Figure(creatures.person, 0.38, None, has_shadow=False),
+    "lighthouse": _Figure(things.lighthouse, 0.34, (208, 72, 58)),
+    "boat": _Figure(things.boat, 0.34, (150, 84, 58), has_shadow=False),
+    "balloon": _Figure(things.balloon, 0.30, None, is_floating=True, has_shadow=False),
+    "rocket": _Figure(things.rocket, 0.32, (232, 232, 228), is_floating=True, has_shadow=False),
+    "car": _Figure(things.car, 0.32),
+    "bicycle": _Figure(things.bicycle, 0.32),
+    "house": _Figure(things.house, 0.33, (226, 200, 164)),
+    "umbrella": _Figure(things.umbrella, 0.34),
+    "cup": _Figure(things.cup, 0.32, (240, 234, 222)),
+    "cake": _Figure(things.cake, 0.32, (246, 218, 206)),
+    "guitar": _Figure(things.guitar, 0.32, (186, 112, 62)),
+    "fruit": _Figure(things.fruit, 0.30, (208, 66, 52)),
+    "flower": _Figure(things.flowers, 0.30),
+    "tree": _Figure(things.tree, 0.38, (96, 140, 84)),
+    "heart": _Figure(things.heart, 0.34, (214, 70, 76), is_floating=True, has_shadow=False),
+    "star": _Figure(things.star, 0.34, (240, 190, 70), is_floating=True, has_shadow=False),
+}
+
+
+def _paint_figure(name: str, plan: Composition, canvas: Canvas, stand: float, *, is_aside: bool) -> None:
+    """Paint the figure of that name, standing at the height `stand` or floating above it; aside it is smaller."""
+    figure, palette = _FIGURES[name], plan.palette
+    colour = palette.subject or figure.colour or palette.accent
+    if "night" in palette.moods:
+        colour = mix(colour, palette.sky_low, 0.18)
+    is_wide = canvas.width > canvas.height * 1.2
+    x = canvas.between(0.4, 0.6) if is_wide else canvas.between(0.47, 0.53)
+    x, scale = (x if name != "person" else 0.5), figure.scale
+    if is_aside:
+        x, scale = x - (_ASIDE if is_wide else _ASIDE / 2), scale * _SMALLER
+    # The words are for what only some drawings show: a hat, grey hair.
+    easel = Easel(canvas, palette, x, 0.5 if figure.is_floating else stand, scale, plan.words)
+    if figure.has_shadow and not figure.is_floating:
+        easel.shadow()
+    figure.draw(easel, colour)

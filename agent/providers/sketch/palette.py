@@ -1,4 +1,4 @@
-"""Colours of a sketch: chosen by the moods and colour words of the wish, varied by its seed."""
+"""Colours of a sketch, chosen by the moods and colour words of the wish and varied by its seed; and colours by name."""
 
 from __future__ import annotations
 
@@ -82,7 +82,6 @@ _NEON = Palette(
     ink=(12, 10, 30), moods=("night",),
 )  # fmt: skip
 _PRIORITY = ("night", "sunset", "snow", "rain", "autumn", "spring", "summer")
-
 _COLOURS: tuple[tuple[Colour, re.Pattern[str]], ...] = tuple(
     (colour, re.compile(pattern, re.IGNORECASE))
     for colour, pattern in (
@@ -100,6 +99,51 @@ _COLOURS: tuple[tuple[Colour, re.Pattern[str]], ...] = tuple(
         ((140, 142, 148), r"\b(?:gr[ae]y|silver)\b|灰|银色"),
     )
 )
+_BLACK: Colour = (0, 0, 0)
+_WHITE: Colour = (255, 255, 255)
+# English names, Chinese names, colour. Longer names come first where one begins with another.
+_COLOUR_NAMES: tuple[tuple[str, str, Colour], ...] = (
+    ("navy(?: blue)?", "藏青|海军蓝", (24, 40, 110)),
+    ("sky[- ]blue|azure", "天蓝", (104, 178, 240)),
+    ("turquoise|cyan|aqua", "青绿|蓝绿|青", (32, 186, 196)),
+    ("teal", "水鸭", (0, 128, 128)),
+    ("lime(?: green)?", "黄绿|柠檬绿", (140, 208, 40)),
+    ("olive(?: green)?", "橄榄绿?", (118, 122, 40)),
+    ("mint(?: green)?", "薄荷绿?", (152, 224, 184)),
+    ("crimson|scarlet|ruby", "深红|绯红|猩红", (190, 16, 46)),
+    ("maroon|burgundy|wine red", "酒红|暗红", (122, 20, 40)),
+    ("magenta|fuchsia", "品红|洋红|玫红", (214, 32, 148)),
+    ("violet|purple", "紫罗兰|紫", (126, 56, 178)),
+    ("lavender|lilac", "薰衣草紫?|淡紫", (184, 160, 226)),
+    ("indigo", "靛蓝?", (72, 50, 150)),
+    ("pink|rose", "粉红|玫瑰红?|粉", (240, 120, 164)),
+    ("orange", "橙|橘", (240, 132, 32)),
+    ("golden|gold", "金黄|金", (218, 170, 40)),
+    ("yellow", "黄", (244, 208, 44)),
+    ("beige|cream", "米|奶油", (230, 214, 178)),
+    ("brown|chocolate", "棕|褐|咖啡", (122, 76, 44)),
+    ("silver", "银", (190, 194, 200)),
+    ("gr[ae]y", "灰", (128, 128, 128)),
+    ("red", "大红|红|赤", (208, 34, 36)),
+    ("green", "绿", (44, 150, 66)),
+    ("blue", "蓝", (36, 92, 204)),
+    ("black", "黑", (22, 22, 24)),
+    ("white", "白", (246, 246, 244)),
+)
+_ENGLISH_NAMES = "|".join(english for english, _, _ in _COLOUR_NAMES)
+_CHINESE_NAMES = "|".join(chinese for _, chinese, _ in _COLOUR_NAMES)
+_LIGHT_SHADE = r"(?:light|pale|pastel|bright)[- ]|[浅淡亮]"
+_DARK_SHADE = r"(?:dark|deep)[- ]|[深暗]"
+# One colour in folded words, without any group of its own.
+COLOUR = (
+    rf"(?:(?:(?:light|pale|pastel|bright|dark|deep)[- ])?(?:{_ENGLISH_NAMES})\b"
+    rf"|[浅淡亮深暗]?(?:{_CHINESE_NAMES})色?|#[0-9a-f]{{6}}(?![0-9a-z]))"
+)
+_COLOUR_NAME = re.compile(
+    rf"(?:(?P<light>{_LIGHT_SHADE})|(?P<dark>{_DARK_SHADE}))?(?:\b(?P<english>{_ENGLISH_NAMES})\b|(?P<chinese>{_CHINESE_NAMES}))"
+    r"|#(?P<code>[0-9a-f]{6})(?![0-9a-z])"
+)
+_SHADE = 0.4
 
 
 def palette_for(text: str, style: str, seed: int) -> Palette:
@@ -111,7 +155,8 @@ def palette_for(text: str, style: str, seed: int) -> Palette:
         palette = _NEON
     if "snow" in moods and lead != "snow":
         palette = replace(palette, ground=mix(palette.ground, (226, 232, 246), 0.6))
-    palette = _shifted(palette, ((seed >> 8) % 1000 / 1000 - 0.5) * 0.03)
+    turn = ((seed >> 8) % 1000 / 1000 - 0.5) * 0.03
+    palette = _recoloured(palette, lambda colour: _turned(colour, turn))
     subject = _named_colour(text)
     moods = moods if style != "cyberpunk" else (*moods, "night")
     return _in_style(replace(palette, subject=subject, accent=subject or palette.accent, moods=moods), style)
@@ -135,10 +180,6 @@ def lighter(colour: Colour, share: float) -> Colour:
 def _named_colour(text: str) -> Colour | None:
     hits = [(match.start(), colour) for colour, pattern in _COLOURS if (match := pattern.search(text))]
     return min(hits)[1] if hits else None
-
-
-def _shifted(palette: Palette, turn: float) -> Palette:
-    return _recoloured(palette, lambda colour: _turned(colour, turn))
 
 
 def _recoloured(palette: Palette, change: Callable[[Colour], Colour]) -> Palette:
@@ -174,3 +215,29 @@ def _as_ink(colour: Colour) -> Colour:
 def _colour(values: Iterable[float]) -> Colour:
     red, green, blue = (min(255, max(0, round(value))) for value in values)
     return red, green, blue
+
+
+def find_colours(folded: str) -> tuple[Colour, ...]:
+    """Return the colours named in folded words, in their order: names of both languages, and codes such as #ff8800."""
+    return tuple(_colour_of(match) for match in _COLOUR_NAME.finditer(folded))
+
+
+def _colour_of(match: re.Match[str]) -> Colour:
+    if match["code"]:
+        red, green, blue = bytes.fromhex(match["code"])
+        return red, green, blue
+    # Some names begin as a shade does ("深红").
+    whole = _colour_named(match[0])
+    if whole is not None:
+        return whole
+    plain = _colour_named(match["english"] or match["chinese"])
+    assert plain is not None
+    if match["light"]:
+        return mix(plain, _WHITE, _SHADE)
+    return mix(plain, _BLACK, _SHADE) if match["dark"] else plain
+
+
+def _colour_named(word: str) -> Colour | None:
+    return next(
+        (colour for english, chinese, colour in _COLOUR_NAMES if re.fullmatch(f"(?:{english}|{chinese})", word)), None
+    )

@@ -1,4 +1,7 @@
-"""Places of a sketch, painted from far to near. Each returns the height at which a figure stands (0 top, 1 bottom)."""
+"""Places of a sketch, painted from far to near, with their skies, what falls from them, and trees.
+
+Each place returns the height at which a figure stands (0 top, 1 bottom).
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,6 @@ from collections.abc import Callable
 
 from agent.providers.sketch.brush import Canvas
 from agent.providers.sketch.palette import Colour, Palette, darker, lighter, mix
-from agent.providers.sketch.skies import paint_sky
-from agent.providers.sketch.trees import leaf_tree, pine
-
-Place = Callable[[Canvas, Palette], float]
 
 
 def paint_place(name: str, canvas: Canvas, palette: Palette) -> float:
@@ -20,7 +19,7 @@ def paint_place(name: str, canvas: Canvas, palette: Palette) -> float:
 
 def mountains(canvas: Canvas, palette: Palette) -> float:
     """Three ridges in the haze, a lake's breadth of meadow before them."""
-    paint_sky(canvas, palette, 0.6)
+    _paint_sky(canvas, palette, 0.6)
     for base, height, rough, colour, haze in ((0.66, 0.44, 5, palette.far, 0.55), (0.74, 0.36, 6, palette.mid, 0.35)):
         ridge = canvas.ridge(base, height, rough, is_sharp=True)
         canvas.land(ridge, colour, mix(colour, palette.sky_low, haze))
@@ -51,13 +50,13 @@ def _pines(canvas: Canvas, palette: Palette, base: float, count: int) -> None:
     for _ in range(count):
         side = canvas.between(0, 1)
         x = side * 0.34 if side < 0.5 else 1 - (1 - side) * 0.34
-        pine(canvas, x, base + canvas.between(0, 0.06), canvas.between(0.1, 0.19), palette.near, palette)
+        _pine(canvas, x, base + canvas.between(0, 0.06), canvas.between(0.1, 0.19), palette.near, palette)
 
 
 def sea(canvas: Canvas, palette: Palette) -> float:
     """Sky, a far coast, water with light on it, and a strip of beach."""
     horizon = 0.54
-    paint_sky(canvas, palette, horizon)
+    _paint_sky(canvas, palette, horizon)
     canvas.land(canvas.ridge(horizon, 0.07, 4), palette.far, mix(palette.far, palette.sky_low, 0.5), opacity=0.85)
     water = [(-0.02, horizon), (1.02, horizon), (1.02, 1.03), (-0.02, 1.03)]
     canvas.fill(water, mix(palette.water, palette.sky_low, 0.45), darker(palette.water, 0.18))
@@ -104,7 +103,7 @@ def underwater(canvas: Canvas, palette: Palette) -> float:
 
 def city(canvas: Canvas, palette: Palette) -> float:
     """Three rows of houses, windows lit, and a street."""
-    paint_sky(canvas, palette, 0.7)
+    _paint_sky(canvas, palette, 0.7)
     rows = ((0.88, 0.5, 15, palette.far, 0.5), (0.9, 0.42, 12, palette.mid, 0.25), (0.94, 0.3, 9, palette.near, 0.1))
     for base, tall, count, colour, haze in rows:
         _houses(canvas, palette, (base, tall, count), colour, mix(colour, palette.sky_low, haze))
@@ -156,7 +155,7 @@ def _windows(
 
 def forest(canvas: Canvas, palette: Palette) -> float:
     """Trees behind trees, paler with every row, and a path."""
-    paint_sky(canvas, palette, 0.6)
+    _paint_sky(canvas, palette, 0.6)
     leafy = "autumn" in palette.moods or "spring" in palette.moods
     for row, (base, tall, count) in enumerate(((0.7, 0.36, 17), (0.78, 0.46, 13), (0.88, 0.62, 8))):
         colour = mix((palette.far, palette.mid, palette.near)[row], palette.sky_low, 0.3 - 0.12 * row)
@@ -166,7 +165,7 @@ def forest(canvas: Canvas, palette: Palette) -> float:
             if row == 2 and 0.36 < x < 0.64:
                 continue
             height = tall * canvas.between(0.75, 1.1)
-            grow = leaf_tree if leafy else pine
+            grow = _leaf_tree if leafy else _pine
             grow(canvas, x, base + 0.03, height, colour, palette)
     canvas.land(canvas.ridge(0.9, 0.05, 3), mix(palette.near, palette.ground, 0.6), palette.ground)
     path = [(0.47, 0.87), (0.53, 0.87), (0.6, 0.94), (0.72, 1.03), (0.3, 1.03), (0.42, 0.94)]
@@ -176,11 +175,11 @@ def forest(canvas: Canvas, palette: Palette) -> float:
 
 def field(canvas: Canvas, palette: Palette) -> float:
     """Rolling hills, a meadow with flowers."""
-    paint_sky(canvas, palette, 0.62)
+    _paint_sky(canvas, palette, 0.62)
     canvas.land(canvas.ridge(0.7, 0.16, 3), palette.far, mix(palette.far, palette.sky_low, 0.4))
     canvas.land(canvas.ridge(0.76, 0.12, 3), palette.mid, mix(palette.mid, palette.ground, 0.5))
     for _ in range(5):
-        leaf_tree(canvas, canvas.between(0, 1), 0.76, canvas.between(0.11, 0.2), palette.near, palette)
+        _leaf_tree(canvas, canvas.between(0, 1), 0.76, canvas.between(0.11, 0.2), palette.near, palette)
     canvas.land(canvas.ridge(0.82, 0.06, 2), mix(palette.near, palette.ground, 0.6), palette.ground)
     for _ in range(90):
         x, y = canvas.between(0, 1), canvas.between(0.84, 1.0)
@@ -194,7 +193,7 @@ def field(canvas: Canvas, palette: Palette) -> float:
 
 def desert(canvas: Canvas, palette: Palette) -> float:
     """Dunes, each with a lit and a shaded side."""
-    paint_sky(canvas, palette, 0.58)
+    _paint_sky(canvas, palette, 0.58)
     sand = mix((228, 178, 112), palette.ground, 0.35)
     for base, height, rough, shade in ((0.68, 0.16, 3, 0.0), (0.8, 0.16, 2, 0.1), (0.96, 0.17, 2, 0.18)):
         colour = darker(sand, shade)
@@ -300,7 +299,7 @@ def abstract(canvas: Canvas, palette: Palette) -> float:
     return 0.88
 
 
-_PLACES: dict[str, Place] = {
+_PLACES: dict[str, Callable[[Canvas, Palette], float]] = {
     "mountains": mountains,
     "sea": sea,
     "underwater": underwater,
@@ -313,3 +312,112 @@ _PLACES: dict[str, Place] = {
     "space": space,
     "abstract": abstract,
 }
+
+
+def paint_weather(canvas: Canvas, palette: Palette) -> None:
+    """Paint what falls: snowflakes, rain, leaves or petals, as the moods say."""
+    if "snow" in palette.moods:
+        canvas.dots(150, (0, 0, 1, 1), (0.002, 0.0065), (255, 255, 255), 0.85)
+    if "rain" in palette.moods:
+        _rain(canvas, palette)
+    if "autumn" in palette.moods:
+        _leaves(canvas, ((206, 72, 38), (232, 150, 52), (178, 58, 40)))
+    if "spring" in palette.moods:
+        _leaves(canvas, ((250, 190, 206), (244, 160, 186), (255, 226, 232)))
+
+
+def _rain(canvas: Canvas, palette: Palette) -> None:
+    for _ in range(110):
+        x, y, length = canvas.between(0, 1.05), canvas.between(-0.05, 1), canvas.between(0.03, 0.07)
+        canvas.stroke([(x, y), (x - length * 0.22, y + length)], lighter(palette.sky_low, 0.5), 0.0028, opacity=0.5)
+
+
+def _leaves(canvas: Canvas, colours: tuple[Colour, ...]) -> None:
+    for index in range(34):
+        x, y, size = canvas.between(0, 1), canvas.between(0.05, 1), canvas.between(0.006, 0.013)
+        turn = canvas.between(0, math.tau)
+        points = [
+            (
+                x + size * canvas.unit / canvas.width * (math.cos(turn) * a - math.sin(turn) * b),
+                y + size * canvas.unit / canvas.height * (math.sin(turn) * a + math.cos(turn) * b),
+            )
+            for a, b in ((-1.3, 0), (-0.4, 0.55), (0.6, 0.45), (1.3, 0), (0.6, -0.45), (-0.4, -0.55))
+        ]
+        canvas.fill(points, colours[index % len(colours)], opacity=0.85)
+
+
+def _paint_sky(canvas: Canvas, palette: Palette, horizon: float = 0.62) -> None:
+    """Cover the canvas with the sky of the palette's moods: sun and clouds, or moon and stars."""
+    canvas.ground(palette.sky_top, palette.sky_low)
+    if "night" in palette.moods:
+        _stars_and_moon(canvas, palette)
+        return
+    _sun(canvas, palette, horizon)
+    for _ in range(3 if "rain" not in palette.moods else 6):
+        _cloud(canvas, palette, canvas.between(0.05, 0.95), canvas.between(0.08, horizon * 0.5))
+
+
+def _stars_and_moon(canvas: Canvas, palette: Palette) -> None:
+    canvas.dots(90, (0, 0, 1, 0.6), (0.0012, 0.0034), (255, 250, 230), 0.95)
+    x, y = canvas.between(0.68, 0.86), canvas.between(0.16, 0.26)
+    canvas.glow(x, y, 0.42, palette.light, 0.42)
+    canvas.oval(x, y, 0.078, 0.078, palette.light, mix(palette.light, palette.sky_low, 0.15))
+    for dx, dy, size in ((-0.02, -0.016, 0.016), (0.026, 0.012, 0.011), (-0.008, 0.034, 0.009)):
+        canvas.oval(x + dx * canvas.unit / canvas.width, y + dy * canvas.unit / canvas.height, size, size,
+                    mix(palette.light, palette.sky_low, 0.28), opacity=0.6)  # fmt: skip
+
+
+def _sun(canvas: Canvas, palette: Palette, horizon: float) -> None:
+    is_low = "sunset" in palette.moods
+    x = canvas.between(0.36, 0.64) if is_low else canvas.between(0.68, 0.84)
+    y = horizon - 0.12 if is_low else canvas.between(0.17, 0.27)
+    canvas.glow(x, y, 0.75 if is_low else 0.5, palette.light, 0.75 if is_low else 0.55)
+    size = 0.105 if is_low else 0.07
+    canvas.oval(x, y, size, size, lighter(palette.light, 0.35), palette.light, opacity=0.95)
+
+
+def _cloud(canvas: Canvas, palette: Palette, x: float, y: float) -> None:
+    colour = mix(lighter(palette.sky_low, 0.4), palette.sky_top, 0.12)
+    for step in range(5):
+        across = (step - 2) * 0.045 * canvas.unit / canvas.width
+        lift = 0.012 * (2 - abs(step - 2))
+        rx, ry = 0.055 - 0.007 * abs(step - 2), 0.026 + lift * 0.7
+        canvas.oval(x + across, y - lift, rx, ry, colour, mix(colour, palette.sky_low, 0.4), opacity=0.93, rim=0.03)
+
+
+def _pine(canvas: Canvas, x: float, base: float, height: float, colour: Colour, palette: Palette) -> None:
+    """Draw one fir tree, its height a share of the shorter side."""
+    across, down = canvas.unit / canvas.width, canvas.unit / canvas.height
+    canvas.stroke(
+        [(x, base), (x, base - height * 0.3 * down)], darker(colour, 0.4), height * 0.07, opacity=0.9, tapers=False
+    )
+    for tier in range(4):
+        low = base - height * (0.12 + 0.2 * tier) * down
+        top = low - height * 0.34 * down
+        wide = height * (0.3 - 0.058 * tier) * across
+        tilt = canvas.between(-0.1, 0.1) * wide
+        points = [
+            (x - wide, low),
+            (x - wide * 0.4, low - height * 0.03 * down),
+            (x + wide, low + height * 0.01 * down),
+            (x + tilt, top),
+        ]
+        canvas.fill(points, lighter(colour, 0.06 * tier), darker(colour, 0.12))
+        if "snow" in palette.moods:
+            left, right = (x - wide * 0.45, low - height * 0.16 * down), (x + wide * 0.35, low - height * 0.18 * down)
+            canvas.fill([left, (x + tilt, top), right], (248, 250, 253), opacity=0.8, rim=0.0)
+
+
+def _leaf_tree(canvas: Canvas, x: float, base: float, height: float, colour: Colour, palette: Palette) -> None:
+    """Draw one tree with a round crown, its height a share of the shorter side."""
+    across, down = canvas.unit / canvas.width, canvas.unit / canvas.height
+    trunk = mix((96, 68, 54), palette.near, 0.35)
+    fork = base - height * 0.55 * down
+    canvas.stroke(
+        [(x, base), (x + 0.01 * across, fork), (x, fork - height * 0.1 * down)], trunk, height * 0.06, opacity=0.95
+    )
+    leaf = colour if "autumn" not in palette.moods else mix(palette.accent, (236, 170, 60), canvas.between(0, 0.9))
+    leaf = mix((244, 166, 190), (255, 222, 230), canvas.between(0, 0.6)) if "spring" in palette.moods else leaf
+    for dx, dy, size in ((0, 0.8, 0.2), (-0.17, 0.66, 0.15), (0.17, 0.66, 0.15), (-0.08, 0.9, 0.12), (0.09, 0.9, 0.12)):
+        canvas.oval(x + dx * height * across, base - dy * height * down, size * height, size * height * 0.9,
+                    lighter(leaf, 0.14), darker(leaf, 0.14), opacity=0.88)  # fmt: skip

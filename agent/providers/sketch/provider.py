@@ -6,7 +6,7 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 from agent.adjusting import Adjustment
@@ -20,30 +20,41 @@ from agent.providers.sketch.areas import read_area_wish
 from agent.providers.sketch.briefs import (
     base_picture,
     has_pictures,
+    image_call,
     is_to_grow,
     last_prompt,
     marked_picture,
     masked_pictures,
     newest_is_upload,
+    paint_again,
     starts_anew,
     take_of,
     tool_problem,
     wish_text,
 )
-from agent.providers.sketch.calls import image_call
-from agent.providers.sketch.forms import fill_form
+from agent.providers.sketch.instructions import cropped_to
 from agent.providers.sketch.operations import Erase, Operation, ResizeTo
-from agent.providers.sketch.painted import paint_again
 from agent.providers.sketch.painter import paint
 from agent.providers.sketch.phrases import find_handles, has_words, is_chinese
-from agent.providers.sketch.replies import closing, reply
-from agent.providers.sketch.restyling import FindLook, FoundLook, in_style
-from agent.providers.sketch.retakes import FIRST_TAKE, Retake, Take
-from agent.providers.sketch.rules import cropped_to
-from agent.providers.sketch.wishes import AskBack, Draw, Edit, Reason, Talk, Topic, Wish, read_drawing, understand
+from agent.providers.sketch.replies import closing, fill_form, reply
+from agent.providers.sketch.subjects import Retake, Take
+from agent.providers.sketch.wishes import (
+    AskBack,
+    Draw,
+    Edit,
+    FindLook,
+    FoundLook,
+    Reason,
+    Talk,
+    Topic,
+    Wish,
+    in_style,
+    read_drawing,
+    understand,
+)
 
-PNG = "image/png"
-DONE = "STOP"
+_PNG = "image/png"
+_DONE = "STOP"
 _DEFAULT_RATIO = "16:9"
 _DEFAULT_SIZE = (1376, 768)
 _TOKENS_A_PICTURE = 258
@@ -80,8 +91,8 @@ class SketchProvider:
         if options.google_search and tools:
             raise DesignRuleBroken(ErrorCode.DESIGN_RULE_BROKEN, rule="google_search and functions in one request")
         prompt = last_prompt(messages)
-        text = said = wish_text(prompt) if prompt is not None else ""
-        if prompt is not None and is_to_grow(prompt) and (grown := read_expansion(text)) is not None:
+        text = said = wish_text(prompt)
+        if is_to_grow(prompt) and (grown := read_expansion(text)) is not None:
             # How far is marked already; what is left says what shall be there.
             text = grown.rest
         if options.response_schema is not None:
@@ -98,7 +109,7 @@ class SketchProvider:
                 call = image_call(one, words, tools, is_upload=newest_is_upload(messages))
                 if call is not None:
                     yield CompletionChunk(part=call)
-        yield CompletionChunk(usage=_usage(messages, answer), finish_reason=DONE)
+        yield CompletionChunk(usage=_usage(messages, answer), finish_reason=_DONE)
 
     async def generate(self, request: ImageRequest) -> AsyncIterator[CompletionChunk]:
         """Make one picture: the operations of the last prompt on its first picture, else a sketch of its words.
@@ -107,14 +118,14 @@ class SketchProvider:
         yielded. Raises RequestRefused when the base picture cannot be read, and for a mask with a wish beyond it.
         """
         prompt = last_prompt(request.messages)
-        text = wish_text(prompt) if prompt is not None else ""
+        text = wish_text(prompt)
         base = base_picture(request.messages, find_handles(text))
         if request.mask is not None:
             data = await self._inside(request, request.mask, text)
-            yield CompletionChunk(part=await self._pictures.write(data, PNG, ImageOrigin.EDITED))
-            yield CompletionChunk(usage=_usage(request.messages, ""), finish_reason=DONE)
+            yield CompletionChunk(part=await self._pictures.write(data, _PNG, ImageOrigin.EDITED))
+            yield CompletionChunk(usage=_usage(request.messages, ""), finish_reason=_DONE)
             return
-        take = take_of(prompt) if prompt is not None else FIRST_TAKE
+        take = take_of(prompt)
         # A mark is only written behind what is to be painted.
         found = await self._found(text)
         wish: Wish | Retake = read_drawing(text)
@@ -129,8 +140,8 @@ class SketchProvider:
             take = replace(take, number=take.number + request.take - 1)
             data = await asyncio.to_thread(_sketched, wish, text, _pixels(request), take, found)
             origin = ImageOrigin.GENERATED
-        yield CompletionChunk(part=await self._pictures.write(data, PNG, origin))
-        yield CompletionChunk(usage=_usage(request.messages, ""), finish_reason=DONE)
+        yield CompletionChunk(part=await self._pictures.write(data, _PNG, origin))
+        yield CompletionChunk(usage=_usage(request.messages, ""), finish_reason=_DONE)
 
     def embedder(self, model: ModelEntry) -> None:
         """Return None: it knows no meanings."""
@@ -139,15 +150,14 @@ class SketchProvider:
         """Do nothing: there is no connection."""
 
     async def _inside(self, request: ImageRequest, mask: ImagePart, text: str) -> bytes:
-        prompt = last_prompt(request.messages)
-        wish = read_area_wish(text)
+        images, wish = last_prompt(request.messages).images, read_area_wish(text)
         # The planner asks for no such thing: a person may have written other words into its plan.
-        if prompt is None or not prompt.images or not isinstance(wish, Edit):
+        if not images or not isinstance(wish, Edit):
             raise RequestRefused(ErrorCode.PART_NOT_SUPPORTED, model=request.model.label)
         # OpenCV is loaded with it, and most pictures need none.
         from agent.providers.sketch.inside import edited_inside
 
-        base = prompt.images[0]
+        base = images[0]
         source, shape = await self._pictures.read(base), await self._pictures.read(mask)
         name = base.handle or base.digest[:8]
         return await asyncio.to_thread(edited_inside, source, shape, name, wish.operations)
@@ -165,22 +175,22 @@ class SketchProvider:
         return reply(wish, in_chinese=is_chinese(said))
 
     async def _say(self, answer: str) -> AsyncIterator[CompletionChunk]:
-        for piece in _pieces(answer):
-            yield CompletionChunk(part=TextPart(text=piece))
+        for match in _PIECES.finditer(answer):
+            yield CompletionChunk(part=TextPart(text=match[0]))
             if self._pace_s:
                 await asyncio.sleep(self._pace_s)
 
 
 def _planned(
-    prompt: PromptMessage | None, text: str, messages: Sequence[PromptMessage], found: FoundLook | None
+    prompt: PromptMessage, text: str, messages: Sequence[PromptMessage], found: FoundLook | None
 ) -> Wish | None:
     """Return what the newest message asks for, with the picture that the person marked; None once a tool answered."""
-    if _ends_with_tool(messages):
+    if messages and messages[-1].role is Role.TOOL:
         return None
-    marked = marked_picture(prompt) if prompt is not None else ""
-    if prompt is not None and (masked_pictures(prompt) or is_to_grow(prompt)):
+    marked = marked_picture(prompt)
+    if masked_pictures(prompt) or is_to_grow(prompt):
         return _planned_area(text, marked, is_to_grow=is_to_grow(prompt))
-    is_anew = prompt is not None and starts_anew(prompt) and not find_handles(text)
+    is_anew = starts_anew(prompt) and not find_handles(text)
     has_some = bool(marked) or (not is_anew and has_pictures(messages))
     wish = in_style(understand(text, has_some), text, found, has_pictures=has_some)
     if marked and isinstance(wish, Edit | Retake):
@@ -200,18 +210,10 @@ def _planned_area(text: str, marked: str, *, is_to_grow: bool) -> Wish:
     return replace(wish, handles=(marked,)) if isinstance(wish, Edit) else wish
 
 
-def _each_masked(wish: Draw | Edit, prompt: PromptMessage | None) -> list[Draw | Edit]:
+def _each_masked(wish: Draw | Edit, prompt: PromptMessage) -> list[Draw | Edit]:
     """Return the wish, once for each of the pictures that the person painted a mask over."""
-    masked = masked_pictures(prompt) if prompt is not None else []
+    masked = masked_pictures(prompt)
     return [replace(wish, handles=(handle,)) for handle in masked] if len(masked) > 1 else [wish]
-
-
-def _ends_with_tool(messages: Sequence[PromptMessage]) -> bool:
-    return bool(messages) and messages[-1].role is Role.TOOL
-
-
-def _pieces(answer: str) -> Iterator[str]:
-    return (match.group(0) for match in _PIECES.finditer(answer))
 
 
 def _said_before(messages: Sequence[PromptMessage]) -> str:

@@ -1,6 +1,8 @@
-"""What the sketch planner says, in English and Chinese."""
+"""What the sketch planner says, in English and Chinese, and how it fills a JSON form."""
 
 from __future__ import annotations
+
+from pydantic import JsonValue
 
 from agent.adjusting import A_BIT, MUCH, PLAIN, AdjustmentChange, ChangeKind, describe
 from agent.providers.sketch.operations import (
@@ -211,13 +213,9 @@ def _about_edit(wish: Edit, *, in_chinese: bool) -> str:
     target = wish.handles[0] if wish.handles else ""
     if in_chinese:
         sentence = f"好的，正在修改{' ' + target if target else '图片'}：{'、'.join(parts)}。"
-        return sentence + (_left_out_zh(wish) if wish.left_out else "")
+        return sentence + (f"“{wish.left_out[0]}”需要 Gemini 密钥，这次先不做。" if wish.left_out else "")
     sentence = f"Changing {target or 'the picture'}: {', '.join(parts)}."
     return sentence + (f" I leave out “{wish.left_out[0]}”: that needs a Gemini key." if wish.left_out else "")
-
-
-def _left_out_zh(wish: Edit) -> str:
-    return f"“{wish.left_out[0]}”需要 Gemini 密钥，这次先不做。"
 
 
 def _described(operation: Operation, *, in_chinese: bool) -> list[str]:
@@ -259,3 +257,73 @@ def _degree(words: str, amount: int, *, in_chinese: bool) -> str:
     patterns = {PLAIN: ("{}", "{}"), A_BIT: ("a little {}", "{}一点"), MUCH: ("much {}", "{}很多")}
     english, chinese = patterns.get(amount, (f"{{}} by {amount}", f"{{}} {amount}"))
     return (chinese if in_chinese else english).format(words)
+
+
+# ---- forms
+
+_MAX_DEPTH = 12
+_TITLES = {"title", "prompt", "prompt_draft", "subject", "query", "name", "summary"}
+_MAX_TITLE_CHARACTERS = 60
+
+
+def fill_form(schema: dict[str, JsonValue], text: str) -> JsonValue:
+    """Return a value of the schema: `text` where a title or prompt is asked for, else the least that is allowed."""
+    return _fill(schema, text, "", schema.get("$defs") or schema.get("definitions"), 0)
+
+
+def _fill(schema: JsonValue, text: str, name: str, definitions: JsonValue, depth: int) -> JsonValue:
+    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
+        return None
+    chosen = _resolved(schema, definitions)
+    if "const" in chosen:
+        return chosen["const"]
+    options = chosen.get("enum")
+    if isinstance(options, list) and options:
+        return options[0]
+    kind = _kind(chosen)
+    if kind == "object":
+        return _fill_object(chosen, text, definitions, depth)
+    if kind == "array":
+        count = chosen.get("minItems")
+        items = chosen.get("items")
+        return [_fill(items, text, name, definitions, depth + 1) for _ in range(count if isinstance(count, int) else 0)]
+    if kind in {"integer", "number"}:
+        least = chosen.get("minimum")
+        return least if isinstance(least, int | float) else 0
+    return {"boolean": False, "null": None}.get(kind, _words(chosen, text, name))
+
+
+def _fill_object(schema: dict[str, JsonValue], text: str, definitions: JsonValue, depth: int) -> JsonValue:
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return {}
+    return {name: _fill(inner, text, name, definitions, depth + 1) for name, inner in properties.items()}
+
+
+def _words(schema: dict[str, JsonValue], text: str, name: str) -> str:
+    words = " ".join(text.split())[:_MAX_TITLE_CHARACTERS] if name in _TITLES else ""
+    longest, shortest = schema.get("maxLength"), schema.get("minLength")
+    if isinstance(longest, int):
+        words = words[:longest]
+    return words.ljust(shortest, "-") if isinstance(shortest, int) else words
+
+
+def _resolved(schema: dict[str, JsonValue], definitions: JsonValue) -> dict[str, JsonValue]:
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and isinstance(definitions, dict):
+        found = definitions.get(reference.rsplit("/", 1)[-1])
+        return found if isinstance(found, dict) else {}
+    for word in ("anyOf", "oneOf", "allOf"):
+        choices = schema.get(word)
+        if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+            return _resolved(choices[0], definitions)
+    return schema
+
+
+def _kind(schema: dict[str, JsonValue]) -> str:
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kind = kind[0] if kind else None
+    if isinstance(kind, str):
+        return kind.lower()
+    return "object" if "properties" in schema else "string"

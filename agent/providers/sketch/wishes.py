@@ -1,15 +1,20 @@
-"""What a person wants, understood by rules: draw something, edit a picture, be asked back, or just talk."""
+"""What a person wants, understood by rules: draw something, edit a picture, be asked back, or just talk.
+
+Which style a wish asks for, and whether for a new sketch or a picture that is there, is told apart afterwards; a short
+wish is made fuller with what the sketch painter obeys.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias
 
 from agent.adjusting import Adjustment
 from agent.providers.sketch.instructions import Instructions, exact_adjustment, read_instructions
-from agent.providers.sketch.operations import Operation
+from agent.providers.sketch.operations import Effect, EffectKind, Operation, Restyle
 from agent.providers.sketch.phrases import (
     blank_quoted,
     find_count,
@@ -21,9 +26,9 @@ from agent.providers.sketch.phrases import (
     is_chinese,
     without_handles,
 )
-from agent.providers.sketch.retakes import FIRST_TAKE, Retake, Take, read_retake
-from agent.providers.sketch.subjects import find_style, find_subject
-from agent.providers.sketch.vocabulary import is_known
+from agent.providers.sketch.subjects import FIRST_TAKE, Retake, Take, find_style, find_subject, read_retake
+from agent.providers.sketch.vocabulary import FIGURES, MOODS, PLACES, find, is_known
+from agent.style_rendering import StyleLook
 
 MAX_CHARACTERS = 4000
 
@@ -115,6 +120,7 @@ _MAKE = re.compile(
     r"|设计|制作|创作|做[一两二三四几]?[张幅款个]|做个|要[一两二三四几][张幅款个只]|给我[一两二三四几]?[张幅]"
     r"|我想要(?!把|它)|想看[一两]?[张幅]?"
 )
+# What points at a picture that is there.
 _TARGET = re.compile(
     r"\b(?:it|this|that(?! (?:says|reads|is|has|was|are|shows|looks|goes))|these|them|the (?:last|previous"
     r"|first|second|same|current|original"
@@ -164,11 +170,6 @@ _VAGUE = re.compile(
 _SPEAKER = re.compile(
     r"^(?:i|i'm|i am|you|we|he|she|it|it's|they|my|your|this|that|there|these|those)\b|^(?:我|你|您|他|她|它|这|那)"
 )
-
-
-def speaks_of_a_picture(folded: str) -> bool:
-    """Whether the words point at a picture that is there: "it", "this photo", 把这张."""
-    return bool(_TARGET.search(folded))
 
 
 def understand(text: str, has_pictures: bool) -> Wish | Retake:
@@ -254,18 +255,16 @@ def _edit(text: str, instructions: Instructions, has_pictures: bool) -> Wish:
     handles = find_handles(text)
     if not has_pictures and not handles:
         return AskBack(Reason.NO_PICTURE)
+    folded = fold(blank_quoted(text))
+    turns = any(isinstance(operation, Adjustment) and operation.rotate for operation in instructions.operations)
     return Edit(
         operations=instructions.operations,
         left_out=instructions.left_out,
         # A turn makes another ratio of the one that was named.
-        aspect_ratio=None if _turns(instructions) else _named(find_ratio(fold(blank_quoted(text)))),
-        number_of_images=find_count(fold(blank_quoted(text))),
+        aspect_ratio=None if turns else _named(find_ratio(folded)),
+        number_of_images=find_count(folded),
         handles=handles,
     )
-
-
-def _turns(instructions: Instructions) -> bool:
-    return any(isinstance(operation, Adjustment) and operation.rotate for operation in instructions.operations)
 
 
 def read_drawing(text: str) -> Draw | AskBack:
@@ -310,3 +309,148 @@ def _names_a_thing(folded: str, is_about_picture: bool) -> bool:
     if is_known(folded):
         return True
     return len(words) >= 2 or len(re.findall(r"[\u4e00-\u9fff]", folded)) >= 2
+
+
+# ---- styles
+
+
+@dataclass(frozen=True)
+class FoundLook:
+    """A style that words ask for: its name in both languages, how it is drawn, and the words that name it.
+
+    `words` are empty when the style was described.
+    """
+
+    name: str
+    chinese_name: str
+    look: StyleLook
+    words: str = ""
+
+
+FindLook: TypeAlias = Callable[[str], FoundLook | None]
+
+_IN_THE_STYLE_OF = re.compile(
+    r"\bin (?:the )?(?:style|manner) of (?:an? |the )?([^\n,.;:!?，。；：！？]{2,60})"
+    r"|([\u4e00-\u9fffA-Za-z]{2,12})风格",
+    re.IGNORECASE,
+)
+# What is said around a style that is all there is to a wish: "noir please", "make it a watercolour", 换成水彩风格.
+_AROUND = re.compile(
+    r"\b(?:please|pls|in|as|into|an?|the|like|make|turn|convert|change|paint|draw|render|redo|restyle|it|this|that|to"
+    r"|style|styled|look|picture|photo|image|version|now|try|do|more|all|of|my|want|i|painting|drawing|and|can|you"
+    r"|could|one|same|but|with|for|me|us)\b"
+    r"|把|将|这|那|它|张|幅|个|照片|图片|图|画面|变成|改成|换成|画成|做成|转成|弄成|成|为|风格|风|的|请|吧|来|一|试试|感觉|效果|版|改|换"
+    r"|刚才|刚刚|上"
+)
+
+
+def in_style(wish: Wish | Retake, text: str, found: FoundLook | None, *, has_pictures: bool) -> Wish | Retake:
+    """Return the wish with the style that its words ask for: of a sketch, or as an operation on a picture."""
+    if found is None and isinstance(wish, Draw):
+        return replace(wish, style=_asked_in_so_many_words(text) or wish.style)
+    if found is None or isinstance(wish, Retake):
+        return wish
+    is_all = _is_all_there_is(text, found)
+    if isinstance(wish, Draw):
+        if is_all:
+            return _restyle(text, found) if has_pictures else AskBack(Reason.NO_SUBJECT)
+        return replace(wish, style=found.name)
+    if not has_pictures and not find_handles(text):
+        return wish
+    if isinstance(wish, Edit):
+        # What is carried out exactly needs no approximation beside it: "black and white" is one, too.
+        if not wish.left_out and not _only_pixelates(wish.operations):
+            return wish
+        kept = tuple(one for one in wish.operations if not _is_pixelating(one))
+        left_out = tuple(clause for clause in wish.left_out if not found.words or found.words not in fold(clause))
+        return replace(wish, operations=(*kept, _operation(found)), left_out=left_out)
+    is_of_a_picture = is_all or bool(_TARGET.search(fold(text)) or find_handles(text))
+    can_be_one = isinstance(wish, AskBack) or wish == Talk(Topic.BEYOND)
+    return _restyle(text, found) if is_of_a_picture and can_be_one else wish
+
+
+def _asked_in_so_many_words(text: str) -> str:
+    """Return the style that a wish asks for by that word, whether or not anybody knows it; else nothing."""
+    match = _IN_THE_STYLE_OF.search(text)
+    return next((group for group in match.groups() if group), "").strip() if match else ""
+
+
+def _restyle(text: str, found: FoundLook) -> Edit:
+    return Edit((_operation(found),), handles=find_handles(text))
+
+
+def _operation(found: FoundLook) -> Restyle:
+    return Restyle(found.name, found.chinese_name, found.look)
+
+
+def _is_all_there_is(text: str, found: FoundLook) -> bool:
+    """Whether nothing is left of the wish without the style's name and what is said around it."""
+    folded = fold(text)
+    if not found.words or found.words not in folded:
+        return False
+    rest = folded.replace(found.words, " ", 1)
+    for handle in find_handles(text):
+        rest = rest.replace(handle, " ")
+    return not re.search(r"\w", _AROUND.sub(" ", rest))
+
+
+def _only_pixelates(operations: tuple[Operation, ...]) -> bool:
+    return bool(operations) and all(map(_is_pixelating, operations))
+
+
+def _is_pixelating(operation: Operation) -> bool:
+    return isinstance(operation, Effect) and operation.kind is EffectKind.PIXELATE
+
+
+# ---- a wish made fuller
+
+_USUAL_PLACES: dict[str, tuple[str, str]] = {
+    "cat": ("in a sunlit room by a window", "在洒满阳光的窗边房间里"),
+    "fox": ("at the edge of a pine forest", "在松林边"),
+    "rabbit": ("in a meadow of tall grass", "在高高的草地里"),
+    "bear": ("in a deep forest", "在幽深的森林里"),
+    "bird": ("above a wide lake", "在开阔的湖面上"),
+    "fish": ("in a clear sea", "在清澈的海里"),
+    "dragon": ("above steep mountains", "在险峻的群山之上"),
+    "horse": ("in a wide field", "在开阔的田野上"),
+    "butterfly": ("in a garden in bloom", "在盛放的花园里"),
+    "robot": ("in the streets of a city", "在城市的街道上"),
+    "person": ("in front of distant mountains", "远处是群山"),
+    "lighthouse": ("on a rocky coast", "在礁石海岸上"),
+    "boat": ("on a calm lake", "在平静的湖上"),
+    "balloon": ("over green hills", "在青山之上"),
+    "rocket": ("on its way through space", "飞行在太空中"),
+    "car": ("in a street of a small town", "在小镇的街上"),
+    "bicycle": ("in a quiet street", "在安静的街边"),
+    "house": ("at the foot of the mountains", "在山脚下"),
+    "cup": ("on a wooden table", "在木桌上"),
+    "cake": ("on a kitchen table", "在厨房的桌上"),
+    "guitar": ("in a cosy room", "在温馨的房间里"),
+    "fruit": ("on a wooden table", "在木桌上"),
+    "flower": ("on a table by the window", "在窗边的桌上"),
+    "tree": ("in a wide field", "在开阔的田野上"),
+}
+_ANYWHERE = ("in a wide field", "在开阔的田野上")
+_USUAL_LIGHT = ("at golden hour", "黄昏时分")
+# Where the light of the day does not reach.
+_OWN_LIGHT = frozenset({"space", "abstract"})
+_END = re.compile(r"[\s.。!！,，;；]*$")
+
+
+def fuller_wish(text: str) -> str:
+    """Return the wish with a place and a light where it names none; unchanged when it is no wish for a drawing, or
+    says both already."""
+    if not isinstance(understand(text, has_pictures=False), Draw):
+        return text
+    chinese = is_chinese(text)
+    named, added = find(PLACES, text), list[str]()
+    if named is None:
+        figure = find(FIGURES, text)
+        added.append(_USUAL_PLACES.get(figure or "", _ANYWHERE)[chinese])
+    place = named or find(PLACES, added[0])
+    if find(MOODS, text) is None and place not in _OWN_LIGHT:
+        added.append(_USUAL_LIGHT[chinese])
+    if not added:
+        return text
+    comma = "，" if chinese else ", "
+    return comma.join([_END.sub("", text), *added])

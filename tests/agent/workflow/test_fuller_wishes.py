@@ -29,9 +29,8 @@ from agent import (
     TurnEvent,
 )
 from agent.providers.base import Embedding
-from agent.providers.sketch.fuller import fuller_wish
 from agent.providers.sketch.painter import compose
-from agent.providers.sketch.wishes import Draw, understand
+from agent.providers.sketch.wishes import Draw, fuller_wish, understand
 from agent.workflow.fuller_wishes import MAX_CHARACTERS
 from tests.adapters.models import ModelRole, calls, load_catalogue
 from tests.support.cases import each_case
