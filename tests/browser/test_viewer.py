@@ -25,6 +25,12 @@ def width_px(element: Locator) -> float:
 
 def test_a_picture_fills_the_window_and_is_walked_and_looked_at_closely(page: Page, whole_studio: PageProcess) -> None:
     called, picture, bar = Called(page), page.locator("#canvas .cv-pic"), Called(page.locator("#canvas .cv-bar"))
+    with step("filled while another conversation is on its way, one without a picture, it is a stage again"):
+        open_at(page, whole_studio.sketched("draw a red kite"), 1)
+        pictures(page).click()
+        page.route("**/act/page.open", lambda route: (picture.click(), route.continue_()), times=1)
+        open_at(page, whole_studio.sketched("hello"), 0)
+        expect(page.locator("#stage[role]")).to_have_count(0)
     open_at(page, whole_studio.sketched("draw a red kite", "make it darker", "make it sepia"), 3)
     pictures(page).nth(1).click()
     expect(bar.button("viewer.full")).to_be_visible()

@@ -454,7 +454,7 @@
   let wasFull = false, back = null, shown = "";
   const turn = () => {
     wasFull = isFull();
-    const stage = $("#stage"), name = $("#stage [data-viewer=open]").ariaLabel;
+    const stage = $("#stage"), name = $("#stage [data-viewer=open]")?.ariaLabel || "";
     for (const [key, value] of [["role", "dialog"], ["aria-modal", "true"], ["aria-label", name]]) if (wasFull) stage.setAttribute(key, value); else stage.removeAttribute(key);
     const at = document.activeElement;
     if (wasFull) { back = at; shown = ""; } else fingers.clear();
