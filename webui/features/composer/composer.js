@@ -459,9 +459,11 @@
     asked = wanted;
     offered = slash ? prompts(query.toLowerCase()) : [];
     await act(`suggestions.${kind}`, { query, prompts: offered.map(one => one.slice(0, SHOWN)) }, { isNewest: true });
+    // What was asked for since decides.
+    if (asked && asked !== wanted) return;
     // Left meanwhile, or the whole name stands there already.
     const found = options(), isWhole = found.length === 1 && found[0].dataset.insert === `#${query}`;
-    if (asked !== wanted || isWhole || document.activeElement !== field()) { if (list()) remove("suggestions"); return; }
+    if (!asked || isWhole || document.activeElement !== field()) { if (list()) remove("suggestions"); return; }
     if (!found.length) return;
     place();
     for (const [name, value] of [["aria-autocomplete", "list"], ["aria-controls", "suggestions"]]) field().setAttribute(name, value);
