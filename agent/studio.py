@@ -31,11 +31,11 @@ from agent.sandbox.runner import Sandbox
 from agent.settings import OPERATOR, Settings
 from agent.storage.answer_cache import AnswerCache
 from agent.storage.cache import HistoryImageCache
-from agent.storage.conversations import ConversationStore
 from agent.storage.gallery import Gallery
 from agent.storage.images import ImageStore, ModelPictures
 from agent.storage.preferences import PreferenceStore
 from agent.storage.quota import Quota
+from agent.storage.records import Records
 from agent.storage.spend import SpendBook
 from agent.storage.styles import StyleLibrary
 from agent.storage.workspace import Workspace, WorkspaceStore
@@ -158,7 +158,7 @@ class Studio:
         self.settings = settings
         self.catalogue: Catalogue = catalogue_of(settings)
         self._images = ImageStore(settings.home)
-        self._records = ConversationStore(
+        self._records = Records(
             settings.home,
             self._images,
             trace_limit_bytes=settings.trace_limit_bytes,
@@ -189,11 +189,12 @@ class Studio:
             provider_name=self.provider_name,
             scheduler=self._new_scheduler,
         )
-        self.conversations = Conversations(self._records, self._quota, self.turns.is_running, self.turns.cancel)
+        stored = self._records.conversations
+        self.conversations = Conversations(stored, self._quota, self.turns.is_running, self.turns.cancel)
         self.gallery = Gallery(settings.home, self._records.db, self._images, embedder_of=self._embedder)
         self.styles = StyleLibrary(settings.home)
         self.spend = SpendBook(self._records.db)
-        self.recipes = RecipeService(self._records, self._images, secrets_of(settings))
+        self.recipes = RecipeService(stored, self._images, secrets_of(settings))
         self.traces = self._records.traces
         self.preferences = PreferenceStore(settings)
         self.keys = KeyStatusCache(self.catalogue, self._providers.check)
@@ -215,7 +216,7 @@ class Studio:
         """Conversations taken out as one file, and taken in again."""
         from agent.archive.archive import Archive
 
-        return Archive(self._records, self._images, self.settings.home, room=self._quota)
+        return Archive(self._records.conversations, self._images, self.settings.home, room=self._quota)
 
     @cached_property
     def edits(self) -> LaterEdits:
@@ -300,7 +301,7 @@ class Studio:
         """Have turns go on whose process has died, as a start does, until the studio closes."""
         while not await self._closes_within(_LOOK_AFTER_OTHERS_S):
             with contextlib.suppress(AivistaError):
-                for turn in await self._records.newly_abandoned():
+                for turn in await self._records.turns.newly_abandoned():
                     self.keep_alive(self.turns.resume_abandoned(turn))
 
     async def _closes_within(self, seconds: float) -> bool:
@@ -344,7 +345,7 @@ class Studio:
 
     async def hand_over(self, owner: str, new_owner: str) -> None:
         """Give all that an owner made to another one; a conversation with a turn at work stays where it is."""
-        await self._records.hand_over(owner, new_owner, self.turns.busy(owner))
+        await self._records.conversations.hand_over(owner, new_owner, self.turns.busy(owner))
         await self.styles.hand_over(owner, new_owner)
 
     # Turns
@@ -418,7 +419,7 @@ class Studio:
 
     async def picture(self, conversation_id: str, handle: str, owner: str = "local") -> StoredPicture:
         """Return a picture with its bytes. Raises RequestRefused when there is none of that handle."""
-        conversation = await self._records.get(conversation_id, owner)
+        conversation = await self._records.conversations.get(conversation_id, owner)
         picture = conversation.picture(handle)
         return StoredPicture(picture, await self._images.read(picture.image))
 
@@ -427,7 +428,7 @@ class Studio:
 
         Raises RequestRefused when there is none of that digest.
         """
-        await self._records.get(conversation_id, owner)
+        await self._records.conversations.get(conversation_id, owner)
         image = self._images.offered(conversation_id, digest)
         return await self._images.read(image), image.mime_type
 
@@ -435,7 +436,7 @@ class Studio:
         self, conversation_id: str, handle: str, edge_px: int, owner: str = "local"
     ) -> tuple[bytes, str]:
         """Return a small version of a picture as WebP, its longer edge at most `edge_px`, and its type."""
-        conversation = await self._records.get(conversation_id, owner)
+        conversation = await self._records.conversations.get(conversation_id, owner)
         picture = conversation.picture(handle)
         return await self._images.thumbnail(picture.image.digest, edge_px, picture.handle), "image/webp"
 
@@ -457,7 +458,7 @@ class Studio:
 
         Raises RequestRefused when the owner has no such conversation.
         """
-        conversation = await self._records.get(conversation_id, owner)
+        conversation = await self._records.conversations.get(conversation_id, owner)
         return await self.traces.steps(conversation.id, None if turn_id is None else [turn_id])
 
     # Models

@@ -17,13 +17,13 @@ from agent.providers.catalogue import Catalogue, ModelRole
 from agent.requests import Decision, TurnRequest
 from agent.settings import OPERATOR, TurnSettings
 from agent.spending import Estimate, turn_estimate
-from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
+from agent.storage.records import Records
 from agent.workflow.again import follow_record, repeated, replay_events, request_of
 from agent.workflow.sponsoring import TurnRateLimiter
 
 if TYPE_CHECKING:
-    from agent.storage.turn_order import RunningTurn
+    from agent.storage.turns import RunningTurn
     from agent.workflow.dispatch import TurnScheduler
     from agent.workflow.live import LiveTurn
 
@@ -37,7 +37,7 @@ class Turns:
 
     def __init__(
         self,
-        records: ConversationStore,
+        records: Records,
         images: ImageStore,
         catalogue: Catalogue,
         rate: TurnRateLimiter | None,
@@ -92,7 +92,7 @@ class Turns:
         """
         self._count(owner)
         scheduler, key = self._started(), self._key_of(owner, key)
-        conversation = await self._records.get(conversation_id, owner)
+        conversation = await self._records.conversations.get(conversation_id, owner)
         turn = conversation.turn(turn_id)
         if turn is None:
             raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
@@ -120,7 +120,7 @@ class Turns:
     async def _running_elsewhere(self, conversation_id: str, owner: str) -> Turn | None:
         """Return the turn of the branch that is shown that another process has at work, if there is one."""
         try:
-            conversation = await self._records.get(conversation_id, owner)
+            conversation = await self._records.conversations.get(conversation_id, owner)
         except RequestRefused:
             return None
         return next((one for one in reversed(conversation.turns) if one.state is TurnState.RUNNING), None)
@@ -134,22 +134,22 @@ class Turns:
 
     async def _stop_elsewhere(self, conversation_id: str, owner: str, turn_id: str | None) -> bool:
         try:
-            await self._records.get(conversation_id, owner)
+            await self._records.conversations.get(conversation_id, owner)
         except RequestRefused:
             return False
-        if not await self._records.request_stop(conversation_id, turn_id):
+        if not await self._records.turns.request_stop(conversation_id, turn_id):
             return False
         until_s = time.monotonic() + _STOP_S
         while time.monotonic() < until_s:
             seen = self._records.changes()
-            if not await self._records.is_running(conversation_id):
+            if not await self._records.turns.is_running(conversation_id):
                 break
             await self._records.changed(seen, _STOP_S)
         return True
 
     async def resume_abandoned(self, abandoned: RunningTurn) -> None:
         """Have a turn go on that a dead process left behind. Calls of unknown outcome are not made again."""
-        conversation = await self._records.conversation_of_any_owner(abandoned.conversation_id)
+        conversation = await self._records.conversations.of_any_owner(abandoned.conversation_id)
         turn, key = conversation.turn(abandoned.turn_id), self._key_of(conversation.owner, None)
         if turn is not None and self._started().can_go_on(conversation, turn, key):
             self._started().resume(conversation.id, turn.id, conversation.owner, key, may_repeat=False)
@@ -182,7 +182,7 @@ class Turns:
 
     async def on_record(self, conversation_id: str, turn_id: str, owner: str = "local") -> tuple[TurnEvent, ...]:
         """Return what the record of a turn of the branch that is shown tells. Raises RequestRefused without one."""
-        conversation = await self._records.get(conversation_id, owner)
+        conversation = await self._records.conversations.get(conversation_id, owner)
         turn = conversation.turn(turn_id)
         if turn is None:
             raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
@@ -195,14 +195,14 @@ class Turns:
         """
         request_id = whole_characters(request_id)
         found = self.scheduler.place_of(request_id, owner) if self.scheduler is not None else None
-        return found or await self._records.of_request(request_id, owner)
+        return found or await self._records.conversations.of_request(request_id, owner)
 
     async def request_of(self, conversation_id: str, turn_id: str, owner: str = "local") -> TurnRequest:
         """Return the request that a turn of the branch that is shown was, to be said otherwise.
 
         Raises RequestRefused for a turn that is not there, and when the file of one of its pictures is gone.
         """
-        conversation = await self._records.get(conversation_id, owner)
+        conversation = await self._records.conversations.get(conversation_id, owner)
         turn = conversation.turn(turn_id)
         if turn is None:
             raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
@@ -216,7 +216,7 @@ class Turns:
 
         Raises RequestRefused for a picture that is not there, and when the file of one of its pictures is gone.
         """
-        conversation = await self._records.get(conversation_id, owner)
+        conversation = await self._records.conversations.get(conversation_id, owner)
         pro = self._catalogue.model(ModelRole.IMAGE_PRO, self._provider_name())
         return await repeated(conversation, handle, self._images, pro.id, difference)
 
@@ -227,8 +227,8 @@ class Turns:
 
         Raises RequestRefused when the owner has no such turn.
         """
-        conversation = await self._records.get(conversation_id, owner)
-        turn = await self._records.turn(conversation.id, turn_id)
+        conversation = await self._records.conversations.get(conversation_id, owner)
+        turn = await self._records.conversations.turn(conversation.id, turn_id)
         if turn is None:
             raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
         return await self._started().report(conversation, turn, key, _REPORT_BYTES)

@@ -448,8 +448,6 @@ def _light(
     messages: tuple[PromptMessage, ...], blobs: dict[str, bytes]
 ) -> tuple[tuple[PromptMessage, ...], tuple[SignaturePlace, ...]]:
     large = large_signatures(messages)
-    if not large:
-        return messages, ()
     digests = [hashlib.sha256(signature).hexdigest() for signature in large]
     blobs.update(zip(digests, large, strict=True))
     light, places = take_out(messages, digests)

@@ -12,7 +12,7 @@ import logging
 import os
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -455,6 +455,7 @@ class Database:
             lambda is_durable: self._transactions.begin_batch(is_durable),
             make_room,
         )
+        self._unfinished: set[asyncio.Task[Any]] = set()
         # Where an unreadable database was put when this one was opened.
         self.set_aside: Path | None = None
 
@@ -474,6 +475,8 @@ class Database:
 
     async def aclose(self, release: Callable[[], None]) -> None:
         """Finish what is being written, then `release` what else is held, and close the database."""
+        while self._unfinished:
+            await asyncio.wait(self._unfinished)
         await self._batcher.finish()
         await self.call(lambda: self._close_now(release))
         self._thread.shutdown()
@@ -489,6 +492,13 @@ class Database:
         future = asyncio.get_running_loop().run_in_executor(self._thread, work)
         # Cancelling the caller must not take its work from the queue.
         return await asyncio.shield(future)
+
+    async def durably(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what the work returns. It goes on when the caller is cancelled; the database is closed after it."""
+        task = asyncio.create_task(work)
+        self._unfinished.add(task)
+        task.add_done_callback(self._unfinished.discard)
+        return await asyncio.shield(task)
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Return what the work, which writes nothing, finds in one state of the database."""

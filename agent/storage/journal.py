@@ -28,7 +28,7 @@ from agent.messages import ContentPart, PromptMessage, Role, TokenUsage, Value
 from agent.pictures import allot_handle
 from agent.storage.database import Database
 from agent.storage.images import ImageStore
-from agent.storage.signatures import PLACES, Place, large_signatures, put_back, take_out
+from agent.storage.signatures import PLACES, Place, kept_apart, put_back
 from agent.storage.tables import CALLS, PICTURES, TURNS
 
 _log = logging.getLogger(__name__)
@@ -163,11 +163,8 @@ class Journal:
         places: tuple[Place, ...] = ()
         if call.answer is not None:
             message = PromptMessage(role=Role.MODEL, parts=call.answer.parts)
-            signatures = large_signatures((message,))
-            if signatures:
-                digests = [await self._images.write_blob(signature) for signature in signatures]
-                (message,), places = take_out((message,), digests)
-                call = call.model_copy(update={"answer": call.answer.model_copy(update={"parts": message.parts})})
+            (message,), places = await kept_apart((message,), self._images.write_blob)
+            call = call.model_copy(update={"answer": call.answer.model_copy(update={"parts": message.parts})})
         ended = call
         self._soon(lambda on: _change(on, ended, ended.answer, places))
 

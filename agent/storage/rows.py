@@ -97,7 +97,7 @@ def picture_row(
         "is_marked": picture.is_marked,
         "call": picture.call,
         "receipt": picture.receipt.model_dump_json() if picture.receipt else None,
-        "details": picture.model_dump_json(include=_PICTURE_DETAILS),
+        "details": picture_details(picture),
         "answer": answer.model_dump_json() if answer else None,
         "signatures": PLACES.dump_json(tuple(places)).decode(),
     }
@@ -110,9 +110,9 @@ def source_of(picture: Picture) -> str:
     return "edited" if picture.image.origin is ImageOrigin.EDITED else "made"
 
 
-def changed_details(details: str, **changes: Value | bool) -> str:
-    """Return the details of a picture's row with some of them changed."""
-    return _PictureDetails.model_validate_json(details).model_copy(update=changes).model_dump_json()
+def picture_details(picture: Picture) -> str:
+    """Return what a picture's row holds of it in no column of its own."""
+    return picture.model_dump_json(include=_PICTURE_DETAILS)
 
 
 def picture_of(row: Row[*tuple[Any, ...]]) -> Picture:

@@ -6,7 +6,7 @@ An image signature is 1.1-1.5 MB of base64, more than the picture itself: it is 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from pydantic import BaseModel, TypeAdapter
 
@@ -40,10 +40,22 @@ def large_signatures(messages: Iterable[PromptMessage]) -> list[bytes]:
     ]
 
 
+async def kept_apart(
+    messages: Sequence[PromptMessage], write: Callable[[bytes], Awaitable[str]]
+) -> tuple[tuple[PromptMessage, ...], tuple[Place, ...]]:
+    """Return the messages as `take_out` does; `write` makes a blob of each signature and returns its digest.
+
+    To be done off the thread of the database: others' turns wait for that one.
+    """
+    return take_out(messages, [await write(signature) for signature in large_signatures(messages)])
+
+
 def take_out(
     messages: Sequence[PromptMessage], digests: Sequence[str]
 ) -> tuple[tuple[PromptMessage, ...], tuple[Place, ...]]:
     """Return the messages without their large signatures, and the places; `digests` name the blobs, in order."""
+    if not digests:
+        return tuple(messages), ()
     waiting = iter(digests)
     places: list[Place] = []
     light: list[PromptMessage] = []

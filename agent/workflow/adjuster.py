@@ -246,7 +246,7 @@ async def _record(deps: Deps, wish: AdjustmentWish, total: _Sum, made: _Made, na
         call=name,
     )
     # When the turn goes on after a crash, this returns the one that was on record before.
-    return await deps.records.add_picture(deps.conversation.id, picture, base=base.handle)
+    return await deps.records.conversations.add_picture(deps.conversation.id, picture, base=base.handle)
 
 
 def _receipt(turn: Turn, total: _Sum, made: _Made) -> Receipt:

@@ -27,8 +27,8 @@ from agent.messages import ImageOrigin, ImagePart, Role, ToolCallPart
 from agent.pictures import Picture
 from agent.requests import Expansion, KeptUpload, Mask, TurnRequest
 from agent.settings import TurnSettings
-from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
+from agent.storage.records import Records
 
 # The name of a picture's call: of the planner's first answer, by the call in it, its place and its round.
 _FIRST_CALL = re.compile(r"picture:1\.(\d+)\.\d+\.\d+")
@@ -146,9 +146,7 @@ async def _area_of(conversation: Conversation, turn: Turn, images: ImageStore, m
     return {"expand": Expansion(meant[turn.editing], **shares)}
 
 
-async def follow_record(
-    records: ConversationStore, conversation_id: str, owner: str, turn_id: str
-) -> AsyncIterator[TurnEvent]:
+async def follow_record(records: Records, conversation_id: str, owner: str, turn_id: str) -> AsyncIterator[TurnEvent]:
     """Tell a turn that any process runs, or ran: its pictures as they are recorded, all else when it rests.
 
     One whose process died meanwhile is closed, and told as cut. Raises RequestRefused when the conversation is gone.
@@ -157,8 +155,8 @@ async def follow_record(
     is_first = True
     while True:
         seen = records.changes()
-        conversation = await records.get(conversation_id, owner)
-        turn = await records.turn(conversation_id, turn_id)
+        conversation = await records.conversations.get(conversation_id, owner)
+        turn = await records.conversations.turn(conversation_id, turn_id)
         if turn is None:
             raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
         if is_first:
@@ -174,8 +172,8 @@ async def follow_record(
                 label = picture.receipt.model_label if picture.receipt else ""
                 yield PaintingStarted(count=1, width=image.width or 1, height=image.height or 1, model_label=label)
                 yield PictureReady(index=0, picture=picture)
-        if not await records.is_running(conversation_id):
-            await records.close_abandoned()
+        if not await records.turns.is_running(conversation_id):
+            await records.turns.close_abandoned()
         else:
             await records.changed(seen, _LOOK_AGAIN_S)
     for event in replay_events(conversation, turn):

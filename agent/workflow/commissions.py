@@ -266,7 +266,9 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
         prompt=_prompt(request, state["facts"], references, roles, part),
         references=references,
         roles=roles,
-        replay=await deps.records.answer_of(deps.conversation.id, base.handle) if base and not part else None,
+        replay=await deps.records.conversations.answer_of(deps.conversation.id, base.handle)
+        if base and not part
+        else None,
         styles=tuple(
             StyleUse(name=match.style.title, similarity=match.similarity, phrases=match.style.phrases)
             for match in matches

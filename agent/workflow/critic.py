@@ -226,7 +226,7 @@ async def _record(handle: str, review: Review, runtime: TurnRuntime) -> None:
     """Put the review on record and tell of it; a record that cannot be written costs the turn nothing more."""
     deps = runtime.context
     try:
-        await deps.records.set_review(deps.conversation.id, handle, review)
+        await deps.records.conversations.set_review(deps.conversation.id, handle, review)
     except AivistaError as error:
         logger.warning("the review of %s is not on record: %s", handle, error)
     emit(runtime, PictureReviewed(handle=handle, review=review))

@@ -23,8 +23,8 @@ from agent.sandbox.runner import Sandbox
 from agent.settings import SearchPolicy
 from agent.storage.answer_cache import AnswerCache
 from agent.storage.cache import HistoryImageCache
-from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore, ModelPictures
+from agent.storage.records import Records
 from agent.storage.styles import StyleLibrary
 from agent.storage.workspace import WorkspaceStore
 from agent.tools.base import Tool, ToolContext
@@ -56,7 +56,7 @@ class Deps:
     provider_name: str
     catalogue: Catalogue
     images: ImageStore
-    records: ConversationStore
+    records: Records
     cache: HistoryImageCache
     styles: StyleLibrary
     publish: Callable[[TurnEvent], None]
@@ -118,7 +118,7 @@ class Deps:
 
     async def conversation_now(self) -> Conversation:
         """Return the conversation as it is on record now, with what this turn has put there."""
-        return await self.records.get(self.conversation.id, self.conversation.owner)
+        return await self.records.conversations.get(self.conversation.id, self.conversation.owner)
 
     def tool_context(self, state: TurnProgress) -> ToolContext:
         """Return what a tool of this turn may reach, as far as the turn has come."""

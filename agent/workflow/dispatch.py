@@ -1,6 +1,6 @@
 """Turns on their way in: one at a time in a conversation, a few in line behind it, conversations side by side.
 
-The turns of a conversation go in the order in which they came, in whichever process of the home (`storage.turn_order`).
+The turns of a conversation go in the order in which they came, in whichever process of the home (`storage.turns`).
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ from agent.spending import turn_estimate
 from agent.storage.answer_cache import AnswerCache, fingerprint_of
 from agent.storage.cache import HistoryImageCache
 from agent.storage.checkpoints import Checkpoints
-from agent.storage.conversations import ConversationBusy, ConversationChanged, ConversationStore, TurnKnown
 from agent.storage.images import ImageStore
 from agent.storage.journal import CallRecord
 from agent.storage.quota import NEARLY_FULL, Quota
+from agent.storage.records import Records
 from agent.storage.styles import StyleLibrary
+from agent.storage.turns import ConversationBusy, ConversationChanged, TurnKnown
 from agent.telemetry import telemetry_of
 from agent.tools.base import Tool
 from agent.workflow.again import follow_record
@@ -74,7 +75,7 @@ class TurnServices:
     settings: Settings
     catalogue: Catalogue
     images: ImageStore
-    records: ConversationStore
+    records: Records
     cache: HistoryImageCache
     styles: StyleLibrary
     quota: Quota
@@ -245,7 +246,7 @@ class TurnScheduler:
                 await self._when_free(who, live, entry, work, asks=asks)
             finally:
                 if entry.place is not None:
-                    await self._services.records.leave_queue(entry.place)
+                    await self._services.records.turns.leave_queue(entry.place)
 
         async def on_stop(live: LiveTurn) -> TurnStopped | TurnPaused:
             if live.cut.is_set():
@@ -269,7 +270,7 @@ class TurnScheduler:
 
         Raises RequestRefused(QUEUE_FULL).
         """
-        place = await self._services.records.join_queue(who.conversation_id, entry.request_id, MAX_WAITING)
+        place = await self._services.records.turns.join_queue(who.conversation_id, entry.request_id, MAX_WAITING)
         if place.id is None and not place.same_request:
             raise RequestRefused(ErrorCode.QUEUE_FULL, count=MAX_WAITING)
         entry.place = place.id
@@ -309,11 +310,11 @@ class TurnScheduler:
             if entry.place is None:
                 # The same request waits in another process: it is told from its record as soon as it is there.
                 assert entry.request_id is not None
-                known = await records.requested_turn(who.conversation_id, entry.request_id)
+                known = records.requested_turn(who.conversation_id, entry.request_id)
                 if known is not None:
                     raise TurnKnown(known)
             else:
-                ahead = await records.turns_ahead(who.conversation_id, entry.place)
+                ahead = await records.turns.ahead(who.conversation_id, entry.place)
                 if ahead is None:
                     # Stopped by another process. The task that is cancelled is this one.
                     live.stopped.set()
@@ -353,9 +354,9 @@ class TurnScheduler:
 
     async def _begin(self, who: _Who, request: TurnRequest, live: LiveTurn, entry: _Entry, *, is_again: bool) -> None:
         services, runner, entry.prepared = self._services, await self._opened(), []
-        conversation = await services.records.get(who.conversation_id, who.owner)
+        conversation = await services.records.conversations.get(who.conversation_id, who.owner)
         if request.request_id:
-            known = await services.records.requested_turn(conversation.id, request.request_id)
+            known = services.records.requested_turn(conversation.id, request.request_id)
             if known is not None:
                 raise TurnKnown(known)
         used = await services.quota.check(who.owner, new_pictures=len(request.images) or 1)
@@ -366,7 +367,7 @@ class TurnScheduler:
             # A turn that rests at the end of the branch it leaves goes on resting there.
             conversation = before(conversation, request.instead_of)
         count = len(request.images)
-        handles = await services.records.next_handles(conversation.id, count) if count else []
+        handles = await services.records.conversations.next_handles(conversation.id, count) if count else []
         turn, uploads = await prepare(request, conversation, services.images, services.provider_name(who.key), handles)
         turn = turn.model_copy(update={"maximum_usd": await self._maximum_usd(conversation, turn, request)})
         # What was taken in once is not read again, when the turn has to be prepared again.
@@ -376,7 +377,7 @@ class TurnScheduler:
             deps.ledger.know("planner:1", deps.text_model, request.repeats)
         # Before the first write: a turn stopped while it is recorded must not stay there as running.
         entry.prepared.append(deps)
-        await services.records.begin_turn(
+        await services.records.turns.begin(
             conversation.id, turn, uploads, prepared_at=conversation.version, place=entry.place
         )
         entry.place = None
@@ -410,7 +411,7 @@ class TurnScheduler:
         self, who: _Who, turn_id: str, decision: Decision | None, live: LiveTurn, entry: _Entry, *, may_repeat: bool
     ) -> None:
         services, runner, entry.prepared = self._services, await self._opened(), []
-        conversation = await services.records.get(who.conversation_id, who.owner)
+        conversation = await services.records.conversations.get(who.conversation_id, who.owner)
         turn = conversation.turn(turn_id)
         if turn is None or not self.can_go_on(conversation, turn, who.key):
             if decision is None and turn is not None and not can_go_on(turn):
@@ -422,7 +423,7 @@ class TurnScheduler:
             deps.purse.raise_to_hold(deps.purse.more_usd)
         entry.prepared.append(deps)
         try:
-            await services.records.take_up(conversation.id, turn, place=entry.place)
+            await services.records.turns.take_up(conversation.id, turn, place=entry.place)
         except TurnKnown:
             if decision is not None:
                 raise RequestRefused(ErrorCode.PLAN_GONE) from None
@@ -432,7 +433,7 @@ class TurnScheduler:
             await runner.go_on(deps, live, decision)
         except AivistaError:
             # It never moved: it rests where it did.
-            await services.records.finish_turn(conversation.id, turn)
+            await services.records.turns.finish(conversation.id, turn)
             raise
         await self._log_failure(who, deps, live)
 
@@ -443,7 +444,7 @@ class TurnScheduler:
             return
         left = superseded(last)
         if left is not None:
-            await self._services.records.finish_turn(conversation.id, left)
+            await self._services.records.turns.finish(conversation.id, left)
         self._services.records.journal.release(last.id)
         runner.checkpoints.forget(last.id)
 
@@ -471,7 +472,7 @@ class TurnScheduler:
         """Print the report of a turn to the log, if it failed, or any of its steps."""
         if not isinstance(live.last, TurnFailed) and not deps.trace.had_error:
             return
-        conversation = await self._services.records.get(who.conversation_id, who.owner)
+        conversation = await self._services.records.conversations.get(who.conversation_id, who.owner)
         turn = conversation.turn(deps.turn.id)
         if turn is None:
             return
@@ -533,7 +534,7 @@ class TurnScheduler:
         async with self._opening:
             if self._runner is None:
                 checkpoints = await Checkpoints.opened(self._services.settings.home, CHECKPOINTED)
-                await checkpoints.keep_only(self._services.records.may_go_on)
+                await checkpoints.keep_only(self._services.records.turns.may_go_on)
                 self._runner = Runner(turn_graph(self._services.settings.patiences, checkpoints), checkpoints)
             return self._runner
 

@@ -318,7 +318,7 @@ async def _show_late(deps: Deps, picture: Picture) -> None:
         is_shown = any(picture.handle in one.handles for one in turn.components if isinstance(one, SmartCanvas))
         return turn if is_shown else turn.model_copy(update={"components": turn.components + shown})
 
-    await deps.records.amend_turn(deps.conversation.id, deps.turn.id, with_it)
+    await deps.records.turns.amend(deps.conversation.id, deps.turn.id, with_it)
 
 
 async def _add_late(deps: Deps, painted: Painted) -> None:
@@ -337,7 +337,7 @@ async def _add_late(deps: Deps, painted: Painted) -> None:
     if painted.picture is None:
         deps.ledger.release()
     # Several may come at once.
-    await deps.records.amend_turn(deps.conversation.id, deps.turn.id, with_it)
+    await deps.records.turns.amend(deps.conversation.id, deps.turn.id, with_it)
 
 
 async def _ask(
@@ -422,7 +422,9 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
         edit=finished.record if finished else None,
         blank=blank,
     )
-    return await deps.records.add_picture(deps.conversation.id, picture, base=base.handle if base else None)
+    return await deps.records.conversations.add_picture(
+        deps.conversation.id, picture, base=base.handle if base else None
+    )
 
 
 async def _captions(deps: Deps, order: Commission, data: bytes) -> tuple[Caption, ...]:
@@ -435,7 +437,7 @@ async def _captions(deps: Deps, order: Commission, data: bytes) -> tuple[Caption
 async def _recorded(deps: Deps, name: str) -> Picture | None:
     """Return the turn's picture that the paid call brought, if it is on record."""
     # It was paid for, so it is recorded also when the conversation is thrown away or shows another branch meanwhile.
-    now = await deps.records.conversation_of_any_owner(deps.conversation.id)
+    now = await deps.records.conversations.of_any_owner(deps.conversation.id)
     return next((one for one in now.all_pictures if one.turn_id == deps.turn.id and one.call == name), None)
 
 

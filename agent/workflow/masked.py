@@ -40,8 +40,8 @@ from agent.pictures import (
 from agent.pixels import with_alpha_of
 from agent.providers.catalogue import ModelEntry
 from agent.requests import Mask
-from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
+from agent.storage.records import Records
 from agent.workflow.deps import Deps
 from agent.workflow.state import Work
 
@@ -261,7 +261,7 @@ async def _note(deps: Deps, conversation: Conversation, picture: Picture) -> Non
     base = conversation.picture(picture.parents[0])
     drift = await _measured(deps.images, base, picture)
     if drift is not None:
-        await deps.records.set_drift(conversation.id, picture.handle, drift)
+        await deps.records.conversations.set_drift(conversation.id, picture.handle, drift)
 
 
 async def _measured(images: ImageStore, base: Picture, picture: Picture) -> DriftRecord | None:
@@ -287,7 +287,7 @@ class LaterEdits:
     """What a person does with a picture that is there, without any model. Each returns a picture, and raises
     RequestRefused where there is no such conversation or picture."""
 
-    records: ConversationStore
+    records: Records
     images: ImageStore
 
     async def grow_mask(self, conversation_id: str, handle: str, owner: str = "local") -> Picture:
@@ -296,7 +296,7 @@ class LaterEdits:
         Raises RequestRefused for a picture that is no masked edit, or whose change stays within its mask.
         """
         started_s = time.monotonic()
-        picture = (await self.records.get(conversation_id, owner)).picture(handle)
+        picture = (await self.records.conversations.get(conversation_id, owner)).picture(handle)
         edit = picture.edit
         if edit is None:
             raise RequestRefused(ErrorCode.NOT_A_PART_EDIT, handle=picture.handle)
@@ -322,7 +322,7 @@ class LaterEdits:
         Raises RequestRefused for a picture that was made from none, or shows too little of it, or changed nothing.
         """
         started_s = time.monotonic()
-        conversation = await self.records.get(conversation_id, owner)
+        conversation = await self.records.conversations.get(conversation_id, owner)
         picture = conversation.picture(handle)
         if not picture.parents or picture.image.origin is not ImageOrigin.EDITED:
             raise RequestRefused(ErrorCode.NOT_COMPARABLE, handle=picture.handle)
@@ -359,7 +359,7 @@ class LaterEdits:
         Raises RequestRefused for a picture that lost no transparency, or whose file cannot be read.
         """
         started_s = time.monotonic()
-        conversation = await self.records.get(conversation_id, owner)
+        conversation = await self.records.conversations.get(conversation_id, owner)
         picture = conversation.picture(handle)
         reductions = picture.receipt.reductions if picture.receipt else ()
         lost = next((one for one in reductions if one.kind is ReductionKind.TRANSPARENCY), None)
@@ -379,11 +379,11 @@ class LaterEdits:
 
         Raises RequestRefused for a picture that is no masked edit, or was not pasted.
         """
-        picture = (await self.records.get(conversation_id, owner)).picture(handle)
+        picture = (await self.records.conversations.get(conversation_id, owner)).picture(handle)
         if picture.edit is None or picture.edit.verdict == "refused":
             raise RequestRefused(ErrorCode.NOT_A_PART_EDIT, handle=picture.handle)
         edit = picture.edit.model_copy(update={"is_kept": is_kept})
-        await self.records.set_edit(conversation_id, picture.handle, edit)
+        await self.records.conversations.set_edit(conversation_id, picture.handle, edit)
         return picture.model_copy(update={"edit": edit})
 
     async def _changed(self, base: Picture, picture: Picture) -> ImagePart:
@@ -426,12 +426,12 @@ class LaterEdits:
             alt=source.alt,
             edit=edit,
         )
-        picture = await self.records.add_picture(conversation_id, picture, base=parents[0])
+        picture = await self.records.conversations.add_picture(conversation_id, picture, base=parents[0])
 
         def with_it(turn: Turn) -> Turn | None:
             if turn.state not in _OVER:
                 return None
             return turn.model_copy(update={"components": (*turn.components, SmartCanvas(handles=(picture.handle,)))})
 
-        await self.records.amend_turn(conversation_id, picture.turn_id, with_it)
+        await self.records.turns.amend(conversation_id, picture.turn_id, with_it)
         return picture

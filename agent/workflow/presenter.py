@@ -78,7 +78,7 @@ async def failure(state: TurnProgress, runtime: TurnRuntime) -> TurnProgress:
     }
     turn = finished_turn(runtime.context, failed, TurnState.FAILED)
     try:
-        await runtime.context.records.finish_turn(runtime.context.conversation.id, turn)
+        await runtime.context.records.turns.finish(runtime.context.conversation.id, turn)
     except StorageFailure:
         # What the person is told is why it failed, not that the full disk takes no record of that.
         runtime.context.keep_alive(_recorded_later(runtime.context, turn))
@@ -92,7 +92,7 @@ async def _recorded_later(deps: Deps, turn: Turn) -> None:
     while True:
         await asyncio.sleep(_RECORDED_AGAIN_S)
         with suppress(StorageFailure):
-            await deps.records.finish_turn(deps.conversation.id, turn)
+            await deps.records.turns.finish(deps.conversation.id, turn)
             return
 
 
@@ -105,7 +105,7 @@ async def retrial(state: TurnProgress, runtime: TurnRuntime) -> Command[str]:
 async def put_on_record(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:
     """Write the turn as `finished_turn` returns it."""
     turn = finished_turn(deps, state, how)
-    await deps.records.finish_turn(deps.conversation.id, turn)
+    await deps.records.turns.finish(deps.conversation.id, turn)
     return turn
 
 

@@ -1,5 +1,4 @@
-"""The records below a home, the gallery over them, caches and calls beside them, what is kept out of them, and what
-keeps them in order: check, daily round and backups."""
+"""The records below a home, gallery, caches and calls beside them, and what keeps them in order: check and backups."""
 
 from __future__ import annotations
 
@@ -47,13 +46,13 @@ from agent.storage.backups import Backup
 from agent.storage.cache import HistoryImageCache
 from agent.storage.checkpoints import NAME as CHECKPOINTS
 from agent.storage.checkpoints import Checkpoints
-from agent.storage.conversations import ConversationStore
 from agent.storage.database import HEAD, migrate, open_database
 from agent.storage.gallery_words import read_some
 from agent.storage.housekeeping import tidy_if_due
 from agent.storage.images import ImageStore
 from agent.storage.journal import CallRecord, CallState
 from agent.storage.private_files import DiskReserve
+from agent.storage.records import Records
 from agent.storage.rows import picture_row, turn_row
 from agent.storage.styles import Found, SearchCache
 from agent.storage.vectors import FOLDER as INDEX_FOLDER
@@ -93,17 +92,17 @@ async def gallery_ids(studio: Studio, owner: str) -> dict[str, int]:
 
 async def keep(home: Path, owner: str, *conversations: Sequence[tuple[Turn, Sequence[Picture]]]) -> list[str]:
     """Put conversations on record, each as its turns with their pictures; return their ids. No picture has a file."""
-    async with contextlib.aclosing(ConversationStore(home, ImageStore(home))) as store:
+    async with contextlib.aclosing(Records(home, ImageStore(home))) as store:
         await store.open()
-        kept = [(await store.create(owner)).id for _ in conversations]
+        kept = [(await store.conversations.create(owner)).id for _ in conversations]
         for name, turns in zip(kept, conversations, strict=True):
             for turn, pictures in turns:
                 uploads = [one for one in pictures if one.image.origin is ImageOrigin.UPLOADED]
-                await store.begin_turn(name, turn.model_copy(update={"state": TurnState.RUNNING}), uploads)
+                await store.turns.begin(name, turn.model_copy(update={"state": TurnState.RUNNING}), uploads)
                 for one in pictures:
                     if one not in uploads:
-                        await store.add_picture(name, one)
-                await store.finish_turn(name, turn)
+                        await store.conversations.add_picture(name, one)
+                await store.turns.finish(name, turn)
     return kept
 
 

@@ -34,10 +34,10 @@ from agent import (
     TurnState,
 )
 from tests.adapters.records import (
-    ConversationStore,
     Gallery,
     GalleryQuery,
     ImageStore,
+    Records,
     moment_cursor,
     picture_row,
     read_some,
@@ -80,12 +80,12 @@ async def measured(runs: int, few: int = FEW, many: int = MANY) -> dict[str, lis
 async def _opened(stack: contextlib.AsyncExitStack, home: Path, count: int) -> dict[str, Ask]:
     """Return the questions to a home with so many conversations."""
     images = ImageStore(home)
-    store = await stack.enter_async_context(contextlib.aclosing(ConversationStore(home, images)))
+    store = await stack.enter_async_context(contextlib.aclosing(Records(home, images)))
     await store.open()
     ids = await asyncio.to_thread(_seed, home, count)
     while await store.db.write(read_some):
         pass
-    await store.search("local", _RARE)
+    await store.conversations.search("local", _RARE)
     gallery = await stack.enter_async_context(contextlib.aclosing(Gallery(home, store.db, images)))
     # More than are kept in memory, one after the other: each is read from the database.
     order = itertools.cycle(random.Random(3).sample(ids, len(ids)))
@@ -99,9 +99,9 @@ async def _opened(stack: contextlib.AsyncExitStack, home: Path, count: int) -> d
         "a sentence": GalleryQuery(words="the word50 with a word300 and a word900"),
     }
     return {
-        "conversations: the list": lambda: store.list("local"),
-        "conversations: opening one that is not in memory": lambda: store.get(next(order), "local"),
-        **{name: lambda words=words: store.search("local", words) for name, words in _SEARCHES.items()},
+        "conversations: the list": lambda: store.conversations.list("local"),
+        "conversations: opening one that is not in memory": lambda: store.conversations.get(next(order), "local"),
+        **{name: lambda words=words: store.conversations.search("local", words) for name, words in _SEARCHES.items()},
         **{f"gallery: {name}": lambda query=query: gallery.page("local", query) for name, query in pages.items()},
     }
 

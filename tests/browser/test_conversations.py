@@ -14,7 +14,7 @@ import pytest
 from PIL import Image, ImageChops
 from playwright.sync_api import Locator, Page, expect
 
-from tests.adapters.records import ConversationStore, ImageStore
+from tests.adapters.records import ImageStore, Records
 from tests.page import PageProcess
 from tests.page.hands import (
     ask_before_painting,
@@ -325,10 +325,10 @@ LIST = "document.querySelector('#rail-list')"
 
 async def keep_many(home: Path, count: int) -> None:
     """Put so many named conversations on record."""
-    store = ConversationStore(home, ImageStore(home))
+    store = Records(home, ImageStore(home))
     await store.open()
     for number in range(count):
-        await store.create("local", f"Number {number}")
+        await store.conversations.create("local", f"Number {number}")
     await store.aclose()
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from PIL import Image
 
 from agent import ImageOrigin, ImagePart, Picture, Receipt, StyleUse, TurnState
-from tests.adapters.records import ConversationStore, Gallery, GalleryQuery, ImageStore
+from tests.adapters.records import Gallery, GalleryQuery, ImageStore, Records
 from tests.support.histories import NOW, begun_turn
 from tests.support.pixels import encoded
 
@@ -46,17 +46,17 @@ class Filled:
     """Records that a test fills; pictures are a minute apart, each newer than the one before."""
 
     home: Path
-    store: ConversationStore
+    store: Records
     images: ImageStore
     gallery: Gallery
     count: int = 0
 
     async def conversation(self, owner: str = "local", title: str = "A talk", turn_id: str = "") -> str:
         """Make a conversation with one turn that is over, and return its id."""
-        one = await self.store.create(owner, title)
+        one = await self.store.conversations.create(owner, title)
         turn = begun_turn(turn_id or f"t-{one.id[:12]}", "words of the turn")
-        await self.store.begin_turn(one.id, turn)
-        await self.store.finish_turn(one.id, turn.model_copy(update={"state": TurnState.DONE}))
+        await self.store.turns.begin(one.id, turn)
+        await self.store.turns.finish(one.id, turn.model_copy(update={"state": TurnState.DONE}))
         return one.id
 
     async def add(
@@ -76,11 +76,11 @@ class Filled:
         handle, at = f"#{self.count:x}", at or NOW + timedelta(minutes=self.count)
         stored = await self.images.write(data or png(f"#{self.count:06x}", size), "image/png", origin)
         image: ImagePart = stored.model_copy(update={"handle": handle, "width": size[0], "height": size[1]})
-        turn = (await self.store.conversation_of_any_owner(conversation_id)).turns[-1]
+        turn = (await self.store.conversations.of_any_owner(conversation_id)).turns[-1]
         made = receipt(prompt, **written) if prompt is not None else None
         picture = Picture(handle=handle, image=image, turn_id=turn.id, created_at=at, receipt=made, **(details or {}))
-        await self.store.add_picture(conversation_id, picture)
-        owner = (await self.store.conversation_of_any_owner(conversation_id)).owner
+        await self.store.conversations.add_picture(conversation_id, picture)
+        owner = (await self.store.conversations.of_any_owner(conversation_id)).owner
         newest = (await self.gallery.page(owner, GalleryQuery(conversation_id=conversation_id, limit=200))).items
         return next(item.id for item in newest if item.picture.handle == handle)
 
@@ -89,7 +89,7 @@ class Filled:
 async def filled(home: Path, **settings: Any) -> AsyncIterator[Filled]:
     """Yield empty records with their gallery."""
     images = ImageStore(home)
-    store = ConversationStore(home, images)
+    store = Records(home, images)
     await store.open()
     gallery = Gallery(home, store.db, images, **dict[str, Any](patience_s=60.0) | settings)
     try:

@@ -51,7 +51,7 @@ from tests.adapters.archives import (
     ArchiveLimits,
     Manifest,
 )
-from tests.adapters.records import ConversationStore, ImageStore
+from tests.adapters.records import ImageStore, Records
 from tests.agent.archive.shelf import (
     FILES,
     MemoryShelf,
@@ -119,28 +119,28 @@ async def test_a_picture_that_is_gone_is_told_and_never_leads_to_somebody_elses(
 
 
 @asynccontextmanager
-async def records(home: Path) -> AsyncIterator[tuple[ConversationStore, Archive]]:
+async def records(home: Path) -> AsyncIterator[tuple[Records, Archive]]:
     """Open the real records of a home, with the archive over them."""
     images = ImageStore(home)
-    store = ConversationStore(home, images)
+    store = Records(home, images)
     await store.open()
     for data in PNGS:
         await images.write(data, "image/png", ImageOrigin.GENERATED)
     try:
-        yield store, Archive(store, images, home)
+        yield store, Archive(store.conversations, images, home)
     finally:
         await store.aclose()
 
 
 async def test_the_real_records_give_and_take_all_that_a_conversation_holds(tmp_path: Path) -> None:
     async with records(tmp_path / "here") as (store, archive):
-        await store.add_whole("local", kept_turns())
-        before = [await store.whole(info.id, "local") for info in await store.list("local")]
+        await store.conversations.add_whole("local", kept_turns())
+        before = [await store.conversations.whole(info.id, "local") for info in await store.conversations.list("local")]
         exported = await archive.export_library("local")
     async with records(tmp_path / "there") as (store, archive):
         [taken] = (await archive.import_archive(exported.path, "local")).conversations
-        after = await store.whole(taken.id, "local")
-        shown = await store.get(taken.id, "local")
+        after = await store.conversations.whole(taken.id, "local")
+        shown = await store.conversations.get(taken.id, "local")
     assert [with_plain_ids(after)] == [with_plain_ids(as_from_outside(one)) for one in before]
     kept = kept_turns()
     turns = tuple(turn.model_copy(update={"is_imported": True}) for turn in kept.turns)
@@ -152,11 +152,12 @@ async def test_the_real_records_give_and_take_all_that_a_conversation_holds(tmp_
 async def test_a_tag_is_spelled_as_its_new_owner_spells_it(tmp_path: Path) -> None:
     async with records(tmp_path) as (store, archive):
         whole = kept_turns()
-        first = await store.add_whole("local", whole.model_copy(update={"tags": {"#2": ("poster",)}}))
-        exported = await archive.export_conversation((await store.add_whole("ann", whole)).id, "ann")
+        first = await store.conversations.add_whole("local", whole.model_copy(update={"tags": {"#2": ("poster",)}}))
+        exported = await archive.export_conversation((await store.conversations.add_whole("ann", whole)).id, "ann")
         [taken] = (await archive.import_archive(exported.path, "local")).conversations
-        assert (await store.whole(taken.id, "local")).tags == {"#1": ("狐",), "#4": ("for the wall", "poster")}
-        assert (await store.whole(first.id, "local")).tags == {"#2": ("poster",)}
+        tags = (await store.conversations.whole(taken.id, "local")).tags
+        assert tags == {"#1": ("狐",), "#4": ("for the wall", "poster")}
+        assert (await store.conversations.whole(first.id, "local")).tags == {"#2": ("poster",)}
 
 
 async def as_imported(folder: Path, turn: Turn) -> Turn:
@@ -168,7 +169,7 @@ async def as_imported(folder: Path, turn: Turn) -> Turn:
     assert f'"state": "{turn.state.value}"'.encode() in state, "it is exported as it is"
     async with records(folder / f"there {turn.state}") as (store, archive):
         report = await archive.import_archive(exported.path, "local")
-        return (await store.whole(report.conversations[0].id, "local")).turns[0]
+        return (await store.conversations.whole(report.conversations[0].id, "local")).turns[0]
 
 
 @each_case("state", TurnState)

@@ -55,7 +55,7 @@ from tests.adapters.recipes import (
     recipe_of,
     to_json,
 )
-from tests.adapters.records import ConversationStore
+from tests.adapters.records import Records
 from tests.agent.imaging.recipe_samples import (
     FILES,
     JPEGS,
@@ -517,7 +517,7 @@ async def records(tmp_path: Path) -> AsyncIterator[Filled]:
 
 
 def desk_of(records: Filled) -> RecipeService:
-    return RecipeService(records.store, records.images)
+    return RecipeService(records.store.conversations, records.images)
 
 
 async def test_a_picture_taken_away_tells_its_recipe_and_shows_the_same_pixels(records: Filled) -> None:
@@ -553,10 +553,10 @@ async def test_a_kept_shortfall_stays_kept(records: Filled) -> None:
     conversation = await records.conversation()
     await records.add(conversation)
     await desk_of(records).keep_shortfall(conversation, "#1", "local")
-    assert (await records.store.get(conversation, "local")).picture("#1").shortfall_kept
-    anew = ConversationStore(records.home, records.images)
+    assert (await records.store.conversations.get(conversation, "local")).picture("#1").shortfall_kept
+    anew = Records(records.home, records.images)
     await anew.open()
-    assert (await anew.get(conversation, "local")).picture("#1").shortfall_kept
+    assert (await anew.conversations.get(conversation, "local")).picture("#1").shortfall_kept
     await anew.aclose()
     with pytest.raises(RequestRefused):
         await desk_of(records).keep_shortfall(conversation, "#9", "local")

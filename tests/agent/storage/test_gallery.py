@@ -81,7 +81,7 @@ async def test_days_are_counted_in_full_and_what_there_is_to_choose_from_is_coun
     await kept.gallery.star("local", [made[0], gone], True)
     await kept.gallery.tag("local", [*made, gone, put_away], "sea")
     await kept.gallery.delete("local", [gone])
-    await kept.store.delete(second, "local")
+    await kept.store.conversations.delete(second, "local")
     facets = await kept.gallery.facets("local")
     assert (facets.total, facets.starred, facets.tags) == (5, 1, {"sea": 4})
     assert (facets.models, facets.sources) == ({"Pro": 4}, {"made": 4, "uploaded": 1})
@@ -110,12 +110,12 @@ async def test_leafing_by_conversation_shows_the_one_that_goes_on_first_and_ever
 async def test_an_attempt_that_a_review_sent_back_is_told_and_can_be_hidden(kept: Filled) -> None:
     conversation = await kept.conversation()
     turn = begun_turn("t-reviewed", "a fox")
-    await kept.store.begin_turn(conversation, turn)
+    await kept.store.turns.begin(conversation, turn)
     poor, good = Review(score=0.2, feedback="There is no fox."), Review(score=0.9)
     first, unseen = await kept.add(conversation, details={"review": poor}), await kept.add(conversation)
     best = await kept.add(conversation, details={"review": good})
     canvas = SmartCanvas(handles=("#3",), earlier=("#1", "#2"))
-    await kept.store.finish_turn(
+    await kept.store.turns.finish(
         conversation, turn.model_copy(update={"state": TurnState.DONE, "components": (canvas,)})
     )
     items = (await kept.gallery.page("local", GalleryQuery())).items
@@ -178,7 +178,7 @@ async def test_a_deleted_picture_is_gone_but_for_its_name_and_comes_back_for_thi
     assert await kept.gallery.delete("local", [goes]) == ()
     assert await found(kept) == await found(kept, "fox") == [stays]
     assert await found(kept, similar_to=stays) == []
-    without = await kept.store.get(conversation, "local")
+    without = await kept.store.conversations.get(conversation, "local")
     assert ([one.handle for one in without.pictures], without.gone) == (["#1"], ("#2", "#3"))
     assert [one.handle for one in await kept.gallery.deleted("local", conversation)] == ["#2", "#3"]
     assert await kept.gallery.deleted("another", conversation) == ()

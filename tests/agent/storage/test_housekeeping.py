@@ -104,9 +104,9 @@ async def test_what_a_record_names_stays_and_what_none_names_goes_once_it_is_old
     drift = DriftRecord(base="#1", is_comparable=True, changed=changed, changed_share=0.1)
     made = await digest_of(kept, await kept.add(conversation, details={"original": original, "edit": edit}))
     await kept.add(conversation, details={"drift": drift})
-    turn = (await kept.store.get(conversation, "local")).turns[0].model_copy(update={"mask": own_mask})
-    await kept.store.add_picture(conversation, recorded("#aa", "t1"))
-    await kept.store.finish_turn(conversation, finished(turn, "#aa"))
+    turn = (await kept.store.conversations.get(conversation, "local")).turns[0].model_copy(update={"mask": own_mask})
+    await kept.store.conversations.add_picture(conversation, recorded("#aa", "t1"))
+    await kept.store.turns.finish(conversation, finished(turn, "#aa"))
     await kept.images.thumbnail(made, 64)
     wanted = files_below(home / "pictures") | files_below(home / "originals") | files_below(home / "blobs")
     wanted -= {stray.digest}
@@ -127,7 +127,7 @@ async def test_what_a_record_names_stays_and_what_none_names_goes_once_it_is_old
     assert sweep(home) == told
     assert wanted == files_below(home / "pictures") | files_below(home / "originals") | files_below(home / "blobs")
     assert Housekeeping(home).sweep().is_empty
-    answer = await kept.store.answer_of(conversation, "#aa")
+    answer = await kept.store.conversations.answer_of(conversation, "#aa")
     assert answer is not None
     assert answer.images[0].thought_signature == LARGE_SIGNATURE
 
@@ -149,7 +149,7 @@ async def test_what_was_deleted_goes_after_thirty_days_and_what_others_lean_on_s
     await kept.add(other, details={"edit": masked_edit(base, mask, mask)})
     picture_stays = await kept.add(other)
     for conversation in (young, old):
-        await kept.store.delete(conversation, "local")
+        await kept.store.conversations.delete(conversation, "local")
     await kept.gallery.delete("local", [leaned, picture_goes, picture_stays])
     in_database(home, OLD.format("conversations"), old)
     for one in (leaned, picture_goes):
@@ -160,13 +160,13 @@ async def test_what_was_deleted_goes_after_thirty_days_and_what_others_lean_on_s
     left = {path.partition(".")[0] for path in files_below(home / "pictures")}
     assert {stays, shared, base.digest, mask.digest} <= left
     assert not {goes, gone, raw.digest} & left
-    assert (await kept.store.get(other, "local")).gone == ("#5", "#6", "#8"), "their names are given to no other"
+    assert (await kept.store.conversations.get(other, "local")).gone == ("#5", "#6", "#8"), "nobody gets the names"
     report = Housekeeping(home).check()
     assert (report.is_fine, report.files.files) == (True, 1)
     assert (await kept.gallery.page("local", GalleryQuery(words="fox"))).items == ()
-    await kept.store.undelete(young, "local")
+    await kept.store.conversations.undelete(young, "local")
     with pytest.raises(Exception, match="conversation"):
-        await kept.store.undelete(old, "local")
+        await kept.store.conversations.undelete(old, "local")
 
 
 async def test_a_picture_that_is_recorded_while_the_sweep_runs_stays(kept: Filled) -> None:
@@ -228,7 +228,7 @@ def test_without_records_of_this_version_nothing_is_removed(tmp_path: Path, dama
 async def test_records_that_take_nothing_any_more_are_told_and_files_are_freed_all_the_same(kept: Filled) -> None:
     conversation = await kept.conversation()
     await kept.add(conversation)
-    await kept.store.delete(conversation, "local")
+    await kept.store.conversations.delete(conversation, "local")
     await part(kept, "blue")
     in_database(kept.home, OLD.format("conversations"), conversation)
     age_all(kept.home)
@@ -245,18 +245,18 @@ async def put_away(kept: Filled) -> str:
     """Delete a conversation with a picture that is old; return its id."""
     conversation = await kept.conversation(title="Foxes")
     await kept.add(conversation)
-    await kept.store.delete(conversation, "local")
+    await kept.store.conversations.delete(conversation, "local")
     age_all(kept.home)
     return conversation
 
 
 async def left(kept: Filled) -> list[str]:
-    return [one.title for one in await kept.store.trash("local")]
+    return [one.title for one in await kept.store.conversations.trash("local")]
 
 
 async def test_what_was_deleted_is_kept_for_thirty_days_and_then_goes_with_its_files(kept: Filled) -> None:
     await put_away(kept)
-    [one] = await kept.store.trash("local")
+    [one] = await kept.store.conversations.trash("local")
     assert one.kept_until - one.deleted_at == 30 * DAY
     hours = [n for n in range(0, 60, 4) if tidy_if_due(kept.home, NOW + n * HOUR) is not None]
     assert hours == [24, 48], "the first time only the time is noted"
@@ -279,8 +279,8 @@ async def test_a_clock_that_jumps_for_less_than_a_day_removes_nothing_nor_does_o
     in_database(kept.home, "UPDATE conversations SET deleted_at = datetime(deleted_at, '+400 days')")
     for days in range(4, 33):
         tidy_if_due(kept.home, NOW + days * DAY)
-    assert (await kept.store.undelete(key, "local")).title == "Foxes", "it was deleted by a clock that was ahead"
-    await kept.store.delete(key, "local")
+    assert (await kept.store.conversations.undelete(key, "local")).title == "Foxes", "by a clock that was ahead"
+    await kept.store.conversations.delete(key, "local")
     for days in range(33, 66):
         tidy_if_due(kept.home, NOW + days * DAY)
     assert await left(kept) == [], "what is really due goes all the same"
@@ -317,7 +317,7 @@ async def everything_in(home: Path) -> str:
         await kept.images.thumbnail(digest, 64)
         signed = recorded("#aa", "t1")
         named = (await part(kept, "blue")).model_copy(update={"handle": "#aa", "width": 64, "height": 36})
-        await kept.store.add_picture(conversation, signed.model_copy(update={"image": named}))
+        await kept.store.conversations.add_picture(conversation, signed.model_copy(update={"image": named}))
         await kept.gallery.page("local", GalleryQuery(similar_to=made))
         workspace = WorkspaceStore(kept.store.db).of(conversation, "local")
         for number in range(40):  # more than are read at once

@@ -32,9 +32,9 @@ from tests.adapters.records import (
     CHECKPOINTS,
     CallRecord,
     CallState,
-    ConversationStore,
     Housekeeping,
     ImageStore,
+    Records,
     foreign_values_made_of_a_checkpoint,
     keep,
 )
@@ -270,10 +270,10 @@ async def test_what_came_with_an_archive_counts_in_its_conversation_and_nowhere_
 
 
 async def test_a_turn_at_work_counts_with_the_calls_that_ended_and_one_at_rest_once(settings: Settings) -> None:
-    store = ConversationStore(settings.home, ImageStore(settings.home))
+    store = Records(settings.home, ImageStore(settings.home))
     await store.open()
-    key, one = (await store.create("ann")).id, over("t1", midnight(DAY), 0.5)
-    await store.begin_turn(key, one.model_copy(update={"state": TurnState.RUNNING, "price_usd": 0.0}))
+    key, one = (await store.conversations.create("ann")).id, over("t1", midnight(DAY), 0.5)
+    await store.turns.begin(key, one.model_copy(update={"state": TurnState.RUNNING, "price_usd": 0.0}))
     for model, state in (("words", CallState.DONE), ("painter", CallState.SENT), ("other", CallState.FAILED)):
         price_usd = 0.125 if state is CallState.DONE else 0.0
         call = CallRecord(conversation_id=key, turn_id="t1", name=model, model=model, state=state, price_usd=price_usd)
@@ -288,7 +288,7 @@ async def test_a_turn_at_work_counts_with_the_calls_that_ended_and_one_at_rest_o
         assert [one.models for one in found] == [("painter",), (), (), ()]
         for how, price_usd in ((TurnState.INTERRUPTED, 0.125), (TurnState.DONE, 0.5)):
             ended = {"state": how, "price_usd": one.price_usd if how is TurnState.DONE else 0.0}
-            await store.finish_turn(key, one.model_copy(update=ended))
+            await store.turns.finish(key, one.model_copy(update=ended))
             assert (await studio.spend.conversation(key, "ann")).price_usd == price_usd
         assert (await before("ann", "mine", DAY)).models == ()
     await store.aclose()
@@ -296,19 +296,19 @@ async def test_a_turn_at_work_counts_with_the_calls_that_ended_and_one_at_rest_o
 
 async def test_calls_on_their_way_when_a_process_died_are_of_unknown_outcome_and_counted(settings: Settings) -> None:
     images, home = ImageStore(settings.home), settings.home
-    async with contextlib.aclosing(ConversationStore(home, images)) as store:
+    async with contextlib.aclosing(Records(home, images)) as store:
         await store.open()
-        key = (await store.create("local")).id
-        await store.begin_turn(key, begun_turn("t1"))
+        key = (await store.conversations.create("local")).id
+        await store.turns.begin(key, begun_turn("t1"))
         for name, model in {"planner:1": "m", "a": "m", "b": "m", "free": "sketch-painter"}.items():
             call = CallRecord(conversation_id=key, turn_id="t1", name=name, model=model, state=CallState.SENT)
             await store.journal.send(call, is_new=True)
         await store.journal.end(call.model_copy(update={"name": "planner:1", "state": CallState.DONE}))
     with contextlib.closing(sqlite3.connect(home / "aivista.db")) as database, database:
         database.execute("UPDATE turns SET runner = 'nobody'")
-    async with contextlib.aclosing(ConversationStore(home, images, free_models={"sketch-painter"})) as again:
+    async with contextlib.aclosing(Records(home, images, free_models={"sketch-painter"})) as again:
         await again.open()
-        [turn] = (await again.get(key, "local")).turns
+        [turn] = (await again.conversations.get(key, "local")).turns
     states = {name: row["state"] for name, row in calls_on_disk(home).items()}
     assert states == {"planner:1": "done", "a": "unknown", "b": "unknown", "free": "cancelled"}
     assert turn.components[-1] == InterruptedNote(may_have_been_charged=2)

@@ -27,7 +27,7 @@ from agent import (
     TurnState,
 )
 from tests.adapters.models import Asked, Line, calls, says
-from tests.adapters.records import ConversationStore, GalleryQuery, ImageStore, first_start, is_newest, keep, migrated
+from tests.adapters.records import GalleryQuery, ImageStore, Records, first_start, is_newest, keep, migrated
 from tests.support.children import run_child
 from tests.support.gemini import SMALL, on_gemini, paint
 from tests.support.histories import begun_turn, finished, image_part, picture
@@ -259,37 +259,37 @@ async def test_a_signature_goes_back_as_it_came_and_one_that_was_lost_is_gone_wi
 
 async def test_a_picture_whose_handle_another_process_took_is_recorded_under_the_next_one(tmp_path: Path) -> None:
     """And one whose caller is cancelled is recorded all the same: it was paid for."""
-    async with contextlib.aclosing(ConversationStore(tmp_path, ImageStore(tmp_path))) as store:
+    async with contextlib.aclosing(Records(tmp_path, ImageStore(tmp_path))) as store:
         await store.open()
-        conversation = await store.create("local")
+        conversation = await store.conversations.create("local")
         twice = [picture("#1", "t1", is_generated=False)] * 2
         with pytest.raises(StorageFailure):
-            await store.begin_turn(conversation.id, begun_turn(), twice)
-        assert (await store.get(conversation.id, "local")).turns == (), "a turn goes with its uploads or not at all"
-        await store.begin_turn(conversation.id, begun_turn())
-        await store.add_picture(conversation.id, picture("#2", "t1"))
+            await store.turns.begin(conversation.id, begun_turn(), twice)
+        assert not (await store.conversations.get(conversation.id, "local")).turns, "with its uploads or not at all"
+        await store.turns.begin(conversation.id, begun_turn())
+        await store.conversations.add_picture(conversation.id, picture("#2", "t1"))
         other = picture("#2", "t1").model_copy(update={"image": image_part("#3").model_copy(update={"handle": "#2"})})
-        adding = asyncio.create_task(store.add_picture(conversation.id, other))
+        adding = asyncio.create_task(store.conversations.add_picture(conversation.id, other))
         await asyncio.sleep(0)
         adding.cancel()
         with pytest.raises(asyncio.CancelledError):
             await adding
 
         async def is_recorded() -> bool:
-            return len((await store.get(conversation.id, "local")).pictures) == 2
+            return len((await store.conversations.get(conversation.id, "local")).pictures) == 2
 
         await until(is_recorded)
-        await store.finish_turn(conversation.id, finished(begun_turn()))
-        kept = await store.get(conversation.id, "local")
+        await store.turns.finish(conversation.id, finished(begun_turn()))
+        kept = await store.conversations.get(conversation.id, "local")
         assert [(one.handle, one.image.digest) for one in kept.pictures] == [
             (name, image_part(name).digest) for name in ("#2", "#3")
         ]
-        answer = await store.answer_of(conversation.id, "#3")
+        answer = await store.conversations.answer_of(conversation.id, "#3")
         assert answer is not None
         assert {image.handle for image in answer.images} == {"#3"}
-    async with contextlib.aclosing(ConversationStore(tmp_path, ImageStore(tmp_path))) as store:
+    async with contextlib.aclosing(Records(tmp_path, ImageStore(tmp_path))) as store:
         await store.open()
-        assert await store.get(conversation.id, "local") == kept
+        assert await store.conversations.get(conversation.id, "local") == kept
 
 
 # Pages of turns

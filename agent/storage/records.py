@@ -1,0 +1,205 @@
+"""The records of a home: opened and closed, and whether anybody has written to them."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sqlite3
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, false, update
+
+from agent.errors import AivistaError
+from agent.storage.conversation_cache import ConversationCache
+from agent.storage.conversations import ConversationStore
+from agent.storage.database import Database
+from agent.storage.images import ImageStore
+from agent.storage.journal import Journal, forget_answers, turns_with_old_answers
+from agent.storage.liveness import ProcessLock
+from agent.storage.private_files import storage_failure
+from agent.storage.tables import TURNS
+from agent.storage.traces import LIMIT_BYTES, Traces
+from agent.storage.turns import RunningTurn, TurnStore
+
+_NAME = "aivista.db"
+_VERSION = "SELECT version FROM conversations WHERE id = ?"
+_TO_STOP = "SELECT id FROM turns WHERE runner = ? AND is_stop_requested = 1"
+_OF_REQUEST = "SELECT id FROM turns WHERE conversation_id = ? AND request_id = ?"
+
+
+class DirectReads:
+    """Reads from the database of a home, which is there already. None says that it could not be told just now.
+
+    Single values, read on the event loop itself: for so little a change of thread would cost more. A reader of SQLite's
+    log ahead waits for nobody. A database elsewhere would be asked over the network: whoever calls these awaits them
+    already.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / _NAME
+        self._connection: sqlite3.Connection | None = None
+
+    def open(self) -> None:
+        """Connect to the database, which is there by now."""
+        self._connection = sqlite3.connect(self._path, timeout=0.0, isolation_level=None, check_same_thread=False)
+        self._connection.execute("PRAGMA query_only=ON")
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def version(self, conversation_id: str) -> int | None:
+        """Return the version of a conversation, None also where there is none."""
+        found: int | None = self._one(_VERSION, conversation_id)
+        return found
+
+    def turn_of_request(self, conversation_id: str, request_id: str) -> str | None:
+        """Return the turn that was sent under this name, None also where there is none."""
+        found: str | None = self._one(_OF_REQUEST, conversation_id, request_id)
+        return found
+
+    def turns_to_stop(self, runner: str) -> tuple[str, ...]:
+        """Return the turns of a process that somebody stopped in another one."""
+        return tuple(row[0] for row in self._rows(_TO_STOP, runner))
+
+    def changes(self) -> int | None:
+        """Return a number that is another one after anybody has written to the database."""
+        found: int | None = self._one("PRAGMA data_version")
+        return found
+
+    def _one(self, statement: str, *values: str) -> Any:
+        rows = self._rows(statement, *values)
+        return rows[0][0] if rows else None
+
+    def _rows(self, statement: str, *values: str) -> list[Any]:
+        if self._connection is None:
+            return []
+        try:
+            # All of them: a statement that is not read to its end keeps the log from being folded in.
+            return self._connection.execute(statement, values).fetchall()
+        except sqlite3.Error:
+            # Locked for a moment, or broken: whoever asks takes the way that tells why.
+            return []
+
+
+T = TypeVar("T")
+
+_PROBE_S = 2.0
+# How often whoever waits for another process looks whether anything was written: it takes microseconds.
+_LOOK_S = 0.1
+# An interrupted turn that is older goes on only when somebody says so: nobody waits for it any more.
+_RESUMED_FOR = timedelta(days=1)
+# A picture of 4096 pixels and what belongs to it.
+_ROOM_BYTES = 64 << 20
+
+
+class Records:
+    """The records below `<home>/aivista.db`, each kind in a store of its own.
+
+    What was handed over is written even when the caller is cancelled meanwhile. Every call of a store raises
+    StorageFailure when the database cannot be read or written, and RequestRefused(CONVERSATION_NOT_FOUND) for a
+    conversation that is gone. Nothing was charged for calls of `free_models` that a dead process left.
+    """
+
+    def __init__(
+        self, home: Path, images: ImageStore, *, trace_limit_bytes: int = LIMIT_BYTES, free_models: Collection[str] = ()
+    ) -> None:
+        self._home = home
+        self._process = ProcessLock(home / "running")
+        self._direct = DirectReads(home)
+        self.db = Database(home, images.reserve.give_back)
+        cache = ConversationCache(self._direct.version, images.read_blob_now)
+        self.turns = TurnStore(self.db, images, cache, self._process, free_models)
+        self.conversations = ConversationStore(self.db, images, cache, self.turns, self._process)
+        self.journal = Journal(self.db, images)
+        self.traces = Traces(self.db, trace_limit_bytes)
+        # The turns that dead processes left and nobody has taken up, found when this store was opened.
+        self.abandoned: tuple[RunningTurn, ...] = ()
+
+    async def open(self) -> None:
+        """Open or create the database and close the turns that a dead process left behind.
+
+        Raises StorageFailure when the home cannot be used or the database is that of a newer Aivista.
+        """
+        try:
+            await self.db.open()
+            await self.db.call(self._hold)
+            # They are told by `abandoned`, with those that no process could have go on so far: it may have had another
+            # provider.
+            await self.turns.newly_abandoned()
+            self.abandoned = await self.turns.resumable(datetime.now(UTC) - _RESUMED_FOR)
+            if old := await self.db.read(turns_with_old_answers):
+                await self.db.write(lambda on: forget_answers(on, old))
+        except BaseException:
+            await self.aclose()
+            raise
+
+    def _hold(self) -> None:
+        try:
+            self._process.hold()
+        except OSError as error:
+            raise storage_failure(error) from error
+        self._direct.open()
+
+    async def aclose(self) -> None:
+        """Finish what is being written and close the database."""
+        await self.traces.aclose()
+        await self.db.aclose(self._release)
+
+    def _release(self) -> None:
+        self._process.release()
+        self._direct.close()
+
+    async def not_ready(self) -> tuple[str, ...]:
+        """Return what cannot be worked with now: `records` that are not open or take no write, a full `disk`."""
+        try:
+            async with asyncio.timeout(_PROBE_S):
+                await self.db.write(_write_nothing)
+        except (AivistaError, RuntimeError, TimeoutError):
+            return ("records",)
+        usage = await asyncio.to_thread(shutil.disk_usage, self._home)
+        return ("disk",) if usage.free < _ROOM_BYTES else ()
+
+    def changes(self) -> int | None:
+        """Return a number that is another one after any process, this one too, has written to the database."""
+        return self._direct.changes()
+
+    def requested_turn(self, conversation_id: str, request_id: str) -> str | None:
+        """Return the id of the turn that was sent under this name, if there is one on record."""
+        return self._direct.turn_of_request(conversation_id, request_id)
+
+    def turns_to_stop(self) -> tuple[str, ...]:
+        """Return the turns of this process that were stopped by another one."""
+        return self._direct.turns_to_stop(self._process.name)
+
+    async def changed(self, since: int | None, timeout_s: float) -> None:
+        """Return when anybody has written to the database since `changes` was asked, or after the timeout."""
+        loop, changed = asyncio.get_running_loop(), asyncio.Event()
+        timer: asyncio.TimerHandle | None = None
+
+        def look() -> None:
+            nonlocal timer
+            if self.changes() == since:
+                timer = loop.call_later(_LOOK_S, look)
+            else:
+                changed.set()
+
+        look()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await changed.wait()
+        except TimeoutError:
+            return
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+
+def _write_nothing(connection: Connection) -> None:
+    """Take the lock of a writer. Raises SQLAlchemy's error where the file cannot be written."""
+    connection.execute(update(TURNS).where(false()).values(text=""))
