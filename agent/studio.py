@@ -251,7 +251,7 @@ class Studio:
         if self._reader is not None:
             await self._reader.aclose()
         if self.turns.scheduler is not None:
-            await self.turns.scheduler.close_checkpoints()
+            await self.turns.scheduler.settle()
         # What searches began to read asks a provider.
         await self.gallery.aclose()
         await self._providers.aclose()

@@ -26,9 +26,9 @@ from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 
 from agent.errors import ErrorCode, StorageFailure
 from agent.storage.private_files import make_private_folder, storage_failure
-from agent.storage.tables import FULL_TEXT, METADATA
+from agent.storage.tables import CHECKPOINTS, FULL_TEXT, METADATA
 
-HEAD = "0008"
+HEAD = "0009"
 _NAME = "aivista.db"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 # Other processes write, too: rather a turn waits than a picture that was paid for is not recorded.
@@ -65,6 +65,9 @@ def _opened(path: Path) -> Engine:
     engine = _engine(path)
     try:
         _bring_up_to_date(engine)
+        for ending in ("", "-wal", "-shm"):
+            # Of earlier versions; what it told is in this database by now.
+            path.with_name(f"checkpoints.db{ending}").unlink(missing_ok=True)
     except BaseException:
         engine.dispose()
         raise
@@ -73,11 +76,16 @@ def _opened(path: Path) -> Engine:
 
 def record_failure(error: DBAPIError) -> StorageFailure:
     """Return what the operator reads of a failed statement: nothing of the statement or its values."""
-    code = getattr(error.orig, "sqlite_errorcode", None)
+    return broken_or_full(error.orig)
+
+
+def broken_or_full(error: BaseException | None) -> StorageFailure:
+    """Return what the operator reads of an error of SQLite's."""
+    code = getattr(error, "sqlite_errorcode", None)
     # The file that processes share is grown, not written: where there is no room for it, SQLite calls it another error.
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE):
         return StorageFailure(ErrorCode.DISK_FULL)
-    return StorageFailure(ErrorCode.STORAGE_BROKEN, detail=str(error.orig))
+    return StorageFailure(ErrorCode.STORAGE_BROKEN, detail=str(error))
 
 
 def _make_private(path: Path) -> None:
@@ -139,20 +147,19 @@ def _bring_up_to_date(engine: Engine) -> None:
             connection.commit()
     with engine.connect() as connection:
         # Only now: it writes to the file, and a newer Aivista's must stay as it is.
-        use_log_ahead(connection.exec_driver_sql)
+        _use_log_ahead(connection)
 
 
-def use_log_ahead(execute: Callable[[str], object]) -> None:
-    """Have a database write its log ahead. SQLite's own waiting does not cover this: while another process opens the
+def _use_log_ahead(connection: Connection) -> None:
+    """Have the database write its log ahead. SQLite's own waiting does not cover this: while another process opens the
     same new database it fails at once."""
     end_s = monotonic() + _BUSY_TIMEOUT_S
     while True:
         try:
-            execute("PRAGMA journal_mode=WAL")
+            connection.exec_driver_sql("PRAGMA journal_mode=WAL")
             return
-        except (sqlite3.OperationalError, OperationalError) as error:
-            code = getattr(getattr(error, "orig", error), "sqlite_errorcode", None)
-            if code != sqlite3.SQLITE_BUSY or monotonic() > end_s:
+        except OperationalError as error:
+            if getattr(error.orig, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY or monotonic() > end_s:
                 raise
         sleep(0.01)
 
@@ -176,7 +183,7 @@ def _upgrade(connection: Connection, revision: str | None) -> None:
         return
     # A first start need not wait for Alembic to load; a test holds that both ways lead to the same tables.
     METADATA.create_all(connection)
-    for statement in FULL_TEXT:
+    for statement in (*FULL_TEXT, *CHECKPOINTS):
         connection.exec_driver_sql(statement)
     connection.execute(
         text(

@@ -199,7 +199,7 @@ def _tell(written: asyncio.Future[Any]) -> None:
         _log.error("a paid call could not be put on record: %s", error)
 
 
-def forget_answers(connection: Connection, turn_ids: Sequence[str]) -> None:
+def forget_answers(connection: Connection, turn_ids: Collection[str]) -> None:
     """Forget the answers of turns that are over: they are in their messages and pictures."""
     connection.execute(_FORGET_ANSWERS, {"turns": list(turn_ids)})
 

@@ -17,7 +17,7 @@ from agent.storage.conversation_cache import ConversationCache
 from agent.storage.conversations import ConversationStore
 from agent.storage.database import Database
 from agent.storage.images import ImageStore
-from agent.storage.journal import Journal, forget_answers, turns_with_old_answers
+from agent.storage.journal import Journal
 from agent.storage.liveness import ProcessLock
 from agent.storage.private_files import storage_failure
 from agent.storage.tables import TURNS
@@ -133,8 +133,7 @@ class Records:
             # provider.
             await self.turns.newly_abandoned()
             self.abandoned = await self.turns.resumable(datetime.now(UTC) - _RESUMED_FOR)
-            if old := await self.db.read(turns_with_old_answers):
-                await self.db.write(lambda on: forget_answers(on, old))
+            await self.turns.forget_steps()
         except BaseException:
             await self.aclose()
             raise

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Integer, String, Table, Text, bindparam, delete, literal_column, select, text
 
 from agent.storage.spend import keep_spend
-from agent.storage.tables import CALLS, CONVERSATIONS, METADATA, PICTURES, TURNS
+from agent.storage.tables import CALLS, CHECKPOINT_TABLES, CONVERSATIONS, METADATA, PICTURES, TURNS
 
 _C = CONVERSATIONS.c
 _DIGEST = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -19,7 +19,9 @@ _THROWN_AWAY = select(_C.id).where(_IS_OVER).order_by(_C.deleted_at, _C.id)
 _STILL_THROWN_AWAY = select(_C.id).where(_C.id == bindparam("key"), _IS_OVER)
 _OWN = select(_C.id).where(_C.id == bindparam("key"), _C.owner == bindparam("whose"))
 _DELETED = select(_C.id).where(_C.owner == bindparam("whose"), _C.deleted_at.is_not(None))
-_FORGET_WORDS = (
+_TURNS_OF_IT = select(TURNS.c.id).where(TURNS.c.conversation_id == bindparam("key"))
+_FORGET = (
+    *(delete(table).where(table.c.thread_id.in_(_TURNS_OF_IT)) for table in CHECKPOINT_TABLES),
     text("DELETE FROM conversation_words WHERE rowid = (SELECT word_id FROM conversations WHERE id = :key)"),
     text("DELETE FROM picture_words WHERE rowid IN (SELECT id FROM pictures WHERE conversation_id = :key)"),
 )
@@ -90,7 +92,7 @@ def tables_with_texts() -> tuple[Table, ...]:
 
 def _remove(connection: Connection, conversation_id: str) -> None:
     key = {"key": conversation_id}
-    for statement in _FORGET_WORDS:
+    for statement in _FORGET:
         connection.execute(statement, key)
     connection.execute(_REMOVE, key)
 

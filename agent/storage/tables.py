@@ -20,6 +20,8 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    column,
+    table,
     text,
 )
 
@@ -263,3 +265,15 @@ FULL_TEXT = tuple(
     f"CREATE VIRTUAL TABLE {name} USING fts5(words, tokenize='unicode61 remove_diacritics 2', prefix='2 3')"
     for name in ("conversation_words", "picture_words")
 )
+
+# Where turns stand (`checkpoints`): the tables of LangGraph's saver, as that makes them.
+CHECKPOINTS = (
+    "CREATE TABLE checkpoints (thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', "
+    "checkpoint_id TEXT NOT NULL, parent_checkpoint_id TEXT, type TEXT, checkpoint BLOB, metadata BLOB, "
+    "PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id))",
+    "CREATE TABLE writes (thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', "
+    "checkpoint_id TEXT NOT NULL, task_id TEXT NOT NULL, task_path TEXT NOT NULL DEFAULT '', idx INTEGER NOT NULL, "
+    "channel TEXT NOT NULL, type TEXT, value BLOB, "
+    "PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx))",
+)
+CHECKPOINT_TABLES = tuple(table(name, column("thread_id")) for name in ("checkpoints", "writes"))

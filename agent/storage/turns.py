@@ -23,11 +23,11 @@ from agent.pictures import Picture
 from agent.storage.conversation_cache import VERSION, Change, ConversationCache
 from agent.storage.database import Database
 from agent.storage.images import ImageStore
-from agent.storage.journal import forget_answers, lose_calls, reserved_handles
+from agent.storage.journal import forget_answers, lose_calls, reserved_handles, turns_with_old_answers
 from agent.storage.liveness import ProcessLock
 from agent.storage.rows import COMPONENTS, TURN_COLUMNS, changed_turn, picture_row, turn_of, turn_row
 from agent.storage.signatures import kept_apart
-from agent.storage.tables import CONVERSATIONS, PICTURES, TURN_QUEUE, TURNS
+from agent.storage.tables import CHECKPOINT_TABLES, CONVERSATIONS, PICTURES, TURN_QUEUE, TURNS
 from agent.storage.titles import subject_title, title_of
 
 _C, _T, _P, _Q = CONVERSATIONS.c, TURNS.c, PICTURES.c, TURN_QUEUE.c
@@ -103,7 +103,7 @@ _RESUMABLE = (
 )
 # A turn in such a state asks for nothing any more; a failed or waiting one may go on.
 _OVER = frozenset({TurnState.DONE, TurnState.STOPPED})
-# Answers of turns that are over are let go of together: each by itself would cost every turn a statement.
+# What turns that are over no longer need is let go of together: each by itself would cost every turn a statement.
 _TOGETHER = 32
 
 
@@ -170,7 +170,7 @@ class TurnStore:
         self._mine = process.name
         self._is_alive = process.is_alive
         self._free_models = free_models
-        # Turns that are over and whose answers are still in the journal.
+        # Turns that are over and whose answers and checkpoints are still there.
         self._over: list[str] = []
         self._closed: tuple[RunningTurn, ...] = ()
 
@@ -282,7 +282,7 @@ class TurnStore:
             if turn.state in _OVER:
                 self._over.append(turn.id)
             if len(self._over) >= _TOGETHER:
-                forget_answers(on, self._over)
+                _forget_steps(on, self._over)
                 self._over = []
             return Change(version, {"title": title, "updated_at": now}, turn=turn)
 
@@ -307,9 +307,16 @@ class TurnStore:
 
         await self._db.write(amend, lambda amended: self._cache.apply(conversation_id, amended))
 
-    async def may_go_on(self, turn_ids: Sequence[str]) -> set[str]:
-        """Return those of the turns that run or may go on."""
-        return await self._db.read(lambda on: set(on.scalars(_MAY_GO_ON, {"these": list(turn_ids)})))
+    async def forget_steps(self) -> None:
+        """Let go of the answers and checkpoints of every turn that neither runs nor may go on."""
+
+        def find(on: Connection) -> set[str]:
+            there = set(on.scalars(select(CHECKPOINT_TABLES[0].c.thread_id).distinct()))
+            over = there - set(on.scalars(_MAY_GO_ON, {"these": list(there)})) if there else there
+            return over.union(turns_with_old_answers(on))
+
+        if over := await self._db.read(find):
+            await self._db.write(lambda on: _forget_steps(on, over))
 
     # The queue
 
@@ -473,6 +480,12 @@ def touched(connection: Connection, statement: Any, values: dict[str, Any]) -> t
     if row is None:
         raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
     return row.version, row.title
+
+
+def _forget_steps(connection: Connection, turn_ids: Collection[str]) -> None:
+    forget_answers(connection, turn_ids)
+    for checkpoints in CHECKPOINT_TABLES:
+        connection.execute(delete(checkpoints).where(checkpoints.c.thread_id.in_(turn_ids)))
 
 
 def _turns(connection: Connection, statement: Select[*tuple[Any, ...]], **values: object) -> list[RunningTurn]:

@@ -127,9 +127,9 @@ class TurnScheduler:
         self._recent = RecentTurns()
         self._stop_timer: asyncio.TimerHandle | None = None
         self._pledges = Pledges()
-        self._opening = asyncio.Lock()
         self._telemetry = telemetry_of(services.settings)
-        self._runner: Runner | None = None
+        checkpoints = Checkpoints(services.records.db, CHECKPOINTED)
+        self._runner = Runner(turn_graph(services.settings.patiences, checkpoints), checkpoints)
 
     async def finish(self, grace_s: float) -> None:
         """Wait for the turns at work, at most so long, then `aclose`. Those in line never begin, and are told at once.
@@ -151,10 +151,9 @@ class TurnScheduler:
         """End running turns, on record as far as they came; the next start has them go on."""
         await asyncio.gather(*(live.cut_off() for live in self._all_live()))
 
-    async def close_checkpoints(self) -> None:
-        """Close the checkpoints, when nothing runs any more."""
-        if self._runner is not None:
-            await self._runner.checkpoints.aclose()
+    async def settle(self) -> None:
+        """Write down what is left of the checkpoints and the trace, when nothing runs any more."""
+        await self._runner.checkpoints.written()
         if self._telemetry is not None:
             # What the last turns left to be told goes along.
             await self._services.records.traces.settled()
@@ -254,7 +253,7 @@ class TurnScheduler:
             if entry.prepared:
                 # One that is not on record yet, because another turn went first, leaves nothing.
                 with suppress(RequestRefused):
-                    await (await self._opened()).record_stop(entry.prepared[0], live)
+                    await self._runner.record_stop(entry.prepared[0], live)
             return TurnStopped()
 
         before = self._recent.find(who.conversation_id, goes_on, who.owner) if goes_on is not None else None
@@ -346,14 +345,14 @@ class TurnScheduler:
 
     async def _record_cut(self, prepared: list[Deps], live: LiveTurn) -> TurnPaused:
         try:
-            await (await self._opened()).record_cut(prepared[0], live)
+            await self._runner.record_cut(prepared[0], live)
         except (IndexError, RequestRefused):
             # Not on record yet, so there is nothing that could go on.
             raise RequestRefused(ErrorCode.STUDIO_CLOSING) from None
         return TurnPaused(turn_id=prepared[0].turn.id, is_cut=True)
 
     async def _begin(self, who: _Who, request: TurnRequest, live: LiveTurn, entry: _Entry, *, is_again: bool) -> None:
-        services, runner, entry.prepared = self._services, await self._opened(), []
+        services, runner, entry.prepared = self._services, self._runner, []
         conversation = await services.records.conversations.get(who.conversation_id, who.owner)
         if request.request_id:
             known = services.records.requested_turn(conversation.id, request.request_id)
@@ -410,7 +409,7 @@ class TurnScheduler:
     async def _go_on(
         self, who: _Who, turn_id: str, decision: Decision | None, live: LiveTurn, entry: _Entry, *, may_repeat: bool
     ) -> None:
-        services, runner, entry.prepared = self._services, await self._opened(), []
+        services, runner, entry.prepared = self._services, self._runner, []
         conversation = await services.records.conversations.get(who.conversation_id, who.owner)
         turn = conversation.turn(turn_id)
         if turn is None or not self.can_go_on(conversation, turn, who.key):
@@ -529,14 +528,6 @@ class TurnScheduler:
                 partial(self._telemetry.export, conversation.id) if self._telemetry is not None else None,
             ),
         )
-
-    async def _opened(self) -> Runner:
-        async with self._opening:
-            if self._runner is None:
-                checkpoints = await Checkpoints.opened(self._services.settings.home, CHECKPOINTED)
-                await checkpoints.keep_only(self._services.records.turns.may_go_on)
-                self._runner = Runner(turn_graph(self._services.settings.patiences, checkpoints), checkpoints)
-            return self._runner
 
     def _secrets(self, key: SecretStr | None) -> list[SecretStr]:
         return [*secrets_of(self._services.settings), *([key] if key else [])]

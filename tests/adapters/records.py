@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import sqlite3
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -40,13 +40,11 @@ from agent import (
 from agent.library import MatchReason, moment_cursor
 from agent.moved import MOVED
 from agent.redaction import HIDDEN, TOO_DEEP, object_without_secrets, without_homes, without_secrets
-from agent.storage import checkpoints
 from agent.storage.answer_cache import AnswerCache
 from agent.storage.backups import Backup
 from agent.storage.cache import HistoryImageCache
-from agent.storage.checkpoints import NAME as CHECKPOINTS
 from agent.storage.checkpoints import Checkpoints
-from agent.storage.database import HEAD, migrate, open_database
+from agent.storage.database import HEAD, Database, migrate, open_database
 from agent.storage.gallery_words import read_some
 from agent.storage.housekeeping import tidy_if_due
 from agent.storage.images import ImageStore
@@ -69,9 +67,15 @@ def faults_in(home: Path) -> tuple[object, ...]:
 
 
 def turns_with_checkpoints(home: Path) -> set[str]:
-    """Return the turns of which a checkpoint is kept, as another reader of the file finds them."""
-    with contextlib.closing(sqlite3.connect(f"file:{home / checkpoints.NAME}?mode=ro", uri=True)) as database:
+    """Return the turns of which a checkpoint is kept, as another reader of the database finds them."""
+    with contextlib.closing(sqlite3.connect(f"file:{home / 'aivista.db'}?mode=ro", uri=True)) as database:
         return {name for (name,) in database.execute("SELECT DISTINCT thread_id FROM checkpoints")}
+
+
+def lose_checkpoints(home: Path) -> None:
+    """Take the checkpoints of every turn away."""
+    with contextlib.closing(sqlite3.connect(home / "aivista.db", isolation_level=None)) as database:
+        database.execute("DELETE FROM checkpoints")
 
 
 async def pictures_in_gallery(studio: Studio, owner: str) -> list[tuple[str, str]]:
@@ -229,15 +233,22 @@ _CONFIG: Any = {"configurable": {"thread_id": "t1", "checkpoint_ns": ""}}
 
 
 async def _write(home: Path, value: Any) -> None:
-    writer = await Checkpoints.opened(home, (*CHECKPOINTED, ForeignValue))
-    kept: Any = {**empty_checkpoint(), "channel_values": {"branch:to:executor": None, "value": value}}
-    await writer.aput(_CONFIG, kept, {"source": "loop", "step": 1}, {})
-    await writer.aclose()
+    async with _checkpoints(home, (*CHECKPOINTED, ForeignValue)) as writer:
+        kept: Any = {**empty_checkpoint(), "channel_values": {"branch:to:executor": None, "value": value}}
+        await writer.aput(_CONFIG, kept, {"source": "loop", "step": 1}, {})
+        await writer.written()
 
 
 async def _read(home: Path, values: Sequence[type]) -> Any:
-    reader = await Checkpoints.opened(home, values)
-    found = await reader.aget_tuple(_CONFIG)
-    await reader.aclose()
+    async with _checkpoints(home, values) as reader:
+        found = await reader.aget_tuple(_CONFIG)
     assert found is not None
     return found.checkpoint["channel_values"]["value"]
+
+
+@contextlib.asynccontextmanager
+async def _checkpoints(home: Path, values: Sequence[type]) -> AsyncIterator[Checkpoints]:
+    db = Database(home, lambda: False)
+    await db.open()
+    yield Checkpoints(db, values)
+    await db.aclose(lambda: None)

@@ -44,7 +44,7 @@ async def send_letter(context: ToolContext, path: Annotated[str, "Where it is wr
 
 def newest_checkpoint(home: Path) -> str:
     """Return the name of the newest checkpoint on disk; names grow with time."""
-    [newest] = rows(home / "checkpoints.db", "SELECT max(checkpoint_id) AS name FROM checkpoints")
+    [newest] = rows(home / "aivista.db", "SELECT max(checkpoint_id) AS name FROM checkpoints")
     return str(newest["name"])
 
 

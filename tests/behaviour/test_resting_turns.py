@@ -158,7 +158,7 @@ async def test_a_failure_left_behind_keeps_neither_checkpoint_nor_answers(open_t
     for _ in range(2):
         async with open_talk() as later:
             await later.say("hello there", plan=Text("Hello."))
-    left = rows(home / "checkpoints.db", "SELECT DISTINCT thread_id FROM checkpoints")
+    left = rows(home / "aivista.db", "SELECT DISTINCT thread_id FROM checkpoints")
     kept = rows(home / "aivista.db", "SELECT turn_id FROM calls WHERE answer IS NOT NULL")
     assert failed.record.id not in {row["thread_id"] for row in left}
     assert failed.record.id not in {row["turn_id"] for row in kept}

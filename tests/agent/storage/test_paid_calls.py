@@ -27,9 +27,8 @@ from agent import (
     TurnSettings,
     TurnState,
 )
-from tests.adapters.models import Line, calls, says
+from tests.adapters.models import Line, calls
 from tests.adapters.records import (
-    CHECKPOINTS,
     CallRecord,
     CallState,
     Housekeeping,
@@ -37,11 +36,12 @@ from tests.adapters.records import (
     Records,
     foreign_values_made_of_a_checkpoint,
     keep,
+    lose_checkpoints,
 )
 from tests.support.gemini import SMALL, paint
 from tests.support.histories import begun_turn
-from tests.support.scenes import Scene, generate, only, picture, run, words
-from tests.support.turns import asked, calls_on_disk, decide, newest, retry, started
+from tests.support.scenes import Scene, generate, only, picture, run
+from tests.support.turns import asked, calls_on_disk, newest, retry, started
 from tests.wire_server import Answer, GeminiServer, HttpError, Text, WireRequest, quota_body
 from tests.wire_server.models import Kind
 
@@ -130,34 +130,12 @@ async def test_nothing_is_sent_that_is_not_on_record(server: GeminiServer, gemin
 # Checkpoints
 
 
-@pytest.mark.parametrize("rubbish", [b"this was a database once " * 400, b"SQLite format 3\0" + b"\xff" * 9000])
-async def test_damaged_checkpoints_are_made_anew_and_every_conversation_still_opens(
-    settings: Settings, rubbish: bytes
-) -> None:
-    scene = Scene(settings, text=[calls(generate())])
-    async with scene.studio() as studio:
-        key = (await studio.conversations.create()).id
-        turn_id = started(await run(studio, key, "a fox", confirm=True))
-    for ending in ("-wal", "-shm"):
-        (settings.home / (CHECKPOINTS + ending)).unlink(missing_ok=True)
-    (settings.home / CHECKPOINTS).write_bytes(rubbish)
-    scene.text = [says("Something else.")]
-    async with scene.studio() as studio:
-        assert (await newest(studio, key)).state is TurnState.WAITING
-        gone = await decide(studio, key, turn_id)
-        assert only(gone, TurnFailed).error.code is ErrorCode.PLAN_GONE
-        assert words(await run(studio, key, "something else")) == "Something else."
-    assert (settings.home / CHECKPOINTS).stat().st_mode & 0o777 == 0o600
-    assert scene.provider.asked[-1].request is None
-
-
 async def test_a_failed_turn_whose_checkpoint_was_lost_pays_nothing_twice(settings: Settings) -> None:
     scene = Scene(settings, text=[calls(generate())], pictures=[REFUSED])
     async with scene.studio() as studio:
         key = (await studio.conversations.create()).id
         turn_id = started(await run(studio, key, "a fox"))
-    for ending in ("", "-wal", "-shm"):
-        (settings.home / (CHECKPOINTS + ending)).unlink(missing_ok=True)
+    lose_checkpoints(settings.home)
     scene.text, scene.pictures = [], [picture()]
     async with scene.studio() as studio:
         assert isinstance((await retry(studio, key, turn_id))[-1], TurnDone)
