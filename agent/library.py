@@ -354,9 +354,11 @@ class SpendSums(Value):
     day_usd: float = 0.0
 
 
-class UnderWay(Value):
-    """What was spent before a turn asks for more, in US dollars, with what other turns have reserved; `models` are
-    those asked and not answered yet of turns that have reserved nothing."""
+class SoFar(Value):
+    """What has been spent of each cap, in US dollars, with what others are about to pay."""
 
-    spent_usd: float = 0.0
-    models: tuple[str, ...] = ()
+    conversation_usd: float = 0.0
+    day_usd: float = 0.0
+
+    def __add__(self, more_usd: float) -> SoFar:
+        return SoFar(conversation_usd=self.conversation_usd + more_usd, day_usd=self.day_usd + more_usd)

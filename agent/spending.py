@@ -17,6 +17,7 @@ from agent.events import CapPassed
 from agent.imaging.contract import declaration
 from agent.imaging.intents import named_number
 from agent.imaging.lettering import wants_lettering
+from agent.library import SoFar
 from agent.messages import TokenUsage, Value
 from agent.prompts import prompt
 from agent.providers.catalogue import IMAGE_ROLES, Catalogue, ModelEntry, ModelRole
@@ -438,16 +439,6 @@ class Caps(Value):
     def __bool__(self) -> bool:
         """Whether there is any."""
         return self.conversation_usd is not None or self.day_usd is not None
-
-
-class SoFar(Value):
-    """What has been spent of each cap, in US dollars."""
-
-    conversation_usd: float = 0.0
-    day_usd: float = 0.0
-
-    def __add__(self, more_usd: float) -> SoFar:
-        return SoFar(conversation_usd=self.conversation_usd + more_usd, day_usd=self.day_usd + more_usd)
 
 
 def caps_of(settings: TurnSettings) -> Caps:

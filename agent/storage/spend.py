@@ -11,20 +11,22 @@ not spent here, or is counted already where it was, so no day, no month and no c
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Integer, Select, and_, bindparam, case, func, select, update
+from sqlalchemy import Connection, Integer, Select, and_, bindparam, case, func, or_, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from agent.conversation import TurnState
-from agent.library import SpendSums, Spent, UnderWay
+from agent.library import SoFar, SpendSums, Spent
 from agent.messages import TokenUsage
 from agent.storage.database import Database
 from agent.storage.journal import CallState
 from agent.storage.tables import CALLS, CONVERSATIONS, SPEND_DAYS, TURNS
+
+T = TypeVar("T")
 
 _C, _T, _S = CONVERSATIONS.c, TURNS.c, SPEND_DAYS.c
 
@@ -58,20 +60,19 @@ _GONE = select(
     func.coalesce(func.sum(_S.price_usd), 0.0).label("price_usd"), func.coalesce(func.sum(_S.tokens), 0).label("tokens")
 ).where(_S.owner == bindparam("whose"), _S.day >= bindparam("first"), _S.day < bindparam("following"))
 
-_RUNS_UNKNOWN = and_(_T.state == TurnState.RUNNING.value, _T.id.not_in(bindparam("known", expanding=True)), _MINE)
-_ASKED = (
-    select(CALLS.c.model)
-    .select_from(_JOINED.join(CALLS, CALLS.c.turn_id == _T.id))
-    .where(_RUNS_UNKNOWN, _T.reserved_usd == 0, CALLS.c.state.in_((CallState.SENT.value, CallState.QUEUED.value)))
-)
-_ASKED_HERE = _ASKED.where(_T.conversation_id == bindparam("key"))
-# What such a turn has cost so far is among what was spent.
-_RESERVED = (
-    select(func.coalesce(func.sum(func.max(0.0, _T.reserved_usd - _PRICE)), 0.0))
+# What a turn that others wait for is about to pay: what its calls under way may cost, also when it was stopped, or all
+# that it has reserved, without what it has cost so far, which is among what was spent.
+_RUNS = _T.state == TurnState.RUNNING.value
+_SENT = and_(CALLS.c.turn_id == _T.id, CALLS.c.state == CallState.SENT.value)
+_UNDER_WAY = select(func.coalesce(func.sum(CALLS.c.reserved_usd), 0.0)).where(_SENT).scalar_subquery()
+_PENDING = (
+    select(func.coalesce(func.sum(func.max(_UNDER_WAY, case((_RUNS, _T.reserved_usd - _PRICE), else_=0.0))), 0.0))
     .select_from(_JOINED)
-    .where(_RUNS_UNKNOWN, _T.reserved_usd > 0)
+    .where(_MINE, _NOT_THIS, or_(_RUNS, _T.started_at >= bindparam("lately")))
 )
-_RESERVED_HERE = _RESERVED.where(_T.conversation_id == bindparam("key"))
+_PENDING_HERE = _PENDING.where(_T.conversation_id == bindparam("key"))
+# No call of a turn that is over is on its way for longer.
+_LATELY = timedelta(days=1)
 _RESERVE = update(TURNS).where(_T.id == bindparam("turn")).values(reserved_usd=bindparam("price"))
 
 # A moment is written in UTC, its date first.
@@ -91,7 +92,7 @@ _KEEP_DAY = _ADD_DAY.on_conflict_do_update(
 
 class SpendBook:
     """The sums of a database. Every call raises StorageFailure when it cannot.
-    `add` writes what costs something without a turn, `reserve` what a turn may come to.
+    `add` writes what costs something without a turn, `weigh` what a turn may come to.
 
     A turn that runs, here or in another process, counts with the calls of it that have ended.
     """
@@ -142,40 +143,42 @@ class SpendBook:
         if price_usd or tokens:
             await self._db.write(lambda on: on.execute(_KEEP_DAY, row), is_spare=True)
 
-    async def reserve(self, turn_id: str, price_usd: float) -> None:
-        """Put on record what a turn that runs may come to in all, for the turns of other processes; its end ends it."""
-        values = {"turn": turn_id, "price": price_usd}
-        await self._db.write(lambda on: on.execute(_RESERVE, values))
+    async def before(self, owner: str, conversation_id: str, turn_id: str, day: date | None = None) -> SoFar:
+        """Return what the owner's other turns have cost here and on a local day, today without one, with what those at
+        work, in any process, are about to pay for pictures."""
+        # As a write: it sees what turns have handed over.
+        return await self._db.write(lambda on: _before(on, owner, conversation_id, turn_id, day))
 
-    async def conversation_before(
-        self, conversation_id: str, owner: str, turn_id: str, known: Collection[str] = ()
-    ) -> UnderWay:
-        """Return what the conversation has cost here without one of its turns; of the `known` ones the caller knows
-        better what they wait for."""
-        here = {"whose": owner, "key": conversation_id}
-        others = {**here, "known": [turn_id, *known]}
+    async def weigh(
+        self, owner: str, conversation_id: str, turn_id: str, choose: Callable[[SoFar], tuple[T, float]]
+    ) -> T:
+        """Return what `choose` makes of what `before` tells; it may be called twice.
 
-        def read(on: Connection) -> UnderWay:
-            spent: float = on.execute(_CONVERSATION_BUT, {**here, "turn": turn_id}).scalar_one()
-            reserved: float = on.execute(_RESERVED_HERE, others).scalar_one()
-            return UnderWay(spent_usd=spent + reserved, models=tuple(on.scalars(_ASKED_HERE, others)))
+        The dollars that it tells with it, which the turn may come to in all, count for the owner's other turns from
+        that very moment until the turn ends.
+        """
 
-        return await self._db.write(read)
+        def weigh(on: Connection) -> T:
+            chosen, price_usd = choose(_before(on, owner, conversation_id, turn_id))
+            on.execute(_RESERVE, {"turn": turn_id, "price": price_usd})
+            return chosen
 
-    async def day_before(
-        self, owner: str, turn_id: str, day: date | None = None, known: Collection[str] = ()
-    ) -> UnderWay:
-        """Return what the owner spent on the local day, today without one, but for one turn; `known` as above."""
-        first, following = _day_of(day)
-        others = {"whose": owner, "known": [turn_id, *known]}
+        return await self._db.write(weigh)
 
-        def read(on: Connection) -> UnderWay:
-            spent: float = on.execute(_DAYS_BUT, {**_moments(owner, first, following), "turn": turn_id}).scalar_one()
-            gone, reserved = _gone(on, owner, first, following), on.execute(_RESERVED, others).scalar_one()
-            models = tuple(on.scalars(_ASKED, others))
-            return UnderWay(spent_usd=spent + gone.price_usd + reserved, models=models)
+    def reserve(self, turn_id: str, price_usd: float) -> None:
+        """Hand over what a turn that is held to no cap may come to in all, as `weigh` writes it."""
+        self._db.write_soon(lambda on: on.execute(_RESERVE, {"turn": turn_id, "price": price_usd}))
 
-        return await self._db.write(read)
+
+def _before(on: Connection, owner: str, conversation_id: str, turn_id: str, day: date | None = None) -> SoFar:
+    first, following = _day_of(day)
+    values = {**_moments(owner, first, following), "key": conversation_id, "turn": turn_id}
+    values |= {"lately": datetime.now(UTC) - _LATELY}
+    here, in_days, pending_here, pending = (
+        float(on.execute(one, values).scalar_one()) for one in (_CONVERSATION_BUT, _DAYS_BUT, _PENDING_HERE, _PENDING)
+    )
+    gone_usd = _gone(on, owner, first, following).price_usd
+    return SoFar(conversation_usd=here + pending_here, day_usd=in_days + gone_usd + pending)
 
 
 def keep_spend(connection: Connection, conversation_ids: Sequence[str]) -> None:

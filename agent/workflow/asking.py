@@ -54,11 +54,11 @@ async def ask_text(
         most_usd = given_usd + model.price_usd(TokenUsage(output_tokens=tokens), today())
     with deps.trace.call(name, model, TextRequest(messages, tools, options)) as step:
         stream = partial(deps.provider.stream, model, messages, tools, options)
-        return await _Call(deps, name, model, stream, step, most_usd, is_text=True).answer(on_text)
+        return await _Call(deps, name, model, stream, step, most_usd).answer(on_text)
 
 
-async def ask_picture(deps: Deps, name: str, request: ImageRequest) -> Answer:
-    """Return the image model's answer; `name` as in `ask_text`."""
+async def ask_picture(deps: Deps, name: str, request: ImageRequest, about_usd: float) -> Answer:
+    """Return the image model's answer, which costs about so much; `name` as in `ask_text`."""
     most_usd = 0.0
     if _is_weighed(deps, name, request.model):
         tokens = message_tokens(request.messages)
@@ -71,7 +71,7 @@ async def ask_picture(deps: Deps, name: str, request: ImageRequest) -> Answer:
         request = request.model_copy(update={"max_output_tokens": limit})
     with deps.trace.call(name, request.model, request) as step:
         return await _Call(
-            deps, name, request.model, lambda: deps.provider.generate(request), step, most_usd, is_text=False
+            deps, name, request.model, lambda: deps.provider.generate(request), step, most_usd, about_usd
         ).answer()
 
 
@@ -88,7 +88,13 @@ class _Call:
     make: Callable[[], AsyncIterator[CompletionChunk]]
     step: OpenStep
     most_usd: float
-    is_text: bool
+    about_usd: float | None = None
+    """Of a picture, what others count until its answer has come."""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether words are asked for."""
+        return self.about_usd is None
 
     async def answer(self, on_text: OnText | None = None) -> Answer:
         ledger = self.deps.ledger
@@ -131,7 +137,7 @@ class _Call:
         return answer
 
     async def _send(self) -> None:
-        await self.deps.ledger.send(self.name)
+        await self.deps.ledger.send(self.name, self.about_usd or 0.0)
         self.step.leave()
         _heartbeat()
 

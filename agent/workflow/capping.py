@@ -1,33 +1,19 @@
 """The caps at work in a turn: what is left of them before a model is called, before pictures, before another round.
 
 Without caps nothing is read. What the studio itself draws or adjusts is never asked about. What other turns are about
-to pay counts as spent: turns that ask in the very same moment weigh one after the other, and see each other's pledges;
-those of other processes see what is reserved.
+to pay, in whichever process, counts as spent: it is reserved in the transaction that reads what was spent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Callable
 from math import ceil
 from typing import TypeVar
 
 from agent.errors import ErrorCode, ErrorInfo
 from agent.events import CapPassed
-from agent.library import UnderWay
-from agent.providers.catalogue import IMAGE_ROLES
-from agent.spending import (
-    A_TRIFLE_USD,
-    Caps,
-    SoFar,
-    answer_price,
-    caps_of,
-    format_usd,
-    left_usd,
-    passed,
-    picture_price,
-    used_up,
-)
+from agent.library import SoFar
+from agent.spending import A_TRIFLE_USD, Caps, answer_price, caps_of, format_usd, left_usd, passed, used_up
 from agent.storage.spend import SpendBook
 from agent.workflow.deps import Deps, today
 from agent.workflow.state import TurnProgress
@@ -40,23 +26,18 @@ _CODES = {"day": ErrorCode.BUDGET_USED_UP, "conversation": ErrorCode.CONVERSATIO
 async def caps_passed(state: TurnProgress, deps: Deps, price_usd: float, *, may_paint: bool) -> tuple[CapPassed, ...]:
     """Return the caps that pictures of this price would pass now, unless the person has agreed to it in this turn.
 
-    When there is none, and the turn `may_paint`, the price is pledged before another turn of the owner is weighed.
+    When there is none, and the turn `may_paint`, the price is reserved before another turn of the owner is weighed.
     """
     if price_usd <= 0 or _has_painted(state):
         return ()
-    caps = caps_of(deps.turn.settings)
-    async with _weighing(deps):
-        found: tuple[CapPassed, ...] = ()
-        if caps and may_paint:
-            # Before it reads: of two processes that weigh in the same moment, at least one sees the other.
-            await _reserve(deps, state["spend"].price_usd + price_usd)
-        if caps and not has_agreed(state):
-            found = passed(caps, await _so_far(deps, state["spend"].price_usd), price_usd)
-        if may_paint and not found:
-            _pledge(deps, price_usd)
-        elif caps and may_paint:
-            await _reserve(deps, 0.0)
-    return found
+    spent_usd = state["spend"].price_usd
+
+    def choose(so_far: SoFar) -> tuple[tuple[CapPassed, ...], float]:
+        caps = Caps() if has_agreed(state) else caps_of(deps.turn.settings)
+        found = passed(caps, so_far + spent_usd, price_usd)
+        return found, spent_usd + price_usd if may_paint and not found else 0.0
+
+    return await _weighed(deps, choose)
 
 
 def maximum_passed(state: TurnProgress, deps: Deps, needed_usd: float, most_usd: float) -> tuple[CapPassed, ...]:
@@ -88,35 +69,29 @@ def beyond_sponsored_budget(state: TurnProgress, deps: Deps, price_usd: float = 
     return ErrorInfo(code=ErrorCode.TURN_TOO_DEAR, parameters=amounts)
 
 
-def _weighing(deps: Deps) -> AbstractAsyncContextManager[None]:
-    # Without caps there is nothing to read, and so nothing to wait for.
-    return deps.pledges.weighing(deps.conversation.owner) if caps_of(deps.turn.settings) else nullcontext()
-
-
-def _pledge(deps: Deps, price_usd: float) -> None:
-    deps.pledges.give(deps.turn.id, deps.conversation.owner, deps.conversation.id, price_usd)
-
-
-async def _reserve(deps: Deps, price_usd: float) -> None:
-    """Have other processes know what the turn may come to in all."""
-    await SpendBook(deps.records.db).reserve(deps.turn.id, price_usd)
+async def _weighed(deps: Deps, choose: Callable[[SoFar], tuple[T, float]]) -> T:
+    """Return what is chosen; what the turn may come to with it counts for the owner's other turns from now on."""
+    book = SpendBook(deps.records.db)
+    if caps_of(deps.turn.settings):
+        return await book.weigh(deps.conversation.owner, deps.conversation.id, deps.turn.id, choose)
+    # There is nothing to read, and so nothing to wait for.
+    chosen, price_usd = choose(SoFar())
+    book.reserve(deps.turn.id, price_usd)
+    return chosen
 
 
 async def spent_within_caps(
     state: TurnProgress, deps: Deps, spent_usd: float, choose: Callable[[float], tuple[T, float]]
 ) -> T:
     """Return what `choose` makes of the US dollars that the turn, which has spent so much itself, may spend before it
-    would pass a cap; the price it tells with it is pledged in place of what was before."""
-    caps = caps_of(deps.turn.settings)
-    async with _weighing(deps):
-        left = float("inf")
-        if caps and not has_agreed(state):
-            left = left_usd(caps, await _so_far(deps, spent_usd))
-        chosen, price_usd = choose(left)
-        if caps:
-            await _reserve(deps, spent_usd + price_usd)
-        _pledge(deps, price_usd)
-    return chosen
+    would pass a cap; the price it tells with it is reserved in place of what was before."""
+
+    def weighed(so_far: SoFar) -> tuple[T, float]:
+        caps = Caps() if has_agreed(state) else caps_of(deps.turn.settings)
+        chosen, price_usd = choose(left_usd(caps, so_far + spent_usd))
+        return chosen, spent_usd + price_usd
+
+    return await _weighed(deps, weighed)
 
 
 async def cap_in_the_way(state: TurnProgress, deps: Deps) -> CapPassed | None:
@@ -165,35 +140,6 @@ def _has_painted(state: TurnProgress) -> bool:
 
 
 async def _so_far(deps: Deps, own_usd: float) -> SoFar:
-    """Return what has been spent of each cap, the turn's own `own_usd` and the pledges of others included."""
-    pledges, caps = deps.pledges, caps_of(deps.turn.settings)
-    while True:
-        before = pledges.fulfilled
-        others = pledges.of_others(deps.conversation.owner, deps.turn.id)
-        promised = {name: (one.conversation_id, one.price_usd) for name, one in others.items()}
-        here, whole_day = await _under_way(deps, caps, promised)
-        # What was paid while it was read is in the one sum or the other, or in both.
-        if pledges.fulfilled == before:
-            break
-    day_usd = _counted(deps, whole_day) + sum(price_usd for _, price_usd in promised.values())
-    here_usd = sum(price_usd for place, price_usd in promised.values() if place == deps.conversation.id)
-    return SoFar(conversation_usd=_counted(deps, here) + here_usd, day_usd=day_usd) + own_usd
-
-
-async def _under_way(deps: Deps, caps: Caps, known: Collection[str]) -> tuple[UnderWay, UnderWay]:
-    """Return what the conversation and the day have cost; the turns that are `known` tell themselves what they wait
-    for."""
-    book, owner, turn_id = SpendBook(deps.records.db), deps.conversation.owner, deps.turn.id
-    here = whole_day = UnderWay()
-    if caps.conversation_usd is not None:
-        here = await book.conversation_before(deps.conversation.id, owner, turn_id, known)
-    if caps.day_usd is not None:
-        whole_day = await book.day_before(owner, turn_id, known=known)
-    return here, whole_day
-
-
-def _counted(deps: Deps, found: UnderWay) -> float:
-    """Return the dollars, with about what the pictures cost that another process has asked for."""
-    asked = (deps.catalogue.by_id(name) for name in found.models)
-    painting = [model for model in asked if model is not None and model.role in IMAGE_ROLES]
-    return found.spent_usd + sum(picture_price(model, None, today()) for model in painting)
+    """Return what has been spent of each cap, the turn's own `own_usd` and what others have reserved included."""
+    book = SpendBook(deps.records.db)
+    return await book.before(deps.conversation.owner, deps.conversation.id, deps.turn.id) + own_usd

@@ -30,7 +30,7 @@ from agent.storage.workspace import WorkspaceStore
 from agent.tools.base import Tool, ToolContext
 from agent.tools.trust import Trust, trust_before, trust_of
 from agent.workflow.hearing import Breakers, Patience
-from agent.workflow.ledger import Ledger, Pledges, Purse
+from agent.workflow.ledger import Ledger, Purse
 from agent.workflow.sponsoring import SponsoredBudget
 from agent.workflow.state import Spend, TurnProgress, added_so_far
 from agent.workflow.tracing import Tracer
@@ -71,7 +71,6 @@ class Deps:
     image_deadline_s: float
     patience: Patience
     breakers: Breakers
-    pledges: Pledges
     sponsored: SponsoredBudget | None
     purse: Purse
     stopped: asyncio.Event

@@ -46,7 +46,7 @@ from agent.workflow.concurrency import ConcurrencyLimiter
 from agent.workflow.deps import Deps, today
 from agent.workflow.graph import turn_graph
 from agent.workflow.hearing import Breakers, Patience
-from agent.workflow.ledger import Ledger, Pledges, Purse
+from agent.workflow.ledger import Ledger, Purse
 from agent.workflow.live import LiveTurn, RecentTurns
 from agent.workflow.preparing import kept_uploads, prepare
 from agent.workflow.sponsoring import SponsoredBudget
@@ -126,7 +126,6 @@ class TurnScheduler:
         self._requests: dict[tuple[str, str, str | None], LiveTurn] = {}
         self._recent = RecentTurns()
         self._stop_timer: asyncio.TimerHandle | None = None
-        self._pledges = Pledges()
         self._telemetry = telemetry_of(services.settings)
         checkpoints = Checkpoints(services.records.db, CHECKPOINTED)
         self._runner = Runner(turn_graph(services.settings.patiences, checkpoints), checkpoints)
@@ -294,7 +293,6 @@ class TurnScheduler:
                 return
             finally:
                 for deps in entry.prepared:
-                    self._pledges.let_go(deps.turn.id)
                     deps.trace.close()
             entry.prepared.clear()
             await self._others_first(who, live, entry)
@@ -510,7 +508,6 @@ class TurnScheduler:
             image_deadline_s=services.settings.image_deadline_s,
             patience=Patience(budget_s=services.settings.retry_budget_s),
             breakers=services.breakers,
-            pledges=self._pledges,
             sponsored=who.sponsored,
             purse=_purse(turn, calls.values()),
             keep_alive=services.keep_alive,

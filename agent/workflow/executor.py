@@ -92,7 +92,6 @@ async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
         return _failed(errors[0], {"steps": update["steps"], "spend": update["spend"]})
     if any(review_due(deps, work) for work in works.values()):
         return Command(goto="critic", update=update)
-    deps.pledges.let_go(deps.turn.id)
     await note_drifts(works.values(), deps)
     settled = await settle_paintings({**state, "works": works, "answers": update["answers"]}, deps)
     settled["components"] = [*update["components"], *settled["components"]]
@@ -346,7 +345,7 @@ async def _ask(
     # A picture that was asked for is paid for, also when its turn was stopped meanwhile: it counts from now on, before
     # there is room for it on the disk.
     reserved = deps.sponsored.reserved() if deps.sponsored is not None else nullcontext()
-    with deps.pledges.asking(deps.turn.id, order.price_usd(today())), reserved:
+    with reserved:
         await room.enter_async_context(deps.images.reserve.hold(order.room_bytes))
         model, messages = order.request.model, order.messages(advice)
         request = ImageRequest(
@@ -358,13 +357,14 @@ async def _ask(
             take=take,
             mask=order.part.frame_mask if order.part else None,
         )
-        answer = await ask_picture(deps, name, request)
+        about_usd = order.price_usd(today())
+        answer = await ask_picture(deps, name, request, about_usd)
         spend = deps.spend(model, answer.usage)
         if answer.error is None or answer.error.code is not ErrorCode.SIGNATURE_REJECTED:
             return answer, spend, 1
         # Nothing was painted for a rejected request, so asking again with the pictures in a prompt cannot pay twice.
         retry = request.model_copy(update={"messages": without_signatures(messages)})
-        answer = await ask_picture(deps, without_signatures_call(name), retry)
+        answer = await ask_picture(deps, without_signatures_call(name), retry, about_usd)
         return answer, spend + deps.spend(model, answer.usage), 2
 
 

@@ -1,14 +1,12 @@
-"""The money of a turn: its paid calls as the journal has them, what it may still pay, and what it has promised to."""
+"""The money of a turn: its paid calls as the journal has them, and what it may still pay."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import ceil
-from weakref import WeakValueDictionary
 
 from agent.errors import Charge, ErrorCode, ErrorInfo
 from agent.messages import TokenUsage, ToolCallPart
@@ -79,9 +77,11 @@ class Ledger:
         self._keep(call, state=CallState.QUEUED)
         self.journal.queue(self.known[name])
 
-    async def send(self, name: str) -> None:
-        """Put on record that the call leaves now; its bytes may leave when this returns."""
-        self._keep(self.known[name], state=CallState.SENT, attempts=self.known[name].attempts + 1)
+    async def send(self, name: str, about_usd: float = 0.0) -> None:
+        """Put on record that the call leaves now; its bytes may leave when this returns. While it is on its way others
+        count `about_usd`."""
+        attempts = self.known[name].attempts + 1
+        self._keep(self.known[name], state=CallState.SENT, attempts=attempts, reserved_usd=about_usd)
         is_new = name in self._unwritten
         self._unwritten.discard(name)
         await self.journal.send(self.known[name], is_new=is_new)
@@ -177,78 +177,3 @@ class Purse:
             "more": f"{ceil(self.more_usd * 100) / 100:.2f}",
         }
         return ErrorInfo(code=ErrorCode.MAXIMUM_REACHED, parameters=amounts)
-
-
-@dataclass
-class Pledge:
-    """What one turn has taken upon itself, in US dollars: what is still to be asked for, and by call what was asked
-    and not answered yet."""
-
-    owner: str
-    conversation_id: str
-    due_usd: float = 0.0
-    asked: dict[object, float] = field(default_factory=dict)
-
-    @property
-    def price_usd(self) -> float:
-        """All of it."""
-        return self.due_usd + sum(self.asked.values())
-
-
-class Pledges:
-    """What the running turns are about to pay for pictures, and have been asked for, by turn: others count it before
-    any answer has come. `fulfilled` counts how often something of it was paid or let go of: from then on it is, or is
-    not, among what was spent.
-
-    It is known in this process only; what the turns of another one may come to is reserved in the database.
-    """
-
-    def __init__(self) -> None:
-        self.fulfilled = 0
-        self._pledges: dict[str, Pledge] = {}
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    def weighing(self, owner: str) -> asyncio.Lock:
-        """Return what is held from reading what the owner has spent until the pledge stands: one turn at a time."""
-        return self._locks.setdefault(owner, asyncio.Lock())
-
-    def give(self, turn_id: str, owner: str, conversation_id: str, price_usd: float) -> None:
-        """Pledge so much in the turn's name, in place of what it has not asked for yet."""
-        pledge = self._pledges.setdefault(turn_id, Pledge(owner, conversation_id))
-        self.fulfilled += pledge.due_usd > price_usd
-        pledge.due_usd = price_usd
-        self._tidy(turn_id)
-
-    @contextmanager
-    def asking(self, turn_id: str, price_usd: float) -> Iterator[None]:
-        """Hold a part of the turn's pledge, or all that is left of it, until its call has been answered."""
-        pledge = self._pledges.get(turn_id)
-        if pledge is None:
-            yield
-            return
-        # Not by its name: when the turn is retried, a call of the same name may still be under way.
-        call, part = object(), min(price_usd, pledge.due_usd)
-        pledge.due_usd -= part
-        pledge.asked[call] = part
-        try:
-            yield
-        finally:
-            self.fulfilled += 1
-            del pledge.asked[call]
-            self._tidy(turn_id)
-
-    def let_go(self, turn_id: str) -> None:
-        """Forget what the turn has not asked for. What it has asked for is paid, whatever becomes of the turn."""
-        pledge = self._pledges.get(turn_id)
-        if pledge is not None:
-            self.fulfilled += 1
-            pledge.due_usd = 0.0
-            self._tidy(turn_id)
-
-    def of_others(self, owner: str, turn_id: str) -> dict[str, Pledge]:
-        """Return the pledges of the owner's other turns, by turn."""
-        return {name: one for name, one in self._pledges.items() if one.owner == owner and name != turn_id}
-
-    def _tidy(self, turn_id: str) -> None:
-        if self._pledges[turn_id].price_usd <= 0 and not self._pledges[turn_id].asked:
-            del self._pledges[turn_id]

@@ -200,7 +200,7 @@ async def test_a_turn_counts_for_the_local_day_it_began_and_for_its_owner_alone(
         await book.add("ann", 0.125, 7, DAY)
         assert await days() == [1.0, 6.375, 8.0, 0.0]
         assert ((await book.day("ann", DAY)).other_tokens, (await book.sums("ann", DAY)).month_usd) == (107, 7.375)
-        assert (await book.day_before("ann", "none of them", DAY)).spent_usd == 6.375
+        assert (await book.before("ann", "none", "none of them", DAY)).day_usd == 6.375
         assert (await book.day("ann")).price_usd == 0.0
         await book.add("ann", 1.0, 1)
         assert (await book.sums("ann")).day_usd == (await book.day("ann")).price_usd == 1.0
@@ -238,8 +238,8 @@ async def test_what_came_with_an_archive_counts_in_its_conversation_and_nowhere_
         book = studio.spend
         assert await book.conversation(taken.id, "ann") == await book.conversation(elsewhere, "bob")
         assert (await book.conversation(copy.id, "ann")).price_usd == 0.0
-        before = [await book.day_before("ann", "mine", DAY), await book.conversation_before(taken.id, "ann", "mine")]
-        assert [one.spent_usd for one in before] == [0.0, 0.0]
+        before = await book.before("ann", taken.id, "mine", DAY)
+        assert (before.day_usd, before.conversation_usd) == (0.0, 0.0)
         for key in (taken.id, copy.id):
             await studio.conversations.delete(key, "ann")
         await studio.conversations.empty_trash("ann")
@@ -255,20 +255,20 @@ async def test_a_turn_at_work_counts_with_the_calls_that_ended_and_one_at_rest_o
     for model, state in (("words", CallState.DONE), ("painter", CallState.SENT), ("other", CallState.FAILED)):
         price_usd = 0.125 if state is CallState.DONE else 0.0
         call = CallRecord(conversation_id=key, turn_id="t1", name=model, model=model, state=state, price_usd=price_usd)
-        await store.journal.send(call, is_new=True)
+        await store.journal.send(call.model_copy(update={"reserved_usd": 0.0625}), is_new=True)
     async with Studio(settings) as studio:
-        before = studio.spend.day_before
-        assert await before("ann", "mine", DAY) == await studio.spend.conversation_before(key, "ann", "mine")
-        asked = (("ann", "mine", ()), ("ann", "mine", ("t1",)), ("ann", "t1", ()), ("bob", "mine", ()))
-        found = [await before(owner, turn_id, DAY, known=known) for owner, turn_id, known in asked]
-        # A turn knows what it has spent itself.
-        assert [one.spent_usd for one in found] == [0.125, 0.125, 0.0, 0.0]
-        assert [one.models for one in found] == [("painter",), (), (), ()]
+        asked = (("ann", key, "mine"), ("ann", "another", "mine"), ("ann", key, "t1"), ("bob", key, "mine"))
+        found = [await studio.spend.before(*who, DAY) for who in asked]
+        # The call on its way counts, but to the turn itself, which knows what it has spent.
+        assert [one.day_usd for one in found] == [0.1875, 0.1875, 0.0, 0.0]
+        assert [one.conversation_usd for one in found] == [0.1875, 0.0, 0.0, 0.0]
+        assert await studio.spend.weigh(*asked[2], lambda before: (before.day_usd, 1.0)) == 0.0
+        assert (await studio.spend.before(*asked[0], DAY)).day_usd == 1.0, "what is reserved takes in what was paid"
         for how, price_usd in ((TurnState.INTERRUPTED, 0.125), (TurnState.DONE, 0.5)):
             ended = {"state": how, "price_usd": one.price_usd if how is TurnState.DONE else 0.0}
             await store.turns.finish(key, one.model_copy(update=ended))
             assert (await studio.spend.conversation(key, "ann")).price_usd == price_usd
-        assert (await before("ann", "mine", DAY)).models == ()
+        assert (await studio.spend.before(*asked[0], DAY)).day_usd == 0.5, "nothing is reserved by what is over"
     await store.aclose()
 
 

@@ -1,4 +1,4 @@
-"""Turns beside one another: they wait in line, are followed from anywhere, and what they pledge counts once."""
+"""Turns beside one another: they wait in line and are followed from anywhere."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from agent import (
     TurnStarted,
 )
 from agent.workflow.concurrency import ConcurrencyLimiter
-from agent.workflow.ledger import Pledges
 from tests.adapters.models import Hold, Line, says
 from tests.adapters.records import KEPT_S, RecentTurns
 from tests.support.clock import Standing
@@ -176,10 +175,3 @@ def test_what_was_told_is_let_go_ten_minutes_after_its_end() -> None:
     clock.now = KEPT_S + 1
     assert recent.find("c", "one", "anna") is None
     assert recent.find("c", "other", "anna") is other
-
-
-def test_a_pledge_is_seen_by_the_owners_other_turns_alone() -> None:
-    pledges = Pledges()
-    pledges.give("a", "ann", "c1", 0.5)
-    assert {name: one.price_usd for name, one in pledges.of_others("ann", "mine").items()} == {"a": 0.5}
-    assert pledges.of_others("ann", "a") == pledges.of_others("bob", "mine") == {}
