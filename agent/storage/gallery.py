@@ -38,13 +38,11 @@ from agent.library import (
 from agent.pictures import Picture
 from agent.storage import gallery_rows, gallery_words
 from agent.storage.database import Database, record_failure
-from agent.storage.gallery_meaning import PictureMeaning
-from agent.storage.gallery_similar import Alike, SimilarPictures, Tasks
+from agent.storage.gallery_vectors import Alike, PictureMeaning, PictureVectors, SimilarPictures, Tasks
 from agent.storage.gallery_words import Term
 from agent.storage.images import ImageStore
 from agent.storage.private_files import make_private_folder, storage_failure
 from agent.storage.style_meaning import TextEmbedder
-from agent.storage.vectors import VectorTables
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -109,20 +107,16 @@ class Gallery:
         event.listen(self._engine, "connect", _read_only)
         self._thread = ThreadPoolExecutor(_READERS, thread_name_prefix="gallery")
         self._zipping = ThreadPoolExecutor(1, thread_name_prefix="gallery-zip")
-        self._index_thread = ThreadPoolExecutor(1, thread_name_prefix="gallery-index")
-        self._tables = VectorTables(home)
         self._tasks = Tasks()
-        self._similar = SimilarPictures(self._tables, self._index_thread, images, self._read, self._tasks)
-        self._meaning = PictureMeaning(self._tables, self._index_thread, self._read, self._tasks)
+        vectors = PictureVectors(database, self._read)
+        self._similar = SimilarPictures(vectors, images, self._tasks)
+        self._meaning = PictureMeaning(vectors, self._tasks)
 
     async def aclose(self) -> None:
         """End what is being read for searches and close the files."""
         await self._tasks.aclose()
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._thread, self._engine.dispose)
-        await loop.run_in_executor(self._index_thread, self._tables.close)
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.dispose)
         self._thread.shutdown()
-        self._index_thread.shutdown()
         await asyncio.to_thread(self._zipping.shutdown)
 
     async def settled(self) -> None:

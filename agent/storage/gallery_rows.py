@@ -17,6 +17,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     delete,
+    exists,
     func,
     insert,
     literal_column,
@@ -30,7 +31,7 @@ from sqlalchemy import (
 from agent.library import GalleryFacets, GalleryItem, GalleryQuery, moment_of
 from agent.pictures import Picture
 from agent.storage.rows import picture_of
-from agent.storage.tables import CONVERSATIONS, PICTURE_TAGS, PICTURES, TURNS
+from agent.storage.tables import CONVERSATIONS, PICTURE_TAGS, PICTURE_VECTORS, PICTURES, TURNS
 
 _C, _P, _T = CONVERSATIONS.c, PICTURES.c, PICTURE_TAGS.c
 # SQLite takes some 32,000 values in one statement.
@@ -174,10 +175,11 @@ def rejected_of(connection: Connection, ids: Sequence[int]) -> set[int]:
     return found
 
 
-def ids_of(connection: Connection, owner: str) -> list[int]:
-    """Return the ids of all the owner's pictures, the newest first."""
-    statement = _owned(select(_P.id), owner, GalleryQuery()).order_by(_P.created_at.desc(), _P.id.desc())
-    return list(connection.scalars(statement))
+def ids_without_vector(connection: Connection, owner: str, kind: str) -> list[int]:
+    """Return the ids of all the owner's pictures that have no vector of the kind, the newest first."""
+    has_one = exists().where(PICTURE_VECTORS.c.picture_id == _P.id, PICTURE_VECTORS.c.kind == kind)
+    statement = _owned(select(_P.id), owner, GalleryQuery()).where(~has_one)
+    return list(connection.scalars(statement.order_by(_P.created_at.desc(), _P.id.desc())))
 
 
 def deleted_of(connection: Connection, owner: str, conversation_id: str) -> list[Picture]:

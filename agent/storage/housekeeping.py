@@ -26,12 +26,11 @@ from agent.storage.gallery import TEMPORARY
 from agent.storage.housekeeping_rows import NAME, AnotherVersion, KeptPicture, KeptRecords
 from agent.storage.liveness import ProcessLock
 from agent.storage.private_files import storage_failure
-from agent.storage.vectors import FOLDER, VectorTables
 
 PICTURES, ORIGINALS, BLOBS, SIGNS = "pictures", "originals", "blobs", "running"
 # Folders in which files are written under another name first.
 _WRITTEN_WHOLE = (PICTURES, ORIGINALS, BLOBS, "styles")
-STYLES, GALLERY = Path("styles") / "index", FOLDER
+STYLES = Path("styles") / "index"
 _STORED = re.compile(r"([0-9a-f]{64})((?:\.\d{1,4}\.(?:webp|png))?)((?:\.[a-z0-9]{1,8})?)")
 _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.part")
 _CHUNK_BYTES = 1 << 20
@@ -41,8 +40,8 @@ GRACE = timedelta(hours=1)
 ARCHIVES_KEPT = timedelta(days=1)
 _EVERY = timedelta(days=1)
 _MARK = "tidied"
-# Requests of MCP clients, as they were kept before conversations knew theirs.
-_ONCE_KEPT = "mcp_requests"
+# Of earlier versions: requests of MCP clients, and what pictures were compared by.
+_ONCE_KEPT = ("mcp_requests", "gallery")
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +60,6 @@ class CheckProblem(StrEnum):
     FILE_UNREADABLE = "file_unreadable"
     WORKSPACE_FILE_DAMAGED = "workspace_file_damaged"
     STYLE_INDEX_UNREADABLE = "style_index_unreadable"
-    GALLERY_INDEX_UNREADABLE = "gallery_index_unreadable"
 
 
 class Finding(Value):
@@ -110,7 +108,7 @@ class CheckReport(Value):
 class SweepReport(Value):
     """What was removed, or would be (`is_dry_run`), and what could not be: one sentence each (`problems`).
 
-    `vectors` counts what the gallery's index forgot, `signs` the signs of life of processes that are gone.
+    `vectors` counts what deleted pictures were compared by, `signs` the signs of life of processes that are gone.
     """
 
     is_dry_run: bool = False
@@ -135,9 +133,10 @@ class SweepReport(Value):
         return not (self.conversations or self.total.files or self.signs or self.vectors)
 
 
-def unreadable_tables(home: Path, folder: Path) -> list[str]:
-    """Return the tables below the folder that cannot be read, with the kind of failure; the rows' names are read."""
-    return [told for name in _tables(home / folder) if (told := _failure_of(home / folder, name)) is not None]
+def unreadable_tables(folder: Path) -> list[str]:
+    """Return the tables of styles that cannot be read, with the kind of failure; the rows' names are read."""
+    names = sorted(path.stem for path in folder.glob("*.lance") if path.is_dir())
+    return [told for name in names if (told := _failure_of(folder, name)) is not None]
 
 
 def _failure_of(folder: Path, name: str) -> str | None:
@@ -149,27 +148,6 @@ def _failure_of(folder: Path, name: str) -> str | None:
     except Exception as error:  # LanceDB raises RuntimeError, ValueError, OSError and Rust's panics alike
         return f"{folder.parent.name}/{folder.name}/{name} ({type(error).__name__})"
     return None
-
-
-def forget_pictures(home: Path, living: set[int], *, is_dry_run: bool) -> int:
-    """Remove the gallery's vectors of pictures that are gone; return how many. A table that fails is left alone."""
-    tables = VectorTables(home)
-    count = 0
-    try:
-        for name in _tables(home / GALLERY):
-            gone = tables.known(name) - living
-            count += len(gone)
-            if not is_dry_run:
-                tables.forget(name, gone)
-    except Exception as error:  # as above
-        _log.warning("the index of pictures keeps what it knows: %s", type(error).__name__)
-    finally:
-        tables.close()
-    return count
-
-
-def _tables(folder: Path) -> Iterator[str]:
-    yield from sorted(path.stem for path in folder.glob("*.lance") if path.is_dir())
 
 
 class StoredFile(NamedTuple):
@@ -351,8 +329,7 @@ class _Sweep:
         return sum(not life.is_alive(one.path.name) and not one.path.exists() for one in old)
 
     def _vectors(self) -> int:
-        living = self._records.living_ids(self._deleted_before)
-        return forget_pictures(self._home, living, is_dry_run=self._is_dry_run)
+        return self._records.forget_vectors(self._deleted_before, is_dry_run=self._is_dry_run)
 
     def _old(self, files: Iterable[StoredFile]) -> list[StoredFile]:
         return [one for one in files if one.written_at_s < self._written_before_s]
@@ -473,11 +450,8 @@ class _Check:
         return heap
 
     def _indexes(self) -> None:
-        for folder, trouble in (
-            (STYLES, CheckProblem.STYLE_INDEX_UNREADABLE),
-            (GALLERY, CheckProblem.GALLERY_INDEX_UNREADABLE),
-        ):
-            self._findings += [Finding(trouble=trouble, what=one) for one in unreadable_tables(self._home, folder)]
+        unreadable = unreadable_tables(self._home / STYLES)
+        self._findings += [Finding(trouble=CheckProblem.STYLE_INDEX_UNREADABLE, what=one) for one in unreadable]
 
 
 def _heap(files: Iterable[StoredFile]) -> FileTotals:
@@ -501,7 +475,8 @@ def tidy_if_due(home: Path, now: datetime) -> SweepReport | None:
     time: they are copies, and can be made again if the clock was wrong. What cannot be done is logged.
     """
     _remove_old_archives(home, now)
-    shutil.rmtree(home / _ONCE_KEPT, ignore_errors=True)
+    for folder in _ONCE_KEPT:
+        shutil.rmtree(home / folder, ignore_errors=True)
     mark = home / _MARK
     try:
         before = _noted(mark)

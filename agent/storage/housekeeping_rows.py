@@ -8,14 +8,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import URL, Engine, Integer, create_engine, event, func, literal_column, select, text
+from sqlalchemy import URL, Engine, Integer, create_engine, delete, event, func, literal_column, select, text
 
 from agent.errors import ErrorCode, StorageFailure
 from agent.pictures import Picture
 from agent.storage import sweeping
 from agent.storage.database import HEAD, Transactions
 from agent.storage.rows import picture_of
-from agent.storage.tables import CALLS, CONVERSATIONS, PICTURES, TURNS, WORKSPACE_FILES
+from agent.storage.tables import CALLS, CONVERSATIONS, PICTURE_VECTORS, PICTURES, TURNS, WORKSPACE_FILES
 
 NAME = "aivista.db"
 _ROWS_AT_ONCE = 500
@@ -148,10 +148,14 @@ class KeptRecords:
         with self._db.writing() as connection:
             connection.execute(_FORGET_WORDS, {"moment": f"{before:%Y-%m-%d %H:%M:%S.%f}"})
 
-    def living_ids(self, before: datetime) -> set[int]:
-        """Return the ids of the pictures that are there, or were deleted since the moment."""
-        with self._db.reading() as connection:
-            return set(connection.scalars(select(_P.id).where(_P.deleted_at.is_(None) | (_P.deleted_at >= before))))
+    def forget_vectors(self, before: datetime, *, is_dry_run: bool) -> int:
+        """Remove what pictures were compared by that were deleted before the moment; return how many those are."""
+        old = PICTURE_VECTORS.c.picture_id.in_(select(_P.id).where(_P.deleted_at < before))
+        if is_dry_run:
+            with self._db.reading() as connection:
+                return connection.scalar(select(func.count()).select_from(PICTURE_VECTORS).where(old)) or 0
+        with self._db.writing() as connection:
+            return connection.execute(delete(PICTURE_VECTORS).where(old)).rowcount
 
     def pictures(self, before: datetime) -> Iterator[KeptPicture]:
         """Return every picture that is there, or was deleted since the moment."""

@@ -215,6 +215,22 @@ PICTURE_TAGS = Table(
     Index(None, "tag"),
 )
 
+# What the gallery compares pictures by (`gallery_vectors`). Bytes, not text: texts are searched for the digests of
+# pictures that are still needed.
+PICTURE_VECTORS = Table(
+    "picture_vectors",
+    METADATA,
+    Column("picture_id", Integer, ForeignKey("pictures.id", ondelete="CASCADE"), primary_key=True),
+    Column("kind", String(160), primary_key=True),
+    Column("content", LargeBinary(32), nullable=False),
+    Column("vector", LargeBinary, nullable=False),
+)
+
+# The cosine that unlike things reach in vectors of a kind.
+VECTOR_KINDS = Table(
+    "vector_kinds", METADATA, Column("kind", String(160), primary_key=True), Column("background", Float, nullable=False)
+)
+
 # The files of each conversation's workspace, by their names without their case (`workspace_names.key_of`).
 WORKSPACE_FILES = Table(
     "workspace_files",

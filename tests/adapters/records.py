@@ -53,7 +53,6 @@ from agent.storage.private_files import DiskReserve
 from agent.storage.records import Records
 from agent.storage.rows import picture_row, turn_row
 from agent.storage.styles import Found, SearchCache
-from agent.storage.vectors import FOLDER as INDEX_FOLDER
 from agent.storage.workspace import Limits as WorkspaceLimits
 from agent.storage.workspace import WorkspaceStore
 from agent.workflow.live import KEPT_S, RecentTurns
@@ -74,8 +73,17 @@ def turns_with_checkpoints(home: Path) -> set[str]:
 
 def lose_checkpoints(home: Path) -> None:
     """Take the checkpoints of every turn away."""
+    _lose(home, "DELETE FROM checkpoints")
+
+
+def lose_vectors(home: Path) -> None:
+    """Take all away that pictures are compared by."""
+    _lose(home, "DELETE FROM picture_vectors")
+
+
+def _lose(home: Path, statement: str) -> None:
     with contextlib.closing(sqlite3.connect(home / "aivista.db", isolation_level=None)) as database:
-        database.execute("DELETE FROM checkpoints")
+        database.execute(statement)
 
 
 async def pictures_in_gallery(studio: Studio, owner: str) -> list[tuple[str, str]]:

@@ -33,7 +33,6 @@ _PROBLEMS = {
     CheckProblem.WORKSPACE_FILE_DAMAGED: "The file {what} is damaged; writing it again mends it.",
     CheckProblem.STYLE_INDEX_UNREADABLE: "The index {what} cannot be read; it is made anew at the next search for a "
     "style.",
-    CheckProblem.GALLERY_INDEX_UNREADABLE: "The index {what} cannot be read; it is made anew at the next search.",
 }
 
 

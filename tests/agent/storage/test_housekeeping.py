@@ -17,7 +17,6 @@ import pytest
 from agent import DriftRecord, EditRecord, ImageOrigin, ImagePart, OriginalFile, Settings, StorageFailure, Studio
 from tests.adapters.models import calls, says
 from tests.adapters.records import (
-    INDEX_FOLDER,
     Backup,
     Backups,
     CheckProblem,
@@ -338,7 +337,6 @@ FILES = (
     ("blobs/*/*", None, CheckProblem.BLOB_MISSING, ""),
     ("blobs/*/*", b"x", CheckProblem.BLOB_DAMAGED, ""),
     ("styles/index/**/*.manifest", b"x", CheckProblem.STYLE_INDEX_UNREADABLE, "styles/index/curated"),
-    (f"{INDEX_FOLDER}/**/*.lance", b"x", CheckProblem.GALLERY_INDEX_UNREADABLE, "gallery/index/looks"),
 )
 ROWS = (
     ("pictures SET conversation_id = 'x' WHERE handle = '#1'", BROKEN, "pictures, row 1"),

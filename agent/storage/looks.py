@@ -1,0 +1,120 @@
+"""How a picture looks, as numbers: of two that look alike they point the same way."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy import float32
+    from numpy.typing import NDArray
+
+# Large enough for a page full of pictures, which then finds its thumbnails made.
+EDGE_PX = 256
+# Measured on eight photographs: 0.83 and more for the same one with 30 % more or less light, or cropped by a tenth on
+# each side; 0.43 for two of different things (median), above this line for three pairs of 28.
+ALIKE = 0.6
+_LIGHTS, _TINTS = 4, 5
+_GRID = 8
+_QUARTERS, _DIRECTIONS = 2, 8
+LENGTH = _LIGHTS * _TINTS * _TINTS + _GRID * _GRID + _QUARTERS * _QUARTERS * _DIRECTIONS
+# What a person means by "like this one" is its colours first, then where light and dark lie, then its edges.
+_SHARES = (0.5, 0.3, 0.2)
+_SIDE_PX = 64
+# CIELAB's a and b of ordinary pictures; beyond it everything is "very".
+_TINT_REACH = 60.0
+# A plain surface has no layout: its noise must not be blown up to one.
+_LEAST_CONTRAST = 2.0
+
+
+def looks_of(thumbnail: bytes) -> list[float] | None:
+    """Return how a picture looks, None for one that cannot be read.
+
+    196 numbers of length 1, so that their dot product is the likeness: the share of each colour in CIELAB (4 x 5 x 5
+    bins, each pixel divided among its neighbours, by roots so that a large plain sky does not outweigh the rest), the
+    lightness of an 8 x 8 grid without its mean and spread, and how strongly edges run in 8 directions in each quarter.
+    Colour alone takes every sunset for every other one, layout alone a red room for a blue one; these three, and no
+    more, because a person can say what each sees, they are made in 4 ms, and 100,000 of them can be compared one by
+    one.
+    """
+    import numpy
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(thumbnail), formats=("WEBP",)) as picture:
+            shown = Image.new("RGBA", picture.size, "white")
+            shown.alpha_composite(picture.convert("RGBA"))
+            small = shown.convert("RGB").resize((_SIDE_PX, _SIDE_PX), Image.Resampling.BOX)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning):
+        return None
+    lab = _lab(numpy.asarray(small, dtype=numpy.float32) / 255)
+    parts = (_colours(lab), _layout(lab[..., 0]), _edges(lab[..., 0]))
+    weighted = [part * numpy.float32(share) ** 0.5 for part, share in zip(parts, _SHARES, strict=True)]
+    looks = numpy.concatenate(weighted)
+    found: list[float] = (looks / numpy.linalg.norm(looks)).astype(numpy.float32).tolist()
+    return found
+
+
+def _lab(rgb: NDArray[Any]) -> NDArray[float32]:
+    """Return CIELAB (D65) of sRGB from 0 to 1: L from 0 to 100, a and b around 0."""
+    import numpy
+
+    linear = numpy.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    matrix = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+    xyz = linear @ numpy.asarray(matrix, dtype=numpy.float32).T / numpy.asarray([0.95047, 1.0, 1.08883])
+    root = numpy.where(xyz > 0.008856, numpy.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    light = 116 * root[..., 1] - 16
+    lab = numpy.stack([light, 500 * (root[..., 0] - root[..., 1]), 200 * (root[..., 1] - root[..., 2])], axis=-1)
+    return _plain(lab)
+
+
+def _colours(lab: NDArray[float32]) -> NDArray[float32]:
+    import numpy
+
+    bins = (_LIGHTS, _TINTS, _TINTS)
+    places = numpy.stack(
+        [lab[..., 0] / 100 * (_LIGHTS - 1)]
+        + [(lab[..., axis] / (2 * _TINT_REACH) + 0.5) * (_TINTS - 1) for axis in (1, 2)],
+        axis=-1,
+    ).reshape(-1, 3)
+    places = numpy.clip(places, 0, numpy.asarray(bins) - 1)
+    low = numpy.minimum(places.astype(int), numpy.asarray(bins) - 2)
+    beyond = places - low
+    counts = numpy.zeros(bins, dtype=numpy.float64)
+    for corner in numpy.ndindex(2, 2, 2):
+        parts = numpy.where(corner, beyond, 1 - beyond).prod(axis=1)
+        numpy.add.at(counts, tuple((low + corner).T), parts)
+    return _plain(numpy.sqrt(counts.ravel() / counts.sum()))
+
+
+def _layout(light: NDArray[float32]) -> NDArray[float32]:
+    import numpy
+
+    cell = _SIDE_PX // _GRID
+    grid = light.reshape(_GRID, cell, _GRID, cell).mean(axis=(1, 3)).ravel()
+    grid = grid - grid.mean()
+    return _plain(grid / max(float(numpy.linalg.norm(grid)), _LEAST_CONTRAST * _GRID))
+
+
+def _edges(light: NDArray[float32]) -> NDArray[float32]:
+    import numpy
+
+    down, across = numpy.gradient(light)
+    strength = numpy.hypot(down, across)
+    # An edge has no side: light to dark counts as dark to light.
+    angle = numpy.arctan2(down, across) % numpy.pi / numpy.pi * _DIRECTIONS
+    first = numpy.floor(angle).astype(int) % _DIRECTIONS
+    beyond = angle - numpy.floor(angle)
+    half = _SIDE_PX // _QUARTERS
+    counts = numpy.zeros((_QUARTERS, _QUARTERS, _DIRECTIONS))
+    rows, columns = numpy.indices(light.shape) // half
+    numpy.add.at(counts, (rows, columns, first), strength * (1 - beyond))
+    numpy.add.at(counts, (rows, columns, (first + 1) % _DIRECTIONS), strength * beyond)
+    least = _LEAST_CONTRAST * half * half / 8
+    return _plain(counts.ravel() / max(float(numpy.linalg.norm(counts)), least))
+
+
+def _plain(numbers: NDArray[Any]) -> NDArray[float32]:
+    import numpy
+
+    return numpy.asarray(numbers, dtype=numpy.float32)
