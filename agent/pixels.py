@@ -11,6 +11,7 @@ import io
 import math
 import re
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -163,20 +164,21 @@ def eight_bits(pixels: Pixels) -> Bytes:
     return shown
 
 
+def in_colour(raster: Raster) -> Raster:
+    """Return the picture as RGB or RGBA; one that was grey leaves its profile."""
+    if raster.colours == 3:
+        return raster
+    grey = raster.pixels
+    return Raster(np.concatenate([grey[..., :1]] * 3 + [grey[..., 1:]], axis=2))
+
+
 def resized(raster: Raster, width: int, height: int) -> Raster:
     """Return the picture at another size, colours weighed by their opacity; bit depth and profile stay."""
     import cv2
 
-    pixels = raster.pixels
-    is_smaller = width * height < raster.width * raster.height
-    way = cv2.INTER_AREA if is_smaller else cv2.INTER_LANCZOS4
-
-    def scaled(values: Pixels | Floats) -> NDArray[Any]:
-        return np.asarray(cv2.resize(values, (width, height), interpolation=way)).reshape(height, width, -1)
-
-    if not raster.has_alpha:
-        return replace(raster, pixels=scaled(pixels))
-    return replace(raster, pixels=unweighed(scaled(weighed(pixels)), pixels.dtype))
+    way = cv2.INTER_AREA if width * height < raster.width * raster.height else cv2.INTER_LANCZOS4
+    scaled = averaged(raster.pixels, lambda values: cv2.resize(values, (width, height), interpolation=way))
+    return replace(raster, pixels=scaled)
 
 
 def with_alpha_of(data: bytes, other: bytes) -> bytes:
@@ -191,6 +193,23 @@ def with_alpha_of(data: bytes, other: bytes) -> bytes:
     values = np.rint(alpha.pixels.astype(np.float32) * (raster.peak / alpha.peak)).astype(raster.pixels.dtype)
     colours = raster.pixels[..., : raster.colours]
     return encode_png(replace(raster, pixels=np.concatenate([colours, values], axis=2)))
+
+
+def averaged(pixels: Pixels, way: Callable[[Any], NDArray[Any]]) -> Pixels:
+    """Return what `way`, which takes means of places, makes of pixels; colours are weighed by their opacity."""
+    has_alpha = pixels.shape[2] in {2, 4}
+    found = np.asarray(way(weighed(pixels) if has_alpha else pixels))
+    # OpenCV drops the axis of a single channel.
+    found = found.reshape(*found.shape[:2], -1)
+    return unweighed(found, pixels.dtype) if has_alpha else found
+
+
+def with_opacity(pixels: Pixels) -> Pixels:
+    """Return pixels with alpha, opaque where they had none."""
+    if pixels.shape[2] in {2, 4}:
+        return pixels
+    opaque = np.full((*pixels.shape[:2], 1), np.iinfo(pixels.dtype).max, pixels.dtype)
+    return np.concatenate([pixels, opaque], axis=2)
 
 
 def weighed(pixels: Pixels) -> Floats:
