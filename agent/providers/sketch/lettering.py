@@ -61,7 +61,7 @@ def find_font(text: str, size: float) -> Font | None:
         font = _load(source, round(size))
         if font is None:
             continue
-        count = sum(can_draw(source, char) for char in wanted)
+        count = sum(_can_draw(source, char) for char in wanted)
         if count > best_count:
             best, best_count = font, count
         if best_count == len(wanted):
@@ -72,15 +72,16 @@ def find_font(text: str, size: float) -> Font | None:
 def drawable(text: str, font: Font) -> str:
     """Return the text without the letters that the font would show as empty boxes."""
     missing = _signature(font, _NO_SUCH_CHARACTER)
-    kept = "".join(char for char in text if char.isspace() or _shows(font, char, missing))
-    return re.sub(r"\s+", " ", kept).strip()
+    signatures = {char: _signature(font, char) for char in set(text) if not char.isspace()}
+    undrawn = {char for char, found in signatures.items() if found == missing or 0 in found[0]}
+    return re.sub(r"\s+", " ", "".join(char for char in text if char not in undrawn)).strip()
 
 
 @lru_cache(maxsize=8192)
-def can_draw(source: tuple[str, int], char: str) -> bool:
+def _can_draw(source: tuple[str, int], char: str) -> bool:
     """Whether the font file (or the built-in one, when the name is empty) has a glyph for the character."""
     font = _load(source, 24)
-    return font is not None and _shows(font, char, _missing_glyph(source))
+    return font is not None and bool(drawable(char, font))
 
 
 def wrap(text: str, font: Font, width: float) -> list[str]:
@@ -216,17 +217,6 @@ def _load(source: tuple[str, int], size: int) -> Font | None:
     return None
 
 
-@lru_cache(maxsize=32)
-def _missing_glyph(source: tuple[str, int]) -> tuple[tuple[int, int], bytes]:
-    font = _load(source, 24)
-    return _signature(font, _NO_SUCH_CHARACTER) if font is not None else ((0, 0), b"")
-
-
 def _signature(font: Font, char: str) -> tuple[tuple[int, int], bytes]:
     mask = font.getmask(char)
     return mask.size, bytes(mask)  # pyrefly: ignore[bad-argument-type]  # as Pillow's own code does
-
-
-def _shows(font: Font, char: str, missing: tuple[tuple[int, int], bytes]) -> bool:
-    found = _signature(font, char)
-    return found != missing and 0 not in found[0]
