@@ -198,13 +198,11 @@ def _pixelated(picture: Raster, area: Area | None, amount: int) -> Raster:
     """Return the picture in squares of one colour each, about twelve across for a plain wish."""
     side = max(2, round(_length(picture, area, _SQUARE_SHARE) * amount / 100))
 
-    def squares(values: NDArray[Any]) -> NDArray[Any]:
-        height, width = values.shape[:2]
-        few = max(1, round(width / side)), max(1, round(height / side))
-        small = cv2.resize(values, few, interpolation=cv2.INTER_AREA)
-        return cv2.resize(small, (width, height), interpolation=cv2.INTER_NEAREST_EXACT)
+    def shrunk(values: NDArray[Any]) -> NDArray[Any]:
+        few = max(1, round(values.shape[1] / side)), max(1, round(values.shape[0] / side))
+        return cv2.resize(values, few, interpolation=cv2.INTER_AREA)
 
-    return _mixed(picture, area, squares)
+    return _mixed(picture, area, shrunk)
 
 
 def _length(picture: Raster, area: Area | None, shares: tuple[float, float]) -> float:
@@ -214,17 +212,20 @@ def _length(picture: Raster, area: Area | None, shares: tuple[float, float]) -> 
 
 
 def _mixed(picture: Raster, area: Area | None, way: Callable[[Any], NDArray[Any]]) -> Raster:
-    """Return the picture in means of its pixels, which `way` takes of any values.
+    """Return the picture in means of its pixels, which `way` takes of any values; fewer ones are shown as squares.
 
     Of an area only its own colours count, so that nothing beside it shines in.
     """
-    if area is None:
-        return replace(picture, pixels=averaged(picture.pixels, way))
-    left, top, right, bottom = _box(area)
+    left, top, right, bottom = (0, 0, picture.width, picture.height) if area is None else _box(area)
     place = slice(top, bottom), slice(left, right)
-    pixels, weights = picture.pixels.copy(), area[place].astype(np.float32)
-    mean = way(weighed(with_opacity(pixels[place])) * weights[..., None]) / np.maximum(way(weights), 1e-6)[..., None]
-    pixels[place] = unweighed(mean, pixels.dtype)[..., : pixels.shape[2]]
+    if area is None:
+        means = averaged(picture.pixels, way)
+    else:
+        weights = area[place].astype(np.float32)
+        values = way(weighed(with_opacity(picture.pixels[place])) * weights[..., None])
+        means = unweighed(values / np.maximum(way(weights), 1e-6)[..., None], picture.pixels.dtype)
+    pixels, size = picture.pixels.copy(), (right - left, bottom - top)
+    pixels[place] = cv2.resize(means, size, interpolation=cv2.INTER_NEAREST_EXACT)[..., : pixels.shape[2]]
     return replace(picture, pixels=pixels)
 
 
