@@ -11,6 +11,8 @@ import io
 import math
 import re
 import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -43,6 +45,7 @@ _PROBE_LEVELS = tuple(range(0, 256, 51))
 _SAME_LEVELS = 1
 # What Pillow's decoders were seen to raise when bytes are damaged; UnidentifiedImageError is an OSError.
 DAMAGES = (OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, OverflowError, struct.error)
+_PROFILE_DAMAGES = (ImageCms.PyCMSError, OSError, ValueError, TypeError)
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,20 @@ def open_picture(data: bytes, name: str = "The picture") -> Raster:
 
     Raises RequestRefused: unreadable, damaged, more than 64 megapixels.
     """
+    with _reading(data, name) as image:
+        orientation, profile = orientation_of(image), _stated_profile(image)
+        if is_deep_png(data):
+            pixels = deep_png_pixels(data, image)
+        elif image.mode == "CMYK":
+            pixels, profile = pixels_of(from_inks(image, profile)), None
+        else:
+            pixels = pixels_of(image)
+        return Raster(upright(pixels, orientation), profile)
+
+
+@contextmanager
+def _reading(data: bytes, name: str) -> Iterator[Image.Image]:
+    """Open a picture that is small enough; what a decoder raises within the block becomes RequestRefused."""
     harden_pillow()
     pixels = 0
     try:
@@ -102,7 +119,7 @@ def open_picture(data: bytes, name: str = "The picture") -> Raster:
             pixels = image.width * image.height
             if pixels > MAX_MEGAPIXELS * 1_000_000:
                 raise _too_many(name, pixels, MAX_MEGAPIXELS)
-            return _opened(image, data)
+            yield image
     except RequestRefused:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
@@ -163,20 +180,21 @@ def eight_bits(pixels: Pixels) -> Bytes:
     return shown
 
 
+def in_colour(raster: Raster) -> Raster:
+    """Return the picture as RGB or RGBA; one that was grey leaves its profile."""
+    if raster.colours == 3:
+        return raster
+    grey = raster.pixels
+    return Raster(np.concatenate([grey[..., :1]] * 3 + [grey[..., 1:]], axis=2))
+
+
 def resized(raster: Raster, width: int, height: int) -> Raster:
     """Return the picture at another size, colours weighed by their opacity; bit depth and profile stay."""
     import cv2
 
-    pixels = raster.pixels
-    is_smaller = width * height < raster.width * raster.height
-    way = cv2.INTER_AREA if is_smaller else cv2.INTER_LANCZOS4
-
-    def scaled(values: Pixels | Floats) -> NDArray[Any]:
-        return np.asarray(cv2.resize(values, (width, height), interpolation=way)).reshape(height, width, -1)
-
-    if not raster.has_alpha:
-        return replace(raster, pixels=scaled(pixels))
-    return replace(raster, pixels=unweighed(scaled(weighed(pixels)), pixels.dtype))
+    way = cv2.INTER_AREA if width * height < raster.width * raster.height else cv2.INTER_LANCZOS4
+    scaled = averaged(raster.pixels, lambda values: cv2.resize(values, (width, height), interpolation=way))
+    return replace(raster, pixels=scaled)
 
 
 def with_alpha_of(data: bytes, other: bytes) -> bytes:
@@ -191,6 +209,23 @@ def with_alpha_of(data: bytes, other: bytes) -> bytes:
     values = np.rint(alpha.pixels.astype(np.float32) * (raster.peak / alpha.peak)).astype(raster.pixels.dtype)
     colours = raster.pixels[..., : raster.colours]
     return encode_png(replace(raster, pixels=np.concatenate([colours, values], axis=2)))
+
+
+def averaged(pixels: Pixels, way: Callable[[Any], NDArray[Any]]) -> Pixels:
+    """Return what `way`, which takes means of places, makes of pixels; colours are weighed by their opacity."""
+    has_alpha = pixels.shape[2] in {2, 4}
+    found = np.asarray(way(weighed(pixels) if has_alpha else pixels))
+    # OpenCV drops the axis of a single channel.
+    found = found.reshape(*found.shape[:2], -1)
+    return unweighed(found, pixels.dtype) if has_alpha else found
+
+
+def with_opacity(pixels: Pixels) -> Pixels:
+    """Return pixels with alpha, opaque where they had none."""
+    if pixels.shape[2] in {2, 4}:
+        return pixels
+    opaque = np.full((*pixels.shape[:2], 1), np.iinfo(pixels.dtype).max, pixels.dtype)
+    return np.concatenate([pixels, opaque], axis=2)
 
 
 def weighed(pixels: Pixels) -> Floats:
@@ -261,7 +296,7 @@ def _transform(profile: bytes | None, channels: int, *, is_back: bool) -> ImageC
             return ImageCms.buildTransform(ImageCms.createProfile("sRGB"), own, "RGB", mode)
         return ImageCms.buildTransform(own, ImageCms.createProfile("sRGB"), mode, "RGB")
     # A damaged profile is ignored, as browsers do.
-    except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
+    except _PROFILE_DAMAGES:
         return None
 
 
@@ -290,11 +325,9 @@ def in_srgb(image: Image.Image, profile: bytes | None) -> Image.Image:
     mode = "RGBA" if image.has_transparency_data else "RGB"
     model = b"GRAY" if image.mode == "L" else b"RGB "
     if profile is not None and profile[16:20] == model and (model == b"GRAY" or not is_srgb(profile)):
-        try:
-            source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-            return _converted(image, source, mode)
-        except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
-            pass
+        shown = _converted(image, profile, mode)
+        if shown is not None:
+            return shown
     return image if image.mode == mode else image.convert(mode)
 
 
@@ -303,12 +336,8 @@ def is_srgb(profile: bytes) -> bool:
     """Return whether an RGB profile gives the colours of sRGB, whatever it is called; a damaged one counts as such."""
     levels = np.array(_PROBE_LEVELS, np.uint8)
     probe = np.stack(np.meshgrid(levels, levels, levels), axis=-1).reshape(1, -1, 3)
-    try:
-        source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-        shown = np.asarray(_converted(Image.fromarray(probe), source, "RGB"))
-    except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
-        return True
-    return bool(np.abs(shown.astype(np.int16) - probe).max() <= _SAME_LEVELS)
+    shown = _converted(Image.fromarray(probe), profile, "RGB")
+    return shown is None or bool(np.abs(np.asarray(shown, np.int16) - probe).max() <= _SAME_LEVELS)
 
 
 def is_deep_png(data: bytes) -> bool:
@@ -356,17 +385,9 @@ def image_of(raster: Raster) -> Image.Image:
     return Image.fromarray(_squeezed(eight_bits(raster.pixels)))
 
 
-def _opened(image: Image.Image, data: bytes) -> Raster:
-    orientation = orientation_of(image)
+def _stated_profile(image: Image.Image) -> bytes | None:
     stated = image.info.get("icc_profile")
-    profile = stated if isinstance(stated, bytes) and stated else None
-    if is_deep_png(data):
-        pixels = deep_png_pixels(data, image)
-    elif image.mode == "CMYK":
-        pixels, profile = pixels_of(from_inks(image, profile)), None
-    else:
-        pixels = pixels_of(image)
-    return Raster(upright(pixels, orientation), profile)
+    return stated if isinstance(stated, bytes) and stated else None
 
 
 def deep_png_pixels(data: bytes, image: Image.Image) -> Pixels:
@@ -385,54 +406,36 @@ def deep_png_pixels(data: bytes, image: Image.Image) -> Pixels:
 
 def sound_profile(profile: bytes | None, channels: int) -> bytes | None:
     """Return an ICC profile when it fits pixels of so many channels, can be applied, and says more than sRGB does."""
-    if profile is None or profile[16:20] != _COLOUR_MODELS[channels]:
-        return None
     return profile if _transform(profile, 1 if channels < 3 else 3, is_back=False) is not None else None
 
 
 def _opened_smaller(data: bytes, longest_px: int) -> tuple[Image.Image, bytes | None, tuple[int, int]]:
     """Return a picture of 8 bits, its profile and the size of its copy; a JPEG is read no larger than needed."""
-    harden_pillow()
-    try:
-        with Image.open(io.BytesIO(data), formats=_FORMATS) as opened:
-            image: Image.Image = opened
-            if image.width * image.height > MAX_MEGAPIXELS * 1_000_000:
-                raise _too_many("The picture", image.width * image.height, MAX_MEGAPIXELS)
-            stated = image.info.get("icc_profile")
-            profile = stated if isinstance(stated, bytes) and stated else None
-            orientation = orientation_of(image)
-            size = fitted_size(*(image.size[::-1] if orientation >= 5 else image.size), longest_px)
-            if opened.format == "JPEG" and opened.mode == "RGB":
-                opened.draft("RGB", (longest_px, longest_px))
-            image.load()
-            if image.mode == "CMYK":
-                image, profile = from_inks(image, profile), None
-            if image.mode in {"L", "RGB", "RGBA"} and "transparency" not in image.info and orientation == 1:
-                return image, profile, size
-            return image_of(Raster(upright(pixels_of(image), orientation))), profile, size
-    except UnidentifiedImageError as error:
-        raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name="The picture") from error
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise _too_many("The picture", 0, MAX_MEGAPIXELS) from error
-    except DAMAGES as error:
-        raise RequestRefused(ErrorCode.PICTURE_TRUNCATED, name="The picture") from error
+    with _reading(data, "The picture") as opened:
+        image, profile, orientation = opened, _stated_profile(opened), orientation_of(opened)
+        size = fitted_size(*(image.size[::-1] if orientation >= 5 else image.size), longest_px)
+        if opened.format == "JPEG" and opened.mode == "RGB":
+            opened.draft("RGB", (longest_px, longest_px))
+        image.load()
+        if image.mode == "CMYK":
+            image, profile = from_inks(image, profile), None
+        if image.mode in {"L", "RGB", "RGBA"} and "transparency" not in image.info and orientation == 1:
+            return image, profile, size
+        return image_of(Raster(upright(pixels_of(image), orientation))), profile, size
 
 
 def from_inks(image: Image.Image, profile: bytes | None) -> Image.Image:
     """Return a CMYK picture as RGB in sRGB, by its profile where it has a sound one."""
-    if profile is not None:
-        try:
-            return _converted(image, ImageCms.ImageCmsProfile(io.BytesIO(profile)), "RGB")
-        except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
-            pass
-    return image.convert("RGB")
+    return (profile and _converted(image, profile, "RGB")) or image.convert("RGB")
 
 
-def _converted(image: Image.Image, source: ImageCms.ImageCmsProfile, mode: str) -> Image.Image:
-    shown = ImageCms.profileToProfile(image, source, ImageCms.createProfile("sRGB"), outputMode=mode)
-    if shown is None:
-        raise ValueError("no colours came of the profile")
-    return shown
+def _converted(image: Image.Image, profile: bytes, mode: str) -> Image.Image | None:
+    """Return a picture in sRGB; None where the profile is damaged or of another kind."""
+    try:
+        source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        return ImageCms.profileToProfile(image, source, ImageCms.createProfile("sRGB"), outputMode=mode)
+    except _PROFILE_DAMAGES:
+        return None
 
 
 def _squeezed(pixels: Bytes) -> Bytes:

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from agent.adjusting.adjustment import Adjustment, CropBox, CropRatio, Flip, crops_from_the_whole, quarters
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from agent.pixels import Pixels, Raster
+from agent.pixels import Pixels, Raster, averaged, eight_bits, encode_png, in_colour, open_picture, resized
 
 # A share that came out of a subtraction must not reach into the next pixel by its last bit.
 _LAST_BIT = 1e-6
@@ -26,8 +23,6 @@ def framed(pixels: Pixels, adjustment: Adjustment) -> Pixels:
     By an odd angle a picture is turned about its middle and cut to the largest part of its own shape that has no empty
     corner, as when a horizon is straightened in a photo program; the pixels between pixels are bicubic.
     """
-    import numpy as np
-
     count, rest = quarters(adjustment.rotate)
     if count:
         # `rot90` turns to the left.
@@ -79,9 +74,6 @@ def _upright_part(width: int, height: int, degrees: float) -> tuple[int, int]:
 
 def _slanted(pixels: Pixels, degrees: float) -> Pixels:
     import cv2
-    import numpy as np
-
-    from agent.pixels import unweighed, weighed
 
     height, width = pixels.shape[:2]
     size = _upright_part(width, height, degrees)
@@ -94,13 +86,9 @@ def _slanted(pixels: Pixels, degrees: float) -> Pixels:
             [-sine, cosine, (height - 1) / 2 + sine * x - cosine * y],
         ]
     )
-    has_alpha = pixels.shape[2] in {2, 4}
     flags = cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP
-    source = weighed(pixels) if has_alpha else pixels
-    turned: NDArray[Any] = np.asarray(
-        cv2.warpAffine(source, back, size, flags=flags, borderMode=cv2.BORDER_REPLICATE)
-    ).reshape(size[1], size[0], pixels.shape[2])
-    return unweighed(turned, pixels.dtype) if has_alpha else turned
+    border = cv2.BORDER_REPLICATE
+    return averaged(pixels, lambda values: cv2.warpAffine(values, back, size, flags=flags, borderMode=border))
 
 
 def _box(crop: CropRatio | CropBox, width: int, height: int) -> tuple[int, int, int, int]:
@@ -158,8 +146,6 @@ def apply_adjustment(data: bytes, adjustment: Adjustment) -> Adjusted:
 
     Raises RequestRefused when the bytes are no picture, damaged, or more than 64 megapixels.
     """
-    from agent.pixels import open_picture
-
     return encoded(adjusted(open_picture(data), adjustment))
 
 
@@ -177,8 +163,6 @@ def preview_adjustment(data: bytes, adjustment: Adjustment, edge_px: int) -> Adj
 
     Raises ValueError when `edge_px` is below 1, and what `apply_adjustment` raises.
     """
-    from agent.pixels import open_picture
-
     if edge_px < 1:
         raise ValueError(f"a preview needs an edge of at least 1 pixel, not {edge_px}")
     small = _small(open_picture(data), adjustment, edge_px)
@@ -189,15 +173,11 @@ def preview_adjustment(data: bytes, adjustment: Adjustment, edge_px: int) -> Adj
 
 def encoded(raster: Raster) -> Adjusted:
     """Return the picture as a PNG, with its ICC profile when that speaks of the same colour model, else without."""
-    from agent.pixels import encode_png
-
     size = {"width": raster.width, "height": raster.height, "bit_depth": raster.bit_depth}
     return Adjusted(data=encode_png(raster), mime_type=MIME_TYPE, **size)
 
 
 def _small(raster: Raster, adjustment: Adjustment, edge_px: int) -> Raster:
-    from agent.pixels import eight_bits, resized
-
     scale = edge_px / max(framed_size(raster.width, raster.height, adjustment))
     # Nobody sees 16 bits in a preview.
     plain = replace(raster, pixels=eight_bits(raster.pixels))
@@ -209,14 +189,11 @@ def _small(raster: Raster, adjustment: Adjustment, edge_px: int) -> Raster:
 def _toned(raster: Raster, adjustment: Adjustment) -> Raster:
     if not adjustment.has_tones:
         return raster
-    import numpy as np
-
+    # OpenCV is loaded with it.
     from agent.adjusting.toning import toned
-    from agent.pixels import eight_bits
 
+    raster = in_colour(raster) if adjustment.warmth else raster
     pixels = raster.pixels
-    if adjustment.warmth and raster.colours == 1:
-        pixels = np.concatenate([pixels[..., :1]] * 3 + [pixels[..., 1:]], axis=2)
     if not raster.has_alpha:
         return replace(raster, pixels=toned(pixels, None, adjustment))
     opacity = eight_bits(pixels[..., -1:])[..., 0] if adjustment.sharpness else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent.providers.sketch import SketchProvider
 from agent.providers.sketch.areas import read_area_wish
 from agent.providers.sketch.briefs import image_call
-from agent.providers.sketch.inside import apply_inside
+from agent.providers.sketch.effects import MAX_SIDE_PIXELS, apply
 from agent.providers.sketch.lettering import drawable, find_font, fit, wrap, write_into
 from agent.providers.sketch.operations import (
     AddText,
@@ -21,7 +21,6 @@ from agent.providers.sketch.operations import (
     ResizeTo,
 )
 from agent.providers.sketch.painter import compose, paint
-from agent.providers.sketch.pixels import MAX_SIDE_PIXELS, apply
 from agent.providers.sketch.subjects import Retake, RetakeKind
 from agent.providers.sketch.vocabulary import FIGURES, MOODS, PLACES, find
 from agent.providers.sketch.wishes import AskBack, Draw, Edit, Reason, Talk, Topic, understand

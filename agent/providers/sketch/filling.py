@@ -76,8 +76,7 @@ def _filled_part(pixels: Floats, hole: Flags) -> Floats:
     chance = np.random.default_rng(_SEED)
     level: _Level | None = None
     for number, size in enumerate(_sizes(hole)):
-        # Where little is known, no patch of it may be left in the coarsest copies.
-        found = _finer(level, pixels, hole, size) if level else _coarsest(pixels, hole, size, chance)
+        found = _begun(level, pixels, hole, size, chance)
         if found is None:
             continue
         level = found
@@ -119,26 +118,24 @@ def _allowed(hole: Flags) -> Flags:
     return allowed
 
 
-def _coarsest(pixels: Floats, hole: Flags, size: tuple[int, int], chance: np.random.Generator) -> _Level | None:
+def _begun(
+    above: _Level | None, pixels: Floats, hole: Flags, size: tuple[int, int], chance: np.random.Generator
+) -> _Level | None:
+    """Return a level: each pixel looks like what the pixel above it looked like; the first are chosen by chance.
+
+    None where little is known, so that no whole patch of it is left at this size.
+    """
     small, small_hole = _shrunk(pixels, hole, size)
     allowed = _allowed(small_hole)
     places = np.flatnonzero(allowed)
     if not places.size:
         return None
-    small = _carried_in(small, small_hole)
-    return _Level(small, small_hole, allowed, chance.choice(places, small_hole.shape))
-
-
-def _finer(level: _Level, pixels: Floats, hole: Flags, size: tuple[int, int]) -> _Level | None:
-    """Return the next level: each pixel looks like what the pixel above it looked like, painted as that says."""
-    small, small_hole = _shrunk(pixels, hole, size)
-    allowed = _allowed(small_hole)
-    if not allowed.any():
-        return None
-    source = _spread(level, size)
+    if above is None:
+        small = _carried_in(small, small_hole)
+        return _Level(small, small_hole, allowed, chance.choice(places, small_hole.shape))
+    source = _spread(above, size)
     # A rounded place may fall beside what is allowed: such a pixel begins anywhere.
     astray = ~allowed.ravel()[source]
-    places = np.flatnonzero(allowed)
     source[astray] = places[(np.flatnonzero(astray.ravel()) * 7919) % places.size]
     small[small_hole] = small.reshape(-1, small.shape[2])[source[small_hole]]
     return _Level(small, small_hole, allowed, source)

@@ -13,6 +13,7 @@ from agent.providers.sketch.operations import Position
 from agent.providers.sketch.phrases import is_chinese
 
 Font: TypeAlias = ImageFont.FreeTypeFont
+Box: TypeAlias = tuple[int, int, int, int]
 
 _NOTO = "/usr/share/fonts"
 # (file, face in the collection): simplified Chinese first, since half of the people write it.
@@ -60,7 +61,7 @@ def find_font(text: str, size: float) -> Font | None:
         font = _load(source, round(size))
         if font is None:
             continue
-        count = sum(can_draw(source, char) for char in wanted)
+        count = sum(_can_draw(source, char) for char in wanted)
         if count > best_count:
             best, best_count = font, count
         if best_count == len(wanted):
@@ -71,15 +72,16 @@ def find_font(text: str, size: float) -> Font | None:
 def drawable(text: str, font: Font) -> str:
     """Return the text without the letters that the font would show as empty boxes."""
     missing = _signature(font, _NO_SUCH_CHARACTER)
-    kept = "".join(char for char in text if char.isspace() or _shows(font, char, missing))
-    return re.sub(r"\s+", " ", kept).strip()
+    signatures = {char: _signature(font, char) for char in set(text) if not char.isspace()}
+    undrawn = {char for char, found in signatures.items() if found == missing or 0 in found[0]}
+    return re.sub(r"\s+", " ", "".join(char for char in text if char not in undrawn)).strip()
 
 
 @lru_cache(maxsize=8192)
-def can_draw(source: tuple[str, int], char: str) -> bool:
+def _can_draw(source: tuple[str, int], char: str) -> bool:
     """Whether the font file (or the built-in one, when the name is empty) has a glyph for the character."""
     font = _load(source, 24)
-    return font is not None and _shows(font, char, _missing_glyph(source))
+    return font is not None and bool(drawable(char, font))
 
 
 def wrap(text: str, font: Font, width: float) -> list[str]:
@@ -101,78 +103,30 @@ def fit(text: str, width: float, size: float, max_lines: int) -> tuple[Font, lis
 
     None when this machine has no font for the text.
     """
-    result: tuple[Font, list[str]] | None = None
+    found = None
     for shrink in (1.0, 0.88, 0.77, 0.68, 0.6, 0.52):
-        font = find_font(text, size * shrink)
-        words = drawable(text, font) if font is not None else ""
-        if font is None or not words:
-            return None
-        lines = wrap(words, font, width)
-        if len(lines) <= max_lines and all(font.getlength(line) <= width for line in lines):
-            return font, lines
-        result = font, [_shortened(line, font, width) for line in _cut(lines, max_lines)]
-    return result
+        found = _lines_of(text, width, size * shrink)
+        if found is None or (found[2] and len(found[1]) <= max_lines):
+            return found and found[:2]
+    return found and (found[0], [_shortened(line, found[0], width) for line in _cut(found[1], max_lines)])
+
+
+def _lines_of(text: str, width: float, size: float) -> tuple[Font, list[str], bool] | None:
+    """Return a font of this size, the lines of the text, and whether all are within the width; None without a font."""
+    font = find_font(text, size)
+    words = drawable(text, font) if font is not None else ""
+    if font is None or not words:
+        return None
+    lines = wrap(words, font, width)
+    return font, lines, all(font.getlength(line) <= width for line in lines)
 
 
 def write_into(image: Image.Image, text: str, position: Position) -> Image.Image:
     """Return the picture with the words in white over a soft shade, at the top, in the middle or at the bottom."""
     drawn = letters_for(image.size, text, position)
-    return image if drawn is None else _laid_over(image, *drawn)
-
-
-def letters_for(size: tuple[int, int], text: str, position: Position) -> tuple[Image.Image, Image.Image] | None:
-    """Return the words as they stand in a picture of this size, and the soft shade that they stand out from: two masks
-    in mode L, the second one wider. None when this machine has no font for them.
-    """
-    width, height = size
-    most = max(12.0, min(width / 11, height / 6))
-    fitted = fit(text, width * 0.88, most, max_lines=max(1, int(height * 0.8 / (most * 1.3))))
-    if fitted is None:
-        return None
-    font, lines = fitted
-    letters = _letter_mask(size, font, lines, position)
-    return letters, _shade(letters, font.size)
-
-
-def letters_in(
-    size: tuple[int, int], text: str, box: tuple[int, int, int, int]
-) -> tuple[Image.Image, Image.Image] | None:
-    """Return masks as `letters_for` for words in the middle of the box (left, top, right, bottom) of a picture of this
-    size, as large as fits there.
-    """
-    width, height = max(1, box[2] - box[0]), max(1, box[3] - box[1])
-    largest = _largest(text, width, height)
-    if largest is None:
-        return None
-    font, lines = largest
-    letters = Image.new("L", size, 0)
-    letters.paste(_letter_mask((width, height), font, lines, Position.CENTER), box[:2])
-    return letters, _shade(letters, font.size)
-
-
-def _largest(text: str, width: float, height: float) -> tuple[Font, list[str]] | None:
-    """Return the largest font, and the lines, with which nothing of the words is cut off; None without a font."""
-    size = max(_LEAST_SIZE, height * 0.8)
-    while size > _LEAST_SIZE:
-        font = find_font(text, size)
-        words = drawable(text, font) if font is not None else ""
-        if font is None or not words:
-            return None
-        lines = wrap(words, font, width)
-        is_low = len(lines) * size * _LINE_STEP <= height * 1.1
-        if is_low and all(font.getlength(line) <= width for line in lines):
-            return font, lines
-        size *= 0.9
-    return fit(text, width, _LEAST_SIZE, max_lines=max(1, int(height / (_LEAST_SIZE * _LINE_STEP))))
-
-
-def _shade(letters: Image.Image, size: float) -> Image.Image:
-    soft = letters.filter(ImageFilter.MaxFilter(3)).filter(ImageFilter.GaussianBlur(max(1.5, size / 7)))
-    return soft.point([min(215, round(value * 1.5)) for value in range(256)])
-
-
-def _laid_over(image: Image.Image, letters: Image.Image, shade: Image.Image) -> Image.Image:
-    """Return the picture with the letters in white, over a dark shade that they stand out from."""
+    if drawn is None:
+        return image
+    letters, shade = drawn
     result = image.copy()
     if result.mode == "RGBA":
         result.putalpha(ImageChops.lighter(ImageChops.lighter(result.getchannel("A"), letters), shade))
@@ -180,6 +134,44 @@ def _laid_over(image: Image.Image, letters: Image.Image, shade: Image.Image) -> 
     result.paste((0, 0, 0, 255)[:bands], (0, 0), ImageChops.subtract(shade, letters))
     result.paste((255,) * bands, (0, 0), letters)
     return result
+
+
+def letters_for(size: tuple[int, int], text: str, place: Position | Box) -> tuple[Image.Image, Image.Image] | None:
+    """Return the words as they stand in a picture of this size, and the soft shade that they stand out from: two masks
+    in mode L, the second one wider. None when this machine has no font for them.
+
+    The place is a side of the picture, or the box (left, top, right, bottom) whose middle they fill.
+    """
+    if isinstance(place, Position):
+        box, position = (0, 0, *size), place
+        most = max(12.0, min(size[0] / 11, size[1] / 6))
+        fitted = fit(text, size[0] * 0.88, most, max_lines=max(1, int(size[1] * 0.8 / (most * 1.3))))
+    else:
+        box, position = place, Position.CENTER
+        fitted = _largest(text, max(1, box[2] - box[0]), max(1, box[3] - box[1]))
+    if fitted is None:
+        return None
+    font, lines = fitted
+    letters = Image.new("L", size, 0)
+    part = max(1, box[2] - box[0]), max(1, box[3] - box[1])
+    letters.paste(_letter_mask(part, font, lines, position), box[:2])
+    return letters, _shade(letters, font.size)
+
+
+def _largest(text: str, width: float, height: float) -> tuple[Font, list[str]] | None:
+    """Return the largest font, and the lines, with which nothing of the words is cut off; None without a font."""
+    size = max(_LEAST_SIZE, height * 0.8)
+    while size > _LEAST_SIZE:
+        found = _lines_of(text, width, size)
+        if found is None or (found[2] and len(found[1]) * size * _LINE_STEP <= height * 1.1):
+            return found and found[:2]
+        size *= 0.9
+    return fit(text, width, _LEAST_SIZE, max_lines=max(1, int(height / (_LEAST_SIZE * _LINE_STEP))))
+
+
+def _shade(letters: Image.Image, size: float) -> Image.Image:
+    soft = letters.filter(ImageFilter.MaxFilter(3)).filter(ImageFilter.GaussianBlur(max(1.5, size / 7)))
+    return soft.point([min(215, round(value * 1.5)) for value in range(256)])
 
 
 def _letter_mask(size: tuple[int, int], font: Font, lines: list[str], position: Position) -> Image.Image:
@@ -225,17 +217,6 @@ def _load(source: tuple[str, int], size: int) -> Font | None:
     return None
 
 
-@lru_cache(maxsize=32)
-def _missing_glyph(source: tuple[str, int]) -> tuple[tuple[int, int], bytes]:
-    font = _load(source, 24)
-    return _signature(font, _NO_SUCH_CHARACTER) if font is not None else ((0, 0), b"")
-
-
 def _signature(font: Font, char: str) -> tuple[tuple[int, int], bytes]:
     mask = font.getmask(char)
     return mask.size, bytes(mask)  # pyrefly: ignore[bad-argument-type]  # as Pillow's own code does
-
-
-def _shows(font: Font, char: str, missing: tuple[tuple[int, int], bytes]) -> bool:
-    found = _signature(font, char)
-    return found != missing and 0 not in found[0]

@@ -64,7 +64,7 @@ class ResizeBy:
 
 @dataclass(frozen=True)
 class AddText:
-    """Words to write into the picture; white unless a colour is named, and that only inside a mask."""
+    """Words to write into the picture, white unless a colour is named; inside a mask they fill its middle."""
 
     text: str
     position: Position = Position.BOTTOM
@@ -101,8 +101,7 @@ class Restyle:
     look: StyleLook
 
 
-AreaOperation: TypeAlias = Recolour | Erase | Fill
-Operation: TypeAlias = Adjustment | Effect | ResizeTo | ResizeBy | AddText | Restyle | AreaOperation
+Operation: TypeAlias = Adjustment | Effect | ResizeTo | ResizeBy | AddText | Restyle | Recolour | Erase | Fill
 
 
 def moves_pixels(operation: Operation) -> bool:

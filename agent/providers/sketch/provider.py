@@ -14,6 +14,7 @@ from agent.adjusting.applying import encoded
 from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
 from agent.expansion_words import read_expansion
 from agent.messages import CompletionChunk, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, TokenUsage
+from agent.pixels import Raster, open_picture, pixels_of
 from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
 from agent.providers.sketch.areas import read_area_wish
@@ -154,13 +155,10 @@ class SketchProvider:
         # The planner asks for no such thing: a person may have written other words into its plan.
         if not images or not isinstance(wish, Edit):
             raise RequestRefused(ErrorCode.PART_NOT_SUPPORTED, model=request.model.label)
-        # OpenCV is loaded with it, and most pictures need none.
-        from agent.providers.sketch.inside import edited_inside
-
         base = images[0]
         source, shape = await self._pictures.read(base), await self._pictures.read(mask)
         name = base.handle or base.digest[:8]
-        return await asyncio.to_thread(edited_inside, source, shape, name, wish.operations)
+        return await asyncio.to_thread(_edited, source, name, wish.operations, request, shape)
 
     async def _found(self, text: str) -> FoundLook | None:
         """Return the style that the words ask for, None where they ask for none or nobody can tell."""
@@ -240,8 +238,6 @@ def _pixels(request: ImageRequest) -> tuple[int, int]:
 
 
 def _sketched(wish: Wish | Retake, text: str, size: tuple[int, int], take: Take, found: FoundLook | None) -> bytes:
-    from agent.pixels import Raster, pixels_of
-
     caption, style = " ".join(text.split())[:120], ""
     if isinstance(wish, Draw):
         text, caption, style = wish.description, wish.subject, wish.style
@@ -251,13 +247,17 @@ def _sketched(wish: Wish | Retake, text: str, size: tuple[int, int], take: Take,
     return encoded(Raster(pixels_of(painted))).data
 
 
-def _edited(source: bytes, name: str, operations: tuple[Operation, ...], request: ImageRequest) -> bytes:
-    # OpenCV and numpy are loaded with these, and most of what is asked for needs neither.
-    from agent.pixels import open_picture
-    from agent.providers.sketch.pixels import apply
+def _edited(
+    source: bytes, name: str, operations: tuple[Operation, ...], request: ImageRequest, mask: bytes | None = None
+) -> bytes:
+    # OpenCV is loaded with these, and most of what is asked for needs none.
+    from agent.providers.sketch.effects import apply, area_of
 
     opened = open_picture(source, name)
-    return encoded(apply(opened, _with_lock(operations, (opened.width, opened.height), request))).data
+    size = (opened.width, opened.height)
+    if mask is not None:
+        return encoded(apply(opened, operations, area_of(mask, *size))).data
+    return encoded(apply(opened, _with_lock(operations, size, request))).data
 
 
 def _with_lock(

@@ -32,7 +32,6 @@ from tests.adapters.sketch import (
     Recolour,
     ResizeBy,
     ResizeTo,
-    apply_inside,
     compose,
     drawable,
     find,
@@ -315,7 +314,7 @@ def asked(wish: str, image: Image.Image, mask: Image.Image) -> Image.Image:
 
 
 def changed(image: Image.Image, mask: Image.Image, operations: tuple[Operation, ...]) -> Image.Image:
-    return image_of(apply_inside(Raster(pixels_of(image)), mask, operations))
+    return image_of(applied(Raster(pixels_of(image)), operations, np.asarray(mask) > 0))
 
 
 @each_case(("wish", "hue"), [("make it red", 0), ("make it blue", 220), ("改成绿色", 134), ("make it purple", 274)])

@@ -1,0 +1,361 @@
+"""What the sketch model does to real pictures: at full size, in their own 8 or 16 bits and their own colour profile.
+
+An area is where a mask lets a picture change, as flags (height, width). None is the whole picture; the sizes of blurs
+and squares follow from it. Light, colour, turns and crops are the studio's own exact adjustments.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from agent.adjusting import Adjustment
+from agent.adjusting.applying import adjusted
+from agent.errors import ErrorCode, RequestRefused
+from agent.pixels import (
+    LUMA,
+    Floats,
+    Pixels,
+    Raster,
+    averaged,
+    eight_bits,
+    from_srgb,
+    in_colour,
+    resized,
+    unweighed,
+    weighed,
+    with_opacity,
+)
+from agent.providers.sketch.filling import filled
+from agent.providers.sketch.lettering import letters_for
+from agent.providers.sketch.operations import (
+    AddText,
+    Effect,
+    EffectKind,
+    Erase,
+    Fill,
+    Operation,
+    PatternKind,
+    Recolour,
+    ResizeBy,
+    ResizeTo,
+    Restyle,
+    moves_pixels,
+)
+from agent.providers.sketch.palette import Colour
+from agent.style_rendering import render_in_style
+
+Area: TypeAlias = NDArray[np.bool_]
+Box: TypeAlias = tuple[int, int, int, int]
+
+MAX_SIDE_PIXELS = 8192
+MAX_PIXELS = 40_000_000
+_BAND_ROWS = 256
+# Of the longer side of a whole picture, and of the side of a square as large as an area, for an amount of 100.
+_BLUR_SHARE = (1 / 75, 0.16)
+_SQUARE_SHARE = (1 / 6, 0.22)
+# Sepia at black, mid grey and white.
+_SEPIA = np.array([[24, 14, 6], [146, 108, 70], [255, 242, 218]], np.float32)
+_WHITE: Colour = (255, 255, 255)
+# Letters of a colour whose three values come to no more stand over a light shade.
+_MIDDLE_SUM = 300
+# Of what a mask covers, letters keep to this much of the width and height of its middle.
+_LETTERED = 0.94
+# A pattern repeats so often across; a dot's radius is a share of the period.
+_REPEATS = 9
+_LEAST_PERIOD_PX = 6.0
+_DOT = 0.3
+# How far the middle lightness goes to that of the colour; black and white are little else than lightness.
+_SHARE_OF_LIGHT = 0.6
+_SHARE_OF_LIGHT_GREY = 0.85
+_GREY = 12.0
+
+
+def area_of(mask: bytes, width: int, height: int) -> Area:
+    """Return where a mask is not black, stretched over a picture of this size. Raises RequestRefused: unreadable.
+
+    The change is full wherever the mask is set at all: a soft edge is for whoever lays the result over the picture.
+    """
+    try:
+        with Image.open(io.BytesIO(mask)) as opened:
+            return np.asarray(opened.convert("L").resize((width, height), Image.Resampling.NEAREST)) > 0
+    except (UnidentifiedImageError, OSError) as error:
+        raise RequestRefused(ErrorCode.MASK_UNREADABLE) from error
+
+
+def apply(picture: Raster, operations: tuple[Operation, ...], area: Area | None = None) -> Raster:
+    """Return a new picture, RGB or RGBA, with the operations applied in their order; the given one stays as it is.
+
+    With an area nothing outside of it changes, and operations that move pixels are left out.
+    """
+    result = in_colour(picture)
+    for operation in operations:
+        if area is None:
+            result = _changed(operation, result, None)
+        elif area.any() and not moves_pixels(operation):
+            changed = _changed(operation, result, area)
+            result = replace(result, pixels=np.where(area[..., None], changed.pixels, result.pixels))
+    return result
+
+
+def _changed(operation: Operation, picture: Raster, area: Area | None) -> Raster:
+    """Return the picture after one operation; what it shows outside of the area does not count."""
+    match operation:
+        case Adjustment():
+            return adjusted(picture, operation)
+        case ResizeTo(int(width), int(height)):
+            return _fitted(picture, *_within_limits(width, height))
+        case ResizeTo(width, height):
+            return _scaled(picture, (width or 0) / picture.width or (height or 0) / picture.height)
+        case ResizeBy(factor):
+            return _scaled(picture, factor)
+        case AddText():
+            place = operation.position if area is None else _middle(area)
+            drawn = letters_for((picture.width, picture.height), operation.text, place)
+            return _written(picture, *drawn, operation.ink or _WHITE) if drawn is not None else picture
+        case Effect(EffectKind.BLUR, amount):
+            return _blurred(picture, area, amount)
+        case Effect(EffectKind.PIXELATE, amount):
+            return _pixelated(picture, area, amount)
+        case Erase():
+            return replace(picture, pixels=_stored(filled(_levels(picture.pixels), _flags(picture, area)), picture))
+        case Fill():
+            return _patterned(picture, _flags(picture, area), operation)
+        case Recolour(colour):
+            return _recoloured(picture, _flags(picture, area), colour)
+        case Effect(EffectKind.INVERT):
+            colours = picture.peak - picture.pixels[..., :3]
+        case Effect(EffectKind.SEPIA):
+            colours = _sepia(picture)
+        case Restyle():
+            # A look is drawn in 8 bits.
+            drawn = render_in_style(np.ascontiguousarray(eight_bits(picture.pixels[..., :3])), operation.look)
+            colours = drawn * np.array(picture.peak // 255, picture.pixels.dtype)
+    return replace(picture, pixels=np.concatenate([colours, picture.pixels[..., 3:]], axis=2))
+
+
+def _flags(picture: Raster, area: Area | None) -> Area:
+    return np.ones((picture.height, picture.width), np.bool_) if area is None else area
+
+
+def _box(area: Area) -> Box:
+    """Return left, top, right and bottom of what has any of the area."""
+    rows, columns = np.flatnonzero(area.any(axis=1)), np.flatnonzero(area.any(axis=0))
+    return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
+
+
+def _levels(pixels: Pixels) -> Floats:
+    """Return values as 0 to 255 and what lies between."""
+    return np.asarray(pixels, np.float32) * np.float32(255 / np.iinfo(pixels.dtype).max)
+
+
+def _stored(levels: Floats, picture: Raster) -> Pixels:
+    values = np.rint(levels * np.float32(picture.peak / 255))
+    return np.asarray(np.clip(values, 0, picture.peak), picture.pixels.dtype)
+
+
+# ---- sizes
+
+
+def _scaled(picture: Raster, factor: float) -> Raster:
+    return resized(picture, *_within_limits(round(picture.width * factor), round(picture.height * factor)))
+
+
+def _fitted(picture: Raster, width: int, height: int) -> Raster:
+    """Return the picture at this size, what sticks out of the new shape cut off evenly."""
+    scale = max(width / picture.width, height / picture.height)
+    wide, high = min(picture.width, round(width / scale)), min(picture.height, round(height / scale))
+    left, top = (picture.width - wide) // 2, (picture.height - high) // 2
+    part = picture.pixels[top : top + max(1, high), left : left + max(1, wide)]
+    return resized(replace(picture, pixels=np.ascontiguousarray(part)), width, height)
+
+
+def _within_limits(width: int, height: int) -> tuple[int, int]:
+    """Return the size, made smaller in proportion when it is more than one machine should hold."""
+    width, height = max(1, width), max(1, height)
+    factor = min(1.0, MAX_SIDE_PIXELS / max(width, height), (MAX_PIXELS / (width * height)) ** 0.5)
+    return max(1, int(width * factor)), max(1, int(height * factor))
+
+
+# ---- blur, squares, sepia
+
+
+def _blurred(picture: Raster, area: Area | None, amount: int) -> Raster:
+    sigma = max(1.0, _length(picture, area, _BLUR_SHARE) * amount / 100)
+    border = cv2.BORDER_REPLICATE if area is None else cv2.BORDER_CONSTANT
+    return _mixed(picture, area, lambda values: cv2.GaussianBlur(values, (0, 0), sigma, borderType=border))
+
+
+def _pixelated(picture: Raster, area: Area | None, amount: int) -> Raster:
+    """Return the picture in squares of one colour each, about twelve across for a plain wish."""
+    side = max(2, round(_length(picture, area, _SQUARE_SHARE) * amount / 100))
+
+    def shrunk(values: NDArray[Any]) -> NDArray[Any]:
+        few = max(1, round(values.shape[1] / side)), max(1, round(values.shape[0] / side))
+        return cv2.resize(values, few, interpolation=cv2.INTER_AREA)
+
+    return _mixed(picture, area, shrunk)
+
+
+def _length(picture: Raster, area: Area | None, shares: tuple[float, float]) -> float:
+    if area is None:
+        return max(picture.width, picture.height) * shares[0]
+    return math.sqrt(float(area.sum())) * shares[1]
+
+
+def _mixed(picture: Raster, area: Area | None, way: Callable[[Any], NDArray[Any]]) -> Raster:
+    """Return the picture in means of its pixels, which `way` takes of any values; fewer ones are shown as squares.
+
+    Of an area only its own colours count, so that nothing beside it shines in.
+    """
+    left, top, right, bottom = (0, 0, picture.width, picture.height) if area is None else _box(area)
+    place = slice(top, bottom), slice(left, right)
+    if area is None:
+        means = averaged(picture.pixels, way)
+    else:
+        weights = area[place].astype(np.float32)
+        values = way(weighed(with_opacity(picture.pixels[place])) * weights[..., None])
+        means = unweighed(values / np.maximum(way(weights), 1e-6)[..., None], picture.pixels.dtype)
+    pixels, size = picture.pixels.copy(), (right - left, bottom - top)
+    pixels[place] = cv2.resize(means, size, interpolation=cv2.INTER_NEAREST_EXACT)[..., : pixels.shape[2]]
+    return replace(picture, pixels=pixels)
+
+
+def _sepia(picture: Raster) -> Pixels:
+    kind = picture.pixels.dtype
+    levels = _levels(np.arange(picture.peak + 1, dtype=kind))
+    tones = np.stack([np.interp(levels, (0, 127, 255), _SEPIA[:, channel]) for channel in range(3)], axis=1)
+    grey = np.rint(picture.pixels[..., :3] @ LUMA).astype(kind)
+    return _stored(tones, picture)[grey]
+
+
+# ---- letters
+
+
+def _middle(area: Area) -> Box:
+    """Return the box in the middle of the area that is as much smaller than the box round it as the area is."""
+    left, top, right, bottom = _box(area)
+    share = _LETTERED * float(area[top:bottom, left:right].mean()) ** 0.5
+    across, down = (right - left) * share / 2, (bottom - top) * share / 2
+    rows, columns = np.nonzero(area)
+    x, y = float(columns.mean()) + 0.5, float(rows.mean()) + 0.5
+    return round(x - across), round(y - down), round(x + across), round(y + down)
+
+
+def _written(picture: Raster, letters: Image.Image, shade: Image.Image, ink: Colour) -> Raster:
+    """Return the picture with the letters in a colour over their shade, both masks in mode L of the picture's size.
+
+    The shade is black, below a dark colour white.
+    """
+    colour = from_srgb(np.array([[ink]], np.float32), picture.profile, 3) * (picture.peak / 255)
+    below = 0 if sum(ink) > _MIDDLE_SUM else picture.peak
+    letter, soft = (np.asarray(mask, np.float32)[..., None] / 255 for mask in (letters, shade))
+    pixels = picture.pixels.copy()
+    # Only the rows that the words reach: on a large picture they are few.
+    reached = np.flatnonzero(np.maximum(letter, soft).any(axis=(1, 2)))
+    for top in range(int(reached[0]), int(reached[-1]) + 1, _BAND_ROWS) if reached.size else ():
+        rows = slice(top, min(top + _BAND_ROWS, int(reached[-1]) + 1))
+        shown = np.maximum(0, soft[rows] - letter[rows])
+        colours = pixels[rows, :, :3] * (1 - shown) + below * shown
+        pixels[rows, :, :3] = np.rint(colours * (1 - letter[rows]) + colour * letter[rows])
+        opaque = np.maximum(letter[rows], soft[rows]) * picture.peak
+        pixels[rows, :, 3:] = np.maximum(pixels[rows, :, 3:], np.rint(opaque).astype(pixels.dtype))
+    return replace(picture, pixels=pixels)
+
+
+# ---- patterns
+
+
+def _patterned(picture: Raster, area: Area, fill: Fill) -> Raster:
+    """Return the picture with the pattern over the box of the area, its edges smooth."""
+    left, top, right, bottom = _box(area)
+    period = max(_LEAST_PERIOD_PX, ((right - left) * (bottom - top)) ** 0.5 / _REPEATS)
+    y, x = np.mgrid[0 : bottom - top, 0 : right - left].astype(np.float32) + np.float32(0.5)
+    share = _share(fill.kind, x, y, period)[..., None]
+    first, second = np.array(fill.colour, np.float32), np.array(fill.ground, np.float32)
+    colours = from_srgb(np.asarray(second + (first - second) * share, np.float32), picture.profile, 3)
+    pixels = picture.pixels.copy()
+    pixels[top:bottom, left:right, :3] = _stored(colours, picture)
+    pixels[top:bottom, left:right, 3:] = picture.peak
+    return replace(picture, pixels=pixels)
+
+
+def _share(kind: PatternKind, x: Floats, y: Floats, period: float) -> Floats:
+    """Return how much of the first colour each pixel takes, 0 to 1."""
+    match kind:
+        case PatternKind.STRIPES:
+            return _band((x + y) / 2**0.5, period)
+        case PatternKind.ACROSS:
+            return _band(y, period)
+        case PatternKind.UPRIGHT:
+            return _band(x, period)
+        case PatternKind.CHECKS:
+            across, along = _band(x, 2 * period), _band(y, 2 * period)
+            return across * along + (1 - across) * (1 - along)
+        case PatternKind.DOTS:
+            # Every other row is shifted by half a period.
+            across = np.mod(x + np.mod(np.floor(y / period), 2) * period / 2, period) - period / 2
+            distance = np.hypot(across, np.mod(y, period) - period / 2)
+            return np.clip(period * _DOT - distance + 0.5, 0, 1)
+        case PatternKind.PLAIN:
+            return np.ones_like(x)
+
+
+def _band(along: Floats, period: float) -> Floats:
+    """Return 1 in one half of each period and 0 in the other, with one pixel between."""
+    place = np.mod(along, period)
+    edge = np.minimum(np.minimum(place, np.abs(period / 2 - place)), period - place)
+    return np.clip(np.where(place < period / 2, 0.5 + edge, 0.5 - edge), 0, 1)
+
+
+# ---- another colour
+
+
+def _recoloured(picture: Raster, area: Area, colour: Colour) -> Raster:
+    """Return the area in the hue and depth of the colour, light and dark among its pixels as they were."""
+    own = from_srgb(np.array([[colour]], np.float32), picture.profile, 3)
+    light = _lab(_levels(picture.pixels[area, :3])[None])[0, :, 0]
+    goal = _lab(own)[0, 0]
+    share = _SHARE_OF_LIGHT_GREY if math.hypot(goal[1], goal[2]) < _GREY else _SHARE_OF_LIGHT
+    middle = float(np.median(light))
+    aim = middle + share * (float(goal[0]) - middle)
+    offsets = light - middle
+    # Pressed together on a side on which there is too little room.
+    above, below = float(np.percentile(offsets, 99.5)), float(-np.percentile(offsets, 0.5))
+    up = min(1.0, (100 - aim) / above) if above > 0 else 1.0
+    down = min(1.0, aim / below) if below > 0 else 1.0
+    lit = aim + np.where(offsets > 0, offsets * up, offsets * down)
+    steps, colours = _ramp(goal, aim)
+    pixels = picture.pixels.copy()
+    shown = np.stack([np.interp(lit, steps, colours[:, channel]) for channel in range(3)], axis=1)
+    pixels[area, :3] = _stored(shown.astype(np.float32), picture)
+    return replace(picture, pixels=pixels)
+
+
+def _ramp(goal: Floats, aim: float) -> tuple[Floats, Floats]:
+    """Return steps of lightness from 0 to 100 and the tint of the goal (Lab) at each, in sRGB levels.
+
+    Neither black nor white has a colour: it fades from the lightness `aim` towards both, and is nowhere stronger than
+    a screen can show it.
+    """
+    steps = np.linspace(0, 100, 513, dtype=np.float32)
+    fade = np.minimum(1, np.minimum(steps / max(aim, 5), (100 - steps) / max(100 - aim, 5)) * 1.5)
+    strengths = np.linspace(0, 1, 65, dtype=np.float32)[None, :] * fade[:, None]
+    lab = np.stack([np.broadcast_to(steps[:, None], strengths.shape), *(strengths * goal[n] for n in (1, 2))], axis=2)
+    shown = cv2.cvtColor(lab.astype(np.float32), cv2.COLOR_Lab2RGB) * np.float32(255)
+    # What no screen shows comes back as another colour.
+    fits = np.logical_and.accumulate(np.abs(_lab(shown) - lab).max(axis=2) < 1.5, axis=1)
+    return steps, shown[np.arange(len(steps)), np.maximum(fits.sum(axis=1) - 1, 0)]
+
+
+def _lab(levels: Floats) -> Floats:
+    """Return sRGB levels (height, width, 3; 0 to 255) as CIE L*a*b*."""
+    return np.asarray(cv2.cvtColor(levels.astype(np.float32) / np.float32(255), cv2.COLOR_RGB2Lab), np.float32)
