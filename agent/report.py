@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import platform
 import re
 from collections.abc import Mapping, Sequence
@@ -22,15 +21,13 @@ from agent.messages import PromptMessage
 from agent.pictures import Picture
 from agent.redaction import object_without_secrets, without_homes
 from agent.storage.journal import CallRecord
-from agent.trace import Json, TraceStep, image_json, message_json, usage_json
+from agent.trace import Cutter, Json, TraceStep, image_json, message_json, usage_json
 
 REPORT_VERSION = 1
 LIMIT_BYTES = 512 << 10
 _LEAST_BYTES = 16 << 10
 _COUNTS_BYTES = 64
 _DROPPED_IN_ORDER = ("trace", "pictures", "steps", "timings", "calls", "said", "settings", "error", "versions")
-# An object has fields of ours, which matter more than the hundredth entry of a list.
-_LEAST_FIELDS = 16
 # Characters kept of one text and entries kept of one list, tried in turn until the report fits with its newest message.
 # The least leave a digest whole.
 _CUTS = ((20_000, 2_000), (4_000, 200), (500, 40), (100, 12), (80, 4))
@@ -268,9 +265,9 @@ def _fitted(
 
     newest = [clean(-1)] if messages else []
     for characters, entries in _CUTS:
-        scissors = _Scissors(characters, entries)
-        short = {name: scissors.cut(value) for name, value in frame.items()}
-        kept = [scissors.cut(message) for message in newest]
+        cutter = Cutter(characters, entries, _readable)
+        short = {name: cutter.cut(value) for name, value in frame.items()}
+        kept = [cutter.cut(message) for message in newest]
         left_bytes = limit_bytes - _size(short) - _size(kept) - _COUNTS_BYTES
         if left_bytes >= 0:
             break
@@ -281,14 +278,14 @@ def _fitted(
             if left_bytes < 0:
                 short.update({name: None} if name else {})
                 left_bytes = limit_bytes - _size(short) - _COUNTS_BYTES
-    cuts = scissors.cuts
+    cuts = cutter.cuts
     for number in reversed(range(len(messages) - 1) if kept else ()):
-        message = scissors.cut(clean(number))
+        message = cutter.cut(clean(number))
         left_bytes -= _size(message)
         if left_bytes < 0:
             break
         kept.append(message)
-        cuts = scissors.cuts
+        cuts = cutter.cuts
     left_out: Json = {"messages": len(messages) - len(kept), "cuts": cuts}
     return {**short, "left_out": left_out, "messages": list(reversed(kept))}
 
@@ -298,44 +295,9 @@ def _size(value: JsonValue) -> int:
     return len(report_text({"": {"": value}}).encode())
 
 
-class _Scissors:
-    """Makes values fit to be read: no data, no home folders, no endless texts and lists. `cuts` counts the cuts."""
-
-    def __init__(self, characters: int, entries: int) -> None:
-        self.characters = characters
-        self.entries = entries
-        self.cuts = 0
-
-    def cut(self, value: JsonValue) -> JsonValue:
-        """Return the value, shortened where it must be."""
-        if isinstance(value, str):
-            return self._text(value)
-        if isinstance(value, float) and not math.isfinite(value):
-            return str(value)
-        if isinstance(value, list):
-            short = [self.cut(one) for one in value[: self.entries]]
-            left = self._left(len(value), self.entries)
-            return [*short, f"[{left} more]"] if left else short
-        if isinstance(value, dict):
-            fields = max(self.entries, _LEAST_FIELDS)
-            named = {self._text(name): self.cut(one) for name, one in list(value.items())[:fields]}
-            left = self._left(len(value), fields)
-            return {**named, "[more]": left} if left else named
-        return value
-
-    def _left(self, count: int, kept: int) -> int:
-        self.cuts += count > kept
-        return max(0, count - kept)
-
-    def _text(self, text: str) -> str:
-        # A lone half of a character, such as broken JSON brings, cannot be written to a file.
-        text = text.encode("utf-8", "replace").decode()
-        text = without_homes(_DATA.sub(_data_told, _DATA_URL.sub(_data_told, text)))
-        if len(text) <= self.characters:
-            return text
-        self.cuts += 1
-        half = self.characters // 2
-        return f"{text[:half]} […{len(text) - 2 * half} characters left out…] {text[-half:]}"
+def _readable(text: str) -> str:
+    """Return the text without data and home folders."""
+    return without_homes(_DATA.sub(_data_told, _DATA_URL.sub(_data_told, text)))
 
 
 def _data_told(found: re.Match[str]) -> str:

@@ -5,6 +5,8 @@ Pictures are references in it and thought signatures are lengths: no byte of eit
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal, TypeAlias, assert_never
@@ -151,3 +153,49 @@ def _signature(part: TextPart | ImagePart | ToolCallPart) -> Json:
     if part.thought_signature is None:
         return {}
     return {"thought_signature_bytes": len(part.thought_signature), "signed_by": part.signed_by}
+
+
+# An object has fields of ours, which matter more than the hundredth entry of a list.
+_LEAST_FIELDS = 16
+
+
+class Cutter:
+    """Makes values fit: texts of so many characters at most, each `cleaned` first, lists and objects of so many entries,
+    no half of a character, no number that is none. `cuts` counts the cuts."""
+
+    def __init__(
+        self, characters: int | None, entries: int | None = None, cleaned: Callable[[str], str] = lambda text: text
+    ) -> None:
+        self._characters = characters
+        self._entries = entries
+        self._cleaned = cleaned
+        self.cuts = 0
+
+    def cut(self, value: JsonValue) -> JsonValue:
+        """Return the value, shortened where it must be."""
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, float) and not math.isfinite(value):
+            return str(value)
+        if isinstance(value, list):
+            short = [self.cut(one) for one in value[: self._entries]]
+            return [*short, f"[{left} more]"] if (left := self._left(len(value), len(short))) else short
+        if isinstance(value, dict):
+            fields = self._entries and max(self._entries, _LEAST_FIELDS)
+            named = {self._text(name): self.cut(one) for name, one in list(value.items())[:fields]}
+            left = self._left(len(value), len(value) if fields is None else min(len(value), fields))
+            return {**named, "[more]": left} if left else named
+        return value
+
+    def _left(self, count: int, kept: int) -> int:
+        self.cuts += count > kept
+        return count - kept
+
+    def _text(self, text: str) -> str:
+        # A lone half of a character, such as broken JSON brings, cannot be written to a file.
+        text = self._cleaned(text.encode("utf-8", "replace").decode())
+        if self._characters is None or len(text) <= self._characters:
+            return text
+        self.cuts += 1
+        half = self._characters // 2
+        return f"{text[:half]} […{len(text) - 2 * half} characters left out…] {text[-half:]}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import time
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar, Token
@@ -27,7 +26,7 @@ from agent.providers.base import ChatOptions, Embedding, ImageRequest, ToolDecla
 from agent.providers.catalogue import ModelEntry
 from agent.redaction import Redactor
 from agent.storage.traces import Traces
-from agent.trace import Json, Retry, StepKind, StepSummary, TraceStep, image_json, message_json, part_json
+from agent.trace import Cutter, Json, Retry, StepKind, StepSummary, TraceStep, image_json, message_json, part_json
 from agent.workflow.hearing import Answer
 
 # The texts that the steps of one turn may hold together; a long conversation goes with each of its planner's calls.
@@ -307,11 +306,11 @@ def _fitted(contents: Json) -> tuple[Json, int, int]:
     if size_bytes is not None and size_bytes <= STEP_BYTES:
         return contents, size_bytes, 0
     for characters in (None, *_CUTS):
-        scissors = _Scissors(characters)
-        short = {name: scissors.cut(value) for name, value in contents.items()}
+        cutter = Cutter(characters)
+        short = {name: cutter.cut(value) for name, value in contents.items()}
         size_bytes = _size(short)
         if size_bytes is not None and size_bytes <= STEP_BYTES:
-            return short, size_bytes, scissors.cuts
+            return short, size_bytes, cutter.cuts
     return {}, 0, 1
 
 
@@ -321,32 +320,3 @@ def _size(value: Json) -> int | None:
         return len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
     except ValueError:
         return None
-
-
-class _Scissors:
-    """Makes values fit: texts of at most so many characters, no half of a character, no number that is none."""
-
-    def __init__(self, characters: int | None) -> None:
-        self.characters = characters
-        self.cuts = 0
-
-    def cut(self, value: JsonValue) -> JsonValue:
-        """Return the value, shortened where it must be."""
-        if isinstance(value, str):
-            return self._text(value)
-        if isinstance(value, float) and not math.isfinite(value):
-            return str(value)
-        if isinstance(value, list):
-            return [self.cut(one) for one in value]
-        if isinstance(value, dict):
-            return {self._text(name): self.cut(one) for name, one in value.items()}
-        return value
-
-    def _text(self, text: str) -> str:
-        # A lone half of a character, such as broken JSON brings, cannot be written to a file.
-        text = text.encode("utf-8", "replace").decode()
-        if self.characters is None or len(text) <= self.characters:
-            return text
-        self.cuts += 1
-        half = self.characters // 2
-        return f"{text[:half]} […{len(text) - 2 * half} characters left out…] {text[-half:]}"
