@@ -160,7 +160,7 @@ _LEAST_FIELDS = 16
 
 
 class Cutter:
-    """Makes values fit: texts of so many characters at most, each `cleaned` first, lists and objects of so many entries,
+    """Makes values fit: texts of so many characters at most, each `cleaned` first, lists and objects of so many parts,
     no half of a character, no number that is none. `cuts` counts the cuts."""
 
     def __init__(

@@ -8,23 +8,19 @@ checked: a script that broke out of the engine can say anything.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib.util
 import json
 import logging
 import os
-import signal
-import sys
 import time
-from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
 
+from agent.child_process import ChildFailure, ChildTooSlow, run_child
 from agent.messages import Value
 
 
@@ -131,129 +127,16 @@ class Reply(BaseModel):
         return Protection.PROCESS_LIMITS if self.has_limits else Protection.ENGINE_LIMITS
 
 
-def read_reply(spoken: Spoken) -> Reply | None:
+def read_reply(spoken: bytes) -> Reply | None:
     """Return the answer, or None when there is none that can be read."""
     try:
-        return Reply.model_validate_json(spoken.data)
+        return Reply.model_validate_json(spoken)
     except ValidationError:
         return None
 
 
 _CHILD = Path(__file__).with_name("child.py")
 _ENGINE = "_quickjs"
-_PIECE_BYTES = 65536
-
-
-@dataclass(frozen=True)
-class Spoken:
-    """What a child said; `was_late` when its time ran out, and `problem` is why there may be no answer in `data`."""
-
-    data: bytes = b""
-    was_late: bool = False
-    problem: str = ""
-
-
-async def ask_child(job: bytes, *, wall_s: float, max_bytes: int) -> Spoken:
-    """Return what a child answers to the job within its time; at most `max_bytes` of it.
-
-    The child runs isolated, without site packages and with an empty environment, in a process group of its own that is
-    killed when the call ends, however it ends.
-    """
-    engine = importlib.util.find_spec(_ENGINE)
-    if engine is None or engine.origin is None:
-        return Spoken(problem="the package quickjs-ng is not installed")
-    try:
-        process = await _start(str(Path(engine.origin).parent))
-    except (OSError, NotImplementedError) as error:
-        return Spoken(problem=f"no process could be started ({error})")
-    answer = bytearray()
-    was_late = False
-    feeding = asyncio.create_task(_feed(process, job))
-    try:
-        async with asyncio.timeout(wall_s):
-            await _hear(process, answer, max_bytes)
-            if len(answer) <= max_bytes:
-                await process.wait()
-    except TimeoutError:
-        was_late = True
-    finally:
-        feeding.cancel()
-        await _end(process)
-        await asyncio.gather(feeding, return_exceptions=True)
-    if len(answer) > max_bytes:
-        return Spoken(problem=f"the process answered with more than {max_bytes} bytes")
-    status = process.returncode
-    problem = f"the process ended without an answer (status {status})"
-    return Spoken(bytes(answer), was_late or _used_up_its_time(status), problem)
-
-
-async def _start(folder: str) -> Process:
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-S", str(_CHILD), folder),
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=DEVNULL,
-        env=_bare_environment(),
-        cwd=Path(sys.executable).anchor,
-        start_new_session=True,
-        close_fds=True,
-    )
-
-
-async def _feed(process: Process, job: bytes) -> None:
-    pipe = process.stdin
-    if pipe is None:
-        return
-    # A child that dies before it has read everything breaks the pipe; its exit status says more.
-    with contextlib.suppress(ConnectionError):
-        try:
-            pipe.write(job)
-            await pipe.drain()
-        finally:
-            pipe.close()
-            await pipe.wait_closed()
-
-
-async def _hear(process: Process, answer: bytearray, max_bytes: int) -> None:
-    while process.stdout is not None and len(answer) <= max_bytes:
-        piece = await process.stdout.read(_PIECE_BYTES)
-        if not piece:
-            return
-        answer += piece
-
-
-async def _end(process: Process) -> None:
-    _kill(process)
-    # On some Pythons a process is only waited for to its end when its pipe was read to the end.
-    while process.stdout is not None and await process.stdout.read(_PIECE_BYTES):
-        continue
-    await process.wait()
-
-
-def _kill(process: Process) -> None:
-    if process.returncode is not None:
-        return
-    with contextlib.suppress(OSError):
-        if sys.platform == "win32":
-            process.kill()
-        else:
-            os.killpg(process.pid, signal.SIGKILL)
-
-
-def _used_up_its_time(status: int | None) -> bool:
-    return sys.platform != "win32" and status == -signal.SIGXCPU
-
-
-def _bare_environment() -> dict[str, str]:
-    """Return an empty environment; on Windows no process starts without knowing the system's folder."""
-    if sys.platform == "win32":
-        import ctypes
-
-        folder = ctypes.create_unicode_buffer(260)
-        ctypes.windll.kernel32.GetSystemWindowsDirectoryW(folder, len(folder))
-        return {"SYSTEMROOT": folder.value}
-    return {}
-
 
 _log = logging.getLogger(__name__)
 
@@ -298,17 +181,26 @@ class Sandbox:
         job = await asyncio.to_thread(self._job, code, dict(files))
         async with self._places:
             started = time.monotonic()
-            spoken = await ask_child(job, wall_s=self._wall_s, max_bytes=MAX_REPLY_BYTES)
+            try:
+                spoken = await self._in_child(job)
+            except ChildTooSlow:
+                return ScriptResult(error=self._too_slow(), seconds=time.monotonic() - started)
+            except ChildFailure as failure:
+                return _not_run(str(failure), time.monotonic() - started)
             seconds = time.monotonic() - started
         return await asyncio.to_thread(self._told, spoken, seconds)
 
-    def _told(self, spoken: Spoken, seconds: float) -> ScriptResult:
+    async def _in_child(self, job: bytes) -> bytes:
+        engine = importlib.util.find_spec(_ENGINE)
+        if engine is None or engine.origin is None:
+            raise ChildFailure("the package quickjs-ng is not installed")
+        folder = str(Path(engine.origin).parent)
+        return await run_child(_CHILD, job, folder, limit_s=self._wall_s, max_answer_bytes=MAX_REPLY_BYTES)
+
+    def _told(self, spoken: bytes, seconds: float) -> ScriptResult:
         reply = read_reply(spoken)
-        if reply is None and spoken.was_late:
-            return ScriptResult(error=self._too_slow(), seconds=seconds)
         if reply is None:
-            _log.warning("A script could not be run: %s.", spoken.problem)
-            return ScriptResult(error=_broken(spoken.problem), seconds=seconds)
+            return _not_run("the process gave no answer that can be read", seconds)
         self._tell(reply)
         return ScriptResult(
             result=reply.result,
@@ -402,6 +294,11 @@ def _refusal(code: str, files: Mapping[str, str]) -> ScriptError | None:
 def _is_out_of_memory(reply: Reply) -> bool:
     thrown = reply.error.message if reply.error is not None else ""
     return "out of memory" in reply.stopped or "out of memory" in reply.unreadable or thrown == "out of memory"
+
+
+def _not_run(problem: str, seconds: float) -> ScriptResult:
+    _log.warning("A script could not be run: %s.", problem)
+    return ScriptResult(error=_broken(problem), seconds=seconds)
 
 
 def _limit(ending: ScriptEnding, message: str) -> ScriptError:

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
+from agent.child_process import ChildFailure, ChildTooSlow, run_child
 from agent.fetching.dialling import Endpoint, Guard, GuardedBackend, GuardedTransport, SystemResolver
 from agent.fetching.fetcher import FetchedPage, Fetcher, FetchLimits, decoded
-from agent.fetching.reading import (
-    ChildFailure,
-    ChildTooSlow,
-    Link,
-    PageExtraction,
-    PageReader,
-    ReadingLimits,
-    ReadPage,
-    run_child,
-)
+from agent.fetching.reading import Link, PageExtraction, PageReader, ReadingLimits, ReadPage
 from agent.fetching.urls import MAX_URL_CHARACTERS, followed, is_public, normalized, web_url

@@ -12,7 +12,7 @@ from agent import ScriptEnding, ScriptError, ScriptResult, ServerState, Tool, To
 from agent.fetching.reading import PageReader
 from agent.mcp.offers import Pins, UnusableSchema, offered_name, reduced
 from agent.mcp_config import HttpServer, McpServer, StdioServer, read_mcp_config
-from agent.sandbox.runner import MAX_CODE_BYTES, MAX_INPUT_CHARACTERS, Protection, Sandbox, Spoken, read_reply
+from agent.sandbox.runner import MAX_CODE_BYTES, MAX_INPUT_CHARACTERS, Protection, Sandbox, read_reply
 from agent.storage.cache import HistoryImageCache
 from agent.storage.images import ImageStore, ModelPictures
 from agent.storage.records import Records

@@ -24,7 +24,6 @@ from tests.adapters.tools import (
     ScriptEnding,
     ScriptError,
     ScriptResult,
-    Spoken,
     read_reply,
 )
 from tests.support.cases import each_case
@@ -232,7 +231,7 @@ def test_a_plain_answer_is_read_and_says_what_protects() -> None:
     protections = {(True, ""): Protection.SECCOMP, (True, "refused"): Protection.PROCESS_LIMITS}
     for (has_limits, unfiltered), protection in {**protections, (False, "none"): Protection.ENGINE_LIMITS}.items():
         said = {**ANSWER, "has_limits": has_limits, "unfiltered": unfiltered}
-        reply = read_reply(Spoken(json.dumps(said).encode()))
+        reply = read_reply(json.dumps(said).encode())
         assert reply is not None
         assert (reply.result, reply.written, reply.protection) == ([1], {}, protection)
 
@@ -257,7 +256,7 @@ WHOLE = json.dumps(ANSWER).encode()
     ],
 )
 def test_anything_else_is_no_answer(data: bytes) -> None:
-    assert read_reply(Spoken(data)) is None
+    assert read_reply(data) is None
 
 
 PROBE = """
