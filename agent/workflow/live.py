@@ -23,7 +23,7 @@ from agent.events import (
     TurnStopped,
 )
 from agent.messages import PromptMessage, Role, TextPart
-from agent.workflow.state import Spend, TurnProgress
+from agent.workflow.state import TurnProgress
 
 logger = logging.getLogger(__name__)
 
@@ -229,19 +229,12 @@ class Progress:
         self._text = ""
         self._handles: list[str] = []
 
-    def take_update(self, update: TurnProgress) -> None:
-        """Add what a node has finished with."""
-        before = self._state
-        added: TurnProgress = {
-            "messages": before["messages"] + update.get("messages", []),
-            "components": before["components"] + update.get("components", []),
-            "steps": before["steps"] + update.get("steps", []),
-            "spend": before["spend"] + update.get("spend", Spend()),
-            "timings": before["timings"] + update.get("timings", []),
-        }
-        self._state = {**before, **update, **added}
+    def take_state(self, state: TurnProgress) -> None:
+        """Go on from the state after a node has finished, in place of what it has shown meanwhile."""
+        added = state["components"][len(self._state["components"]) :]
+        self._state = {**self._state, **state}
         self._text = ""
-        if any(isinstance(one, SmartCanvas) for one in update.get("components", [])):
+        if any(isinstance(one, SmartCanvas) for one in added):
             self._handles = []
 
     def take_event(self, event: TurnEvent) -> None:

@@ -5,6 +5,7 @@ It begins, or it goes on: from the checkpoint after the last node that was finis
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -103,15 +104,14 @@ class Runner:
         self, deps: Deps, live: LiveTurn, start: TurnProgress | Command[Any] | None, so_far: TurnProgress
     ) -> None:
         progress = live.progress = Progress(so_far)
-        stream = self.graph.astream(start, _config(deps.turn), context=deps, stream_mode="updates")
-        chunk: Any
+        modes: Any = ["updates", "values"]
+        stream: AsyncIterator[Any] = self.graph.astream(start, _config(deps.turn), context=deps, stream_mode=modes)
         rests = False
-        async for chunk in stream:
-            for node, update in chunk.items():
-                if node == "__interrupt__":
-                    rests = True
-                elif update:
-                    progress.take_update(update)
+        async for mode, chunk in stream:
+            if mode == "values":
+                progress.take_state(chunk)
+            elif "__interrupt__" in chunk:
+                rests = True
         if not rests:
             self.checkpoints.forget(deps.turn.id)
             return
