@@ -427,7 +427,8 @@
   // A slash within an address or a fraction begins nothing, nor does an @ within a name of a mailbox.
   const SIGN = /(?:(?:^|[\s(（，。])([/／])|(?:^|[^\w/&])([#＃@＠])(?![#＃]))([^\s/／#＃@＠]{0,40})$/u;
   const MOST_PROMPTS = 5, SHOWN = 200, GAP_PX = 8, WIDE_PX = 420;
-  let asked = "", offered = [];
+  // `left` is what Escape has closed the list of: its answer may still come.
+  let asked = "", left = "", offered = [];
 
   const list = () => $("#suggestions");
   const options = () => all("#suggestions [role=option]");
@@ -457,13 +458,14 @@
     const [, slash, , query] = signed, kind = slash ? "styles" : "pictures", wanted = `${kind} ${query}`;
     if (wanted === asked) return;
     asked = wanted;
+    left = "";
     offered = slash ? prompts(query.toLowerCase()) : [];
     await act(`suggestions.${kind}`, { query, prompts: offered.map(one => one.slice(0, SHOWN)) }, { isNewest: true });
     // What was asked for since decides.
     if (asked && asked !== wanted) return;
     // Left meanwhile, or the whole name stands there already.
     const found = options(), isWhole = found.length === 1 && found[0].dataset.insert === `#${query}`;
-    if (!asked || isWhole || document.activeElement !== field()) { if (list()) remove("suggestions"); return; }
+    if (!asked || isWhole || wanted === left || document.activeElement !== field()) { if (list()) remove("suggestions"); return; }
     if (!found.length) return;
     place();
     for (const [name, value] of [["aria-autocomplete", "list"], ["aria-controls", "suggestions"]]) field().setAttribute(name, value);
@@ -496,7 +498,7 @@
     if (to >= 0) choose(found[to]);
     else if (keys.is(event, "suggestions.take") && chosen()) pick(chosen());
     else if (keys.is(event, "suggestions.complete")) pick(chosen() || found[0]);
-    else if (keys.is(event, "suggestions.leave")) { const left = asked; close(); asked = left; }
+    else if (keys.is(event, "suggestions.leave")) { const mine = asked; close(); asked = left = mine; }
     else return;
     event.preventDefault();
     event.stopImmediatePropagation();
