@@ -1,7 +1,7 @@
 """Pictures found by their vectors: of how they look, and of what is said of them by each embedding model.
 
-Vectors are made when somebody searches, the newest pictures' first, and are rows beside the pictures'. Of 20,000 every
-one is compared in about a tenth of a second, without another database.
+Vectors are made when somebody searches, the newest pictures' first, and are rows beside the pictures'. All of an
+owner's are read and compared at each search: of 20,000 that took 40 to 130 ms, and needs no index.
 """
 
 from __future__ import annotations

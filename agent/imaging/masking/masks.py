@@ -48,7 +48,7 @@ def unpacked(mask: Mask) -> Bytes:
     return np.asarray(cv2.imdecode(np.frombuffer(mask.data, np.uint8), cv2.IMREAD_GRAYSCALE), np.uint8)
 
 
-def grown(mask: Mask, pixels: int) -> Mask:
+def grow_mask(mask: Mask, pixels: int) -> Mask:
     """Return the mask with its border so many pixels further out."""
     return packed(widened(unpacked(mask), pixels))
 
