@@ -2,6 +2,12 @@
 
 PNG is chunks with a length, a name and a checksum (W3C PNG, third edition, 5); JPEG is segments of at most 64 KB
 before its scans (ITU T.81, B.1); WebP is RIFF, chunks padded to an even length (RFC 9649, 2).
+
+Each kind of file has the same methods; all but `made` raise Malformed. `split` yields every block, also those before
+the damage of a damaged file; `join` returns the file of these blocks; `place` is the number of the block that a recipe
+goes before; `made` returns a block that says this; `bare` is what a clean copy keeps of a block of pixels. `has_texts`
+says that a recipe and `parameters` stand in texts of their own, not in EXIF's comment; `most` is how many blocks of
+EXIF and of XMP are ours to replace, where a second one is left alone.
 """
 
 from __future__ import annotations
@@ -14,7 +20,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Literal, Protocol
+from typing import Literal, TypeAlias
 
 from agent.imaging.provenance.foreign import KEYWORDS
 from agent.imaging.provenance.recipe import is_ours
@@ -55,39 +61,6 @@ class Block:
     value: bytes = b""
     text: str = ""
     keyword: str = ""
-
-
-class Container(Protocol):
-    """A kind of file.
-
-    `has_texts` says that a recipe and `parameters` stand in texts of their own, not in EXIF's comment; `most` is how
-    many blocks of EXIF and of XMP are ours to replace, where a second one is left alone.
-    """
-
-    signature: bytes
-    has_texts: bool
-    most: int | None
-    max_packet_bytes: int
-
-    def split(self, data: bytes) -> Iterator[Block]:
-        """Yield every block. Raises Malformed where the list breaks, after the blocks before it."""
-        ...
-
-    def join(self, blocks: Sequence[Block]) -> bytes:
-        """Return the file of these blocks. Raises Malformed where there are no pixels."""
-        ...
-
-    def place(self, blocks: Sequence[Block]) -> int:
-        """Return before which block a recipe belongs. Raises Malformed where there are no pixels."""
-        ...
-
-    def made(self, kind: Kind, value: bytes) -> Block:
-        """Return a block that says this."""
-        ...
-
-    def bare(self, block: Block) -> bytes | memoryview:
-        """Return what a clean copy keeps of a block of pixels. Raises Malformed."""
-        ...
 
 
 _PNG_NAMES = {Kind.RECIPE: b"aivista", Kind.PARAMETERS: b"parameters", Kind.XMP: b"XML:com.adobe.xmp"}
@@ -212,7 +185,7 @@ class _Jpeg:
 
     signature = b"\xff\xd8\xff"
     has_texts = False
-    most: int | None = 1
+    most = 1
     max_packet_bytes = 65_502
 
     def split(self, data: bytes) -> Iterator[Block]:
@@ -381,6 +354,8 @@ class _WebP:
 def _riff(name: bytes, body: bytes) -> bytes:
     return name + struct.pack("<I", len(body)) + body
 
+
+Container: TypeAlias = _Png | _Jpeg | _WebP
 
 CONTAINERS: dict[str, Container] = {"image/png": _Png(), "image/jpeg": _Jpeg(), "image/webp": _WebP()}
 """By the type that a file is said to be of."""
