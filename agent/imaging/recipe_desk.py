@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from agent.imaging.provenance import Recipe
     from agent.storage.conversations import ConversationStore
     from agent.storage.images import ImageStore
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -51,10 +49,18 @@ class RecipeService:
         self, conversation_id: str, handle: str, owner: str, *, key: SecretStr | None = None
     ) -> PictureFile:
         """Return the file with the picture's recipe in it; one that cannot carry any comes as it is."""
-        from agent.imaging.provenance import embed
+        from agent.imaging.provenance import embed, recipe_of
 
         found = await self.original(conversation_id, handle, owner)
-        recipe = await self._recipe(conversation_id, found, owner, key)
+        conversation = await self._records.get(conversation_id, owner)
+        turn = await self._records.turn(conversation.id, found.picture.turn_id)
+        recipe = recipe_of(
+            found.picture,
+            turn.settings if turn else None,
+            conversation.all_pictures,
+            conversation_title=conversation.title,
+            secrets=[*self._secrets, *([key] if key else [])],
+        )
         data = await asyncio.to_thread(embed, found.data, found.picture.image.mime_type, recipe)
         return PictureFile(found.picture, data)
 
@@ -81,16 +87,3 @@ class RecipeService:
         it was made from; None when the owner has neither."""
         digests = [recipe.file_digest, *(parent.digest for parent in recipe.parents)]
         return await self._records.db.read(lambda connection: find_picture(connection, owner, digests))
-
-    async def _recipe(self, conversation_id: str, found: PictureFile, owner: str, key: SecretStr | None) -> Recipe:
-        from agent.imaging.provenance import recipe_of
-
-        conversation = await self._records.get(conversation_id, owner)
-        turn = await self._records.turn(conversation.id, found.picture.turn_id)
-        return recipe_of(
-            found.picture,
-            turn.settings if turn else None,
-            conversation.all_pictures,
-            conversation_title=conversation.title,
-            secrets=[*self._secrets, *([key] if key else [])],
-        )

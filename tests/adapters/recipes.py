@@ -8,7 +8,7 @@ from pydantic_core import to_jsonable_python
 
 from agent import ForeignRecipe, Recipe, RecipeRefusal, RecipeService, RecipeSettings, RefusedRecipe, read_recipe
 from agent.imaging.provenance import ForeignTool, ParentDigest, SourceType, clean, embed, has_credentials, recipe_of
-from agent.imaging.provenance.exif import look, written
+from agent.imaging.provenance.containers import exif_of, read_exif
 from agent.imaging.provenance.foreign import foreign_recipe, read_graph
 from agent.imaging.provenance.recipe import (
     LONG_TEXT_CHARACTERS,

@@ -18,9 +18,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from agent.imaging.provenance.recipe import RAW_TEXT_CHARACTERS, ForeignRecipe, ForeignTool
 
@@ -61,16 +60,58 @@ _WIDGETS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class _Node:
+class _Node(NamedTuple):
     kind: str
     inputs: Mapping[str, Any]
 
 
-@dataclass
+def read_graph(text: str) -> dict[str, str]:
+    """Return prompt, negative_prompt, seed, steps, cfg_scale, sampler, model and size, as far as the graph says them.
+
+    Never raises: of what is no graph, nothing is returned.
+    """
+    graph = _Graph(_object(text) if len(text) <= _MOST_BYTES else {})
+    sampler = graph.sampler()
+    if sampler is None:
+        return {}
+    return {
+        "prompt": graph.prompt(sampler, "positive"),
+        "negative_prompt": graph.prompt(sampler, "negative"),
+        "seed": graph.setting(sampler, _SEEDS, ("noise",)),
+        "steps": graph.setting(sampler, ("steps",), ("sigmas", "scheduler")),
+        "cfg_scale": graph.setting(sampler, ("cfg",), ("guider",)),
+        "sampler": graph.setting(sampler, ("sampler_name",), ("sampler",)),
+        "model": graph.setting(sampler, _MODELS, ("model", "guider")),
+        "size": graph.size(sampler),
+    }
+
+
+def _object(text: str) -> dict[str, Any]:
+    """Return what an object in JSON holds; nothing of any other text."""
+    try:
+        value = json.loads(text)
+    # Brackets may be nested without end, numbers have no end of digits.
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 class _Graph:
-    nodes: Mapping[str, _Node]
-    _steps: int = field(default=0)
+    """The nodes of a graph by their names. All walks together take a bounded number of steps."""
+
+    def __init__(self, value: Mapping[str, Any]) -> None:
+        self._steps = 0
+        drawn = value.get("nodes")
+        if isinstance(drawn, list):
+            self.nodes = _drawn_nodes(drawn[:_MOST_NODES], value.get("links"))
+            return
+        self.nodes = {
+            name: _Node(node["class_type"], node["inputs"])
+            for name, node in list(value.items())[:_MOST_NODES]
+            if isinstance(node, dict)
+            and isinstance(node.get("class_type"), str)
+            and isinstance(node.get("inputs"), dict)
+        }
 
     def linked(self, value: object) -> tuple[str, int] | None:
         """Return the node and output that the value of an input names, None where it is a value of its own."""
@@ -80,48 +121,94 @@ class _Graph:
                 return name, value[1]
         return None
 
+    def links(self, inputs: Mapping[str, Any], names: Sequence[str]) -> list[tuple[str, int]]:
+        return [link for name in names if (link := self.linked(inputs.get(name))) is not None]
+
+    def value(self, inputs: Mapping[str, Any], name: str) -> str:
+        """Return the value of an input, its own or that of the node that holds it, such as a primitive."""
+        link = self.linked(inputs.get(name))
+        if link is None:
+            return _scalar(inputs.get(name))
+        held = self.nodes[link[0]].inputs
+        known = (*_SEEDS, *_MODELS, "value", "int", "float", "number", "text", "string")
+        return next((text for key in known if (text := _scalar(held.get(key)))), "")
+
     def may_step(self) -> bool:
         self._steps += 1
         return self._steps <= _MOST_STEPS
 
+    def upstream(self, start: str, ways: Sequence[str] | None = None) -> Iterator[str]:
+        """Yield a node and those that it is made from, the nearest first; by these inputs alone if they are given."""
+        seen, waiting = {start}, [start]
+        while waiting and self.may_step():
+            name = waiting.pop(0)
+            yield name
+            inputs = self.nodes[name].inputs
+            for link in self.links(inputs, list(inputs) if ways is None else ways):
+                if link[0] not in seen:
+                    seen.add(link[0])
+                    waiting.append(link[0])
 
-def read_graph(text: str) -> dict[str, str]:
-    """Return prompt, negative_prompt, seed, steps, cfg_scale, sampler, model and size, as far as the graph says them.
+    def sampler(self) -> str | None:
+        """Return the sampler that the saved picture goes back to; of several in a row the first: it has the prompt."""
+        samplers = {
+            name: None
+            for name, node in self.nodes.items()
+            if ("positive" in node.inputs or "guider" in node.inputs)
+            and any(key in node.inputs for key in (*_SEEDS, "noise", "steps", *_LATENTS))
+        }
+        for name, node in self.nodes.items():
+            if node.kind in _OUTPUTS and (
+                met := [one for one in self.upstream(name) if one in samplers and one != name]
+            ):
+                return met[-1]
+        return next(iter(samplers), None)
 
-    Never raises: of what is no graph, nothing is returned.
-    """
-    if len(text) > _MOST_BYTES:
-        return {}
-    try:
-        value = json.loads(text)
-    # Brackets may be nested without end, numbers have no end of digits.
-    except (ValueError, RecursionError):
-        return {}
-    graph = _Graph(_nodes(value) if isinstance(value, dict) else {})
-    sampler = _sampler(graph)
-    if sampler is None:
-        return {}
-    return {
-        "prompt": _prompt(graph, sampler, "positive"),
-        "negative_prompt": _prompt(graph, sampler, "negative"),
-        "seed": _setting(graph, sampler, _SEEDS, ("noise",)),
-        "steps": _setting(graph, sampler, ("steps",), ("sigmas", "scheduler")),
-        "cfg_scale": _setting(graph, sampler, ("cfg",), ("guider",)),
-        "sampler": _setting(graph, sampler, ("sampler_name",), ("sampler",)),
-        "model": _setting(graph, sampler, _MODELS, ("model", "guider")),
-        "size": _size(graph, sampler),
-    }
+    def prompt(self, sampler: str, side: str) -> str:
+        inputs = self.nodes[sampler].inputs
+        waiting = self.links(inputs, (side,))
+        if not waiting and (guider := self.links(inputs, ("guider",))):
+            waiting = self.links(self.nodes[guider[0][0]].inputs, _PROMPT_INPUTS[side])[:1]
+        seen: set[str] = set()
+        texts: list[str] = []
+        while waiting and self.may_step():
+            name, slot = waiting.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            node = self.nodes[name]
+            if node.kind == "ConditioningZeroOut":
+                continue
+            told = [value for key in _TEXT_INPUTS if isinstance(value := node.inputs.get(key), str)]
+            words = [text.strip() for text in told if text.strip()]
+            texts += words
+            found = self.links(node.inputs, _TEXT_INPUTS)
+            if not words and not found:
+                found = self._passed_on(node, slot, side)
+            waiting += reversed(found)
+        return "\n".join(dict.fromkeys(texts))[:_LONGEST_TEXT]
 
+    def _passed_on(self, node: _Node, slot: int, side: str) -> list[tuple[str, int]]:
+        """Return where a node that changes a prompt, or only passes it on, has it from."""
+        if "positive" in node.inputs and "negative" in node.inputs:
+            return self.links(node.inputs, ("negative" if slot == 1 else "positive",))
+        named = [
+            name for name in node.inputs if name.startswith("conditioning") or name in ("", "any", "input", "*", side)
+        ]
+        return self.links(node.inputs, named) or self.links(node.inputs, list(node.inputs))[:1]
 
-def _nodes(value: Mapping[str, Any]) -> dict[str, _Node]:
-    drawn = value.get("nodes")
-    if isinstance(drawn, list):
-        return _drawn_nodes(drawn[:_MOST_NODES], value.get("links"))
-    found = {}
-    for name, node in list(value.items())[:_MOST_NODES]:
-        if isinstance(node, dict) and isinstance(node.get("class_type"), str) and isinstance(node.get("inputs"), dict):
-            found[name] = _Node(node["class_type"], node["inputs"])
-    return found
+    def setting(self, start: str, names: Sequence[str], ways: Sequence[str]) -> str:
+        """Return a setting of the sampler: its own, or that of the nodes it is connected to by these inputs."""
+        met = (self.value(self.nodes[node].inputs, name) for node in self.upstream(start, ways) for name in names)
+        return next((text for text in met if text), "")
+
+    def size(self, sampler: str) -> str:
+        for start, _ in self.links(self.nodes[sampler].inputs, _LATENTS)[:1]:
+            for name in self.upstream(start):
+                sides = [self.value(self.nodes[name].inputs, side) for side in ("width", "height")]
+                if all(side.isdigit() and len(side) <= 6 for side in sides):
+                    return "x".join(sides)
+        return ""
 
 
 def _drawn_nodes(drawn: list[Any], links: object) -> dict[str, _Node]:
@@ -129,170 +216,40 @@ def _drawn_nodes(drawn: list[Any], links: object) -> dict[str, _Node]:
     for link in (links if isinstance(links, list) else [])[: 4 * _MOST_NODES]:
         if isinstance(link, list) and len(link) >= 3 and all(isinstance(part, int) for part in link[:3]):
             sources[link[0]] = [str(link[1]), link[2]]
-    found = {}
-    for node in drawn:
-        if isinstance(node, dict) and isinstance(node.get("type"), str) and isinstance(node.get("id"), int):
-            found[str(node["id"])] = _Node(node["type"], _drawn_inputs(node, sources))
-    return found
+    return {
+        str(node["id"]): _Node(node["type"], _drawn_inputs(node, sources))
+        for node in drawn
+        if isinstance(node, dict) and isinstance(node.get("type"), str) and isinstance(node.get("id"), int)
+    }
 
 
 def _drawn_inputs(node: Mapping[str, Any], sources: Mapping[int, list[Any]]) -> dict[str, Any]:
-    values = node.get("widgets_values")
+    values, entries = node.get("widgets_values"), node.get("inputs")
     inputs: dict[str, Any] = {}
     if isinstance(values, dict):
         inputs.update(values)
+    elif isinstance(values, list) and node["type"] in _WIDGETS:
+        inputs.update((name, value) for name, value in zip(_WIDGETS[node["type"]], values, strict=False) if name)
     elif isinstance(values, list):
-        names = _WIDGETS.get(node["type"])
-        if names is not None:
-            inputs.update((name, value) for name, value in zip(names, values, strict=False) if name)
-        else:
-            inputs["text"] = next((value for value in values if isinstance(value, str)), "")
-    for entry in node["inputs"] if isinstance(node.get("inputs"), list) else []:
-        if isinstance(entry, dict) and isinstance(entry.get("name"), str) and isinstance(entry.get("link"), int):
-            source = sources.get(entry["link"])
-            if source is not None:
-                inputs[entry["name"]] = source
+        inputs["text"] = next((value for value in values if isinstance(value, str)), "")
+    for entry in entries if isinstance(entries, list) else []:
+        name, link = (entry.get("name"), entry.get("link")) if isinstance(entry, dict) else (None, None)
+        if isinstance(name, str) and isinstance(link, int) and link in sources:
+            inputs[name] = sources[link]
     return inputs
-
-
-def _sampler(graph: _Graph) -> str | None:
-    """Return the sampler that the saved picture goes back to; of several in a row the first, which has the prompt."""
-    samplers = [name for name, node in graph.nodes.items() if _is_sampler(node)]
-    for name, node in graph.nodes.items():
-        if node.kind in _OUTPUTS:
-            met = [one for one in _upstream(graph, name) if _is_sampler(graph.nodes[one])]
-            if met:
-                return met[-1]
-    return samplers[0] if samplers else None
-
-
-def _is_sampler(node: _Node) -> bool:
-    takes_prompts = "positive" in node.inputs or "guider" in node.inputs
-    return takes_prompts and any(name in node.inputs for name in (*_SEEDS, "noise", "steps", *_LATENTS))
-
-
-def _upstream(graph: _Graph, start: str) -> Iterator[str]:
-    """Yield the nodes that this one is made from, the nearest first."""
-    seen, waiting = {start}, [start]
-    while waiting and graph.may_step():
-        name = waiting.pop(0)
-        if name != start:
-            yield name
-        for value in graph.nodes[name].inputs.values():
-            link = graph.linked(value)
-            if link is not None and link[0] not in seen:
-                seen.add(link[0])
-                waiting.append(link[0])
-
-
-def _prompt(graph: _Graph, sampler: str, side: str) -> str:
-    inputs = graph.nodes[sampler].inputs
-    start = graph.linked(inputs.get(side))
-    if start is None and (guider := graph.linked(inputs.get("guider"))) is not None:
-        within = graph.nodes[guider[0]].inputs
-        start = next((link for name in _PROMPT_INPUTS[side] if (link := graph.linked(within.get(name)))), None)
-    texts: list[str] = []
-    if start is not None:
-        _gather(graph, start, side, set(), texts)
-    return "\n".join(dict.fromkeys(text for text in texts if text))[:_LONGEST_TEXT]
-
-
-def _gather(graph: _Graph, link: tuple[str, int], side: str, seen: set[str], texts: list[str]) -> None:
-    """Add the words that an output leads back to, each node visited once."""
-    waiting = [link]
-    while waiting and graph.may_step():
-        name, slot = waiting.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        node = graph.nodes[name]
-        if node.kind == "ConditioningZeroOut":
-            continue
-        words, found = _words(graph, node)
-        texts += words
-        if not words and not found:
-            found = _passed_on(graph, node, slot, side)
-        waiting += reversed(found)
-
-
-def _words(graph: _Graph, node: _Node) -> tuple[list[str], list[tuple[str, int]]]:
-    """Return the words that a node holds itself, and the nodes that it takes words from."""
-    words, links = [], []
-    for name in _TEXT_INPUTS:
-        value = node.inputs.get(name)
-        if isinstance(value, str) and value.strip():
-            words.append(value.strip())
-        elif (link := graph.linked(value)) is not None:
-            links.append(link)
-    return words, links
-
-
-def _passed_on(graph: _Graph, node: _Node, slot: int, side: str) -> list[tuple[str, int]]:
-    """Return where a node that changes a prompt, or only passes it on, has it from."""
-    if "positive" in node.inputs and "negative" in node.inputs:
-        own = graph.linked(node.inputs["negative" if slot == 1 else "positive"])
-        return [own] if own is not None else []
-    named = [
-        link
-        for name, value in node.inputs.items()
-        if (name.startswith("conditioning") or name in ("", "any", "input", "*", side))
-        and (link := graph.linked(value)) is not None
-    ]
-    return named or [link for value in node.inputs.values() if (link := graph.linked(value)) is not None][:1]
-
-
-def _setting(graph: _Graph, start: str, names: tuple[str, ...], ways: tuple[str, ...]) -> str:
-    """Return a setting of the sampler: its own, or that of the nodes it is connected to by these inputs."""
-    seen, waiting = set(), [start]
-    while waiting and graph.may_step():
-        name = waiting.pop(0)
-        if name in seen:
-            continue
-        seen.add(name)
-        inputs = graph.nodes[name].inputs
-        for wanted in names:
-            value = inputs.get(wanted)
-            link = graph.linked(value)
-            text = _value_of(graph, link[0]) if link is not None else _scalar(value)
-            if text:
-                return text
-        waiting += [link[0] for way in ways if (link := graph.linked(inputs.get(way))) is not None]
-    return ""
-
-
-def _value_of(graph: _Graph, name: str) -> str:
-    """Return what a node of one value holds, such as a primitive."""
-    inputs = graph.nodes[name].inputs
-    known = (*_SEEDS, *_MODELS, "value", "int", "float", "number", "text", "string")
-    return next((text for key in known if (text := _scalar(inputs.get(key)))), "")
-
-
-def _size(graph: _Graph, sampler: str) -> str:
-    inputs = graph.nodes[sampler].inputs
-    start = next((link for name in _LATENTS if (link := graph.linked(inputs.get(name)))), None)
-    if start is None:
-        return ""
-    for name in (start[0], *_upstream(graph, start[0])):
-        node = graph.nodes[name]
-        sides = [_side(graph, node, side) for side in ("width", "height")]
-        if all(sides):
-            return "x".join(sides)
-    return ""
-
-
-def _side(graph: _Graph, node: _Node, name: str) -> str:
-    value = node.inputs.get(name)
-    link = graph.linked(value)
-    text = _value_of(graph, link[0]) if link is not None else _scalar(value)
-    return text if text.isdigit() and len(text) <= 6 else ""
 
 
 def _scalar(value: object) -> str:
     if isinstance(value, str):
         return value.strip()[:200]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return ""
-    return f"{value:.12g}" if isinstance(value, float) else str(value)[:40]
+    return _number(value)[:40]
+
+
+def _number(value: object) -> str:
+    # A whole number may be too long for a float.
+    if isinstance(value, float):
+        return f"{value:.12g}" if math.isfinite(value) else ""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
 
 
 # The keywords of PNG texts that programs write these things under.
@@ -304,6 +261,28 @@ _MIN_PAIRS = 3
 _JOB = "Job ID:"
 _JOB_NUMBER = re.compile(r"[0-9a-fA-F-]{8,40}")
 _SWITCH = re.compile(r"(?<!\S)--([A-Za-z]{1,12})(?!\S)([^-]{0,500})")
+
+_FIELDS = ("prompt", "negative_prompt", "seed", "steps", "cfg_scale", "sampler", "model", "size")
+# What tells a program's JSON, and under which names (the first that is there) it has these fields.
+_JSON_FORMATS = (
+    (
+        ForeignTool.SWARMUI,
+        {"sui_image_params"},
+        ("prompt", "negativeprompt", "seed", "steps", "cfgscale", "sampler", "model", ""),
+    ),
+    (
+        ForeignTool.INVOKEAI,
+        {"positive_prompt"},
+        ("positive_prompt", "negative_prompt", "seed", "steps", "cfg_scale guidance", "scheduler", "model", ""),
+    ),
+    (ForeignTool.DRAW_THINGS, {"c", "uc"}, ("c", "uc", "seed", "steps", "scale", "sampler", "model", "size")),
+    (
+        ForeignTool.FOOOCUS,
+        {"prompt", "base_model"},
+        ("prompt", "negative_prompt", "seed", "steps", "guidance_scale", "sampler", "base_model", "resolution"),
+    ),
+    (ForeignTool.NOVELAI, {"prompt", "uc"}, ("prompt", "uc", "seed", "steps", "scale", "sampler", "", "")),
+)
 
 
 def foreign_recipe(parameters: str, texts: Mapping[str, str]) -> ForeignRecipe | None:
@@ -317,7 +296,7 @@ def foreign_recipe(parameters: str, texts: Mapping[str, str]) -> ForeignRecipe |
         found = _of_graph(texts.get(keyword, ""), texts)
         if found is not None:
             return found
-    if "invokeai_metadata" in texts and (found := _of_json(texts["invokeai_metadata"])) is not None:
+    if (found := _of_json(texts.get("invokeai_metadata", ""))) is not None:
         return found
     if texts.get("Software", "").strip() == "NovelAI" and (found := _of_json(texts.get("Comment", ""))) is not None:
         description = texts.get("Description", "").strip()
@@ -332,37 +311,22 @@ def _of_graph(text: str, texts: Mapping[str, str]) -> ForeignRecipe | None:
     # The graph as it ran may have lost what the drawn one still says, and the other way round.
     if not read.get("prompt") and text == texts.get("prompt") and texts.get("workflow"):
         read = read_graph(texts["workflow"]) | {name: value for name, value in read.items() if value}
-    return _recipe(ForeignTool.COMFYUI, text, read)
+    return ForeignRecipe(tool=ForeignTool.COMFYUI, raw=text, **read)
 
 
 def _of_lines(text: str) -> ForeignRecipe:
     lines = text.strip().replace("\r\n", "\n").split("\n")
-    details = lines.pop() if len(lines) > 1 and _is_details(lines[-1]) else ""
+    has_details = lines[-1].startswith("Steps:") or sum(1 for _ in _PAIR.finditer(lines[-1])) >= _MIN_PAIRS
+    details = lines.pop() if len(lines) > 1 and has_details else ""
     start = next((number for number, line in enumerate(lines) if line.startswith(_NEGATIVE)), len(lines))
     pairs = {name.strip().casefold(): _unquoted(value.strip()) for name, value in _PAIR.findall(details)}
-    return _recipe(
-        ForeignTool.PARAMETERS,
-        text,
-        {
-            "prompt": "\n".join(lines[:start]).strip(),
-            "negative_prompt": "\n".join(lines[start:]).removeprefix(_NEGATIVE).strip(),
-            **{name: pairs.get(key, "") for name, key in _PAIRS.items()},
-        },
+    return ForeignRecipe(
+        tool=ForeignTool.PARAMETERS,
+        raw=text,
+        prompt="\n".join(lines[:start]).strip(),
+        negative_prompt="\n".join(lines[start:]).removeprefix(_NEGATIVE).strip(),
+        **{name: pairs.get(name.replace("_", " "), "") for name in _FIELDS[2:]},
     )
-
-
-_PAIRS = {
-    "seed": "seed",
-    "steps": "steps",
-    "cfg_scale": "cfg scale",
-    "sampler": "sampler",
-    "model": "model",
-    "size": "size",
-}
-
-
-def _is_details(line: str) -> bool:
-    return line.startswith("Steps:") or sum(1 for _ in _PAIR.finditer(line)) >= _MIN_PAIRS
 
 
 def _unquoted(value: str) -> str:
@@ -376,73 +340,21 @@ def _unquoted(value: str) -> str:
 
 def _of_json(text: str) -> ForeignRecipe | None:
     """Return what a text in JSON says, None for one of a program that is not known."""
-    if not text.lstrip().startswith("{"):
-        return None
-    try:
-        value = json.loads(text)
-    # Brackets may be nested without end, numbers have no end of digits.
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(value, dict):
-        return None
-    for is_of, tool, names in _JSON_FORMATS:
-        if is_of(value):
+    value = _object(text)
+    for tool, told, names in _JSON_FORMATS:
+        if told <= value.keys():
             inner = value.get("sui_image_params", value)
-            return _recipe(tool, text, _picked(inner if isinstance(inner, dict) else {}, names))
+            return ForeignRecipe(tool=tool, raw=text, **_picked(inner if isinstance(inner, dict) else {}, names))
     return None
 
 
-_Names = Mapping[str, tuple[str, ...]]
-_INVOKEAI: _Names = {
-    "prompt": ("positive_prompt",),
-    "negative_prompt": ("negative_prompt",),
-    "seed": ("seed",),
-    "steps": ("steps",),
-    "cfg_scale": ("cfg_scale", "guidance"),
-    "sampler": ("scheduler",),
-    "model": ("model",),
-}
-_SWARM: _Names = {
-    "prompt": ("prompt",),
-    "negative_prompt": ("negativeprompt",),
-    "seed": ("seed",),
-    "steps": ("steps",),
-    "cfg_scale": ("cfgscale",),
-    "sampler": ("sampler",),
-    "model": ("model",),
-}
-_FOOOCUS: _Names = {
-    "prompt": ("prompt",),
-    "negative_prompt": ("negative_prompt",),
-    "seed": ("seed",),
-    "steps": ("steps",),
-    "cfg_scale": ("guidance_scale",),
-    "sampler": ("sampler",),
-    "model": ("base_model",),
-    "size": ("resolution",),
-}
-_NOVELAI: _Names = {
-    "prompt": ("prompt",),
-    "negative_prompt": ("uc",),
-    "seed": ("seed",),
-    "steps": ("steps",),
-    "cfg_scale": ("scale",),
-    "sampler": ("sampler",),
-}
-_DRAW_THINGS: _Names = {**_NOVELAI, "prompt": ("c",), "model": ("model",), "size": ("size",)}
-_JSON_FORMATS: tuple[tuple[Callable[[dict[str, Any]], bool], ForeignTool, _Names], ...] = (
-    (lambda value: "sui_image_params" in value, ForeignTool.SWARMUI, _SWARM),
-    (lambda value: "positive_prompt" in value, ForeignTool.INVOKEAI, _INVOKEAI),
-    (lambda value: "c" in value and "uc" in value, ForeignTool.DRAW_THINGS, _DRAW_THINGS),
-    (lambda value: "prompt" in value and "base_model" in value, ForeignTool.FOOOCUS, _FOOOCUS),
-    (lambda value: "prompt" in value and "uc" in value, ForeignTool.NOVELAI, _NOVELAI),
-)
-
-
-def _picked(value: Mapping[str, Any], names: _Names) -> dict[str, str]:
-    read = {name: next((text for key in keys if (text := _text(value.get(key)))), "") for name, keys in names.items()}
+def _picked(value: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    read = {
+        name: next((text for key in keys.split() if (text := _text(value.get(key)))), "")
+        for name, keys in zip(_FIELDS, names, strict=True)
+    }
     width, height = _text(value.get("width")), _text(value.get("height"))
-    if not read.get("size") and width and height:
+    if not read["size"] and width and height:
         read["size"] = f"{width}x{height}"
     return read
 
@@ -451,11 +363,7 @@ def _text(value: object) -> str:
     if isinstance(value, dict):
         # InvokeAI tells a model by a small table.
         value = value.get("name", value.get("model_name", ""))
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return f"{value:.12g}" if isinstance(value, float) else str(value)
-    return ""
+    return value if isinstance(value, str) else _number(value)
 
 
 def _of_midjourney(text: str) -> ForeignRecipe | None:
@@ -466,15 +374,12 @@ def _of_midjourney(text: str) -> ForeignRecipe | None:
     first = _SWITCH.search(said)
     switches = {name.lower(): value.strip() for name, value in _SWITCH.findall(said)}
     version = switches.get("v") or switches.get("version") or ""
-    read = {
-        "prompt": said[: first.start()].strip() if first else said,
-        "negative_prompt": switches.get("no", ""),
-        "seed": switches.get("seed", ""),
-        "model": f"Midjourney {version}".strip() if version else "",
-        "size": switches.get("ar") or switches.get("aspect") or "",
-    }
-    return _recipe(ForeignTool.MIDJOURNEY, text, read)
-
-
-def _recipe(tool: ForeignTool, raw: str, read: Mapping[str, str]) -> ForeignRecipe:
-    return ForeignRecipe(tool=tool, raw=raw, **read)
+    return ForeignRecipe(
+        tool=ForeignTool.MIDJOURNEY,
+        raw=text,
+        prompt=said[: first.start()].strip() if first else said,
+        negative_prompt=switches.get("no", ""),
+        seed=switches.get("seed", ""),
+        model=f"Midjourney {version}".strip() if version else "",
+        size=switches.get("ar") or switches.get("aspect") or "",
+    )

@@ -13,17 +13,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Final, Literal, Protocol, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from agent.adjusting.adjustment import AdjustmentChange
 from agent.messages import ImageOrigin, Value
-from agent.pictures import EditKind, Margins, Picture, Receipt
+from agent.pictures import EditKind, Margins, Picture
 from agent.redaction import without_homes, without_secrets
 from agent.settings import ImageModelChoice, ReferenceMode, SearchPolicy, TextModelChoice, TurnSettings
 
@@ -260,56 +259,17 @@ def shortened(recipe: Recipe, characters: int, items: int) -> Recipe:
 
     The parents stay: they are what ties pictures together.
     """
-    texts = {"words": recipe.words[:characters], "prompt": recipe.prompt[:characters]}
+    texts = {name: getattr(recipe, name)[:characters] for name in ("words", "prompt")}
     lists = {name: getattr(recipe, name)[:items] for name in ("styles", "facts", "sources", "changes")}
-    return recipe.model_copy(update={**texts, **lists, "is_shortened": True})
-
-
-# No honest file holds as many parts; a hostile one would only keep us busy.
-MAX_PARTS = 50_000
-
-
-class Malformed(ValueError):
-    """The file is not built as its kind is, or was cut off."""
-
-
-@dataclass(frozen=True)
-class Carried:
-    """The texts found in a file, not judged yet: our JSON, the XMP packet, `parameters`, and what other programs write
-    under keywords of their own (`foreign.KEYWORDS`).
-
-    `has_credentials` when it holds content credentials (C2PA).
-    """
-
-    recipe: bytes | None = None
-    xmp: bytes = b""
-    parameters: str = ""
-    texts: Mapping[str, str] = field(default_factory=dict)
-    has_credentials: bool = False
-
-
-class PictureFormat(Protocol):
-    """A kind of file. Nothing here decodes a pixel."""
-
-    SIGNATURE: bytes
-
-    def carried(self, data: bytes) -> Carried:
-        """Return what the file carries; of a damaged one, what stands before the damage. Never raises."""
-        ...
-
-    def embedded(self, data: bytes, recipe: Recipe) -> bytes:
-        """Return the file with the recipe in place of an older one. Raises Malformed."""
-        ...
-
-    def cleaned(self, data: bytes) -> bytes:
-        """Return the file with nothing but its pixels, their colours and which way up they are. Raises Malformed."""
-        ...
+    return recipe.model_copy(update=texts | lists | {"is_shortened": True})
 
 
 _SIGNATURE = "Version: Aivista"
 # An EXIF comment has to fit into 64 KB of a JPEG, with up to four bytes a character.
 _PARAMETERS_PROMPT_CHARACTERS = 12_000
 _STYLES_CHARACTERS = 500
+# As its readers undo it: a value with one of these signs stands there as JSON.
+_QUOTED = re.compile(r'[,\n:"]')
 
 
 def parameters_text(recipe: Recipe) -> str:
@@ -325,21 +285,17 @@ def parameters_text(recipe: Recipe) -> str:
         "Styles": ", ".join(style.name for style in recipe.styles)[:_STYLES_CHARACTERS],
         "Created Date": recipe.created_at.isoformat(timespec="seconds"),
     }
-    told = [f"{name}: {_quoted(value)}" for name, value in pairs.items() if value]
+    told = [
+        f"{name}: {json.dumps(value, ensure_ascii=False) if _QUOTED.search(value) else value}"
+        for name, value in pairs.items()
+        if value
+    ]
     return "\n".join((prompt[:_PARAMETERS_PROMPT_CHARACTERS], ", ".join((*told, _SIGNATURE))))
 
 
 def is_ours(text: str) -> bool:
     """Return whether the text was written by `parameters_text`."""
     return text.rstrip().endswith(f", {_SIGNATURE}")
-
-
-def _quoted(value: str) -> str:
-    # As its readers undo it: a value with one of these signs stands there as JSON.
-    return json.dumps(value, ensure_ascii=False) if re.search(r"[,\n:\"]", value) else value
-
-
-_MADE_WITH_AI = frozenset({SourceType.TRAINED, SourceType.COMPOSITE})
 
 
 def recipe_of(
@@ -358,21 +314,56 @@ def recipe_of(
     whatever looks like one) and without the paths of home folders.
     """
     known = {one.handle: one for one in parents}
-    source = source_type(picture, known)
+    source, receipt = source_type(picture, known), picture.receipt
+    roles = {one.handle: str(one.role) for one in receipt.references} if receipt else {}
+
+    def safe(text: str) -> str:
+        return without_homes(without_secrets(text, secrets))
+
     told: dict[str, object] = {
         "width": picture.image.width or 0,
         "height": picture.image.height or 0,
-        "parents": _parents(picture, known),
+        "parents": [
+            {
+                "handle": handle,
+                "digest": known[handle].image.digest if handle in known else "",
+                "role": roles.get(handle, ""),
+            }
+            for handle in dict.fromkeys((*picture.parents, *roles))
+        ],
         "created_at": picture.created_at,
         "file_digest": picture.image.digest,
         "handle": picture.handle,
-        "conversation_title": _safe(conversation_title, secrets),
+        "conversation_title": safe(conversation_title),
         "source_type": source,
-        "made_with_ai": source in _MADE_WITH_AI,
+        "made_with_ai": source in (SourceType.TRAINED, SourceType.COMPOSITE),
     }
-    if picture.receipt is not None:
-        told |= _of_receipt(picture.receipt, secrets) | _of_edit(picture, picture.receipt)
-        told["settings"] = _settings(settings, reference_mode) if settings else None
+    if receipt is None:
+        return Recipe.model_validate(told)
+    told |= {
+        "words": safe(receipt.user_text),
+        "prompt": safe(receipt.prompt),
+        "model": safe(receipt.model),
+        "model_label": safe(receipt.model_label),
+        "asked_aspect_ratio": receipt.asked_aspect_ratio,
+        "asked_resolution": receipt.asked_resolution,
+        "width": receipt.width,
+        "height": receipt.height,
+        "styles": [{"name": safe(one.name), "similarity": one.similarity} for one in receipt.styles],
+        "facts": [{"item": safe(one.item), "source": safe(one.source)} for one in receipt.facts],
+        "sources": [{"title": safe(one.title), "url": safe(one.url)} for one in receipt.sources],
+        "price_usd": receipt.price_usd,
+        "seconds": receipt.seconds,
+        "is_sketch": receipt.is_sketch,
+    }
+    if receipt.is_exact:
+        told |= {"edit": "adjustment", "changes": [one.model_dump() for one in receipt.changes]}
+    elif picture.edit is not None and _is_pasted(picture):
+        margins = picture.edit.margins
+        told |= {"edit": picture.edit.kind, "margins": margins.model_dump() if margins else None}
+    if settings is not None:
+        chosen = settings.model_dump(include=set(RecipeSettings.model_fields))
+        told["settings"] = chosen | {"reference_mode": reference_mode}
     return Recipe.model_validate(told)
 
 
@@ -402,64 +393,5 @@ def source_type(picture: Picture, known: Mapping[str, Picture]) -> SourceType | 
 
 
 def _is_pasted(picture: Picture) -> bool:
-    return picture.edit is not None and picture.edit.verdict != "refused"
-
-
-def _parents(picture: Picture, known: Mapping[str, Picture]) -> tuple[ParentDigest, ...]:
-    references = picture.receipt.references if picture.receipt else ()
-    roles = {reference.handle: str(reference.role) for reference in references}
-    digests = {handle: one.image.digest for handle, one in known.items()}
-    handles = dict.fromkeys((*picture.parents, *roles))
-    return tuple(
-        ParentDigest(handle=handle, digest=digests.get(handle, ""), role=roles.get(handle, "")) for handle in handles
-    )
-
-
-def _of_receipt(receipt: Receipt, secrets: Sequence[SecretStr]) -> dict[str, object]:
-    return {
-        "words": _safe(receipt.user_text, secrets),
-        "prompt": _safe(receipt.prompt, secrets),
-        "model": _safe(receipt.model, secrets),
-        "model_label": _safe(receipt.model_label, secrets),
-        "asked_aspect_ratio": receipt.asked_aspect_ratio,
-        "asked_resolution": receipt.asked_resolution,
-        "width": receipt.width,
-        "height": receipt.height,
-        "styles": [RecipeStyle(name=_safe(one.name, secrets), similarity=one.similarity) for one in receipt.styles],
-        "facts": [
-            RecipeFact(item=_safe(one.item, secrets), source=_safe(one.source, secrets)) for one in receipt.facts
-        ],
-        "sources": [
-            RecipeSource(title=_safe(one.title, secrets), url=_safe(one.url, secrets)) for one in receipt.sources
-        ],
-        "price_usd": receipt.price_usd,
-        "seconds": receipt.seconds,
-        "is_sketch": receipt.is_sketch,
-    }
-
-
-def _of_edit(picture: Picture, receipt: Receipt) -> dict[str, object]:
-    if receipt.is_exact:
-        return {"edit": "adjustment", "changes": [one.model_dump() for one in receipt.changes]}
     # An answer that was refused is itself the picture: nothing of another one is in it.
-    if picture.edit is None or not _is_pasted(picture):
-        return {}
-    margins = picture.edit.margins
-    return {"edit": picture.edit.kind, "margins": margins.model_dump() if margins else None}
-
-
-def _settings(settings: TurnSettings, mode: ReferenceMode | None) -> RecipeSettings:
-    return RecipeSettings(
-        text_model=settings.text_model,
-        image_model=settings.image_model,
-        aspect_ratio=settings.aspect_ratio,
-        resolution=settings.resolution,
-        number_of_images=settings.number_of_images,
-        allow_search=settings.allow_search,
-        search_policy=settings.search_policy,
-        reference_mode=mode,
-    )
-
-
-def _safe(text: str, secrets: Sequence[SecretStr]) -> str:
-    return without_homes(without_secrets(text, secrets))
+    return picture.edit is not None and picture.edit.verdict != "refused"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from html import escape
 from xml.parsers.expat import ExpatError, ParserCreate
 
@@ -29,24 +28,8 @@ _RECIPE = f"{_NAMESPACES['aivista']} Recipe"
 _SOURCE_TYPES = "http://cv.iptc.org/newscodes/digitalsourcetype/"
 _PROMPT_CHARACTERS = 2000
 _HEAD = '<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>\n<x:xmpmeta xmlns:x="adobe:ns:meta/">\n'
-_FRESH = f'{_HEAD}<rdf:RDF xmlns:rdf="{_RDF_SPACE}">\n</rdf:RDF>\n</x:xmpmeta>\n<?xpacket end="w"?>'
+_FRESH = f'{_HEAD}<rdf:RDF xmlns:rdf="{_RDF_SPACE}">\n</rdf:RDF>\n</x:xmpmeta>\n<?xpacket end="w"?>'.encode()
 _TAG_END = re.compile(rb"""(?:[^"'>]|"[^"]*"|'[^']*')*+>""")
-
-
-class _Unreadable(ValueError):
-    """A packet that is not read: no XML, no RDF, or a document with a type of its own."""
-
-
-@dataclass
-class _Packet:
-    """What a walk through a packet found; places are bytes from its start."""
-
-    end_of_rdf: int = -1
-    about: str = ""
-    recipe: str | None = None
-    ours: list[tuple[int, int]] = field(default_factory=list)
-    others: set[str] = field(default_factory=set)
-    has_others: bool = False
 
 
 def written(existing: bytes, recipe: Recipe, text: str) -> bytes:
@@ -54,99 +37,88 @@ def written(existing: bytes, recipe: Recipe, text: str) -> bytes:
     recipe of ours.
 
     What another program said already, such as its own source type, is not said again. A packet that cannot be read is
-    replaced.
+    replaced. Words that another program moved into our part go with it.
     """
-    kept = without_recipe(existing) or _FRESH.encode()
-    try:
-        packet = _walked(kept)
-    except _Unreadable:
-        kept = _FRESH.encode()
-        packet = _walked(kept)
-    ours = _description(packet, recipe, text).encode()
+    kept, packet = existing, _read(existing)
+    for start, end in reversed(packet.ours if packet else ()):
+        kept = kept[:start] + kept[end:]
+    packet = _read(kept) if packet and packet.has_others else None
+    if packet is None:
+        kept, packet = _FRESH, _Packet(_FRESH)
+    told = "".join(
+        f"<{name}>{value}</{name}>\n"
+        for name, value in _properties(recipe, text)
+        if " ".join((_NAMESPACES[name.partition(":")[0]], name.partition(":")[2])) not in packet.others
+    )
+    spaces = "".join(f' xmlns:{prefix}="{space}"' for prefix, space in _NAMESPACES.items())
+    head = f'<rdf:Description xmlns:rdf="{_RDF_SPACE}" rdf:about="{escape(packet.about)}"{spaces}>\n'
+    ours = f"{head}{told}</rdf:Description>\n".encode()
     return kept[: packet.end_of_rdf] + ours + kept[packet.end_of_rdf :]
-
-
-def without_recipe(existing: bytes) -> bytes:
-    """Return the packet without our part; nothing when nothing else is in it, all of it when it cannot be read.
-
-    Another program may have moved its own words into our part: those go with it.
-    """
-    try:
-        packet = _walked(existing)
-    except _Unreadable:
-        return existing
-    if not packet.has_others:
-        return b""
-    for start, end in reversed(packet.ours):
-        existing = existing[:start] + existing[end:]
-    return existing
 
 
 def recipe_text(packet: bytes) -> bytes | None:
     """Return the JSON of the recipe that the packet tells, or None."""
-    try:
-        text = _walked(packet).recipe
-    except _Unreadable:
-        return None
-    return None if text is None else text.encode()
+    found = _read(packet)
+    return None if found is None or found.recipe is None else found.recipe.encode()
 
 
-def _walked(packet: bytes) -> _Packet:
+def _read(packet: bytes) -> _Packet | None:
+    """Return what is in a packet; None for one that is empty or too long, no XML, no RDF, or has a type of its own."""
     if not packet or len(packet) > MAX_PACKET_BYTES:
-        raise _Unreadable("too long or empty")
-    walk = _Walk(packet)
+        return None
     try:
-        walk.parser.Parse(packet, True)
-    except ExpatError as error:
-        raise _Unreadable(str(error)) from None
-    if walk.found.end_of_rdf < 0:
-        raise _Unreadable("no RDF")
-    return walk.found
+        return _Packet(packet)
+    except ExpatError:
+        return None
 
 
-class _Walk:
-    """One walk through a packet, by the parser's events."""
+class _Packet:
+    """What a walk through a packet finds, by the parser's events; places are bytes from its start. Raises ExpatError.
+
+    `ours` are the parts that tell a recipe, `others` the properties that stand in other parts.
+    """
 
     def __init__(self, packet: bytes) -> None:
-        self.found = _Packet()
+        self.end_of_rdf = -1
+        self.about = ""
+        self.recipe: str | None = None
+        self.ours: list[tuple[int, int]] = []
+        self.others: set[str] = set()
+        self.has_others = False
         self._packet = packet
         self._path: list[str] = []
         self._start = 0
-        self._is_ours = False
         self._properties: set[str] = set()
         self._text: list[str] | None = None
-        self.parser = parser = ParserCreate("UTF-8", " ")
+        self._parser = parser = ParserCreate("UTF-8", " ")
         parser.buffer_text = True
-        parser.StartDoctypeDeclHandler = self._refuse
-        parser.EntityDeclHandler = self._refuse
+        parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = self._refuse
         parser.StartElementHandler = self._opened
         parser.EndElementHandler = self._closed
         parser.CharacterDataHandler = self._said
+        parser.Parse(packet, True)
+        if self.end_of_rdf < 0:
+            raise ExpatError("no RDF")
 
     def _refuse(self, *_: object) -> None:
-        raise _Unreadable("a document type")
+        raise ExpatError("a document type")
 
     def _opened(self, name: str, attributes: dict[str, str]) -> None:
         inside = self._path[-2:]
         self._path.append(name)
         if inside[-1:] == [_RDF] and name == _DESCRIPTION:
-            self._start, self._is_ours, self._properties = self.parser.CurrentByteIndex, False, set()
-            self.found.about = self.found.about or attributes.get(_ABOUT, "")
-            self._noted(set(attributes) - {_ABOUT})
+            self._start, self._properties = self._parser.CurrentByteIndex, set(attributes) - {_ABOUT}
+            self.about = self.about or attributes.get(_ABOUT, "")
             self._told(attributes.get(_RECIPE))
         elif inside[-1:] == [_RDF]:
-            self.found.has_others = True
+            self.has_others = True
         elif inside == [_RDF, _DESCRIPTION]:
-            self._noted({name})
+            self._properties.add(name)
             self._text = [] if name == _RECIPE else None
 
-    def _noted(self, properties: set[str]) -> None:
-        self._properties |= properties
-        self._is_ours = self._is_ours or _RECIPE in properties
-
     def _told(self, text: str | None) -> None:
-        if self.found.recipe is None:
-            self.found.recipe = text
+        if self.recipe is None:
+            self.recipe = text
 
     def _said(self, text: str) -> None:
         if self._text is not None:
@@ -154,45 +126,28 @@ class _Walk:
 
     def _closed(self, name: str) -> None:
         self._path.pop()
-        place = self.parser.CurrentByteIndex
+        place = self._parser.CurrentByteIndex
         if name == _RECIPE and self._text is not None:
             self._told("".join(self._text))
             self._text = None
         elif self._path[-1:] == [_RDF] and name == _DESCRIPTION:
-            if self._is_ours:
-                self.found.ours.append((self._start, self._end_of_tag(place)))
+            if _RECIPE in self._properties:
+                self.ours.append((self._start, self._end_of_tag(place)))
             else:
-                self.found.has_others = True
-                self.found.others |= self._properties
-        elif name == _RDF and self.found.end_of_rdf < 0 and self._packet[place : place + 2] == b"</":
-            self.found.end_of_rdf = place
+                self.has_others = True
+                self.others |= self._properties
+        elif name == _RDF and self.end_of_rdf < 0 and self._packet[place : place + 2] == b"</":
+            self.end_of_rdf = place
 
     def _end_of_tag(self, place: int) -> int:
         end = _TAG_END.match(self._packet, place)
         if end is None:
-            raise _Unreadable("a tag without an end")
-        after = end.end()
-        return after + 1 if self._packet[after : after + 1] == b"\n" else after
-
-
-def _description(packet: _Packet, recipe: Recipe, text: str) -> str:
-    told = [
-        f"<{name}>{value}</{name}>\n"
-        for name, value in _properties(recipe, text)
-        if _expanded(name) not in packet.others
-    ]
-    spaces = "".join(f' xmlns:{prefix}="{space}"' for prefix, space in _NAMESPACES.items())
-    head = f'<rdf:Description xmlns:rdf="{_RDF_SPACE}" rdf:about="{escape(packet.about)}"{spaces}>\n'
-    return f"{head}{''.join(told)}</rdf:Description>\n"
-
-
-def _expanded(name: str) -> str:
-    prefix, _, local = name.partition(":")
-    return f"{_NAMESPACES[prefix]} {local}"
+            raise ExpatError("a tag without an end")
+        return end.end() + (self._packet[end.end() : end.end() + 1] == b"\n")
 
 
 def _properties(recipe: Recipe, text: str) -> Iterator[tuple[str, str]]:
-    """Return what is told, as XML, by the names of the standards: XMP, Dublin Core and IPTC 2025.1."""
+    """Yield what is told, as XML, by the names of the standards: XMP, Dublin Core and IPTC 2025.1."""
     yield "xmp:CreatorTool", "Aivista"
     yield "xmp:CreateDate", recipe.created_at.isoformat(timespec="seconds")
     if recipe.words:

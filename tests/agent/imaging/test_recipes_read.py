@@ -25,14 +25,14 @@ from tests.adapters.recipes import (
     RefusedRecipe,
     clean,
     embed,
+    exif_of,
     foreign_recipe,
     has_credentials,
     is_ours,
-    look,
     parameters_text,
+    read_exif,
     read_graph,
     read_recipe,
-    written,
 )
 from tests.agent.imaging.recipe_samples import (
     FILES,
@@ -55,7 +55,6 @@ A1111 = (
     "masterpiece, a quokka\nsecond line\nNegative prompt: blurry,\nlowres\n"
     "Steps: 20, Sampler: Euler a, CFG scale: 7, Seed: 42, Size: 512x768, Model: v1-5"
 )
-
 
 DAMAGED = RefusedRecipe(reason=RecipeRefusal.DAMAGED)
 
@@ -315,7 +314,7 @@ def test_the_persons_words_stand_for_a_prompt_that_was_not_sent_and_it_all_fits_
     assert parameters_text(recipe(prompt="", words=" ")) == ""
     long = "\U0001f998" * 999
     longest = recipe(prompt=long * 50, styles=[{"name": long}] * 99, model_label=long)
-    assert len(written(8, parameters_text(longest))) < 65_000
+    assert len(exif_of(8, parameters_text(longest))) < 65_000
 
 
 @given(recipes())
@@ -327,7 +326,7 @@ def test_our_own_text_is_known_again_also_in_exif_and_gives_back_its_prompt(told
     if found is not None and "Negative prompt:" not in told.prompt + told.words:
         assert found.tool is ForeignTool.PARAMETERS
         assert found.prompt == (told.prompt or told.words).strip().replace("\r\n", "\n")
-    seen = look(written(5, text))
+    seen = read_exif(exif_of(5, text))
     assert (seen.orientation, seen.comment, seen.is_foreign) == (5, text, False)
 
 
@@ -394,7 +393,8 @@ HOSTILE_GRAPHS = {
         simple_graph(**{str(n): node("A", conditioning=[str(n + 1), 0]) for n in range(100, 10_100)})
     ),
     "nested without end": '{"class_type":' + "[" * 200_000,
-    "a number without end": '{"1":{"class_type":"KSampler","inputs":{"seed":' + "9" * 6000 + "}}}",
+    "a number without end": '{"1":{"class_type":"A","inputs":{"positive":1,"seed":' + "9" * 6000 + "}}}",
+    "a number beyond any float": '{"1":{"class_type":"A","inputs":{"positive":1,"seed":' + "9" * 1000 + "}}}",
     "not a number": '{"1":{"class_type":"KSampler","inputs":{"seed":NaN,"positive":["1",0],"cfg":Infinity}}}',
     "lists for texts": json.dumps(simple_graph(**{"6": node("CLIPTextEncode", text=[[["x"]]])})),
     "no object": '["class_type"]',
