@@ -236,7 +236,6 @@ from .storage.housekeeping import CheckReport as CheckReport
 from .storage.housekeeping import FileTotals as FileTotals
 from .storage.housekeeping import Housekeeping as Housekeeping
 from .storage.housekeeping import SweepReport as SweepReport
-from .storage.own_styles import MAX_STYLE_IMAGE_BYTES as MAX_STYLE_IMAGE_BYTES
 from .storage.preferences import MAX_PRESET_NAME_CHARACTERS as MAX_PRESET_NAME_CHARACTERS
 from .storage.preferences import PreferenceStore as PreferenceStore
 from .storage.preferences import PresetStore as PresetStore
@@ -245,6 +244,7 @@ from .storage.private_files import storage_failure as storage_failure
 from .storage.private_files import write_private_file as write_private_file
 from .storage.spend import SpendBook as SpendBook
 from .storage.spend import local_today as local_today
+from .storage.styles import MAX_STYLE_IMAGE_BYTES as MAX_STYLE_IMAGE_BYTES
 from .storage.styles import StyleLibrary as StyleLibrary
 from .storage.titles import MAX_TITLE_CHARACTERS as MAX_TITLE_CHARACTERS
 from .storage.traces import Traces as Traces

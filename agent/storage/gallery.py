@@ -38,11 +38,11 @@ from agent.library import (
 from agent.pictures import Picture
 from agent.storage import gallery_rows, gallery_words
 from agent.storage.database import Database, record_failure
+from agent.storage.embedding import TextEmbedder
 from agent.storage.gallery_vectors import Alike, PictureMeaning, PictureVectors, SimilarPictures, Tasks
 from agent.storage.gallery_words import Term
 from agent.storage.images import ImageStore
 from agent.storage.private_files import make_private_folder, storage_failure
-from agent.storage.style_meaning import TextEmbedder
 
 if TYPE_CHECKING:
     from pydantic import SecretStr

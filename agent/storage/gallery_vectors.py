@@ -23,13 +23,12 @@ from sqlalchemy import Connection, delete, insert, literal, select
 from agent.errors import AivistaError, RequestRefused, StorageFailure
 from agent.pictures import Picture
 from agent.storage.database import Database
+from agent.storage.embedding import PLAIN_WISHES, EmbeddingModel, TextEmbedder, cosines, embedded
 from agent.storage.gallery_rows import ItemRow, ids_without_vector, rows_of
 from agent.storage.images import ImageStore
 from agent.storage.looks import ALIKE, EDGE_PX, looks_of
 from agent.storage.rows import picture_of
-from agent.storage.style_meaning import PLAIN_WISHES, TextEmbedder, checked, cosines
 from agent.storage.tables import PICTURE_VECTORS, PICTURES, VECTOR_KINDS
-from agent.storage.vectors import EmbeddingModel
 
 T = TypeVar("T")
 
@@ -315,7 +314,7 @@ class PictureMeaning:
         """
         if self._clock() < self._paused_until_s.get(embedder, float("-inf")):
             return []
-        model = EmbeddingModel(id=embedder.model_id, dimension=embedder.dimension)
+        model = EmbeddingModel.of(embedder)
         try:
             await self._tasks.begin((model, owner), lambda: self._read_some(owner, embedder, model))
             async with asyncio.timeout(patience_s):
@@ -345,7 +344,7 @@ class PictureMeaning:
 
     async def _ask(self, asked: _Asked, embedder: TextEmbedder) -> None:
         try:
-            self._asked[asked] = (await _embedded([asked.words], embedder, asked.model))[0]
+            self._asked[asked] = (await embedded([asked.words], embedder))[0]
         except (AivistaError, ValueError) as error:
             self._pause(embedder, asked.model, error)
         while len(self._asked) > _MOST_KEPT:
@@ -372,8 +371,8 @@ class PictureMeaning:
             return
         kind = _kind_of(model)
         if await self._vectors.background(kind) is None:
-            await self._vectors.set_background(kind, await _measured(embedder, model))
-        vectors = await _embedded(list(texts.values()), embedder, model)
+            await self._vectors.set_background(kind, await _measured(embedder))
+        vectors = await embedded(list(texts.values()), embedder)
         made = zip(texts.items(), vectors, strict=True)
         await self._vectors.put(kind, {one: (_digest_of(text), vector) for (one, text), vector in made})
 
@@ -403,18 +402,12 @@ def meaning_text(picture: Picture, said: str | None) -> str:
     return "\n".join(part.strip()[:_LONGEST_TEXT] for part in (*parts, picture.alt) if part.strip())
 
 
-async def _embedded(texts: Sequence[str], embedder: TextEmbedder, model: EmbeddingModel) -> list[list[float]]:
-    vectors = await embedder.embed(texts)
-    checked(vectors, len(texts), model)
-    return vectors
-
-
-async def _measured(embedder: TextEmbedder, model: EmbeddingModel) -> float:
+async def _measured(embedder: TextEmbedder) -> float:
     """Return the model's own idea of unlike: the cosine that nine of ten pairs of plain wishes do not reach.
 
     A few of the wishes say the same in two languages; they are the tenth.
     """
-    vectors = await _embedded(PLAIN_WISHES, embedder, model)
+    vectors = await embedded(PLAIN_WISHES, embedder)
     rows = await asyncio.to_thread(cosines, vectors, vectors)
     pairs = [rows[one][other] for one, other in itertools.combinations(range(len(rows)), 2)]
     return statistics.quantiles(pairs, n=10)[-1]

@@ -14,9 +14,9 @@ from sqlalchemy import Connection, select, text
 from agent.library import GalleryPlace
 from agent.pictures import Picture
 from agent.storage.gallery_rows import ITEM, WITH_CONVERSATION, ItemRow, tags_of
-from agent.storage.own_styles import owner_key
+from agent.storage.private_files import owner_key
 from agent.storage.rows import picture_of
-from agent.storage.style_naming import is_ideograph
+from agent.storage.style_match import is_ideograph
 from agent.storage.styles import curated_styles
 from agent.storage.tables import PICTURES
 from agent.storage.word_index import Excerpt, excerpt_of, folded, words_of

@@ -62,6 +62,11 @@ def file_state(path: Path) -> object:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
+def owner_key(owner: str) -> str:
+    """Return the owner's name for files and tables: no path or query can be made of it."""
+    return hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
 @contextlib.contextmanager
 def locked_file(path: Path) -> Iterator[None]:
     """Let no other thread or process change the file meanwhile: each of them asks for this. Raises OSError."""

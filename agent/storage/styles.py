@@ -8,39 +8,46 @@ import hashlib
 import io
 import json
 import logging
-import math
+import secrets
 import sqlite3
 import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from agent.errors import ErrorCode, RequestRefused
-from agent.library import MatchKind, MatchReason, Style, StyleDraft, StyleMatch
-from agent.messages import Value
-from agent.storage.own_styles import OwnStyles, draft_of, owner_key
-from agent.storage.style_descriptions import DescribedStyle, StyleDescriptions
-from agent.storage.style_meaning import FLOOR, StyleVectors, TextEmbedder
-from agent.storage.style_naming import Naming, StyleNames, Words
-from agent.storage.vectors import Shelf, StyleIndex
+from agent.library import Style, StyleDraft, StyleFile, StyleMatch
+from agent.storage.embedding import TextEmbedder
+from agent.storage.private_files import file_state, locked_file, owner_key, storage_failure, write_private_file
+from agent.storage.style_match import FLOOR, LONGEST_WISH, Found, Shelf, StyleDescriptions, find_style, find_styles
+from agent.storage.style_vectors import StyleVectors
 from agent.style_rendering import StyleLook, render_in_style
 
-# What an entry of the files has beside the style itself.
-_BESIDE = frozenset({"described", "look"})
+MOST_STYLES = 200
+MAX_STYLE_IMAGE_BYTES = 1 << 20
+_MOST_OWNERS = 64
+# Raised whenever the same text may find other styles than before.
+_SEARCH_VERSION = 2
+
+T = TypeVar("T")
+_STYLES = TypeAdapter(tuple[Style, ...])
+_log = logging.getLogger(__name__)
+
+# The curated styles
 
 
 @lru_cache(maxsize=1)
 def curated_styles() -> tuple[Style, ...]:
     """Return every curated style, family by family."""
-    return tuple(
-        Style.model_validate({name: value for name, value in row.items() if name not in _BESIDE}) for row in _rows()
-    )
+    beside = {"described", "look"}
+    return tuple(Style.model_validate({key: row[key] for key in row.keys() - beside}) for row in _rows())
 
 
 @lru_cache(maxsize=1)
@@ -58,24 +65,159 @@ def curated_looks() -> dict[str, StyleLook]:
 def _rows() -> list[dict[str, Any]]:
     folder = resources.files("agent.storage") / "style_data"
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
-    tables = [tomllib.loads(file.read_text(encoding="utf-8")) for file in files]
-    return [row for table in tables for row in table["style"]]
+    return [row for file in files for row in tomllib.loads(file.read_text(encoding="utf-8"))["style"]]
+
+
+@lru_cache(maxsize=1)
+def _curated() -> Shelf:
+    return Shelf("curated", curated_styles())
+
+
+@lru_cache(maxsize=1)
+def _descriptions() -> StyleDescriptions:
+    return StyleDescriptions(curated_styles(), curated_descriptions())
+
+
+def find_curated(text: str) -> tuple[Style, str] | None:
+    """Return the curated style that a request asks for and the words that name it (empty when they describe it).
+
+    None when it asks for no style. It blocks: for a moment the first time, then for about a millisecond.
+    """
+    found = find_style(_curated(), _descriptions(), text)
+    return next((style, found[1]) for style in curated_styles() if style.id == found[0]) if found else None
+
+
+# Own styles
+
+
+class OwnStyles:
+    """The styles that people wrote, a private file for each owner, written whole.
+
+    Every call blocks, and may raise StorageFailure.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[str, tuple[object, Shelf]] = {}
+
+    def shelf(self, owner: str) -> Shelf:
+        """Return the owner's styles, the oldest first; a file that cannot be read is set aside."""
+        key = owner_key(owner)
+        path = self._folder / f"{key}.json"
+        state = file_state(path)
+        known = self._read.pop(key, None)
+        if known is None or state is None or known[0] != state:
+            known = state, Shelf(f"own_{key}", self._styles_in(path))
+        # The newest at the end: the one that was not asked for the longest goes first.
+        self._read[key] = known
+        if len(self._read) > _MOST_OWNERS:
+            self._read.pop(next(iter(self._read)))
+        return known[1]
+
+    def change(self, owner: str, change: Callable[[tuple[Style, ...]], tuple[Style, ...]]) -> None:
+        """Keep what the change makes of the owner's styles. Raises RequestRefused for one style too many."""
+        with self._locked():
+            self._write(owner, change(self.shelf(owner).styles))
+
+    def hand_over(self, owner: str, new_owner: str) -> None:
+        """Give an owner's styles to another one, who keeps their own of the same name; the newest stay for want of
+        room."""
+        with self._locked():
+            theirs = self.shelf(new_owner).styles
+            names = {_name_key(style) for style in theirs}
+            coming = [style for style in self.shelf(owner).styles if _name_key(style) not in names]
+            given = coming[: MOST_STYLES - len(theirs)]
+            if given:
+                self._write(new_owner, (*theirs, *given))
+                self._write(owner, tuple(coming[len(given) :]))
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Let nobody else change the styles between reading and writing them, in this process or another one."""
+        try:
+            with locked_file(self._folder / "styles"):
+                yield
+        except OSError as error:
+            raise storage_failure(error) from error
+
+    def _styles_in(self, path: Path) -> tuple[Style, ...]:
+        try:
+            return _STYLES.validate_json(path.read_bytes())
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise storage_failure(error) from error
+        except ValidationError:
+            aside = path.with_name(f"{path.name}.unreadable-{datetime.now(UTC).strftime('%Y%m%dT%H%M%S%fZ')}")
+            with contextlib.suppress(OSError):
+                path.rename(aside)
+            _log.warning("own styles were unreadable and have been set aside as %s", aside.name)
+            return ()
+
+    def _write(self, owner: str, styles: tuple[Style, ...]) -> None:
+        if len(styles) > MOST_STYLES:
+            raise RequestRefused(ErrorCode.TOO_MANY_STYLES, limit=MOST_STYLES)
+        write_private_file(self._folder / f"{owner_key(owner)}.json", _STYLES.dump_json(styles))
+
+
+def _draft_of(fields: StyleDraft | Mapping[str, object]) -> StyleDraft:
+    """Return the style that a form's fields make. Raises RequestRefused."""
+    try:
+        return fields if isinstance(fields, StyleDraft) else StyleDraft.model_validate(fields)
+    except ValidationError as error:
+        raise RequestRefused(ErrorCode.STYLES_REFUSED, problem=_problem_of(error)) from None
+
+
+def _drafts_of(data: bytes) -> tuple[StyleDraft, ...]:
+    """Return the styles of an exported file. Raises RequestRefused."""
+    if len(data) > MAX_STYLE_IMAGE_BYTES:
+        raise RequestRefused(ErrorCode.STYLES_REFUSED, problem=f"it is larger than {MAX_STYLE_IMAGE_BYTES >> 20} MB")
+    try:
+        file = StyleFile.model_validate_json(data)
+    except ValidationError as error:
+        raise RequestRefused(ErrorCode.STYLES_REFUSED, problem=_problem_of(error)) from None
+    if len(file.styles) > MOST_STYLES:
+        raise RequestRefused(ErrorCode.TOO_MANY_STYLES, limit=MOST_STYLES)
+    return file.styles
+
+
+def _problem_of(error: ValidationError) -> str:
+    """Return the first thing that is wrong, and where; nothing of the input but its field names."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(part if isinstance(part, str) and part.isidentifier() else str(part)[:20] for part in first["loc"])
+    said = first["msg"].removeprefix("Value error, ")
+    return f"{place}: {said}"[:200] if place else said[:200]
+
+
+def _with_id(draft: StyleDraft, style_id: str | None = None) -> Style:
+    return Style(**dict(draft), id=style_id or f"own-{secrets.token_hex(6)}", is_own=True)
+
+
+def _name_key(draft: StyleDraft) -> str:
+    return draft.title.casefold()
+
+
+def _with(others: Sequence[Style], style: Style, place: int) -> tuple[Style, ...]:
+    """Return the styles with this one at a place. Raises RequestRefused for a name that is taken."""
+    if any(_name_key(other) == _name_key(style) for other in others):
+        raise RequestRefused(ErrorCode.STYLE_NAME_TAKEN, name=style.title)
+    return (*others[:place], style, *others[place:])
+
+
+def _without(styles: Sequence[Style], style_id: str) -> tuple[tuple[Style, ...], int]:
+    """Return the styles without this one, and where it stood. Raises RequestRefused for one that is gone."""
+    for place, style in enumerate(styles):
+        if style.id == style_id:
+            return (*styles[:place], *styles[place + 1 :]), place
+    raise RequestRefused(ErrorCode.STYLE_NOT_FOUND)
+
+
+# Searches that were made
 
 
 _LIMIT_BYTES = 16 << 20
 # How long the disk is left alone after it failed: every search would wait for the same lock.
 _PAUSE_S = 30.0
-_log = logging.getLogger(__name__)
-
-
-class Found(Value):
-    """A match without the style itself."""
-
-    style_id: str
-    similarity: float
-    reason: MatchReason
-
-
 _FOUND = TypeAdapter(tuple[Found, ...])
 
 
@@ -146,24 +288,6 @@ def cache_key(*parts: object) -> str:
     return hashlib.sha256(json.dumps([str(part) for part in parts]).encode()).hexdigest()
 
 
-T = TypeVar("T")
-
-_LONGEST_WISH = 4000
-# How sure a description must be (log-odds): in a request that may name no style at all, and in words for a style.
-_DESCRIBED_IN_A_REQUEST = 1.25
-_DESCRIBED_AS_A_STYLE = -1.0
-_SUREST_DESCRIBED = 0.84
-_SUREST_GUESS = 0.97
-_BESIDE_A_NAME = 5.0
-_MOST_OWNERS = 64
-_CURATED = "curated"
-# Raised whenever the same text may find other styles than before.
-_SEARCH_VERSION = 2
-# Whoever names a style wants that one, and not what is merely like it.
-SURELY_NAMED = 0.9
-_BESIDE_A_NAMED_ONE = 0.75
-
-
 class StyleLibrary:
     """Styles below `<home>/styles`; own styles belong to their owner, and nobody else finds them.
 
@@ -177,15 +301,10 @@ class StyleLibrary:
         self, home: Path, *, ttl_s: float = 300.0, patience_s: float = 3.0, clock: Callable[[], float] = time.time
     ) -> None:
         self._own = OwnStyles(home / "styles" / "own")
-        self._index = StyleIndex(home / "styles" / "index")
+        self._vectors = StyleVectors(home / "styles" / "index")
         self._cache = SearchCache(home / "cache" / "styles", ttl_s, clock)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="styles")
-        # Whoever reads or writes styles need not wait until LanceDB is loaded.
-        self._files_thread = ThreadPoolExecutor(1, thread_name_prefix="own-styles")
-        self._vectors = StyleVectors(self._index, self._thread)
         self._patience_s = patience_s
-        self._curated: Shelf | None = None
-        self._names: dict[str, StyleNames] = {}
 
     # Finding
 
@@ -218,16 +337,21 @@ class StyleLibrary:
 
         shelves, key, found = await self._call(known)
         if found is None:
-            wish = (
-                wish if len(wish) <= _LONGEST_WISH else f"{wish[: _LONGEST_WISH // 2]}\n{wish[-_LONGEST_WISH // 2 :]}"
-            )
+            half = LONGEST_WISH // 2
+            wish = wish if len(wish) <= LONGEST_WISH else f"{wish[:half]}\n{wish[-half:]}"
             meaning = None
             if embedder is not None:
                 meaning = await self._vectors.similarities(shelves, wish, embedder, self._patience_s)
-            found = await self._call(lambda: self._find(shelves, wish, meaning or {}, limit, floor, is_style=is_style))
-            if embedder is None or meaning is not None:
-                kept = found
-                await self._call(lambda: self._cache.put(key, kept))
+
+            def find() -> tuple[Found, ...]:
+                made = find_styles(
+                    shelves, _descriptions(), wish, meaning or {}, limit=limit, floor=floor, is_style=is_style
+                )
+                if embedder is None or meaning is not None:
+                    self._cache.put(key, made)
+                return made
+
+            found = await self._call(find)
         styles = {style.id: style for shelf in shelves for style in shelf.styles}
         return [
             StyleMatch(style=styles[one.style_id], similarity=one.similarity, reason=one.reason)
@@ -237,78 +361,24 @@ class StyleLibrary:
 
     async def has_meaning(self, embedder: TextEmbedder) -> bool:
         """Whether the model has been asked about the curated styles, so that a search asks it about little more."""
-        curated = await self._call(self._curated_shelf)
-        return await self._vectors.is_ready(curated, embedder)
+        return await self._vectors.is_ready(await self._call(_curated), embedder)
 
     async def learn_meaning(self, embedder: TextEmbedder) -> None:
         """Ask the model about the curated styles: some 10,000 tokens in three calls, kept on disk for every owner.
 
         Raises AivistaError when the model fails, ValueError when its answer is no vectors.
         """
-        curated = await self._call(self._curated_shelf)
-        await self._vectors.prepare(curated, embedder)
+        await self._vectors.prepare(await self._call(_curated), embedder)
 
     async def warm_up(self, owner: str = "local", *, with_meaning: bool = False) -> None:
         """Make ready what a search needs, so that the first one need not wait; with meaning, load LanceDB too."""
-        shelves = await self._call(lambda: self._shelves(owner))
-        await self._call(lambda: self._make_ready(shelves))
+        await self._call(lambda: [_descriptions(), *(shelf.names for shelf in self._shelves(owner))])
         if with_meaning:
-            await self._call(lambda: self._index.guarded(lambda: self._index.about(shelves[0].name)))
-
-    def _make_ready(self, shelves: Sequence[Shelf]) -> None:
-        for shelf in shelves:
-            self._names_of(shelf)
-        self._described()
-
-    def _names_of(self, shelf: Shelf) -> StyleNames:
-        if shelf.name == _CURATED:
-            return _curated_names()
-        names = self._names.pop(shelf.content, None) or StyleNames(shelf.styles)
-        # The newest at the end: the one that was not asked for the longest goes first.
-        self._names[shelf.content] = names
-        if len(self._names) > _MOST_OWNERS:
-            self._names.pop(next(iter(self._names)))
-        return names
-
-    def _described(self) -> StyleDescriptions:
-        return _curated_descriptions()
-
-    def _curated_shelf(self) -> Shelf:
-        self._curated = self._curated or Shelf(_CURATED, curated_styles())
-        return self._curated
+            await self._vectors.warm_up(await self._call(_curated))
 
     def _shelves(self, owner: str) -> list[Shelf]:
-        own = self._own.all(owner)
-        return [self._curated_shelf(), *([Shelf(f"own_{owner_key(owner)}", own)] if own else [])]
-
-    def _find(
-        self,
-        shelves: Sequence[Shelf],
-        text: str,
-        meaning: Mapping[str, float],
-        limit: int,
-        floor: float,
-        *,
-        is_style: bool,
-    ) -> tuple[Found, ...]:
-        wish = Words(text)
-        named: dict[str, Naming] = {}
-        for shelf in shelves:
-            named |= self._names_of(shelf).found_in(wish, is_style=is_style)
-        surest = max((naming.similarity for naming in named.values()), default=0.0)
-        things = [(naming.first, naming.end) for naming in named.values() if naming.similarity < FLOOR]
-        described = self._described().found_in(wish, without=things, limit=limit)
-        needed = _DESCRIBED_AS_A_STYLE if is_style else _DESCRIBED_IN_A_REQUEST
-        # Whoever names a style rarely describes another one.
-        needed += _BESIDE_A_NAME if surest >= FLOOR else 0.0
-        found = _fused([style for shelf in shelves for style in shelf.styles], named, described, needed, meaning)
-        return tuple(one for one in found if one.similarity >= floor)[:limit]
-
-    # Own styles
-
-    async def all(self, owner: str = "local") -> tuple[Style, ...]:
-        """Return every style the owner sees: their own, then the curated ones."""
-        return (*await self._call_files(lambda: self._own.all(owner)), *await self._call_files(curated_styles))
+        own = self._own.shelf(owner)
+        return [_curated(), own] if own.styles else [_curated()]
 
     def drawn(self, style_id: str, picture: bytes, side_px: int) -> bytes | None:
         """Return a picture in a curated style, drawn by rules, as WebP; None for a style that has none. It blocks.
@@ -328,6 +398,12 @@ class StyleLibrary:
         Image.fromarray(drawn).save(sink, "WEBP", quality=80)
         return sink.getvalue()
 
+    # Own styles
+
+    async def all(self, owner: str = "local") -> tuple[Style, ...]:
+        """Return every style the owner sees: their own, then the curated ones."""
+        return await self._call(lambda: (*self._own.shelf(owner).styles, *curated_styles()))
+
     async def get(self, style_id: str, owner: str = "local") -> Style:
         """Return the style. Raises RequestRefused(STYLE_NOT_FOUND)."""
         found = next((style for style in await self.all(owner) if style.id == style_id), None)
@@ -340,126 +416,58 @@ class StyleLibrary:
 
         Raises RequestRefused when the fields make no style, the name is taken, or the library is full.
         """
-        draft = _draft(fields)
-        return await self._call_files(lambda: self._own.add(draft, owner))
+        style = _with_id(_draft_of(fields))
+        await self._call(lambda: self._own.change(owner, lambda kept: _with(kept, style, len(kept))))
+        return style
 
     async def edit(self, style_id: str, fields: StyleDraft | Mapping[str, object], owner: str = "local") -> Style:
         """Replace one of the owner's styles. Raises RequestRefused, also for a curated one."""
-        draft = _draft(fields)
-        return await self._call_files(lambda: self._own.edit(style_id, draft, owner))
+        draft = _draft_of(fields)
+
+        def edited(kept: tuple[Style, ...]) -> tuple[Style, ...]:
+            others, place = _without(kept, style_id)
+            return _with(others, _with_id(draft, style_id), place)
+
+        await self._call(lambda: self._own.change(owner, edited))
+        return _with_id(draft, style_id)
 
     async def delete(self, style_id: str, owner: str = "local") -> None:
         """Remove one of the owner's styles. Raises RequestRefused, also for a curated one."""
-        await self._call_files(lambda: self._own.delete(style_id, owner))
+        await self._call(lambda: self._own.change(owner, lambda kept: _without(kept, style_id)[0]))
 
     async def import_styles(self, data: bytes, owner: str = "local") -> tuple[Style, ...]:
         """Keep the styles of an exported file and return them; one of the same name is replaced.
 
         All of them or none. Raises RequestRefused for a file that is not one, and says what is wrong with it.
         """
-        return await self._call_files(lambda: self._own.take_in(data, owner))
+        taken: list[Style] = []
+
+        def merged(kept: tuple[Style, ...]) -> tuple[Style, ...]:
+            by_name = {_name_key(style): style for style in kept}
+            for draft in _drafts_of(data):
+                known = by_name.get(_name_key(draft))
+                taken.append(_with_id(draft, known.id if known else None))
+                by_name[_name_key(draft)] = taken[-1]
+            return tuple(by_name.values())
+
+        await self._call(lambda: self._own.change(owner, merged))
+        return tuple(taken)
 
     async def hand_over(self, owner: str, new_owner: str) -> None:
         """Give an owner's styles to another one, as far as that one has room for them."""
-        await self._call_files(lambda: self._own.hand_over(owner, new_owner))
+        await self._call(lambda: self._own.hand_over(owner, new_owner))
 
     async def export_styles(self, owner: str = "local") -> bytes:
         """Return the owner's styles as a JSON file."""
-        return await self._call_files(lambda: self._own.file_of(owner))
+        own = await self._call(lambda: self._own.shelf(owner).styles)
+        return StyleFile(styles=tuple(style.draft for style in own)).model_dump_json(indent=2).encode()
 
     async def aclose(self) -> None:
         """Finish what is being written and close the files."""
         await self._vectors.aclose()
-        await self._call(self._close)
+        await self._call(self._cache.close)
         self._thread.shutdown()
-        self._files_thread.shutdown()
-
-    def _close(self) -> None:
-        self._index.close()
-        self._cache.close()
 
     async def _call(self, work: Callable[[], T]) -> T:
-        return await _finished(self._thread, work)
-
-    async def _call_files(self, work: Callable[[], T]) -> T:
-        return await _finished(self._files_thread, work)
-
-
-@lru_cache(maxsize=1)
-def _curated_names() -> StyleNames:
-    return StyleNames(curated_styles())
-
-
-@lru_cache(maxsize=1)
-def _curated_descriptions() -> StyleDescriptions:
-    return StyleDescriptions(curated_styles(), curated_descriptions())
-
-
-def find_curated(text: str) -> tuple[Style, str] | None:
-    """Return the curated style that a request asks for and the words that name it (empty when they describe it).
-
-    None when it asks for no style. It blocks: for a moment the first time, then for about a millisecond.
-    """
-    wish = Words(text.strip()[:_LONGEST_WISH])
-    named = _curated_names().found_in(wish)
-    surest = max(named.items(), key=lambda item: (item[1].similarity, item[1].end - item[1].first), default=None)
-    styles = {style.id: style for style in curated_styles()}
-    if surest is not None and surest[1].similarity >= FLOOR:
-        return styles[surest[0]], surest[1].reason.words
-    things = [(naming.first, naming.end) for naming in named.values()]
-    described = _curated_descriptions().found_in(wish, without=things, limit=1)
-    if described and described[0].log_odds >= _DESCRIBED_IN_A_REQUEST:
-        return styles[described[0].style_id], ""
-    return None
-
-
-async def _finished(thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-    # Cancelling the caller must not take its work from the queue.
-    return await asyncio.shield(asyncio.get_running_loop().run_in_executor(thread, work))
-
-
-def _draft(fields: StyleDraft | Mapping[str, object]) -> StyleDraft:
-    return fields if isinstance(fields, StyleDraft) else draft_of(fields)
-
-
-def _fused(
-    styles: Sequence[Style],
-    named: Mapping[str, Naming],
-    described: Sequence[DescribedStyle],
-    needed: float,
-    meaning: Mapping[str, float],
-) -> list[Found]:
-    """Return every style found, the surest first; of equals one's own, then the one said at greater length."""
-    is_surely_named = any(naming.similarity >= SURELY_NAMED for naming in named.values())
-    by_description = {one.style_id: one for one in described}
-    ranked = []
-    for style in styles:
-        naming, said, by_meaning = named.get(style.id), by_description.get(style.id), meaning.get(style.id, 0.0)
-        if is_surely_named:
-            by_meaning *= _BESIDE_A_NAMED_ONE
-        by_name = naming.similarity if naming else 0.0
-        as_described = _similarity(said.log_odds - needed) if said else 0.0
-        # Two guesses that agree are surer than each.
-        guessed = min(_SUREST_GUESS, 1 - (1 - by_meaning) * (1 - as_described))
-        similarity = max(by_name, guessed)
-        if not similarity:
-            continue
-        length = 0
-        is_said = naming is not None and naming.reason.kind is MatchKind.PHRASE and by_name >= FLOOR
-        if naming is not None and (by_name == similarity or is_said):
-            reason, length = naming.reason, naming.end - naming.first
-        elif said is not None and as_described >= by_meaning:
-            reason = MatchReason(kind=MatchKind.DESCRIPTION, text=said.description)
-        else:
-            text = style.description.en or style.description.zh or style.title
-            reason = MatchReason(kind=MatchKind.MEANING, text=text)
-        found = Found(style_id=style.id, similarity=round(similarity, 3), reason=reason)
-        ranked.append((found.similarity, style.is_own, length, by_name + by_meaning + as_described, found))
-    return [entry[-1] for entry in sorted(ranked, key=lambda entry: entry[:-1], reverse=True)]
-
-
-def _similarity(surplus: float) -> float:
-    """Return where log-odds above or below what is needed stand on the scale of similarities."""
-    if surplus < 0:
-        return max(0.0, FLOOR - 0.01 + 0.05 * surplus)
-    return FLOOR + (_SUREST_DESCRIBED - FLOOR) * (1 - math.exp(-surplus / 4))
+        # Cancelling the caller must not take its work from the queue.
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work))

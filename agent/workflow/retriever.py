@@ -28,7 +28,7 @@ from agent.messages import ToolCallPart
 from agent.pictures import MissingStyle, MissingStyleReason
 from agent.providers.base import Embedder, Embedding
 from agent.providers.catalogue import ModelEntry
-from agent.storage.styles import SURELY_NAMED
+from agent.storage.style_match import SURELY_NAMED
 from agent.workflow.deps import Deps, TurnRuntime, say
 from agent.workflow.hearing import Answer
 from agent.workflow.metering import Meter, embedding_model

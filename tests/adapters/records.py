@@ -52,7 +52,8 @@ from agent.storage.journal import CallRecord, CallState
 from agent.storage.private_files import DiskReserve
 from agent.storage.records import Records
 from agent.storage.rows import picture_row, turn_row
-from agent.storage.styles import Found, SearchCache
+from agent.storage.style_match import Found
+from agent.storage.styles import SearchCache
 from agent.storage.workspace import Limits as WorkspaceLimits
 from agent.storage.workspace import WorkspaceStore
 from agent.workflow.live import KEPT_S, RecentTurns

@@ -1,0 +1,85 @@
+"""Texts as vectors of whatever embedding model is given, and how alike they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+from agent.messages import Value
+
+# Wishes that name no style: what a model thinks of them is chance.
+PLAIN_WISHES = (
+    "a red car",
+    "a cat on a sofa",
+    "two friends walking along a beach",
+    "make the sky brighter",
+    "a bowl of fruit on a table",
+    "an old house by a lake",
+    "a birthday card for my mother",
+    "a dog running through the snow",
+    "画一只猫",
+    "一辆红色的汽车",
+    "把背景换成海边",
+    "公园里的一家人",
+    "桌上的一杯咖啡",
+    "山脚下的小木屋",
+    "生日贺卡，写上祝福",
+    "雪地里奔跑的狗",
+)
+
+
+class TextEmbedder(Protocol):
+    """A model that turns texts into vectors, and says which it is."""
+
+    @property
+    def model_id(self) -> str:
+        """The model's id."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """The length of its vectors."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector for each text, in order."""
+        ...
+
+
+class EmbeddingModel(Value):
+    """Which model made vectors, and how long they are: those of two models are not comparable."""
+
+    id: str
+    dimension: int
+
+    @classmethod
+    def of(cls, embedder: TextEmbedder) -> EmbeddingModel:
+        """Return which model this is."""
+        return cls(id=embedder.model_id, dimension=embedder.dimension)
+
+
+async def embedded(texts: Sequence[str], embedder: TextEmbedder) -> list[list[float]]:
+    """Return one vector for each text, in order. No text asks nothing.
+
+    Raises AivistaError when the model fails, ValueError unless it answers with as many vectors as asked, of its length,
+    and all of them numbers.
+    """
+    vectors = await embedder.embed(texts) if texts else []
+    if len(vectors) != len(texts):
+        raise ValueError(f"{len(texts)} texts were embedded as {len(vectors)} vectors")
+    for vector in vectors:
+        if len(vector) != embedder.dimension or not all(map(math.isfinite, vector)) or not any(vector):
+            raise ValueError(f"not a vector of {embedder.dimension} numbers")
+    return vectors
+
+
+def cosines(rows: Sequence[Sequence[float]], columns: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Return how far each vector of the first points the way of each of the second."""
+    import numpy
+
+    left, right = (numpy.asarray(vectors, dtype=numpy.float64) for vectors in (rows, columns))
+    left /= numpy.linalg.norm(left, axis=1, keepdims=True)
+    right /= numpy.linalg.norm(right, axis=1, keepdims=True)
+    found: list[list[float]] = (left @ right.T).tolist()
+    return found

@@ -1,0 +1,338 @@
+"""Styles found by meaning: an embedding model is asked about them, and its vectors stand in LanceDB.
+
+What LanceDB keeps can always be made anew from the styles: after a failure its folder is thrown away whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import shutil
+import statistics
+import time
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from pydantic import ValidationError
+
+from agent.errors import AivistaError, ErrorCode, StorageFailure
+from agent.library import Style
+from agent.messages import Value
+from agent.storage.embedding import PLAIN_WISHES, EmbeddingModel, TextEmbedder, cosines, embedded
+from agent.storage.private_files import make_private_folder, storage_failure
+from agent.storage.style_match import FLOOR, Shelf, digest_of
+
+T = TypeVar("T")
+
+# Another process may still read the version before this one.
+_OLD_VERSIONS_LIVE = timedelta(hours=1)
+_ABOUT = b"aivista"
+# How the system says that there is no room; LanceDB has no error numbers.
+_NO_ROOM = ("No space left", "File too large", "quota exceeded")
+# All that people call a style would drown what it looks like.
+_EMBEDDED_ALIASES = 8
+_NAMING_WISHES = ("a fox in the style of {en}", "{zh}风格的一座小城")
+_NAMED_EVERY = 4
+# How long a model is left alone after it failed: not every wish need wait for it.
+_PAUSE_S = 60.0
+_MOST_CANDIDATES = 12
+_SUREST = 0.95
+
+_log = logging.getLogger(__name__)
+
+
+class MeaningScale(Value):
+    """Where a model's cosines begin to mean something.
+
+    Every model has its own idea of "alike": with one, 0.7 is chance, with another it is certainty. So the library
+    measures it: 0.6 on its scale is a little above what any wish without a style reaches with any style, 0.95
+    what the clearest quarter of wishes that name a style reach with that style.
+    """
+
+    usual: float
+    chance: float
+    sure: float
+
+    @classmethod
+    def measured(cls, background: Sequence[float], foreground: Sequence[float]) -> MeaningScale | None:
+        """Return the scale, or None for a model that cannot tell a named style from none.
+
+        `background` are the highest cosines of wishes without a style, `foreground` those of wishes with theirs.
+        """
+        if not background or len(foreground) < 2:
+            return None
+        clearest = statistics.quantiles(foreground, n=4, method="inclusive")[2]
+        usual, highest = statistics.median(background), max(background)
+        # The few wishes asked are not the unluckiest there are.
+        scale = cls(usual=usual, chance=highest + (highest - usual) / 2, sure=clearest)
+        return scale if scale.sure > scale.chance else None
+
+    def similarity(self, cosine: float) -> float:
+        """Return the similarity, from 0 to 0.95: only saying its name is surer."""
+        if cosine > self.chance:
+            part = (cosine - self.chance) / (self.sure - self.chance)
+            return min(_SUREST, FLOOR + (_SUREST - FLOOR) * part)
+        # At the level of chance itself nothing is found.
+        low = max(0.0, 2 * self.usual - self.chance)
+        return max(0.0, (FLOOR - 0.01) * (cosine - low) / max(self.chance - low, 1e-9))
+
+
+class _About(Value):
+    """What a table was made from. `background` and `foreground` are cosines; see `MeaningScale`."""
+
+    content: str
+    model: EmbeddingModel
+    background: tuple[float, ...] = ()
+    foreground: tuple[float, ...] = ()
+
+
+class _Tables:
+    """A table of vectors for each shelf, in one folder, each with a note of what it was made from. It is opened when
+    first needed. Every call blocks, and is made within `guarded`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._database: Any = None
+
+    def guarded(self, work: Callable[[], T]) -> T:
+        """Return what the work returns; after a failure throw everything away and try once more.
+
+        Raises StorageFailure.
+        """
+        try:
+            return work()
+        except Exception as error:  # LanceDB raises RuntimeError, ValueError, OSError and Rust's panics alike
+            if _has_no_room(error):
+                # What is there is still good.
+                raise StorageFailure(ErrorCode.DISK_FULL) from error
+            _log.warning("the index of styles is made anew: %s", type(error).__name__)
+        self.close()
+        with contextlib.suppress(OSError):
+            shutil.rmtree(self._folder)
+        try:
+            return work()
+        except StorageFailure:
+            raise
+        except Exception as error:
+            if _has_no_room(error):
+                raise StorageFailure(ErrorCode.DISK_FULL) from error
+            if isinstance(error, OSError) and error.errno is not None:
+                raise storage_failure(error) from error
+            # The text of LanceDB's own errors is full of paths.
+            detail = f"the index of styles: {type(error).__name__}"
+            raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=detail) from error
+
+    def about(self, name: str) -> _About | None:
+        """Return what the table was made from, or None where there is none of ours."""
+        table = self._table(name)
+        try:
+            return _About.model_validate_json((table.schema.metadata or {})[_ABOUT]) if table is not None else None
+        except (KeyError, ValidationError):
+            return None
+
+    def build(self, name: str, about: _About, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Make a table of these rows alone, each the `id` of a style, the `digest` of its text and its `vector`."""
+        import pyarrow  # type: ignore[import-untyped]  # it has no types of its own
+
+        vector = pyarrow.list_(pyarrow.float32(), about.model.dimension)
+        fields = [("id", pyarrow.string()), ("digest", pyarrow.string()), ("vector", vector)]
+        schema = pyarrow.schema(fields, metadata={_ABOUT: about.model_dump_json().encode()})
+        # Asked to overwrite what is not there, LanceDB prints a warning.
+        mode = "overwrite" if self._table(name) is not None else "create"
+        data = pyarrow.Table.from_pylist(rows, schema=schema)
+        self._opened().create_table(name, data=data, mode=mode).optimize(cleanup_older_than=_OLD_VERSIONS_LIVE)
+
+    def vectors(self, name: str) -> dict[str, array[float]]:
+        """Return the vectors of the table by the digest of the text they stand for."""
+        rows = self._table(name).search().select(["digest", "vector"]).limit(None).to_arrow().to_pylist()
+        return {row["digest"]: array("f", row["vector"]) for row in rows}
+
+    def closest(self, name: str, vector: Sequence[float]) -> list[tuple[str, float]]:
+        """Return the ids of the styles whose vectors point most the same way, with their cosines."""
+        query = self._table(name).search(list(vector), vector_column_name="vector").distance_type("cosine")
+        rows = query.select(["id", "_distance"]).limit(_MOST_CANDIDATES).to_list()
+        return [(row["id"], 1.0 - float(row["_distance"])) for row in rows]
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._database = None
+
+    def _table(self, name: str) -> Any:
+        """Return the table of that name, None where there is none."""
+        # LanceDB's own list of tables comes in pages.
+        is_there = (self._folder / f"{name}.lance").is_dir()
+        return self._opened().open_table(name) if is_there else None
+
+    def _opened(self) -> Any:
+        if self._database is None:
+            # LanceDB takes a second to import: only what needs it waits for it.
+            import lancedb
+
+            make_private_folder(self._folder)
+            self._database = lancedb.connect(str(self._folder))
+        return self._database
+
+
+def _has_no_room(error: Exception) -> bool:
+    return any(words in str(error) for words in _NO_ROOM)
+
+
+# Two keys of one model are two embedders: what the one cannot do, the other may.
+_Key = tuple[int, tuple[str, ...]]
+
+
+class StyleVectors:
+    """Similarity by meaning, with whatever model is given; tables are made anew when the model changes.
+
+    The first of the shelves is the one by which a model's scale is measured.
+    """
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._tables = _Tables(folder)
+        # Whoever needs no meaning need not wait until LanceDB is loaded.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="style-vectors")
+        self._clock = clock
+        self._building = asyncio.Lock()
+        self._under_way: dict[_Key, asyncio.Task[None]] = {}
+        self._paused_until_s: WeakKeyDictionary[TextEmbedder, float] = WeakKeyDictionary()
+
+    async def similarities(
+        self, shelves: Sequence[Shelf], wish: str, embedder: TextEmbedder, patience_s: float
+    ) -> dict[str, float] | None:
+        """Return the similarity of the closest styles by their ids, or None when the model cannot tell now.
+
+        What takes longer than `patience_s` goes on without the caller, and is there for the next wish.
+        Raises StorageFailure.
+        """
+        if self._clock() < self._paused_until_s.get(embedder, float("-inf")):
+            return None
+        try:
+            async with asyncio.timeout(patience_s):
+                await asyncio.shield(self._preparation(shelves, embedder))
+                [vector] = await embedded([wish], embedder)
+        except TimeoutError:
+            _log.warning("the embedding model %s takes too long; styles are found by their names", embedder.model_id)
+            return None
+        except StorageFailure:
+            raise
+        except (AivistaError, ValueError) as error:
+            self._paused_until_s[embedder] = self._clock() + _PAUSE_S
+            _log.warning("the embedding model %s failed; styles are found by their names: %s", embedder.model_id, error)
+            return None
+        return await self._guarded(lambda: self._closest(shelves, vector, EmbeddingModel.of(embedder)))
+
+    async def is_ready(self, shelf: Shelf, embedder: TextEmbedder) -> bool:
+        """Whether the shelf's table holds this model's vectors. Raises StorageFailure."""
+        return await self._guarded(lambda: self._known_vectors(shelf, EmbeddingModel.of(embedder))) is None
+
+    async def prepare(self, shelf: Shelf, embedder: TextEmbedder) -> None:
+        """Ask the model about the shelf by which its scale is measured, unless somebody is at it already.
+
+        Raises AivistaError when the model or the disk fails, ValueError when the answer is no vectors.
+        """
+        if not self._building.locked():
+            await asyncio.shield(self._preparation([shelf], embedder))
+
+    async def warm_up(self, shelf: Shelf) -> None:
+        """Load LanceDB and the shelf's table."""
+        await self._guarded(lambda: self._tables.about(shelf.name))
+
+    async def aclose(self) -> None:
+        """Stop what is still being prepared, and let go of the files."""
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._tables.close)
+        self._thread.shutdown()
+
+    def _preparation(self, shelves: Sequence[Shelf], embedder: TextEmbedder) -> asyncio.Task[None]:
+        key = (id(embedder), tuple(shelf.content for shelf in shelves))
+        task = self._under_way.get(key)
+        if task is None:
+            task = self._under_way[key] = asyncio.create_task(self._prepare(shelves, embedder))
+            task.add_done_callback(lambda done: self._ended(key, done))
+        return task
+
+    def _ended(self, key: _Key, task: asyncio.Task[None]) -> None:
+        self._under_way.pop(key, None)
+        # Whoever waited may have gone, and an error that nobody takes is printed at the end.
+        if not task.cancelled():
+            task.exception()
+
+    async def _prepare(self, shelves: Sequence[Shelf], embedder: TextEmbedder) -> None:
+        model = EmbeddingModel.of(embedder)
+        async with self._building:
+            for shelf in shelves:
+                known = await self._guarded(lambda: self._known_vectors(shelf, model))  # noqa: B023  # awaited at once
+                if known is not None:
+                    about, rows = await _made(shelf, known, embedder, is_measure=shelf is shelves[0])
+                    await self._guarded(lambda: self._tables.build(shelf.name, about, rows))  # noqa: B023
+
+    def _known_vectors(self, shelf: Shelf, model: EmbeddingModel) -> dict[str, array[float]] | None:
+        """Return what the table already knows from this very model, or None when it is ready as it is."""
+        about = self._tables.about(shelf.name)
+        if about is None or about.model != model:
+            return {}
+        return None if about.content == shelf.content else self._tables.vectors(shelf.name)
+
+    def _closest(
+        self, shelves: Sequence[Shelf], vector: Sequence[float], model: EmbeddingModel
+    ) -> dict[str, float] | None:
+        notes = [self._tables.about(shelf.name) for shelf in shelves]
+        for shelf, about in zip(shelves, notes, strict=True):
+            if about is None or about.model != model or about.content != shelf.content:
+                return None
+        scale = MeaningScale.measured(notes[0].background, notes[0].foreground) if notes[0] else None
+        if scale is None:
+            return {}
+        near = [one for shelf in shelves for one in self._tables.closest(shelf.name, vector)]
+        return {style_id: scale.similarity(cosine) for style_id, cosine in near}
+
+    async def _guarded(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._tables.guarded, work)
+
+
+def _text_of(style: Style) -> str:
+    """Return what is embedded of a style: its names and what it looks like."""
+    names = [*style.names, *style.aliases.en[:_EMBEDDED_ALIASES], *style.aliases.zh[:_EMBEDDED_ALIASES]]
+    return "\n".join(filter(None, (", ".join(names), style.description.en, style.description.zh)))
+
+
+async def _made(
+    shelf: Shelf, known: dict[str, array[float]], embedder: TextEmbedder, *, is_measure: bool
+) -> tuple[_About, list[dict[str, Any]]]:
+    """Return a shelf's table. The model is asked about what is not in `known` yet, and measured where the shelf is the
+    measure."""
+    texts = [_text_of(style) for style in shelf.styles]
+    missing = [text for text in texts if digest_of(text) not in known]
+    for text, vector in zip(missing, await embedded(missing, embedder), strict=True):
+        known[digest_of(text)] = array("f", vector)
+    rows = [
+        {"id": style.id, "digest": digest_of(text), "vector": known[digest_of(text)]}
+        for style, text in zip(shelf.styles, texts, strict=True)
+    ]
+    about = _About(content=shelf.content, model=EmbeddingModel.of(embedder))
+    if is_measure:
+        # How close wishes without a style come to any, and enough wishes that name one to theirs.
+        naming = [
+            (template.format(en=style.name.en, zh=style.name.zh), place)
+            for place, style in list(enumerate(shelf.styles))[::_NAMED_EVERY]
+            for template in _NAMING_WISHES
+        ]
+        asked = await embedded([*PLAIN_WISHES, *(text for text, _ in naming)], embedder)
+        near = await asyncio.to_thread(cosines, asked, [row["vector"] for row in rows])
+        plain, named = near[: len(PLAIN_WISHES)], near[len(PLAIN_WISHES) :]
+        about = about.model_copy(
+            update={
+                "background": tuple(max(row) for row in plain),
+                "foreground": tuple(row[place] for row, (_, place) in zip(named, naming, strict=True)),
+            }
+        )
+    return about, rows
