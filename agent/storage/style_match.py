@@ -34,8 +34,7 @@ from importlib import resources
 from itertools import pairwise
 from typing import NamedTuple
 
-from agent.library import MatchKind, MatchReason, Style
-from agent.messages import Value
+from agent.library import MatchKind, MatchReason, Style, StyleMatch
 
 FLOOR = 0.6
 """Where a style begins to be meant more often than not, on the scale of similarities."""
@@ -723,14 +722,6 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-class Found(Value):
-    """A match without the style itself."""
-
-    style_id: str
-    similarity: float
-    reason: MatchReason
-
-
 def find_styles(
     shelves: Sequence[Shelf],
     descriptions: StyleDescriptions,
@@ -740,7 +731,7 @@ def find_styles(
     limit: int,
     floor: float,
     is_style: bool,
-) -> tuple[Found, ...]:
+) -> list[StyleMatch]:
     """Return the styles that a text names or describes, the surest first; of equals one's own, then the one said at
     greater length.
 
@@ -778,10 +769,10 @@ def find_styles(
         else:
             its_own = style.description.en or style.description.zh or style.title
             reason = MatchReason(kind=MatchKind.MEANING, text=its_own)
-        found = Found(style_id=style.id, similarity=round(similarity, 3), reason=reason)
+        found = StyleMatch(style=style, similarity=round(similarity, 3), reason=reason)
         ranked.append((found.similarity, style.is_own, length, by_name + by_meaning + as_described, found))
     ranked.sort(key=lambda entry: entry[:-1], reverse=True)
-    return tuple(found for *_, found in ranked if found.similarity >= floor)[:limit]
+    return [found for *_, found in ranked if found.similarity >= floor][:limit]
 
 
 def _similarity(surplus: float) -> float:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import io
-import json
 import logging
 import secrets
-import sqlite3
+import shutil
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,17 +22,16 @@ from pydantic import TypeAdapter, ValidationError
 
 from agent.errors import ErrorCode, RequestRefused
 from agent.library import Style, StyleDraft, StyleFile, StyleMatch
-from agent.storage.embedding import TextEmbedder
+from agent.storage.embedding import EmbeddingModel, TextEmbedder
 from agent.storage.private_files import file_state, locked_file, owner_key, storage_failure, write_private_file
-from agent.storage.style_match import FLOOR, LONGEST_WISH, Found, Shelf, StyleDescriptions, find_style, find_styles
+from agent.storage.style_match import FLOOR, LONGEST_WISH, Shelf, StyleDescriptions, find_style, find_styles
 from agent.storage.style_vectors import StyleVectors
 from agent.style_rendering import StyleLook, render_in_style
 
 MOST_STYLES = 200
 MAX_STYLE_IMAGE_BYTES = 1 << 20
 _MOST_OWNERS = 64
-# Raised whenever the same text may find other styles than before.
-_SEARCH_VERSION = 2
+_MOST_SEARCHES = 256
 
 T = TypeVar("T")
 _STYLES = TypeAdapter(tuple[Style, ...])
@@ -212,80 +209,7 @@ def _without(styles: Sequence[Style], style_id: str) -> tuple[tuple[Style, ...],
     raise RequestRefused(ErrorCode.STYLE_NOT_FOUND)
 
 
-# Searches that were made
-
-
-_LIMIT_BYTES = 16 << 20
-# How long the disk is left alone after it failed: every search would wait for the same lock.
-_PAUSE_S = 30.0
-_FOUND = TypeAdapter(tuple[Found, ...])
-
-
-class SearchCache:
-    """Results of searches for `ttl_s`: ids and reasons, never a picture or a prompt. What fails here is a miss, never
-    an error. Every call blocks.
-
-    `clock` tells seconds; an entry from its future counts as expired.
-    """
-
-    def __init__(self, folder: Path, ttl_s: float, clock: Callable[[], float] = time.time) -> None:
-        self._folder = folder
-        self._ttl_s = ttl_s
-        self._clock = clock
-        self._cache: Any = None
-        self._closed_until_s = float("-inf")
-
-    def get(self, key: str) -> tuple[Found, ...] | None:
-        """Return what was found, or None when nothing is kept."""
-        # Not on the path to the first page.
-        import diskcache  # type: ignore[import-untyped]  # it has no types of its own
-
-        if self._clock() < self._closed_until_s:
-            return None
-        try:
-            kept = self._opened().get(key)
-            if not isinstance(kept, dict) or not 0 <= self._clock() - float(kept["at_s"]) < self._ttl_s:
-                return None
-            return _FOUND.validate_json(kept["found"])
-        except (OSError, sqlite3.Error, diskcache.Timeout, RecursionError, KeyError, TypeError, ValueError) as error:
-            self._give_up(error)
-            return None
-
-    def put(self, key: str, found: tuple[Found, ...]) -> None:
-        """Keep what was found."""
-        import diskcache
-
-        if self._clock() < self._closed_until_s:
-            return
-        try:
-            value = {"at_s": self._clock(), "found": _FOUND.dump_json(found).decode()}
-            self._opened().set(key, value, expire=self._ttl_s)
-        except (OSError, sqlite3.Error, diskcache.Timeout, ValueError) as error:
-            self._give_up(error)
-
-    def close(self) -> None:
-        """Close the files."""
-        cache, self._cache = self._cache, None
-        if cache is not None:
-            with contextlib.suppress(OSError, sqlite3.Error):
-                cache.close()
-
-    def _opened(self) -> Any:
-        if self._cache is None:
-            from agent.storage.disk_cache import open_disk_cache
-
-            self._cache = open_disk_cache(self._folder, _LIMIT_BYTES)
-        return self._cache
-
-    def _give_up(self, error: Exception) -> None:
-        _log.debug("searches for styles are not cached for now: %s", type(error).__name__)
-        self._closed_until_s = self._clock() + _PAUSE_S
-        self.close()
-
-
-def cache_key(*parts: object) -> str:
-    """Return the key of a search: everything its result depends on."""
-    return hashlib.sha256(json.dumps([str(part) for part in parts]).encode()).hexdigest()
+# The library
 
 
 class StyleLibrary:
@@ -293,8 +217,9 @@ class StyleLibrary:
 
     Own styles are files, written whole. Names and descriptions are searched in memory. An embedding model's vectors
     stand in LanceDB tables beside the files, made anew whenever the styles or the model change; LanceDB is loaded at
-    the first search with such a model. Every call raises StorageFailure when the disk or LanceDB fails. `clock` tells
-    seconds for the cache of searches; an embedding model that needs longer than `patience_s` is gone without.
+    the first search with such a model. Every call raises StorageFailure when the disk or LanceDB fails. What a
+    search found is remembered for `ttl_s` by the seconds of `clock`; an embedding model that needs longer than
+    `patience_s` is gone without.
     """
 
     def __init__(
@@ -302,7 +227,11 @@ class StyleLibrary:
     ) -> None:
         self._own = OwnStyles(home / "styles" / "own")
         self._vectors = StyleVectors(home / "styles" / "index")
-        self._cache = SearchCache(home / "cache" / "styles", ttl_s, clock)
+        # Where earlier versions kept searches.
+        self._old_cache = home / "cache" / "styles"
+        self._searches: dict[tuple[object, ...], tuple[float, list[StyleMatch]]] = {}
+        self._ttl_s = ttl_s
+        self._clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="styles")
         self._patience_s = patience_s
 
@@ -323,41 +252,36 @@ class StyleLibrary:
         `is_style` says that the text is about a style and nothing else ("noir", as a model gives it), so that words
         which could be about things are taken for one. With an embedder also those that mean the same are found;
         while the model fails, is late or has yet to be asked about the library, names and descriptions are gone by
-        alone. The same search within five minutes is answered from the cache.
+        alone. The same search within five minutes is answered from memory.
         """
         wish = text.strip()
         if not wish or limit < 1:
             return []
-        mode = f"{embedder.model_id}:{embedder.dimension}" if embedder is not None else ""
+        half = LONGEST_WISH // 2
+        wish = wish if len(wish) <= LONGEST_WISH else f"{wish[:half]}\n{wish[-half:]}"
+        model = EmbeddingModel.of(embedder) if embedder is not None else None
 
-        def known() -> tuple[list[Shelf], str, tuple[Found, ...] | None]:
+        def asked() -> tuple[list[Shelf], tuple[object, ...]]:
             shelves = self._shelves(owner)
-            key = cache_key(_SEARCH_VERSION, mode, limit, floor, is_style, wish, *(shelf.content for shelf in shelves))
-            return shelves, key, self._cache.get(key)
+            return shelves, (model, limit, floor, is_style, wish, *(shelf.content for shelf in shelves))
 
-        shelves, key, found = await self._call(known)
-        if found is None:
-            half = LONGEST_WISH // 2
-            wish = wish if len(wish) <= LONGEST_WISH else f"{wish[:half]}\n{wish[-half:]}"
-            meaning = None
-            if embedder is not None:
-                meaning = await self._vectors.similarities(shelves, wish, embedder, self._patience_s)
-
-            def find() -> tuple[Found, ...]:
-                made = find_styles(
-                    shelves, _descriptions(), wish, meaning or {}, limit=limit, floor=floor, is_style=is_style
-                )
-                if embedder is None or meaning is not None:
-                    self._cache.put(key, made)
-                return made
-
-            found = await self._call(find)
-        styles = {style.id: style for shelf in shelves for style in shelf.styles}
-        return [
-            StyleMatch(style=styles[one.style_id], similarity=one.similarity, reason=one.reason)
-            for one in found
-            if one.style_id in styles
-        ]
+        shelves, key = await self._call(asked)
+        found_at_s, found = self._searches.get(key, (float("-inf"), []))
+        if 0 <= self._clock() - found_at_s < self._ttl_s:
+            return list(found)
+        meaning: Mapping[str, float] | None = {}
+        if embedder is not None:
+            meaning = await self._vectors.similarities(shelves, wish, embedder, self._patience_s)
+        by_meaning = meaning or {}
+        found = await self._call(
+            lambda: find_styles(shelves, _descriptions(), wish, by_meaning, limit=limit, floor=floor, is_style=is_style)
+        )
+        if meaning is not None:
+            self._searches.pop(key, None)
+            self._searches[key] = self._clock(), found
+            if len(self._searches) > _MOST_SEARCHES:
+                self._searches.pop(next(iter(self._searches)))
+        return list(found)
 
     async def has_meaning(self, embedder: TextEmbedder) -> bool:
         """Whether the model has been asked about the curated styles, so that a search asks it about little more."""
@@ -372,6 +296,7 @@ class StyleLibrary:
 
     async def warm_up(self, owner: str = "local", *, with_meaning: bool = False) -> None:
         """Make ready what a search needs, so that the first one need not wait; with meaning, load LanceDB too."""
+        await self._call(lambda: shutil.rmtree(self._old_cache, ignore_errors=True))
         await self._call(lambda: [_descriptions(), *(shelf.names for shelf in self._shelves(owner))])
         if with_meaning:
             await self._vectors.warm_up(await self._call(_curated))
@@ -465,7 +390,6 @@ class StyleLibrary:
     async def aclose(self) -> None:
         """Finish what is being written and close the files."""
         await self._vectors.aclose()
-        await self._call(self._cache.close)
         self._thread.shutdown()
 
     async def _call(self, work: Callable[[], T]) -> T:

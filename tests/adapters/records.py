@@ -52,8 +52,6 @@ from agent.storage.journal import CallRecord, CallState
 from agent.storage.private_files import DiskReserve
 from agent.storage.records import Records
 from agent.storage.rows import picture_row, turn_row
-from agent.storage.style_match import Found
-from agent.storage.styles import SearchCache
 from agent.storage.workspace import Limits as WorkspaceLimits
 from agent.storage.workspace import WorkspaceStore
 from agent.workflow.live import KEPT_S, RecentTurns
@@ -141,8 +139,8 @@ def is_newest() -> bool:
     return ScriptDirectory.from_config(config).get_current_head() == HEAD
 
 
-FOLDERS = {"answers": "answers", "pictures": "history_images", "searches": "searches"}
-LIVES_S = {"answers": 3600, "pictures": 7200, "searches": 300}
+FOLDERS = {"answers": "answers", "pictures": "history_images"}
+LIVES_S = {"answers": 3600, "pictures": 7200}
 
 
 @dataclass(frozen=True)
@@ -172,39 +170,20 @@ def cache_in(
             return kept is not None
 
         return OpenCache(folder, put_answer, has_answer, answers.aclose)
-    if kind == "pictures":
-        pictures = HistoryImageCache(home, limit_bytes=limit_bytes, free_space_floor_bytes=floor_bytes, clock=clock)
+    pictures = HistoryImageCache(home, limit_bytes=limit_bytes, free_space_floor_bytes=floor_bytes, clock=clock)
 
-        def md5(data: bytes) -> str:
-            return hashlib.md5(data, usedforsecurity=False).hexdigest()
+    def md5(data: bytes) -> str:
+        return hashlib.md5(data, usedforsecurity=False).hexdigest()
 
-        async def put_picture(data: bytes) -> bool:
-            return await pictures.put(md5(data), data, "image/png")
+    async def put_picture(data: bytes) -> bool:
+        return await pictures.put(md5(data), data, "image/png")
 
-        async def has_picture(data: bytes) -> bool:
-            kept = await pictures.get(md5(data))
-            assert kept in (None, (data, "image/png")), "another picture"
-            return kept is not None
-
-        return OpenCache(folder, put_picture, has_picture, pictures.aclose)
-    searches = SearchCache(folder, LIVES_S[kind], clock)
-
-    def found(data: bytes) -> tuple[Found, ...]:
-        return (Found(style_id=data.decode(), similarity=0.5, reason=MatchReason(kind=MatchKind.NAME, text="x")),)
-
-    async def put_search(data: bytes) -> bool:
-        await asyncio.to_thread(searches.put, hashlib.sha256(data).hexdigest(), found(data))
-        return True
-
-    async def has_search(data: bytes) -> bool:
-        kept = await asyncio.to_thread(searches.get, hashlib.sha256(data).hexdigest())
-        assert kept in (None, found(data)), "another search"
+    async def has_picture(data: bytes) -> bool:
+        kept = await pictures.get(md5(data))
+        assert kept in (None, (data, "image/png")), "another picture"
         return kept is not None
 
-    async def close_search() -> None:
-        await asyncio.to_thread(searches.close)
-
-    return OpenCache(folder, put_search, has_search, close_search)
+    return OpenCache(folder, put_picture, has_picture, pictures.aclose)
 
 
 class ForeignValue(Value):

@@ -240,7 +240,7 @@ async def test_a_strange_owner_names_no_file_outside_and_what_cannot_be_read_is_
             assert ids(await library.search("haiku moon", owner=owner)) == [style.id]
         folder = tmp_path / "styles" / "own"
         names = [name for name in os.listdir(folder) if not name.startswith(".")]
-        assert (set(os.listdir(tmp_path)), len(names)) == ({"styles", "cache"}, 5)
+        assert (set(os.listdir(tmp_path)), len(names)) == ({"styles"}, 5)
         for name in names:
             (folder / name).write_bytes(b"damaged")
         assert await library.search("haiku moon", owner="") == []
@@ -253,9 +253,7 @@ async def test_a_strange_owner_names_no_file_outside_and_what_cannot_be_read_is_
 # Failures
 
 
-async def test_an_index_that_is_damaged_or_vanishes_is_made_anew_and_a_cache_in_the_way_stops_no_search(
-    tmp_path: Path,
-) -> None:
+async def test_an_index_that_is_damaged_or_vanishes_is_made_anew(tmp_path: Path) -> None:
     index = tmp_path / "styles" / "index"
 
     def garble() -> None:
@@ -268,8 +266,6 @@ async def test_an_index_that_is_damaged_or_vanishes_is_made_anew_and_a_cache_in_
         shutil.rmtree(index)
         assert ids(await library.search("gongbi peony", embedder=Toy()))[:1] == ["gongbi"]
     garble()
-    shutil.rmtree(tmp_path / "cache")
-    (tmp_path / "cache").write_text("in the way")
     async with opened(tmp_path) as library:
         assert ids(await library.search("ukiyo-e peony", embedder=Toy()))[:1] == ["ukiyo-e"]
     shutil.rmtree(tmp_path / "styles")
