@@ -249,8 +249,8 @@ class StyleVectors:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._tables.close)
-        self._thread.shutdown()
+        await asyncio.to_thread(self._thread.shutdown)
+        self._tables.close()
 
     def _preparation(self, shelves: Sequence[Shelf], embedder: TextEmbedder) -> asyncio.Task[None]:
         key = (id(embedder), tuple(shelf.content for shelf in shelves))

@@ -390,7 +390,7 @@ class StyleLibrary:
     async def aclose(self) -> None:
         """Finish what is being written and close the files."""
         await self._vectors.aclose()
-        self._thread.shutdown()
+        await asyncio.to_thread(self._thread.shutdown)
 
     async def _call(self, work: Callable[[], T]) -> T:
         # Cancelling the caller must not take its work from the queue.
