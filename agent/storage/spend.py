@@ -167,7 +167,9 @@ class SpendBook:
 
     def reserve(self, turn_id: str, price_usd: float) -> None:
         """Hand over what a turn that is held to no cap may come to in all, as `weigh` writes it."""
-        self._db.write_soon(lambda on: on.execute(_RESERVE, {"turn": turn_id, "price": price_usd}))
+        writing = self._db.write_soon(lambda on: on.execute(_RESERVE, {"turn": turn_id, "price": price_usd}))
+        # The next awaited write of the turn meets the same trouble and tells the person.
+        writing.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
 def _before(on: Connection, owner: str, conversation_id: str, turn_id: str, day: date | None = None) -> SoFar:
