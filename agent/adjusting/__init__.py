@@ -7,8 +7,7 @@ and numpy and OpenCV with the first tone.
 from __future__ import annotations
 
 from agent.adjusting.adjustment import Adjustment, AdjustmentChange, ChangeKind, CropBox, CropRatio, Flip, describe
-from agent.adjusting.phrases import A_BIT, MUCH, PLAIN
-from agent.adjusting.reading import read_adjustment
+from agent.adjusting.reading import A_BIT, MUCH, PLAIN, read_adjustment
 
 __all__ = [
     "A_BIT",

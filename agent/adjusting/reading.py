@@ -3,6 +3,10 @@
 The whole sentence has to be made of known phrases and of the words that may stand around them. One word that is
 neither (a part of the picture, a thing, a comparison, a negation) and nothing is read at all: a wish that is taken
 for less than it is costs more than one that is left to a model.
+
+The phrases of both languages are rows of `agent/wording`: what a row reads, of which quality, and its words. Groups
+say how it is meant: `number…` and `much…` how far, `up` which way, `lacking` that there is too little of it, `said…`
+that a quality is compared and not only named.
 """
 
 from __future__ import annotations
@@ -10,13 +14,20 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from agent.adjusting import chinese, english
-from agent.adjusting.adjustment import Adjustment
-from agent.adjusting.phrases import HANDLE, Read, Rule
+from agent import wording
+from agent.adjusting.adjustment import LIMIT, Adjustment, Flip
 
 MAX_CHARACTERS = 200
+A_BIT = 15
+PLAIN = 30
+MUCH = 60
+_STOP = 50
 
+# Stands in a sentence for a handle, which says which picture is meant and nothing more.
+_HANDLE_SIGN = "⌗"
 _HANDLE = re.compile(r"#\d{1,6}[a-z]{0,2}(?![0-9a-z_])")
 _PUNCTUATION = re.compile(r"[\s,.;:!?。、…~]+")
 _LINK = re.compile(r"(?:[\s,]|and\b)*")
@@ -25,6 +36,37 @@ _SIGNS = str.maketrans(
 )
 _REQUESTS = re.compile(r"(?:can|could|would|will)\b|[你您]?(?:能|可)")
 _TONES = ("brightness", "contrast", "saturation", "warmth", "sharpness")
+_COUNTS = {"half": 0.5, "半": 0.5, "a": 1, "an": 1, "one": 1, "一": 1, "two": 2, "两": 2, "ninety": 90, "一百八十": 180}
+_NUMERALS = "〇一二三四五六七八九"
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What a phrase asks for.
+
+    `degree` is the amount when it was said in words before a comparative ("a bit brighter"); `borrows` says that a
+    comparative has no amount of its own and may share such a one ("… and warmer"). `is_moved` marks a quality raised or
+    lowered by a verb, `is_unsigned` one followed by a bare number. `is_complaint` marks what is said to be wrong with
+    the picture ("too dark"): how far to go the other way may be said after it.
+    """
+
+    adjustment: Adjustment
+    degree: int | None = None
+    borrows: bool = False
+    is_moved: bool = False
+    is_unsigned: bool = False
+    is_complaint: bool = False
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """A row of the phrases: the kind of reading, the quality with its sign (nothing for the frame), and the words."""
+
+    kind: str
+    tone: str
+    sign: int
+    words: re.Pattern[str]
+    language: str
 
 
 def read_adjustment(words: str) -> Adjustment | None:
@@ -38,7 +80,7 @@ def read_adjustment(words: str) -> Adjustment | None:
     text = _folded(words)
     if len(text) > MAX_CHARACTERS or len(set(_HANDLE.findall(text))) > 1:
         return None
-    text = _HANDLE.sub(HANDLE, text)
+    text = _HANDLE.sub(_HANDLE_SIGN, text)
     found = _phrases(text)
     # "Reduce contrast and saturation 20": nobody can tell which way the second is meant.
     is_unclear = any(read.is_moved for read in found or ()) and any(read.is_unsigned for read in found or ())
@@ -50,16 +92,22 @@ def read_adjustment(words: str) -> Adjustment | None:
 def _folded(words: str) -> str:
     """Return the words in one width, case, script and kind of space."""
     folded = unicodedata.normalize("NFKC", words[: MAX_CHARACTERS * 2]).lower().translate(_SIGNS)
-    return " ".join(folded.translate(chinese.SIMPLIFIED).split())
+    return " ".join(folded.translate(_simplified()).split())
 
 
-def _only_asks(text: str, found: list[Read]) -> bool:
+@functools.cache
+def _simplified() -> dict[int, int]:
+    chinese = wording.section("zh", "adjust")
+    return str.maketrans(chinese["traditional"], chinese["simplified"])
+
+
+def _only_asks(text: str, found: list[_Read]) -> bool:
     """Return whether it is a question about the picture: "too dark?"."""
     is_question = re.search(r"(?:\?|吗)[ ?!.]*$", text) is not None
     return is_question and all(read.is_complaint for read in found) and not _REQUESTS.match(text)
 
 
-def _without_answered(found: list[Read]) -> list[Read]:
+def _without_answered(found: list[_Read]) -> list[_Read]:
     """Return what is asked for: a complaint counts only where no amount is said for the same quality."""
     wished = [_signs(read) for read in found if not read.is_complaint]
     taken: list[dict[str, bool]] = []
@@ -69,13 +117,13 @@ def _without_answered(found: list[Read]) -> list[Read]:
             if _signs(read) in wished or _signs(read) in taken:
                 continue
             taken.append(_signs(read))
-        elif read in kept and read.adjustment.saturation == -100:
+        elif read in kept and read.adjustment.saturation == -LIMIT:
             continue
         kept.append(read)
     return kept
 
 
-def _signs(read: Read) -> dict[str, bool]:
+def _signs(read: _Read) -> dict[str, bool]:
     return {tone: value > 0 for tone in _TONES if (value := getattr(read.adjustment, tone))}
 
 
@@ -84,23 +132,9 @@ def _names_two(text: str) -> bool:
     return re.search(r"\bthis\b", text) is not None and re.search(r"\bthat\b", text) is not None
 
 
-@functools.cache
-def _rules() -> tuple[Rule, ...]:
-    return (*english.rules(), *chinese.rules())
-
-
-@functools.cache
-def _fillers() -> tuple[re.Pattern[str], ...]:
-    return (
-        _PUNCTUATION,
-        *(re.compile(rf"(?:{words})(?![\w'-])") for words in english.FILLERS),
-        *(re.compile(words) for words in chinese.FILLERS),
-    )
-
-
-def _phrases(text: str) -> list[Read] | None:
+def _phrases(text: str) -> list[_Read] | None:
     """Return the phrases in order; None when anything else is said."""
-    found: list[Read] = []
+    found: list[_Read] = []
     place, end_of_last, degree = 0, 0, None
     while place < len(text):
         best = _longest_phrase(text, place)
@@ -113,7 +147,7 @@ def _phrases(text: str) -> list[Read] | None:
         read, end = best
         link = text[end_of_last:place]
         # "Make it brighter and #3 warmer" speaks of two pictures.
-        if found and HANDLE in text[end_of_last:end]:
+        if found and _HANDLE_SIGN in text[end_of_last:end]:
             return None
         if read.borrows and degree is not None and _LINK.fullmatch(link):
             read = _scaled(read, degree)
@@ -124,25 +158,25 @@ def _phrases(text: str) -> list[Read] | None:
     return found
 
 
-def _longest_phrase(text: str, place: int) -> tuple[Read, int] | None:
+def _longest_phrase(text: str, place: int) -> tuple[_Read, int] | None:
     """Return the phrase that reaches furthest, and where it ends; None when that one asks for what cannot be."""
-    matches = [(match, read) for pattern, read in _rules() if (match := pattern.match(text, place))]
+    matches = [(match, rule) for rule in _rules() if (match := rule.words.match(text, place))]
     if not matches:
         return None
     furthest = max(match.end() for match, _ in matches)
-    reads = [read(match) for match, read in matches if match.end() == furthest]
+    reads = [_read(rule, match) for match, rule in matches if match.end() == furthest]
     understood = next((one for one in reads if one is not None), None)
     return None if understood is None else (understood, furthest)
 
 
-def _scaled(read: Read, amount: int) -> Read:
+def _scaled(read: _Read, amount: int) -> _Read:
     """Return the same change by another amount."""
     tones = {tone: value for tone in _TONES if (value := getattr(read.adjustment, tone))}
     changed = {tone: amount if value > 0 else -amount for tone, value in tones.items()}
-    return Read(read.adjustment.model_copy(update=changed), amount)
+    return _Read(read.adjustment.model_copy(update=changed), amount)
 
 
-def _together(found: list[Read]) -> Adjustment | None:
+def _together(found: list[_Read]) -> Adjustment | None:
     """Return all of it as one adjustment; None when one thing is asked for twice, or nothing is left to do."""
     result = Adjustment()
     taken: set[str] = set()
@@ -155,3 +189,137 @@ def _together(found: list[Read]) -> Adjustment | None:
         taken |= names
         result = result.combine(read.adjustment)
     return None if result.is_identity else result
+
+
+# ---- the rows
+
+
+@functools.cache
+def _fillers() -> tuple[re.Pattern[str], ...]:
+    written = [
+        re.compile(f"(?:{wording.expand(language, 'adjust', one)}){words['filler_end']}")
+        for language in wording.LANGUAGES
+        for words in (wording.section(language, "adjust"),)
+        for one in words["fillers"]
+    ]
+    return (_PUNCTUATION, *written)
+
+
+@functools.cache
+def _rules() -> tuple[_Rule, ...]:
+    return tuple(rule for language in wording.LANGUAGES for rule in _rules_of(language))
+
+
+def _rules_of(language: str) -> Iterator[_Rule]:
+    known = wording.section(language, "adjust")
+    for kind, quality, text, *ending in known["rules"]:
+        table = known.get(quality, {quality: ""})
+        for name, words in table.items():
+            more = {"words": wording.expand(language, "adjust", words)}
+            pattern = wording.expand(language, "adjust", text, more)
+            end = ending[0] if ending else known["end"]
+            sign = -1 if name.startswith("-") else 1
+            yield _Rule(kind, name.lstrip("-"), sign, re.compile(f"(?:{pattern}){end}"), language)
+
+
+def _read(rule: _Rule, match: re.Match[str]) -> _Read | None:
+    said = {name: caught for name, caught in match.groupdict().items() if caught}
+    amount = _amount(rule.language, said)
+    match rule.kind:
+        case "changed":
+            return _toned(rule.tone, rule.sign * amount)
+        case "said":
+            return _toned(rule.tone, rule.sign * amount) if any(map(_is_measure, said)) else None
+        case "compared":
+            has_number = any(name.startswith("number") for name in said)
+            degree = amount if "much_before" in said and not has_number else None
+            borrows = not has_number and not any(name.startswith("much") for name in said)
+            return _toned(rule.tone, rule.sign * amount, degree=degree, borrows=borrows)
+        case "moved":
+            return _toned(rule.tone, amount if "up" in said else -amount, is_moved=True)
+        case "stated" | "stops":
+            return _stated(rule, said)
+        case "complaint":
+            way = rule.sign if "lacking" in said else -rule.sign
+            return _toned(rule.tone, way * amount, is_complaint=True)
+        case "cropped":
+            return _cropped(said)
+        case "turned":
+            return _turned(said)
+        case "turned 180":
+            return _Read(Adjustment(rotate=180))
+        case "flipped":
+            return _Read(Adjustment(flip=Flip.VERTICAL if "vertical" in said else Flip.HORIZONTAL))
+        case fixed:
+            return _toned(rule.tone, rule.sign * int(fixed))
+
+
+def _toned(
+    tone: str,
+    amount: int,
+    *,
+    degree: int | None = None,
+    borrows: bool = False,
+    is_moved: bool = False,
+    is_unsigned: bool = False,
+    is_complaint: bool = False,
+) -> _Read | None:
+    """Return a change of light, colour or sharpness; None when the amount is nothing, or more than there is."""
+    if not 1 <= abs(amount) <= LIMIT:
+        return None
+    adjustment = Adjustment.model_validate({tone: amount})
+    return _Read(adjustment, degree, borrows, is_moved, is_unsigned, is_complaint)
+
+
+def _is_measure(group: str) -> bool:
+    return group.startswith(("number", "much", "said"))
+
+
+def _amount(language: str, said: dict[str, str]) -> int:
+    """Return how much is meant, above 0: a number wins over words, and words over nothing said."""
+    if number := next((caught for name, caught in said.items() if name.startswith("number")), ""):
+        return round(_counted(number))
+    if "stops" in said:
+        return round(_STOP * _counted(said["stops"].split(maxsplit=1)[0]))
+    words = [caught for name, caught in said.items() if name.startswith("much")]
+    for amount, name in ((A_BIT, "adjust.little"), (MUCH, "adjust.lot")):
+        if any(map(wording.pattern(name, language).fullmatch, words)):
+            return amount
+    return PLAIN
+
+
+def _counted(written: str) -> float:
+    """Return a number in digits, in words, or in Chinese numerals up to ninety-nine."""
+    if written in _COUNTS:
+        return _COUNTS[written]
+    if digits := re.sub(r"[^\d.]", "", written):
+        return float(digits)
+    tens, has_tens, ones = written.rpartition("十")
+    return (_NUMERALS.index(tens) if tens else 1) * 10 * bool(has_tens) + (_NUMERALS.index(ones) if ones else 0)
+
+
+def _stated(rule: _Rule, said: dict[str, str]) -> _Read | None:
+    """Return a quality that was given a number, of 100 or of stops."""
+    number = said["stated"].replace(" ", "")
+    is_unsigned = number[0].isdigit()
+    # "50 %" may mean half of what there is: whoever says neither plus nor minus has to be asked.
+    if "percent" in said and is_unsigned:
+        return None
+    amount = float(number) * (_STOP if rule.kind == "stops" else 1)
+    return _toned(rule.tone, round(amount), is_unsigned=is_unsigned)
+
+
+def _cropped(said: dict[str, str]) -> _Read | None:
+    """Return a crop to a ratio from the middle; None when there is no such shape."""
+    sides = (1, 1) if "square" in said else (round(_counted(said["width"])), round(_counted(said["height"])))
+    return _Read(Adjustment.model_validate({"crop": f"{sides[0]}:{sides[1]}"})) if all(sides) else None
+
+
+def _turned(said: dict[str, str]) -> _Read | None:
+    """Return a turn; None when it turns nothing, or once round and more."""
+    angle = said.get("angle", "")
+    degrees = _counted(angle) if angle else 90.0
+    is_back = angle.startswith("-")
+    if not 0 < degrees < 360 or (is_back and ("left" in said or "right" in said)):
+        return None
+    return _Read(Adjustment(rotate=-degrees if is_back or "left" in said else degrees))

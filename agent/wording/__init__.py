@@ -1,0 +1,58 @@
+"""The words that people use, as regular expressions in data: one file for each language, by section and name.
+
+A text is an expression as it stands; a list means any of its members, and read by itself only as whole words.
+`{name}` stands for another entry of the same section, or `{section.name}` for one of another.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+LANGUAGES = ("en", "zh")
+
+_NAMED = re.compile(r"\{([a-z][a-z_.]*)\}")
+
+
+@functools.cache
+def section(language: str, name: str) -> dict[str, Any]:
+    """Return a section of a language's file as it is written."""
+    words: dict[str, Any] = _file(language)[name]
+    return words
+
+
+@functools.cache
+def pattern(name: str, *languages: str, flags: int = 0) -> re.Pattern[str]:
+    """Return an entry (`section.name`) as a pattern that matches the words of any of these languages, or of all."""
+    part, _, entry = name.partition(".")
+    known = [language for language in languages or LANGUAGES if entry in section(language, part)]
+    return re.compile("|".join(whole(language, part, section(language, part)[entry]) for language in known), flags)
+
+
+def whole(language: str, name: str, entry: str | list[str]) -> str:
+    """Return an entry as the expression that it is by itself: the members of a list are whole words."""
+    expanded = expand(language, name, entry)
+    return rf"\b{expanded}\b" if isinstance(entry, list) and language != "zh" else expanded
+
+
+def expand(language: str, name: str, entry: str | list[str], more: Mapping[str, str] | None = None) -> str:
+    """Return an entry of a section as one expression; `more` are names besides those of the section."""
+    if isinstance(entry, list):
+        return "(?:" + "|".join(expand(language, name, one, more) for one in entry) + ")"
+
+    def put(match: re.Match[str]) -> str:
+        if more and match[1] in more:
+            return more[match[1]]
+        part, _, inner = match[1].rpartition(".")
+        return expand(language, part or name, section(language, part or name)[inner], more)
+
+    return _NAMED.sub(put, entry)
+
+
+@functools.cache
+def _file(language: str) -> dict[str, Any]:
+    return tomllib.loads(files(__name__).joinpath(f"{language}.toml").read_text(encoding="utf-8"))
