@@ -7,7 +7,7 @@ and numpy and OpenCV with the first tone.
 from __future__ import annotations
 
 from agent.adjusting.adjustment import Adjustment, AdjustmentChange, ChangeKind, CropBox, CropRatio, Flip, describe
-from agent.adjusting.reading import A_BIT, MUCH, PLAIN, read_adjustment
+from agent.adjusting.reading import A_BIT, MUCH, PLAIN, FoundAdjustments, find_adjustments, read_adjustment
 
 __all__ = [
     "A_BIT",
@@ -19,6 +19,8 @@ __all__ = [
     "CropBox",
     "CropRatio",
     "Flip",
+    "FoundAdjustments",
     "describe",
+    "find_adjustments",
     "read_adjustment",
 ]

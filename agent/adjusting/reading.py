@@ -14,8 +14,8 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from agent import wording
 from agent.adjusting.adjustment import LIMIT, Adjustment, Flip
@@ -30,7 +30,8 @@ _STOP = 50
 _HANDLE_SIGN = "⌗"
 _HANDLE = re.compile(r"#\d{1,6}[a-z]{0,2}(?![0-9a-z_])")
 _PUNCTUATION = re.compile(r"[\s,.;:!?。、…~]+")
-_LINK = re.compile(r"(?:[\s,]|and\b)*")
+_LINK = re.compile(r"(?:[\s,、]|and\b|[和与及])*")
+_WORD = re.compile(r"[a-z0-9'#+%-]+")
 _SIGNS = str.maketrans(
     {"−": "-", "–": "-", "’": "'", "‘": "'", "，": ",", "。": ".", "；": ";", "：": ":", "∶": ":", "×": "x"}
 )
@@ -47,7 +48,8 @@ class _Read:
     `degree` is the amount when it was said in words before a comparative ("a bit brighter"); `borrows` says that a
     comparative has no amount of its own and may share such a one ("… and warmer"). `is_moved` marks a quality raised or
     lowered by a verb, `is_unsigned` one followed by a bare number. `is_complaint` marks what is said to be wrong with
-    the picture ("too dark"): how far to go the other way may be said after it.
+    the picture ("too dark"): how far to go the other way may be said after it. `is_same` marks a quality that goes the
+    way of the one before it, which `is_named` ("less contrast and saturation").
     """
 
     adjustment: Adjustment
@@ -56,6 +58,8 @@ class _Read:
     is_moved: bool = False
     is_unsigned: bool = False
     is_complaint: bool = False
+    is_named: bool = False
+    is_same: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,12 +85,35 @@ def read_adjustment(words: str) -> Adjustment | None:
     if len(text) > MAX_CHARACTERS or len(set(_HANDLE.findall(text))) > 1:
         return None
     text = _HANDLE.sub(_HANDLE_SIGN, text)
-    found = _phrases(text)
+    scan = _scanned(text, _rules("rules"), is_whole=True)
+    reads = [phrase.read for phrase in scan.phrases]
     # "Reduce contrast and saturation 20": nobody can tell which way the second is meant.
-    is_unclear = any(read.is_moved for read in found or ()) and any(read.is_unsigned for read in found or ())
-    if not found or is_unclear or _names_two(text) or _only_asks(text, found):
+    is_unclear = any(read.is_moved for read in reads) and any(read.is_unsigned for read in reads)
+    # "Make it brighter and #3 warmer" speaks of two pictures.
+    is_of_two = _names_two(text) or (bool(reads) and _HANDLE_SIGN in text[scan.phrases[0].end : scan.phrases[-1].end])
+    if not reads or scan.rest.strip() or is_unclear or is_of_two or _only_asks(text, reads):
         return None
-    return _together(_without_answered(found))
+    return _together(_without_answered(reads))
+
+
+@dataclass(frozen=True)
+class FoundAdjustments:
+    """The adjustments in some words, with the places of their phrases, and the words that are left, as long as before.
+
+    `is_unclear` when a phrase asks for what cannot be: a number out of range, a turn by nothing.
+    """
+
+    phrases: tuple[tuple[int, int, Adjustment], ...]
+    rest: str
+    is_unclear: bool
+
+
+def find_adjustments(words: str) -> FoundAdjustments:
+    """Return every adjustment that stands in folded words, whatever else they say, and phrases that may mean one."""
+    scan = _scanned(words[:MAX_CHARACTERS], _rules("rules") + _rules("loose_rules"))
+    kept = _without_answered([phrase.read for phrase in scan.phrases])
+    phrases = tuple((one.start, one.end, one.read.adjustment) for one in scan.phrases if one.read in kept)
+    return FoundAdjustments(phrases, scan.rest + words[MAX_CHARACTERS:], scan.is_unclear)
 
 
 def _folded(words: str) -> str:
@@ -132,41 +159,58 @@ def _names_two(text: str) -> bool:
     return re.search(r"\bthis\b", text) is not None and re.search(r"\bthat\b", text) is not None
 
 
-def _phrases(text: str) -> list[_Read] | None:
-    """Return the phrases in order; None when anything else is said."""
-    found: list[_Read] = []
-    place, end_of_last, degree = 0, 0, None
+@dataclass(frozen=True)
+class _Phrase:
+    start: int
+    end: int
+    read: _Read
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """The phrases of a text in order, and the rest of it: what is understood is blanked out, and what stands around."""
+
+    phrases: tuple[_Phrase, ...]
+    rest: str
+    is_unclear: bool
+
+
+def _scanned(text: str, rules: Sequence[_Rule], *, is_whole: bool = False) -> _Scan:
+    """Return what stands in the text; with `is_whole` no further than to the first word that is neither."""
+    found: list[_Phrase] = []
+    rest, place, degree, is_unclear = "", 0, None, False
     while place < len(text):
-        best = _longest_phrase(text, place)
-        if best is None:
+        read, end, is_impossible = _longest_phrase(text, place, rules)
+        is_unclear |= is_impossible
+        link = text[found[-1].end : place] if found else ""
+        if read is not None and read.is_same:
+            read = _same(read, found[-1].read) if found and _LINK.fullmatch(link) else None
+        if read is None:
             end = max((match.end() for one in _fillers() if (match := one.match(text, place))), default=place)
-            if end == place:
-                return None
-            place = end
+            if is_whole and end == place:
+                return _Scan(tuple(found), text[place], is_unclear)
+            word = _WORD.match(text, place)
+            rest += " " * (end - place) if end > place else word[0] if word else text[place]
+            place = len(rest)
             continue
-        read, end = best
-        link = text[end_of_last:place]
-        # "Make it brighter and #3 warmer" speaks of two pictures.
-        if found and _HANDLE_SIGN in text[end_of_last:end]:
-            return None
         if read.borrows and degree is not None and _LINK.fullmatch(link):
             read = _scaled(read, degree)
         else:
             degree = read.degree
-        found.append(read)
-        place = end_of_last = end
-    return found
+        found.append(_Phrase(place, end, read))
+        rest += " " * (end - place)
+        place = end
+    return _Scan(tuple(found), rest, is_unclear)
 
 
-def _longest_phrase(text: str, place: int) -> tuple[_Read, int] | None:
-    """Return the phrase that reaches furthest, and where it ends; None when that one asks for what cannot be."""
-    matches = [(match, rule) for rule in _rules() if (match := rule.words.match(text, place))]
-    if not matches:
-        return None
-    furthest = max(match.end() for match, _ in matches)
-    reads = [_read(rule, match) for match, rule in matches if match.end() == furthest]
-    understood = next((one for one in reads if one is not None), None)
-    return None if understood is None else (understood, furthest)
+def _longest_phrase(text: str, place: int, rules: Sequence[_Rule]) -> tuple[_Read | None, int, bool]:
+    """Return what the phrase that reaches furthest asks for, where it ends, and whether it asks for what cannot be."""
+    matches = [(match, rule) for rule in rules if (match := rule.words.match(text, place))]
+    furthest = max((match.end() for match, _ in matches), default=place)
+    longest = [(match, rule) for match, rule in matches if match.end() == furthest]
+    read = next((one for match, rule in longest if (one := _read(rule, match)) is not None), None)
+    has_number = any(_is_number(name) for match, _ in longest for name, caught in match.groupdict().items() if caught)
+    return read, furthest, read is None and has_number
 
 
 def _scaled(read: _Read, amount: int) -> _Read:
@@ -174,6 +218,12 @@ def _scaled(read: _Read, amount: int) -> _Read:
     tones = {tone: value for tone in _TONES if (value := getattr(read.adjustment, tone))}
     changed = {tone: amount if value > 0 else -amount for tone, value in tones.items()}
     return _Read(read.adjustment.model_copy(update=changed), amount)
+
+
+def _same(read: _Read, before: _Read) -> _Read | None:
+    """Return what was asked of the quality named before for this one as well: "less contrast and saturation"."""
+    amounts = [value for tone in _TONES if (value := getattr(before.adjustment, tone))]
+    return _scaled(read, amounts[0]) if before.is_named and len(amounts) == 1 else None
 
 
 def _together(found: list[_Read]) -> Adjustment | None:
@@ -206,20 +256,20 @@ def _fillers() -> tuple[re.Pattern[str], ...]:
 
 
 @functools.cache
-def _rules() -> tuple[_Rule, ...]:
-    return tuple(rule for language in wording.LANGUAGES for rule in _rules_of(language))
+def _rules(name: str) -> tuple[_Rule, ...]:
+    return tuple(rule for language in wording.LANGUAGES for rule in _rules_of(language, name))
 
 
-def _rules_of(language: str) -> Iterator[_Rule]:
+def _rules_of(language: str, name: str) -> Iterator[_Rule]:
     known = wording.section(language, "adjust")
-    for kind, quality, text, *ending in known["rules"]:
+    for kind, quality, text, *ending in known[name]:
         table = known.get(quality, {quality: ""})
-        for name, words in table.items():
+        for tone, words in table.items():
             more = {"words": wording.expand(language, "adjust", words)}
             pattern = wording.expand(language, "adjust", text, more)
             end = ending[0] if ending else known["end"]
-            sign = -1 if name.startswith("-") else 1
-            yield _Rule(kind, name.lstrip("-"), sign, re.compile(f"(?:{pattern}){end}"), language)
+            sign = -1 if tone.startswith("-") else 1
+            yield _Rule(kind, tone.lstrip("-"), sign, re.compile(f"(?:{pattern}){end}"), language)
 
 
 def _read(rule: _Rule, match: re.Match[str]) -> _Read | None:
@@ -234,9 +284,14 @@ def _read(rule: _Rule, match: re.Match[str]) -> _Read | None:
             has_number = any(name.startswith("number") for name in said)
             degree = amount if "much_before" in said and not has_number else None
             borrows = not has_number and not any(name.startswith("much") for name in said)
-            return _toned(rule.tone, rule.sign * amount, degree=degree, borrows=borrows)
+            read = _toned(rule.tone, rule.sign * amount, degree=degree, borrows=borrows)
+            is_named = wording.pattern("adjust.named", rule.language).search(match[0]) is not None
+            return read and replace(read, is_named=is_named)
         case "moved":
-            return _toned(rule.tone, amount if "up" in said else -amount, is_moved=True)
+            read = _toned(rule.tone, amount if "up" in said else -amount, is_moved=True)
+            return read and replace(read, is_named=True)
+        case "same":
+            return _Read(Adjustment.model_validate({rule.tone: PLAIN}), is_same=True)
         case "stated" | "stops":
             return _stated(rule, said)
         case "complaint":
@@ -273,6 +328,10 @@ def _toned(
 
 def _is_measure(group: str) -> bool:
     return group.startswith(("number", "much", "said"))
+
+
+def _is_number(group: str) -> bool:
+    return group.startswith(("number", "stated", "angle"))
 
 
 def _amount(language: str, said: dict[str, str]) -> int:

@@ -9,14 +9,7 @@ import re
 from dataclasses import replace
 
 from agent.adjusting import Adjustment
-from agent.providers.sketch.instructions import (
-    MISSING,
-    Clause,
-    clauses,
-    exact_adjustment,
-    read_clause,
-    read_inscription,
-)
+from agent.providers.sketch.instructions import MISSING, clauses, exact_adjustment, read_clause, read_inscription
 from agent.providers.sketch.operations import (
     AddText,
     Erase,
@@ -229,12 +222,7 @@ def _fill(clause: str, named: str, colours: tuple[Colour, ...]) -> Fill:
 
 def _whole_operations(clause: str) -> list[Operation]:
     """Return what can be asked of a whole picture as well; nothing when a thing is to be painted or pixels to move."""
-    exact = exact_adjustment(clause)
-    if exact is not None:
-        return [] if exact.has_frame else [exact]
-    reading = Clause(clause, clause, 1)
-    found, _ = read_clause(reading)
-    if any(moves_pixels(operation) for operation in found):
+    read = read_clause(clause)
+    if any(moves_pixels(operation) for operation in read.operations):
         return []
-    adds = _ADDS.search(clause)
-    return found if not adds or _is_understood(reading.words.replace("¦", " ")) else []
+    return read.operations if not _ADDS.search(clause) or _is_understood(read.rest) else []

@@ -1,7 +1,8 @@
 """Reads the pixel operations out of a sentence, clause by clause, in the order in which they are asked for.
 
-A table says which words of a clause ask for which operation, English and Chinese; words to be written into the picture
-are read first, and where they shall stand.
+Light, colour and turns are read as the studio reads them everywhere, wherever they stand in a clause; what only the
+sketch model does with pixels stands in a table beside them. Words to be written into the picture are read first, and
+where they shall stand.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from agent.adjusting import Adjustment, CropRatio, Flip, read_adjustment
+from agent.adjusting import Adjustment, CropRatio, find_adjustments, read_adjustment
 from agent.providers.sketch.operations import AddText, Effect, EffectKind, Operation, Position, ResizeBy, ResizeTo
 from agent.providers.sketch.phrases import (
     blank_quoted,
@@ -19,110 +20,23 @@ from agent.providers.sketch.phrases import (
     find_percent,
     find_quoted,
     find_ratio,
-    find_signed,
     fold,
     without_handles,
 )
 
 # Stands for lettering without its words.
 MISSING = "missing"
-_FLIPPED = r"(?:\b(?:too|less|not so|not as|not that)\s+)|太|过于|过(?=[亮暗])|(?:没那么|别那么|不要那么|不那么)"
 
-
-@dataclass
-class Clause:
-    """A clause being read: its words with what is understood blanked out, and the direction it goes."""
-
-    words: str
-    original: str
-    direction: int
-
-
-_Maker: TypeAlias = Callable[[Clause, re.Match[str]], Operation | None]
-
-
-def _zh(word: str) -> str:
-    changes = r"(?:变|调|提|更|再|加|弄|改|搞|太|过于|过|那么)(?:得|成|更)?"
-    by_how_much = r"(?:一[点些下]|[点些]|多了|很多|起来)"
-    return rf"{changes}{word}|{word}{by_how_much}|{word}(?=\s*(?:\d|百分之))"
-
-
-def _adjective(english: str, chinese: str) -> re.Pattern[str]:
-    return re.compile(rf"(?P<flip>{_FLIPPED})?(?:\b(?:{english})\b|{_zh(chinese)})")
-
-
-def _comparative(tone: str, sign: int) -> _Maker:
-    def make(clause: Clause, match: re.Match[str]) -> Operation:
-        is_flipped = bool(match.group("flip")) or match.group(0).startswith(("太", "过", "那么"))
-        return _toned(tone, (-sign if is_flipped else sign) * find_amount(clause.original))
-
-    return make
-
-
-_OPEN = re.compile(r"\b(?:adjust|change|set|edit|modify|tweak)\b|[调改]")
-_SAYS_HOW = re.compile(
-    r"\b(?:more|less|increase|decrease|reduce|raise|boost|lower|higher|up|down|add|enhance|extra|pump|crank|stronger|weaker"
-    r"|drop|cut|lessen|too|not enough|high|low|strong|bump|improve)\b|\d"
-    r"|[高升增加强大降减低弱小太更]|提"
-)
-
-
-def _noun(tone: str) -> _Maker:
-    def make(clause: Clause, match: re.Match[str]) -> Operation | None:
-        signed = find_signed(clause.original[match.end() :])
-        # "Adjust the brightness": nobody can tell which way.
-        if signed is None and _OPEN.search(clause.original) and not _SAYS_HOW.search(clause.original):
-            return None
-        too_much = bool(re.search(r"\btoo\b|太", clause.original))
-        sign = -1 if (clause.direction < 0) is not too_much else 1
-        return _toned(tone, signed or sign * find_amount(clause.original))
-
-    return make
-
-
-def _tone(tone: str, sign: int) -> _Maker:
-    return lambda clause, match: _toned(tone, sign * find_amount(clause.original))
+_Maker: TypeAlias = Callable[[str], Operation | None]
 
 
 def _effect(kind: EffectKind) -> _Maker:
-    return lambda clause, match: Effect(kind, find_amount(clause.original))
+    return lambda words: Effect(kind, find_amount(words))
 
 
-def _toned(tone: str, amount: int) -> Adjustment:
-    return Adjustment.model_validate({tone: amount})
-
-
-def _grey(clause: Clause, match: re.Match[str]) -> Operation:
-    return Adjustment(saturation=-100)
-
-
-def _desaturate(clause: Clause, match: re.Match[str]) -> Operation:
-    is_partly = re.search(r"slight|bit|little|some|partly|\d", clause.original)
-    return Adjustment(saturation=-find_amount(clause.original) if is_partly else -100)
-
-
-def _rotate(clause: Clause, match: re.Match[str]) -> Operation | None:
-    words = clause.original
-    angle = re.search(r"(-?\d{1,3}(?:\.\d+)?)\s*(?:°|degrees?\b|deg\b|度)|\bby\s+(-?\d{1,3})\b", words)
-    degrees = float(angle.group(1) or angle.group(2)) if angle else 90.0
-    if not angle and re.search(r"\b(?:flip|mirror)", words):
-        # "Flip it upside down" is one thing, not two that undo each other.
-        return None
-    if not angle and re.search(r"upside down|颠倒|倒过来|half a turn|around", words):
-        degrees = 180.0
-    goes_left = re.search(r"counter-?\s*clockwise|anti-?\s*clockwise|\bleft\b|逆时针|向左|往左|左转|左旋", words)
-    turn = Adjustment(rotate=-degrees if goes_left else degrees)
-    return None if turn.is_identity else turn
-
-
-def _flip(clause: Clause, match: re.Match[str]) -> Operation:
-    is_vertical = re.search(r"vertical|upside|top to bottom|垂直|上下|竖直|纵向", clause.original)
-    return Adjustment(flip=Flip.VERTICAL if is_vertical else Flip.HORIZONTAL)
-
-
-def _crop(clause: Clause, match: re.Match[str]) -> Operation | None:
-    ratio = find_ratio(clause.original)
-    if ratio is None and re.search(r"\bportrait|vertical\b", clause.original):
+def _crop(words: str) -> Operation | None:
+    ratio = find_ratio(words)
+    if ratio is None and re.search(r"\bportrait|vertical\b", words):
         ratio = (3, 4)
     return cropped_to(*ratio) if ratio else None
 
@@ -144,8 +58,7 @@ _HIGH = re.compile(
 _TIMES = re.compile(r"(\d(?:\.\d+)?)\s*(?:x\b|times\b|倍)")
 
 
-def _resize(clause: Clause, match: re.Match[str]) -> Operation | None:
-    words = clause.original
+def _resize(words: str) -> Operation | None:
     sides = _SIDES.search(words)
     if sides:
         return ResizeTo(int(sides.group(1)), int(sides.group(2)))
@@ -180,17 +93,8 @@ def _factor(words: str) -> float | None:
     return 1.5 if re.search(r"\b(?:bigger|larger|enlarge|upscale)\b|放大|大一[点些]", words) else None
 
 
-_GRAY = r"gr[ae]y-?\s?scale|monochrome|colou?rless|黑白|灰度|去色|单色"
-_TURN = (
-    r"rotat\w+|turn(?= (?:it |this |that |the \w+ )?"
-    r"(?:left|right|around|by|upside|\d+(?:\.\d+)? ?(?:°|deg)|clockwise|counter|anti))"
-)
-_RULES: tuple[tuple[re.Pattern[str], _Maker], ...] = (
-    (re.compile(rf"(?:{_TURN}|\bupside down\b|旋转|逆时针|顺时针|[左右]转|转(?=\s*\d)|颠倒|倒过来)[^§]*"), _rotate),
-    (
-        re.compile(r"\b(?:flip\w*|mirror\w*)\b[^§]*|翻转|镜像|(?:左右|上下|水平|垂直)(?:翻转|翻|对调|镜像)|对称翻"),
-        _flip,
-    ),
+# What an operation is called, how it is made of its clause, and what is asked for when that says too little.
+_RULES: tuple[tuple[re.Pattern[str], _Maker, str], ...] = (
     (
         re.compile(
             r"\b(?:resiz\w+|scal\w+|shrink\w*|enlarge\w*|upscal\w+|downscal\w+|(?:half|double|twice) (?:the "
@@ -199,58 +103,28 @@ _RULES: tuple[tuple[re.Pattern[str], _Maker], ...] = (
             r"|调整?)大小\S*|大小(?:改|调)\S*|\d+\s*像素"
         ),
         _resize,
+        "size",
     ),
-    (re.compile(r"\bcrop\w*[^§]*|\btrim\w*[^§]*|裁[剪切成为到]?\S*|剪裁\S*"), _crop),
-    (
-        re.compile(
-            r"\b(?:less|not so|too|de-?)\s*(?:blurry|blurred|blur|soft|fuzzy)\b|太模糊|太糊|模糊了|不清楚|不够清晰"
-        ),
-        _tone("sharpness", 1),
-    ),
-    (re.compile(r"\b(?:less sharp|softer|too sharp)\b"), _tone("sharpness", -1)),
-    (re.compile(r"\bsharp(?:en\w*|er|ness)?\b|\bcrisper\b|锐化|更?清晰|锐利|锐度"), _tone("sharpness", 1)),
-    (re.compile(r"\bblur\w*\b|\bsoften\w*\b|模糊|虚化|柔化|朦胧"), _effect(EffectKind.BLUR)),
+    (re.compile(r"\bcrop\w*[^§]*|\btrim\w*[^§]*|裁[剪切成为到]?\S*|剪裁\S*"), _crop, "shape"),
+    (re.compile(r"\bblur\w*\b|\bsoften\w*\b|模糊|虚化|柔化|朦胧"), _effect(EffectKind.BLUR), ""),
     (
         re.compile(
             r"\bpixel(?:at\w+|i[sz]e\w*)\b|\bcensor\w*\b|(?:打|加|上|做)(?:上|个|点)?马赛克|马赛克(?:处理|化)|打码|像素化"
         ),
         _effect(EffectKind.PIXELATE),
+        "",
     ),
-    (re.compile(r"\bde-?saturat\w+"), _desaturate),
-    (re.compile(rf"\b(?:{_GRAY})\b|黑白|灰度|去色|单色"), _grey),
     (
         re.compile(r"\b(?:sepia|vintage|old[- ]photo(?:graph)?)\b|复古|怀旧|老照片|泛黄|棕褐色"),
         _effect(EffectKind.SEPIA),
+        "",
     ),
     (
         re.compile(r"\binvert\w*\b|\b(?:photo |colou?r |a )negative\b|反色|反相|负片|反转颜色|颜色反转"),
         _effect(EffectKind.INVERT),
+        "",
     ),
-    (re.compile(r"contrast\w*|对比度?"), _noun("contrast")),
-    (re.compile(r"\bsaturation\b|\bcolou?r intensity\b|饱和度?|色彩浓度"), _noun("saturation")),
-    (re.compile(r"\bbrightness\b|\bexposure\b|亮度|曝光度?"), _noun("brightness")),
-    (re.compile(r"\bwarmth\b|\bcolou?r temperature\b|色温"), _noun("warmth")),
-    (
-        _adjective(
-            r"(?:more )?(?:saturated|saturate|vivid|vibrant|colou?rful)|punchier|richer", r"(?:鲜艳|鲜明|艳|浓郁)"
-        ),
-        _comparative("saturation", 1),
-    ),
-    (_adjective(r"(?:more )?(?:muted|faded|pale)|paler|fade", r"(?:淡|素|柔和)"), _comparative("saturation", -1)),
-    (_adjective(r"bright(?:er|en\w*)?|light(?:er|en\w*)", r"(?:明亮|(?<![月漂])亮)"), _comparative("brightness", 1)),
-    (_adjective(r"dark(?:er|en\w*)?|dim(?:mer)?|moodier", r"(?:昏暗|暗|黑)"), _comparative("brightness", -1)),
-    (_adjective(r"warm(?:er)?", r"暖和?"), _comparative("warmth", 1)),
-    (re.compile(r"(?P<flip>(?!))?(?:暖(?:色|调)\S?)"), _comparative("warmth", 1)),
-    (
-        _adjective(
-            r"cooler|cool(?: it| this| them| the \w+)? down|cool(?=er| tones?| colou?rs?)|cold(?:er)?|bluer",
-            r"(?<!寒)冷",
-        ),
-        _comparative("warmth", -1),
-    ),
-    (re.compile(r"(?P<flip>(?!))?(?:冷(?:色|调)\S?)"), _comparative("warmth", -1)),
 )
-_NEEDS: dict[_Maker, str] = {_crop: "shape", _resize: "size"}
 
 
 # ---- words to be written
@@ -350,12 +224,6 @@ _REGION = re.compile(
     r"\b(?:background|foreground|sky|faces?|eyes?|hair|skin|shirt|left half|right half|corner|person|people)\b"
     r"|背景|前景|天空|脸|眼睛|头发|皮肤|衣服|人物|左半|右半"
 )
-_MORE = re.compile(
-    r"\b(?:more|increase|raise|boost|up|higher|stronger|add|enhance|extra|pump)\b|提高|增加|加强|增强|加大|提升"
-    r"|更|加|调高|强"
-)
-_LESS = re.compile(r"\b(?:less|decrease|reduce|lower|down|weaker|drop|cut|lessen)\b|降低|减少|减弱|减小|调低|减|弱|低")
-
 _BEYOND = re.compile(
     r"\b(?:remove|delete|erase|replace|swap|change|turn (?:it|this|that|the|him|her|them)|put|add|insert"
     r"|wear\w*|cut out|combine|merge|blend"
@@ -393,8 +261,8 @@ _BLUR = re.compile(r"blur|模糊", re.IGNORECASE)
 class Instructions:
     """What was read: the operations in order, the clauses left out, and what is missing to do the rest.
 
-    `missing` is `shape`, `size` or `text` when an operation was named without what it needs, and `unread` counts the
-    clauses that name something and ask for nothing.
+    `missing` is `shape`, `size` or `text` when an operation was named without what it needs, `unclear` when it cannot
+    be; `unread` counts the clauses that name something and ask for nothing.
     """
 
     operations: tuple[Operation, ...]
@@ -414,29 +282,24 @@ def read_instructions(text: str) -> Instructions:
     lettering, rest = read_inscription(text)
     operations: list[Operation] = []
     left_out: list[str] = []
-    missing, direction, unread = "", 1, 0
+    missing, unread = "", 0
     for words in clauses(rest):
         if words.strip() == "§":
             operations += [lettering] if isinstance(lettering, AddText) else []
             continue
-        direction = _direction(words, direction)
-        exact = exact_adjustment(words)
-        if exact is not None:
-            operations.append(exact)
-            continue
-        clause = Clause(words, words, direction)
-        found, lacking = read_clause(clause)
-        found = found or ([] if lacking else _shape_only(clause))
-        if (
-            _is_about_a_thing(clause, found)
-            or (found and _REGION.search(words))
-            or (not found and not lacking and _BEYOND.search(words))
-        ):
+        clause = read_clause(words)
+        found = clause.operations or ([] if clause.missing else _shape_only(words))
+        names_something = _names_something(clause.rest)
+        is_about_a_thing = names_something and any(
+            isinstance(one, Adjustment) and (one.has_tones or one.flip) for one in found
+        )
+        is_beyond = bool(_BEYOND.search(words)) and not found and not clause.missing
+        if is_about_a_thing or is_beyond or (found and _REGION.search(words)):
             left_out.append(words.strip())
             continue
-        unread += not found and not lacking and _names_something(words)
+        unread += names_something and not found and not clause.missing
         operations += found
-        missing = missing or lacking
+        missing = missing or clause.missing
     if lettering == MISSING:
         missing = missing or "text"
     return Instructions(tuple(dict.fromkeys(operations)), tuple(left_out), missing, unread)
@@ -445,9 +308,11 @@ def read_instructions(text: str) -> Instructions:
 def exact_adjustment(words: str) -> Adjustment | None:
     """Return the adjustment that the words ask for and nothing beyond; a blur is none: it is an effect of its own."""
     adjustment = read_adjustment(words)
-    if adjustment is not None and adjustment.sharpness < 0 and _BLUR.search(words):
-        return None
-    return adjustment
+    return None if adjustment is not None and _is_blur(adjustment, words) else adjustment
+
+
+def _is_blur(adjustment: Adjustment, words: str) -> bool:
+    return adjustment.sharpness < 0 and _BLUR.search(words) is not None
 
 
 def clauses(text: str) -> list[str]:
@@ -458,47 +323,50 @@ def clauses(text: str) -> list[str]:
     return [part for part in _BREAK.split(folded) if part and part.strip()]
 
 
-def _is_about_a_thing(clause: Clause, found: list[Operation]) -> bool:
-    """Whether light, colour or a mirror image is asked for and the rest of the clause names what it is asked of: "the
-    red car warmer", "flip the pancake".
+@dataclass(frozen=True)
+class Clause:
+    """The operations of a clause in their order, what one of them lacks, and the words that are no part of any."""
 
-    Pixel operations change the whole picture; what is left of the clause once they are taken out has to be about that.
-    """
-    adjustments = [one for one in found if isinstance(one, Adjustment)]
-    if any(one.has_tones for one in adjustments):
-        return _names_something(clause.words.replace("¦", " "))
-    return any(one.flip for one in adjustments) and _names_something(_MIRRORING.sub(" ", clause.original))
+    operations: list[Operation]
+    missing: str
+    rest: str
+
+
+def read_clause(words: str) -> Clause:
+    """Return what a folded clause asks for."""
+    exact = exact_adjustment(words)
+    if exact is not None:
+        return Clause([exact], "", "")
+    adjustments = find_adjustments(words)
+    found: list[tuple[int, Operation]] = []
+    others, rest, missing = words, adjustments.rest, "unclear" if adjustments.is_unclear else ""
+    for start, end, adjustment in adjustments.phrases:
+        if _is_blur(adjustment, words[start:end]):
+            continue
+        found.append((start, adjustment))
+        others = _blanked(others, start, end)
+    for pattern, make, needed in _RULES:
+        match = pattern.search(others)
+        if match is None:
+            continue
+        operation = make(words)
+        if operation is not None:
+            found.append((match.start(), operation))
+        missing = needed if operation is None else missing
+        others, rest = _blanked(others, *match.span()), _blanked(rest, *match.span())
+    found.sort(key=lambda item: item[0])
+    return Clause([operation for _, operation in found], "" if found else missing, rest)
+
+
+def _blanked(words: str, start: int, end: int) -> str:
+    return words[:start] + " " * (end - start) + words[end:]
 
 
 def _names_something(words: str) -> bool:
     return _CONTENT.search(_NEUTRAL.sub(" ", words)) is not None
 
 
-def _direction(words: str, before: int) -> int:
-    if _LESS.search(words):
-        return -1
-    return 1 if _MORE.search(words) else before
-
-
-def read_clause(clause: Clause) -> tuple[list[Operation], str]:
-    """Return the operations of a clause in their order, and what one lacks; blanks out in it what was understood."""
-    found: list[tuple[int, Operation]] = []
-    missing = ""
-    for pattern, make in _RULES:
-        match = pattern.search(clause.words)
-        if not match:
-            continue
-        operation = make(clause, match)
-        if operation is not None:
-            found.append((match.start(), operation))
-        else:
-            missing = missing or _NEEDS.get(make, "")
-        clause.words = clause.words[: match.start()] + "¦" * len(match.group(0)) + clause.words[match.end() :]
-    found.sort(key=lambda item: item[0])
-    return [operation for _, operation in found], missing
-
-
-def _shape_only(clause: Clause) -> list[Operation]:
+def _shape_only(words: str) -> list[Operation]:
     """Return a crop for a clause that only names a shape ("make it square", "改成 16:9")."""
-    ratio = find_ratio(clause.original)
+    ratio = find_ratio(words)
     return [cropped_to(*ratio)] if ratio else []

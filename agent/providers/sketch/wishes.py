@@ -177,8 +177,9 @@ def understand(text: str, has_pictures: bool) -> Wish | Retake:
     text = text[:MAX_CHARACTERS]
     if not has_words(text):
         return AskBack(Reason.PICTURE_ONLY if has_pictures and not text.strip() else Reason.EMPTY)
-    if exact_adjustment(text) is not None:
-        return _edit(text, read_instructions(text), has_pictures)
+    exact = exact_adjustment(text)
+    if exact is not None:
+        return _edit(text, Instructions((exact,)), has_pictures)
     retake = read_retake(text)
     if retake is not None:
         return retake if has_pictures or retake.handles else AskBack(Reason.NO_SUBJECT)
@@ -187,9 +188,10 @@ def understand(text: str, has_pictures: bool) -> Wish | Retake:
         return Talk(Topic.ABILITIES)
     if _SEARCH.search(folded):
         return Talk(Topic.SEARCH)
-    if _wants_drawing(folded, read_instructions(text)):
+    instructions = read_instructions(text)
+    if _wants_drawing(folded, instructions):
         return read_drawing(text)
-    return _edit_or_talk(text, folded, has_pictures)
+    return _edit_or_talk(text, folded, instructions, has_pictures)
 
 
 def _wants_drawing(folded: str, instructions: Instructions) -> bool:
@@ -211,8 +213,7 @@ def _is_only_instructions(folded: str) -> bool:
     return bool(re.search(r"\b(?:version|copy|crop|variant|edit)\b|版本?$", folded))
 
 
-def _edit_or_talk(text: str, folded: str, has_pictures: bool) -> Wish:
-    instructions = read_instructions(text)
+def _edit_or_talk(text: str, folded: str, instructions: Instructions, has_pictures: bool) -> Wish:
     is_about_picture = bool(_TARGET.search(folded)) or bool(find_handles(text))
     if _is_plain_question(folded, instructions):
         return Talk(Topic.QUESTION)
@@ -232,7 +233,7 @@ def _edit_or_talk(text: str, folded: str, has_pictures: bool) -> Wish:
 
 def _describes(folded: str, instructions: Instructions) -> bool:
     """Whether the words describe a picture, though some of them could adjust one: "warm colours, autumn forest"."""
-    is_thing = bool(instructions.left_out and re.match(r"an?\s+\w+er\b", folded))
+    is_thing = bool((instructions.left_out or instructions.unread) and re.match(r"an?\s+\w+er\b", folded))
     return is_thing or instructions.unread > len(instructions.operations) or _is_noun_phrase(folded)
 
 
