@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias
 
+from agent import wording
 from agent.adjusting import Adjustment
 from agent.providers.sketch.instructions import Instructions, exact_adjustment, read_instructions
 from agent.providers.sketch.operations import Effect, EffectKind, Operation, Restyle
@@ -106,70 +107,9 @@ class Talk:
 
 Wish: TypeAlias = Draw | Edit | AskBack | Talk
 
-_DRAW = re.compile(
-    r"\b(?:draw|paint|sketch|illustrate|doodle|depict|generate|render|imagine)\b(?! (?:it|this|that|over)\b)"
-    r"|(?<![幅张这那油国图])画(?![面质幅布廊家]|成)|绘制|绘一|绘出|生成|来[一两二三四几]?[张幅款个]|插画一"
-)
-_MAKE = re.compile(
-    r"\b(?:make|create|design|produce|compose|craft)(?: me| us)?\s+(?:an?|some|one|two|three|four|five|several"
-    r"|\d+|new)\b"
-    r"|\b(?:make|create|design|produce) (?:me|us)\b|\b(?:create|design)\s+(?!it\b|this\b|that\b)\w"
-    r"|\b(?:i want|i need|i would like|i'd like|i wish for|give me|show me|can i (?:have|get)|could i (?:have|get))\s+"
-    r"(?!(?:it|this|that|them|to(?! (?:see|have)\b))\b)(?!.{0,12}\b(?:brighter|darker)\b)\w"
-    r"|\b(?:how|what) about\s+(?!(?:it|this|that|them)\b)(?!(?:a bit |a little |much )?\w+er\b)\w"
-    r"|设计|制作|创作|做[一两二三四几]?[张幅款个]|做个|要[一两二三四几][张幅款个只]|给我[一两二三四几]?[张幅]"
-    r"|我想要(?!把|它)|想看[一两]?[张幅]?"
-)
-# What points at a picture that is there.
-_TARGET = re.compile(
-    r"\b(?:it|this|that(?! (?:says|reads|is|has|was|are|shows|looks|goes))|these|them|the (?:last|previous"
-    r"|first|second|same|current|original"
-    r"|new)? ?(?:picture|photo|image|pic|one"
-    r"|drawing|sketch|painting|result|upload|shot)|my (?:picture|photo|image|pic|upload|selfie|drawing|shot))\b"
-    r"|把|将|刚才|刚刚|上一?张|这张|那张|这幅|那幅|它|原图|此图|图片|照片|画面|这个图|上图|前一张"
-)
-_VERSION = re.compile(r"\b(?:version|variant|copy|edition) of\b|同样|一样|版本")
-_SEARCH = re.compile(
-    r"\b(?:search (?:the |on |online|for|up|google|web)|web search|look (?:it |this |that )?up|google (?:it|for"
-    r"|the)|browse the (?:web|internet)"
-    r"|find (?:out )?online|latest news|on the (?:web|internet))\b|搜索|搜一下|搜搜|上网|联网|查一查|查一下"
-    r"|百度|谷歌|最新(?:消息|新闻)"
-)
-_GREETING = re.compile(
-    r"^(?:hi|hello|hey|hiya|yo|howdy|good (?:morning|afternoon|evening|day)|greetings|how are you|what's up"
-    r"|sup)\b(?: there| sketch| aivista| all)?"
-    r"|^(?:你好|您好|嗨|哈喽|哈啰|早上好|下午好|晚上好|早安|在吗|喂)"
-)
-_THANKS = re.compile(
-    r"^(?:thanks?\b|thank you|thx|ty\b|cheers\b|great|nice|perfect|awesome|cool$|wonderful|beautiful|lovely"
-    r"|good job|well done|bye|goodbye|see you"
-    r"|ok(?:ay)?\b|yes\b|no\b|谢|多谢|感谢|太棒|真棒|很棒|好看|不错|完美|漂亮|厉害|辛苦|再见|拜拜|好的|好吧|嗯"
-    r"|可以了|行$)"
-)
-_ABILITIES = re.compile(
-    r"\bwhat (?:can|could|do) (?:you|i|we|this|sketch)\b|\bwho are you\b|\bwhat are you\b|\bhow (?:do|does"
-    r"|can) (?:this|you|i use|it work)"
-    r"|\b(?:help|instructions|manual)\s*$|^help\b|\byour (?:abilities|capabilities|features)\b"
-    r"|\bwhat is (?:this|sketch|aivista)\b"
-    r"|(?:你|您)(?:能|会|可以)(?:做|干|帮|些)?(?:我)?(?:做|干)?(?:什么|啥|哪些)|你是谁|有什么功能|功能介绍"
-    r"|怎么用|如何使用|使用说明|帮助$|你会什么|能做什么"
-)
-_QUESTION = re.compile(
-    r"^(?:so |and |but |please )?(?:why|what(?! about)|who|whose|whom|when|where|which|how(?! about)|is|are|was|were|do"
-    r"|does|did|should|tell me|explain"
-    r"|describe|translate|calculate|write (?:a|an|me|some))\b"
-    r"|为什么|为何|什么是|是什么|有什么|是谁|谁是|哪里|哪个|哪年|多少钱|怎么(?!样)|如何|几点|何时|解释|翻译"
-    r"|描述一下|告诉我|介绍一下|写一?(?:首|篇|段)"
-)
-_ENDS_AS_QUESTION = re.compile(r"(?:\?|吗|呢)[\s?!。]*$")
-_VAGUE = re.compile(
-    r"\b(?:better|nicer|prettier|improve\w*|fix|enhance|beautify|again|another|different(?:ly)?|something"
-    r"|anything|change|do|edit|adjust|redo|try|retry|make)\b"
-    r"|好看|美化|优化|改进|修一下|改一下|调整|处理|再来|重来|换一张|随便|弄一下"
-)
-_SPEAKER = re.compile(
-    r"^(?:i|i'm|i am|you|we|he|she|it|it's|they|my|your|this|that|there|these|those)\b|^(?:我|你|您|他|她|它|这|那)"
-)
+
+def _says(name: str, words: str) -> re.Match[str] | None:
+    return wording.pattern(f"wishes.{name}").search(words)
 
 
 def understand(text: str, has_pictures: bool) -> Wish | Retake:
@@ -184,9 +124,9 @@ def understand(text: str, has_pictures: bool) -> Wish | Retake:
     if retake is not None:
         return retake if has_pictures or retake.handles else AskBack(Reason.NO_SUBJECT)
     folded = fold(blank_quoted(text)).strip()
-    if _ABILITIES.search(folded):
+    if _says("abilities", folded):
         return Talk(Topic.ABILITIES)
-    if _SEARCH.search(folded):
+    if _says("search", folded):
         return Talk(Topic.SEARCH)
     instructions = read_instructions(text)
     if _wants_drawing(folded, instructions):
@@ -196,25 +136,25 @@ def understand(text: str, has_pictures: bool) -> Wish | Retake:
 
 def _wants_drawing(folded: str, instructions: Instructions) -> bool:
     """Whether the words ask for a new picture rather than a change of one."""
-    strong, weak = _DRAW.search(folded), _MAKE.search(folded)
+    strong, weak = _says("draw", folded), _says("make", folded)
     if not strong and not weak:
         return False
     asks_for_edit = bool(instructions.operations or instructions.missing or instructions.left_out)
-    has_target = bool(_TARGET.search(folded) or find_handles(folded))
+    has_target = bool(_says("target", folded) or find_handles(folded))
     if not asks_for_edit or not has_target:
         return not (weak and not strong and asks_for_edit and _is_only_instructions(folded))
-    first_target = _TARGET.search(folded)
+    first_target = _says("target", folded)
     is_led_by_target = first_target is not None and strong is not None and first_target.start() < strong.start()
-    return bool(strong) and not _VERSION.search(folded) and not is_led_by_target
+    return bool(strong) and not _says("version", folded) and not is_led_by_target
 
 
 def _is_only_instructions(folded: str) -> bool:
     """Whether the thing to make is nothing but an operation ("make a sepia version", "create a square crop")."""
-    return bool(re.search(r"\b(?:version|copy|crop|variant|edit)\b|版本?$", folded))
+    return _says("only_edits", folded) is not None
 
 
 def _edit_or_talk(text: str, folded: str, instructions: Instructions, has_pictures: bool) -> Wish:
-    is_about_picture = bool(_TARGET.search(folded)) or bool(find_handles(text))
+    is_about_picture = bool(_says("target", folded)) or bool(find_handles(text))
     if _is_plain_question(folded, instructions):
         return Talk(Topic.QUESTION)
     if instructions.operations and (is_about_picture or not _describes(folded, instructions)):
@@ -238,16 +178,16 @@ def _describes(folded: str, instructions: Instructions) -> bool:
 
 
 def _is_plain_question(folded: str, instructions: Instructions) -> bool:
-    if _QUESTION.search(folded) and not re.search(r"^how (?:do|can) i make|怎么(?:调|变|让)", folded):
+    if _says("question", folded) and not _says("how_to", folded):
         return True
-    return bool(_ENDS_AS_QUESTION.search(folded)) and instructions == Instructions(())
+    return bool(_says("ends_as_question", folded)) and instructions == Instructions(())
 
 
 def _small_talk(folded: str) -> Talk | None:
     is_short = len(folded) <= (12 if is_chinese(folded) else 40)
-    if is_short and _GREETING.search(folded):
+    if is_short and _says("greeting", folded):
         return Talk(Topic.GREETING)
-    if is_short and _THANKS.search(folded):
+    if is_short and _says("thanks", folded):
         return Talk(Topic.THANKS)
     return None
 
@@ -290,21 +230,18 @@ def _named(ratio: tuple[int, int] | None) -> str | None:
 
 def _is_noun_phrase(folded: str) -> bool:
     """Whether the words begin as a thing does ("a black and white cat") and not as a change ("a bit darker")."""
-    if re.match(r"(?:an?|the|one|two|three|four|five|some|several)\s+", folded):
-        is_change = re.match(
-            r"an?\s+(?:(?:tiny|little)\s+)?(?:bit|lot|touch|tad|hint)\b|a little\s+(?:\w+er|more|less)\b", folded
-        )
-        return not is_change and not re.search(r"\b(?:brighter|darker|warmer|cooler)\b|\bversion\b", folded)
-    return bool(re.match(r"(?:一[只个座片朵棵辆位条间栋艘幅]|[^,，]{1,6}的(?!更|再|亮|暗))", folded)) and not re.search(
-        r"[再更变调]|一[点些]", folded
+    begins = (
+        (wording.pattern(f"wishes.{name}", one).match(folded) for name in ("thing", "change"))
+        for one in wording.LANGUAGES
     )
+    return any(thing and not change for thing, change in begins)
 
 
 def _names_a_thing(folded: str, is_about_picture: bool) -> bool:
     """Whether bare words can be drawn as they stand ("a red fox in the snow", "雪中的红狐")."""
-    if _is_noun_phrase(folded) and not _TARGET.match(folded):
+    if _is_noun_phrase(folded) and not wording.pattern("wishes.target").match(folded):
         return True
-    if is_about_picture or _SPEAKER.match(folded) or _VAGUE.search(folded):
+    if is_about_picture or _says("speaker", folded) or _says("vague", folded):
         return False
     words = re.findall(r"[a-zà-ɏ'\-]+", folded)
     if is_known(folded):
@@ -330,20 +267,6 @@ class FoundLook:
 
 FindLook: TypeAlias = Callable[[str], FoundLook | None]
 
-_IN_THE_STYLE_OF = re.compile(
-    r"\bin (?:the )?(?:style|manner) of (?:an? |the )?([^\n,.;:!?，。；：！？]{2,60})"
-    r"|([\u4e00-\u9fffA-Za-z]{2,12})风格",
-    re.IGNORECASE,
-)
-# What is said around a style that is all there is to a wish: "noir please", "make it a watercolour", 换成水彩风格.
-_AROUND = re.compile(
-    r"\b(?:please|pls|in|as|into|an?|the|like|make|turn|convert|change|paint|draw|render|redo|restyle|it|this|that|to"
-    r"|style|styled|look|picture|photo|image|version|now|try|do|more|all|of|my|want|i|painting|drawing|and|can|you"
-    r"|could|one|same|but|with|for|me|us)\b"
-    r"|把|将|这|那|它|张|幅|个|照片|图片|图|画面|变成|改成|换成|画成|做成|转成|弄成|成|为|风格|风|的|请|吧|来|一|试试|感觉|效果|版|改|换"
-    r"|刚才|刚刚|上"
-)
-
 
 def in_style(wish: Wish | Retake, text: str, found: FoundLook | None, *, has_pictures: bool) -> Wish | Retake:
     """Return the wish with the style that its words ask for: of a sketch, or as an operation on a picture."""
@@ -365,14 +288,14 @@ def in_style(wish: Wish | Retake, text: str, found: FoundLook | None, *, has_pic
         kept = tuple(one for one in wish.operations if not _is_pixelating(one))
         left_out = tuple(clause for clause in wish.left_out if not found.words or found.words not in fold(clause))
         return replace(wish, operations=(*kept, _operation(found)), left_out=left_out)
-    is_of_a_picture = is_all or bool(_TARGET.search(fold(text)) or find_handles(text))
+    is_of_a_picture = is_all or bool(_says("target", fold(text)) or find_handles(text))
     can_be_one = isinstance(wish, AskBack) or wish == Talk(Topic.BEYOND)
     return _restyle(text, found) if is_of_a_picture and can_be_one else wish
 
 
 def _asked_in_so_many_words(text: str) -> str:
     """Return the style that a wish asks for by that word, whether or not anybody knows it; else nothing."""
-    match = _IN_THE_STYLE_OF.search(text)
+    match = wording.pattern("wishes.in_the_style_of", flags=re.IGNORECASE).search(text)
     return next((group for group in match.groups() if group), "").strip() if match else ""
 
 
@@ -392,7 +315,7 @@ def _is_all_there_is(text: str, found: FoundLook) -> bool:
     rest = folded.replace(found.words, " ", 1)
     for handle in find_handles(text):
         rest = rest.replace(handle, " ")
-    return not re.search(r"\w", _AROUND.sub(" ", rest))
+    return not re.search(r"\w", wording.pattern("wishes.around_style").sub(" ", rest))
 
 
 def _only_pixelates(operations: tuple[Operation, ...]) -> bool:
