@@ -26,11 +26,15 @@ def section(language: str, name: str) -> dict[str, Any]:
 
 
 @functools.cache
-def pattern(name: str, *languages: str, flags: int = 0) -> re.Pattern[str]:
-    """Return an entry (`section.name`) as a pattern that matches the words of any of these languages, or of all."""
+def pattern(name: str, *languages: str, flags: int = 0, form: str = "{}") -> re.Pattern[str]:
+    """Return an entry (`section.name`) as a pattern that matches the words of any of these languages, or of all.
+
+    `form` is an expression in which `{}` stands for these words.
+    """
     part, _, entry = name.partition(".")
     known = [language for language in languages or LANGUAGES if entry in section(language, part)]
-    return re.compile("|".join(whole(language, part, section(language, part)[entry]) for language in known), flags)
+    words = "|".join(whole(language, part, section(language, part)[entry]) for language in known)
+    return re.compile(form.replace("{}", words), flags)
 
 
 def whole(language: str, name: str, entry: str | list[str]) -> str:

@@ -22,5 +22,5 @@ from agent.providers.sketch.operations import (
 )
 from agent.providers.sketch.painter import compose, paint
 from agent.providers.sketch.subjects import Retake, RetakeKind
-from agent.providers.sketch.vocabulary import FIGURES, MOODS, PLACES, find
+from agent.providers.sketch.vocabulary import FIGURES, MOODS, PLACES, find, names
 from agent.providers.sketch.wishes import AskBack, Draw, Edit, Reason, Talk, Topic, understand

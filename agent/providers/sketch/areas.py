@@ -20,11 +20,13 @@ from agent.providers.sketch.operations import (
     Recolour,
     moves_pixels,
 )
-from agent.providers.sketch.palette import COLOUR, Colour, find_colours
+from agent.providers.sketch.palette import Colour, colour_words, find_colours
 from agent.providers.sketch.phrases import blank_quoted, find_quoted, fold, has_words, without_handles
 from agent.providers.sketch.wishes import MAX_CHARACTERS, AskBack, Edit, Reason, Talk, Topic, understand
 
 _MAX_WORDS = 120
+# One colour in folded words.
+COLOUR = colour_words()
 
 _LETTERING = re.compile(
     r"^\s*(?:write|print|letter|type|(?:add|put) the (?:words?|text|letters|name))\s+"

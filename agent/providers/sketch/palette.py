@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import colorsys
+import functools
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from agent import wording
 from agent.providers.sketch.vocabulary import MOODS, find_all
 
 Colour: TypeAlias = tuple[int, int, int]
@@ -82,67 +84,52 @@ _NEON = Palette(
     ink=(12, 10, 30), moods=("night",),
 )  # fmt: skip
 _PRIORITY = ("night", "sunset", "snow", "rain", "autumn", "spring", "summer")
-_COLOURS: tuple[tuple[Colour, re.Pattern[str]], ...] = tuple(
-    (colour, re.compile(pattern, re.IGNORECASE))
-    for colour, pattern in (
-        ((206, 62, 48), r"\b(?:red|crimson|scarlet|ruby)\b|红|赤"),
-        ((232, 128, 48), r"\borange\b(?! juice)|橙色|橘色|橘(?=猫)"),
-        ((240, 192, 60), r"\b(?:yellow|golden|gold)\b|黄|金色"),
-        ((84, 152, 92), r"\b(?:green|emerald|mint|olive)\b|绿"),
-        ((52, 164, 170), r"\b(?:teal|turquoise|cyan)\b|青色|蓝绿"),
-        ((58, 112, 190), r"\b(?:blue|azure|navy|indigo)\b|蓝"),
-        ((128, 88, 176), r"\b(?:purple|violet|lavender|magenta)\b|紫"),
-        ((236, 140, 168), r"\b(?:pink|rose-?coloured)\b|粉"),
-        ((132, 92, 62), r"\b(?:brown|chocolate|bronze)\b|棕|褐"),
-        ((52, 50, 58), r"\bblack\b|黑(?!白|夜)"),
-        ((240, 238, 232), r"\bwhite\b|(?<!黑)白"),
-        ((140, 142, 148), r"\b(?:gr[ae]y|silver)\b|灰|银色"),
-    )
-)
+# By their names in the sections `painted_colours` and `colours` of the wording.
+_PAINTED_COLOURS: dict[str, Colour] = {
+    "red": (206, 62, 48),
+    "orange": (232, 128, 48),
+    "yellow": (240, 192, 60),
+    "green": (84, 152, 92),
+    "teal": (52, 164, 170),
+    "blue": (58, 112, 190),
+    "purple": (128, 88, 176),
+    "pink": (236, 140, 168),
+    "brown": (132, 92, 62),
+    "black": (52, 50, 58),
+    "white": (240, 238, 232),
+    "grey": (140, 142, 148),
+}
 _BLACK: Colour = (0, 0, 0)
 _WHITE: Colour = (255, 255, 255)
-# English names, Chinese names, colour. Longer names come first where one begins with another.
-_COLOUR_NAMES: tuple[tuple[str, str, Colour], ...] = (
-    ("navy(?: blue)?", "藏青|海军蓝", (24, 40, 110)),
-    ("sky[- ]blue|azure", "天蓝", (104, 178, 240)),
-    ("turquoise|cyan|aqua", "青绿|蓝绿|青", (32, 186, 196)),
-    ("teal", "水鸭", (0, 128, 128)),
-    ("lime(?: green)?", "黄绿|柠檬绿", (140, 208, 40)),
-    ("olive(?: green)?", "橄榄绿?", (118, 122, 40)),
-    ("mint(?: green)?", "薄荷绿?", (152, 224, 184)),
-    ("crimson|scarlet|ruby", "深红|绯红|猩红", (190, 16, 46)),
-    ("maroon|burgundy|wine red", "酒红|暗红", (122, 20, 40)),
-    ("magenta|fuchsia", "品红|洋红|玫红", (214, 32, 148)),
-    ("violet|purple", "紫罗兰|紫", (126, 56, 178)),
-    ("lavender|lilac", "薰衣草紫?|淡紫", (184, 160, 226)),
-    ("indigo", "靛蓝?", (72, 50, 150)),
-    ("pink|rose", "粉红|玫瑰红?|粉", (240, 120, 164)),
-    ("orange", "橙|橘", (240, 132, 32)),
-    ("golden|gold", "金黄|金", (218, 170, 40)),
-    ("yellow", "黄", (244, 208, 44)),
-    ("beige|cream", "米|奶油", (230, 214, 178)),
-    ("brown|chocolate", "棕|褐|咖啡", (122, 76, 44)),
-    ("silver", "银", (190, 194, 200)),
-    ("gr[ae]y", "灰", (128, 128, 128)),
-    ("red", "大红|红|赤", (208, 34, 36)),
-    ("green", "绿", (44, 150, 66)),
-    ("blue", "蓝", (36, 92, 204)),
-    ("black", "黑", (22, 22, 24)),
-    ("white", "白", (246, 246, 244)),
-)
-_ENGLISH_NAMES = "|".join(english for english, _, _ in _COLOUR_NAMES)
-_CHINESE_NAMES = "|".join(chinese for _, chinese, _ in _COLOUR_NAMES)
-_LIGHT_SHADE = r"(?:light|pale|pastel|bright)[- ]|[浅淡亮]"
-_DARK_SHADE = r"(?:dark|deep)[- ]|[深暗]"
-# One colour in folded words, without any group of its own.
-COLOUR = (
-    rf"(?:(?:(?:light|pale|pastel|bright|dark|deep)[- ])?(?:{_ENGLISH_NAMES})\b"
-    rf"|[浅淡亮深暗]?(?:{_CHINESE_NAMES})色?|#[0-9a-f]{{6}}(?![0-9a-z]))"
-)
-_COLOUR_NAME = re.compile(
-    rf"(?:(?P<light>{_LIGHT_SHADE})|(?P<dark>{_DARK_SHADE}))?(?:\b(?P<english>{_ENGLISH_NAMES})\b|(?P<chinese>{_CHINESE_NAMES}))"
-    r"|#(?P<code>[0-9a-f]{6})(?![0-9a-z])"
-)
+_COLOURS: dict[str, Colour] = {
+    "navy": (24, 40, 110),
+    "sky": (104, 178, 240),
+    "turquoise": (32, 186, 196),
+    "teal": (0, 128, 128),
+    "lime": (140, 208, 40),
+    "olive": (118, 122, 40),
+    "mint": (152, 224, 184),
+    "crimson": (190, 16, 46),
+    "maroon": (122, 20, 40),
+    "magenta": (214, 32, 148),
+    "violet": (126, 56, 178),
+    "lavender": (184, 160, 226),
+    "indigo": (72, 50, 150),
+    "pink": (240, 120, 164),
+    "orange": (240, 132, 32),
+    "gold": (218, 170, 40),
+    "yellow": (244, 208, 44),
+    "beige": (230, 214, 178),
+    "brown": (122, 76, 44),
+    "silver": (190, 194, 200),
+    "grey": (128, 128, 128),
+    "red": (208, 34, 36),
+    "green": (44, 150, 66),
+    "blue": (36, 92, 204),
+    "black": (22, 22, 24),
+    "white": (246, 246, 244),
+}
+_CODE = "[0-9a-f]{6}"
 _SHADE = 0.4
 
 
@@ -178,7 +165,11 @@ def lighter(colour: Colour, share: float) -> Colour:
 
 
 def _named_colour(text: str) -> Colour | None:
-    hits = [(match.start(), colour) for colour, pattern in _COLOURS if (match := pattern.search(text))]
+    hits = [
+        (match.start(), colour)
+        for name, colour in _PAINTED_COLOURS.items()
+        if (match := wording.pattern(f"painted_colours.{name}", flags=re.IGNORECASE).search(text))
+    ]
     return min(hits)[1] if hits else None
 
 
@@ -217,9 +208,31 @@ def _colour(values: Iterable[float]) -> Colour:
     return red, green, blue
 
 
+@functools.cache
+def colour_words() -> str:
+    """Return the expression for one colour in folded words, without any group of its own."""
+    said = []
+    for language in wording.LANGUAGES:
+        shades = wording.section(language, "shades")
+        said.append(f"(?:{shades['light']}|{shades['dark']})?{_names(language)}{shades['end']}")
+    return f"(?:{'|'.join(said)}|#{_CODE}(?![0-9a-z]))"
+
+
 def find_colours(folded: str) -> tuple[Colour, ...]:
     """Return the colours named in folded words, in their order: names of both languages, and codes such as #ff8800."""
-    return tuple(_colour_of(match) for match in _COLOUR_NAME.finditer(folded))
+    return tuple(_colour_of(match) for match in _colour_name().finditer(folded))
+
+
+@functools.cache
+def _colour_name() -> re.Pattern[str]:
+    light, dark = (wording.pattern(f"shades.{shade}").pattern for shade in ("light", "dark"))
+    return re.compile(
+        rf"(?:(?P<light>{light})|(?P<dark>{dark}))?(?P<name>\b{_names('en')}\b|{_names('zh')})|#(?P<code>{_CODE})(?![0-9a-z])"
+    )
+
+
+def _names(language: str) -> str:
+    return wording.expand(language, "colours", list(wording.section(language, "colours").values()))
 
 
 def _colour_of(match: re.Match[str]) -> Colour:
@@ -230,7 +243,7 @@ def _colour_of(match: re.Match[str]) -> Colour:
     whole = _colour_named(match[0])
     if whole is not None:
         return whole
-    plain = _colour_named(match["english"] or match["chinese"])
+    plain = _colour_named(match["name"])
     assert plain is not None
     if match["light"]:
         return mix(plain, _WHITE, _SHADE)
@@ -239,5 +252,5 @@ def _colour_of(match: re.Match[str]) -> Colour:
 
 def _colour_named(word: str) -> Colour | None:
     return next(
-        (colour for english, chinese, colour in _COLOUR_NAMES if re.fullmatch(f"(?:{english}|{chinese})", word)), None
+        (colour for name, colour in _COLOURS.items() if wording.pattern(f"colours.{name}").fullmatch(word)), None
     )

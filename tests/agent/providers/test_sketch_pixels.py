@@ -37,6 +37,7 @@ from tests.adapters.sketch import (
     find,
     find_font,
     fit,
+    names,
     paint,
     read_area_wish,
     wrap,
@@ -49,11 +50,11 @@ _SMALL = (320, 200)
 
 def test_every_figure_place_and_mood_shows_in_its_picture() -> None:
     words = {"person": "girl", "fruit": "apple", "star": "a star"}
-    for figure in (name for name, _ in FIGURES):
+    for figure in names(FIGURES):
         wish = words.get(figure, figure)
         assert compose(wish, "").figure == figure
         assert ImageStat.Stat(paint(wish, wish, "", _SMALL).convert("L")).stddev[0] > 5, figure
-    others = [paint(name, "", "", _SMALL).tobytes() for name, _ in (*PLACES, *MOODS)]
+    others = [paint(name, "", "", _SMALL).tobytes() for name in (*names(PLACES), *names(MOODS))]
     assert paint("entropy", "", "", _SMALL).tobytes() not in others
 
 
