@@ -86,5 +86,4 @@ def _number(written: str, name: str) -> int:
     """Return a number in digits, or in words: their place in the list of this name."""
     if digits := re.match(r"\d+", written):
         return int(digits[0])
-    lists = (wording.section(language, "undo")[name] for language in wording.LANGUAGES)
-    return next(n for words in lists for n, one in enumerate(words, 1) if re.fullmatch(one, written, re.IGNORECASE))
+    return wording.place(f"undo.{name}", written)
