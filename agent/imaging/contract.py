@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
+from agent import wording
 from agent.errors import ErrorCode, RequestRefused
 from agent.imaging.arguments import (
     GENERATE_IMAGE,
@@ -43,39 +44,17 @@ __all__ = [
     "requested_search_in_words",
 ]
 
-_SEARCH_EN = (
-    r"search(?:es|ed|ing)?|look(?:ing)?(?: \w+){0,4} up|look(?:ing)? online|googl(?:e|ed|ing)|web[- ]search|"
-    r"research(?:ed|ing)?|find out online|browse the (?:web|internet)"
-)
-_VERIFY_EN = (
-    r"verif(?:y|ies|ied|ying|ication)|(?:double|cross|fact)[- ]?check(?:s|ed|ing)?|check(?:ing)?|"
-    r"confirm(?:s|ed|ing)?|validat(?:e|ed|ing)|make sure|ensure"
-)
-_SEARCH_ZH = (
-    "搜索|搜寻|搜尋|搜一下|搜一搜|搜搜|网上搜|查一下|查一查|查找|查询|查詢|检索|檢索|谷歌一下|百度一下|上网|上網"
-)
-_VERIFY_ZH = "核实|核實|验证|驗證|核对|核對|查证|查證|求证|求證|确认|確認|校验|核查|确保|確保"
-_NOT_EN = r"(?:do not|don['’]?t|please don['’]?t|never|without|no need to|not|no|skip)"
-_NOT_ZH = "(?:不要|不用|不必|无需|無需|别|別|不需要|勿|免)"
-_SEARCH = re.compile(rf"\b(?:{_SEARCH_EN})\b|{_SEARCH_ZH}", re.IGNORECASE)
-_VERIFY = re.compile(rf"\b(?:{_VERIFY_EN})\b|{_VERIFY_ZH}", re.IGNORECASE)
-_REFUSED = re.compile(
-    rf"\b{_NOT_EN}\s+(?:(?:the|any|to|a|web|or|and|{_SEARCH_EN})\s+){{0,4}}(?:{_SEARCH_EN}|{_VERIFY_EN})\b"
-    rf"|{_NOT_ZH}[^，。,.；;！!？?]{{0,6}}?(?:{_SEARCH_ZH}|{_VERIFY_ZH})",
-    re.IGNORECASE,
-)
+DEFAULT_ASPECT_RATIO = "16:9"
+
+T = TypeVar("T")
 
 
 def requested_search_in_words(text: str) -> bool:
     """Return whether the words ask, in English or Chinese, for a search and for its verification: the only case in
     which both the agent and the image model search."""
-    wished = _REFUSED.sub(" ", text)
-    return _SEARCH.search(wished) is not None and _VERIFY.search(wished) is not None
-
-
-DEFAULT_ASPECT_RATIO = "16:9"
-
-T = TypeVar("T")
+    wished = wording.pattern("search.refused", flags=re.IGNORECASE).sub(" ", text)
+    names = ("search.searching", "search.verifying")
+    return all(wording.pattern(name, flags=re.IGNORECASE).search(wished) for name in names)
 
 
 def image_models(catalogue: Catalogue, provider: str) -> dict[str, ModelEntry]:

@@ -57,6 +57,13 @@ def expand(language: str, name: str, entry: str | list[str], more: Mapping[str, 
     return _NAMED.sub(put, entry)
 
 
+def place(name: str, word: str) -> int:
+    """Return which member (from 1) of a list (`section.name`) a word is, in any language."""
+    part, _, entry = name.partition(".")
+    lists = [section(language, part)[entry] for language in LANGUAGES]
+    return next(n for words in lists for n, one in enumerate(words, 1) if re.fullmatch(one, word, re.IGNORECASE))
+
+
 @functools.cache
 def _file(language: str) -> dict[str, Any]:
     return tomllib.loads(files(__name__).joinpath(f"{language}.toml").read_text(encoding="utf-8"))
