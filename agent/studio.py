@@ -322,6 +322,9 @@ class Studio:
         self._images.reserve.give_back()
 
     async def _warm_up(self) -> None:
+        from agent.workflow.reception import compile_words
+
+        await asyncio.to_thread(compile_words)
         # Where there is an embedding model, its vectors stand in LanceDB, which takes seconds to load.
         has_meaning = self._meters.has_model(self._providers.name(None))
         with contextlib.suppress(AivistaError):

@@ -14,11 +14,14 @@ from typing import Literal
 
 from langgraph.types import Command
 
+from agent.adjusting import read_adjustment
 from agent.conversation import Conversation, EditHistory, Turn
 from agent.events import AskBack, Component, Question, TargetChanged, TargetNote
+from agent.expansion_words import read_expansion
 from agent.history_images import placeholder
 from agent.imaging.intake import is_blank_text
 from agent.imaging.intents import is_mask_note
+from agent.imaging.lettering import wants_lettering
 from agent.imaging.part_wish import points_at_a_part, refers_to_a_mask
 from agent.imaging.undo_words import UndoWish, read_undo
 from agent.messages import ImageOrigin, PromptMessage, Role, TextPart
@@ -96,6 +99,13 @@ def question_before(
     if is_blank_text(_LETTERED_EMOJI.sub("", text)):
         return "empty"
     return "which_part" if points_at_a_part(text, picture_count=len(pictures)) else None
+
+
+def compile_words() -> None:
+    """Compile what the words of a first turn are held against, which takes a third of a second."""
+    for read in (read_undo, read_adjustment, read_expansion, refers_to_a_mask, wants_lettering):
+        read("brighter")
+    points_at_a_part("brighter", picture_count=1)
 
 
 def asked_back(runtime: TurnRuntime, question: Question, subject: str = "") -> TurnProgress:
