@@ -332,8 +332,10 @@ class EditNotice(Value):
 class Placement(Value):
     """Where an answer lies over the picture it changes, so that it can be pasted again under another mask.
 
-    `box` is what was sent (left, top, width and height in pixels of the picture), `frame` the size it was sent in; the
-    rest is that of `agent.imaging.masking.AlignedAnswer`.
+    `box` is what was sent (left, top, width and height in pixels of the picture), `frame` the size it was sent in.
+    `matrix` is the affine map, row by row, from the work frame (`work`, width and height, over the box) to the answer
+    fitted into it; `bends` is a coarse grid of what the map leaves over (16-bit floats, x and y of each of `bends_rows`
+    by `bends_columns` points), empty when the answer is rigid.
     """
 
     box: tuple[int, int, int, int]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from agent.imaging import masking
 from agent.imaging.final_prompt import ROLE_SENTENCES
-from agent.pictures import EditKind, EditNotice, EditRecord, Picture, Placement, ReferenceRole
+from agent.pictures import EditKind, EditNotice, Picture, ReferenceRole
 from agent.prompts import prompt
 from agent.providers.catalogue import ModelEntry
 
@@ -68,71 +68,11 @@ def frame_mask(plan: masking.EditPlan) -> bytes:
     return masks.packed(crops.in_frame(masks.unpacked(plan.mask), plan.box, size)).data
 
 
-def notices_of(said: Iterable[masking.Said]) -> tuple[EditNotice, ...]:
-    """Return what was said of an edit, for its record."""
-    return tuple(EditNotice(code=one.notice.value, parameters=dict(one.parameters)) for one in said)
-
-
-def codes_before_paying(said: Iterable[masking.Said]) -> tuple[str, ...]:
+def codes_before_paying(said: Iterable[EditNotice]) -> tuple[str, ...]:
     """Return the names of what should be known before the request is paid for."""
-    return tuple(one.notice.value for one in said if one.notice in BEFORE_PAYING)
+    return tuple(one.code for one in said if one.code in BEFORE_PAYING)
 
 
-def needs_consent(said: Iterable[masking.Said]) -> bool:
+def needs_consent(said: Iterable[EditNotice]) -> bool:
     """Return whether the person should see the plan before it is paid for, wanted or not."""
-    return any(one.notice is masking.Notice.LITTLE_TO_ALIGN_BY for one in said)
-
-
-def placement_of(
-    box: masking.Box, frame: tuple[int, int], feather_px: float, aligned: masking.AlignedAnswer
-) -> Placement:
-    """Return where an answer lies over what was sent (`box` of the picture, `frame` its pixels), for its record."""
-    return Placement(
-        box=(box.left, box.top, box.width, box.height),
-        frame=frame,
-        feather_px=feather_px,
-        work=(aligned.work_width, aligned.work_height),
-        matrix=aligned.matrix,
-        bends=aligned.bends,
-        bends_rows=aligned.bends_rows,
-        bends_columns=aligned.bends_columns,
-    )
-
-
-def regrown(
-    record: EditRecord, placement: Placement, base: bytes, answer: bytes, mask: masking.Mask
-) -> masking.EditOutcome | masking.MaskRefusal:
-    """Return the answer on record pasted again under another mask. Touches pixels, asks nobody."""
-    plan = masking.EditPlan(
-        original=base,
-        mask=mask,
-        width=mask.width,
-        height=mask.height,
-        box=masking.Box(*placement.box),
-        frame=masking.Frame("", "", *placement.frame),
-        # What was sent is sent already.
-        crop=b"",
-        marked=b"",
-        marker="",
-        feather_px=placement.feather_px,
-    )
-    aligned = masking.AlignedAnswer(
-        answer=answer,
-        work_width=placement.work[0],
-        work_height=placement.work[1],
-        matrix=placement.matrix,
-        bends=placement.bends,
-        bends_rows=placement.bends_rows,
-        bends_columns=placement.bends_columns,
-        judgement=masking.Judgement(
-            verdict=masking.Verdict(record.verdict),
-            reason=masking.Reason(record.reason),
-            correlation=record.correlation,
-            tile_share=record.tile_share,
-            tiles=record.tiles,
-            shift_px=record.shift_px,
-            scale=record.scale,
-            turn_deg=record.turn_deg,
-        ),
-    )
-    return masking.regrow(plan, aligned, mask)
+    return any(one.code == masking.Notice.LITTLE_TO_ALIGN_BY for one in said)

@@ -15,7 +15,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import ParamSpec, TypeVar
 
@@ -24,7 +24,7 @@ from agent.errors import AivistaError, ErrorCode, ProviderFailure, RequestRefuse
 from agent.events import SmartCanvas
 from agent.imaging import masking
 from agent.imaging.contract import NormalizedRequest
-from agent.imaging.edits import frame_mask, frames_of, notices_of, placement_of, regrown
+from agent.imaging.edits import frame_mask, frames_of
 from agent.messages import ImageOrigin, ImagePart, TokenUsage
 from agent.pictures import (
     MAX_MASK_MEGABYTES,
@@ -139,8 +139,7 @@ async def _planned(
         feather_px = feather_px if masked.feather_px is None else float(masked.feather_px)
         return await _in_thread(masking.plan_edit, original, mask, frames, feather_px, is_in_place=is_in_place)
     assert turn.margins is not None
-    margins = masking.Margins(**turn.margins.model_dump())
-    return await _in_thread(masking.plan_expansion, original, margins, frames, feather_px)
+    return await _in_thread(masking.plan_expansion, original, turn.margins, frames, feather_px)
 
 
 async def finish_part(deps: Deps, part: PartEdit, answer: ImagePart) -> Finished:
@@ -148,8 +147,7 @@ async def finish_part(deps: Deps, part: PartEdit, answer: ImagePart) -> Finished
 
     Raises ProviderFailure(BROKEN_PICTURE) for an answer that cannot be read.
     """
-    plan, frame = part.plan, (part.plan.frame.width_px, part.plan.frame.height_px)
-    outcome = await _in_thread(masking.finish_edit, plan, await deps.images.read(answer))
+    outcome = await _in_thread(masking.finish_edit, part.plan, await deps.images.read(answer))
     if isinstance(outcome, masking.MaskRefusal):
         raise ProviderFailure(ErrorCode.BROKEN_PICTURE, provider_detail=outcome.problem.value)
     record = EditRecord(
@@ -160,8 +158,7 @@ async def finish_part(deps: Deps, part: PartEdit, answer: ImagePart) -> Finished
         mask=part.mask,
         raw=answer.model_copy(update={"thought_signature": None, "signed_by": None}),
         margins=part.margins,
-        notices=notices_of(plan.notices),
-        placement=placement_of(plan.box, frame, plan.feather_px, outcome.aligned) if outcome.aligned else None,
+        notices=part.plan.notices,
     )
     return await _recorded(deps.images, record, outcome)
 
@@ -170,25 +167,27 @@ async def _recorded(images: ImageStore, record: EditRecord, outcome: masking.Edi
     """Return the record with all that the outcome says, its pictures stored; nothing pasted gives the raw answer."""
     judged, size = outcome.judgement, (record.base.width or 0, record.base.height or 0)
     grown = outcome.grown_mask
-    update = {
+    update = asdict(judged) | {
         "verdict": judged.verdict.value,
         "reason": judged.reason.value,
-        "correlation": judged.correlation,
-        "tile_share": judged.tile_share,
-        "tiles": judged.tiles,
-        "shift_px": judged.shift_px,
-        "scale": judged.scale,
-        "turn_deg": judged.turn_deg,
+        "placement": outcome.placement,
         "changed_outside": outcome.changed_outside,
         "outside": outcome.outside,
         "spill_px": outcome.spill_px,
         "grown_mask": await stored(images, grown.data, (grown.width, grown.height)) if grown else None,
         "before": await stored(images, outcome.before) if outcome.before else None,
         "after": await stored(images, outcome.after) if outcome.after else None,
-        "notices": record.notices + notices_of(outcome.notices),
+        "notices": record.notices + outcome.notices,
     }
     image = await stored(images, outcome.composite, size) if outcome.composite else record.raw
     return Finished(image, record.model_copy(update=update))
+
+
+def _judgement(record: EditRecord) -> masking.Judgement:
+    names = (one.name for one in fields(masking.Judgement))
+    kept = {name: getattr(record, name) for name in names}
+    kept |= {"verdict": masking.Verdict(record.verdict), "reason": masking.Reason(record.reason)}
+    return masking.Judgement(**kept)
 
 
 async def stored(images: ImageStore, png: bytes, size: tuple[int, int] | None = None) -> ImagePart:
@@ -304,7 +303,7 @@ class LaterEdits:
             raise RequestRefused(ErrorCode.NOTHING_TO_GROW, handle=picture.handle)
         base, answer = await self.images.read(edit.base), await self.images.read(edit.raw)
         mask = await _read_mask(self.images, edit.grown_mask)
-        outcome = await _in_thread(regrown, edit, edit.placement, base, answer, mask)
+        outcome = await _in_thread(masking.regrow, base, answer, mask, edit.placement, _judgement(edit))
         if isinstance(outcome, masking.MaskRefusal):
             raise RequestRefused(ErrorCode.NOTHING_TO_GROW, handle=picture.handle)
         update = {"mask": edit.grown_mask, "grown_from": picture.handle, "is_kept": None, "notices": ()}
@@ -332,9 +331,8 @@ class LaterEdits:
         before, after = await self.images.read(base.image), await self.images.read(picture.image)
         part = await _read_mask(self.images, area)
         outcome = await _in_thread(masking.keep_only, before, after, part, feather_px)
-        if isinstance(outcome, masking.MaskRefusal) or outcome.composite is None or outcome.aligned is None:
+        if isinstance(outcome, masking.MaskRefusal) or outcome.composite is None:
             raise RequestRefused(ErrorCode.NOT_COMPARABLE, handle=picture.handle)
-        size = (part.width, part.height)
         record = EditRecord(
             kind="kept_part",
             verdict=outcome.judgement.verdict.value,
@@ -342,7 +340,6 @@ class LaterEdits:
             base=base.image,
             mask=area,
             raw=picture.image,
-            placement=placement_of(masking.Box(0, 0, *size), size, feather_px, outcome.aligned),
             grown_from=picture.handle,
         )
         finished = await _recorded(self.images, record, outcome)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from agent import Margins
 from agent.imaging.masking import (
     Box,
     Drift,
     EditOutcome,
     EditPlan,
     Frame,
-    Margins,
     Mask,
     MaskProblem,
     MaskRefusal,

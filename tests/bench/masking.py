@@ -84,10 +84,10 @@ def genuine(seed: int, how: Redrawing) -> Genuine:
     area = made.area()
     answer = Answer(edited(made.sent, area, seed, bleed_px=how.bleed_px), how)
     outcome = done(finish_edit(made.plan, answer.data))
-    kept = outcome.aligned
-    assert kept is not None
+    assert outcome.placement is not None
+    fit = laying.fit_of(outcome.placement, outcome.judgement)
     rows, columns = np.indices(area.shape, np.float32)
-    x, y = alignment.places(laying.matrix_of(kept), area.shape, laying.bends_of(kept))
+    x, y = alignment.places(fit.matrix, area.shape, fit.bends)
     missed = np.hypot(*np.moveaxis(answer.back(np.stack([x, y], -1)), -1, 0) - (columns, rows))
     border = cv2.morphologyEx(area, cv2.MORPH_GRADIENT, np.ones((3, 3), np.uint8)) > 0
     colour, edge = float("nan"), float("nan")
@@ -100,8 +100,8 @@ def genuine(seed: int, how: Redrawing) -> Genuine:
         seam = (inside <= 2) & (outside <= 2)
         edge = float(_energy(result)[seam].mean() / max(1e-6, float(_energy(original)[seam].mean())))
     return Genuine(
-        outcome=replace(outcome, composite=None, aligned=None, before=None, after=None),
-        is_bent=bool(kept.bends),
+        outcome=replace(outcome, composite=None, placement=None, before=None, after=None),
+        is_bent=fit.bends is not None,
         border_px=float(np.median(missed[border])),
         worst_px=float(missed[area > 0].max()),
         ring_difference=colour,

@@ -18,26 +18,23 @@ from agent.errors import RequestRefused
 from agent.imaging.masking import alignment, compositing, crops, laying, masks, verdicts
 from agent.imaging.masking.alignment import Matrix
 from agent.imaging.masking.crops import Crop
-from agent.imaging.masking.laying import Surface
+from agent.imaging.masking.laying import Fit, Surface
 from agent.imaging.masking.values import (
     DEFAULT_FEATHER_PX,
-    AlignedAnswer,
     Box,
     Drift,
     EditOutcome,
     EditPlan,
     Frame,
     Judgement,
-    Margins,
     Mask,
     MaskProblem,
     MaskRefusal,
     Notice,
     Reason,
-    Said,
     Verdict,
 )
-from agent.pictures import MAX_MEGAPIXELS, MAX_SIDE_PX
+from agent.pictures import MAX_MEGAPIXELS, MAX_SIDE_PX, EditNotice, Margins, Placement
 from agent.pixels import Bytes, Raster, encode_png, open_picture, read_rgb, shown_rgb
 
 LEAST_FEATHER_PX, MOST_FEATHER_PX = 2.0, 32.0
@@ -69,8 +66,7 @@ def plan_edit(
         return MaskRefusal(MaskProblem.PICTURE_UNREADABLE)
     size = (picture.width, picture.height)
     if (mask.width, mask.height) != size:
-        numbers = {"mask_width": mask.width, "mask_height": mask.height, "width": size[0], "height": size[1]}
-        return MaskRefusal(MaskProblem.WRONG_RATIO, numbers)
+        return _wrong_size(mask, picture)
     values = masks.unpacked(mask)
     if not values.any():
         return MaskRefusal(MaskProblem.EMPTY)
@@ -129,68 +125,83 @@ def finish_edit(plan: EditPlan, answer: bytes) -> EditOutcome | MaskRefusal:
         part = open_picture(answer)
     except RequestRefused:
         return MaskRefusal(MaskProblem.ANSWER_UNREADABLE)
-    surface, values = _surface(plan), masks.unpacked(plan.mask)
+    frame = (plan.frame.width_px, plan.frame.height_px)
+    surface = Surface.over(open_picture(plan.original), plan.box, crops.work_size(*frame))
+    values = masks.unpacked(plan.mask)
     if plan.is_in_place:
-        made = laying.paste_in_place(surface, values, part, plan.feather_px)
-        return _counted(surface, values, made, laying.in_place(surface, answer))
+        fit, made = laying.in_place(), laying.paste_in_place(surface, values, part, plan.feather_px)
+        return _counted(surface, values, made, laying.placed(surface, fit, frame, plan.feather_px), fit.judgement)
     pixels = shown_rgb(part.pixels, part.profile)
-    kept = laying.aligned(surface, values, pixels, answer)
-    if kept.judgement.verdict is Verdict.REFUSED:
-        return EditOutcome(kept.judgement, aligned=kept, outside=int((values == 0).sum()))
-    return outcome(surface, values, pixels, kept, plan.feather_px)
+    fit = laying.aligned(surface, values, pixels)
+    return outcome(surface, values, pixels, fit, laying.placed(surface, fit, frame, plan.feather_px))
 
 
-def regrow(plan: EditPlan, aligned: AlignedAnswer, mask: Mask) -> EditOutcome | MaskRefusal:
-    """Return the same answer under another mask, without a new request.
+def regrow(
+    original: bytes, answer: bytes, mask: Mask, placement: Placement, judgement: Judgement
+) -> EditOutcome | MaskRefusal:
+    """Return an answer that lies over the original under another mask, without a new request.
 
     Colours are learnt anew round the new border; the place stays. Refused: an empty mask, one of another size, one
     that leaves what the model was shown, an answer that was refused.
     """
-    if (mask.width, mask.height) != (plan.width, plan.height):
-        numbers = {"mask_width": mask.width, "mask_height": mask.height, "width": plan.width, "height": plan.height}
-        return MaskRefusal(MaskProblem.WRONG_RATIO, numbers)
+    picture = open_picture(original)
+    if (mask.width, mask.height) != (picture.width, picture.height):
+        return _wrong_size(mask, picture)
     values = masks.unpacked(mask)
     if not values.any():
         return MaskRefusal(MaskProblem.EMPTY)
-    if not plan.box.holds(masks.box_of(values)):
+    box = Box(*placement.box)
+    if not box.holds(masks.box_of(values)):
         return MaskRefusal(MaskProblem.BEYOND_THE_ANSWER)
-    if aligned.judgement.verdict is Verdict.REFUSED:
-        return EditOutcome(aligned.judgement, aligned=aligned, outside=int((values == 0).sum()))
-    surface = _surface(plan)
-    return outcome(surface, values, read_rgb(aligned.answer), aligned, plan.feather_px)
+    surface = Surface.over(picture, box, placement.work)
+    return outcome(surface, values, read_rgb(answer), laying.fit_of(placement, judgement), placement)
 
 
-def outcome(surface: Surface, values: Bytes, answer: Bytes, kept: AlignedAnswer, feather_px: float) -> EditOutcome:
-    """Return the paste as a file, with everything counted and said."""
-    return _counted(surface, values, laying.paste(surface, values, answer, kept, feather_px), kept)
+def _wrong_size(mask: Mask, picture: Raster) -> MaskRefusal:
+    numbers = {"mask_width": mask.width, "mask_height": mask.height, "width": picture.width, "height": picture.height}
+    return MaskRefusal(MaskProblem.WRONG_RATIO, numbers)
 
 
-def _counted(surface: Surface, values: Bytes, made: laying.Paste, kept: AlignedAnswer) -> EditOutcome:
+def outcome(surface: Surface, values: Bytes, answer: Bytes, fit: Fit, placement: Placement) -> EditOutcome:
+    """Return the paste as a file, with everything counted and said; nothing is pasted that was refused."""
+    if fit.judgement.verdict is Verdict.REFUSED:
+        return EditOutcome(fit.judgement, placement=placement, outside=int((values == 0).sum()))
+    made = laying.paste(surface, values, answer, fit, placement.feather_px)
+    return _counted(surface, values, made, placement, fit.judgement)
+
+
+def _counted(
+    surface: Surface, values: Bytes, made: laying.Paste, placement: Placement, judgement: Judgement
+) -> EditOutcome:
     composite = encode_png(made.picture)
     # Counted on the file itself, so that neither paste nor encoder can break the promise unseen.
     changed = compositing.changed_outside(surface.picture, open_picture(composite), values)
-    is_unsure = kept.judgement.verdict is Verdict.UNSURE
+    is_unsure = judgement.verdict is Verdict.UNSURE
     return EditOutcome(
-        judgement=kept.judgement,
+        judgement=judgement,
         composite=composite,
-        aligned=kept,
+        placement=placement,
         changed_outside=changed,
         outside=int((values == 0).sum()),
         spill_px=made.spill_px,
         grown_mask=masks.packed(_grown_within(values, made.spill_px, surface.box)) if made.spill_px else None,
         before=laying.preview(surface.picture, surface) if is_unsure else None,
         after=laying.preview(made.picture, surface) if is_unsure else None,
-        notices=tuple(_said_of(made, kept)),
+        notices=tuple(_said_of(made, judgement)),
     )
 
 
-def _said_of(made: laying.Paste, kept: AlignedAnswer) -> list[Said]:
+def _said_of(made: laying.Paste, judgement: Judgement) -> list[EditNotice]:
     said = []
     if made.spill_px:
-        said.append(Said(Notice.SPILLS, {"pixels": made.spill_px}))
-    if made.is_unchanged and kept.judgement.reason is not Reason.COVERS_ALL:
-        said.append(Said(Notice.NOTHING_CHANGED))
+        said.append(_said(Notice.SPILLS, pixels=made.spill_px))
+    if made.is_unchanged and judgement.reason is not Reason.COVERS_ALL:
+        said.append(_said(Notice.NOTHING_CHANGED))
     return said
+
+
+def _said(notice: Notice, **parameters: float | str) -> EditNotice:
+    return EditNotice(code=notice.value, parameters=parameters)
 
 
 def _grown_within(values: Bytes, pixels: int, box: Box) -> Bytes:
@@ -203,11 +214,6 @@ def _grown_within(values: Bytes, pixels: int, box: Box) -> Bytes:
     return np.maximum(kept, values)
 
 
-def _surface(plan: EditPlan) -> Surface:
-    size = crops.work_size(plan.frame.width_px, plan.frame.height_px)
-    return Surface.over(open_picture(plan.original), plan.box, size)
-
-
 def _notices(
     picture: Raster,
     values: Bytes,
@@ -216,33 +222,33 @@ def _notices(
     frames: Sequence[Frame],
     sent: Bytes,
     covers_all: bool,
-) -> list[Said]:
+) -> list[EditNotice]:
     said = []
     whole = Box(0, 0, picture.width, picture.height)
     if covers_all:
-        said.append(Said(Notice.COVERS_ALL))
+        said.append(_said(Notice.COVERS_ALL))
     else:
         size = crops.work_size(crop.frame.width_px, crop.frame.height_px)
         outside = 255 - crops.in_frame(values, crop.box, size, beyond=255)
         tiles = verdicts.textured_tiles(laying.fitted(sent, size), outside)
         if tiles < verdicts.TILES_NEEDED:
-            said.append(Said(Notice.LITTLE_TO_ALIGN_BY, {"tiles": tiles, "needed": verdicts.TILES_NEEDED}))
+            said.append(_said(Notice.LITTLE_TO_ALIGN_BY, tiles=tiles, needed=verdicts.TILES_NEEDED))
     if crop.softness > crops.MAX_SOFTNESS:
         said.append(_softer(picture, crop, areas, frames))
     inside = crop.box.within(whole)
     beyond = 1 - inside.width * inside.height / (crop.box.width * crop.box.height)
     if beyond > _BEYOND_SAID:
-        said.append(Said(Notice.BEYOND_THE_PICTURE, {"share": round(beyond, 3)}))
+        said.append(_said(Notice.BEYOND_THE_PICTURE, share=round(beyond, 3)))
     return said
 
 
-def _softer(picture: Raster, crop: Crop, areas: Sequence[Box], frames: Sequence[Frame]) -> Said:
+def _softer(picture: Raster, crop: Crop, areas: Sequence[Box], frames: Sequence[Frame]) -> EditNotice:
     factor = round(crop.softness, 2)
     alone = [crops.chosen_crop(area, picture.width, picture.height, frames) for area in areas[:8]]
     finest = max((each.softness for each in alone if each), default=crop.softness)
     if len(areas) > 1 and finest <= crop.softness / crops.MAX_SOFTNESS:
-        return Said(Notice.AREAS_FAR_APART, {"areas": len(areas), "factor": factor})
-    return Said(Notice.SOFTER, {"factor": factor})
+        return _said(Notice.AREAS_FAR_APART, areas=len(areas), factor=factor)
+    return _said(Notice.SOFTER, factor=factor)
 
 
 def margins_for(width: int, height: int, ratio: float) -> Margins:
@@ -337,17 +343,14 @@ def keep_only(
         answer = read_rgb(edited)
     except RequestRefused:
         return MaskRefusal(MaskProblem.ANSWER_UNREADABLE)
-    width, height = surface.picture.width, surface.picture.height
-    if (area.width, area.height) != (width, height):
-        numbers = {"mask_width": area.width, "mask_height": area.height, "width": width, "height": height}
-        return MaskRefusal(MaskProblem.WRONG_RATIO, numbers)
+    size = (surface.picture.width, surface.picture.height)
+    if (area.width, area.height) != size:
+        return _wrong_size(area, surface.picture)
     values = masks.unpacked(area)
     if not values.any():
         return MaskRefusal(MaskProblem.EMPTY)
-    kept = laying.aligned(surface, values, answer, edited)
-    if kept.judgement.verdict is Verdict.REFUSED:
-        return EditOutcome(kept.judgement, aligned=kept, outside=int((values == 0).sum()))
-    return outcome(surface, values, answer, kept, feather_px)
+    fit = laying.aligned(surface, values, answer)
+    return outcome(surface, values, answer, fit, laying.placed(surface, fit, size, feather_px))
 
 
 def _whole(original: bytes) -> Surface:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from agent.imaging.masking import alignment, compositing, crops, verdicts
 from agent.imaging.masking.alignment import Matrix
-from agent.imaging.masking.values import AlignedAnswer, Box, Judgement, Reason, Verdict
+from agent.imaging.masking.values import Box, Judgement, Reason, Verdict
+from agent.pictures import Placement
 from agent.pixels import Bytes, Floats, Raster, encode_png, of_channels, resized
 
 _LEAST_LEVELS = 10.0
@@ -145,6 +146,19 @@ class Surface:
         return 255 - crops.in_frame(values, self.box, (self.work_width, self.work_height), beyond=255)
 
 
+@dataclass(frozen=True)
+class Fit:
+    """Where an answer lies over a surface, and how alike the two are.
+
+    `matrix` is the affine map from the work frame to the answer fitted into it, `bends` a coarse grid (rows, columns,
+    2) of what the map leaves over, None where the answer is rigid. It has the precision in which it is kept.
+    """
+
+    matrix: Matrix
+    bends: alignment.Bends | None
+    judgement: Judgement
+
+
 def fitted(pixels: Bytes, size: tuple[int, int]) -> Bytes:
     """Return the pixels at a size (width, height), smoothed when smaller."""
     if pixels.shape[1::-1] == size:
@@ -155,36 +169,60 @@ def fitted(pixels: Bytes, size: tuple[int, int]) -> Bytes:
     )
 
 
-def aligned(surface: Surface, mask: Bytes, answer: Bytes, data: bytes) -> AlignedAnswer:
+def aligned(surface: Surface, mask: Bytes, answer: Bytes) -> Fit:
     """Return where the answer lies over the surface, with the verdict by what is outside the mask.
 
-    `data` is the answer as it came, `answer` its pixels. With nothing outside, the answer is fitted in as it is.
+    With nothing outside, the answer is fitted in as it is.
     """
     size = (surface.work_width, surface.work_height)
     outside = surface.outside(mask)
     nominals = nominal_maps(answer, size)
     if not outside.any():
-        judgement = Judgement(Verdict.GOOD, Reason.COVERS_ALL)
-        return _kept(data, size, nominals[0], None, judgement)
+        return Fit(nominals[0], None, Judgement(Verdict.GOOD, Reason.COVERS_ALL))
     small = fitted(answer, size)
     template, moving = alignment.normalised(surface.sent), alignment.normalised(small)
     found = alignment.align(surface.sent, small, template, moving, outside, nominals)
     is_plausible = alignment.is_plausible(found.matrix, nominals, *size)
     judgement = verdicts.judged(surface.sent, small, template, moving, outside, found, is_plausible)
     if judgement.verdict is Verdict.REFUSED:
-        return _kept(data, size, found.matrix, None, judgement)
+        return Fit(found.matrix, None, judgement)
     if judgement.reason is Reason.LITTLE_TO_ALIGN_BY and found.correlation < verdicts.TRUSTED_CORRELATION:
         # What correlates with nothing must not be moved by it.
-        return _kept(data, size, nominals[0], None, judgement)
+        return Fit(nominals[0], None, judgement)
     bends = alignment.bends_of(template, moving, outside, found.matrix)
-    return _kept(data, size, found.matrix, bends, judgement)
+    kept = None if bends is None else bends.astype(np.float16).astype(np.float32)
+    return Fit(found.matrix, kept, judgement)
 
 
-def in_place(surface: Surface, data: bytes) -> AlignedAnswer:
+def in_place() -> Fit:
     """Return that the answer lies exactly where the crop was, as it does when the crop's own pixels were changed."""
-    straight = np.array([[1.0, 0, 0], [0, 1.0, 0]])
     judgement = Judgement(Verdict.GOOD, Reason.SAME_PICTURE, correlation=1.0, tile_share=1.0)
-    return _kept(data, (surface.work_width, surface.work_height), straight, None, judgement)
+    return Fit(np.array([[1.0, 0, 0], [0, 1.0, 0]]), None, judgement)
+
+
+def placed(surface: Surface, fit: Fit, frame: tuple[int, int], feather_px: float) -> Placement:
+    """Return where an answer lies, for its record."""
+    box, bends = surface.box, fit.bends
+    rows, columns = (0, 0) if bends is None else bends.shape[:2]
+    return Placement(
+        box=(box.left, box.top, box.width, box.height),
+        frame=frame,
+        feather_px=feather_px,
+        work=(surface.work_width, surface.work_height),
+        matrix=tuple(float(value) for value in fit.matrix.ravel()),
+        bends=b"" if bends is None else bends.astype(np.float16).tobytes(),
+        bends_rows=rows,
+        bends_columns=columns,
+    )
+
+
+def fit_of(placement: Placement, judgement: Judgement) -> Fit:
+    """Return where an answer lies, as its record has it."""
+    matrix = np.array(placement.matrix, np.float64).reshape(2, 3)
+    if not placement.bends:
+        return Fit(matrix, None, judgement)
+    grid = np.frombuffer(placement.bends, np.float16).astype(np.float32)
+    return Fit(matrix, grid.reshape(placement.bends_rows, placement.bends_columns, 2), judgement)
 
 
 def paste_in_place(surface: Surface, mask: Bytes, part: Raster, feather_px: float) -> Paste:
@@ -199,13 +237,13 @@ def paste_in_place(surface: Surface, mask: Bytes, part: Raster, feather_px: floa
     return Paste(result, 0, is_unchanged=bool((result.pixels == picture.pixels).all()))
 
 
-def paste(surface: Surface, mask: Bytes, answer: Bytes, kept: AlignedAnswer, feather_px: float) -> Paste:
+def paste(surface: Surface, mask: Bytes, answer: Bytes, fit: Fit, feather_px: float) -> Paste:
     """Return the picture with the answer inside the mask, its colours learnt outside of this mask.
 
     The fade is twice as wide where the edit keeps so far away from the whole border.
     """
     size = (surface.work_width, surface.work_height)
-    matrix, bends = matrix_of(kept), bends_of(kept)
+    matrix, bends = fit.matrix, fit.bends
     shown = alignment.seen_through(fitted(answer, size), matrix, bends)
     outside = surface.outside(mask)
     comparable = outside & alignment.inside_answer(matrix, outside.shape, _EDGE_PX)
@@ -243,33 +281,10 @@ def nominal_maps(answer: Bytes, size: tuple[int, int]) -> list[Matrix]:
     ]
 
 
-def matrix_of(kept: AlignedAnswer) -> Matrix:
-    """Return the affine map as an array."""
-    return np.array(kept.matrix, np.float64).reshape(2, 3)
-
-
-def bends_of(kept: AlignedAnswer) -> alignment.Bends | None:
-    """Return the coarse grid of bends, or None for a rigid answer."""
-    if not kept.bends:
-        return None
-    grid = np.frombuffer(kept.bends, np.float16).astype(np.float32)
-    return grid.reshape(kept.bends_rows, kept.bends_columns, 2)
-
-
 def preview(picture: Raster, surface: Surface) -> bytes:
     """Return the surface's box of a picture as PNG at the work frame's size."""
     shown = crops.filled(picture, surface.box)
     return encode_png(Raster(fitted(shown, (surface.work_width, surface.work_height))))
-
-
-def _kept(
-    data: bytes, size: tuple[int, int], matrix: Matrix, bends: alignment.Bends | None, judgement: Judgement
-) -> AlignedAnswer:
-    numbers = tuple(float(value) for value in matrix.ravel())
-    if bends is None:
-        return AlignedAnswer(data, *size, numbers, judgement=judgement)
-    rows, columns = bends.shape[:2]
-    return AlignedAnswer(data, *size, numbers, bends.astype(np.float16).tobytes(), rows, columns, judgement)
 
 
 def _centred(across: float, down: float, size: tuple[int, int]) -> Matrix:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from agent.pictures import EditNotice, Placement
+
 DEFAULT_FEATHER_PX = 8.0
 
 NOTHING: Mapping[str, float | str] = MappingProxyType({})
@@ -33,7 +35,7 @@ class MaskProblem(StrEnum):
 
 
 class Notice(StrEnum):
-    """What to say before the request is paid for, or with its result; parameters in brackets."""
+    """The code of what to say before the request is paid for, or with its result; parameters in brackets."""
 
     COVERS_ALL = "covers_all"
     # tiles, needed: textured tiles of 48 pixels that the mask leaves free, and how many are needed
@@ -73,14 +75,6 @@ class MaskRefusal:
     """A refusal with the numbers its sentence needs."""
 
     problem: MaskProblem
-    parameters: Mapping[str, float | str] = field(default_factory=lambda: NOTHING)
-
-
-@dataclass(frozen=True)
-class Said:
-    """A notice with the numbers its sentence needs."""
-
-    notice: Notice
     parameters: Mapping[str, float | str] = field(default_factory=lambda: NOTHING)
 
 
@@ -136,16 +130,6 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Margins:
-    """How many pixels to add on each side of a picture."""
-
-    left: int = 0
-    right: int = 0
-    top: int = 0
-    bottom: int = 0
-
-
-@dataclass(frozen=True)
 class Mask:
     """What is to change, at the picture's size: 0 never, 255 wholly, between them a soft brush.
 
@@ -179,7 +163,7 @@ class EditPlan:
     marker: str
     covers_all: bool = False
     areas: int = 1
-    notices: tuple[Said, ...] = ()
+    notices: tuple[EditNotice, ...] = ()
     feather_px: float = DEFAULT_FEATHER_PX
     is_in_place: bool = False
 
@@ -204,25 +188,6 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class AlignedAnswer:
-    """An answer with where it lies over the picture: enough to use it again under another mask.
-
-    `matrix` is the affine map, row by row, from the work frame (`work_width` by `work_height` pixels over the plan's
-    box) to the answer fitted into it; `bends` is a coarse grid of what the map leaves over (16-bit floats, x and y of
-    each of `bends_rows` by `bends_columns` points), empty when the answer is rigid.
-    """
-
-    answer: bytes = field(repr=False)
-    work_width: int
-    work_height: int
-    matrix: tuple[float, ...]
-    bends: bytes = field(default=b"", repr=False)
-    bends_rows: int = 0
-    bends_columns: int = 0
-    judgement: Judgement = Judgement(Verdict.GOOD, Reason.SAME_PICTURE)
-
-
-@dataclass(frozen=True)
 class EditOutcome:
     """What came of an answer.
 
@@ -235,14 +200,14 @@ class EditOutcome:
 
     judgement: Judgement
     composite: bytes | None = field(default=None, repr=False)
-    aligned: AlignedAnswer | None = None
+    placement: Placement | None = None
     changed_outside: int = 0
     outside: int = 0
     spill_px: int = 0
     grown_mask: Mask | None = None
     before: bytes | None = field(default=None, repr=False)
     after: bytes | None = field(default=None, repr=False)
-    notices: tuple[Said, ...] = ()
+    notices: tuple[EditNotice, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -243,7 +243,7 @@ def planned(pixels: np.ndarray, mask: np.ndarray, offered: tuple[Frame, ...] = F
 
 
 def notices(plan: EditPlan) -> set[Notice]:
-    return {said.notice for said in plan.notices}
+    return {Notice(said.code) for said in plan.notices}
 
 
 @given(st.data(), SIZES, SIZES, st.sampled_from(BY_SIZE))
@@ -301,7 +301,7 @@ def test_a_larger_frame_is_asked_for_where_it_helps_and_a_loss_is_said_before_pa
     assert planned(picture, rectangle(400, 400, 1000, 1000, size), every).frame.size == "1K"
     assert planned(picture, rectangle(300, 300, 1100, 1100, size), every).frame.size == "2K"
     softer = planned(picture, rectangle(200, 200, 1800, 1800, size), small)
-    (said,) = [said for said in softer.notices if said.notice is Notice.SOFTER]
+    (said,) = [said for said in softer.notices if said.code == Notice.SOFTER]
     assert said.parameters == {"factor": round(2000 / 1024, 2)}
     apart = rectangle(40, 40, 120, 120, size) | rectangle(1850, 1850, 1950, 1950, size)
     at_once = planned(picture, apart, small)
@@ -467,9 +467,9 @@ def test_a_drifted_genuine_answer_is_accepted_and_laid_back_to_a_fraction_of_a_p
     answer = edit.answer(drifting(seed))
     outcome = done(finish_edit(edit.plan, answer.data))
     assert outcome.judgement.verdict is Verdict.GOOD
-    assert outcome.aligned is not None
-    assert not outcome.aligned.bends
-    matrix = laying.matrix_of(outcome.aligned)
+    assert outcome.placement is not None
+    assert not outcome.placement.bends
+    matrix = laying.fit_of(outcome.placement, outcome.judgement).matrix
     points = points_of(edit.area())
     assert missed(answer, points @ matrix[:, :2].T + matrix[:, 2], points).max() <= 0.25
 
@@ -529,28 +529,30 @@ def test_a_wobbling_answer_is_bent_back() -> None:
     edit = middle()
     answer = edit.answer(Redrawing(wobble_px=1.5, wobble_length_px=110, redraw=0.3, seed=4))
     outcome = done(finish_edit(edit.plan, answer.data))
-    assert outcome.aligned is not None
-    assert outcome.aligned.bends
-    matrix = laying.matrix_of(outcome.aligned)
-    x, y = alignment.places(matrix, edit.area().shape, laying.bends_of(outcome.aligned))
+    assert outcome.placement is not None
+    assert outcome.placement.bends
+    fit = laying.fit_of(outcome.placement, outcome.judgement)
+    x, y = alignment.places(fit.matrix, edit.area().shape, fit.bends)
     border = cv2.morphologyEx(edit.area(), cv2.MORPH_GRADIENT, np.ones((3, 3), np.uint8)) > 0
     points = points_of(border)
-    straight = np.median(missed(answer, points @ matrix[:, :2].T + matrix[:, 2], points))
+    straight = np.median(missed(answer, points @ fit.matrix[:, :2].T + fit.matrix[:, 2], points))
     assert np.median(missed(answer, np.stack([x[border], y[border]], axis=1), points)) < min(0.5 * straight, 0.6)
 
 
 def test_a_change_beyond_the_mask_is_told_and_not_written_and_a_mask_beyond_what_was_sent_is_refused() -> None:
     edit = middle()
     outcome = done(finish_edit(edit.plan, edit.answer(dataclasses.replace(drifting(6), bleed_px=24)).data))
-    assert Notice.SPILLS in {said.notice for said in outcome.notices}
+    assert Notice.SPILLS in {said.code for said in outcome.notices}
     needed = 24 * edit.plan.box.width / edit.plan.frame.width_px
     assert needed - 4 <= outcome.spill_px <= needed + 12
     assert (values(outcome.grown_mask) >= MIDDLE).all()
     assert outcome.changed_outside == 0
     edit = scene(photo(), rectangle(20, 20, 60, 60))
-    first = done(finish_edit(edit.plan, edit.answer().data))
-    assert first.aligned is not None
-    refused = regrow(edit.plan, first.aligned, packed(rectangle(20, 20, WIDTH, HEIGHT)))
+    answer = edit.answer().data
+    first = done(finish_edit(edit.plan, answer))
+    assert first.placement is not None
+    wider = packed(rectangle(20, 20, WIDTH, HEIGHT))
+    refused = regrow(edit.plan.original, answer, wider, first.placement, first.judgement)
     assert refused == MaskRefusal(MaskProblem.BEYOND_THE_ANSWER)
 
 
