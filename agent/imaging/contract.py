@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
@@ -25,6 +25,7 @@ from agent.imaging.arguments import (
 from agent.imaging.final_prompt import compose
 from agent.messages import Value
 from agent.pictures import AskedKind, Fact, Picture, ReferenceRole
+from agent.prompts import declared
 from agent.providers.base import ToolDeclaration
 from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
 from agent.settings import ReferenceMode, SearchPolicy, TurnSettings
@@ -68,126 +69,35 @@ def image_models(catalogue: Catalogue, provider: str) -> dict[str, ModelEntry]:
 def declaration(catalogue: Catalogue, provider: str, *, may_ground: bool = False) -> ToolDeclaration:
     """Return `generate_image` as the planner sees it; `use_grounding` only where the person permits it."""
     models = image_models(catalogue, provider)
-    properties = _declared_properties(models)
+    written = declared(GENERATE_IMAGE)
+    properties = _filled(written["properties"], _choices(models))
+    properties["aspect_ratio"]["description"] += _only_with(models)
     if not (may_ground and any(entry.has_grounding for entry in models.values())):
         del properties["use_grounding"]
     parameters: dict[str, JsonValue] = {"type": "object", "properties": properties, "required": ["prompt"]}
-    return ToolDeclaration(
-        name=GENERATE_IMAGE,
-        description=(
-            "Make or change pictures. Call it once the wish is clear; words alone never make a picture. Set only what "
-            "the person asked for or the wish clearly needs, and leave the rest out: the studio fills it in."
-        ),
-        parameters=parameters,
-    )
+    return ToolDeclaration(name=GENERATE_IMAGE, description=written["description"], parameters=parameters)
 
 
-def _declared_properties(models: Mapping[str, ModelEntry]) -> dict[str, JsonValue]:
-    ratios = list(dict.fromkeys(ratio for entry in models.values() for ratio in entry.aspect_ratios))
-    resolutions = list(dict.fromkeys(size for entry in models.values() for size in entry.resolutions))
+def _choices(models: Mapping[str, ModelEntry]) -> dict[str, object]:
     return {
-        "prompt": _text(
-            "The picture in full sentences, in the language the person wrote any lettering in. For a change: what "
-            "changes, and that all else stays as it is."
-        ),
-        "action": _choice(
-            # Not inpainting: the person painted a mask or did not.
-            [action.value for action in ImageAction if action is not ImageAction.INPAINT],
-            "generate_image: a new picture, any references only guide it. edit_image: change what an existing picture "
-            "shows. adjust_parameters: change only light, colour or frame of an existing picture, exactly and for "
-            "nothing; then `prompt` is amounts from -100 to 100 alone, such as `warmth +30, contrast -10`, or `crop to "
-            "1:1`. unknown: you cannot tell what is wanted; then ask instead of calling.",
-        ),
-        "handles": {
-            "type": "array",
-            "items": {"type": "string"},
-            "description": (
-                "Pictures of this conversation to show the image model, such as #3 or #3b, the one to be changed "
-                "first. Leave it out for a new picture from words alone."
-            ),
-        },
-        "model": _choice(
-            list(models),
-            "pro only when the person asks for the highest quality or the picture holds much exact lettering; "
-            "otherwise leave it out.",
-        ),
-        "aspect_ratio": _choice(
-            ratios,
-            "Width to height. Set it when the person names a ratio or a use that implies one (phone wallpaper 9:16, "
-            "banner 21:9, avatar 1:1)." + _only_with(models),
-        ),
-        "resolution": _choice(resolutions, "Set it only when the person asks for a size; larger takes longer."),
-        "number_of_images": _count(MAX_IMAGES_PER_CALL, "How many variants of this one prompt; 1 unless asked."),
-        "negative_prompt": _text("What the picture must not show, in a few words."),
-        "use_grounding": {
-            "type": "boolean",
-            "description": "true lets the image model look facts up on the web while it paints.",
-        },
-        "reference_mode": _choice(
-            [mode.value for mode in ReferenceMode],
-            "Which pictures to show when you name no handles. USER_UPLOADED_ONLY: the newest uploads. LAST_GENERATED: "
-            "the newest picture made here and this message's uploads. ALL_USER_UPLOADED: every upload. LAST_N: the "
-            "newest reference_count pictures.",
-        ),
-        "reference_count": _count(MAX_HANDLES, "How many pictures LAST_N shows."),
-        "reference_roles": _roles(),
-        "checklist": _checklist(),
-        "subject": _text("What the picture shows, in at most ten words."),
-        "style": _text("The style asked for, in a few words."),
-        "confidence": {
-            "type": "number",
-            "minimum": 0,
-            "maximum": 1,
-            "description": (
-                "How sure you are that this is what the person wants. At 0.5 or less nothing is painted: ask instead "
-                "of calling."
-            ),
-        },
+        # Not inpainting: the person painted a mask or did not.
+        "{actions}": [action.value for action in ImageAction if action is not ImageAction.INPAINT],
+        "{models}": list(models),
+        "{ratios}": list(dict.fromkeys(ratio for entry in models.values() for ratio in entry.aspect_ratios)),
+        "{resolutions}": list(dict.fromkeys(size for entry in models.values() for size in entry.resolutions)),
+        "{modes}": [mode.value for mode in ReferenceMode],
+        "{roles}": [role.value for role in ReferenceRole],
+        "{kinds}": [kind.value for kind in AskedKind],
+        "{most_images}": MAX_IMAGES_PER_CALL,
+        "{most_handles}": MAX_HANDLES,
     }
 
 
-def _roles() -> JsonValue:
-    use: JsonValue = {
-        "type": "object",
-        "properties": {
-            "handle": _text("A picture of this conversation, such as #3."),
-            "role": _choice([*ReferenceRole], "What of the picture is taken over."),
-        },
-        "required": ["handle", "role"],
-    }
-    description = (
-        "What a picture is shown for, when the person says so or it is plain: #2 for its style, #5 as the product. "
-        "Never for the picture that is to be changed. What the person marked counts without it."
-    )
-    return {"type": "array", "items": use, "description": description}
-
-
-def _checklist() -> JsonValue:
-    item: JsonValue = {
-        "type": "object",
-        "properties": {
-            "quote": _text("The person's own words, copied letter for letter: “a straw hat”."),
-            "kind": _choice([*AskedKind], "absent: it must not be seen. text: the picture must read exactly this."),
-        },
-        "required": ["quote", "kind"],
-    }
-    description = (
-        "What the person asked for and one can look for in the finished picture, at most eight, the most important "
-        "first. Only what stands in their messages, each in their own words; nothing that you added."
-    )
-    return {"type": "array", "items": item, "description": description}
-
-
-def _text(description: str) -> JsonValue:
-    return {"type": "string", "description": description}
-
-
-def _choice(values: Sequence[str], description: str) -> JsonValue:
-    return {"type": "string", "enum": list(values), "description": description}
-
-
-def _count(most: int, description: str) -> JsonValue:
-    return {"type": "integer", "minimum": 1, "maximum": most, "description": description}
+def _filled(written: Any, choices: Mapping[str, object]) -> Any:
+    """Return a copy with the choices in the places that name them."""
+    if isinstance(written, dict):
+        return {name: _filled(value, choices) for name, value in written.items()}
+    return choices.get(written, written) if isinstance(written, str) else written
 
 
 def _only_with(models: Mapping[str, ModelEntry]) -> str:
