@@ -4,26 +4,23 @@
 of the style; everything here follows from them, so that a new style needs data alone. It is an approximation, fit for
 sketches and previews: it sees colours and edges, not what the picture shows.
 
-A picture is an array of 8-bit RGB. OpenCV and NumPy are loaded when first needed.
+A picture is an array of 8-bit RGB. This loads OpenCV and NumPy: import it only where pixels are at hand.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from pydantic import Field
+import cv2
+import numpy as np
+from numpy.typing import NDArray
 
-from agent.messages import Value
+from agent.style_look import Border, Ground, StyleLook, Technique
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    # 8 bits, from 0 to 255.
-    Pixels: TypeAlias = NDArray[Any]
-
+# 8 bits, from 0 to 255.
+Pixels: TypeAlias = NDArray[Any]
 # 32-bit floats from 0 to 1, as an array: OpenCV's types do not say so of what it returns.
 Plane: TypeAlias = Any
 
@@ -33,110 +30,9 @@ _LEAST_WORKING_PX = 32
 _MOST_ENLARGED_PX = 8192
 _SEED = 20
 
-Share = Annotated[float, Field(ge=0, le=1)]
-Colour = Annotated[str, Field(pattern=r"^#[0-9a-f]{6}$")]
-
-
-class Technique(StrEnum):
-    """How the picture is put onto its ground."""
-
-    PHOTO = "photo"
-    FLAT = "flat"
-    BRUSH = "brush"
-    SWIRL = "swirl"
-    THICK = "thick"
-    DOTS = "dots"
-    HALFTONE = "halftone"
-    PENCIL = "pencil"
-    HATCHING = "hatching"
-    INK = "ink"
-    CARVED = "carved"
-    CUT_OUT = "cut_out"
-    PIXELS = "pixels"
-    CUBES = "cubes"
-    STUDS = "studs"
-    TILES = "tiles"
-    FACETS = "facets"
-    PLANES = "planes"
-    GLASS = "glass"
-    STITCHES = "stitches"
-    LAYERS = "layers"
-    SCRAPS = "scraps"
-    SHIFTED = "shifted"
-    SCANLINES = "scanlines"
-    DOUBLED = "doubled"
-    STREAKS = "streaks"
-    MODELLED = "modelled"
-    MAPPED = "mapped"
-    PANELS = "panels"
-    RAYS = "rays"
-
-
-class Ground(StrEnum):
-    """What the picture stands on: its grain is worked into every tone."""
-
-    NONE = "none"
-    PAPER = "paper"
-    ROUGH_PAPER = "rough_paper"
-    CANVAS = "canvas"
-    SILK = "silk"
-    PLASTER = "plaster"
-    WOOD = "wood"
-    FELT = "felt"
-    FILM = "film"
-    PRINT = "print"
-    GRID = "grid"
-
-
-class Border(StrEnum):
-    """What surrounds the picture."""
-
-    NONE = "none"
-    WHITE = "white"
-    POLAROID = "polaroid"
-    BARS = "bars"
-    PAPER = "paper"
-    PLATE = "plate"
-
-
-class StyleLook(Value):
-    """What a style looks like, in numbers: each from 0 (nothing of it) to 1, unless it says otherwise.
-
-    `palette` are colours from the darkest to the lightest. `mapped` is how far the tones go over to a ramp of them,
-    `tinted` how far each colour goes over to the nearest one. `saturation`, `contrast` and `light` are factors around
-    1, `warmth` is -1 to 1. `cell` is the size of strokes, dots, tiles or pixels as a share of the shorter side.
-    `levels` are steps of tone (0: as many as there are). `lines` is how strong drawn contours are.
-    """
-
-    technique: Technique = Technique.PHOTO
-    palette: Annotated[tuple[Colour, ...], Field(max_length=12)] = ()
-    mapped: Share = 0.0
-    tinted: Share = 0.0
-    saturation: Annotated[float, Field(ge=0, le=3)] = 1.0
-    contrast: Annotated[float, Field(ge=0.2, le=3)] = 1.0
-    light: Annotated[float, Field(ge=0.3, le=2)] = 1.0
-    warmth: Annotated[float, Field(ge=-1, le=1)] = 0.0
-    smooth: Share = 0.0
-    levels: Annotated[int, Field(ge=0, le=24)] = 0
-    cell: Annotated[float, Field(gt=0, le=0.2)] = 0.015
-    lines: Share = 0.0
-    line_colour: Colour = "#1b1b1f"
-    line_width: Share = 0.3
-    ground: Ground = Ground.NONE
-    ground_colour: Colour = "#ffffff"
-    grain: Share = 0.0
-    glow: Share = 0.0
-    vignette: Share = 0.0
-    haze: Share = 0.0
-    blurred_ends: Share = 0.0
-    border: Border = Border.NONE
-
 
 def render_in_style(pixels: Pixels, look: StyleLook) -> Pixels:
     """Return the picture in the look of a style, of the same size; the one given stays as it is."""
-    import cv2
-    import numpy as np
-
     height, width = pixels.shape[:2]
     if min(height, width) < _LEAST_WORKING_PX:
         # Too small for a stroke or a dot: drawn larger, and made small again.
@@ -168,8 +64,6 @@ def render_in_style(pixels: Pixels, look: StyleLook) -> Pixels:
 
 
 def _toned(image: Plane, look: StyleLook) -> Plane:
-    import numpy as np
-
     toned = _levelled(image) if look.technique is not Technique.PHOTO or look.mapped > 0.4 else image
     toned = toned * look.light
     toned = (toned - 0.5) * look.contrast + 0.5
@@ -184,17 +78,12 @@ def _toned(image: Plane, look: StyleLook) -> Plane:
 
 def _levelled(image: Plane) -> Plane:
     """Return the picture with its tones drawn out toward black and white: a drawing uses all of its ground."""
-    import numpy as np
-
     low, high = (float(value) for value in np.quantile(_grey(image)[::4, ::4], (0.01, 0.99)))
     drawn_out = (image - low) / max(0.15, high - low)
     return np.clip(image * 0.35 + drawn_out * 0.65, 0, 1).astype(np.float32)
 
 
 def _smoothed(image: Plane, amount: float) -> Plane:
-    import cv2
-    import numpy as np
-
     if amount <= 0:
         return image
     eight = (image * 255).astype(np.uint8)
@@ -211,8 +100,6 @@ def _smoothed(image: Plane, amount: float) -> Plane:
 
 
 def _coloured(image: Plane, look: StyleLook) -> Plane:
-    import numpy as np
-
     if look.levels:
         grey = _grey(image)
         stepped = np.floor(grey * look.levels * 0.999) / max(1, look.levels - 1)
@@ -228,8 +115,6 @@ def _coloured(image: Plane, look: StyleLook) -> Plane:
 
 
 def _palette(look: StyleLook) -> Plane | None:
-    import numpy as np
-
     if not look.palette:
         return None
     return np.array([_rgb(colour) for colour in look.palette], np.float32)
@@ -241,8 +126,6 @@ def _rgb(colour: str) -> tuple[float, float, float]:
 
 def _ramped(grey: Plane, palette: Plane) -> Plane:
     """Return the colours of a ramp from the palette's first to its last, by how light each pixel is."""
-    import numpy as np
-
     places = np.linspace(0, 1, len(palette))
     channels = [np.interp(grey, places, palette[:, channel]) for channel in range(3)]
     return np.stack(channels, axis=-1).astype(np.float32)
@@ -250,9 +133,6 @@ def _ramped(grey: Plane, palette: Plane) -> Plane:
 
 def _toward_nearest(image: Plane, palette: Plane, share: float) -> Plane:
     """Return the picture with each colour gone over to the palette's nearest, how light it is counting less."""
-    import cv2
-    import numpy as np
-
     light, first, second = cv2.split(cv2.cvtColor(image, cv2.COLOR_RGB2LAB))
     best = np.full(image.shape[:2], np.inf, np.float32)
     nearest = np.zeros(image.shape[:2], np.intp)
@@ -265,8 +145,6 @@ def _toward_nearest(image: Plane, palette: Plane, share: float) -> Plane:
 
 
 def _grey(image: Plane) -> Plane:
-    import numpy as np
-
     return (image @ np.array([0.299, 0.587, 0.114], np.float32)).astype(np.float32)
 
 
@@ -279,9 +157,6 @@ def _photo(image: Plane, look: StyleLook) -> Plane:
 
 def _flat(image: Plane, look: StyleLook) -> Plane:
     """Even areas of a few colours, found in the picture itself."""
-    import cv2
-    import numpy as np
-
     small = cv2.resize(image, None, fx=0.25, fy=0.25, interpolation=cv2.INTER_AREA)
     count = 9 if not look.levels else max(3, look.levels)
     criteria = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_MAX_ITER, 12, 0.003)
@@ -306,9 +181,6 @@ def _swirl(image: Plane, look: StyleLook) -> Plane:
 
 
 def _stroked(image: Plane, look: StyleLook, turn: float, bristles: float) -> Plane:
-    import cv2
-    import numpy as np
-
     angle = _direction(image, look.cell)
     if turn:
         height, width = angle.shape
@@ -327,9 +199,6 @@ def _stroked(image: Plane, look: StyleLook, turn: float, bristles: float) -> Pla
 
 def _thick(image: Plane, look: StyleLook) -> Plane:
     """Paint with a relief: light falls on the ridges of the strokes."""
-    import cv2
-    import numpy as np
-
     painted = _stroked(image, look, turn=0.15, bristles=0.16)
     ridges = _along(
         _noise(image.shape[:2], max(1.0, look.cell * min(image.shape[:2]) / 8)),
@@ -344,9 +213,6 @@ def _thick(image: Plane, look: StyleLook) -> Plane:
 
 def _dots(image: Plane, look: StyleLook) -> Plane:
     """Round touches of pure colour on the ground, laid one over the other."""
-    import cv2
-    import numpy as np
-
     height, width = image.shape[:2]
     step = max(3, round(look.cell * min(height, width)))
     random = np.random.default_rng(_SEED)
@@ -370,8 +236,6 @@ def _dots(image: Plane, look: StyleLook) -> Plane:
 
 def _halftone(image: Plane, look: StyleLook) -> Plane:
     """Even colours with printed dots in the middle tones."""
-    import numpy as np
-
     areas = _flat(image, look)
     step = max(4.0, look.cell * min(image.shape[:2]))
     height, width = image.shape[:2]
@@ -388,9 +252,6 @@ def _halftone(image: Plane, look: StyleLook) -> Plane:
 
 def _pencil(image: Plane, look: StyleLook) -> Plane:
     """Graphite or crayon: the paper shows through strokes that follow one slope, and the contours are drawn."""
-    import cv2
-    import numpy as np
-
     grey = _grey(image)
     blurred = cv2.GaussianBlur(1 - grey, (0, 0), max(2.0, look.cell * min(grey.shape) * 0.7))
     sketched = np.clip(grey / np.maximum(1 - blurred, 0.02), 0, 1)
@@ -410,9 +271,6 @@ def _pencil(image: Plane, look: StyleLook) -> Plane:
 
 def _hatching(image: Plane, look: StyleLook) -> Plane:
     """Thin lines, the more of them and the more ways crossed, the darker it is."""
-    import cv2
-    import numpy as np
-
     grey = cv2.GaussianBlur(_grey(image), (0, 0), 1.2)
     height, width = grey.shape
     y, x = np.mgrid[0:height, 0:width].astype(np.float32)
@@ -434,9 +292,6 @@ def _hatching(image: Plane, look: StyleLook) -> Plane:
 
 def _ink(image: Plane, look: StyleLook) -> Plane:
     """Washes of thinned ink that run out into the paper, a few dark strokes, and much of the paper left."""
-    import cv2
-    import numpy as np
-
     spread = max(2.0, look.cell * min(image.shape[:2]))
     bleeding = _noise(image.shape[:2], spread * 1.5)
     blooms = _noise(image.shape[:2], spread * 7, seed=6)
@@ -454,9 +309,6 @@ def _ink(image: Plane, look: StyleLook) -> Plane:
 
 def _carved(image: Plane, look: StyleLook) -> Plane:
     """A block print: black and white with the gouge's lines in between."""
-    import cv2
-    import numpy as np
-
     grey = cv2.createCLAHE(2.0, (4, 4)).apply((_grey(image) * 255).astype(np.uint8)).astype(np.float32) / 255
     grey = cv2.bilateralFilter(grey, 0, 0.2, 5)
     height, width = grey.shape
@@ -480,9 +332,6 @@ def _carved(image: Plane, look: StyleLook) -> Plane:
 
 def _cut_out(image: Plane, look: StyleLook) -> Plane:
     """Clean shapes of one paper on another, their edges cut with scissors."""
-    import cv2
-    import numpy as np
-
     grey = cv2.createCLAHE(1.5, (3, 3)).apply((_grey(image) * 255).astype(np.uint8))
     grey = cv2.medianBlur(grey, min(_odd(image, 0.012), 15)).astype(np.float32) / 255
     local = cv2.GaussianBlur(grey, (0, 0), max(6.0, 0.07 * min(grey.shape)))
@@ -501,9 +350,6 @@ def _cut_out(image: Plane, look: StyleLook) -> Plane:
 
 def _pixels(image: Plane, look: StyleLook) -> Plane:
     """Squares of few colours."""
-    import cv2
-    import numpy as np
-
     height, width = image.shape[:2]
     step = max(3, round(look.cell * min(height, width)))
     small = cv2.resize(image, (max(2, width // step), max(2, height // step)), interpolation=cv2.INTER_AREA)
@@ -514,9 +360,6 @@ def _pixels(image: Plane, look: StyleLook) -> Plane:
 
 def _blocks(image: Plane, look: StyleLook) -> tuple[Plane, Plane, Plane, int]:
     """Return the picture in blocks, with where in its block each pixel lies (0 to 1) and the size of a block."""
-    import cv2
-    import numpy as np
-
     height, width = image.shape[:2]
     step = max(6, round(look.cell * min(height, width)))
     small = cv2.resize(
@@ -529,8 +372,6 @@ def _blocks(image: Plane, look: StyleLook) -> tuple[Plane, Plane, Plane, int]:
 
 def _cubes(image: Plane, look: StyleLook) -> Plane:
     """Cubes seen from the front, lit from the upper left."""
-    import numpy as np
-
     blocks, x, y, _ = _blocks(image, look)
     blocks = np.round(blocks * 9) / 9
     light = np.where(y < 0.22, 0.22, 0.0) + np.where(x > 0.82, -0.22, 0.0) + np.where(y > 0.92, -0.3, 0.0)
@@ -539,8 +380,6 @@ def _cubes(image: Plane, look: StyleLook) -> Plane:
 
 def _studs(image: Plane, look: StyleLook) -> Plane:
     """Toy bricks: a round stud on each plate, a seam around it."""
-    import numpy as np
-
     blocks, x, y, _ = _blocks(image, look)
     blocks = np.round(blocks * 6) / 6
     radius = np.hypot(x - 0.5, y - 0.5)
@@ -553,9 +392,6 @@ def _studs(image: Plane, look: StyleLook) -> Plane:
 
 def _tiles(image: Plane, look: StyleLook) -> Plane:
     """Little stones in grout, each a little crooked and of its own shade."""
-    import cv2
-    import numpy as np
-
     height, width = image.shape[:2]
     step = max(5, round(look.cell * min(height, width)))
     random = np.random.default_rng(_SEED)
@@ -579,9 +415,6 @@ def _tiles(image: Plane, look: StyleLook) -> Plane:
 
 def _cells(image: Plane, look: StyleLook, regular: float) -> tuple[NDArray[Any], Plane]:
     """Return which of many cells each pixel belongs to, more of them along edges, and the colour of each."""
-    import cv2
-    import numpy as np
-
     height, width = image.shape[:2]
     step = max(6, round(look.cell * min(height, width)))
     random = np.random.default_rng(_SEED)
@@ -605,9 +438,6 @@ def _cells(image: Plane, look: StyleLook, regular: float) -> tuple[NDArray[Any],
 
 def _facets(image: Plane, look: StyleLook) -> Plane:
     """Flat triangles, as of an early computer's models."""
-    import cv2
-    import numpy as np
-
     height, width = image.shape[:2]
     step = max(8, round(look.cell * min(height, width)))
     random = np.random.default_rng(_SEED)
@@ -640,9 +470,6 @@ def _facets(image: Plane, look: StyleLook) -> Plane:
 
 def _planes(image: Plane, look: StyleLook) -> Plane:
     """Cubist planes: angular pieces, each of them shifted and shaded from one edge to the other."""
-    import cv2
-    import numpy as np
-
     height, width = image.shape[:2]
     labels, _ = _cells(image, look.model_copy(update={"cell": look.cell}), regular=0.0)
     random = np.random.default_rng(_SEED)
@@ -662,9 +489,6 @@ def _planes(image: Plane, look: StyleLook) -> Plane:
 
 def _glass(image: Plane, look: StyleLook) -> Plane:
     """Panes of one colour each, with lead between them and light behind."""
-    import cv2
-    import numpy as np
-
     labels, colours = _cells(image, look, regular=0.3)
     grey = _grey(colours)[:, None]
     colours = np.clip(grey + (colours - grey) * 1.5 + 0.05, 0, 1).astype(np.float32)
@@ -679,9 +503,6 @@ def _glass(image: Plane, look: StyleLook) -> Plane:
 
 def _stitches(image: Plane, look: StyleLook) -> Plane:
     """Threads side by side that follow the forms and shine where the light meets them."""
-    import cv2
-    import numpy as np
-
     angle = _direction(image, look.cell * 2)
     length = max(4, round(look.cell * min(image.shape[:2]) * 1.5))
     threads = _along(_noise(image.shape[:2], 1.0), angle, length)
@@ -694,9 +515,6 @@ def _stitches(image: Plane, look: StyleLook) -> Plane:
 
 def _layers(image: Plane, look: StyleLook) -> Plane:
     """Sheets of paper one above the other, the lighter the nearer, each with a shadow below it."""
-    import cv2
-    import numpy as np
-
     grey = cv2.medianBlur((_grey(image) * 255).astype(np.uint8), min(_odd(image, 0.02), 21)).astype(np.float32) / 255
     grey = cv2.GaussianBlur(grey, (0, 0), max(1.5, 0.004 * min(image.shape[:2])))
     count = look.levels or 6
@@ -723,9 +541,6 @@ def _layers(image: Plane, look: StyleLook) -> Plane:
 
 def _scraps(image: Plane, look: StyleLook) -> Plane:
     """Torn pieces of prints pasted together: shifted, of other colours, with white edges."""
-    import cv2
-    import numpy as np
-
     height, width = image.shape[:2]
     random = np.random.default_rng(_SEED)
     labels, _ = _cells(cv2.GaussianBlur(image, (0, 0), 9), look, regular=0.1)
@@ -748,8 +563,6 @@ def _scraps(image: Plane, look: StyleLook) -> Plane:
 
 def _shifted(image: Plane, look: StyleLook) -> Plane:
     """A failing signal: channels apart, rows torn sideways, blocks out of place."""
-    import numpy as np
-
     height, width = image.shape[:2]
     random = np.random.default_rng(_SEED)
     apart = max(2, round(width * look.cell * 0.6))
@@ -773,9 +586,6 @@ def _shifted(image: Plane, look: StyleLook) -> Plane:
 
 def _scanlines(image: Plane, look: StyleLook) -> Plane:
     """An analogue tape: soft, colours bleeding sideways, lines, and noise at the bottom."""
-    import cv2
-    import numpy as np
-
     height, width = image.shape[:2]
     space = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
     space[..., 1:] = cv2.blur(space[..., 1:], (_odd(image, 0.03), 1))
@@ -795,9 +605,6 @@ def _scanlines(image: Plane, look: StyleLook) -> Plane:
 
 def _doubled(image: Plane, look: StyleLook) -> Plane:
     """Two exposures of one film: the dark shapes filled with the picture itself, turned and enlarged."""
-    import cv2
-    import numpy as np
-
     height, width = image.shape[:2]
     second = cv2.resize(image[:, ::-1], None, fx=1.5, fy=1.5, interpolation=cv2.INTER_CUBIC)
     top, left = (second.shape[0] - height) // 2, (second.shape[1] - width) // 2
@@ -808,9 +615,6 @@ def _doubled(image: Plane, look: StyleLook) -> Plane:
 
 def _streaks(image: Plane, look: StyleLook) -> Plane:
     """A long exposure: what shines is drawn out into trails, water and clouds are smoothed along."""
-    import cv2
-    import numpy as np
-
     length = max(9, round(min(image.shape[:2]) * look.cell * 4))
     kernel = np.zeros((length, length), np.float32)
     kernel[length // 2] = 1 / length
@@ -823,9 +627,6 @@ def _streaks(image: Plane, look: StyleLook) -> Plane:
 
 def _modelled(image: Plane, look: StyleLook) -> Plane:
     """Soft solid matter: colours evened out, forms rounded by light from the upper left, a few highlights."""
-    import cv2
-    import numpy as np
-
     reach = max(2.0, look.cell * min(image.shape[:2]))
     even = cv2.edgePreservingFilter((image * 255).astype(np.uint8), flags=1, sigma_s=45, sigma_r=0.42) / 255
     even = even.astype(np.float32)
@@ -841,9 +642,6 @@ def _modelled(image: Plane, look: StyleLook) -> Plane:
 
 def _mapped(image: Plane, look: StyleLook) -> Plane:
     """Colours by how light it is, around the ramp and back: foil, glass, bubbles."""
-    import cv2
-    import numpy as np
-
     palette = _palette(look)
     grey = cv2.GaussianBlur(_grey(image), (0, 0), max(1.5, 0.004 * min(image.shape[:2])))
     dx, dy = cv2.Sobel(grey, cv2.CV_32F, 1, 0, ksize=5), cv2.Sobel(grey, cv2.CV_32F, 0, 1, ksize=5)
@@ -858,9 +656,6 @@ def _mapped(image: Plane, look: StyleLook) -> Plane:
 
 def _panels(image: Plane, look: StyleLook) -> Plane:
     """Rectangles of the palette's colours between straight lines, smaller where there is more to see."""
-    import cv2
-    import numpy as np
-
     height, width = image.shape[:2]
     smallest = max(8, round(look.cell * min(height, width)))
     canvas = np.zeros_like(image)
@@ -894,8 +689,6 @@ def _panels(image: Plane, look: StyleLook) -> Plane:
 
 def _rays(image: Plane, look: StyleLook) -> Plane:
     """Even areas with a sunburst behind and gradients inside of hard edges."""
-    import numpy as np
-
     areas = _flat(image, look)
     height, width = image.shape[:2]
     y, x = np.mgrid[0:height, 0:width].astype(np.float32)
@@ -944,9 +737,6 @@ _TECHNIQUES: dict[Technique, Callable[[Any, StyleLook], Any]] = {
 
 
 def _drawn_lines(image: Plane, original: Pixels, look: StyleLook) -> Plane:
-    import cv2
-    import numpy as np
-
     if not look.lines:
         return image
     grey = cv2.bilateralFilter(_grey(original.astype(np.float32) / 255), 0, 0.12, 4)
@@ -957,9 +747,6 @@ def _drawn_lines(image: Plane, original: Pixels, look: StyleLook) -> Plane:
 
 def _contours(grey: Plane, width: float) -> Plane:
     """Return how much of a contour each pixel is, from 0 to 1: a difference of Gaussians, sharpened."""
-    import cv2
-    import numpy as np
-
     scale = max(0.7, min(grey.shape) / 800) * width
     first = cv2.GaussianBlur(grey, (0, 0), scale)
     second = cv2.GaussianBlur(grey, (0, 0), scale * 1.6)
@@ -968,9 +755,6 @@ def _contours(grey: Plane, width: float) -> Plane:
 
 
 def _glowing(image: Plane, look: StyleLook) -> Plane:
-    import cv2
-    import numpy as np
-
     if look.glow:
         bright = image * np.clip((_grey(image) - 0.45) * 2.2, 0, 1)[..., None]
         halo = cv2.GaussianBlur(bright, (0, 0), max(3.0, 0.022 * min(image.shape[:2])))
@@ -985,9 +769,6 @@ def _glowing(image: Plane, look: StyleLook) -> Plane:
 
 
 def _on_ground(image: Plane, look: StyleLook) -> Plane:
-    import cv2
-    import numpy as np
-
     if look.ground is Ground.NONE:
         return image
     shape = image.shape[:2]
@@ -1035,8 +816,6 @@ def _on_ground(image: Plane, look: StyleLook) -> Plane:
 
 
 def _finished(image: Plane, look: StyleLook) -> Plane:
-    import numpy as np
-
     if look.vignette:
         height, width = image.shape[:2]
         y, x = np.mgrid[-1 : 1 : height * 1j, -1 : 1 : width * 1j]
@@ -1048,8 +827,6 @@ def _finished(image: Plane, look: StyleLook) -> Plane:
 
 
 def _bordered(pixels: Pixels, look: StyleLook) -> Pixels:
-    import numpy as np
-
     height, width = pixels.shape[:2]
     edge = max(2, round(0.035 * min(height, width)))
     if look.border is Border.NONE or min(height, width) < 24:
@@ -1081,9 +858,6 @@ def _bordered(pixels: Pixels, look: StyleLook) -> Pixels:
 
 
 def _resized(pixels: Pixels, width: int, height: int) -> Pixels:
-    import cv2
-    import numpy as np
-
     return cv2.resize(pixels, (max(1, width), max(1, height)), interpolation=cv2.INTER_AREA).astype(np.uint8)
 
 
@@ -1094,9 +868,6 @@ def _odd(image: Plane, share: float) -> int:
 
 def _noise(shape: tuple[int, ...], size: float, seed: int = 0) -> Plane:
     """Return smooth noise of that grain in pixels: mean 0, deviation 1, the same every time."""
-    import cv2
-    import numpy as np
-
     random = np.random.default_rng(_SEED + seed)
     size = max(0.5, size)
     small = (max(2, round(shape[0] / size)), max(2, round(shape[1] / size)))
@@ -1107,9 +878,6 @@ def _noise(shape: tuple[int, ...], size: float, seed: int = 0) -> Plane:
 
 def _direction(image: Plane, cell: float) -> Plane:
     """Return which way the forms run at each pixel, in radians: along edges, smoothed over some cells."""
-    import cv2
-    import numpy as np
-
     grey = cv2.GaussianBlur(_grey(image), (0, 0), 1.5)
     dx, dy = cv2.Sobel(grey, cv2.CV_32F, 1, 0, ksize=5), cv2.Sobel(grey, cv2.CV_32F, 0, 1, ksize=5)
     reach = max(3.0, cell * 2.2 * min(grey.shape))
@@ -1119,9 +887,6 @@ def _direction(image: Plane, cell: float) -> Plane:
 
 def _along(values: Plane, angle: Plane, length: int) -> Plane:
     """Return the values averaged along a direction: a line integral of that many pixels."""
-    import cv2
-    import numpy as np
-
     height, width = angle.shape
     y, x = np.mgrid[0:height, 0:width].astype(np.float32)
     dx, dy = np.cos(angle), np.sin(angle)
@@ -1138,9 +903,6 @@ def _along(values: Plane, angle: Plane, length: int) -> Plane:
 
 def _pushed(image: Plane, by: Plane) -> Plane:
     """Return the picture with its pixels pushed about, so that edges are uneven."""
-    import cv2
-    import numpy as np
-
     height, width = by.shape
     y, x = np.mgrid[0:height, 0:width].astype(np.float32)
     return cv2.remap(image, x + by, y + np.roll(by, 37, axis=0), cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
@@ -1148,8 +910,6 @@ def _pushed(image: Plane, by: Plane) -> Plane:
 
 def _seams(labels: NDArray[Any]) -> Plane:
     """Return 1 where one cell meets another."""
-    import numpy as np
-
     seams = np.zeros(labels.shape, np.float32)
     seams[:, 1:] = labels[:, 1:] != labels[:, :-1]
     seams[1:] = np.maximum(seams[1:], labels[1:] != labels[:-1])

@@ -26,7 +26,7 @@ from agent.storage.embedding import EmbeddingModel, TextEmbedder
 from agent.storage.private_files import file_state, locked_file, owner_key, storage_failure, write_private_file
 from agent.storage.style_match import FLOOR, LONGEST_WISH, Shelf, StyleDescriptions, find_style, find_styles
 from agent.storage.style_vectors import StyleVectors
-from agent.style_rendering import StyleLook, render_in_style
+from agent.style_look import StyleLook
 
 MOST_STYLES = 200
 MAX_STYLE_IMAGE_BYTES = 1 << 20
@@ -315,6 +315,8 @@ class StyleLibrary:
             return None
         import numpy as np
         from PIL import Image
+
+        from agent.style_rendering import render_in_style
 
         sink = io.BytesIO()
         with Image.open(io.BytesIO(picture)) as image:

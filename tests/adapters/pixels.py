@@ -31,4 +31,5 @@ from agent.pixels import (
     to_srgb,
 )
 from agent.storage.styles import curated_descriptions, curated_looks, curated_styles
-from agent.style_rendering import Border, StyleLook, Technique, render_in_style
+from agent.style_look import Border, StyleLook, Technique
+from agent.style_rendering import render_in_style

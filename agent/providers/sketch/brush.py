@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
 from agent.providers.sketch.palette import Colour, Palette, darker, lighter, mix
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Pixels: TypeAlias = NDArray[np.float32]
-
+Pixels: TypeAlias = NDArray[np.float32]
 Point: TypeAlias = tuple[float, float]
 
 
@@ -26,8 +23,6 @@ class Canvas:
     """A picture being painted. Points are shares of the canvas: (0, 0) top left, (1, 1) bottom right."""
 
     def __init__(self, size: tuple[int, int], seed: int, *, is_flat: bool = False) -> None:
-        import numpy as np
-
         self.width, self.height = size
         self.unit = min(size)
         self.random = np.random.default_rng(seed)
@@ -37,8 +32,6 @@ class Canvas:
 
     def image(self) -> Image.Image:
         """Return the painting as an RGB picture."""
-        import numpy as np
-
         return Image.fromarray(np.clip(self._pixels + 0.5, 0, 255).astype(np.uint8), "RGB")
 
     def between(self, low: float, high: float) -> float:
@@ -60,8 +53,6 @@ class Canvas:
         rim: float = 0.22,
     ) -> None:
         """Fill a polygon with a gradient wash whose rim is a little darker, as water leaves it on paper."""
-        import numpy as np
-
         scaled = [(x * self.width, y * self.height) for x, y in points]
         box = self._box(scaled)
         if box is None:
@@ -140,8 +131,6 @@ class Canvas:
 
     def glow(self, x: float, y: float, radius: float, colour: Colour, opacity: float) -> None:
         """Lay a soft light around a point; `radius` is a share of the shorter side."""
-        import numpy as np
-
         reach = max(2, int(radius * self.unit))
         centre_x, centre_y = int(x * self.width), int(y * self.height)
         left, upper = max(0, centre_x - reach), max(0, centre_y - reach)
@@ -177,8 +166,6 @@ class Canvas:
 
     def ridge(self, base: float, height: float, roughness: int, *, is_sharp: bool = False) -> list[Point]:
         """Return the top line of a ridge from the left edge to the right, about `height` above `base`."""
-        import numpy as np
-
         knots = self.random.uniform(0, 1, roughness + 3)
         at = np.linspace(0, roughness + 2, 140)
         if is_sharp:
@@ -201,22 +188,16 @@ class Canvas:
         self.stroke(ridge[::3], darker(top, 0.35), 0.0025, opacity=0.35)
 
     def _jitter(self, count: int, amount: float) -> NDArray[np.float64]:
-        import numpy as np
-
         coarse = self.random.uniform(-amount, amount, count // 4 + 2)
         return np.interp(np.arange(count), np.arange(len(coarse)) * 4, coarse)
 
     def _gradient(self, top: Colour, low: Colour, upper: int, lower: int) -> Pixels:
-        import numpy as np
-
         share = np.linspace(0, 1, lower - upper, dtype=np.float32)[:, None, None]
         first, last = np.array(top, dtype=np.float32), np.array(low, dtype=np.float32)
         return (first + (last - first) * share).astype(np.float32)
 
     def _cloud(self, cells: int, strength: float) -> Pixels:
         """Return a soft field between about -1 and 1 that makes a wash uneven, with fine grain in it."""
-        import numpy as np
-
         size = (self.width, self.height)
         coarse = Image.fromarray(self.random.uniform(-1, 1, (cells, cells)).astype(np.float32)).resize(
             size, Image.Resampling.BICUBIC

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from agent.adjusting import PLAIN, Adjustment
 from agent.providers.sketch.palette import Colour
-from agent.style_rendering import StyleLook
+from agent.style_look import StyleLook
 
 
 class EffectKind(StrEnum):

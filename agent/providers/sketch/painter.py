@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageOps
 
 from agent.providers.sketch import creatures, lettering, things
@@ -20,7 +21,7 @@ from agent.providers.sketch.palette import INK, PAPER, Colour, Palette, mix, pal
 from agent.providers.sketch.phrases import find_quoted, is_chinese
 from agent.providers.sketch.places import paint_place, paint_weather
 from agent.providers.sketch.vocabulary import FIGURES, PLACES, find
-from agent.style_rendering import StyleLook, render_in_style
+from agent.style_look import StyleLook
 
 _USUAL_PLACE = {
     "fish": "underwater", "boat": "sea", "lighthouse": "sea", "cup": "room", "cake": "room", "fruit": "room",
@@ -81,7 +82,8 @@ def paint(
     left, top, right, bottom = frame = _frame(size)
     art = _paint_art(plan, (right - left, bottom - top), is_variation=is_variation)
     if look is not None:
-        import numpy as np
+        # OpenCV is loaded with it, and most sketches need none.
+        from agent.style_rendering import render_in_style
 
         art = Image.fromarray(render_in_style(np.asarray(art.convert("RGB")), look))
     quoted = find_quoted(description)
@@ -147,8 +149,6 @@ def _paper(size: tuple[int, int], seed: int) -> Image.Image:
 
 def _torn_edge(size: tuple[int, int], seed: int) -> Image.Image:
     """Return the mask of the painted area: its edges wander a little, as a brush leaves them."""
-    import numpy as np
-
     random = np.random.default_rng(seed ^ 0xED6E)
     reach = max(2.0, min(size) * 0.006)
     width, height = size

@@ -35,7 +35,6 @@ from agent.providers.sketch.briefs import (
 )
 from agent.providers.sketch.instructions import cropped_to
 from agent.providers.sketch.operations import Erase, Operation, ResizeTo
-from agent.providers.sketch.painter import paint
 from agent.providers.sketch.phrases import find_handles, has_words, is_chinese
 from agent.providers.sketch.replies import closing, fill_form, reply
 from agent.providers.sketch.subjects import Retake, Take
@@ -238,6 +237,9 @@ def _pixels(request: ImageRequest) -> tuple[int, int]:
 
 
 def _sketched(wish: Wish | Retake, text: str, size: tuple[int, int], take: Take, found: FoundLook | None) -> bytes:
+    # NumPy is loaded with it.
+    from agent.providers.sketch.painter import paint
+
     caption, style = " ".join(text.split())[:120], ""
     if isinstance(wish, Draw):
         text, caption, style = wish.description, wish.subject, wish.style

@@ -30,7 +30,7 @@ from agent.providers.sketch.phrases import (
 from agent.providers.sketch.sentences import sentences
 from agent.providers.sketch.subjects import FIRST_TAKE, Retake, Take, find_style, find_subject, read_retake
 from agent.providers.sketch.vocabulary import FIGURES, MOODS, PLACES, find, is_known
-from agent.style_rendering import StyleLook
+from agent.style_look import StyleLook
 
 MAX_CHARACTERS = 4000
 
