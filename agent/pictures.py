@@ -527,6 +527,11 @@ def handles_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(Handle(int(match[1]), (match[2] or "").lower())) for match in found))
 
 
+def without_handles(text: str, instead: str = " ") -> str:
+    """Return folded words with the handles taken out, and what shall stand there instead."""
+    return _IN_WORDS.sub(instead, text)
+
+
 def allot_handle(existing: Iterable[str], *, base: str | None) -> str:
     """Return the handle for one more picture: of the family of `base` when it was made by editing that one.
 

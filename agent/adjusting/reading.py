@@ -28,7 +28,7 @@ _STOP = 50
 
 # Stands in a sentence for a handle, which says which picture is meant and nothing more.
 _HANDLE_SIGN = "⌗"
-_HANDLE = re.compile(r"#\d{1,6}[a-z]{0,2}(?![0-9a-z_])")
+_HANDLE = re.compile(r"#\d{1,6}[a-z]{0,3}(?![0-9a-z_])")
 _PUNCTUATION = re.compile(r"[\s,.;:!?。、…~]+")
 _LINK = re.compile(r"(?:[\s,、]|and\b|[和与及])*")
 _WORD = re.compile(r"[a-z0-9'#+%-]+")

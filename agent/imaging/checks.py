@@ -8,10 +8,10 @@ import io
 
 from PIL import Image, ImageChops, ImageFilter
 
+from agent import wording
 from agent.pictures import Blank, Caption, EditRecord, Review
 from agent.providers.sketch.lettering import write_into
 from agent.providers.sketch.operations import Position
-from agent.providers.sketch.phrases import is_chinese
 
 # So much noise, as a JPEG brings along, is still nothing.
 _BLACK, _WHITE, _CLEAR = 16, 243, 6
@@ -84,7 +84,7 @@ def captions_in(data: bytes, texts: tuple[str, ...]) -> tuple[Caption, ...]:
 def refused_review(edit: EditRecord, words: str = "") -> Review:
     """Return what the next attempt should mind after an answer that was not pasted. Nothing was looked at."""
     is_framing = edit.reason == "another_framing"
-    if is_chinese(words):
+    if wording.is_chinese(words):
         feedback = "结果换了构图，没有采用。" if is_framing else "结果是另一张图片，没有采用。"
         advice = "完全保持第一张图的构图和内容，只修改标出的部分。"
     else:

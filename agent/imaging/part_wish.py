@@ -17,7 +17,6 @@ from agent.pictures import handles_in
 _MOST_CHARACTERS = 160
 
 _QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"|「[^」]*」|『[^』]*』|(?<!\w)'[^']*'(?!\w)")
-_CHINESE = re.compile(r"[\u4e00-\u9fff]")
 _SPACES = re.compile(r"\s+")
 
 
@@ -30,7 +29,7 @@ def points_at_a_part(text: str, *, picture_count: int) -> bool:
     folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").strip()
     if len(folded) > _MOST_CHARACTERS or names_a_picture(folded):
         return False
-    language = "zh" if _CHINESE.search(folded) else "en"
+    language = "zh" if wording.is_chinese(folded) else "en"
     clauses = [_tidied(clause, language) for clause in wording.pattern("part.clause_end").split(folded)]
     kinds = {_kind(clause, language, picture_count) for clause in clauses if clause}
     if "else" in kinds:

@@ -15,7 +15,13 @@ from typing import Any
 
 LANGUAGES = ("en", "zh")
 
+_IDEOGRAPH = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _NAMED = re.compile(r"\{([a-z][a-z_.]*)\}")
+
+
+def is_chinese(text: str) -> bool:
+    """Return whether the text holds any Chinese character."""
+    return _IDEOGRAPH.search(text) is not None
 
 
 @functools.cache

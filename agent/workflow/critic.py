@@ -20,6 +20,7 @@ from langgraph.types import Command
 from PIL import Image
 from pydantic import JsonValue
 
+from agent import wording
 from agent.errors import AivistaError
 from agent.events import Component, FailureNote, PictureReviewed, SmartCanvas, Step, ThoughtLog
 from agent.imaging.checks import refused_review
@@ -40,7 +41,6 @@ from agent.pictures import PASS_SCORE, AskedItem, AskedKind, ChecklistItem, Edit
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions
 from agent.providers.catalogue import ModelRole
-from agent.providers.sketch.phrases import is_chinese
 from agent.spending import A_TRIFLE_USD, most_review_tokens, worst_review_usd
 from agent.workflow.adjuster import next_steps
 from agent.workflow.asking import ask_text
@@ -332,7 +332,7 @@ async def _review_picture(deps: Deps, work: Work, picture: Picture, facts: Seque
     spend = deps.spend(deps.text_model, answer.usage)
     if answer.error is not None:
         return Review(), spend
-    review = read_review(answer.text, work.asked, said_by_person(deps), in_chinese=is_chinese(deps.turn.text))
+    review = read_review(answer.text, work.asked, said_by_person(deps), in_chinese=wording.is_chinese(deps.turn.text))
     if review is None:
         return Review(), spend
     return review.model_copy(update={"model_label": deps.text_model.label}), spend

@@ -115,14 +115,14 @@ async def _ask(wish: PromptToExpand, text: str, model: ModelEntry, writer: Write
 
 def _system(wish: PromptToExpand, text: str) -> str:
     # The sketch model is not loaded before it is asked for something: every start would wait for it.
-    from agent.providers.sketch.phrases import is_chinese
+    from agent import wording
 
     shape = "the person chooses them beside the wish."
     if wish.aspect_ratio is not None:
         shape += f" Frame it for {wish.aspect_ratio}, which they chose."
     if (wish.number_of_images or 1) > 1:
         shape += f" There will be {wish.number_of_images} pictures of this one wish: write it once, for one picture."
-    length = "150 Chinese characters" if is_chinese(text) else "90 words"
+    length = "150 Chinese characters" if wording.is_chinese(text) else "90 words"
     kind = _KINDS[wish.pictures]
     filled = prompt("fuller_wish").replace("{length}", length).replace("{shape}", shape)
     return filled.replace("{kind}", kind)

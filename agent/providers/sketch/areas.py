@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from agent import wording
 from agent.adjusting import Adjustment
+from agent.pictures import without_handles
 from agent.providers.sketch.instructions import MISSING, clauses, exact_adjustment, read_clause, read_inscription
 from agent.providers.sketch.operations import (
     AddText,
@@ -23,7 +24,7 @@ from agent.providers.sketch.operations import (
     moves_pixels,
 )
 from agent.providers.sketch.palette import Colour, colour_words, find_colours
-from agent.providers.sketch.phrases import blank_quoted, find_quoted, fold, has_words, without_handles
+from agent.providers.sketch.phrases import blank_quoted, find_quoted, fold, has_words
 from agent.providers.sketch.wishes import MAX_CHARACTERS, AskBack, Edit, Reason, Talk, Topic, understand
 
 _MAX_WORDS = 120

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from agent.messages import ImagePart, PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
+from agent.pictures import handles_in
 from agent.providers.base import ToolDeclaration
 from agent.providers.sketch.operations import Restyle
-from agent.providers.sketch.phrases import find_handles
 from agent.providers.sketch.subjects import Retake, RetakeKind, Take, find_subject, read_take, without_take
 from agent.providers.sketch.wishes import MAX_CHARACTERS, Draw, Edit, Talk, Topic
 from agent.settings import ReferenceMode
@@ -207,7 +207,7 @@ def _editing(wish: Edit, text: str, *, is_upload: bool) -> dict[str, JsonValue]:
 
 def _naming_first(handles: Sequence[str], text: str) -> str:
     """Return the text such that the first picture it names is the one to be changed."""
-    named = find_handles(text)
+    named = handles_in(text)
     return f"{handles[0]}: {text}" if handles and named and named[0] != handles[0] else text
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
+from agent import wording
 from agent.providers.sketch.palette import Colour, Palette, darker, lighter, mix
 
 Pixels: TypeAlias = NDArray[np.float32]
@@ -261,6 +262,10 @@ class Easel:
         self._across = scale * canvas.unit / canvas.width
         self._up = scale * canvas.unit / canvas.height
         self._scale = scale
+
+    def names(self, detail: str) -> bool:
+        """Return whether the words name a detail that only some drawings show."""
+        return wording.pattern(f"drawn.{detail}").search(self.words) is not None
 
     def shape(self, points: Sequence[Point], colour: Colour, *, sharp: bool = False, line: float = 0.6) -> None:
         """Fill a closed shape, rounded unless `sharp`, lit from above and outlined by hand."""

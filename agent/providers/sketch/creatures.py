@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from agent.providers.sketch.brush import Easel, both_sides
 from agent.providers.sketch.palette import Colour, darker, lighter, mix
 
-_PANDA = re.compile(r"\bpandas?\b|熊猫")
 _CREAM: Colour = (250, 240, 224)
 _PINK: Colour = (226, 150, 144)
 _DARK: Colour = (48, 42, 46)
-_LONG_HAIR = re.compile(
-    r"\b(?:wom[ae]n|girls?|lady|ladies|princess|queen|witch|mother|grandma|dancers?)\b|女"
-    r"|公主|姑娘|妈|奶奶"
-)
-_OLD = re.compile(r"\b(?:old|elderly|grandma|grandpa|wizards?|senior)\b|老|爷爷|奶奶|巫师")
-_HAT = re.compile(r"\b(?:hats?|caps?|wizards?|witch|cowboy)\b|帽|巫师|牛仔")
 _SKINS: tuple[Colour, ...] = ((244, 208, 178), (226, 178, 142), (188, 134, 98), (134, 92, 66))
 _HAIRS: tuple[Colour, ...] = ((52, 42, 44), (98, 64, 46), (178, 122, 66), (72, 58, 62), (196, 104, 58))
 
@@ -113,7 +104,7 @@ def rabbit(easel: Easel, colour: Colour) -> None:
 def bear(easel: Easel, colour: Colour) -> None:
     """A round sitting bear, or a panda."""
     limbs, ears = darker(colour, 0.08), darker(colour, 0.1)
-    if _PANDA.search(easel.words):
+    if easel.names("panda"):
         colour, limbs, ears = (246, 243, 236), _DARK, _DARK
     for side in (-1, 1):
         easel.oval(side * 0.5, 0.17, 0.26, 0.2, limbs)
@@ -300,9 +291,9 @@ def person(easel: Easel, colour: Colour) -> None:
     """A head-and-shoulders portrait; the words decide on long hair, grey hair and a hat."""
     skin = _SKINS[int(easel.canvas.between(0, len(_SKINS)))]
     hair = _HAIRS[int(easel.canvas.between(0, len(_HAIRS)))]
-    if _OLD.search(easel.words):
+    if easel.names("old"):
         hair = (206, 204, 202)
-    if _LONG_HAIR.search(easel.words):
+    if easel.names("long_hair"):
         back = [(0, 2.0), (0.5, 1.85), (0.62, 1.3), (0.66, 0.72), (0.4, 0.5)]
         easel.shape(both_sides(back), darker(hair, 0.12))
     _shoulders(easel, skin, colour)
@@ -312,7 +303,7 @@ def person(easel: Easel, colour: Colour) -> None:
     easel.shape(both_sides(head), skin)
     _face(easel, skin, hair)
     _fringe(easel, hair)
-    if _HAT.search(easel.words):
+    if easel.names("hat"):
         _hat(easel, colour)
 
 

@@ -14,16 +14,9 @@ from typing import TypeAlias
 
 from agent import wording
 from agent.adjusting import Adjustment, CropRatio, find_adjustments, read_adjustment
+from agent.pictures import without_handles
 from agent.providers.sketch.operations import AddText, Effect, EffectKind, Operation, Position, ResizeBy, ResizeTo
-from agent.providers.sketch.phrases import (
-    blank_quoted,
-    find_amount,
-    find_percent,
-    find_quoted,
-    find_ratio,
-    fold,
-    without_handles,
-)
+from agent.providers.sketch.phrases import blank_quoted, find_amount, find_percent, find_quoted, find_ratio, fold
 
 # Stands for lettering without its words.
 MISSING = "missing"

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageFont
 
+from agent import wording
 from agent.providers.sketch.operations import Position
-from agent.providers.sketch.phrases import is_chinese
 
 Font: TypeAlias = ImageFont.FreeTypeFont
 Box: TypeAlias = tuple[int, int, int, int]
@@ -57,7 +57,7 @@ def find_font(text: str, size: float) -> Font | None:
     best: Font | None = None
     best_count = 0
     wanted = {char for char in text if not char.isspace()}
-    for source in _candidates(is_chinese(text)):
+    for source in _candidates(wording.is_chinese(text)):
         font = _load(source, round(size))
         if font is None:
             continue

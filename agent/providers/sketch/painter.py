@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageOps
 
+from agent import wording
 from agent.providers.sketch import creatures, lettering, things
 from agent.providers.sketch.brush import Canvas, Easel
 from agent.providers.sketch.operations import Position
 from agent.providers.sketch.palette import INK, PAPER, Colour, Palette, mix, palette_for
-from agent.providers.sketch.phrases import find_quoted, is_chinese
+from agent.providers.sketch.phrases import find_quoted
 from agent.providers.sketch.places import paint_place, paint_weather
 from agent.providers.sketch.vocabulary import FIGURES, PLACES, find
 from agent.style_look import StyleLook
@@ -91,7 +92,7 @@ def paint(
         art = lettering.write_into(art, quoted[0], Position.TOP)
     page = _paper(size, plan.seed)
     page.paste(art, (left, top), _torn_edge(art.size, plan.seed))
-    _write_below(page, frame, caption, is_in_chinese=is_chinese(description + caption))
+    _write_below(page, frame, caption, is_in_chinese=wording.is_chinese(description + caption))
     return page
 
 

@@ -10,8 +10,6 @@ from math import log
 from agent import wording
 from agent.adjusting import A_BIT, MUCH, PLAIN
 
-_CJK = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-_HANDLE = re.compile(r"#(\d{1,4}[a-z]?)(?![0-9a-z])")
 _QUOTED = re.compile(
     r"“([^”]{1,400})”|\"([^\"]{1,400})\"|「([^」]{1,400})」|『([^』]{1,400})』|《([^》]{1,400})》"
     r"|‘([^’]{1,400})’|«([^»]{1,400})»|(?<![\w])'([^']{1,400})'(?![\w])|`([^`]{1,400})`"
@@ -38,24 +36,9 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", text).lower().replace("’", "'").replace("×", "x")
 
 
-def is_chinese(text: str) -> bool:
-    """Whether the text holds any Chinese character."""
-    return _CJK.search(text) is not None
-
-
 def has_words(text: str) -> bool:
     """Whether the text holds any letter or digit, of any script."""
     return any(unicodedata.category(char)[0] in "LN" for char in text)
-
-
-def find_handles(text: str) -> tuple[str, ...]:
-    """Return the handles named in the text, such as `#3`, in order and once each."""
-    return tuple(dict.fromkeys("#" + match for match in _HANDLE.findall(fold(text))))
-
-
-def without_handles(text: str, instead: str = " ") -> str:
-    """Return the folded text with handles taken out, and what shall stand there instead."""
-    return _HANDLE.sub(instead, text)
 
 
 def find_quoted(text: str) -> tuple[str, ...]:

@@ -9,11 +9,13 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
+from agent import wording
 from agent.adjusting import Adjustment
 from agent.adjusting.applying import encoded
 from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
 from agent.expansion_words import read_expansion
 from agent.messages import CompletionChunk, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, TokenUsage
+from agent.pictures import handles_in
 from agent.pixels import Raster, open_picture, pixels_of
 from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
@@ -35,7 +37,7 @@ from agent.providers.sketch.briefs import (
 )
 from agent.providers.sketch.instructions import cropped_to
 from agent.providers.sketch.operations import Erase, Operation, ResizeTo
-from agent.providers.sketch.phrases import find_handles, has_words, is_chinese
+from agent.providers.sketch.phrases import has_words
 from agent.providers.sketch.replies import closing, fill_form, reply
 from agent.providers.sketch.subjects import Retake, Take
 from agent.providers.sketch.wishes import (
@@ -104,7 +106,7 @@ class SketchProvider:
         async for chunk in self._say(answer):
             yield chunk
         if isinstance(wish, Draw | Edit):
-            words = text or (_CONTINUE_ZH if is_chinese(said) else _CONTINUE)
+            words = text or (_CONTINUE_ZH if wording.is_chinese(said) else _CONTINUE)
             for one in _each_masked(wish, prompt):
                 call = image_call(one, words, tools, is_upload=newest_is_upload(messages))
                 if call is not None:
@@ -119,7 +121,7 @@ class SketchProvider:
         """
         prompt = last_prompt(request.messages)
         text = wish_text(prompt)
-        base = base_picture(request.messages, find_handles(text))
+        base = base_picture(request.messages, handles_in(text))
         if request.mask is not None:
             data = await self._inside(request, request.mask, text)
             yield CompletionChunk(part=await self._pictures.write(data, _PNG, ImageOrigin.EDITED))
@@ -165,11 +167,11 @@ class SketchProvider:
 
     def _sentence(self, wish: Wish | None, messages: Sequence[PromptMessage], text: str) -> str:
         if wish is None:
-            return closing(tool_problem(messages[-1]), in_chinese=is_chinese(text))
+            return closing(tool_problem(messages[-1]), in_chinese=wording.is_chinese(text))
         # What is no wish is in no language either: it is answered in that of the words before it.
-        is_gibberish = wish == AskBack(Reason.UNCLEAR) and not (is_chinese(text) or _ENGLISH.search(text))
+        is_gibberish = wish == AskBack(Reason.UNCLEAR) and not (wording.is_chinese(text) or _ENGLISH.search(text))
         said = _said_before(messages) if is_gibberish else text
-        return reply(wish, in_chinese=is_chinese(said))
+        return reply(wish, in_chinese=wording.is_chinese(said))
 
     async def _say(self, answer: str) -> AsyncIterator[CompletionChunk]:
         for match in _PIECES.finditer(answer):
@@ -187,7 +189,7 @@ def _planned(
     marked = marked_picture(prompt)
     if masked_pictures(prompt) or is_to_grow(prompt):
         return _planned_area(text, marked, is_to_grow=is_to_grow(prompt))
-    is_anew = starts_anew(prompt) and not find_handles(text)
+    is_anew = starts_anew(prompt) and not handles_in(text)
     has_some = bool(marked) or (not is_anew and has_pictures(messages))
     wish = in_style(understand(text, has_some), text, found, has_pictures=has_some)
     if marked and isinstance(wish, Edit | Retake):

@@ -9,16 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agent import wording
-from agent.providers.sketch.phrases import (
-    blank_quoted,
-    find_count,
-    find_handles,
-    fold,
-    is_chinese,
-    without_count,
-    without_handles,
-    without_ratio,
-)
+from agent.pictures import handles_in, without_handles
+from agent.providers.sketch.phrases import blank_quoted, find_count, fold, without_count, without_ratio
 
 _MAX_SUBJECT_CHARACTERS = 160
 
@@ -122,11 +114,11 @@ _MARK = re.compile(r"\[(take|variation) ([1-9]\d{0,3})\]", re.IGNORECASE)
 
 def read_retake(text: str) -> Retake | None:
     """Return what the whole sentence asks to be painted once more; None when it asks for anything else or beyond."""
-    language = "zh" if is_chinese(text) else "en"
+    language = "zh" if wording.is_chinese(text) else "en"
     folded = without_handles(fold(blank_quoted(text)), wording.section(language, "again")["it"])
     words = _without_politeness(("" if language == "zh" else " ").join(folded.split()))
     kind = next((kind for kind in RetakeKind if wording.pattern(f"again.{kind}").fullmatch(words)), None)
-    return Retake(kind, find_count(words), find_handles(text)) if kind and words else None
+    return Retake(kind, find_count(words), handles_in(text)) if kind and words else None
 
 
 def read_take(prompt: str) -> Take:

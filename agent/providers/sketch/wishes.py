@@ -14,19 +14,10 @@ from typing import TypeAlias
 
 from agent import wording
 from agent.adjusting import Adjustment
+from agent.pictures import handles_in, without_handles
 from agent.providers.sketch.instructions import Instructions, exact_adjustment, read_instructions
 from agent.providers.sketch.operations import Effect, EffectKind, Operation, Restyle
-from agent.providers.sketch.phrases import (
-    blank_quoted,
-    find_count,
-    find_handles,
-    find_ratio,
-    find_shape,
-    fold,
-    has_words,
-    is_chinese,
-    without_handles,
-)
+from agent.providers.sketch.phrases import blank_quoted, find_count, find_ratio, find_shape, fold, has_words
 from agent.providers.sketch.sentences import sentences
 from agent.providers.sketch.subjects import FIRST_TAKE, Retake, Take, find_style, find_subject, read_retake
 from agent.providers.sketch.vocabulary import FIGURES, MOODS, PLACES, find, is_known
@@ -141,7 +132,7 @@ def _wants_drawing(folded: str, instructions: Instructions) -> bool:
     if not strong and not weak:
         return False
     asks_for_edit = bool(instructions.operations or instructions.missing or instructions.left_out)
-    has_target = bool(_says("target", folded) or find_handles(folded))
+    has_target = bool(_says("target", folded) or handles_in(folded))
     if not asks_for_edit or not has_target:
         return not (weak and not strong and asks_for_edit and _is_only_instructions(folded))
     first_target = _says("target", folded)
@@ -155,20 +146,18 @@ def _is_only_instructions(folded: str) -> bool:
 
 
 def _edit_or_talk(text: str, folded: str, instructions: Instructions, has_pictures: bool) -> Wish:
-    is_about_picture = bool(_says("target", folded)) or bool(find_handles(text))
+    is_about_picture = bool(_says("target", folded)) or bool(handles_in(text))
     if _is_plain_question(folded, instructions):
         return Talk(Topic.QUESTION)
     if instructions.operations and (is_about_picture or not _describes(folded, instructions)):
         return _edit(text, instructions, has_pictures)
     if instructions.missing:
-        return (
-            AskBack(Reason(instructions.missing)) if has_pictures or find_handles(text) else AskBack(Reason.NO_PICTURE)
-        )
+        return AskBack(Reason(instructions.missing)) if has_pictures or handles_in(text) else AskBack(Reason.NO_PICTURE)
     talk = _small_talk(folded)
     if talk is not None:
         return talk
     if instructions.left_out and not _is_noun_phrase(folded):
-        return Talk(Topic.BEYOND) if has_pictures or find_handles(text) else AskBack(Reason.NO_PICTURE)
+        return Talk(Topic.BEYOND) if has_pictures or handles_in(text) else AskBack(Reason.NO_PICTURE)
     return read_drawing(text) if _names_a_thing(folded, is_about_picture) else AskBack(Reason.UNCLEAR)
 
 
@@ -185,7 +174,7 @@ def _is_plain_question(folded: str, instructions: Instructions) -> bool:
 
 
 def _small_talk(folded: str) -> Talk | None:
-    is_short = len(folded) <= (12 if is_chinese(folded) else 40)
+    is_short = len(folded) <= (12 if wording.is_chinese(folded) else 40)
     if is_short and _says("greeting", folded):
         return Talk(Topic.GREETING)
     if is_short and _says("thanks", folded):
@@ -194,7 +183,7 @@ def _small_talk(folded: str) -> Talk | None:
 
 
 def _edit(text: str, instructions: Instructions, has_pictures: bool) -> Wish:
-    handles = find_handles(text)
+    handles = handles_in(text)
     if not has_pictures and not handles:
         return AskBack(Reason.NO_PICTURE)
     folded = fold(blank_quoted(text))
@@ -221,7 +210,7 @@ def read_drawing(text: str) -> Draw | AskBack:
         style=find_style(folded),
         aspect_ratio=_named(find_shape(without_handles(folded))),
         number_of_images=find_count(folded),
-        handles=find_handles(text),
+        handles=handles_in(text),
     )
 
 
@@ -280,7 +269,7 @@ def in_style(wish: Wish | Retake, text: str, found: FoundLook | None, *, has_pic
         if is_all:
             return _restyle(text, found) if has_pictures else AskBack(Reason.NO_SUBJECT)
         return replace(wish, style=found.name)
-    if not has_pictures and not find_handles(text):
+    if not has_pictures and not handles_in(text):
         return wish
     if isinstance(wish, Edit):
         # What is carried out exactly needs no approximation beside it: "black and white" is one, too.
@@ -289,7 +278,7 @@ def in_style(wish: Wish | Retake, text: str, found: FoundLook | None, *, has_pic
         kept = tuple(one for one in wish.operations if not _is_pixelating(one))
         left_out = tuple(clause for clause in wish.left_out if not found.words or found.words not in fold(clause))
         return replace(wish, operations=(*kept, _operation(found)), left_out=left_out)
-    is_of_a_picture = is_all or bool(_says("target", fold(text)) or find_handles(text))
+    is_of_a_picture = is_all or bool(_says("target", fold(text)) or handles_in(text))
     can_be_one = isinstance(wish, AskBack) or wish == Talk(Topic.BEYOND)
     return _restyle(text, found) if is_of_a_picture and can_be_one else wish
 
@@ -301,7 +290,7 @@ def _asked_in_so_many_words(text: str) -> str:
 
 
 def _restyle(text: str, found: FoundLook) -> Edit:
-    return Edit((_operation(found),), handles=find_handles(text))
+    return Edit((_operation(found),), handles=handles_in(text))
 
 
 def _operation(found: FoundLook) -> Restyle:
@@ -314,7 +303,7 @@ def _is_all_there_is(text: str, found: FoundLook) -> bool:
     if not found.words or found.words not in folded:
         return False
     rest = folded.replace(found.words, " ", 1)
-    for handle in find_handles(text):
+    for handle in handles_in(text):
         rest = rest.replace(handle, " ")
     return not re.search(r"\w", wording.pattern("wishes.around_style").sub(" ", rest))
 
@@ -339,7 +328,7 @@ def fuller_wish(text: str) -> str:
     says both already."""
     if not isinstance(understand(text, has_pictures=False), Draw):
         return text
-    chinese = is_chinese(text)
+    chinese = wording.is_chinese(text)
     said = sentences("fuller", in_chinese=chinese)
     named, added = find(PLACES, text), list[str]()
     if named is None:

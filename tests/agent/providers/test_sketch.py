@@ -158,6 +158,7 @@ def test_the_same_wish_once_more_and_a_variation_are_understood_and_what_is_neit
     assert {wish: one for wish, one in retakes(WISHES["neither_again_nor_variation"]).items() if one} == {}
     counts = {"make three variations of this picture": 3, "再画两张": 2, "another take": None}
     assert {wish: one.number_of_images for wish, one in retakes(counts).items() if one} == counts
+    assert [one.handles for one in retakes(["paint #1aa again"]).values() if one] == [("#1aa",)]
 
 
 def test_nearly_all_phrases_of_the_benchmark_are_understood_and_none_exactly_wrong() -> None:
