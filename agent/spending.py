@@ -15,7 +15,6 @@ from enum import StrEnum
 from agent.conversation import Conversation
 from agent.events import CapPassed
 from agent.imaging.contract import declaration
-from agent.imaging.intents import named_number
 from agent.imaging.lettering import wants_lettering
 from agent.library import SoFar
 from agent.messages import TokenUsage, Value
@@ -23,6 +22,7 @@ from agent.prompts import prompt
 from agent.providers.catalogue import IMAGE_ROLES, Catalogue, ModelEntry, ModelRole
 from agent.settings import SearchPolicy, TurnSettings
 from agent.tools.base import Tool
+from agent.wording.requests import named_number
 from agent.worst_case import (
     MOST_QUERIES,
     SHOWN_PICTURE_TOKENS,

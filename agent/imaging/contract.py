@@ -6,13 +6,11 @@ Locks come first, then the agent's value where the model obeys it, then the defa
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
-from agent import wording
 from agent.errors import ErrorCode, RequestRefused
 from agent.imaging.arguments import (
     GENERATE_IMAGE,
@@ -42,20 +40,11 @@ __all__ = [
     "nearest_ratio",
     "normalize",
     "parse_arguments",
-    "requested_search_in_words",
 ]
 
 DEFAULT_ASPECT_RATIO = "16:9"
 
 T = TypeVar("T")
-
-
-def requested_search_in_words(text: str) -> bool:
-    """Return whether the words ask, in English or Chinese, for a search and for its verification: the only case in
-    which both the agent and the image model search."""
-    wished = wording.pattern("search.refused", flags=re.IGNORECASE).sub(" ", text)
-    names = ("search.searching", "search.verifying")
-    return all(wording.pattern(name, flags=re.IGNORECASE).search(wished) for name in names)
 
 
 def image_models(catalogue: Catalogue, provider: str) -> dict[str, ModelEntry]:

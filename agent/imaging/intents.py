@@ -100,10 +100,3 @@ def _is_claim(clause: str) -> bool:
         if found is not None and not denied.search(clause[: found.end()]):
             return True
     return False
-
-
-def named_number(text: str) -> int:
-    """Return the largest number of pictures, 1 to 4, that the person's own words can have meant."""
-    found = wording.pattern("number.said", flags=re.IGNORECASE).finditer(text)
-    numbers = [match[0] for match in found]
-    return max((int(one) if one.isdigit() else wording.place("number.from_two", one) + 1 for one in numbers), default=1)

@@ -20,7 +20,6 @@ from agent.imaging.contract import (
     image_models,
     normalize,
     parse_arguments,
-    requested_search_in_words,
 )
 from agent.imaging.edits import instructed
 from agent.imaging.intents import action_of
@@ -40,6 +39,7 @@ from agent.requests import PlanEdit
 from agent.settings import TurnSettings
 from agent.spending import picture_price
 from agent.storage.private_files import ROWS_BYTES
+from agent.wording.requests import requested_search_in_words
 from agent.workflow.deps import Deps
 from agent.workflow.masked import PLACES_NEEDED, PartEdit, plan_part
 from agent.workflow.reception import edit_history

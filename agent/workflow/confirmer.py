@@ -13,11 +13,11 @@ from agent.conversation import TurnState
 from agent.events import CapPassed, ModelPrice, Plan, PlanCard
 from agent.imaging.contract import image_models
 from agent.imaging.edits import codes_before_paying, needs_consent
-from agent.imaging.intents import named_number
 from agent.messages import ToolResultPart
 from agent.requests import Decision, PlanEdit
 from agent.spending import review_price, worst_review_usd
 from agent.tools.base import error_result
+from agent.wording.requests import named_number
 from agent.workflow.capping import caps_passed, maximum_passed
 from agent.workflow.commissions import Commission, first_round
 from agent.workflow.critic import review_due

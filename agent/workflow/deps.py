@@ -15,7 +15,6 @@ from langgraph.runtime import Runtime
 from agent.conversation import Conversation, Turn
 from agent.events import Component, Step, ThoughtLog, TurnEvent, component_events
 from agent.fetching.reading import PageReader
-from agent.imaging.contract import requested_search_in_words
 from agent.messages import TokenUsage
 from agent.providers.base import Provider
 from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
@@ -29,6 +28,7 @@ from agent.storage.styles import StyleLibrary
 from agent.storage.workspace import WorkspaceStore
 from agent.tools.base import Tool, ToolContext
 from agent.tools.trust import Trust, trust_before, trust_of
+from agent.wording.requests import requested_search_in_words
 from agent.workflow.hearing import Breakers, Patience
 from agent.workflow.ledger import Ledger, Purse
 from agent.workflow.sponsoring import SponsoredBudget

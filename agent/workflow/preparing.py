@@ -13,7 +13,6 @@ from typing import TypeVar
 
 from agent.conversation import Conversation, MaskedPicture, Turn
 from agent.errors import ErrorCode, RequestRefused
-from agent.expansion_words import read_expansion
 from agent.imaging.intake import check_request, shown_name, take_in_image
 from agent.imaging.intents import expansion_note, mask_note
 from agent.imaging.references import read_roles
@@ -31,6 +30,7 @@ from agent.pictures import (
 from agent.requests import NO_PICTURE, Expansion, KeptUpload, Mask, TurnRequest, UploadSource, upload_number
 from agent.storage.images import ImageStore, StagedImage
 from agent.storage.private_files import StagedFile
+from agent.wording.requests import read_expansion
 from agent.workflow.masked import mask_of, stored
 
 T = TypeVar("T")

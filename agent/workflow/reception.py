@@ -17,15 +17,13 @@ from langgraph.types import Command
 from agent.adjusting import read_adjustment
 from agent.conversation import Conversation, EditHistory, Turn
 from agent.events import AskBack, Component, Question, TargetChanged, TargetNote
-from agent.expansion_words import read_expansion
 from agent.history_images import placeholder
 from agent.imaging.intake import is_blank_text
 from agent.imaging.intents import is_mask_note
 from agent.imaging.lettering import wants_lettering
-from agent.imaging.part_wish import points_at_a_part, refers_to_a_mask
-from agent.imaging.undo_words import UndoWish, read_undo
 from agent.messages import ImageOrigin, PromptMessage, Role, TextPart
 from agent.pictures import Picture
+from agent.wording.requests import UndoWish, points_at_a_part, read_expansion, read_undo, refers_to_a_mask
 from agent.workflow.adjuster import adjustment_wish, next_steps
 from agent.workflow.deps import Deps, TurnRuntime, show
 from agent.workflow.state import TurnProgress

@@ -8,16 +8,20 @@ from typing import Any
 
 from agent import Adjustment, AdjustmentChange, ChangeKind, CropBox, CropRatio, Flip, Question, TurnEvent
 from agent.adjusting import describe, read_adjustment
-from agent.expansion_words import read_expansion
 from agent.imaging.arguments import GenerateImageArgs, ImageAction, ReferenceUse, parse_arguments
-from agent.imaging.contract import requested_search_in_words
 from agent.imaging.final_prompt import ROLE_SENTENCES, compose, without_facts, without_legend
-from agent.imaging.intents import claims_a_picture, named_number
+from agent.imaging.intents import claims_a_picture
 from agent.imaging.lettering import asked_lettering, reads_as, wants_lettering
-from agent.imaging.part_wish import names_a_picture
-from agent.imaging.undo_words import UndoWish, read_undo
 from agent.pictures import Handle, allot_handle, handles_in, parse_handle, resolve
 from agent.prompts import prompt
+from agent.wording.requests import (
+    UndoWish,
+    named_number,
+    names_a_picture,
+    read_expansion,
+    read_undo,
+    requested_search_in_words,
+)
 from agent.workflow.adjuster import adjustment_wish
 from agent.workflow.critic import read_review
 from agent.workflow.planner import ASK_INSTEAD, MOST_PICTURES, pictures_listing

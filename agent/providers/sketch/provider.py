@@ -13,7 +13,6 @@ from agent import wording
 from agent.adjusting import Adjustment
 from agent.adjusting.applying import encoded
 from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
-from agent.expansion_words import read_expansion
 from agent.messages import CompletionChunk, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, TokenUsage
 from agent.pictures import handles_in
 from agent.pixels import Raster, open_picture, pixels_of
@@ -54,6 +53,7 @@ from agent.providers.sketch.wishes import (
     read_drawing,
     understand,
 )
+from agent.wording.requests import read_expansion
 
 _PNG = "image/png"
 _DONE = "STOP"

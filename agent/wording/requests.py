@@ -1,0 +1,232 @@
+"""What the words of a message ask for, read by rules before any model is asked, in English and Chinese.
+
+To go back to an earlier picture, or forward again; more around a picture; a part that is only pointed at, or a mask
+that is spoken of; a search with its verification; how many pictures.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from agent import wording
+from agent.events import TargetMove
+from agent.pictures import handles_in, parse_handle
+
+_MOST_CHARACTERS = 2000
+_MOST_POINTING_CHARACTERS = 160
+_FLAGS = re.IGNORECASE | re.DOTALL
+_SIGNS = str.maketrans({"，": ",", "；": ";", "’": "'", "！": "!", "？": "?"})
+_QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"|「[^」]*」|『[^』]*』|(?<!\w)'[^']*'(?!\w)")
+_SPACES = re.compile(r"\s+")
+# How much a side grows when nobody says how much.
+_SHARE = 0.25
+_SIDES = ("left", "top", "right", "bottom")
+
+
+# Back to an earlier picture, or forward again: "undo that", "back to #1, but warmer", 撤销. The whole message has to be
+# such a request, or begin with one; "put it back on the shelf" and "redo the sky" are other requests.
+
+
+@dataclass(frozen=True)
+class UndoWish:
+    """What is asked for, and what of the message is left (`rest`).
+
+    Of `back_to` one of `handle`, `place` (from 1) and neither, for the original, says where to. `is_doubtful` when the
+    words mean it only where there is something to redo: "redo it" is otherwise a picture painted once more.
+    """
+
+    move: TargetMove
+    steps: int = 1
+    handle: str = ""
+    place: int = 0
+    rest: str = ""
+    is_doubtful: bool = False
+
+
+def read_undo(text: str) -> UndoWish | None:
+    """Return what the words ask to go back or forward to, and what else they ask for; None for any other request."""
+    plain = unicodedata.normalize("NFKC", text).translate(_SIGNS).strip()
+    if not plain or len(plain) > _MOST_CHARACTERS:
+        return None
+    for move, pattern in _undo_rules():
+        match = pattern.fullmatch(plain)
+        if match is not None:
+            return _undo_wish(move, match)
+    return None
+
+
+@functools.cache
+def _undo_rules() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """Return which way each rule of the phrases means, and its words with what may stand around them."""
+    return tuple(
+        (move, re.compile(wording.expand(language, "undo", f"{{lead}}(?:{words}){{tail}}{{rest}}"), _FLAGS))
+        for language in wording.LANGUAGES
+        for move, rule in wording.section(language, "undo")["rules"]
+        for words in (wording.expand(language, "undo", rule),)
+    )
+
+
+def _undo_wish(move: str, match: re.Match[str]) -> UndoWish | None:
+    said = {name: value for name, value in match.groupdict().items() if value}
+    rest = said.get("rest", "").strip()
+    rest = rest if wording.pattern("undo.polite", flags=re.IGNORECASE).sub("", rest) else ""
+    steps = max(1, _number(said["count"], "counts")) if "count" in said else 1
+    match move:
+        case "undo":
+            return UndoWish("undo", steps=steps, rest=rest)
+        case "redo":
+            return UndoWish("redo", steps=steps, rest=rest, is_doubtful="doubtful" in said)
+        case _:
+            return _back_to(said, rest)
+
+
+def _back_to(said: dict[str, str], rest: str) -> UndoWish | None:
+    if "handle" in said or "number" in said:
+        handle = parse_handle(said.get("handle") or said["number"])
+        return UndoWish("back_to", handle=str(handle), rest=rest) if handle else None
+    if "ordinal" in said:
+        return UndoWish("back_to", place=_number(said["ordinal"], "ordinals"), rest=rest)
+    return UndoWish("back_to", rest=rest)
+
+
+def _number(written: str, name: str) -> int:
+    """Return a number in digits, or in words: their place in the list of this name."""
+    if digits := re.match(r"\d+", written):
+        return int(digits[0])
+    return wording.place(f"undo.{name}", written)
+
+
+# More around a picture: "outpaint to 16:9", "show more on the left", 扩展画面到16:9. The whole message has to be such a
+# request, or begin with one and say with "with" or a comma what shall be there; "extend the fence" is another request.
+
+
+@dataclass(frozen=True)
+class ExpansionWish:
+    """To which ratio (width to height) a picture shall grow, or on which sides; on all when neither is said.
+
+    `rest` is what the words say besides.
+    """
+
+    ratio: float | None = None
+    sides: frozenset[str] = frozenset(_SIDES)
+    rest: str = ""
+
+    def shares(self, width: int, height: int) -> tuple[float, float, float, float]:
+        """Return how far a picture of this size grows (left, top, right, bottom), in parts of its width and height.
+
+        All are 0 when it has the ratio already.
+        """
+        if self.ratio is not None:
+            wider = max(0.0, self.ratio * height / width - 1) / 2
+            higher = max(0.0, width / self.ratio / height - 1) / 2
+            # Less than a pixel in two hundred is the ratio already.
+            wider, higher = (share if share >= 0.0025 else 0.0 for share in (wider, higher))
+            return wider, higher, wider, higher
+        left, top, right, bottom = (_SHARE if side in self.sides else 0.0 for side in _SIDES)
+        return left, top, right, bottom
+
+
+def read_expansion(text: str) -> ExpansionWish | None:
+    """Return what the words want to have around a picture; None when they ask for anything else."""
+    words = unicodedata.normalize("NFKC", text).strip()
+    if not words or len(words) > _MOST_CHARACTERS:
+        return None
+    for language in wording.LANGUAGES:
+        found = wording.pattern("expand.request", language, flags=re.IGNORECASE).match(words)
+        end = wording.pattern("expand.end", language, flags=re.DOTALL)
+        rest = end.match(words, found.end()) if found and found.end() else None
+        if found and rest:
+            return _expansion_wish(found, rest["rest"] or "")
+    return None
+
+
+def _expansion_wish(found: re.Match[str], rest: str) -> ExpansionWish | None:
+    said = {name: caught for name, caught in found.groupdict().items() if caught}
+    if "wide" in said:
+        wide, high = float(said["wide"]), float(said["high"])
+        return ExpansionWish(ratio=wide / high, rest=rest) if wide and high else None
+    if wording.pattern("expand.all_sides", flags=re.IGNORECASE).search(found.group()):
+        return ExpansionWish(rest=rest)
+    word = next((said[name] for name in ("side", "place", "around") if name in said), "").lower()
+    meant = [wording.section(language, "expand")["sides"] for language in wording.LANGUAGES]
+    sides = frozenset(side for side in _SIDES if any(word in words[side] for words in meant))
+    return ExpansionWish(sides=sides or frozenset(_SIDES), rest=rest)
+
+
+# A part that is only pointed at: "change this part", 把这里改成红色. Nothing can be pointed at in words alone, so this
+# needs a mask or a name. An ordinary wish must never be held up: every clause of the message has to be known as
+# pointing, or as saying nothing of its own, before it counts. What speaks of a mask counts wherever it stands, because
+# nothing else in the message can take the mask's place.
+
+
+def points_at_a_part(text: str, *, picture_count: int) -> bool:
+    """Return whether the words ask to change a part that they only point at, of a picture that they do not name.
+
+    `picture_count` is how many pictures the conversation holds: with exactly one, "this part of the sky" is name
+    enough. English and Chinese; long messages never count.
+    """
+    folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").strip()
+    if len(folded) > _MOST_POINTING_CHARACTERS or names_a_picture(folded):
+        return False
+    language = "zh" if wording.is_chinese(folded) else "en"
+    clauses = [_tidied(clause, language) for clause in wording.pattern("part.clause_end").split(folded)]
+    kinds = {_kind(clause, language, picture_count) for clause in clauses if clause}
+    if "else" in kinds:
+        return False
+    return "pointing" in kinds or {"complaint", "any_change"} <= kinds
+
+
+def refers_to_a_mask(text: str) -> bool:
+    """Return whether the words ask for a change of what the person masked, marked or selected, in English or Chinese.
+
+    A question about masks, a new picture with a mask in it and a mask that somebody wears do not count.
+    """
+    folded = _SPACES.sub(" ", unicodedata.normalize("NFKC", text).casefold().replace("’", "'")).strip()
+    folded = wording.pattern("mask.worn").sub(" ", _QUOTED.sub(" ", folded))
+    is_other = wording.pattern("mask.question").search(folded) or wording.pattern("mask.new_picture").match(folded)
+    return not is_other and wording.pattern("mask.said").search(folded) is not None
+
+
+def names_a_picture(text: str) -> bool:
+    """Return whether the words say which picture is meant: a handle, "the last picture", 上一张."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return bool(handles_in(folded) or wording.pattern("part.named_picture").search(folded))
+
+
+def _tidied(clause: str, language: str) -> str:
+    # Emoji and marks around the words say nothing here.
+    clause = re.sub(r"^[^\w]+|[^\w]+$", "", clause)
+    return _SPACES.sub("" if language == "zh" else " ", clause)
+
+
+def _kind(clause: str, language: str, picture_count: int) -> str:
+    """Return what a clause is: `pointing`, `complaint`, `any_change` (of nothing in particular), `nothing`, `else`."""
+    if wording.pattern("part.scene", language).search(clause):
+        return "else"
+    pointing = ("pointing",) if picture_count == 1 else ("pointing", "half_named")
+    kinds = (*pointing, "nothing", "complaint", "any_change")
+    kind = next((one for one in kinds if wording.pattern(f"part.{one}", language).fullmatch(clause)), "else")
+    if kind in pointing:
+        return "else" if wording.pattern("part.done").search(clause) else "pointing"
+    return kind
+
+
+# What else a message says
+
+
+def requested_search_in_words(text: str) -> bool:
+    """Return whether the words ask, in English or Chinese, for a search and for its verification: the only case in
+    which both the agent and the image model search."""
+    wished = wording.pattern("search.refused", flags=re.IGNORECASE).sub(" ", text)
+    names = ("search.searching", "search.verifying")
+    return all(wording.pattern(name, flags=re.IGNORECASE).search(wished) for name in names)
+
+
+def named_number(text: str) -> int:
+    """Return the largest number of pictures, 1 to 4, that the person's own words can have meant."""
+    found = wording.pattern("number.said", flags=re.IGNORECASE).finditer(text)
+    numbers = [match[0] for match in found]
+    return max((int(one) if one.isdigit() else wording.place("number.from_two", one) + 1 for one in numbers), default=1)
