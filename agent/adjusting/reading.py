@@ -217,13 +217,15 @@ def _scaled(read: _Read, amount: int) -> _Read:
     """Return the same change by another amount."""
     tones = {tone: value for tone in _TONES if (value := getattr(read.adjustment, tone))}
     changed = {tone: amount if value > 0 else -amount for tone, value in tones.items()}
-    return _Read(read.adjustment.model_copy(update=changed), amount)
+    return replace(read, adjustment=read.adjustment.model_copy(update=changed), degree=amount)
 
 
 def _same(read: _Read, before: _Read) -> _Read | None:
     """Return what was asked of the quality named before for this one as well: "less contrast and saturation"."""
-    amounts = [value for tone in _TONES if (value := getattr(before.adjustment, tone))]
-    return _scaled(read, amounts[0]) if before.is_named and len(amounts) == 1 else None
+    if not before.is_named:
+        return None
+    amount = next(value for tone in _TONES if (value := getattr(before.adjustment, tone)))
+    return replace(before, adjustment=_scaled(read, amount).adjustment)
 
 
 def _together(found: list[_Read]) -> Adjustment | None:
