@@ -358,13 +358,13 @@ class WriteBatcher:
         written: T = await asyncio.shield(one.done)
         return written
 
-    def write_soon(self, record: Callable[[], object]) -> asyncio.Future[Any]:
+    def write_soon(self, record: Callable[[], object], *, is_spare: bool = False) -> asyncio.Future[Any]:
         """Hand over a write that nobody waits for: it goes along with the next one, or alone a few milliseconds later.
 
         What is written afterwards comes after it. Return its end, which raises what `record` raises.
         """
         loop = asyncio.get_running_loop()
-        one = _Write(record, None, loop.create_future())
+        one = _Write(record, None, loop.create_future(), is_spare=is_spare)
         self._hand_over(one)
         if not self._is_at_work:
             loop.call_later(_SOON_S, self._begin, loop)
@@ -533,9 +533,9 @@ class Database:
             lambda: self._write_now(work), remember, is_durable=is_durable, is_spare=is_spare
         )
 
-    def write_soon(self, work: Callable[[Connection], object]) -> asyncio.Future[Any]:
+    def write_soon(self, work: Callable[[Connection], object], *, is_spare: bool = False) -> asyncio.Future[Any]:
         """Hand over a write that nobody waits for; return its end, which raises what the work raises."""
-        return self._batcher.write_soon(lambda: self._write_now(work))
+        return self._batcher.write_soon(lambda: self._write_now(work), is_spare=is_spare)
 
     def _write_now(self, work: Callable[[Connection], T]) -> T:
         with self._transactions.writing() as connection:

@@ -135,7 +135,7 @@ class Traces:
         if not packed:
             return
         try:
-            await self._db.write_soon(lambda on: self._add(on, packed))
+            await self._db.write_soon(lambda on: self._add(on, packed), is_spare=True)
         except AivistaError as error:
             # The turn itself is on record; only what it was made of is lost.
             _log.error("steps of a turn could not be put on record: %s", error)
