@@ -4,9 +4,11 @@ The whole sentence has to be made of known phrases and of the words that may sta
 neither (a part of the picture, a thing, a comparison, a negation) and nothing is read at all: a wish that is taken
 for less than it is costs more than one that is left to a model.
 
-The phrases of both languages are rows of `agent/wording`: what a row reads, of which quality, and its words. Groups
-say how it is meant: `number…` and `much…` how far, `up` which way, `lacking` that there is too little of it, `said…`
-that a quality is compared and not only named.
+The phrases of both languages are rows of `agent/wording`: the kind, the quality, and the words. A quality is `changed`,
+`compared` with what is there, `said` to be so (which counts with a measure alone), `moved` by a verb, `stated` as a
+number or in `stops`, the `same` as the one before, or a `complaint`; a kind that is a number changes it by so much.
+Groups say how it is meant: `number…` and `much…` how far, `up` which way, `lacking` that there is too little of it,
+`said…` that a quality is compared and not only named.
 """
 
 from __future__ import annotations
@@ -109,7 +111,7 @@ class FoundAdjustments:
 
 
 def find_adjustments(words: str) -> FoundAdjustments:
-    """Return every adjustment that stands in folded words, whatever else they say, and phrases that may mean one."""
+    """Return every adjustment that stands in folded words, whatever else they say, also by the looser phrases."""
     scan = _scanned(words[:MAX_CHARACTERS], _rules("rules") + _rules("loose_rules"))
     kept = _without_answered([phrase.read for phrase in scan.phrases])
     phrases = tuple((one.start, one.end, one.read.adjustment) for one in scan.phrases if one.read in kept)
@@ -329,7 +331,7 @@ def _toned(
 
 
 def _is_measure(group: str) -> bool:
-    return group.startswith(("number", "much", "said"))
+    return group.startswith(("number", "much", "stops", "said"))
 
 
 def _is_number(group: str) -> bool:

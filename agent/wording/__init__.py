@@ -35,10 +35,12 @@ def section(language: str, name: str) -> dict[str, Any]:
 def pattern(name: str, *languages: str, flags: int = 0, form: str = "{}") -> re.Pattern[str]:
     """Return an entry (`section.name`) as a pattern that matches the words of any of these languages, or of all.
 
-    `form` is an expression in which `{}` stands for these words.
+    `form` is an expression in which `{}` stands for these words. Raises KeyError when none of them has the entry.
     """
     part, _, entry = name.partition(".")
     known = [language for language in languages or LANGUAGES if entry in section(language, part)]
+    if not known:
+        raise KeyError(name)
     words = "|".join(whole(language, part, section(language, part)[entry]) for language in known)
     return re.compile(form.replace("{}", words), flags)
 

@@ -112,9 +112,7 @@ def _plainly(text: str) -> str:
 def _clauses(text: str) -> list[str]:
     folded = without_handles(fold(text))
     if _patterned(folded):
-        folded = _words("two_colours").sub(
-            lambda match: f"{match[0][: match.end(match.lastindex or 0) - match.start()]} ", folded
-        )
+        folded = _words("two_colours").sub(lambda match: f"{match[match.lastindex or 0]} ", folded)
     return [clause for clause in clauses(folded) if has_words(clause)]
 
 

@@ -1,4 +1,4 @@
-"""Reads single values out of a sentence, English or Chinese: language, amounts, ratios, counts, handles, quotes."""
+"""Reads single values out of a sentence, English or Chinese: amounts, ratios, counts, quotes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ _QUOTED = re.compile(
     r"“([^”]{1,400})”|\"([^\"]{1,400})\"|「([^」]{1,400})」|『([^』]{1,400})』|《([^》]{1,400})》"
     r"|‘([^’]{1,400})’|«([^»]{1,400})»|(?<![\w])'([^']{1,400})'(?![\w])|`([^`]{1,400})`"
 )
-_SIGNED = re.compile(r"([+\-−–])\s?(\d{1,3})(?![\d.])")
 
 _SHAPES = ("1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "9:21", "21:9")
 # By their names in the section `shapes` of the wording; the first one that is said counts.
@@ -60,14 +59,6 @@ def find_amount(text: str) -> int:
     if wording.pattern("phrases.little").search(text):
         return A_BIT
     return MUCH if wording.pattern("phrases.lot").search(text) else PLAIN
-
-
-def find_signed(text: str) -> int | None:
-    """Return the number with a plus or minus in the folded text, held to -100 to 100, or None when there is none."""
-    match = _SIGNED.search(text)
-    if match is None:
-        return None
-    return max(-100, min(100, int(match[2]) * (1 if match[1] == "+" else -1)))
 
 
 def find_percent(text: str) -> int | None:
