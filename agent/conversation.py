@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -145,14 +145,14 @@ class DeletedConversation(Value):
     picture_count: int = 0
 
 
-class EditState(Value):
+class EditState(NamedTuple):
     """A picture that was, at some moment, the one to change."""
 
     handle: str
     is_generated: bool
 
 
-class EditHistory(Value):
+class EditHistory(NamedTuple):
     """The pictures that were the one to change, in order, and which of them (`position`) is it now.
 
     A new picture is the next state; what was undone before is then no longer ahead. Going back to a named picture is a
@@ -177,11 +177,11 @@ class EditHistory(Value):
         return next(made, None)
 
     def with_picture(self, picture: Picture) -> EditHistory:
-        state = EditState(handle=picture.handle, is_generated=picture.image.origin is not ImageOrigin.UPLOADED)
         if self.target == picture.handle:
             return self
+        state = EditState(picture.handle, is_generated=picture.image.origin is not ImageOrigin.UPLOADED)
         states = (*self.states[: self.position + 1], state)
-        return EditHistory(states=states, position=len(states) - 1)
+        return EditHistory(states, len(states) - 1)
 
     def undone(self, steps: int = 1) -> EditHistory:
         """Return the history so many steps back, at most at its beginning."""
@@ -193,7 +193,7 @@ class EditHistory(Value):
 
     def back_at(self, picture: Picture) -> EditHistory:
         """Return the history after the person went back to a picture of their choice."""
-        return self.with_picture(picture).model_copy(update={"was_moved": True})
+        return self.with_picture(picture)._replace(was_moved=True)
 
     def after(self, step: Picture | TargetChanged, known: Mapping[str, Picture]) -> EditHistory:
         """Return the history after a new picture, or after the person went back or forward.
@@ -215,7 +215,7 @@ class EditHistory(Value):
         return self._at(place) if is_there else self.back_at(known[step.handle])
 
     def _at(self, position: int) -> EditHistory:
-        return self.model_copy(update={"position": position, "was_moved": True})
+        return self._replace(position=position, was_moved=True)
 
 
 def leading(pictures: Sequence[Picture]) -> Picture | None:

@@ -39,7 +39,7 @@ _MOST_OUTPUT_TOKENS = 65_536
 
 def text_tokens(text: str) -> int:
     """Return the most tokens that a text of anybody's can be."""
-    ascii_count = sum(character < "\x80" for character in text)
+    ascii_count = len(text.encode("ascii", "ignore"))
     return (ascii_count + 1) // 2 + len(text.encode("utf-8", "replace")) - ascii_count
 
 

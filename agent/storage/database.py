@@ -131,10 +131,10 @@ def set_durability(connection: Connection, is_durable: bool) -> None:
     With a log ahead either survives the death of the process. Raises StorageFailure.
     """
     try:
-        with connection.begin():
-            connection.exec_driver_sql(f"PRAGMA synchronous={'FULL' if is_durable else 'NORMAL'}")
-    except DatabaseError as error:
-        raise record_failure(error) from error
+        # Past SQLAlchemy, whose transaction around it costs as much as a write: every call of a turn asks for this.
+        connection.connection.cursor().execute(f"PRAGMA synchronous={'FULL' if is_durable else 'NORMAL'}")
+    except sqlite3.DatabaseError as error:
+        raise broken_or_full(error) from error
 
 
 def _bring_up_to_date(engine: Engine) -> None:

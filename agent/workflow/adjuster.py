@@ -126,9 +126,11 @@ def adjustment_wish(
         return None
     words = words or turn.text
     adjustment = read_adjustment(words)
+    if adjustment is None:
+        return None
     target = target or (None if turn.starts_anew else conversation.edit_target)
-    base = _meant(turn, words, conversation, target) if adjustment is not None else None
-    return AdjustmentWish(adjustment, base) if adjustment is not None and base is not None else None
+    base = _meant(turn, words, conversation, target)
+    return AdjustmentWish(adjustment, base) if base is not None else None
 
 
 def called_adjustment(call: ToolCallPart, deps: Deps, target: str | None) -> AdjustmentWish | None:

@@ -42,7 +42,6 @@ from agent.storage.private_files import ROWS_BYTES
 from agent.wording.requests import requested_search_in_words
 from agent.workflow.deps import Deps
 from agent.workflow.masked import PLACES_NEEDED, PartEdit, plan_part
-from agent.workflow.reception import edit_history
 from agent.workflow.retriever import with_styles
 from agent.workflow.state import EnhancedPrompt, Intent, TurnProgress, Work
 from agent.worst_case import message_tokens, worst_picture_usd
@@ -222,7 +221,7 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
     roles = merged_roles(deps.turn.roles, arguments.reference_roles)
     changed = deps.turn.changed_by(arguments.handles)
     named = _named(deps, arguments, roles, changed)
-    history = edit_history(state, deps)
+    history = deps.edit_history(state)
 
     def shown_to(model: ModelEntry) -> ResolvedReferences:
         return resolve_references(

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from langgraph.runtime import Runtime
 
-from agent.conversation import Conversation, Turn
-from agent.events import Component, Step, ThoughtLog, TurnEvent, component_events
+from agent.conversation import Conversation, EditHistory, Turn
+from agent.events import Component, Step, TargetNote, ThoughtLog, TurnEvent, component_events
 from agent.fetching.reading import PageReader
 from agent.messages import TokenUsage
 from agent.providers.base import Provider
@@ -136,6 +136,20 @@ class Deps:
     def trust(self, state: TurnProgress) -> Trust:
         """Return what the turn knows by now of what came from outside: read from what the model is given."""
         return trust_of(self._trust_before, self.turn, added_so_far(state), state["components"])
+
+    def edit_history(self, state: TurnProgress) -> EditHistory:
+        """Return which pictures were the one to change, with what the person said of it in this turn; none of before
+        it where they want a new picture."""
+        history = self._history_before
+        for component in state["components"]:
+            if isinstance(component, TargetNote):
+                known = {picture.handle: picture for picture in self.conversation.all_pictures}
+                history = history.after(component.change, known)
+        return history
+
+    @cached_property
+    def _history_before(self) -> EditHistory:
+        return EditHistory() if self.turn.starts_anew else self.conversation.edit_history
 
     @cached_property
     def _trust_before(self) -> Trust:

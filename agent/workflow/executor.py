@@ -40,7 +40,6 @@ from agent.workflow.critic import review_due, settle_paintings
 from agent.workflow.deps import Deps, TurnRuntime, emit, say, show, today
 from agent.workflow.hearing import Answer
 from agent.workflow.masked import Finished, finish_part, note_drifts, pixel_size
-from agent.workflow.reception import edit_history
 from agent.workflow.routing import Target, serving_node, settle
 from agent.workflow.state import Attempt, Spend, TurnProgress, Work
 
@@ -110,7 +109,7 @@ async def _commissions(
         if serving_node(call) != "executor" or index in state["answers"]:
             continue
         try:
-            wish = called_adjustment(call, runtime.context, edit_history(state, runtime.context).target)
+            wish = called_adjustment(call, runtime.context, runtime.context.edit_history(state).target)
             if wish is not None:
                 wishes[index] = wish
             else:

@@ -44,7 +44,7 @@ from agent.workflow.capping import beyond_sponsored_budget, cap_in_the_way, refu
 from agent.workflow.commissions import refused_by_locks
 from agent.workflow.deps import Deps, TurnRuntime, emit, say, show, today
 from agent.workflow.hearing import Answer, OnText
-from agent.workflow.reception import asked_back, edit_history
+from agent.workflow.reception import asked_back
 from agent.workflow.routing import SEARCH, Target, next_target, settle
 from agent.workflow.searcher import WEB_SEARCH
 from agent.workflow.state import Leftovers, TurnProgress
@@ -133,7 +133,7 @@ async def planner(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
 async def _ask(deps: Deps, name: str, state: TurnProgress, runtime: TurnRuntime) -> tuple[Answer, bool]:
     # What came with the message, or is marked in it, is what it is about.
     is_clear = bool(deps.turn.uploads or deps.turn.editing)
-    target = None if is_clear else edit_history(state, deps).target
+    target = None if is_clear else deps.edit_history(state).target
     messages = await _model_view(deps, state["messages"], target=target, words=state["words"])
     tools = _declared_tools(deps)
     options = ChatOptions(system=_system_prompt(deps), shows_thoughts=True)

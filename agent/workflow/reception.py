@@ -168,17 +168,6 @@ def _target_change(wish: UndoWish, conversation: Conversation, selected: str | N
     return TargetChanged(move=wish.move, handle=moved.target or "", before=before, steps=steps)
 
 
-def edit_history(state: TurnProgress, deps: Deps) -> EditHistory:
-    """Return which pictures were the one to change, with what the person said of it in this turn; none of before it
-    where they want a new picture."""
-    known = {picture.handle: picture for picture in deps.conversation.all_pictures}
-    history = EditHistory() if deps.turn.starts_anew else deps.conversation.edit_history
-    for component in state["components"]:
-        if isinstance(component, TargetNote):
-            history = history.after(component.change, known)
-    return history
-
-
 def _named(wish: UndoWish, conversation: Conversation, history: EditHistory) -> tuple[str, str]:
     """Return the handle of the picture that is meant, or nothing and what was named."""
     if wish.handle:

@@ -23,7 +23,6 @@ from agent.tools.base import Tool, ToolAnswer, ToolContext, error_result, failed
 from agent.tools.trust import framed, uses_of_tools
 from agent.workflow.deps import Deps, TurnRuntime, say, show
 from agent.workflow.presenter import put_on_record
-from agent.workflow.reception import edit_history
 from agent.workflow.routing import Target, serving_node, settle
 from agent.workflow.state import TurnProgress
 
@@ -65,7 +64,7 @@ async def tools(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     answers = await asyncio.gather(*(_traced(deps, call, answer) for call, answer in answering))
     target, update = settle(state, {i: result for i, (_, result) in zip(mine, answers, strict=True)})
     components: list[Component] = [decided] if decided is not None else []
-    before = edit_history(state, deps).target or ""
+    before = deps.edit_history(state).target or ""
     for answer, _ in answers:
         if answer.target:
             change = TargetChanged(move="back_to", handle=answer.target, before=before)
