@@ -402,7 +402,7 @@ class WholeConversation(Value):
     """A conversation with every branch, as it is exported, imported and duplicated.
 
     `turns` are those of every branch in the order they were made, `head` is the newest of the one that is shown;
-    `pictures` come with their `answer`, signatures whole; of them the person has `starred` some and given `tags` to
+    `pictures` come with their `answer`; of them the person has `starred` some and given `tags` to
     some, both by handle. The title `is_named` when the person gave it. `files` are those of the workspace, by name.
     """
 

@@ -70,7 +70,7 @@ async def fetch_history_image(
         return _refusal(found)
     if not await _is_at_hand(found.image, cache, read, write):
         return _refusal(f"Picture {found.handle} has expired and its file is gone. Ask the user to add it again.")
-    image = found.image.model_copy(update={"handle": found.handle, "thought_signature": None, "signed_by": None})
+    image = found.image.unsigned().model_copy(update={"handle": found.handle})
     return ToolResultPart(name=TOOL_NAME, content=_description(found), images=(image,))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from enum import StrEnum
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
@@ -91,11 +91,23 @@ Writable = AfterValidator(_writable)
 class SignedPart(Value):
     """What a model's part may carry: opaque bytes that go back unread, unchanged and in the same place.
 
-    `signed_by` names the model that issued the signature; another model rejects it.
+    A large signature, such as the 1.1-1.5 MB of a picture, is kept in the image store: `signature_digest`, the SHA-256
+    of the bytes, names it there and `thought_signature` is None. `signed_by` names the model that issued the signature;
+    another model rejects it.
     """
 
     thought_signature: bytes | None = None
+    signature_digest: str | None = Field(default=None, exclude_if=lambda digest: digest is None)
     signed_by: str | None = None
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether it carries a signature, or names one."""
+        return bool(self.thought_signature or self.signature_digest)
+
+    def unsigned(self) -> Self:
+        """Return the part without its signature."""
+        return self.model_copy(update={"thought_signature": None, "signature_digest": None, "signed_by": None})
 
 
 class TextPart(SignedPart):

@@ -150,6 +150,8 @@ def usage_json(usage: TokenUsage) -> Json:
 
 
 def _signature(part: TextPart | ImagePart | ToolCallPart) -> Json:
+    if part.signature_digest is not None:
+        return {"signature_digest": part.signature_digest, "signed_by": part.signed_by}
     if part.thought_signature is None:
         return {}
     return {"thought_signature_bytes": len(part.thought_signature), "signed_by": part.signed_by}

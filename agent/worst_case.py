@@ -59,7 +59,7 @@ def message_tokens(messages: Iterable[PromptMessage], picture: int = SHOWN_PICTU
 
 
 def _part_tokens(part: ContentPart, picture: int) -> int:
-    signed = _SIGNED_TOKENS if isinstance(part, SignedPart) and part.thought_signature else 0
+    signed = _SIGNED_TOKENS if isinstance(part, SignedPart) and part.is_signed else 0
     match part:
         case TextPart():
             return signed + (0 if part.is_thought else text_tokens(part.text))

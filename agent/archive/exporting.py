@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from importlib import metadata
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
@@ -31,6 +31,7 @@ from agent.archive.format import (
     export_too_large,
     images_in,
     packed,
+    signatures_in,
     suffix_of,
 )
 from agent.archive.pages import conversation_page, library_page, markdown, web_page
@@ -73,7 +74,7 @@ class Exporter:
     async def add(self, whole: WholeConversation) -> None:
         """Add a conversation with all it refers to; a picture that several refer to is there once."""
         await self._add_pictures(whole)
-        await asyncio.to_thread(self._add_conversation, whole)
+        await asyncio.to_thread(self._add_conversation, whole, await self._add_signatures(whole))
 
     async def finish(self) -> datetime | None:
         """Write what leads to the conversations, end the archive and return the moment of the newest change in it."""
@@ -97,12 +98,22 @@ class Exporter:
             # From a conversation's own folder.
             self._addresses[digest] = f"../../{name}"
 
-    def _add_conversation(self, whole: WholeConversation) -> None:
+    async def _add_signatures(self, whole: WholeConversation) -> set[str]:
+        """Add the large signatures, and return the digests of those that are lost."""
+        lost = set()
+        for digest in signatures_in(whole):
+            if f"blobs/{digest}" in self._files:
+                continue
+            data = await self._images.signature(digest)
+            if data is None:
+                lost.add(digest)
+            else:
+                await asyncio.to_thread(self._add, f"blobs/{digest}", data)
+        return lost
+
+    def _add_conversation(self, whole: WholeConversation, lost: Collection[str]) -> None:
         folder = f"conversations/{len(self._listed) + 1:04d}"
-        archived, blobs = packed(whole)
-        for digest, data in blobs.items():
-            if f"blobs/{digest}" not in self._files:
-                self._add(f"blobs/{digest}", data)
+        archived = packed(whole, lost)
         for listed, file in zip(archived.files, whole.files, strict=True):
             self._add_file(f"files/{listed.digest}", file.content)
         self._add(f"{folder}/conversation.json", archived.model_dump_json(indent=1).encode(), is_deflated=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
@@ -21,7 +21,7 @@ from pydantic.json_schema import models_json_schema
 from agent.conversation import MaskedPicture, Timing, Turn, TurnState, WholeConversation, WorkspaceFile, Writer
 from agent.errors import ErrorCode, RequestRefused
 from agent.events import Component
-from agent.messages import ImagePart, PromptMessage, TokenUsage, Value
+from agent.messages import ImagePart, PromptMessage, SignedPart, TokenUsage, Value
 from agent.pictures import (
     Blank,
     DriftRecord,
@@ -34,7 +34,6 @@ from agent.pictures import (
     Review,
 )
 from agent.settings import TurnSettings
-from agent.storage.signatures import Place, large_signatures, put_back, take_out
 
 FORMAT = "aivista-archive"
 VERSION = 2
@@ -255,12 +254,14 @@ def json_schema() -> dict[str, Any]:
 
 
 def _untitled(schema: Any) -> Any:
-    """Return the schema without pydantic's titles, which say each name once more."""
+    """Return the schema without pydantic's titles, which say each name once more, and without the digests by which
+    parts name their signatures: in an archive their `signatures` do."""
     if isinstance(schema, list):
         return [_untitled(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    return {key: _untitled(one) for key, one in schema.items() if key != "title" or isinstance(one, dict)}
+    told = {key: one for key, one in schema.items() if key != "title" or isinstance(one, dict)}
+    return {key: _untitled(one) for key, one in told.items() if key != "signature_digest"}
 
 
 _SHOWN_CHARACTERS = 60
@@ -377,17 +378,16 @@ _OF_A_FILE = tuple(ArchivedWorkspaceFile.model_fields.keys() - {"digest", "size_
 _OF_ALL = tuple(ArchivedConversation.model_fields.keys() - {"turns", "pictures", "files"})
 
 
-def packed(whole: WholeConversation) -> tuple[ArchivedConversation, Mapping[str, bytes]]:
-    """Return the conversation as an archive holds it, and its large signatures by their digests, in order."""
-    blobs: dict[str, bytes] = {}
+def packed(whole: WholeConversation, lost: Collection[str] = ()) -> ArchivedConversation:
+    """Return the conversation as an archive holds it. A part whose large signature is among the `lost` has none."""
     turns: list[ArchivedTurn] = []
     for turn in whole.turns:
-        messages, places = _light(turn.messages, blobs)
+        messages, places = _placed(turn.messages, lost)
         turns.append(ArchivedTurn(**_fields(turn, _OF_A_TURN), messages=messages, signatures=places))
     starred = frozenset(whole.starred)
     pictures: list[ArchivedPicture] = []
     for picture in whole.pictures:
-        answer, places = _light((picture.answer,) if picture.answer else (), blobs)
+        answer, places = _placed((picture.answer,) if picture.answer else (), lost)
         light = ArchivedPicture(
             **_fields(picture, _OF_A_PICTURE),
             # The file that was sent may say where it was taken, and the archive may be given to somebody.
@@ -404,22 +404,18 @@ def packed(whole: WholeConversation) -> tuple[ArchivedConversation, Mapping[str,
         )
         for file in whole.files
     )
-    archived = ArchivedConversation(
-        **_fields(whole, _OF_ALL), turns=tuple(turns), pictures=tuple(pictures), files=files
-    )
-    return archived, blobs
+    return ArchivedConversation(**_fields(whole, _OF_ALL), turns=tuple(turns), pictures=tuple(pictures), files=files)
 
 
 def unpacked(archived: ArchivedConversation, read: Callable[[str], bytes]) -> WholeConversation:
-    """Return the conversation of an archive, its signatures whole again, with what its files hold. `read` is given the
-    names of files of the archive."""
+    """Return the conversation of an archive, with what the files of its workspace hold. `read` is given the names of
+    files of the archive."""
     turns = tuple(
-        Turn(**_fields(turn, _OF_A_TURN), messages=_whole(turn.messages, turn.signatures, read))
-        for turn in archived.turns
+        Turn(**_fields(turn, _OF_A_TURN), messages=_named(turn.messages, turn.signatures)) for turn in archived.turns
     )
     pictures: list[Picture] = []
     for one in archived.pictures:
-        answer = _whole((one.answer,) if one.answer else (), one.signatures, read)
+        answer = _named((one.answer,) if one.answer else (), one.signatures)
         picture = Picture(
             **_fields(one, _OF_A_PICTURE),
             # An archive could name the file that somebody else has sent.
@@ -444,21 +440,40 @@ def _without_file(original: OriginalFile | None) -> OriginalFile | None:
     return original.model_copy(update={"digest": ""}) if original is not None else None
 
 
-def _light(
-    messages: tuple[PromptMessage, ...], blobs: dict[str, bytes]
+def signatures_in(value: object) -> tuple[str, ...]:
+    """Return the digests of the large signatures that its parts name, each once, in order."""
+    parts = (one for one in models_in(value) if isinstance(one, SignedPart))
+    return tuple(dict.fromkeys(one.signature_digest for one in parts if one.signature_digest))
+
+
+def _placed(
+    messages: Sequence[PromptMessage], lost: Collection[str]
 ) -> tuple[tuple[PromptMessage, ...], tuple[SignaturePlace, ...]]:
-    large = large_signatures(messages)
-    digests = [hashlib.sha256(signature).hexdigest() for signature in large]
-    blobs.update(zip(digests, large, strict=True))
-    light, places = take_out(messages, digests)
-    return light, tuple(SignaturePlace(**place.model_dump()) for place in places)
+    """Return the messages without the names of their large signatures, and where those belong."""
+    places: list[SignaturePlace] = []
+    light: list[PromptMessage] = []
+    for m, message in enumerate(messages):
+        parts = list(message.parts)
+        for p, part in enumerate(parts):
+            if not isinstance(part, SignedPart) or part.signature_digest is None:
+                continue
+            if part.signature_digest in lost:
+                parts[p] = part.unsigned()
+                continue
+            places.append(SignaturePlace(message=m, part=p, digest=part.signature_digest))
+            parts[p] = part.model_copy(update={"signature_digest": None})
+        light.append(message.model_copy(update={"parts": tuple(parts)}))
+    return tuple(light), tuple(places)
 
 
-def _whole(
-    messages: Sequence[PromptMessage], places: Sequence[SignaturePlace], read: Callable[[str], bytes]
-) -> tuple[PromptMessage, ...]:
-    old = [Place(**place.model_dump()) for place in places]
-    return put_back(messages, old, lambda digest: read(f"blobs/{digest}"))
+def _named(messages: Sequence[PromptMessage], places: Sequence[SignaturePlace]) -> tuple[PromptMessage, ...]:
+    """Return the messages, whose parts name their large signatures again."""
+    named = list(messages)
+    for place in places:
+        parts = list(named[place.message].parts)
+        parts[place.part] = parts[place.part].model_copy(update={"signature_digest": place.digest})
+        named[place.message] = named[place.message].model_copy(update={"parts": tuple(parts)})
+    return tuple(named)
 
 
 def _fields(value: BaseModel, names: Sequence[str]) -> dict[str, Any]:

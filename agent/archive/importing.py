@@ -68,6 +68,7 @@ class Importer:
         self._home = home
         self._owner = owner
         self._used: set[str] = set()
+        self._signatures: set[str] = set()
         self._file_bytes = 0
         self._is_wanted = True
 
@@ -101,6 +102,9 @@ class Importer:
                 # The origin stands in each reference; of the file it says nothing.
                 mime_type, origin = contents.pictures[digest].mime_type, ImageOrigin.UPLOADED
                 await self._images.write(await asyncio.to_thread(reader.read, names[digest]), mime_type, origin)
+                self._go_on()
+            for digest in sorted(self._signatures):
+                await self._images.write_blob(await asyncio.to_thread(reader.read, f"blobs/{digest}"))
                 self._go_on()
             for listed in reader.manifest.conversations:
                 whole = await asyncio.to_thread(adoption.adopted, listed.folder)
@@ -140,6 +144,8 @@ class Importer:
         conversation = self._reader.conversation(folder)
         check_conversation(conversation, contents, f"{folder}/conversation.json")
         self._used.update(image.digest for image in images_in(conversation))
+        places = (place for one in (*conversation.turns, *conversation.pictures) for place in one.signatures)
+        self._signatures.update(place.digest for place in places)
         # A file that stands in the archive once is kept as often as workspaces name it.
         self._file_bytes += sum(file.size_bytes for file in conversation.files)
         if self._file_bytes > self._reader.most_bytes:

@@ -409,7 +409,7 @@ def _check_signatures(
         seen.add((place.message, place.part))
         is_there = place.message < len(messages) and place.part < len(messages[place.message].parts)
         part = messages[place.message].parts[place.part] if is_there else None
-        _hold(isinstance(part, SignedPart) and part.thought_signature is None, "a signature without its part")
+        _hold(isinstance(part, SignedPart) and not part.is_signed, "a signature without its part")
 
 
 def _check_image(image: ImagePart, contents: Contents) -> None:
@@ -429,6 +429,8 @@ def _check_value(value: BaseModel) -> None:
             if isinstance(number, int | float):
                 _hold(math.isfinite(number) and abs(number) <= _LARGEST, f"a number out of range ({name})")
         _hold(_is_short(found), f"a text too long ({name})")
+    # Somebody else's could be named.
+    _hold(not isinstance(value, SignedPart) or value.signature_digest is None, "a signature that is not there")
     match value:
         case TurnSettings():
             for choice in (value.aspect_ratio, value.resolution):

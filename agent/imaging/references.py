@@ -193,16 +193,15 @@ def _replayed_answer(picture: Picture, answer: PromptMessage | None, model_id: s
     images = [part for part in parts if isinstance(part, ImagePart)]
     if not images or images[-1].digest != picture.image.digest:
         return None
-    bound = [part for part in parts if isinstance(part, ImagePart) or part.thought_signature is not None]
+    bound = [part for part in parts if isinstance(part, ImagePart) or part.is_signed]
     bound.append(parts[0])
-    if any(not part.thought_signature or part.signed_by != model_id for part in bound):
+    if any(not part.is_signed or part.signed_by != model_id for part in bound):
         return None
     return PromptMessage(role=Role.MODEL, parts=parts)
 
 
 def _prompt_with(images: Sequence[ImagePart], text: str) -> PromptMessage:
-    bare = [image.model_copy(update={"thought_signature": None, "signed_by": None}) for image in images]
-    parts: tuple[ContentPart, ...] = (*bare, TextPart(text=text))
+    parts: tuple[ContentPart, ...] = (*(image.unsigned() for image in images), TextPart(text=text))
     return PromptMessage(role=Role.PROMPT, parts=parts)
 
 

@@ -8,7 +8,16 @@ from typing import Protocol
 
 from pydantic import Field, JsonValue
 
-from agent.messages import CompletionChunk, ImageOrigin, ImagePart, PromptMessage, TokenUsage, ToolResultPart, Value
+from agent.messages import (
+    CompletionChunk,
+    ImageOrigin,
+    ImagePart,
+    PromptMessage,
+    SignedPart,
+    TokenUsage,
+    ToolResultPart,
+    Value,
+)
 from agent.providers.catalogue import ModelEntry
 
 
@@ -72,6 +81,10 @@ class PictureBytes(Protocol):
         """Store the bytes durably and return the reference, without a look into the picture."""
         ...
 
+    async def signature(self, digest: str) -> bytes | None:
+        """Return the large signature that a part names (`SignedPart.signature_digest`), None when it is lost."""
+        ...
+
 
 class ChatModel(Protocol):
     """A text model that sees pictures and calls tools."""
@@ -131,6 +144,12 @@ class Provider(ChatModel, ImageModel, Protocol):
     async def aclose(self) -> None:
         """Close connections; the provider is not used again."""
         ...
+
+
+def signatures_to_send(messages: Iterable[PromptMessage], model: ModelEntry) -> set[str]:
+    """Return the digests of the large signatures that a call of this model sends back: those it issued."""
+    parts = (part for message in messages for part in message.parts if isinstance(part, SignedPart))
+    return {part.signature_digest for part in parts if part.signature_digest and part.signed_by == model.id}
 
 
 def pictures_to_send(messages: Iterable[PromptMessage]) -> dict[str, ImagePart]:

@@ -22,6 +22,7 @@ from agent.providers.base import (
     PictureBytes,
     ToolDeclaration,
     pictures_to_send,
+    signatures_to_send,
 )
 from agent.providers.catalogue import IMAGE_ROLES, ModelEntry
 from agent.providers.gemini_connection import GeminiCall, GeminiConnection
@@ -103,7 +104,9 @@ class GeminiProvider:
         models = self._connection.client().aio.models
         wanted = pictures_to_send(messages)
         picture_bytes = {digest: await self._pictures.read(image) for digest, image in wanted.items()}
-        config = _config({"contents": to_wire(model, messages, picture_bytes), **settings}, headers)
+        signatures = {digest: await self._pictures.signature(digest) for digest in signatures_to_send(messages, model)}
+        known = {digest: signature for digest, signature in signatures.items() if signature is not None}
+        config = _config({"contents": to_wire(model, messages, picture_bytes, known), **settings}, headers)
         call = GeminiCall(read_timeout_s)
         reader = AnswerReader(model, call.events)
         responses = await models.generate_content_stream(model=model.id, contents=_PLACEHOLDER, config=config)

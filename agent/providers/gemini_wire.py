@@ -41,13 +41,19 @@ DUMMY_SIGNATURE = b"skip_thought_signature_validator"
 Wire: TypeAlias = dict[str, Any]
 
 
-def to_wire(model: ModelEntry, messages: Sequence[PromptMessage], picture_bytes: Mapping[str, bytes]) -> list[Wire]:
-    """Return the contents of a request for this model; `picture_bytes` holds the bytes by digest.
+def to_wire(
+    model: ModelEntry,
+    messages: Sequence[PromptMessage],
+    picture_bytes: Mapping[str, bytes],
+    signatures: Mapping[str, bytes] = {},
+) -> list[Wire]:
+    """Return the contents of a request for this model; `picture_bytes` holds the bytes of pictures by digest, and
+    `signatures` those of large signatures. A part whose signature is not among them has none.
 
     Thoughts and grounding are left out. A picture in a model turn without this model's own signature stands in the
     user content that follows. Results of one step's calls share one content, in order.
     """
-    writer = _ContentsWriter(model, picture_bytes)
+    writer = _ContentsWriter(model, picture_bytes, signatures)
     for message in messages:
         writer.add(message)
     return writer.finish()
@@ -56,9 +62,10 @@ def to_wire(model: ModelEntry, messages: Sequence[PromptMessage], picture_bytes:
 class _ContentsWriter:
     """Collects contents. `_waiting` are user parts that stand after what comes now: moved pictures, tools' pictures."""
 
-    def __init__(self, model: ModelEntry, picture_bytes: Mapping[str, bytes]) -> None:
+    def __init__(self, model: ModelEntry, picture_bytes: Mapping[str, bytes], signatures: Mapping[str, bytes]) -> None:
         self._model = model
         self._bytes = picture_bytes
+        self._signatures = signatures
         self._contents: list[Wire] = []
         self._last_role: Role | None = None
         self._waiting: list[Wire] = []
@@ -148,7 +155,9 @@ class _ContentsWriter:
         return _signed({"inlineData": blob}, signature)
 
     def _own_signature(self, part: SignedPart) -> bytes | None:
-        return part.thought_signature or None if part.signed_by == self._model.id else None
+        if part.signed_by != self._model.id:
+            return None
+        return part.thought_signature or self._signatures.get(part.signature_digest or "")
 
 
 def _signed(part: Wire, signature: bytes | None) -> Wire:
@@ -382,7 +391,12 @@ class AnswerReader:
         signed_by = self._model_id if signature else None
         # Built without validation and with every field: this runs for each piece of a streamed text.
         words = TextPart.model_construct(
-            type="text", text=text, is_thought=is_thought, thought_signature=signature, signed_by=signed_by
+            type="text",
+            text=text,
+            is_thought=is_thought,
+            thought_signature=signature,
+            signature_digest=None,
+            signed_by=signed_by,
         )
         return CompletionChunk.model_construct(part=words, usage=None, finish_reason=None, error=None)
 

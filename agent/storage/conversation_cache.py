@@ -12,12 +12,10 @@ from sqlalchemy import Connection, bindparam, select
 from agent.conversation import Conversation, Turn
 from agent.pictures import Picture
 from agent.storage.rows import PICTURE_COLUMNS, TURN_COLUMNS, conversation_of
-from agent.storage.signatures import large_signatures
 from agent.storage.tables import CONVERSATIONS, PICTURES, TURNS
 
 _C, _T, _P = CONVERSATIONS.c, TURNS.c, PICTURES.c
 _LIMIT = 64
-_LIMIT_BYTES = 64 << 20
 
 VERSION = select(_C.version).where(_C.id == bindparam("key"))
 _TURNS = (
@@ -48,17 +46,15 @@ class Change(NamedTuple):
 
 
 class ConversationCache:
-    """At most 64 conversations, and 64 MB of large signatures in them; the least used goes first.
+    """At most 64 conversations; the least used goes first.
 
     Written on the thread of the database right after each commit, read from any thread. `version_now` tells the
-    version of a conversation on record, None where it cannot tell; `read_blob` reads a large signature.
+    version of a conversation on record, None where it cannot tell.
     """
 
-    def __init__(self, version_now: Callable[[str], int | None], read_blob: Callable[[str], bytes]) -> None:
+    def __init__(self, version_now: Callable[[str], int | None]) -> None:
         self._version_now = version_now
-        self._read_blob = read_blob
-        self._kept: OrderedDict[str, tuple[Conversation, int]] = OrderedDict()
-        self._bytes = 0
+        self._kept: OrderedDict[str, Conversation] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, conversation_id: str) -> Conversation | None:
@@ -76,7 +72,7 @@ class ConversationCache:
         turns = connection.execute(_TURNS, key).all()
         if not turns:
             return None, False
-        loaded = conversation_of(turns, connection.execute(_PICTURES, key).all(), self._read_blob)
+        loaded = conversation_of(turns, connection.execute(_PICTURES, key).all())
         is_deleted = turns[0].deleted_at is not None
         # What is in memory is there for whoever it belongs to.
         if not is_deleted:
@@ -86,8 +82,7 @@ class ConversationCache:
     def put(self, conversation: Conversation) -> None:
         """Keep a conversation that was just read or created."""
         with self._lock:
-            self._drop(conversation.id)
-            self._keep(conversation, sum(map(_weight, conversation.turns)))
+            self._keep(conversation)
 
     def apply(self, conversation_id: str, change: Change | None) -> None:
         """Apply what was just recorded, if the conversation is kept as it was one version before.
@@ -95,40 +90,30 @@ class ConversationCache:
         It is read anew when it is next used where another process has written, too, or the change cannot be told.
         """
         with self._lock:
-            kept = self._drop(conversation_id)
-            if kept is None or change is None or kept[0].version != change.version - 1:
+            kept = self._kept.pop(conversation_id, None)
+            if kept is None or change is None or kept.version != change.version - 1:
                 return
-            changed = _changed(kept[0], change)
+            changed = _changed(kept, change)
             if changed is not None:
-                new = change.begun or change.turn
-                added = _weight(new) - sum(_weight(one) for one in kept[0].turns if one.id == new.id) if new else 0
-                self._keep(changed, kept[1] + added)
+                self._keep(changed)
 
     def drop(self, conversation_id: str) -> None:
         """Forget the conversation."""
         with self._lock:
-            self._drop(conversation_id)
+            self._kept.pop(conversation_id, None)
 
     def _get(self, conversation_id: str) -> Conversation | None:
         with self._lock:
             kept = self._kept.get(conversation_id)
-            if kept is None:
-                return None
-            self._kept.move_to_end(conversation_id)
-            return kept[0]
+            if kept is not None:
+                self._kept.move_to_end(conversation_id)
+            return kept
 
-    def _drop(self, conversation_id: str) -> tuple[Conversation, int] | None:
-        kept = self._kept.pop(conversation_id, None)
-        if kept is not None:
-            self._bytes -= kept[1]
-        return kept
-
-    def _keep(self, conversation: Conversation, weight: int) -> None:
-        self._kept[conversation.id] = (conversation, weight)
-        self._bytes += weight
-        while len(self._kept) > _LIMIT or self._bytes > _LIMIT_BYTES:
-            _, (_, freed) = self._kept.popitem(last=False)
-            self._bytes -= freed
+    def _keep(self, conversation: Conversation) -> None:
+        self._kept[conversation.id] = conversation
+        self._kept.move_to_end(conversation.id)
+        while len(self._kept) > _LIMIT:
+            self._kept.popitem(last=False)
 
 
 def _changed(conversation: Conversation, change: Change) -> Conversation | None:
@@ -158,7 +143,3 @@ def _changed(conversation: Conversation, change: Change) -> Conversation | None:
 
 def _replaced(pictures: tuple[Picture, ...], new: Picture) -> tuple[Picture, ...]:
     return tuple(new if one.handle == new.handle else one for one in pictures)
-
-
-def _weight(turn: Turn) -> int:
-    return sum(len(signature) for signature in large_signatures(turn.messages))

@@ -39,7 +39,6 @@ from agent.storage.rows import (
     turn_row,
     whole_of,
 )
-from agent.storage.signatures import kept_apart
 from agent.storage.tables import CONVERSATIONS, PICTURES, TURN_QUEUE, TURNS
 from agent.storage.titles import checked_title
 from agent.storage.trees import as_copy, fit_for_record, newest_below, shown
@@ -127,7 +126,7 @@ _SET_DETAILS = update(PICTURES).where(_THIS_PICTURE).values(details=bindparam("n
 _BROUGHT_BY = select(*PICTURE_COLUMNS).where(
     _P.conversation_id == bindparam("key"), _P.turn_id == bindparam("turn"), _P.call == bindparam("by"), _P.call != ""
 )
-_ANSWER = select(_P.answer, _P.signatures).where(_THIS_PICTURE)
+_ANSWER = select(_P.answer).where(_THIS_PICTURE)
 _ADD_TURNS = insert(TURNS)
 _ADD_PICTURES = insert(PICTURES)
 _ORIGINAL = PICTURES.alias("original")
@@ -241,7 +240,7 @@ class ConversationStore:
             if not ids:
                 return TurnsPage()
             rows = on.execute(_TURNS_OF_PAGE, {**key, "these": list(ids)})
-            by_id = {row.turn_id: turn_of(row, self._images.read_blob_now) for row in rows}
+            by_id = {row.turn_id: turn_of(row) for row in rows}
             turns = tuple(by_id[one] for one in ids)
             named = sorted({handle for turn in turns for handle in _named(turn)})
             pictures = on.execute(_PICTURES_OF_PAGE, {**key, "these": list(ids), "named": named})
@@ -279,7 +278,7 @@ class ConversationStore:
 
         def read(on: Connection) -> Turn | None:
             row = on.execute(_ONE_TURN, this).one_or_none()
-            return turn_of(row, self._images.read_blob_now) if row else None
+            return turn_of(row) if row else None
 
         return await self.db.read(read)
 
@@ -421,30 +420,23 @@ class ConversationStore:
         the family of `base` when it was made by editing that picture. The picture that the same call of the same turn
         has brought before is returned as it is; the same one again under its handle replaces its record.
         """
-        return await self.db.durably(self._add_picture(conversation_id, picture, base))
-
-    async def _add_picture(self, conversation_id: str, picture: Picture, base: str | None) -> Picture:
-        answer, places = await kept_apart((picture.answer,) if picture.answer else (), self._images.write_blob)
-        light = picture.model_copy(update={"answer": answer[0] if answer else None})
         key, now = {"key": conversation_id}, datetime.now(UTC)
 
-        def row_of(named: Picture) -> dict[str, Any]:
-            return picture_row(conversation_id, named, named.answer, places)
-
         def add(on: Connection) -> tuple[Picture, Change | None]:
-            known = on.execute(_BROUGHT_BY, {**key, "turn": light.turn_id, "by": light.call}).one_or_none()
+            known = on.execute(_BROUGHT_BY, {**key, "turn": picture.turn_id, "by": picture.call}).one_or_none()
             if known is not None:
                 return picture_of(known), None
             version, _ = touched(on, TOUCH, {**key, "now": now, "new_title": ""})
-            named, is_newest = light, False
-            place = {**key, "name": light.handle, "content": light.image.digest}
-            if not light.handle or not on.execute(_REPLACE_PICTURE, {**place, **row_of(light)}).rowcount:
-                slot = reserved_slot(on, light.turn_id, light.call) if light.call else None
+            named, is_newest = picture, False
+            place = {**key, "name": picture.handle, "content": picture.image.digest}
+            row = picture_row(conversation_id, picture)
+            if not picture.handle or not on.execute(_REPLACE_PICTURE, {**place, **row}).rowcount:
+                slot = reserved_slot(on, picture.turn_id, picture.call) if picture.call else None
                 if slot is None:
-                    (slot,) = next_slots(on, conversation_id, [base], light.handle)
-                named, is_newest = light.named(slot.handle), slot.position > (on.scalar(LAST_POSITION, key) or 0)
-                on.execute(ADD_PICTURE, {**row_of(named), "within": conversation_id, "position": slot.position})
-            # Signatures of 1-2 MB each: a hundred pictures of a long conversation would fill the memory.
+                    (slot,) = next_slots(on, conversation_id, [base], picture.handle)
+                named, is_newest = picture.named(slot.handle), slot.position > (on.scalar(LAST_POSITION, key) or 0)
+                row = picture_row(conversation_id, named)
+                on.execute(ADD_PICTURE, {**row, "within": conversation_id, "position": slot.position})
             new = named.model_copy(update={"answer": None})
             return new, Change(version, {"updated_at": now}, pictures=(new,), is_newest=is_newest)
 
@@ -485,7 +477,9 @@ class ConversationStore:
         await self.db.write(change, lambda change: self._cache.apply(conversation_id, change))
 
     async def answer_of(self, conversation_id: str, handle: str) -> PromptMessage | None:
-        """Return the image model's message that holds the picture, its signatures whole; None for an upload.
+        """Return the image model's message that holds the picture; None for an upload.
+
+        A part whose signature is lost comes unsigned: its picture can still be sent, but not as the model's own.
 
         Raises RequestRefused(PICTURE_NOT_FOUND).
         """
@@ -493,7 +487,10 @@ class ConversationStore:
         found = await self.db.read(lambda on: on.execute(_ANSWER, place).one_or_none())
         if found is None:
             raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=handle)
-        return await asyncio.to_thread(answer_of, found.answer, found.signatures, self._images.read_blob_now)
+        answer = answer_of(found.answer)
+        if answer is None:
+            return None
+        return answer.model_copy(update={"parts": await self._images.with_known_signatures(answer.parts)})
 
     # The trash
 
@@ -549,7 +546,7 @@ class ConversationStore:
     # Copies
 
     async def whole(self, conversation_id: str, owner: str) -> WholeConversation:
-        """Return the owner's conversation with every branch, its pictures with their `answer`, signatures whole.
+        """Return the owner's conversation with every branch, its pictures with their `answer`.
 
         Pictures that were deleted are left out.
         """
@@ -567,7 +564,7 @@ class ConversationStore:
             return own, turns, kept, gallery_rows.tags_of(on, [row.id for row in kept]), files_of(on, conversation_id)
 
         rows = await self.db.read(read)
-        return await asyncio.to_thread(lambda: whole_of(*rows, self._images.read_blob_now))
+        return await asyncio.to_thread(lambda: whole_of(*rows))
 
     async def add_whole(self, owner: str, whole: WholeConversation) -> Conversation:
         """Return a conversation like this one, recorded as a new one of the owner's; the bytes of its pictures are in
@@ -595,8 +592,8 @@ class ConversationStore:
         key = secrets.token_hex(16)
         own = whole.model_dump(include={"title", "created_at", "updated_at", "is_named", "is_pinned", "head"})
         own |= {"id": key, "owner": owner, "file_version": max((one.version for one in whole.files), default=0)}
-        turns = await self._turn_rows(key, whole, is_imported=copy_of is None)
-        pictures = await self._picture_rows(key, owner, whole)
+        turns = self._turn_rows(key, whole, is_imported=copy_of is None)
+        pictures = _picture_rows(key, owner, whole)
 
         def add(on: Connection) -> None:
             on.execute(_ADD_CONVERSATION, own)
@@ -612,27 +609,25 @@ class ConversationStore:
         await self.db.write(add, is_spare=True)
         return await self.get(key, owner)
 
-    async def _turn_rows(self, key: str, whole: WholeConversation, *, is_imported: bool) -> Sequence[dict[str, Any]]:
+    def _turn_rows(self, key: str, whole: WholeConversation, *, is_imported: bool) -> Sequence[dict[str, Any]]:
         rows = []
         for position, turn in enumerate(whole.turns):
-            messages, places = await kept_apart(turn.messages, self._images.write_blob)
             own = {"conversation_id": key, "id": turn.id, "position": position, "parent": turn.parent}
             own |= {"runner": self._runner, "request_id": turn.request_id}
             own |= {"is_imported": is_imported or turn.is_imported}
-            rows.append(own | turn_row(turn, messages, places))
+            rows.append(own | turn_row(turn))
         return rows
 
-    async def _picture_rows(self, key: str, owner: str, whole: WholeConversation) -> Sequence[dict[str, Any]]:
-        rows, starred, calls = [], frozenset(whole.starred), set[tuple[str, str]]()
-        for position, picture in enumerate(whole.pictures, 1):
-            answer, places = await kept_apart((picture.answer,) if picture.answer else (), self._images.write_blob)
-            row = picture_row(key, picture, answer[0] if answer else None, places)
-            own = {"owner": owner, "is_starred": picture.handle in starred, "position": position}
-            # An archive may say anything; here a call brings one picture.
-            own["call"] = "" if (picture.turn_id, picture.call) in calls else picture.call
-            calls.add((picture.turn_id, picture.call))
-            rows.append(row | own)
-        return rows
+
+def _picture_rows(key: str, owner: str, whole: WholeConversation) -> Sequence[dict[str, Any]]:
+    rows, starred, calls = [], frozenset(whole.starred), set[tuple[str, str]]()
+    for position, picture in enumerate(whole.pictures, 1):
+        own = {"owner": owner, "is_starred": picture.handle in starred, "position": position}
+        # An archive may say anything; here a call brings one picture.
+        own["call"] = "" if (picture.turn_id, picture.call) in calls else picture.call
+        calls.add((picture.turn_id, picture.call))
+        rows.append(picture_row(key, picture) | own)
+    return rows
 
 
 def _branches(connection: Connection, conversation_id: str, owner: str) -> tuple[str | None, dict[str, str | None]]:

@@ -28,7 +28,7 @@ from agent.errors import ErrorCode, StorageFailure
 from agent.storage.private_files import make_private_folder, storage_failure
 from agent.storage.tables import CHECKPOINTS, FULL_TEXT, METADATA
 
-HEAD = "0010"
+HEAD = "0011"
 _NAME = "aivista.db"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 # Other processes write, too: rather a turn waits than a picture that was paid for is not recorded.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from agent.storage.tables import CALLS, CONVERSATIONS, PICTURE_VECTORS, PICTURES
 
 NAME = "aivista.db"
 _ROWS_AT_ONCE = 500
+_SIGNATURE = '"signature_digest":"'
 # Each has at most a megabyte.
 _FILES_AT_ONCE = 16
 _P, _F = PICTURES.c, WORKSPACE_FILES.c
@@ -179,12 +181,12 @@ class KeptRecords:
             after = rows[-1].number
 
     def blob_digests(self) -> set[str]:
-        """Return the digests of the signatures that were taken out of messages."""
+        """Return the digests of the large signatures that messages name."""
         named: set[str] = set()
-        for table in (TURNS, PICTURES, CALLS):
-            column = table.c.signatures
+        for column in (TURNS.c.messages, PICTURES.c.answer, CALLS.c.answer):
             with self._db.reading() as connection:
-                named |= sweeping.digests_in(connection.scalars(select(column).where(column.like("[{%"))))
+                told = connection.scalars(select(column).where(column.contains(_SIGNATURE)))
+                named.update(digest for text in told for digest in re.findall(f'{_SIGNATURE}([0-9a-f]{{64}})"', text))
         return named
 
     def conversations(self) -> int:

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import hashlib
 import io
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,9 +15,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent.errors import ErrorCode, RequestRefused, StorageFailure
-from agent.messages import ImageOrigin, ImagePart
+from agent.messages import ContentPart, ImageOrigin, ImagePart, SignedPart
 from agent.pictures import MODEL_COPY_SIDE_PX, fitted_size
 from agent.storage.private_files import ContentFolder, DiskReserve, StagedFile, file_state, write_private_file
+
+_log = logging.getLogger(__name__)
 
 _SUFFIX_OF_TYPE = {
     "image/png": ".png",
@@ -28,6 +31,7 @@ _SUFFIX_OF_TYPE = {
 }
 _OTHER_SUFFIX = ".bin"
 _THUMBNAIL_EDGES_PX = range(16, 2049)
+_LARGE_SIGNATURE_BYTES = 4096
 # A picture is looked at several times right after it came: measured, checked, reviewed.
 _FRESH_BYTES = 32 << 20
 # What is kept in memory of pictures that the disk has no room for.
@@ -244,6 +248,36 @@ class ImageStore:
         """Store opaque bytes durably and return their digest. Raises StorageFailure."""
         return await asyncio.to_thread(self._blobs.write, data, "")
 
+    async def keep_signature(self, part: ContentPart) -> ContentPart:
+        """Return the part as it goes on record: a signature of more than 4096 bytes is a blob, and named by its digest.
+
+        On a full disk it stays as it is.
+        """
+        signature = part.thought_signature if isinstance(part, SignedPart) else None
+        if not isinstance(part, SignedPart) or signature is None or len(signature) <= _LARGE_SIGNATURE_BYTES:
+            return part
+        with contextlib.suppress(StorageFailure):
+            digest = await self.write_blob(signature)
+            return part.model_copy(update={"thought_signature": None, "signature_digest": digest})
+        return part
+
+    async def signature(self, digest: str) -> bytes | None:
+        """Return a large signature, None when it is lost: its part can still be sent, but not as the model's own."""
+        try:
+            return await self.read_blob(digest)
+        except StorageFailure:
+            _log.warning("a thought signature is lost (blob %s)", digest[:8])
+            return None
+
+    async def with_known_signatures(self, parts: Iterable[ContentPart]) -> tuple[ContentPart, ...]:
+        """Return the parts; those whose large signature is lost have none."""
+        known = []
+        for part in parts:
+            digest = part.signature_digest if isinstance(part, SignedPart) else None
+            is_lost = digest is not None and await self.signature(digest) is None
+            known.append(part.unsigned() if isinstance(part, SignedPart) and is_lost else part)
+        return tuple(known)
+
     def blob_bytes(self, digests: Iterable[str]) -> int:
         """Return how large these blobs are together; what is missing counts nothing. It looks at each file."""
         size = 0
@@ -254,12 +288,8 @@ class ImageStore:
 
     async def read_blob(self, digest: str) -> bytes:
         """Return the bytes of a blob. Raises StorageFailure when they are missing or damaged."""
-        return await asyncio.to_thread(self.read_blob_now, digest)
-
-    def read_blob_now(self, digest: str) -> bytes:
-        """The same as `read_blob`, for a caller that is already on a thread of its own."""
         try:
-            data = self._blobs.read(digest, "")
+            data = await asyncio.to_thread(self._blobs.read, digest, "")
         except ValueError:
             data = None
         if data is None:
@@ -317,13 +347,17 @@ class ModelPictures:
         """Return the picture, or the copy that stands for it. Raises RequestRefused(PICTURE_NOT_FOUND)."""
         data = await self.images.read(image)
         # Models sign the bytes of their own pictures. Their JPEG and WebP need no copy: nothing here writes any.
-        if image.thought_signature is not None or is_sendable(data):
+        if image.is_signed or is_sendable(data):
             return data
         return await self.images.model_copy(image)
 
     async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
         """Store the bytes durably and return the reference."""
         return await self.images.write(data, mime_type, origin)
+
+    async def signature(self, digest: str) -> bytes | None:
+        """Return a large signature, None when it is lost."""
+        return await self.images.signature(digest)
 
 
 def is_sendable(data: bytes) -> bool:

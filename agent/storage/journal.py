@@ -24,11 +24,9 @@ from pydantic import Field
 from sqlalchemy import Connection, and_, bindparam, exists, func, insert, or_, select, union_all, update
 
 from agent.errors import ErrorCode
-from agent.messages import ContentPart, PromptMessage, Role, TokenUsage, Value
+from agent.messages import ContentPart, TokenUsage, Value
 from agent.pictures import allot_handle
 from agent.storage.database import Database
-from agent.storage.images import ImageStore
-from agent.storage.signatures import PLACES, Place, kept_apart, put_back
 from agent.storage.tables import CALLS, PICTURES, TURNS
 
 _log = logging.getLogger(__name__)
@@ -83,9 +81,7 @@ _OF = select(CALLS).where(_C.turn_id == bindparam("turn")).order_by(_C.created_a
 _SENT = and_(_C.turn_id == bindparam("turn"), _C.state == CallState.SENT.value)
 _LOSE = update(CALLS).where(_SENT).values(state=CallState.UNKNOWN.value, reserved_usd=0.0)
 _GIVE_UP = _LOSE.where(_C.model.in_(bindparam("free", expanding=True))).values(state=CallState.CANCELLED.value)
-_FORGET_ANSWERS = (
-    update(CALLS).where(_C.turn_id.in_(bindparam("turns", expanding=True))).values(answer=None, signatures=None)
-)
+_FORGET_ANSWERS = update(CALLS).where(_C.turn_id.in_(bindparam("turns", expanding=True))).values(answer=None)
 _NEXT = TURNS.alias("next")
 _IS_LEFT_BEHIND = exists().where(_NEXT.c.conversation_id == TURNS.c.conversation_id, _NEXT.c.parent == TURNS.c.id)
 _OLD_ANSWERS = (
@@ -121,9 +117,8 @@ _RESERVED = select(_C.handle, _C.position).where(
 class Journal:
     """The rows of every turn's paid calls. Raises StorageFailure when the database cannot be written or read."""
 
-    def __init__(self, database: Database, images: ImageStore) -> None:
+    def __init__(self, database: Database) -> None:
         self._db = database
-        self._images = images
 
     async def reserve(self, calls: Sequence[CallRecord], base: str | None) -> dict[str, str]:
         """Put calls for pictures on record that are about to be made, and return the handles of those pictures.
@@ -147,10 +142,6 @@ class Journal:
 
         return await self._db.write(reserve)
 
-    def queue(self, call: CallRecord) -> None:
-        """Hand over that the call waits for its next try. It has a row."""
-        self._soon(lambda on: _change(on, call))
-
     async def send(self, call: CallRecord, *, is_new: bool) -> None:
         """Write that the call's bytes leave now. They may, when this returns: the row survives a power cut.
 
@@ -158,18 +149,11 @@ class Journal:
         """
         await self._db.write(lambda on: on.execute(_ADD, _row(call)) if is_new else _change(on, call), is_durable=True)
 
-    async def end(self, call: CallRecord) -> None:
-        """Hand over how the call ended, its answer included. What is written later comes later on disk as well."""
-        places: tuple[Place, ...] = ()
-        if call.answer is not None:
-            message = PromptMessage(role=Role.MODEL, parts=call.answer.parts)
-            (message,), places = await kept_apart((message,), self._images.write_blob)
-            call = call.model_copy(update={"answer": call.answer.model_copy(update={"parts": message.parts})})
-        ended = call
-        self._soon(lambda on: _change(on, ended, ended.answer, places))
+    def change(self, call: CallRecord) -> None:
+        """Hand over how it stands with a call that has a row: it waits for its next try, has ended, was given up.
 
-    def cancel(self, call: CallRecord) -> None:
-        """Hand over that the call was given up."""
+        What is written later comes later on disk as well.
+        """
         self._soon(lambda on: _change(on, call))
 
     def release(self, turn_id: str) -> None:
@@ -177,16 +161,9 @@ class Journal:
         self._soon(lambda on: on.execute(_RELEASE, {"turn": turn_id}))
 
     async def calls(self, turn_id: str) -> dict[str, CallRecord]:
-        """Return the calls of a turn by name, their answers whole, the oldest first."""
+        """Return the calls of a turn by name, the oldest first."""
         found = await self._db.write(lambda on: [_call(row._mapping) for row in on.execute(_OF, {"turn": turn_id})])
-        return {call.name: await asyncio.to_thread(self._whole, call, places) for call, places in found}
-
-    def _whole(self, call: CallRecord, places: tuple[Place, ...]) -> CallRecord:
-        if call.answer is None or not places:
-            return call
-        message = PromptMessage(role=Role.MODEL, parts=call.answer.parts)
-        (message,) = put_back((message,), places, self._images.read_blob_now)
-        return call.model_copy(update={"answer": call.answer.model_copy(update={"parts": message.parts})})
+        return {call.name: call for call in found}
 
     def _soon(self, record: Callable[[Connection], object]) -> None:
         self._db.write_soon(record).add_done_callback(_tell)
@@ -218,25 +195,22 @@ def lose_calls(connection: Connection, turn_id: str, free_models: Collection[str
     return connection.execute(_LOSE, {"turn": turn_id}).rowcount
 
 
-def _change(
-    connection: Connection, call: CallRecord, answer: Heard | None = None, places: Sequence[Place] = ()
-) -> None:
-    """Write the row of a call anew; `answer` is without its large signatures, whose places are given."""
-    connection.execute(_CHANGE, {"turn": call.turn_id, "call": call.name, **_row(call, answer, places)})
+def _change(connection: Connection, call: CallRecord) -> None:
+    """Write the row of a call anew."""
+    connection.execute(_CHANGE, {"turn": call.turn_id, "call": call.name, **_row(call)})
 
 
-def _row(call: CallRecord, answer: Heard | None = None, places: Sequence[Place] = ()) -> dict[str, Any]:
+def _row(call: CallRecord) -> dict[str, Any]:
     return {
         **{name: getattr(call, name) for name in _FIELDS},
         "state": call.state.value,
         "error_code": call.error_code.value if call.error_code else None,
-        "answer": answer.model_dump_json() if answer else None,
-        "signatures": PLACES.dump_json(tuple(places)).decode() if places else None,
+        "answer": call.answer.model_dump_json() if call.answer else None,
     }
 
 
-def _call(row: Any) -> tuple[CallRecord, tuple[Place, ...]]:
-    call = CallRecord.model_validate(
+def _call(row: Any) -> CallRecord:
+    return CallRecord.model_validate(
         {
             **{name: row[name] for name in _FIELDS},
             "state": row["state"],
@@ -245,7 +219,6 @@ def _call(row: Any) -> tuple[CallRecord, tuple[Place, ...]]:
             "answer": Heard.model_validate_json(row["answer"]) if row["answer"] else None,
         }
     )
-    return call, PLACES.validate_json(row["signatures"]) if row["signatures"] else ()
 
 
 class PictureSlot(NamedTuple):

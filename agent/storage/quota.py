@@ -9,7 +9,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Column, ColumnElement, Connection, LargeBinary, bindparam, cast, func, select, true, union
+from sqlalchemy import Column, ColumnElement, Connection, LargeBinary, bindparam, cast, func, select, union
 
 from agent.errors import ErrorCode, RequestRefused
 from agent.settings import OPERATOR
@@ -61,17 +61,17 @@ _TURNS = select(
 _FILES = select(func.coalesce(func.sum(_F.size_bytes), 0)).where(_F.conversation_id.in_(_OF_OWNER))
 
 
-def _digests(signatures: Column[Any], is_own: ColumnElement[bool]) -> Any:
-    place = func.json_each(signatures).table_valued("value")
+def _signatures(messages: Column[Any], is_own: ColumnElement[bool]) -> Any:
+    named = func.json_tree(messages).table_valued("key", "value")
     return (
-        select(func.json_extract(place.c.value, "$.digest"))
-        .select_from(signatures.table.join(place, true()))
-        .where(is_own)
+        select(named.c.value)
+        .select_from(messages.table.join(named, named.c.key == "signature_digest"))
+        .where(is_own, messages.contains('"signature_digest":'))
     )
 
 
 _BLOBS = union(
-    _digests(_T.signatures, _T.conversation_id.in_(_OF_OWNER)), _digests(_P.signatures, _P.owner == bindparam("whose"))
+    _signatures(_T.messages, _T.conversation_id.in_(_OF_OWNER)), _signatures(_P.answer, _P.owner == bindparam("whose"))
 )
 
 

@@ -113,10 +113,10 @@ class Records:
         self._process = ProcessLock(home / "running")
         self._direct = DirectReads(home)
         self.db = Database(home, images.reserve.give_back)
-        cache = ConversationCache(self._direct.version, images.read_blob_now)
-        self.turns = TurnStore(self.db, images, cache, self._process, free_models)
+        cache = ConversationCache(self._direct.version)
+        self.turns = TurnStore(self.db, cache, self._process, free_models)
         self.conversations = ConversationStore(self.db, images, cache, self.turns, self._process)
-        self.journal = Journal(self.db, images)
+        self.journal = Journal(self.db)
         self.traces = Traces(self.db, trace_limit_bytes)
         # The turns that dead processes left and nobody has taken up, found when this store was opened.
         self.abandoned: tuple[RunningTurn, ...] = ()

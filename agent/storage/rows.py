@@ -1,8 +1,8 @@
-"""Turns and pictures as rows, and back. Pure, but for the blobs that hold large signatures."""
+"""Turns and pictures as rows, and back. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter, create_model
@@ -12,7 +12,6 @@ from agent.conversation import Conversation, Turn, TurnState, WholeConversation,
 from agent.events import Component
 from agent.messages import ImageOrigin, PromptMessage, Value
 from agent.pictures import Picture, Receipt, shape_of
-from agent.storage.signatures import PLACES, Place, put_back
 from agent.storage.tables import PICTURES, TURNS
 from agent.storage.trees import shown
 
@@ -20,7 +19,7 @@ _T, _P = TURNS.c, PICTURES.c
 # What `turn_of` and `picture_of` read.
 TURN_COLUMNS = (
     *(_T.id.label("turn_id"), _T.parent, _T.text, _T.state, _T.started_at, _T.price_usd),
-    *(_T.messages, _T.signatures, _T.components, _T.details, _T.is_imported),
+    *(_T.messages, _T.components, _T.details, _T.is_imported),
 )
 PICTURE_COLUMNS = (_P.handle, _P.turn_id, _P.created_at, _P.is_marked, _P.receipt, _P.details, _P.deleted_at)
 _MESSAGES = TypeAdapter(tuple[PromptMessage, ...])
@@ -40,17 +39,14 @@ _PictureDetails = _details_of(Picture, "handle turn_id created_at is_marked rece
 _TURN_DETAILS, _PICTURE_DETAILS = set(_TurnDetails.model_fields), set(_PictureDetails.model_fields)
 
 
-def turn_row(turn: Turn, messages: Sequence[PromptMessage], places: Sequence[Place]) -> dict[str, Any]:
-    """Return what a turn's row holds of the turn; `messages` are its own without their large signatures."""
+def turn_row(turn: Turn) -> dict[str, Any]:
+    """Return what a turn's row holds of the turn."""
     return {
         "state": turn.state.value,
         "started_at": turn.started_at,
         "text": turn.text,
-        "price_usd": turn.price_usd,
-        "messages": _MESSAGES.dump_json(tuple(messages)).decode(),
-        "signatures": PLACES.dump_json(tuple(places)).decode(),
-        "components": COMPONENTS.dump_json(turn.components).decode(),
-        "details": turn.model_dump_json(include=_TURN_DETAILS),
+        "messages": _MESSAGES.dump_json(turn.messages).decode(),
+        **changed_turn(turn),
     }
 
 
@@ -63,8 +59,8 @@ def changed_turn(turn: Turn) -> dict[str, Any]:
     }
 
 
-def turn_of(row: Row[*tuple[Any, ...]], read_blob: Callable[[str], bytes]) -> Turn:
-    """Return the turn of a row, its signatures whole."""
+def turn_of(row: Row[*tuple[Any, ...]]) -> Turn:
+    """Return the turn of a row."""
     return Turn(
         id=row.turn_id,
         parent=row.parent,
@@ -72,17 +68,15 @@ def turn_of(row: Row[*tuple[Any, ...]], read_blob: Callable[[str], bytes]) -> Tu
         state=TurnState(row.state),
         started_at=row.started_at,
         price_usd=row.price_usd,
-        messages=put_back(_MESSAGES.validate_json(row.messages), PLACES.validate_json(row.signatures), read_blob),
+        messages=_MESSAGES.validate_json(row.messages),
         components=COMPONENTS.validate_json(row.components),
         is_imported=row.is_imported,
         **dict(_TurnDetails.model_validate_json(row.details)),
     )
 
 
-def picture_row(
-    conversation_id: str, picture: Picture, answer: PromptMessage | None, places: Sequence[Place]
-) -> dict[str, Any]:
-    """Return a picture's row; `answer` is its own without its large signatures."""
+def picture_row(conversation_id: str, picture: Picture) -> dict[str, Any]:
+    """Return a picture's row."""
     return {
         "conversation_id": conversation_id,
         "handle": picture.handle,
@@ -98,8 +92,7 @@ def picture_row(
         "call": picture.call,
         "receipt": picture.receipt.model_dump_json() if picture.receipt else None,
         "details": picture_details(picture),
-        "answer": answer.model_dump_json() if answer else None,
-        "signatures": PLACES.dump_json(tuple(places)).decode(),
+        "answer": picture.answer.model_dump_json() if picture.answer else None,
     }
 
 
@@ -127,9 +120,7 @@ def picture_of(row: Row[*tuple[Any, ...]]) -> Picture:
     )
 
 
-def conversation_of(
-    turns: Sequence[Row[*tuple[Any, ...]]], pictures: Sequence[Row[*tuple[Any, ...]]], read_blob: Callable[[str], bytes]
-) -> Conversation:
+def conversation_of(turns: Sequence[Row[*tuple[Any, ...]]], pictures: Sequence[Row[*tuple[Any, ...]]]) -> Conversation:
     """Return the conversation of its rows: one for each turn of any branch, in the order they were made, or a single
     one that has no turn. Only the turns of the branch that is shown are read.
     """
@@ -145,7 +136,7 @@ def conversation_of(
         created_at=first.created_at,
         updated_at=first.updated_at,
         is_pinned=first.is_pinned,
-        turns=tuple(turn_of(by_id[turn_id], read_blob) for turn_id in branch.path),
+        turns=tuple(turn_of(by_id[turn_id]) for turn_id in branch.path),
         pictures=tuple(picture_of(row) for row in there if row.turn_id in path),
         elsewhere=tuple(picture_of(row) for row in there if row.turn_id not in path),
         forks=branch.forks,
@@ -160,7 +151,6 @@ def whole_of(
     pictures: Sequence[Row[*tuple[Any, ...]]],
     tags: Mapping[int, tuple[str, ...]],
     files: tuple[WorkspaceFile, ...],
-    read_blob: Callable[[str], bytes],
 ) -> WholeConversation:
     """Return the conversation with every branch, of its own row and all rows of its turns and pictures in order;
     `tags` are those of the pictures by their rows' ids."""
@@ -171,20 +161,14 @@ def whole_of(
         is_named=own.is_named,
         is_pinned=own.is_pinned,
         head=own.head,
-        turns=tuple(turn_of(row, read_blob) for row in turns),
-        pictures=tuple(
-            picture_of(row).model_copy(update={"answer": answer_of(row.answer, row.signatures, read_blob)})
-            for row in pictures
-        ),
+        turns=tuple(map(turn_of, turns)),
+        pictures=tuple(picture_of(row).model_copy(update={"answer": answer_of(row.answer)}) for row in pictures),
         starred=tuple(row.handle for row in pictures if row.is_starred),
         tags={row.handle: tags[row.id] for row in pictures if row.id in tags},
         files=files,
     )
 
 
-def answer_of(answer: str | None, signatures: str, read_blob: Callable[[str], bytes]) -> PromptMessage | None:
-    """Return the image model's message, its signatures whole."""
-    if answer is None:
-        return None
-    message = PromptMessage.model_validate_json(answer)
-    return put_back((message,), PLACES.validate_json(signatures), read_blob)[0]
+def answer_of(answer: str | None) -> PromptMessage | None:
+    """Return the image model's message."""
+    return PromptMessage.model_validate_json(answer) if answer is not None else None

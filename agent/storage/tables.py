@@ -101,7 +101,6 @@ TURNS = Table(
     Column("text", Text, nullable=False),
     Column("price_usd", Float, nullable=False),
     Column("messages", JsonText, nullable=False),
-    Column("signatures", JsonText, nullable=False),
     Column("components", JsonText, nullable=False),
     # The rest of the turn: settings, uploads, editing, references, usage, seconds.
     Column("details", JsonText, nullable=False),
@@ -151,9 +150,8 @@ CALLS = Table(
     Column("updated_at", UtcDateTime, nullable=False),
     Column("price_usd", Float, nullable=False),
     Column("error_code", String(64)),
-    # What was answered, without its large signatures, until the turn is over; and where those belong.
+    # What was answered, until the turn is over.
     Column("answer", JsonText),
-    Column("signatures", JsonText),
     # The handle and the place among the conversation's pictures that the picture will have; none when it never came and
     # its turn is over.
     Column("handle", String(32)),
@@ -178,9 +176,8 @@ PICTURES = Table(
     Column("receipt", JsonText),
     # The rest of the picture: image, parents, alt, after_stop.
     Column("details", JsonText, nullable=False),
-    # The image model's message without its signatures, and where those belong.
+    # The image model's message.
     Column("answer", JsonText),
-    Column("signatures", JsonText, nullable=False),
     # What the gallery finds it by: whose it is, the model's label (none for an upload), the nearest common ratio, and
     # how it came to be (`made`, `uploaded`, `edited`).
     Column("owner", String(128), nullable=False, server_default=text("''")),

@@ -22,11 +22,9 @@ from agent.messages import ImageOrigin
 from agent.pictures import Picture
 from agent.storage.conversation_cache import VERSION, Change, ConversationCache
 from agent.storage.database import Database
-from agent.storage.images import ImageStore
 from agent.storage.journal import forget_answers, lose_calls, reserved_handles, turns_with_old_answers
 from agent.storage.liveness import ProcessLock
 from agent.storage.rows import COMPONENTS, TURN_COLUMNS, changed_turn, picture_row, turn_of, turn_row
-from agent.storage.signatures import kept_apart
 from agent.storage.tables import CHECKPOINT_TABLES, CONVERSATIONS, PICTURES, TURN_QUEUE, TURNS
 from agent.storage.titles import subject_title, title_of
 
@@ -157,15 +155,9 @@ class TurnStore:
     """
 
     def __init__(
-        self,
-        db: Database,
-        images: ImageStore,
-        cache: ConversationCache,
-        process: ProcessLock,
-        free_models: Collection[str] = (),
+        self, db: Database, cache: ConversationCache, process: ProcessLock, free_models: Collection[str] = ()
     ) -> None:
         self._db = db
-        self._images = images
         self._cache = cache
         self._mine = process.name
         self._is_alive = process.is_alive
@@ -192,11 +184,10 @@ class TurnStore:
         `place` its place in the queue, if it had to wait. Raises ConversationBusy, ConversationChanged, TurnKnown, and
         RequestRefused(CONVERSATION_NOT_FOUND) for a deleted one.
         """
-        messages, places = await kept_apart(turn.messages, self._images.write_blob)
         key, now = {"key": conversation_id}, datetime.now(UTC)
         row = {"id": turn.id, "runner": self._mine, "request_id": turn.request_id, "parent": turn.parent}
-        row |= {"conversation_id": conversation_id, "within": conversation_id, **turn_row(turn, messages, places)}
-        uploads = [picture_row(conversation_id, picture, None, ()) for picture in pictures]
+        row |= {"conversation_id": conversation_id, "within": conversation_id, **turn_row(turn)}
+        uploads = [picture_row(conversation_id, picture) for picture in pictures]
 
         def begin(on: Connection) -> Change | Exception:
             if turn.request_id is not None:
@@ -265,13 +256,9 @@ class TurnStore:
         A turn on record as running is this process's from now on. Raises RequestRefused when the turn is gone, or is
         run by another process now.
         """
-        await self._db.durably(self._finish(conversation_id, turn))
-
-    async def _finish(self, conversation_id: str, turn: Turn) -> None:
-        messages, places = await kept_apart(turn.messages, self._images.write_blob)
         now, new_title = datetime.now(UTC), subject_title(turn)
         values = {"key": conversation_id, "turn": turn.id, "mine": self._mine, "runner": self._mine}
-        values |= turn_row(turn, messages, places)
+        values |= turn_row(turn)
 
         def finish(on: Connection) -> Change:
             # The title is that of the conversation now, unless the person gave it one.
@@ -297,7 +284,7 @@ class TurnStore:
 
         def amend(on: Connection) -> Change | None:
             row = on.execute(_ONE_TURN, this).one_or_none()
-            changed = change(turn_of(row, self._images.read_blob_now)) if row is not None else None
+            changed = change(turn_of(row)) if row is not None else None
             if changed is None:
                 return None
             now = datetime.now(UTC)

@@ -86,7 +86,7 @@ async def repeated(
     if difference:
         arguments["prompt"] = f"{call.arguments.get('prompt', '')}\n\n{difference}"
     # What was changed is not what the model signed.
-    call = call.model_copy(update={"arguments": arguments, "thought_signature": None, "signed_by": None})
+    call = call.unsigned().model_copy(update={"arguments": arguments})
     update = {
         "number_of_images": 1,
         "image_model": "pro" if picture.receipt.model == pro_id else "flash",

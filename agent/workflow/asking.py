@@ -129,11 +129,12 @@ class _Call:
             if not self.deps.cut.is_set():
                 ledger.cancel(self.name)
             raise
+        answer.parts = [await self.deps.images.keep_signature(part) for part in answer.parts]
         price_usd = self.deps.spend(self.model, answer.usage).price_usd
         if answer.error is None or answer.error.charged is not Charge.MAYBE:
             held.paid_usd = price_usd
         self.step.answer(answer, price_usd)
-        await ledger.end(self.name, answer, price_usd, is_repeatable=self.is_text or self.model.is_free)
+        ledger.end(self.name, answer, price_usd, is_repeatable=self.is_text or self.model.is_free)
         return answer
 
     async def _send(self) -> None:

@@ -261,7 +261,7 @@ async def _painted(
         return Painted(spend=spend, error=answer.error)
     image = answer.picture
     if image is None:
-        await deps.ledger.spoil(name, ErrorCode.NO_PICTURE)
+        deps.ledger.spoil(name, ErrorCode.NO_PICTURE)
         reason = answer.finish_reason or "?"
         return Painted(spend=spend, error=ErrorInfo(code=ErrorCode.NO_PICTURE, parameters={"reason": reason}))
     made = _Made(name, number, advice, answer, image, spend, attempts, time.monotonic() - started_s, asked_at)
@@ -275,7 +275,7 @@ async def _painted(
         return Painted(spend=spend, error=lost)
     except AivistaError as error:
         if error.code is ErrorCode.BROKEN_PICTURE:
-            await deps.ledger.spoil(name, error.code)
+            deps.ledger.spoil(name, error.code)
         return Painted(spend=spend, error=error.info)
     grounding = answer.grounding
     return Painted(
@@ -391,7 +391,7 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
     probed = await probe_image(data)
     size: dict[str, str | int] = {"mime_type": probed.mime_type, "width": probed.width, "height": probed.height}
     size["bit_depth"] = probed.bit_depth
-    sized = made.image.model_copy(update={**size, "thought_signature": None, "signed_by": None})
+    sized = made.image.unsigned().model_copy(update=size)
     # What the studio draws itself is never empty.
     blank = None if order.request.model.is_sketch else await asyncio.to_thread(blank_of, data)
     finished = await finish_part(deps, order.part, sized) if order.part else None

@@ -159,7 +159,7 @@ def _joined(words: list[TextPart]) -> TextPart:
 
 
 def _can_join(last: TextPart, part: TextPart) -> bool:
-    return last.is_thought == part.is_thought and last.thought_signature is None and part.thought_signature is None
+    return last.is_thought == part.is_thought and not last.is_signed and not part.is_signed
 
 
 _NO_WORK_DONE = frozenset(

@@ -75,7 +75,7 @@ class Ledger:
             self._reserved.discard(name)
             return
         self._keep(call, state=CallState.QUEUED)
-        self.journal.queue(self.known[name])
+        self.journal.change(self.known[name])
 
     async def send(self, name: str, about_usd: float = 0.0) -> None:
         """Put on record that the call leaves now; its bytes may leave when this returns. While it is on its way others
@@ -86,7 +86,7 @@ class Ledger:
         self._unwritten.discard(name)
         await self.journal.send(self.known[name], is_new=is_new)
 
-    async def end(self, name: str, answer: Answer, price_usd: float, *, is_repeatable: bool) -> None:
+    def end(self, name: str, answer: Answer, price_usd: float, *, is_repeatable: bool) -> None:
         """Note how the call ended; one that `is_repeatable` is made again without asking, whatever became of it."""
         if self.sponsored is not None:
             self.sponsored.charge(price_usd)
@@ -99,21 +99,21 @@ class Ledger:
             is_unknown = not is_repeatable and answer.error.charged is Charge.MAYBE
             state = CallState.UNKNOWN if is_unknown else CallState.FAILED
             self._keep(self.known[name], state=state, price_usd=price_usd, error_code=code)
-        await self.journal.end(self.known[name])
+        self.journal.change(self.known[name])
 
-    async def spoil(self, name: str, code: ErrorCode) -> None:
+    def spoil(self, name: str, code: ErrorCode) -> None:
         """Note that an answer was of no use: it cost what it cost, and the next time the call is made anew."""
         call = self.known.get(name)
         if call is not None and call.state is CallState.DONE:
             self._keep(call, state=CallState.FAILED, answer=None, error_code=code)
-            await self.journal.end(self.known[name])
+            self.journal.change(self.known[name])
 
     def cancel(self, name: str) -> None:
         """Note that the call was given up before its answer came; one that never left leaves no row."""
         if name in self._unwritten:
             return
         self._keep(self.known[name], state=CallState.CANCELLED)
-        self.journal.cancel(self.known[name])
+        self.journal.change(self.known[name])
 
     def _new(self, name: str, model: ModelEntry) -> CallRecord:
         return CallRecord(conversation_id=self.conversation_id, turn_id=self.turn_id, name=name, model=model.id)

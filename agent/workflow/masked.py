@@ -156,7 +156,7 @@ async def finish_part(deps: Deps, part: PartEdit, answer: ImagePart) -> Finished
         reason=outcome.judgement.reason.value,
         base=part.base,
         mask=part.mask,
-        raw=answer.model_copy(update={"thought_signature": None, "signed_by": None}),
+        raw=answer.unsigned(),
         margins=part.margins,
         notices=part.plan.notices,
     )

@@ -28,6 +28,7 @@ from agent.messages import (
     ImagePart,
     PromptMessage,
     Role,
+    SignedPart,
     TextPart,
     ToolCallPart,
     ToolResultPart,
@@ -270,7 +271,7 @@ def _shortened(call: ToolCallPart) -> ToolCallPart:
         name: _cut(value) if _length(value) > _most(call.name, name) else value
         for name, value in call.arguments.items()
     }
-    return call.model_copy(update={"arguments": arguments, "thought_signature": None, "signed_by": None})
+    return call.unsigned().model_copy(update={"arguments": arguments})
 
 
 def _most(call: str, argument: str) -> int:
@@ -440,15 +441,11 @@ def _of_declined(turn: Turn) -> tuple[PromptMessage, ...]:
 
 def _without_old_signatures(messages: Sequence[PromptMessage]) -> tuple[PromptMessage, ...]:
     """Return the messages with no thought signature left, for the one retry after the provider rejected some."""
-    return tuple(
-        message.model_copy(update={"parts": tuple(_unsigned(part) for part in message.parts)}) for message in messages
-    )
+    return tuple(message.model_copy(update={"parts": tuple(map(_unsigned, message.parts))}) for message in messages)
 
 
 def _unsigned(part: ContentPart) -> ContentPart:
-    if isinstance(part, TextPart | ImagePart | ToolCallPart) and part.thought_signature is not None:
-        return part.model_copy(update={"thought_signature": None, "signed_by": None})
-    return part
+    return part.unsigned() if isinstance(part, SignedPart) and part.is_signed else part
 
 
 def _with_handles(message: PromptMessage) -> PromptMessage:

@@ -195,7 +195,7 @@ class _TurnCalls:
 
     async def end(self, name: str, model: ModelEntry, answer: Answer) -> None:
         price_usd = self.deps.spend(model, answer.usage).price_usd
-        await self.deps.ledger.end(name, answer, price_usd, is_repeatable=True)
+        self.deps.ledger.end(name, answer, price_usd, is_repeatable=True)
 
     def cancel(self, name: str) -> None:
         self.deps.ledger.cancel(name)

@@ -78,7 +78,7 @@ async def searcher(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
     update: TurnProgress = {"steps": [step], "spend": spend + repair}
     if findings is None:
         for one in (name, f"{name}.repair"):
-            await deps.ledger.spoil(one, ErrorCode.SEARCH_UNREADABLE)
+            deps.ledger.spoil(one, ErrorCode.SEARCH_UNREADABLE)
         error = answer.error or ErrorInfo(code=ErrorCode.SEARCH_UNREADABLE)
         return Command(goto="failure", update={**update, "error": error, "failed_node": "searcher"})
     sources = answer.grounding.sources if answer.grounding else ()

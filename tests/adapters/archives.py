@@ -21,6 +21,7 @@ from agent.archive.format import (
     is_folder_name,
     json_schema,
     packed,
+    signatures_in,
     with_images,
 )
 from agent.archive.pages import (
@@ -43,10 +44,12 @@ def blocks_shown(whole: WholeConversation, language: ArchiveLanguage, pictures: 
     from webui.view import View
     from webui.words import load_words
 
-    archived, blobs = packed(whole)
+    archived = packed(whole)
     facts = {one.digest: PictureFacts(one.md5, "image/png", one.size_bytes, 24, 16) for one in pictures}
     sizes = {file.digest: file.size_bytes for file in archived.files}
-    check_conversation(archived, Contents(facts, frozenset(blobs), frozenset(), sizes), "conversation.json")
+    check_conversation(
+        archived, Contents(facts, frozenset(signatures_in(whole)), frozenset(), sizes), "conversation.json"
+    )
     told = {name: getattr(whole, name) for name in ("title", "created_at", "updated_at", "pictures")}
     conversation = Conversation(id="c", owner="local", turns=branch_shown(whole), **told)
     return list(render_conversation(View(load_words(language), "c"), conversation))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import sqlite3
@@ -130,7 +131,7 @@ async def test_what_is_on_record_is_what_was_sent_what_came_and_what_it_cost(ope
     assert not {"sent", "came"} & summary
 
 
-async def test_thoughts_are_told_as_such_and_signatures_by_their_length(tmp_path: Path) -> None:
+async def test_thoughts_are_told_as_such_and_large_signatures_by_their_digest(tmp_path: Path) -> None:
     thought = TextPart(text="A fox, then.", is_thought=True)
     signed = TextPart(text="Hello.", thought_signature=LARGE_SIGNATURE, signed_by="text-model")
     async with Scene(
@@ -139,7 +140,7 @@ async def test_thoughts_are_told_as_such_and_signatures_by_their_length(tmp_path
         conversation = await studio.conversations.create()
         await run(studio, conversation.id, "hello")
         [asked] = of_kind(await studio.trace(conversation.id), StepKind.MODEL)
-    told: dict[str, Any] = {"thought_signature_bytes": len(LARGE_SIGNATURE), "signed_by": "text-model"}
+    told = {"signature_digest": hashlib.sha256(LARGE_SIGNATURE).hexdigest(), "signed_by": "text-model"}
     assert parts_of(asked) == [
         {"type": "text", "text": "A fox, then.", "is_thought": True},
         {"type": "text", "text": "Well. "},

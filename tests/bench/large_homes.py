@@ -119,11 +119,11 @@ def _seed(home: Path, count: int) -> Sequence[str]:
             for place in range(_TURNS):
                 turn = _turn(number, place, chance, f", {_RARE}" if number in rare and place == 2 else "")
                 own = {"conversation_id": key, "id": turn.id, "position": place, "parent": turn.parent, "runner": ""}
-                _insert(database, "turns", own | turn_row(turn, turn.messages, ()))
+                _insert(database, "turns", own | turn_row(turn))
                 for one in range(_PICTURES):
                     picture = _picture(turn, place * _PICTURES + one, chance)
                     own = {"owner": "local", "is_starred": chance.random() < 0.1}
-                    _insert(database, "pictures", picture_row(key, picture, None, ()) | own)
+                    _insert(database, "pictures", picture_row(key, picture) | own)
             if not is_deleted:
                 kept.append(key)
     return kept

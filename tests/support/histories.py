@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from agent import (
     AgentMessage,
@@ -36,10 +37,12 @@ from agent import (
     TurnSettings,
     TurnState,
 )
+from agent.storage.images import ImageStore
 
 NOW = datetime(2026, 11, 20, 12, 30, 15, 123456, tzinfo=UTC)
 SMALL_SIGNATURE = bytes(range(256))
 LARGE_SIGNATURE = bytes(range(256)) * 5000
+_NAMED: dict[str, bytes] = {}
 SOURCE = Source(title="Füchse", url="https://example.org/?q=狐")
 
 
@@ -58,6 +61,21 @@ def image_part(handle: str = "#1", origin: ImageOrigin = ImageOrigin.UPLOADED) -
     )
 
 
+def signed(signature: bytes, by: str) -> dict[str, Any]:
+    """Return the fields of a part that carries a signature, or names a large one."""
+    if len(signature) <= 4096:
+        return {"thought_signature": signature, "signed_by": by}
+    digest = hashlib.sha256(signature).hexdigest()
+    _NAMED[digest] = signature
+    return {"signature_digest": digest, "signed_by": by}
+
+
+async def keep_signatures(images: ImageStore) -> None:
+    """Put every large signature that a part names into the store."""
+    for signature in _NAMED.values():
+        await images.write_blob(signature)
+
+
 def answer(handle: str, signature: bytes = LARGE_SIGNATURE) -> PromptMessage:
     """Return an image model's message: signed text, a thought, an unsigned and a signed picture."""
     image = image_part(handle, ImageOrigin.GENERATED)
@@ -67,7 +85,7 @@ def answer(handle: str, signature: bytes = LARGE_SIGNATURE) -> PromptMessage:
             TextPart(text="Here it is.", thought_signature=SMALL_SIGNATURE, signed_by="image-model"),
             TextPart(text="hm", is_thought=True),
             image.model_copy(update={"is_thought": True}),
-            image.model_copy(update={"thought_signature": signature, "signed_by": "image-model"}),
+            image.model_copy(update=signed(signature, "image-model")),
         ),
     )
 
@@ -132,8 +150,7 @@ def finished(turn: Turn, handle: str = "#2", signature: bytes = LARGE_SIGNATURE)
         name="generate_image",
         arguments={"prompt": "狐", "count": 1, "deep": {"list": [1.5, None, True, "x"]}},
         call_id="c1",
-        thought_signature=signature,
-        signed_by="text-model",
+        **signed(signature, "text-model"),
     )
     result = ToolResultPart(
         name="generate_image",

@@ -32,6 +32,10 @@ class Shelf:
         md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
         return ImagePart(digest=digest, md5=md5, mime_type=mime_type, size_bytes=len(data), origin=origin)
 
+    async def signature(self, digest: str) -> bytes | None:
+        """Return a signature that was kept as a picture is."""
+        return self.held.get(digest)
+
     async def upload(self, image: Image.Image, handle: str | None = None, kind: str = "PNG") -> ImagePart:
         """Keep a picture of a person."""
         part = await self.write(encoded(image, kind), f"image/{kind.lower()}", ImageOrigin.UPLOADED)

@@ -25,7 +25,7 @@ from agent import (
 from tests.adapters.archives import Archive, ArchiveLimits, images_in, with_images
 from tests.adapters.records import ImageStore
 from tests.agent.archive.values import PARTS, PNGS
-from tests.support.histories import LARGE_SIGNATURE, NOW, begun_turn, finished, picture
+from tests.support.histories import LARGE_SIGNATURE, NOW, begun_turn, finished, keep_signatures, picture
 
 FILES = (
     WorkspaceFile(
@@ -100,6 +100,7 @@ class Place:
         """Put conversations on record, and PNGS into the image store; return the ids."""
         for data in PNGS:
             await self.images.write(data, "image/png", ImageOrigin.GENERATED)
+        await keep_signatures(self.images)
         return [(await self.shelf.add_whole("local", whole)).id for whole in wholes]
 
 

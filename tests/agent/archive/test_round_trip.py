@@ -67,7 +67,7 @@ from tests.agent.archive.values import PNGS, part_of, whole_conversations
 from tests.support.cases import each_case
 from tests.support.children import full_disk
 from tests.support.galleries import png
-from tests.support.histories import NOW, SOURCE, begun_turn, finished
+from tests.support.histories import NOW, SOURCE, begun_turn, finished, keep_signatures
 
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 # Values this large take minutes to be made smaller; what differs is told by pytest.
@@ -126,6 +126,7 @@ async def records(home: Path) -> AsyncIterator[tuple[Records, Archive]]:
     await store.open()
     for data in PNGS:
         await images.write(data, "image/png", ImageOrigin.GENERATED)
+    await keep_signatures(images)
     try:
         yield store, Archive(store.conversations, images, home)
     finally:

@@ -34,8 +34,10 @@ from agent import (
     Plan,
     PlanCard,
     SearchNote,
+    TextPart,
     ThoughtLog,
     Timing,
+    ToolCallPart,
     Turn,
     TurnSettings,
     TurnState,
@@ -199,6 +201,7 @@ _OF_FIELD: dict[tuple[type[BaseModel], str], st.SearchStrategy[Any]] = {
     (EditRecord, "reason"): st.sampled_from([one.value for one in Reason]),
     (Plan, "notices"): st.lists(st.sampled_from([one.value for one in Notice]), max_size=1).map(tuple),
     (PlanCard, "plans"): st.deferred(lambda: st.lists(_model(Plan), min_size=1, max_size=2)).map(tuple),
+    **{(kind, "signature_digest"): st.none() for kind in (TextPart, ImagePart, ToolCallPart)},
     # Not taken over by an import.
     (SearchNote, "suggestions_html"): st.just(""),
 }

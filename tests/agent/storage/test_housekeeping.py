@@ -27,7 +27,7 @@ from tests.adapters.records import (
 )
 from tests.support.children import full_disk, run_child
 from tests.support.galleries import Filled, WordEmbedder, filled, png
-from tests.support.histories import LARGE_SIGNATURE, finished
+from tests.support.histories import LARGE_SIGNATURE, finished, keep_signatures
 from tests.support.histories import picture as recorded
 from tests.support.scenes import Scene, generate, picture, run
 
@@ -106,6 +106,7 @@ async def test_what_a_record_names_stays_and_what_none_names_goes_once_it_is_old
     turn = (await kept.store.conversations.get(conversation, "local")).turns[0].model_copy(update={"mask": own_mask})
     await kept.store.conversations.add_picture(conversation, recorded("#aa", "t1"))
     await kept.store.turns.finish(conversation, finished(turn, "#aa"))
+    await keep_signatures(kept.images)
     await kept.images.thumbnail(made, 64)
     wanted = files_below(home / "pictures") | files_below(home / "originals") | files_below(home / "blobs")
     wanted -= {stray.digest}
@@ -128,7 +129,7 @@ async def test_what_a_record_names_stays_and_what_none_names_goes_once_it_is_old
     assert Housekeeping(home).sweep().is_empty
     answer = await kept.store.conversations.answer_of(conversation, "#aa")
     assert answer is not None
-    assert answer.images[0].thought_signature == LARGE_SIGNATURE
+    assert await kept.images.read_blob(answer.images[0].signature_digest or "") == LARGE_SIGNATURE
 
 
 async def test_what_was_deleted_goes_after_thirty_days_and_what_others_lean_on_stays(kept: Filled) -> None:
@@ -317,6 +318,7 @@ async def everything_in(home: Path) -> str:
         signed = recorded("#aa", "t1")
         named = (await part(kept, "blue")).model_copy(update={"handle": "#aa", "width": 64, "height": 36})
         await kept.store.conversations.add_picture(conversation, signed.model_copy(update={"image": named}))
+        await keep_signatures(kept.images)
         await kept.gallery.page("local", GalleryQuery(similar_to=made))
         workspace = WorkspaceStore(kept.store.db).of(conversation, "local")
         for number in range(40):  # more than are read at once

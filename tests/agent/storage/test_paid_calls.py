@@ -281,7 +281,7 @@ async def test_calls_on_their_way_when_a_process_died_are_of_unknown_outcome_and
         for name, model in {"planner:1": "m", "a": "m", "b": "m", "free": "sketch-painter"}.items():
             call = CallRecord(conversation_id=key, turn_id="t1", name=name, model=model, state=CallState.SENT)
             await store.journal.send(call, is_new=True)
-        await store.journal.end(call.model_copy(update={"name": "planner:1", "state": CallState.DONE}))
+        store.journal.change(call.model_copy(update={"name": "planner:1", "state": CallState.DONE}))
     with contextlib.closing(sqlite3.connect(home / "aivista.db")) as database, database:
         database.execute("UPDATE turns SET runner = 'nobody'")
     async with contextlib.aclosing(Records(home, images, free_models={"sketch-painter"})) as again:
