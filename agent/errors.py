@@ -19,15 +19,14 @@ English.
 
 from __future__ import annotations
 
-import tomllib
 from collections import defaultdict
 from collections.abc import Mapping
 from enum import StrEnum
-from functools import cache
-from importlib import resources
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from agent.locales import sentences
 
 
 class Actor(StrEnum):
@@ -328,11 +327,9 @@ class ErrorCode(StrEnum):
 _GOOGLE: dict[str, str | int | float] = {"service": "Google", "console": "Google AI Studio"}
 
 
-@cache
 def error_sentences(language: str = "en") -> Mapping[str, str]:
     """Return what each failure says in a language, by its code, with `{parameters}`."""
-    text = resources.files("agent").joinpath("locales", f"errors.{language}.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return sentences("errors", language)
 
 
 class ErrorInfo(BaseModel):

@@ -13,9 +13,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from html import escape
+from functools import cache
+from importlib import resources
 from typing import Literal, TypeAlias, assert_never
 from urllib.parse import quote, urlsplit
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
 
 from agent.archive.format import ArchiveLanguage, ListedConversation
 from agent.conversation import Turn, TurnState, WholeConversation
@@ -31,6 +35,7 @@ from agent.events import (
     StoppedNote,
     TargetNote,
 )
+from agent.locales import sentences
 from agent.messages import ImagePart, Source
 from agent.pictures import Picture, Receipt
 
@@ -283,64 +288,8 @@ class _Telling:
         return _word(self._language, key, **parameters)
 
 
-# What the pages say themselves, in English and in Chinese.
-_WORDS: Mapping[str, tuple[str, str]] = {
-    "untitled": ("Untitled conversation", "未命名的对话"),
-    "library": ("Conversations from Aivista", "Aivista 的对话"),
-    "empty": ("There was no conversation.", "没有对话。"),
-    "made_by": (
-        "Kept by Aivista. This page shows what was said and made; conversation.json beside it holds everything.",
-        "由 Aivista 保存。本页展示说过和画过的内容；旁边的 conversation.json 包含全部数据。",
-    ),
-    "begun": ("Begun {moment}, last changed {moment_of_change}", "开始于 {moment}，最后更改于 {moment_of_change}"),
-    "counts": ("{turns} turns, {pictures} pictures", "{turns} 轮，{pictures} 张图片"),
-    "elsewhere": ("Other branches", "其他分支"),
-    "follows": ("follows {number}", "接在第 {number} 轮之后"),
-    "first": ("first of a branch", "分支的第一轮"),
-    "you": ("You", "你"),
-    "agent": ("Aivista", "Aivista"),
-    "picture": ("Picture {handle}", "图片 {handle}"),
-    "lost": ("The file of picture {handle} was gone when this was kept.", "保存时图片 {handle} 的文件已不存在。"),
-    "mask": ("What may change (white)", "可以更改的部分（白色）"),
-    "marked": ("To be changed: {handle}", "要修改：{handle}"),
-    "references": ("References: {handles}", "参考：{handles}"),
-    "plan": ("Plan", "方案"),
-    "earlier": ("Earlier attempts", "之前的尝试"),
-    "sources": ("Sources", "来源"),
-    "prompt": ("Prompt", "提示词"),
-    "model": ("Model", "模型"),
-    "size": ("Size", "尺寸"),
-    "styles": ("Styles", "风格"),
-    "facts": ("Facts", "事实"),
-    "price": ("Price", "价格"),
-    "seconds": ("Seconds", "秒"),
-    "lettering": ("Lettering read", "读到的文字"),
-    "review": ("Review", "评审"),
-    "failed": ("Not done", "未完成"),
-    "stopped": ("Stopped.", "已停止。"),
-    "interrupted": ("Cut off by the end of the studio.", "因程序结束而中断。"),
-    "waiting": ("The plan above waits for an answer.", "上面的方案在等待答复。"),
-    "files": ("Files", "文件"),
-    "bytes": ("{count} bytes", "{count} 字节"),
-    "by.person": ("written by you", "由你写入"),
-    "by.agent": ("written by Aivista", "由 Aivista 写入"),
-    "no_text": ("This file is no text and not shown here.", "此文件不是文本，这里不显示。"),
-    "cut": ("{count} more characters are not shown here.", "还有 {count} 个字符未在此显示。"),
-    "went_back": ("The picture to change from here on: {handle}", "从这里起要修改的图片：{handle}"),
-    "question.empty": ("Asked what there should be to see.", "询问想看到什么。"),
-    "question.unsure": ("Asked what exactly is wanted.", "询问具体想要什么。"),
-    "question.which_part": ("Asked which part is meant.", "询问指的是哪一部分。"),
-    "question.not_painted": ("Said that no picture was made.", "说明没有画出图片。"),
-    "question.no_mask": (
-        "Asked which part is meant: no mask came with the message.",
-        "消息没有附带蒙版，询问指的是哪一部分。",
-    ),
-}
-_COLUMN: Mapping[ArchiveLanguage, int] = {"en": 0, "zh-CN": 1}
-
-
 def _word(language: ArchiveLanguage, key: str, **parameters: object) -> str:
-    return _WORDS[key][_COLUMN[language]].format(**parameters)
+    return str(sentences("archive", language)[key]).format(**parameters)
 
 
 # What could hide or reorder words: controls, marks of direction, invisible letters, tags.
@@ -369,29 +318,8 @@ def web_address(address: str) -> str | None:
     return quote(visible(address.strip()), safe=_IN_ADDRESS)
 
 
-_STYLE = """
-:root { color-scheme: light dark; --paper: #fbfaf7; --ink: #23211d; --quiet: #6b675e; --line: #dedad0;
-  --said: #efece4; }
-@media (prefers-color-scheme: dark) {
-  :root { --paper: #191816; --ink: #ebe8e0; --quiet: #a09b90; --line: #38352f; --said: #262421; }
-}
-body { margin: 0 auto; max-width: 46rem; padding: 2rem 1rem 4rem; background: var(--paper); color: var(--ink);
-  font: 1rem/1.55 system-ui, "Noto Sans SC", sans-serif; }
-h1 { font-size: 1.5rem; overflow-wrap: anywhere; }
-h2, h3 { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: .75rem; font-size: .9rem;
-  color: var(--quiet); }
-.note, figcaption { color: var(--quiet); font-size: .875rem; }
-.said { white-space: pre-wrap; overflow-wrap: anywhere; margin: .75rem 0; }
-.said b { display: block; font-size: .8rem; color: var(--quiet); }
-.person { background: var(--said); border-radius: .6rem; padding: .6rem .9rem; }
-figure { margin: 1rem 0; }
-img { max-width: 100%; height: auto; border-radius: .4rem; border: 1px solid var(--line); }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; font-size: .875rem; }
-dt { color: var(--quiet); }
-dd { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
-pre { background: var(--said); border-radius: .4rem; padding: .6rem .9rem; overflow-x: auto; font-size: .85rem; }
-a { color: inherit; overflow-wrap: anywhere; }
-""".strip()
+_FOLDER = resources.files("agent").joinpath("archive")
+_STYLE = _FOLDER.joinpath("page.css").read_text(encoding="utf-8").strip()
 _HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 # A page that is opened from a folder has no origin: its pictures are `file:`.
 _POLICY = f"default-src 'none'; img-src 'self' file:; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
@@ -421,65 +349,26 @@ def library_page(listed: Sequence[ListedConversation], language: ArchiveLanguage
 
 def index_page(page: Page, entries: Iterable[tuple[str, str, str]]) -> str:
     """Return a page that leads to others: their address, title and what else to say of each, after its own blocks."""
-    rows = "\n".join(
-        f'<li><a href="{escape(address)}">{_html_text(title)}</a> <span class="note">{_html_text(more)}</span></li>'
-        for address, title, more in entries
+    return _document(page, _POLICY, tuple(entries))
+
+
+def _document(page: Page, policy: str, entries: Sequence[tuple[str, str, str]] = ()) -> str:
+    blocks = [(type(block).__name__, block) for block in page.blocks]
+    return _template().render(page=page, policy=policy, style=Markup(_STYLE), blocks=blocks, entries=entries)  # noqa: S704  our own
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        autoescape=True,
+        finalize=lambda shown: visible(shown) if type(shown) is str else shown,
+        keep_trailing_newline=True,
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
     )
-    return _document(page, _POLICY, f"\n<ul>\n{rows}\n</ul>" if rows else "")
-
-
-def _document(page: Page, policy: str, more: str = "") -> str:
-    body = "\n".join(map(_html_block, page.blocks)) + more
-    return f"""<!doctype html>
-<html lang="{escape(page.language)}">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{escape(policy, quote=True)}">
-<meta name="referrer" content="no-referrer">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{_html_text(" ".join(page.title.split()))}</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
-
-
-def _html_block(block: Block) -> str:
-    match block:
-        case Heading():
-            return f"<h{block.level}>{_html_text(block.text)}</h{block.level}>"
-        case Said():
-            kind = "said person" if block.is_person else "said"
-            return f'<div class="{kind}"><b>{_html_text(block.speaker)}</b>{_html_text(block.text.strip())}</div>'
-        case Note():
-            return f'<p class="note">{_html_text(block.text)}</p>'
-        case Shown():
-            picture = f'<img src="{_html_text(block.address)}" alt="{_html_text(block.alt)}" loading="lazy">'
-            return f"<figure>{picture}<figcaption>{_html_text(block.caption)}</figcaption></figure>"
-        case Facts():
-            rows = "".join(f"<dt>{_html_text(name)}</dt><dd>{_html_text(value)}</dd>" for name, value in block.rows)
-            return f"<dl>{rows}</dl>"
-        case Links():
-            rows = "".join(f"<li>{_html_link(source.title, source.url)}</li>" for source in block.sources)
-            return f'<p class="note">{_html_text(block.title)}</p><ul>{rows}</ul>'
-        case Code():
-            return f"<pre><code>{_html_text(block.text)}</code></pre>"
-        case _:
-            assert_never(block)
-
-
-def _html_link(title: str, address: str) -> str:
-    url = web_address(address)
-    if url is None:
-        return _html_text(title or address)
-    return f'<a href="{escape(url)}" rel="noopener noreferrer nofollow">{_html_text(title or url)}</a>'
-
-
-def _html_text(text: str) -> str:
-    return escape(visible(text))
+    environment.filters["web_address"] = web_address
+    return environment.from_string(_FOLDER.joinpath("page.html").read_text(encoding="utf-8"))
 
 
 # GFM makes links of bare addresses, too, which a backslash before their signs prevents.

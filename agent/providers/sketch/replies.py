@@ -19,7 +19,7 @@ from agent.providers.sketch.operations import (
     ResizeTo,
     Restyle,
 )
-from agent.providers.sketch.sentences import sentences
+from agent.providers.sketch.vocabulary import sentences
 from agent.providers.sketch.wishes import AskBack, Draw, Edit, Talk, Wish
 
 _DEGREES = {PLAIN: "plain", A_BIT: "a_bit", MUCH: "much"}

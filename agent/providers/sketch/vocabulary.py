@@ -1,10 +1,12 @@
-"""The words that the sketch painter knows: figures, places and the weather between them, as sections of the wording."""
+"""The words that the sketch model knows: figures, places and the weather between them, as sections of the wording; and
+what it says itself."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from agent import wording
+from agent import locales, wording
 
 FIGURES = "figures"
 PLACES = "places"
@@ -30,6 +32,12 @@ def find_all(table: str, text: str) -> tuple[str, ...]:
 def is_known(text: str) -> bool:
     """Whether the painter has a shape for anything in the text."""
     return any(find(table, text) for table in (FIGURES, PLACES, MOODS))
+
+
+def sentences(section: str, *, in_chinese: bool) -> Mapping[str, str]:
+    """Return what the model says, by key, of a section of `agent/locales/sketch.*.toml`."""
+    found: Mapping[str, str] = locales.sentences("sketch", "zh-CN" if in_chinese else "en")[section]
+    return found
 
 
 def _words(table: str, name: str) -> re.Pattern[str]:

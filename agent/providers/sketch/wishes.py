@@ -18,9 +18,8 @@ from agent.pictures import handles_in, without_handles
 from agent.providers.sketch.instructions import Instructions, exact_adjustment, read_instructions
 from agent.providers.sketch.operations import Effect, EffectKind, Operation, Restyle
 from agent.providers.sketch.phrases import blank_quoted, find_count, find_ratio, find_shape, fold, has_words
-from agent.providers.sketch.sentences import sentences
 from agent.providers.sketch.subjects import FIRST_TAKE, Retake, Take, find_style, find_subject, read_retake
-from agent.providers.sketch.vocabulary import FIGURES, MOODS, PLACES, find, is_known
+from agent.providers.sketch.vocabulary import FIGURES, MOODS, PLACES, find, is_known, sentences
 from agent.style_look import StyleLook
 
 MAX_CHARACTERS = 4000
