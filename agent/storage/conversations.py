@@ -517,7 +517,8 @@ class ConversationStore:
 
     async def _delete_forever(self, conversation_id: str, owner: str) -> bool:
         return await self.db.write(
-            lambda on: sweeping.delete_forever(on, conversation_id, owner), lambda _: self._cache.drop(conversation_id)
+            lambda on: sweeping.delete_forever(on, conversation_id, owner=owner),
+            lambda _: self._cache.drop(conversation_id),
         )
 
     async def remove(self, conversation_id: str, owner: str) -> None:

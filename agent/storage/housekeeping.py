@@ -296,7 +296,7 @@ class _Sweep:
 
     def _conversations(self) -> int:
         if self._is_dry_run:
-            return len(self._records.thrown_away(self._deleted_before))
+            return len(self._records.deleted_before(self._deleted_before))
         count = self._records.sweep(self._deleted_before)
         self._records.forget_words(self._deleted_before)
         return count

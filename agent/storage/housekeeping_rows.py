@@ -107,16 +107,16 @@ class KeptRecords:
 
     def sweep(self, before: datetime) -> int:
         """Remove the conversations that were deleted before the moment; return how many."""
-        ids = self.thrown_away(before)
+        ids = self.deleted_before(before)
         for one in ids:
             with self._db.writing() as connection:
-                sweeping.sweep(connection, one, before)
+                sweeping.delete_forever(connection, one, before=before)
         return len(ids)
 
-    def thrown_away(self, before: datetime) -> list[str]:
-        """Return the conversations that `sweep` would remove."""
+    def deleted_before(self, moment: datetime) -> list[str]:
+        """Return the conversations that were deleted before the moment."""
         with self._db.reading() as connection:
-            return sweeping.thrown_away(connection, before)
+            return sweeping.deleted_before(connection, moment)
 
     def named_digests(self) -> set[str]:
         """Return the digest of every picture and blob that any row names, deleted ones included."""

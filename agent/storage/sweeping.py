@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Integer, String, Table, Text, bindparam, delete, literal_column, select, text
 
 from agent.storage.spend import keep_spend
-from agent.storage.tables import CALLS, CHECKPOINT_TABLES, CONVERSATIONS, METADATA, PICTURES, TURNS
+from agent.storage.tables import CHECKPOINT_TABLES, CONVERSATIONS, METADATA, TURNS
 
 _C = CONVERSATIONS.c
 _DIGEST = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
-_IS_OVER = _C.deleted_at < bindparam("moment")
-_THROWN_AWAY = select(_C.id).where(_IS_OVER).order_by(_C.deleted_at, _C.id)
-_STILL_THROWN_AWAY = select(_C.id).where(_C.id == bindparam("key"), _IS_OVER)
 _OWN = select(_C.id).where(_C.id == bindparam("key"), _C.owner == bindparam("whose"))
 _DELETED = select(_C.id).where(_C.owner == bindparam("whose"), _C.deleted_at.is_not(None))
+_OLD = select(_C.id).where(_C.deleted_at < bindparam("moment")).order_by(_C.deleted_at, _C.id)
 _TURNS_OF_IT = select(TURNS.c.id).where(TURNS.c.conversation_id == bindparam("key"))
 _FORGET = (
     *(delete(table).where(table.c.thread_id.in_(_TURNS_OF_IT)) for table in CHECKPOINT_TABLES),
@@ -26,7 +24,6 @@ _FORGET = (
     text("DELETE FROM picture_words WHERE rowid IN (SELECT id FROM pictures WHERE conversation_id = :key)"),
 )
 _REMOVE = delete(CONVERSATIONS).where(_C.id == bindparam("key"))
-_BELONGING = (TURNS, PICTURES, CALLS)
 
 
 def digests_in(values: Iterable[object]) -> set[str]:
@@ -34,21 +31,9 @@ def digests_in(values: Iterable[object]) -> set[str]:
     return {digest for value in values if isinstance(value, str) for digest in _DIGEST.findall(value)}
 
 
-def thrown_away(connection: Connection, before: datetime) -> list[str]:
+def deleted_before(connection: Connection, moment: datetime) -> list[str]:
     """Return the ids of the conversations that were deleted before the moment, the oldest first."""
-    return list(connection.scalars(_THROWN_AWAY, {"moment": before}))
-
-
-def sweep(connection: Connection, conversation_id: str, before: datetime) -> set[str]:
-    """Return the digests that the conversation named, if it is deleted since before the moment: then it is gone
-    with all its rows, and what it had cost is kept by owner and day."""
-    key = {"key": conversation_id}
-    if connection.scalar(_STILL_THROWN_AWAY, {**key, "moment": before}) is None:
-        return set()
-    named = {digest for table in _BELONGING for digest in digests_in(_cells(connection, table, key))}
-    keep_spend(connection, [conversation_id])
-    _remove(connection, conversation_id)
-    return named
+    return list(connection.scalars(_OLD, {"moment": moment}))
 
 
 def deleted_of(connection: Connection, owner: str) -> list[str]:
@@ -56,11 +41,15 @@ def deleted_of(connection: Connection, owner: str) -> list[str]:
     return list(connection.scalars(_DELETED, {"whose": owner}))
 
 
-def delete_forever(connection: Connection, conversation_id: str, owner: str) -> bool:
-    """Return whether the owner had such a deleted conversation; it is gone with all its rows, and what it had cost
-    is kept by owner and day."""
-    found = _DELETED.where(_C.id == bindparam("key"))
-    if connection.execute(found, {"key": conversation_id, "whose": owner}).first() is None:
+def delete_forever(
+    connection: Connection, conversation_id: str, *, owner: str | None = None, before: datetime | None = None
+) -> bool:
+    """Return whether there was such a deleted conversation, of that owner, deleted before that moment; it is gone with
+    all its rows, and what it had cost is kept by owner and day."""
+    meant = select(_C.id).where(_C.id == conversation_id, _C.deleted_at.is_not(None))
+    meant = meant if owner is None else meant.where(_C.owner == owner)
+    meant = meant if before is None else meant.where(_C.deleted_at < before)
+    if connection.execute(meant).first() is None:
         return False
     keep_spend(connection, [conversation_id])
     _remove(connection, conversation_id)
@@ -95,13 +84,6 @@ def _remove(connection: Connection, conversation_id: str) -> None:
     for statement in _FORGET:
         connection.execute(statement, key)
     connection.execute(_REMOVE, key)
-
-
-def _cells(connection: Connection, table: Table, key: dict[str, str]) -> Iterator[Any]:
-    for row in connection.execute(
-        select(*_text_columns(table)).where(table.c.conversation_id == bindparam("key")), key
-    ):
-        yield from row
 
 
 def _text_columns(table: Table) -> list[Any]:
