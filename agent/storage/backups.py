@@ -16,12 +16,14 @@ import re
 import secrets
 import shutil
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from agent.errors import ErrorCode, StorageFailure
+from agent.storage.database import HEAD, upgrade
 from agent.storage.liveness import ProcessLock
 from agent.storage.private_files import make_private_folder, storage_failure
 
@@ -173,6 +175,8 @@ class Backups:
             _verify(backup.path)
             shutil.copyfile(backup.path, restored)
             os.chmod(restored, 0o600)
+            # Else rows of the present one would not fit.
+            upgrade(restored)
             aside = self._set_aside(now)
             os.replace(restored, self._home / _NAME)
             kept, lost, is_whole = _taken_over(aside, self._home / _NAME) if aside is not None else (0, 0, True)
@@ -182,7 +186,7 @@ class Backups:
         except sqlite3.Error as error:
             raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"{backup.path.name}: {error}") from error
         finally:
-            restored.unlink(missing_ok=True)
+            _remove(restored)
 
     def _is_in_use(self) -> bool:
         folder = self._home / "running"
@@ -244,10 +248,38 @@ def _verify(path: Path) -> None:
         raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"{path.name} is damaged: {answer}")
 
 
+@contextlib.contextmanager
+def _at_newest_revision(path: Path) -> Iterator[Path]:
+    """Yield the database, or a copy that is brought up to date; as it is where it cannot be read."""
+    copy = path.with_name(f".{path.name}.copy")
+    try:
+        try:
+            with closing(_reader(path)) as database:
+                [revision] = database.execute("SELECT version_num FROM alembic_version").fetchone()
+            if revision != HEAD:
+                _copy(path, copy)
+                upgrade(copy)
+        except (StorageFailure, sqlite3.Error, OSError):
+            _remove(copy)
+        yield copy if copy.exists() else path
+    finally:
+        _remove(copy)
+
+
+def _remove(path: Path) -> None:
+    """Remove a database that was only for a while, with its log."""
+    for ending in ("", "-wal", "-shm"):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
+
+
 def _taken_over(newer: Path, restored: Path) -> tuple[int, int, bool]:
     """Copy the pictures that only the newer database knows, and what they belong to; return how many they are, how many
     of its turns were left, and whether all of it could be read."""
-    with closing(_reader(newer)) as source, closing(sqlite3.connect(restored)) as target:
+    with (
+        _at_newest_revision(newer) as readable,
+        closing(_reader(readable)) as source,
+        closing(sqlite3.connect(restored)) as target,
+    ):
         tables = {table: _readable_rows(source, table) for table in _KEPT_TABLES}
         rows = {table: found for table, (found, _) in tables.items()}
         known = set(target.execute("SELECT conversation_id, handle FROM pictures"))

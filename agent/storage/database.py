@@ -74,6 +74,20 @@ def _opened(path: Path) -> Engine:
     return engine
 
 
+def upgrade(path: Path) -> None:
+    """Bring a database that nobody uses to the newest revision.
+
+    Raises StorageFailure, with nothing changed, when it is that of a newer Aivista or cannot be read.
+    """
+    engine = _engine(path)
+    try:
+        _bring_up_to_date(engine)
+    except DatabaseError as error:
+        raise record_failure(error) from error
+    finally:
+        engine.dispose()
+
+
 def record_failure(error: DBAPIError) -> StorageFailure:
     """Return what the operator reads of a failed statement: nothing of the statement or its values."""
     return broken_or_full(error.orig)

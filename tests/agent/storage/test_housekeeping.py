@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import os
 import sqlite3
+import zipfile
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -425,6 +426,31 @@ async def test_what_came_after_the_backup_is_taken_over_if_it_has_pictures(setti
         assert {one.id for one in await studio.conversations.list()} == {conversation.id, other.id}
         await run(studio, conversation.id, "a third fox")
         assert len((await studio.conversations.get(conversation.id)).pictures) == 3
+
+
+@pytest.mark.parametrize(("is_older", "kept"), [("the backup", 1), ("the present database", 6)])
+async def test_pictures_are_taken_over_whichever_of_the_two_databases_is_of_an_earlier_version(
+    settings: Settings, is_older: str, kept: int
+) -> None:
+    backups, home = Backups(settings.home), settings.home
+    with zipfile.ZipFile(Path(__file__).parents[2] / "golden/homes/0010.zip") as packed:
+        packed.extract("aivista.db", home)
+    older = (home / "aivista.db").read_bytes()
+    made = backups.make(NOON)
+    if is_older == "the present database":
+        (home / "aivista.db").unlink()
+    async with scene(settings).studio() as studio:
+        conversation = await studio.conversations.create()
+        await run(studio, conversation.id, "a red fox")
+    if is_older == "the present database":
+        made = backups.make(NOON + timedelta(hours=1))
+        (home / "aivista.db").write_bytes(older)
+    report = backups.restore(made.name, NOON + timedelta(hours=2))
+    async with scene(settings).studio() as studio:
+        found = {one.id: one.picture_count for one in await studio.conversations.list()}
+    assert found.pop(conversation.id) == 1
+    assert (report.kept_pictures, report.is_whole, sum(found.values())) == (kept, True, 5)
+    assert not list(home.glob(".aivista*"))
 
 
 async def test_a_database_that_could_not_be_read_is_told_of_with_its_backups_until_one_is_restored(
