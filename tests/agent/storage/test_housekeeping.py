@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import json
 import os
 import sqlite3
 import zipfile
@@ -435,6 +436,8 @@ async def test_pictures_are_taken_over_whichever_of_the_two_databases_is_of_an_e
     backups, home = Backups(settings.home), settings.home
     with zipfile.ZipFile(Path(__file__).parents[2] / "golden/homes/0010.zip") as packed:
         packed.extract("aivista.db", home)
+    places = json.dumps([{"message": 0, "part": 0, "digest": "ab" * 32}])
+    in_database(home, "UPDATE pictures SET signatures = ? WHERE answer IS NOT NULL", places)
     older = (home / "aivista.db").read_bytes()
     made = backups.make(NOON)
     if is_older == "the present database":
@@ -451,6 +454,9 @@ async def test_pictures_are_taken_over_whichever_of_the_two_databases_is_of_an_e
     assert found.pop(conversation.id) == 1
     assert (report.kept_pictures, report.is_whole, sum(found.values())) == (kept, True, 5)
     assert not list(home.glob(".aivista*"))
+    with contextlib.closing(sqlite3.connect(home / "aivista.db")) as database:
+        named = 'SELECT count(*) FROM pictures WHERE answer LIKE \'%"signature_digest":"abab%\''
+        assert database.execute(named).fetchone() == (3,)
 
 
 async def test_a_database_that_could_not_be_read_is_told_of_with_its_backups_until_one_is_restored(
