@@ -104,14 +104,12 @@ class Runner:
         self, deps: Deps, live: LiveTurn, start: TurnProgress | Command[Any] | None, so_far: TurnProgress
     ) -> None:
         progress = live.progress = Progress(so_far)
-        modes: Any = ["updates", "values"]
-        stream: AsyncIterator[Any] = self.graph.astream(start, _config(deps.turn), context=deps, stream_mode=modes)
+        states: AsyncIterator[Any] = self.graph.astream(start, _config(deps.turn), context=deps, stream_mode="values")
         rests = False
-        async for mode, chunk in stream:
-            if mode == "values":
-                progress.take_state(chunk)
-            elif "__interrupt__" in chunk:
-                rests = True
+        async for state in states:
+            # LangGraph's own key beside ours: the turn waits for the person.
+            rests = state.pop("__interrupt__", None) is not None or rests
+            progress.take_state(state)
         if not rests:
             self.checkpoints.forget(deps.turn.id)
             return
