@@ -129,13 +129,19 @@ class _Call:
             if not self.deps.cut.is_set():
                 ledger.cancel(self.name)
             raise
-        answer.parts = [await self.deps.images.keep_signature(part) for part in answer.parts]
+        try:
+            answer.parts = [await self.deps.images.keep_signature(part) for part in answer.parts]
+        finally:
+            # Also where the turn is stopped meanwhile: it was charged.
+            self._end(answer, held)
+        return answer
+
+    def _end(self, answer: Answer, held: Held) -> None:
         price_usd = self.deps.spend(self.model, answer.usage).price_usd
         if answer.error is None or answer.error.charged is not Charge.MAYBE:
             held.paid_usd = price_usd
         self.step.answer(answer, price_usd)
-        ledger.end(self.name, answer, price_usd, is_repeatable=self.is_text or self.model.is_free)
-        return answer
+        self.deps.ledger.end(self.name, answer, price_usd, is_repeatable=self.is_text or self.model.is_free)
 
     async def _send(self) -> None:
         await self.deps.ledger.send(self.name, self.about_usd or 0.0)
