@@ -41,7 +41,7 @@ from agent import (
 NOW = datetime(2026, 11, 20, 12, 30, 15, 123456, tzinfo=UTC)
 SMALL_SIGNATURE = bytes(range(256))
 LARGE_SIGNATURE = bytes(range(256)) * 5000
-_NAMED: dict[str, bytes] = {}
+_NAMED = {hashlib.sha256(LARGE_SIGNATURE).hexdigest(): LARGE_SIGNATURE}
 SOURCE = Source(title="Füchse", url="https://example.org/?q=狐")
 
 
