@@ -11,6 +11,7 @@ from alembic import op
 revision = "0011"
 down_revision = "0010"
 
+_AT_ONCE = 500
 _TABLES = (("turns", "messages"), ("pictures", "answer"), ("calls", "answer"))
 
 
@@ -19,10 +20,13 @@ def upgrade() -> None:
     connection = op.get_bind()
     for name, column in _TABLES:
         rows = sa.table(name, sa.column("_rowid_"), sa.column(column), sa.column("signatures"))
-        signed = sa.select(rows).where(rows.c[column].is_not(None), rows.c.signatures != "[]")
-        for number, messages, places in connection.execute(signed).all():
-            named = {column: _named(messages, places)}
-            connection.execute(sa.update(rows).where(rows.c["_rowid_"] == number).values(named))
+        number = rows.c["_rowid_"]
+        signed = sa.select(rows).where(rows.c[column].is_not(None), rows.c.signatures != "[]").order_by(number)
+        last = 0
+        while some := connection.execute(signed.where(number > last).limit(_AT_ONCE)).all():
+            for last, messages, places in some:
+                named = {column: _named(messages, places)}
+                connection.execute(sa.update(rows).where(number == last).values(named))
         op.drop_column(name, "signatures")
 
 
