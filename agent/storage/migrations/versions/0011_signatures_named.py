@@ -31,9 +31,13 @@ def upgrade() -> None:
 
 
 def _named(told: str, places: str) -> str:
-    """Return messages, a message, or what was heard of one, with the digests of its large signatures."""
-    value = json.loads(told)
-    messages: list[dict[str, Any]] = value if isinstance(value, list) else [value]
-    for place in json.loads(places):
-        messages[place["message"]]["parts"][place["part"]]["signature_digest"] = place["digest"]
+    """Return messages, a message, or what was heard of one, with the digests of its large signatures; a row that is
+    damaged stays as it is."""
+    try:
+        value = json.loads(told)
+        messages: list[dict[str, Any]] = value if isinstance(value, list) else [value]
+        for place in json.loads(places):
+            messages[place["message"]]["parts"][place["part"]]["signature_digest"] = place["digest"]
+    except (ValueError, LookupError, TypeError):
+        return told
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
