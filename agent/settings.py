@@ -277,7 +277,7 @@ class OpenAISettings(Value):
 
 
 class Patiences(Value):
-    """How long a node of a turn may go without a sign of life, in seconds: a word, another try, a pause before it.
+    """How long a call of a node of a turn may go without a sign of life, in seconds: a word, a thought.
 
     The retriever's is for all of it. A picture's limit is `Settings.image_deadline_s`.
     """
@@ -294,6 +294,10 @@ class Patiences(Value):
     critic_s: float = _patience(30.0, "AIVISTA_CRITIC_TIMEOUT_S")(
         "How long a review may give no sign of life; then the picture passes unreviewed."
     )
+
+    def of_node(self, name: str) -> float | None:
+        """Return the patience with a call of a model that the node of that name makes; None where there is no limit."""
+        return {"planner": self.planner_s, "searcher": self.searcher_s, "critic": self.critic_s}.get(name)
 
 
 class TelemetrySettings(Value):

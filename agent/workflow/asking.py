@@ -6,10 +6,8 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-
-from langgraph.runtime import get_runtime
 
 from agent.errors import Charge, ErrorInfo
 from agent.events import Step, ThoughtLog
@@ -21,9 +19,6 @@ from agent.workflow.hearing import Answer, OnText, hear_patiently
 from agent.workflow.ledger import Held
 from agent.workflow.tracing import OpenStep, TextRequest
 from agent.worst_case import affordable_tokens, input_usage, message_tokens, picture_limit, worst_picture_usd
-
-# How often a pause says that it is one; shorter than any sensible patience.
-_BEAT_S = 0.5
 
 
 async def ask_text(
@@ -113,16 +108,16 @@ class _Call:
         try:
             answer = await hear_patiently(
                 self.make,
-                patience=replace(self.deps.patience, sleep=self._rest),
+                patience=self.deps.patience,
                 breaker=self.deps.breakers.of(self.deps.provider, self.model.id),
                 model_label=self.model.label,
                 is_text=self.is_text,
                 limit_s=self.deps.text_deadline_s if self.is_text else self.deps.image_deadline_s,
+                idle_s=self.deps.patiences.of_node(self.name.partition(":")[0]),
                 is_asked_for=self.deps.ledger.may_repeat,
                 on_send=self._send,
                 on_pause=self._pause,
                 on_text=on_text,
-                on_chunk=_heartbeat,
             )
         except asyncio.CancelledError:
             # A turn that goes on at the next start must find it as sent: it may have been charged.
@@ -146,22 +141,9 @@ class _Call:
     async def _send(self) -> None:
         await self.deps.ledger.send(self.name, self.about_usd or 0.0)
         self.step.leave()
-        _heartbeat()
 
     def _pause(self, seconds: float, tried: int, error: ErrorInfo) -> None:
         self.deps.ledger.queue(self.name, self.model)
         self.step.wait(error, seconds)
         parameters: dict[str, str | int | float] = {"seconds": math.ceil(seconds), "attempt": tried + 1}
         self.deps.publish(ThoughtLog(step=Step.RETRYING, parameters=parameters, at_s=round(self.deps.elapsed_s, 3)))
-
-    async def _rest(self, seconds: float) -> None:
-        """Wait for the next try, telling the node's timeout meanwhile that the pause is meant."""
-        while seconds > 0:
-            _heartbeat()
-            await self.deps.patience.sleep(min(seconds, _BEAT_S))
-            seconds -= _BEAT_S
-
-
-def _heartbeat() -> None:
-    """Tell the node's timeout that something goes on."""
-    get_runtime().heartbeat()

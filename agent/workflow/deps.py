@@ -19,7 +19,7 @@ from agent.messages import TokenUsage
 from agent.providers.base import Provider
 from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
 from agent.sandbox.runner import Sandbox
-from agent.settings import SearchPolicy
+from agent.settings import Patiences, SearchPolicy
 from agent.storage.answer_cache import AnswerCache
 from agent.storage.cache import HistoryImageCache
 from agent.storage.images import ImageStore, ModelPictures
@@ -69,6 +69,7 @@ class Deps:
     key_fingerprint: str
     text_deadline_s: float
     image_deadline_s: float
+    patiences: Patiences
     patience: Patience
     breakers: Breakers
     sponsored: SponsoredBudget | None

@@ -128,7 +128,7 @@ class TurnScheduler:
         self._stop_timer: asyncio.TimerHandle | None = None
         self._telemetry = telemetry_of(services.settings)
         checkpoints = Checkpoints(services.records.db, CHECKPOINTED)
-        self._runner = Runner(turn_graph(services.settings.patiences, checkpoints), checkpoints)
+        self._runner = Runner(turn_graph(checkpoints), checkpoints)
 
     async def finish(self, grace_s: float) -> None:
         """Wait for the turns at work, at most so long, then `aclose`. Those in line never begin, and are told at once.
@@ -506,6 +506,7 @@ class TurnScheduler:
             ledger=Ledger(services.records.journal, conversation.id, turn.id, calls, may_repeat, who.sponsored),
             text_deadline_s=services.settings.text_deadline_s,
             image_deadline_s=services.settings.image_deadline_s,
+            patiences=services.settings.patiences,
             patience=Patience(budget_s=services.settings.retry_budget_s),
             breakers=services.breakers,
             sponsored=who.sponsored,

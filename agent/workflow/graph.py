@@ -22,18 +22,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import cache
-from typing import Any, Literal, NoReturn, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from langgraph.errors import NodeError, NodeTimeoutError
+from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Checkpointer, Command, TimeoutPolicy
+from langgraph.types import Checkpointer, Command
 
 from agent.conversation import Timing
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
-from agent.settings import Patiences
 from agent.workflow.adjuster import adjuster
 from agent.workflow.confirmer import decision
 from agent.workflow.critic import critic, unreviewed
@@ -52,100 +51,90 @@ logger = logging.getLogger(__name__)
 TurnGraph = CompiledStateGraph[TurnProgress, Deps, TurnProgress, TurnProgress]  # pyrefly: ignore[bad-specialization]
 
 
-class _Node(Protocol):
-    async def __call__(self, state: TurnProgress, runtime: TurnRuntime) -> Command[Any]: ...
+class Node(NamedTuple):
+    """A step of a turn, and the places it chooses from to lead on to.
+
+    What it raises leads to `failure`, or to where `when_it_fails` says.
+    """
+
+    work: Callable[[TurnProgress, TurnRuntime], Awaitable[Command[Any]]]
+    leads_to: tuple[str, ...]
+    when_it_fails: Callable[[TurnProgress, TurnRuntime, Exception], Awaitable[Command[Any]]] | None = None
+    is_timed: bool = True
 
 
-def turn_graph(patiences: Patiences | None = None, checkpoints: Checkpointer = None) -> TurnGraph:
+_CALLED = ("tools", "searcher", "retriever", "executor")
+_MAY_FAIL = (*("reception", "undo", "adjuster", "planner", "tools", "searcher"), *("decision", "executor", "presenter"))
+NODES: dict[str, Node] = {
+    "reception": Node(reception, ("presenter",)),
+    "undo": Node(undo, ("adjuster", "planner", "presenter")),
+    "adjuster": Node(adjuster, ("presenter",)),
+    "planner": Node(planner, ("planner", *_CALLED, "consent", "presenter", "failure")),
+    "tools": Node(tools, ("planner", "consent", "retriever", "executor")),
+    "consent": Node(consent, ("planner", "tools", "presenter"), is_timed=False),
+    "searcher": Node(searcher, ("planner", "tools", "retriever", "executor", "failure")),
+    "retriever": Node(retriever, ("executor",), unstyled),
+    "decision": Node(decision, ("executor", "presenter"), is_timed=False),
+    "executor": Node(executor, ("planner", "decision", "critic", "presenter", "failure")),
+    "critic": Node(critic, ("executor", "presenter"), unreviewed),
+    "presenter": Node(presenter, (END,), is_timed=False),
+    "failure": Node(failure, ("retrial",), is_timed=False),
+    "retrial": Node(retrial, _MAY_FAIL, is_timed=False),
+}
+
+
+def turn_graph(checkpoints: Checkpointer = None) -> TurnGraph:
     """Return the compiled graph; it holds nothing of any turn and serves all of them."""
-    return _compiled(patiences or Patiences()).copy({"checkpointer": checkpoints})
+    return _compiled().copy({"checkpointer": checkpoints})
 
 
 @cache
-def _compiled(patiences: Patiences) -> TurnGraph:
+def _compiled() -> TurnGraph:
     graph = StateGraph(TurnProgress, context_schema=Deps)  # pyrefly: ignore[bad-specialization]
-    graph.set_node_defaults(error_handler=_handler(to_failure))
-    from_planner = ("planner", "tools", "consent", "searcher", "retriever", "executor", "presenter", "failure")
-    graph.add_node("reception", _timed("reception", reception), destinations=("presenter",))
-    graph.add_node("undo", _timed("undo", undo), destinations=("adjuster", "planner", "presenter"))
-    graph.add_node("adjuster", _timed("adjuster", adjuster), destinations=("presenter",))
-    graph.add_node(
-        "planner",
-        _timed("planner", planner),
-        destinations=from_planner,
-        # Until its first word: every word after it is a sign of life.
-        timeout=TimeoutPolicy(idle_timeout=patiences.planner_s, refresh_on="heartbeat"),
-    )
-    graph.add_node("tools", _timed("tools", tools), destinations=("planner", "retriever", "executor", "consent"))
-    graph.add_node("consent", consent, destinations=("tools", "planner", "presenter"))
-    graph.add_node(
-        "searcher",
-        _timed("searcher", searcher),
-        destinations=("planner", "tools", "retriever", "executor", "failure"),
-        timeout=TimeoutPolicy(idle_timeout=patiences.searcher_s, refresh_on="heartbeat"),
-    )
-    graph.add_node(
-        "retriever",
-        _timed("retriever", retriever),
-        destinations=("executor",),
-        timeout=patiences.retriever_s,
-        error_handler=_handler(unstyled),
-    )
-    graph.add_node("decision", decision, destinations=("executor", "presenter"))
-    graph.add_node(
-        "executor", _timed("executor", executor), destinations=("planner", "decision", "critic", "presenter", "failure")
-    )
-    graph.add_node(
-        "critic",
-        _timed("critic", critic),
-        destinations=("executor", "presenter"),
-        timeout=TimeoutPolicy(idle_timeout=patiences.critic_s, refresh_on="heartbeat"),
-        error_handler=_handler(unreviewed),
-    )
-    graph.add_node("presenter", presenter)
-    graph.add_node("failure", failure, error_handler=_handler(raised))
-    graph.add_node("retrial", retrial, destinations=_MAY_FAIL)
+    for name, node in NODES.items():
+        graph.add_node(name, _step(name, node), destinations=node.leads_to)
     # Not by way of a node of its own: most turns need no question, and a step of the graph takes time.
     graph.add_conditional_edges(START, entrance, ["reception", "undo", "planner", "adjuster"])
-    graph.add_edge("presenter", END)
-    graph.add_edge("failure", "retrial")
     return graph.compile()
 
 
-_MAY_FAIL = (*("reception", "undo", "adjuster", "planner", "tools", "searcher"), *("decision", "executor", "presenter"))
+class _Step(Protocol):
+    async def __call__(self, state: TurnProgress, runtime: TurnRuntime) -> Command[Any]: ...
 
 
-def to_failure(state: TurnProgress, error: NodeError) -> Command[Literal["failure"]]:
-    """Lead whatever a node raised to the failure node; what we did not foresee is logged with its traceback."""
-    if isinstance(error.error, AivistaError):
-        info = error.error.info
-    elif isinstance(error.error, NodeTimeoutError):
-        info = ErrorInfo(code=ErrorCode.NODE_TIMEOUT, parameters={"seconds": round(error.error.timeout)})
-    else:
-        logger.error("the node %s failed", error.node, exc_info=error.error)
-        info = ErrorInfo(code=ErrorCode.INTERNAL)
-    return Command(goto="failure", update={"error": info, "failed_node": error.node})
-
-
-def raised(state: TurnProgress, error: NodeError) -> NoReturn:
-    """Raise what the failure node raised: led to itself it would go on for ever."""
-    raise error.error
-
-
-def _handler(handler: Callable[..., Any]) -> Any:
-    """Return the handler of a node's error: LangGraph calls it with the error, and its types know only nodes."""
-    return handler
-
-
-def _timed(name: str, node: _Node) -> _Node:
-    """Return the node with its time added to the state, and on record in the trace."""
+def _step(name: str, node: Node) -> _Step:
+    """Return the node as LangGraph runs it: with its time added to the state, on record in the trace, and led on when
+    it fails."""
 
     async def run(state: TurnProgress, runtime: TurnRuntime) -> Command[Any]:
-        started_s = time.monotonic()
-        with runtime.context.trace.node(name) as step:
-            command = await node(state, runtime)
-            step.lead(command)
-        timing = Timing(node=name, seconds=round(time.monotonic() - started_s, 4))
-        return Command(goto=command.goto, update={**(command.update or {}), "timings": [timing]})
+        try:
+            return await (_timed(name, node, state, runtime) if node.is_timed else node.work(state, runtime))
+        except GraphBubbleUp:
+            # LangGraph's own: the turn comes to rest.
+            raise
+        except Exception as error:
+            if name == "failure":
+                # Led to itself it would go on for ever.
+                raise
+            return await node.when_it_fails(state, runtime, error) if node.when_it_fails else _to_failure(name, error)
 
     return run
+
+
+async def _timed(name: str, node: Node, state: TurnProgress, runtime: TurnRuntime) -> Command[Any]:
+    started_s = time.monotonic()
+    with runtime.context.trace.node(name) as step:
+        command = await node.work(state, runtime)
+        step.lead(command)
+    timing = Timing(node=name, seconds=round(time.monotonic() - started_s, 4))
+    return Command(goto=command.goto, update={**(command.update or {}), "timings": [timing]})
+
+
+def _to_failure(name: str, error: Exception) -> Command[Any]:
+    """Lead what a node raised to the failure node; what we did not foresee is logged with its traceback."""
+    if isinstance(error, AivistaError):
+        info = error.info
+    else:
+        logger.error("the node %s failed", name, exc_info=error)
+        info = ErrorInfo(code=ErrorCode.INTERNAL)
+    return Command(goto="failure", update={"error": info, "failed_node": name})

@@ -87,22 +87,23 @@ async def _hear(
     chunks: AsyncIterator[CompletionChunk],
     on_text: OnText | None,
     *,
-    on_chunk: Callable[[], None],
     limit_s: float | None,
+    idle_s: float | None,
     model_label: str,
 ) -> Answer:
     """Gather the chunks of one call. A failure does not raise: it becomes the answer's `error`, parts so far kept.
 
-    Words are handed to `on_text` as they come, and whether they are a thought; `on_chunk` hears of every chunk.
-    Unsigned neighbouring texts are joined; a signed part stays as it came, because a signature belongs to its part and
-    its place. An answer that has not ended after `limit_s` is given up, however often something still comes.
+    Words are handed to `on_text` as they come, and whether they are a thought. Unsigned neighbouring texts are joined;
+    a signed part stays as it came, because a signature belongs to its part and its place. An answer of which nothing
+    comes for `idle_s` is given up, and so is one that has not ended after `limit_s`, however often something comes.
     """
     answer = Answer()
     words: list[TextPart] = []
     try:
-        async with asyncio.timeout(limit_s) as deadline:
+        async with asyncio.timeout(limit_s) as deadline, asyncio.timeout(idle_s) as silence:
             async for chunk in chunks:
-                on_chunk()
+                if idle_s is not None:
+                    silence.reschedule(asyncio.get_running_loop().time() + idle_s)
                 part = chunk.part
                 if isinstance(part, TextPart):
                     if on_text is not None and part.text:
@@ -117,10 +118,13 @@ async def _hear(
     except AivistaError as error:
         answer.error = error.info
     except TimeoutError:
-        if not deadline.expired():
+        if silence.expired():
+            answer.error = ErrorInfo(code=ErrorCode.NODE_TIMEOUT, parameters={"seconds": f"{idle_s:g}"})
+        elif deadline.expired():
+            told: dict[str, str | int | float] = {"model": model_label, "seconds": f"{limit_s:g}"}
+            answer.error = ErrorInfo(code=ErrorCode.ANSWER_TOO_SLOW, parameters=told)
+        else:
             raise
-        parameters: dict[str, str | int | float] = {"model": model_label, "seconds": f"{limit_s:g}"}
-        answer.error = ErrorInfo(code=ErrorCode.ANSWER_TOO_SLOW, parameters=parameters)
     finally:
         answer.parts += [_joined(words)] if words else []
         # A generator left open would keep its HTTP stream until it is collected.
@@ -278,17 +282,17 @@ async def hear_patiently(
     model_label: str,
     is_text: bool,
     limit_s: float | None = None,
+    idle_s: float | None = None,
     is_asked_for: bool = False,
     on_send: Callable[[], Awaitable[None]],
     on_pause: Callable[[float, int, ErrorInfo], None],
     on_text: OnText | None = None,
-    on_chunk: Callable[[], None] = lambda: None,
 ) -> Answer:
     """Return the answer of the call, asked again where that is right.
 
     `on_send` is awaited before each try; `on_pause` is told the seconds, how many tries there were and why the last one
-    failed. No try takes longer than `limit_s`, however slowly its answer comes. With `is_asked_for` the person wants
-    the call made although the model is paused.
+    failed. No try takes longer than `limit_s`, however slowly its answer comes, nor goes on without a sign of life for
+    `idle_s`. With `is_asked_for` the person wants the call made although the model is paused.
 
     Words that were shown are not shown twice: a stream that was cut after its first word is not repeated.
     """
@@ -301,7 +305,7 @@ async def hear_patiently(
             return answer or Answer(error=paused(model_label, breaker, left_s))
         try:
             await on_send()
-            answer = await _hear(call(), on_text, on_chunk=on_chunk, limit_s=limit_s, model_label=model_label)
+            answer = await _hear(call(), on_text, limit_s=limit_s, idle_s=idle_s, model_label=model_label)
         except BaseException:
             breaker.release()
             raise

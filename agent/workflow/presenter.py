@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 
+from langgraph.graph import END
 from langgraph.types import Command, interrupt
 from pydantic import JsonValue
 
@@ -56,15 +57,15 @@ _NOT_DONE = defaultdict(
 )
 
 
-async def presenter(state: TurnProgress, runtime: TurnRuntime) -> TurnProgress:
+async def presenter(state: TurnProgress, runtime: TurnRuntime) -> Command[str]:
     """Write the finished turn and say so."""
     runtime.context.ledger.release()
     turn = await put_on_record(runtime.context, state, TurnState.DONE)
     emit(runtime, TurnDone(turn_id=turn.id, usage=turn.usage, price_usd=turn.price_usd, seconds=turn.seconds))
-    return {}
+    return Command(goto=END)
 
 
-async def failure(state: TurnProgress, runtime: TurnRuntime) -> TurnProgress:
+async def failure(state: TurnProgress, runtime: TurnRuntime) -> Command[str]:
     """Write the failed turn with all it brought, and say what happened and who must act."""
     error, node, left = state["error"], state["failed_node"], state["leftovers"]
     assert error is not None
@@ -86,7 +87,7 @@ async def failure(state: TurnProgress, runtime: TurnRuntime) -> TurnProgress:
     runtime.context.settled.set()
     emit(runtime, TurnFailed(error=error, node=node, rewordings=rewordings))
     # A turn that goes on from here has paid for them, too.
-    return {"spend": spend, "steps": steps}
+    return Command(goto="retrial", update={"spend": spend, "steps": steps})
 
 
 async def _recorded_later(deps: Deps, turn: Turn) -> None:

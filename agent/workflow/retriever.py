@@ -11,13 +11,13 @@ words for it go into the prompt as they are.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from langgraph.errors import NodeError, NodeTimeoutError
 from langgraph.types import Command
 
 from agent.errors import AivistaError, ErrorCode, ProviderFailure
@@ -42,7 +42,28 @@ _SAYS_STYLE = re.compile(r"\b(?:style|manner) of\b|风格", re.IGNORECASE)
 
 
 async def retriever(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["executor"]]:
-    """Find the styles of each request for a picture, and go on to the executor."""
+    """Find the styles of each request for a picture, and go on to the executor.
+
+    Raises TimeoutError when that takes longer than a turn waits for styles.
+    """
+    async with asyncio.timeout(runtime.context.patiences.retriever_s):
+        return await _styled(state, runtime)
+
+
+async def unstyled(state: TurnProgress, runtime: TurnRuntime, error: Exception) -> Command[Literal["executor"]]:
+    """Go on without styles when the retriever failed or took too long, and say so of those that were asked for."""
+    logger.warning("the style library failed, the prompt goes on without it: %s", _told(error))
+    reason = MissingStyleReason.LATE if isinstance(error, TimeoutError) else MissingStyleReason.FAILED
+    said = " ".join(message.text for message in state["messages"][:1])
+    missing = {
+        index: _missing(style, said, reason)
+        for index, call in enumerate(state["calls"])
+        if (style := named_style(call)) and index not in state["answers"]
+    }
+    return Command(goto="executor", update={"styles": {}, "missing_styles": missing})
+
+
+async def _styled(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["executor"]]:
     deps = runtime.context
     found: dict[int, list[StyleMatch]] = {}
     missing: dict[int, MissingStyle] = {}
@@ -64,19 +85,6 @@ async def retriever(state: TurnProgress, runtime: TurnRuntime) -> Command[Litera
         for one in dict.fromkeys(missing.values())
     ]
     return Command(goto="executor", update={"styles": found, "missing_styles": missing, "steps": steps, "spend": spend})
-
-
-def unstyled(state: TurnProgress, error: NodeError) -> Command[Literal["executor"]]:
-    """Go on without styles when the retriever failed or took too long, and say so of those that were asked for."""
-    logger.warning("the style library failed, the prompt goes on without it: %s", _told(error.error))
-    reason = MissingStyleReason.LATE if isinstance(error.error, NodeTimeoutError) else MissingStyleReason.FAILED
-    said = " ".join(message.text for message in state["messages"][:1])
-    missing = {
-        index: _missing(style, said, reason)
-        for index, call in enumerate(state["calls"])
-        if (style := named_style(call)) and index not in state["answers"]
-    }
-    return Command(goto="executor", update={"styles": {}, "missing_styles": missing})
 
 
 def with_styles(arguments: GenerateImageArgs, matches: Sequence[StyleMatch], *, is_sketch: bool) -> GenerateImageArgs:

@@ -207,7 +207,7 @@ async def test_a_planner_that_says_nothing_fails_and_can_be_asked_again(silent: 
     assert told.error.can_retry
     assert failed.record.state is TurnState.FAILED
     assert failed.components[-1] == FailureNote(error=told.error, node="planner")
-    assert [call["state"] for call in await silent.calls(failed)] == ["cancelled"]
+    assert [call["state"] for call in await silent.calls(failed)] == ["failed"]
     await asyncio.to_thread(silent.models.wait_for_disconnect)
     assert (await silent.retry(failed, plan=Text("Here I am."))).words == "Here I am."
 
@@ -226,6 +226,7 @@ async def test_a_planner_that_falls_silent_after_a_word_fails_and_one_that_keeps
 
     failed = await silent.follow(wait_long, "count", plan=Hold(Text("One two.", chunks=2), after_chunks=1))
     assert (failed.words.strip(), failed.one(TurnFailed).node) == ("One", "planner")
+    assert failed.components[0] == AgentMessage(text="One")
     again = await silent.retry(failed, plan=Text("One two."))
     assert [one for one in again.components if isinstance(one, AgentMessage)] == [AgentMessage(text="One two.")]
     slow = Hold(Hold(Hold(Text("word word word", chunks=3), 3), 2), 1)
