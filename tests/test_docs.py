@@ -15,7 +15,7 @@ import agent
 from agent import error_sentences
 from tests.docs import PAGES, configuration, python_api
 from tests.docs.readme import Readme
-from tests.docs.turn_graph import arrows, page, rests
+from tests.docs.turn_graph import arrows, page
 from tests.support.cases import each_case
 from tests.test_readme import run_example, variables_of_the_code
 
@@ -37,7 +37,7 @@ def test_the_drawing_shows_the_way_of_a_picture_and_where_it_rests() -> None:
     drawn = page()
     assert set(pairwise(("planner", "retriever", "executor", "critic", "presenter"))) <= set(arrows())
     for node, is_resting in (("decision", True), ("retrial", True), ("executor", False)):
-        assert (rests(node), f"{node}[[{node}]]" in drawn) == (is_resting, is_resting)
+        assert (f"{node}[[{node}]]" in drawn) == is_resting
 
 
 def test_the_configuration_names_every_variable_of_the_code_and_no_other() -> None:

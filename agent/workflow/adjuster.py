@@ -14,9 +14,6 @@ import asyncio
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
-
-from langgraph.types import Command
 
 from agent.adjusting import Adjustment, ChangeKind, describe, read_adjustment
 from agent.adjusting.applying import apply_adjustment, framed_size, with_fixed_crops
@@ -38,7 +35,8 @@ from agent.history_images import placeholder
 from agent.imaging.arguments import ImageAction, parse_arguments
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, Role, TextPart, ToolCallPart
 from agent.pictures import EXACT_ADJUSTMENT, EXACT_ADJUSTMENT_LABEL, Picture, Receipt, Reference, handles_in
-from agent.workflow.deps import Deps, TurnRuntime, emit, say
+from agent.workflow.deps import Deps, emit, say
+from agent.workflow.routing import Next
 from agent.workflow.state import TurnProgress
 
 # Where another node has the name of a paid call: by it a turn that goes on finds what it made before.
@@ -154,17 +152,17 @@ def called_adjustment(call: ToolCallPart, deps: Deps, target: str | None) -> Adj
     return AdjustmentWish(adjustment, known[handle])
 
 
-async def adjusted(wish: AdjustmentWish, name: str, runtime: TurnRuntime) -> tuple[Picture, list[ThoughtLog], _Sum]:
+async def adjusted(wish: AdjustmentWish, name: str, deps: Deps) -> tuple[Picture, list[ThoughtLog], _Sum]:
     """Return the adjusted picture, on record under this name of a call, what was said of it, and all that was adjusted
     since the picture that it began with."""
-    deps, handle = runtime.context, wish.base.handle or ""
-    steps = [say(runtime, Step.ADJUSTING, base=handle)]
+    handle = wish.base.handle or ""
+    steps = [say(deps, Step.ADJUSTING, base=handle)]
     width, height = framed_size(wish.base.width or 1, wish.base.height or 1, wish.adjustment)
-    emit(runtime, PaintingStarted(count=1, width=width, height=height, model_label=EXACT_ADJUSTMENT_LABEL))
+    emit(deps, PaintingStarted(count=1, width=width, height=height, model_label=EXACT_ADJUSTMENT_LABEL))
     total = _added_up(deps.conversation, wish)
     picture = await _record(deps, wish, total, await _make(deps, total), name)
-    emit(runtime, PictureReady(index=0, picture=picture))
-    steps.append(say(runtime, Step.ADJUSTED, base=handle, handle=picture.handle))
+    emit(deps, PictureReady(index=0, picture=picture))
+    steps.append(say(deps, Step.ADJUSTED, base=handle, handle=picture.handle))
     return picture, steps, total
 
 
@@ -181,17 +179,13 @@ def next_steps(handle: str, adjusted: Adjustment | None = None) -> ActionPanel:
     return ActionPanel(handle=handle, buttons=_BUTTONS, sliders=sliders)
 
 
-async def adjuster(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["presenter"]]:
+async def adjuster(state: TurnProgress, deps: Deps) -> Next:
     """Adjust the picture that is meant, exactly and without a model, and put the result on record."""
-    deps = runtime.context
     notes = [component for component in state["components"] if isinstance(component, TargetNote)]
     wish = adjustment_wish(deps.turn, deps.conversation, state["words"], notes[-1].change.handle if notes else None)
     assert wish is not None
-    picture, steps, total = await adjusted(wish, _NAME, runtime)
-    return Command(
-        goto="presenter",
-        update={"steps": steps, "messages": [_told(wish, picture)], "components": shown(picture, total)},
-    )
+    picture, steps, total = await adjusted(wish, _NAME, deps)
+    return Next("presenter", {"steps": steps, "messages": [_told(wish, picture)], "components": shown(picture, total)})
 
 
 def _told(wish: AdjustmentWish, picture: Picture) -> PromptMessage:

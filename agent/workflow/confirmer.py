@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from langgraph.types import Command, interrupt
-
 from agent.conversation import TurnState
 from agent.events import CapPassed, ModelPrice, Plan, PlanCard
 from agent.imaging.contract import image_models
@@ -21,9 +19,9 @@ from agent.wording.requests import named_number
 from agent.workflow.capping import caps_passed, maximum_passed
 from agent.workflow.commissions import Commission, first_round
 from agent.workflow.critic import review_due
-from agent.workflow.deps import Deps, TurnRuntime, show, today
+from agent.workflow.deps import Deps, show, today
 from agent.workflow.presenter import put_on_record
-from agent.workflow.routing import Target, serving_node, settle
+from agent.workflow.routing import Next, serving_node, settle
 from agent.workflow.state import TurnProgress
 
 _DROPPED = "The person saw the plan and dropped it. Nothing was painted."
@@ -79,31 +77,30 @@ def price_of(state: TurnProgress, deps: Deps, orders: Mapping[int, Commission]) 
 
 
 async def shown_first(
-    state: TurnProgress, runtime: TurnRuntime, orders: Mapping[int, Commission], caps: Sequence[CapPassed]
-) -> Command[Target]:
+    state: TurnProgress, deps: Deps, orders: Mapping[int, Commission], caps: Sequence[CapPassed]
+) -> Next:
     """Put the plan on record, show it, and lead to where the turn rests; `caps` are those it would pass."""
-    deps = runtime.context
     plans = tuple(_plan(deps, index, order, caps) for index, order in orders.items())
     card = PlanCard(plans=plans)
     await put_on_record(deps, {**state, "plan": card}, TurnState.WAITING)
-    return Command(goto="decision", update={"plan": show(runtime, card)})
+    return Next("decision", {"plan": show(deps, card)})
 
 
-async def decision(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
+async def decision(state: TurnProgress, deps: Deps, said: object) -> Next:
     """Rest until the person decides: run the plan, with changes perhaps, or drop it."""
-    decided = _after(state["decision"], Decision.model_validate(interrupt(None)))
+    decided = _after(state["decision"], Decision.model_validate(said))
     card = state["plan"] or PlanCard(plans=())
     if decided.run:
-        plans = tuple(_as_edited(runtime.context, plan, decided) for plan in card.plans)
+        plans = tuple(_as_edited(deps, plan, decided) for plan in card.plans)
         run = card.model_copy(update={"state": "run", "plans": plans})
-        return Command(goto="executor", update={"decision": decided, "plan": run})
+        return Next("executor", {"decision": decided, "plan": run})
     answers: dict[int, ToolResultPart] = {
         index: error_result(call, _DROPPED)
         for index, call in enumerate(state["calls"])
         if serving_node(call) == "executor"
     }
     _, settled = settle(state, answers)
-    return Command(goto="presenter", update={**settled, "plan": card.model_copy(update={"state": "dropped"})})
+    return Next("presenter", {**settled, "plan": card.model_copy(update={"state": "dropped"})})
 
 
 def _after(before: Decision | None, decided: Decision) -> Decision:

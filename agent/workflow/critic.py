@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from langgraph.types import Command
 from PIL import Image
 from pydantic import JsonValue
 
@@ -45,10 +44,10 @@ from agent.workflow.adjuster import next_steps
 from agent.workflow.asking import ask_text
 from agent.workflow.capping import spent_within_caps
 from agent.workflow.commissions import said_by_person
-from agent.workflow.deps import Deps, TurnRuntime, emit, say, today
+from agent.workflow.deps import Deps, emit, say, today
 from agent.workflow.hearing import json_in
 from agent.workflow.masked import note_drifts
-from agent.workflow.routing import Target, settle
+from agent.workflow.routing import Next, settle
 from agent.workflow.state import Attempt, Spend, TurnProgress, Work
 from agent.worst_case import SHOWN_PICTURE_TOKENS, text_tokens, worst_picture_usd
 
@@ -135,18 +134,17 @@ def review_due(deps: Deps, work: Work) -> bool:
     return has_best or wants_lettering(deps.turn.text, work.prompt.original)
 
 
-async def critic(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
+async def critic(state: TurnProgress, deps: Deps) -> Next:
     """Review the newest pictures side by side; those below the bar go round again as long as rounds and money last."""
-    deps = runtime.context
     waiting = _waiting(state, deps)
-    steps = [say(runtime, Step.REVIEWING, count=len(waiting))] if waiting else []
+    steps = [say(deps, Step.REVIEWING, count=len(waiting))] if waiting else []
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_look(work, handle, state["facts"], runtime)) for handle, work in waiting.items()]
+        tasks = [group.create_task(_look(work, handle, state["facts"], deps)) for handle, work in waiting.items()]
         group.create_task(note_drifts(state["works"].values(), deps))
     looks = [task.result() for task in tasks]
     steps += [look.step for look in looks if look.step is not None]
     if any(look.review.score is None for look in looks):
-        steps.append(say(runtime, Step.NOT_REVIEWED))
+        steps.append(say(deps, Step.NOT_REVIEWED))
     reviews = {**state["reviews"], **{look.handle: look.review for look in looks}}
     spend = sum((look.spend for look in looks), Spend())
     spent_usd = state["spend"].price_usd + spend.price_usd
@@ -159,16 +157,15 @@ async def critic(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     works = await spent_within_caps(state, deps, spent_usd, advised)
     update: TurnProgress = {"works": works, "reviews": reviews, "spend": spend, "steps": steps}
     if any(work.advice for work in works.values()):
-        steps.append(say(runtime, Step.REPAINTING))
-        return Command(goto="executor", update=update)
+        steps.append(say(deps, Step.REPAINTING))
+        return Next("executor", update)
     update |= await settle_paintings({**state, "works": works, "reviews": reviews}, deps)
-    return Command(goto="presenter", update=update)
+    return Next("presenter", update)
 
 
-async def unreviewed(state: TurnProgress, runtime: TurnRuntime, error: Exception) -> Command[Target]:
+async def unreviewed(state: TurnProgress, deps: Deps, error: Exception) -> Next:
     """Let the pictures pass when the critic failed; what it found before that counts."""
     logger.error("the critic failed, the pictures pass unreviewed", exc_info=error)
-    deps = runtime.context
     conversation = await deps.conversation_now()
     found = {picture.handle: picture.review for picture in conversation.pictures}
     reviews, spend = dict(state["reviews"]), Spend()
@@ -178,13 +175,13 @@ async def unreviewed(state: TurnProgress, runtime: TurnRuntime, error: Exception
         review = found.get(handle)
         if review is None:
             review = Review()
-            await _record(handle, review, runtime)
+            await _record(handle, review, deps)
         reviews[handle] = review
     works = {index: work.model_copy(update={"advice": {}}) for index, work in state["works"].items()}
-    steps = [say(runtime, Step.NOT_REVIEWED)]
+    steps = [say(deps, Step.NOT_REVIEWED)]
     update: TurnProgress = {"works": works, "reviews": reviews, "spend": spend, "steps": steps}
     update |= await settle_paintings({**state, "works": works, "reviews": reviews}, deps)
-    return Command(goto="presenter", update=update)
+    return Next("presenter", update)
 
 
 def _waiting(state: TurnProgress, deps: Deps) -> dict[str, Work]:
@@ -194,8 +191,7 @@ def _waiting(state: TurnProgress, deps: Deps) -> dict[str, Work]:
     return {handle: work for handle, work in newest.items() if handle not in state["reviews"]}
 
 
-async def _look(work: Work, handle: str, facts: Sequence[Fact], runtime: TurnRuntime) -> _Look:
-    deps = runtime.context
+async def _look(work: Work, handle: str, facts: Sequence[Fact], deps: Deps) -> _Look:
     try:
         conversation = await deps.conversation_now()
         picture = conversation.picture(handle)
@@ -203,11 +199,11 @@ async def _look(work: Work, handle: str, facts: Sequence[Fact], runtime: TurnRun
     except AivistaError as error:
         logger.warning("the picture %s cannot be reviewed: %s", handle, error)
         return _Look(handle, Review())
-    await _record(handle, review, runtime)
+    await _record(handle, review, deps)
     step = None
     if review.score is not None:
         looked, met = review.looked_at, sum(item.is_met is True for item in review.looked_at)
-        step = say(runtime, Step.REVIEWED, met=met, count=len(looked), feedback=review.feedback)
+        step = say(deps, Step.REVIEWED, met=met, count=len(looked), feedback=review.feedback)
     return _Look(handle, review, spend, step)
 
 
@@ -218,14 +214,13 @@ async def _reviewed(deps: Deps, work: Work, picture: Picture, facts: Sequence[Fa
     return await _review_picture(deps, work, picture, facts)
 
 
-async def _record(handle: str, review: Review, runtime: TurnRuntime) -> None:
+async def _record(handle: str, review: Review, deps: Deps) -> None:
     """Put the review on record and tell of it; a record that cannot be written costs the turn nothing more."""
-    deps = runtime.context
     try:
         await deps.records.conversations.set_review(deps.conversation.id, handle, review)
     except AivistaError as error:
         logger.warning("the review of %s is not on record: %s", handle, error)
-    emit(runtime, PictureReviewed(handle=handle, review=review))
+    emit(deps, PictureReviewed(handle=handle, review=review))
 
 
 async def _prices(deps: Deps, looks: Sequence[_Look], works: Mapping[int, Work]) -> dict[str, _Price]:

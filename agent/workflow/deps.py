@@ -10,8 +10,6 @@ from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Any, TypeVar
 
-from langgraph.runtime import Runtime
-
 from agent.conversation import Conversation, EditHistory, Turn
 from agent.events import Component, Step, TargetNote, ThoughtLog, TurnEvent, component_events
 from agent.fetching.reading import PageReader
@@ -161,7 +159,6 @@ class Deps:
         return Spend(usage=usage, price_usd=model.price_usd(usage, today()))
 
 
-TurnRuntime = Runtime[Deps]
 Shown = TypeVar("Shown", bound=Component)
 
 
@@ -170,20 +167,20 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
-def emit(runtime: TurnRuntime, event: TurnEvent) -> None:
+def emit(deps: Deps, event: TurnEvent) -> None:
     """Give an event to everyone who follows the turn."""
-    runtime.context.publish(event)
+    deps.publish(event)
 
 
-def show(runtime: TurnRuntime, component: Shown) -> Shown:
+def show(deps: Deps, component: Shown) -> Shown:
     """Tell what a component shows, and return it for the record."""
     for event in component_events(component):
-        emit(runtime, event)
+        emit(deps, event)
     return component
 
 
-def say(runtime: TurnRuntime, step: Step, **parameters: str | int | float) -> ThoughtLog:
+def say(deps: Deps, step: Step, **parameters: str | int | float) -> ThoughtLog:
     """Tell what the agent is doing now, and return the line for the record."""
-    line = ThoughtLog(step=step, parameters=parameters, at_s=round(runtime.context.elapsed_s, 3))
-    emit(runtime, line)
+    line = ThoughtLog(step=step, parameters=parameters, at_s=round(deps.elapsed_s, 3))
+    emit(deps, line)
     return line

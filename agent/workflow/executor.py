@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from math import log
 
-from langgraph.types import Command
 from pydantic import JsonValue
 
 from agent.conversation import Turn
@@ -37,10 +36,10 @@ from agent.workflow.capping import beyond_sponsored_budget
 from agent.workflow.commissions import Commission, commission, picture_call, without_signatures_call
 from agent.workflow.confirmer import caps_in_the_way, must_confirm, price_of, shown_first
 from agent.workflow.critic import review_due, settle_paintings
-from agent.workflow.deps import Deps, TurnRuntime, emit, say, show, today
+from agent.workflow.deps import Deps, emit, say, show, today
 from agent.workflow.hearing import Answer
 from agent.workflow.masked import Finished, finish_part, note_drifts, pixel_size
-from agent.workflow.routing import Target, serving_node, settle
+from agent.workflow.routing import Next, serving_node, settle
 from agent.workflow.state import Attempt, Spend, TurnProgress, Work
 
 _RATIO_TOLERANCE = 0.03
@@ -53,23 +52,22 @@ _RECORDED_AGAIN_S = 5.0
 _UNNAMED = ""
 
 
-async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
+async def executor(state: TurnProgress, deps: Deps) -> Next:
     """Paint every picture asked for, or sent back by a review, side by side.
 
     Nothing is painted before the person has seen the plan, where they are to see it or it would pass a cap, and nothing
     at somebody else's expense that costs more than is lent. A call that does not fit goes back to the planner to mend;
     one the person's own setting forbids ends the turn. The turn fails only when nothing at all could be painted.
     """
-    deps = runtime.context
     try:
-        commissions, wishes, refused = await _commissions(state, runtime)
+        commissions, wishes, refused = await _commissions(state, deps)
     except AivistaError as error:
         return _failed(error.info, {})
     if not commissions:
-        made, answers = await _adjusted(wishes, state, runtime)
+        made, answers = await _adjusted(wishes, state, deps)
         target, settled = settle(state, {**refused, **answers})
         settled["components"] = [*settled.get("components", []), *made.get("components", [])]
-        return Command(goto=target if refused else "presenter", update={**made, **settled})
+        return Next(target if refused else "presenter", {**made, **settled})
     is_shown = must_confirm(state, deps, commissions)
     # A plan may still be made smaller.
     too_dear = None if is_shown else beyond_sponsored_budget(state, deps, price_of(state, deps, commissions))
@@ -77,28 +75,28 @@ async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
         return _failed(too_dear, {})
     caps = await caps_in_the_way(state, deps, commissions, may_paint=not is_shown)
     if caps or is_shown:
-        return await shown_first(state, runtime, commissions, caps)
-    update, answers = await _adjusted(wishes, state, runtime)
+        return await shown_first(state, deps, commissions, caps)
+    update, answers = await _adjusted(wishes, state, deps)
     update["spend"] = Spend()
     works = dict(state["works"])
     for index, order in commissions.items():
         work = works.get(index) or order.work()
-        works[index] = await _paint_round(order, partial(picture_call, state, index), work, runtime, update)
+        works[index] = await _paint_round(order, partial(picture_call, state, index), work, deps, update)
     update["works"], update["answers"] = works, {**state["answers"], **refused, **answers}
     errors = [attempt.error for work in works.values() for attempt in work.attempts if attempt.error]
     if errors and not any(attempt.handle for work in works.values() for attempt in work.attempts):
         # Without the works: when the person tries again, every picture is asked for again.
         return _failed(errors[0], {"steps": update["steps"], "spend": update["spend"]})
     if any(review_due(deps, work) for work in works.values()):
-        return Command(goto="critic", update=update)
+        return Next("critic", update)
     await note_drifts(works.values(), deps)
     settled = await settle_paintings({**state, "works": works, "answers": update["answers"]}, deps)
     settled["components"] = [*update["components"], *settled["components"]]
-    return Command(goto="presenter", update={**update, **settled})
+    return Next("presenter", {**update, **settled})
 
 
 async def _commissions(
-    state: TurnProgress, runtime: TurnRuntime
+    state: TurnProgress, deps: Deps
 ) -> tuple[dict[int, Commission], dict[int, AdjustmentWish], dict[int, ToolResultPart]]:
     """Return what can be painted, by the call's position, what is adjusted exactly, and the answers to the calls that
     can be neither."""
@@ -109,24 +107,24 @@ async def _commissions(
         if serving_node(call) != "executor" or index in state["answers"]:
             continue
         try:
-            wish = called_adjustment(call, runtime.context, runtime.context.edit_history(state).target)
+            wish = called_adjustment(call, deps, deps.edit_history(state).target)
             if wish is not None:
                 wishes[index] = wish
             else:
-                ready[index] = await commission(state, runtime.context, index)
+                ready[index] = await commission(state, deps, index)
         except ToolArgumentError as error:
             refused[index] = error_result(call, error.info.message)
     return ready, wishes, refused
 
 
 async def _adjusted(
-    wishes: Mapping[int, AdjustmentWish], state: TurnProgress, runtime: TurnRuntime
+    wishes: Mapping[int, AdjustmentWish], state: TurnProgress, deps: Deps
 ) -> tuple[TurnProgress, dict[int, ToolResultPart]]:
     """Adjust what the planner called to be adjusted; return the update, and the answers to its calls."""
     update: TurnProgress = {"steps": [], "components": []}
     answers: dict[int, ToolResultPart] = {}
     for index, wish in wishes.items():
-        picture, steps, total = await adjusted(wish, picture_call(state, index, 0, 1), runtime)
+        picture, steps, total = await adjusted(wish, picture_call(state, index, 0, 1), deps)
         update["steps"] += steps
         update["components"] += shown(picture, total)
         call = state["calls"][index]
@@ -138,12 +136,12 @@ async def _adjusted(
     return update, answers
 
 
-def _failed(error: ErrorInfo, update: TurnProgress) -> Command[Target]:
-    return Command(goto="failure", update={**update, "error": error, "failed_node": "executor"})
+def _failed(error: ErrorInfo, update: TurnProgress) -> Next:
+    return Next("failure", {**update, "error": error, "failed_node": "executor"})
 
 
 async def _paint_round(
-    order: Commission, name_of: Callable[[int, int], str], work: Work, runtime: TurnRuntime, update: TurnProgress
+    order: Commission, name_of: Callable[[int, int], str], work: Work, deps: Deps, update: TurnProgress
 ) -> Work:
     """Return the work with this round's attempts; the steps, notes and spend go into `update`."""
     number = max((attempt.round for attempt in work.attempts), default=0) + 1
@@ -153,23 +151,23 @@ async def _paint_round(
     width, height = order.expected_pixels
     label = " + ".join(one.request.model.label for one in order.each)
     name = ", ".join(part for part in (label, order.request.resolution) if part)
-    update["steps"].append(say(runtime, Step.PAINTING, count=len(advice), model=name))
-    emit(runtime, PaintingStarted(count=len(advice), width=width, height=height, model_label=label))
+    update["steps"].append(say(deps, Step.PAINTING, count=len(advice), model=name))
+    emit(deps, PaintingStarted(count=len(advice), width=width, height=height, model_label=label))
     names = [name_of(slot, number) for slot in advice]
-    painted = await _side_by_side(order, names, number, advice, runtime)
+    painted = await _side_by_side(order, names, number, advice, deps)
     made = [one for one in painted if one.picture is not None]
     if made:
-        update["steps"].append(say(runtime, Step.PAINTED, count=len(made)))
+        update["steps"].append(say(deps, Step.PAINTED, count=len(made)))
     for one in painted:
         update["spend"] = update["spend"] + one.spend
-        if one.picture is not None and runtime.context.images.is_unsaved(one.picture.image.digest):
+        if one.picture is not None and deps.images.is_unsaved(one.picture.image.digest):
             in_memory = ErrorInfo(code=ErrorCode.PICTURE_NOT_SAVED, parameters={"handle": one.picture.handle})
             update["components"].append(FailureNote(error=in_memory, node="executor"))
         if one.more:
             update["components"].append(SmartCanvas(handles=tuple(picture.handle for picture in one.more)))
         if one.suggestions_html or one.sources:
             note = SearchNote(sources=one.sources, suggestions_html=one.suggestions_html)
-            update["components"].append(show(runtime, note))
+            update["components"].append(show(deps, note))
     attempts = tuple(
         Attempt(slot=slot, round=number, handle=one.picture.handle if one.picture else None, error=one.error)
         for slot, one in zip(advice, painted, strict=True)
@@ -178,9 +176,8 @@ async def _paint_round(
 
 
 async def _side_by_side(
-    order: Commission, names: Sequence[str], number: int, advice: Mapping[int, str], runtime: TurnRuntime
+    order: Commission, names: Sequence[str], number: int, advice: Mapping[int, str], deps: Deps
 ) -> list[Painted]:
-    deps = runtime.context
     is_left, asked_at = asyncio.Event(), datetime.now(UTC)
     if len(names) > 1:
         base = order.references.base
@@ -201,9 +198,9 @@ async def _side_by_side(
         if is_left.is_set():
             await _add_late(deps, painted)
         elif painted.picture is not None:
-            emit(runtime, PictureReady(index=place, picture=painted.picture.model_copy(update={"answer": None})))
+            emit(deps, PictureReady(index=place, picture=painted.picture.model_copy(update={"answer": None})))
         elif painted.error is not None:
-            emit(runtime, PictureFailed(index=place, error=painted.error))
+            emit(deps, PictureFailed(index=place, error=painted.error))
         return painted
 
     # A picture that was asked for is paid for: it outlives a Stop and is stored whenever it comes.

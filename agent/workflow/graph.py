@@ -24,24 +24,25 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Checkpointer, Command
+from langgraph.runtime import Runtime
+from langgraph.types import Checkpointer, Command, interrupt
 
 from agent.conversation import Timing
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
 from agent.workflow.adjuster import adjuster
 from agent.workflow.confirmer import decision
 from agent.workflow.critic import critic, unreviewed
-from agent.workflow.deps import Deps, TurnRuntime
+from agent.workflow.deps import Deps
 from agent.workflow.executor import executor
 from agent.workflow.planner import planner
 from agent.workflow.presenter import failure, presenter, retrial
 from agent.workflow.reception import entrance, reception, undo
 from agent.workflow.retriever import retriever, unstyled
+from agent.workflow.routing import Next
 from agent.workflow.searcher import searcher
 from agent.workflow.state import TurnProgress
 from agent.workflow.tools import consent, tools
@@ -54,13 +55,15 @@ TurnGraph = CompiledStateGraph[TurnProgress, Deps, TurnProgress, TurnProgress]  
 class Node(NamedTuple):
     """A step of a turn, and the places it chooses from to lead on to.
 
-    What it raises leads to `failure`, or to where `when_it_fails` says.
+    What it raises leads to `failure`, or to where `when_it_fails` says. One that `rests` waits for the person first, and
+    is given their word.
     """
 
-    work: Callable[[TurnProgress, TurnRuntime], Awaitable[Command[Any]]]
+    work: Callable[..., Awaitable[Next]]
     leads_to: tuple[str, ...]
-    when_it_fails: Callable[[TurnProgress, TurnRuntime, Exception], Awaitable[Command[Any]]] | None = None
-    is_timed: bool = True
+    when_it_fails: Callable[[TurnProgress, Deps, Exception], Awaitable[Next]] | None = None
+    is_traced: bool = True
+    rests: bool = False
 
 
 _CALLED = ("tools", "searcher", "retriever", "executor")
@@ -71,15 +74,15 @@ NODES: dict[str, Node] = {
     "adjuster": Node(adjuster, ("presenter",)),
     "planner": Node(planner, ("planner", *_CALLED, "consent", "presenter", "failure")),
     "tools": Node(tools, ("planner", "consent", "retriever", "executor")),
-    "consent": Node(consent, ("planner", "tools", "presenter"), is_timed=False),
+    "consent": Node(consent, ("planner", "tools", "presenter"), is_traced=False, rests=True),
     "searcher": Node(searcher, ("planner", "tools", "retriever", "executor", "failure")),
     "retriever": Node(retriever, ("executor",), unstyled),
-    "decision": Node(decision, ("executor", "presenter"), is_timed=False),
+    "decision": Node(decision, ("executor", "presenter"), is_traced=False, rests=True),
     "executor": Node(executor, ("planner", "decision", "critic", "presenter", "failure")),
     "critic": Node(critic, ("executor", "presenter"), unreviewed),
-    "presenter": Node(presenter, (END,), is_timed=False),
-    "failure": Node(failure, ("retrial",), is_timed=False),
-    "retrial": Node(retrial, _MAY_FAIL, is_timed=False),
+    "presenter": Node(presenter, (END,), is_traced=False),
+    "failure": Node(failure, ("retrial",), is_traced=False),
+    "retrial": Node(retrial, _MAY_FAIL, is_traced=False, rests=True),
 }
 
 
@@ -92,49 +95,57 @@ def turn_graph(checkpoints: Checkpointer = None) -> TurnGraph:
 def _compiled() -> TurnGraph:
     graph = StateGraph(TurnProgress, context_schema=Deps)  # pyrefly: ignore[bad-specialization]
     for name, node in NODES.items():
-        graph.add_node(name, _step(name, node), destinations=node.leads_to)
+        graph.add_node(name, _command(name, node), destinations=node.leads_to)
     # Not by way of a node of its own: most turns need no question, and a step of the graph takes time.
-    graph.add_conditional_edges(START, entrance, ["reception", "undo", "planner", "adjuster"])
+    graph.add_conditional_edges(START, _entrance, ["reception", "undo", "planner", "adjuster"])
     return graph.compile()
 
 
-class _Step(Protocol):
-    async def __call__(self, state: TurnProgress, runtime: TurnRuntime) -> Command[Any]: ...
+def _entrance(state: TurnProgress, runtime: Runtime[Deps]) -> str:
+    return entrance(state, runtime.context)
 
 
-def _step(name: str, node: Node) -> _Step:
-    """Return the node as LangGraph runs it: with its time added to the state, on record in the trace, and led on when
-    it fails."""
+class _Runs(Protocol):
+    async def __call__(self, state: TurnProgress, runtime: Runtime[Deps]) -> Command[str]: ...
 
-    async def run(state: TurnProgress, runtime: TurnRuntime) -> Command[Any]:
-        try:
-            return await (_timed(name, node, state, runtime) if node.is_timed else node.work(state, runtime))
-        except GraphBubbleUp:
-            # LangGraph's own: the turn comes to rest.
-            raise
-        except Exception as error:
-            if name == "failure":
-                # Led to itself it would go on for ever.
-                raise
-            return await node.when_it_fails(state, runtime, error) if node.when_it_fails else _to_failure(name, error)
+
+def _command(name: str, node: Node) -> _Runs:
+    """Return the node as LangGraph runs it."""
+
+    async def run(state: TurnProgress, runtime: Runtime[Deps]) -> Command[str]:
+        said = (interrupt(None),) if node.rests else ()
+        goto, update = await step(name, state, runtime.context, *said)
+        return Command(goto=goto or END, update=update)
 
     return run
 
 
-async def _timed(name: str, node: Node, state: TurnProgress, runtime: TurnRuntime) -> Command[Any]:
+async def step(name: str, state: TurnProgress, deps: Deps, *said: object) -> Next:
+    """Return what a node brings, with its time, on record in the trace, and where it leads, also when it fails."""
+    node = NODES[name]
+    try:
+        return await (_timed(name, node, state, deps) if node.is_traced else node.work(state, deps, *said))
+    except Exception as error:
+        if name == "failure":
+            # Led to itself it would go on for ever.
+            raise
+        return await node.when_it_fails(state, deps, error) if node.when_it_fails else _to_failure(name, error)
+
+
+async def _timed(name: str, node: Node, state: TurnProgress, deps: Deps) -> Next:
     started_s = time.monotonic()
-    with runtime.context.trace.node(name) as step:
-        command = await node.work(state, runtime)
-        step.lead(command)
+    with deps.trace.node(name) as traced:
+        led = await node.work(state, deps)
+        traced.lead(led)
     timing = Timing(node=name, seconds=round(time.monotonic() - started_s, 4))
-    return Command(goto=command.goto, update={**(command.update or {}), "timings": [timing]})
+    return Next(led.goto, {**led.update, "timings": [timing]})
 
 
-def _to_failure(name: str, error: Exception) -> Command[Any]:
+def _to_failure(name: str, error: Exception) -> Next:
     """Lead what a node raised to the failure node; what we did not foresee is logged with its traceback."""
     if isinstance(error, AivistaError):
         info = error.info
     else:
         logger.error("the node %s failed", name, exc_info=error)
         info = ErrorInfo(code=ErrorCode.INTERNAL)
-    return Command(goto="failure", update={"error": info, "failed_node": name})
+    return Next("failure", {"error": info, "failed_node": name})

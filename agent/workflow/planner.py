@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from langgraph.types import Command
 from pydantic import JsonValue
 
 from agent.conversation import Conversation, Turn
@@ -43,10 +42,10 @@ from agent.tools.base import error_result
 from agent.workflow.asking import ask_text
 from agent.workflow.capping import beyond_sponsored_budget, cap_in_the_way, refused_by_cap
 from agent.workflow.commissions import refused_by_locks
-from agent.workflow.deps import Deps, TurnRuntime, emit, say, show, today
+from agent.workflow.deps import Deps, emit, say, show, today
 from agent.workflow.hearing import Answer, OnText
 from agent.workflow.reception import asked_back
-from agent.workflow.routing import SEARCH, Target, next_target, settle
+from agent.workflow.routing import SEARCH, Next, Target, next_target, settle
 from agent.workflow.searcher import WEB_SEARCH
 from agent.workflow.state import Leftovers, TurnProgress
 from agent.workflow.tools import asked_about_cost
@@ -80,47 +79,46 @@ _MAX_MESSAGES = 50
 _DECLINED = frozenset({ErrorCode.PROMPT_BLOCKED, ErrorCode.REQUEST_REJECTED})
 
 
-async def planner(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
+async def planner(state: TurnProgress, deps: Deps) -> Next:
     """Ask the text model what to do next, stream its words, and go where its calls lead.
 
     Nothing is asked by a new turn when a cap is used up or no image model can obey the person's settings, nor by one
     that has cost more than is lent for it; a cap of zero has the person asked each time. A call that the planner wrote
     too long is not carried out: it is told so.
     """
-    deps = runtime.context
     is_first = state["planner_steps"] == 0
     refusal = beyond_sponsored_budget(state, deps) or (refused_by_locks(deps) if is_first else None)
     cap = await cap_in_the_way(state, deps) if refusal is None else None
     if cap is not None and cap.cap_usd == 0:
-        return await asked_about_cost(state, runtime, cap)
+        return await asked_about_cost(state, deps, cap)
     refusal = refused_by_cap(cap) if cap is not None else refusal
     if refusal is not None:
-        return Command(goto="failure", update={"error": refusal, "failed_node": "planner"})
-    step = say(runtime, Step.THINKING)
-    answer, is_reused = await _ask(deps, f"planner:{state['planner_steps'] + 1}", state, runtime)
+        return Next("failure", {"error": refusal, "failed_node": "planner"})
+    step = say(deps, Step.THINKING)
+    answer, is_reused = await _ask(deps, f"planner:{state['planner_steps'] + 1}", state)
     answer, too_long = _without_the_too_long(answer)
-    steps_said = [step, say(runtime, Step.REUSED)] if is_reused else [step]
+    steps_said = [step, say(deps, Step.REUSED)] if is_reused else [step]
     update: TurnProgress = {"steps": steps_said, "spend": deps.spend(deps.text_model, answer.usage)}
     update["messages"] = [answer.message] if answer.parts else []
     if answer.text:
-        update["components"] = [AgentMessage(text=answer.text), *_quoted(answer, runtime)]
+        update["components"] = [AgentMessage(text=answer.text), *_quoted(answer, deps)]
     counts = _count(state["call_counts"], answer.calls)
     steps = state["planner_steps"] + 1
     error = answer.error or _overrun(steps, counts, answer)
     if error is not None:
         left = Leftovers(messages=tuple(update.pop("messages", ())), components=tuple(update.pop("components", ())))
-        return Command(goto="failure", update={**update, "leftovers": left, "error": error, "failed_node": "planner"})
-    update["steps"] += _understood(answer.calls, runtime)
+        return Next("failure", {**update, "leftovers": left, "error": error, "failed_node": "planner"})
+    update["steps"] += _understood(answer.calls, deps)
     planned: TurnProgress = {**state, "calls": answer.calls, "answers": too_long}
     if _only_claims(state, deps, answer):
-        target, further = _claimed(state["claims"], runtime)
+        target, further = _claimed(state["claims"], deps)
     else:
-        target, further = _without_the_unsure(planned, answer, runtime)
+        target, further = _without_the_unsure(planned, answer, deps)
     update["messages"] += further.pop("messages", [])
     update["components"] = update.get("components", []) + further.pop("components", [])
-    return Command(
-        goto=target,
-        update={
+    return Next(
+        target,
+        {
             **update,
             "calls": answer.calls,
             "answers": too_long,
@@ -131,7 +129,7 @@ async def planner(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     )
 
 
-async def _ask(deps: Deps, name: str, state: TurnProgress, runtime: TurnRuntime) -> tuple[Answer, bool]:
+async def _ask(deps: Deps, name: str, state: TurnProgress) -> tuple[Answer, bool]:
     # What came with the message, or is marked in it, is what it is about.
     is_clear = bool(deps.turn.uploads or deps.turn.editing)
     target = None if is_clear else deps.edit_history(state).target
@@ -140,7 +138,7 @@ async def _ask(deps: Deps, name: str, state: TurnProgress, runtime: TurnRuntime)
     options = ChatOptions(system=_system_prompt(deps), shows_thoughts=True)
 
     def tell(text: str, is_thought: bool) -> None:
-        emit(runtime, ThoughtDelta(text=text) if is_thought else TextDelta(text=text))
+        emit(deps, ThoughtDelta(text=text) if is_thought else TextDelta(text=text))
 
     async with TextFlow(tell) as flow:
         answer, is_reused = await _ask_or_reuse(deps, name, messages, tools, options, flow.take)
@@ -150,10 +148,10 @@ async def _ask(deps: Deps, name: str, state: TurnProgress, runtime: TurnRuntime)
     return answer, is_reused
 
 
-def _quoted(answer: Answer, runtime: TurnRuntime) -> list[SearchNote]:
+def _quoted(answer: Answer, deps: Deps) -> list[SearchNote]:
     """Show the works that the words quote, where the model names them."""
     sources = answer.grounding.sources if answer.grounding else ()
-    return [show(runtime, SearchNote(sources=sources))] if sources else []
+    return [show(deps, SearchNote(sources=sources))] if sources else []
 
 
 def _was_rejected_for_signatures(answer: Answer) -> bool:
@@ -186,14 +184,14 @@ def _only_claims(state: TurnProgress, deps: Deps, answer: Answer) -> bool:
     return not has_called and claims_a_picture(answer.text, deps.turn.text)
 
 
-def _understood(calls: Sequence[ToolCallPart], runtime: TurnRuntime) -> list[ThoughtLog]:
+def _understood(calls: Sequence[ToolCallPart], deps: Deps) -> list[ThoughtLog]:
     """Tell what was understood of the wish, where the model says so."""
     said = []
     for call in calls:
         named = (call.arguments.get(name) for name in ("subject", "style") if call.name == GENERATE_IMAGE)
         wish = ", ".join(one.strip() for one in named if isinstance(one, str) and one.strip())
         if wish:
-            said.append(say(runtime, Step.UNDERSTOOD, wish=wish[:120]))
+            said.append(say(deps, Step.UNDERSTOOD, wish=wish[:120]))
     return said
 
 
@@ -287,14 +285,14 @@ def _cut(value: JsonValue) -> JsonValue:
     return (value if isinstance(value, str) else json.dumps(value))[:_KEPT_CHARACTERS] + " …"
 
 
-def _without_the_unsure(state: TurnProgress, answer: Answer, runtime: TurnRuntime) -> tuple[Target, TurnProgress]:
+def _without_the_unsure(state: TurnProgress, answer: Answer, deps: Deps) -> tuple[Target, TurnProgress]:
     """Return where the planner's calls lead and the update, once those it is not sure of are answered with a no.
 
     `state` holds the calls, and what some are answered with already; its `unsure_calls` are those of earlier steps of
     the turn.
     """
     calls = state["calls"]
-    has_mask = runtime.context.turn.has_area
+    has_mask = deps.turn.has_area
     waiting = [index for index in range(len(calls)) if index not in state["answers"]]
     unsure = [index for index in waiting if _is_unsure(calls[index], has_mask=has_mask)]
     if not unsure:
@@ -309,19 +307,19 @@ def _without_the_unsure(state: TurnProgress, answer: Answer, runtime: TurnRuntim
         return "presenter", update
     if not state["unsure_calls"]:
         return "planner", update
-    asked = asked_back(runtime, "unsure", _subject(calls, unsure))
+    asked = asked_back(deps, "unsure", _subject(calls, unsure))
     update["messages"] = update.get("messages", []) + asked["messages"]
     update["components"] = asked["components"]
     return "presenter", update
 
 
-def _claimed(claims_so_far: int, runtime: TurnRuntime) -> tuple[Target, TurnProgress]:
+def _claimed(claims_so_far: int, deps: Deps) -> tuple[Target, TurnProgress]:
     """Return where an answer leads that claims a picture which no call made: the planner is asked once more, then the
     person is told."""
     if not claims_so_far:
         note = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=_NOTHING_PAINTED),))
         return "planner", {"messages": [note], "claims": 1}
-    return "presenter", asked_back(runtime, "not_painted")
+    return "presenter", asked_back(deps, "not_painted")
 
 
 def _is_unsure(call: ToolCallPart, *, has_mask: bool) -> bool:

@@ -13,8 +13,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 
-from langgraph.graph import END
-from langgraph.types import Command, interrupt
 from pydantic import JsonValue
 
 from agent import wording
@@ -42,8 +40,9 @@ from agent.providers.base import ChatOptions
 from agent.providers.catalogue import ModelRole
 from agent.workflow.asking import ask_text
 from agent.workflow.capping import is_any_cap_used_up
-from agent.workflow.deps import Deps, TurnRuntime, emit, say
+from agent.workflow.deps import Deps, emit, say
 from agent.workflow.hearing import json_in
+from agent.workflow.routing import Next
 from agent.workflow.state import Leftovers, Spend, TurnProgress
 
 _RECORDED_AGAIN_S = 5.0
@@ -57,19 +56,19 @@ _NOT_DONE = defaultdict(
 )
 
 
-async def presenter(state: TurnProgress, runtime: TurnRuntime) -> Command[str]:
+async def presenter(state: TurnProgress, deps: Deps) -> Next:
     """Write the finished turn and say so."""
-    runtime.context.ledger.release()
-    turn = await put_on_record(runtime.context, state, TurnState.DONE)
-    emit(runtime, TurnDone(turn_id=turn.id, usage=turn.usage, price_usd=turn.price_usd, seconds=turn.seconds))
-    return Command(goto=END)
+    deps.ledger.release()
+    turn = await put_on_record(deps, state, TurnState.DONE)
+    emit(deps, TurnDone(turn_id=turn.id, usage=turn.usage, price_usd=turn.price_usd, seconds=turn.seconds))
+    return Next(None, {})
 
 
-async def failure(state: TurnProgress, runtime: TurnRuntime) -> Command[str]:
+async def failure(state: TurnProgress, deps: Deps) -> Next:
     """Write the failed turn with all it brought, and say what happened and who must act."""
     error, node, left = state["error"], state["failed_node"], state["leftovers"]
     assert error is not None
-    rewordings, spend, steps = await _reworded(state, runtime, error)
+    rewordings, spend, steps = await _reworded(state, deps, error)
     note = FailureNote(error=error, node=node, rewordings=rewordings)
     failed: TurnProgress = {
         **state,
@@ -78,16 +77,16 @@ async def failure(state: TurnProgress, runtime: TurnRuntime) -> Command[str]:
         "spend": state["spend"] + spend,
         "steps": [*state["steps"], *steps],
     }
-    turn = finished_turn(runtime.context, failed, TurnState.FAILED)
+    turn = finished_turn(deps, failed, TurnState.FAILED)
     try:
-        await runtime.context.records.turns.finish(runtime.context.conversation.id, turn)
+        await deps.records.turns.finish(deps.conversation.id, turn)
     except StorageFailure:
         # What the person is told is why it failed, not that the full disk takes no record of that.
-        runtime.context.keep_alive(_recorded_later(runtime.context, turn))
-    runtime.context.settled.set()
-    emit(runtime, TurnFailed(error=error, node=node, rewordings=rewordings))
+        deps.keep_alive(_recorded_later(deps, turn))
+    deps.settled.set()
+    emit(deps, TurnFailed(error=error, node=node, rewordings=rewordings))
     # A turn that goes on from here has paid for them, too.
-    return Command(goto="retrial", update={"spend": spend, "steps": steps})
+    return Next("retrial", {"spend": spend, "steps": steps})
 
 
 async def _recorded_later(deps: Deps, turn: Turn) -> None:
@@ -98,10 +97,9 @@ async def _recorded_later(deps: Deps, turn: Turn) -> None:
             return
 
 
-async def retrial(state: TurnProgress, runtime: TurnRuntime) -> Command[str]:
+async def retrial(state: TurnProgress, deps: Deps, said: object) -> Next:
     """Rest until the person has the turn go on, then run the node that failed once more."""
-    interrupt(None)
-    return Command(goto=state["failed_node"], update={"error": None, "failed_node": "", "leftovers": Leftovers()})
+    return Next(state["failed_node"], {"error": None, "failed_node": "", "leftovers": Leftovers()})
 
 
 async def put_on_record(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:
@@ -178,19 +176,18 @@ _SCHEMA: dict[str, JsonValue] = {
 
 
 async def _reworded(
-    state: TurnProgress, runtime: TurnRuntime, error: ErrorInfo
+    state: TurnProgress, deps: Deps, error: ErrorInfo
 ) -> tuple[tuple[str, ...], Spend, list[ThoughtLog]]:
     """Return other wishes that the policy may allow, what asking for them cost, and what was said of it.
 
     There are none for a failure that no other words would mend, nor for a message without words.
     """
-    deps = runtime.context
     wish = deps.turn.text.strip()
     if not wish or not _is_refusal(error):
         return (), Spend(), []
     if not await _may_ask(state, deps):
         return reworded_by_rule(wish, error.code), Spend(), []
-    steps = [say(runtime, Step.REWORDING)]
+    steps = [say(deps, Step.REWORDING)]
     offers, spend = await _asked(state, deps, wish, error)
     return offers if offers is not None else reworded_by_rule(wish, error.code), spend, steps
 

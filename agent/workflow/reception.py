@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Literal
 
-from langgraph.types import Command
-
 from agent.adjusting import read_adjustment
 from agent.conversation import Conversation, EditHistory, Turn
 from agent.events import AskBack, Component, Question, TargetChanged, TargetNote
@@ -25,7 +23,8 @@ from agent.messages import ImageOrigin, PromptMessage, Role, TextPart
 from agent.pictures import Picture
 from agent.wording.requests import UndoWish, points_at_a_part, read_expansion, read_undo, refers_to_a_mask
 from agent.workflow.adjuster import adjustment_wish, next_steps
-from agent.workflow.deps import Deps, TurnRuntime, show
+from agent.workflow.deps import Deps, show
+from agent.workflow.routing import Next
 from agent.workflow.state import TurnProgress
 
 # Emoji made of a letter or a digit: keycaps and the information sign.
@@ -44,25 +43,23 @@ _WENT = {
 }
 
 
-def entrance(state: TurnProgress, runtime: TurnRuntime) -> Literal["planner", "reception", "undo", "adjuster"]:
+def entrance(state: TurnProgress, deps: Deps) -> Literal["planner", "reception", "undo", "adjuster"]:
     """Return where the turn enters: at the reception when something must be asked back before any model is called,
     at undo or the adjuster when no model is needed at all."""
-    if _question(state, runtime) is not None:
+    if _question(state, deps) is not None:
         return "reception"
-    deps = runtime.context
     if _undo_wish(deps.turn, deps.conversation) is not None:
         return "undo"
     return "planner" if adjustment_wish(deps.turn, deps.conversation) is None else "adjuster"
 
 
-async def reception(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["presenter"]]:
+async def reception(state: TurnProgress, deps: Deps) -> Next:
     """Ask back what no model can know."""
-    question = _question(state, runtime) or "empty"
-    return Command(goto="presenter", update=asked_back(runtime, question))
+    question = _question(state, deps) or "empty"
+    return Next("presenter", asked_back(deps, question))
 
 
-def _question(state: TurnProgress, runtime: TurnRuntime) -> Question | None:
-    deps = runtime.context
+def _question(state: TurnProgress, deps: Deps) -> Question | None:
     return question_before(
         deps.turn.text,
         has_uploads=bool(deps.turn.uploads),
@@ -106,10 +103,10 @@ def compile_words() -> None:
     points_at_a_part("brighter", picture_count=1)
 
 
-def asked_back(runtime: TurnRuntime, question: Question, subject: str = "") -> TurnProgress:
+def asked_back(deps: Deps, question: Question, subject: str = "") -> TurnProgress:
     """Ask the person in the page's words, and return the update, which tells the model in English."""
     said = PromptMessage(role=Role.MODEL, parts=(TextPart(text=_SAID[question]),))
-    return {"components": [show(runtime, AskBack(question=question, subject=subject))], "messages": [said]}
+    return {"components": [show(deps, AskBack(question=question, subject=subject))], "messages": [said]}
 
 
 def _has_mask(message: PromptMessage) -> bool:
@@ -134,22 +131,21 @@ def _undo_wish(turn: Turn, conversation: Conversation) -> UndoWish | None:
     return None if is_other else wish
 
 
-async def undo(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["adjuster", "planner", "presenter"]]:
+async def undo(state: TurnProgress, deps: Deps) -> Next:
     """Make another picture the one to change, show it, and go on with what else the message asks for."""
-    deps = runtime.context
     wish = _undo_wish(deps.turn, deps.conversation)
     assert wish is not None
     change = _target_change(wish, deps.conversation, deps.turn.editing)
-    components: list[Component] = [show(runtime, TargetNote(change=change))]
+    components: list[Component] = [show(deps, TargetNote(change=change))]
     # Of a picture that is not there nothing more can be done: another one would be changed than the one meant.
     if wish.rest and not change.missing:
         update: TurnProgress = {"components": components, "words": wish.rest}
         is_exact = adjustment_wish(deps.turn, deps.conversation, wish.rest, change.handle) is not None
-        return Command(goto="adjuster" if is_exact else "planner", update=update)
+        return Next("adjuster" if is_exact else "planner", update)
     if change.has_moved:
         found = deps.conversation.adjusted_from(change.handle)
         components.append(next_steps(change.handle, found[1] if found else None))
-    return Command(goto="presenter", update={"components": components, "messages": [_told(change, deps)]})
+    return Next("presenter", {"components": components, "messages": [_told(change, deps)]})
 
 
 def _target_change(wish: UndoWish, conversation: Conversation, selected: str | None) -> TargetChanged:

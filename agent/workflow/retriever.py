@@ -16,9 +16,6 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
-
-from langgraph.types import Command
 
 from agent.errors import AivistaError, ErrorCode, ProviderFailure
 from agent.events import Step
@@ -29,10 +26,10 @@ from agent.pictures import MissingStyle, MissingStyleReason
 from agent.providers.base import Embedder, Embedding
 from agent.providers.catalogue import ModelEntry
 from agent.storage.style_match import SURELY_NAMED
-from agent.workflow.deps import Deps, TurnRuntime, say
+from agent.workflow.deps import Deps, say
 from agent.workflow.hearing import Answer
 from agent.workflow.metering import Meter, embedding_model
-from agent.workflow.routing import named_style
+from agent.workflow.routing import Next, named_style
 from agent.workflow.state import Spend, TurnProgress
 
 logger = logging.getLogger(__name__)
@@ -41,16 +38,16 @@ _LONGEST_TOLD = 80
 _SAYS_STYLE = re.compile(r"\b(?:style|manner) of\b|风格", re.IGNORECASE)
 
 
-async def retriever(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["executor"]]:
+async def retriever(state: TurnProgress, deps: Deps) -> Next:
     """Find the styles of each request for a picture, and go on to the executor.
 
     Raises TimeoutError when that takes longer than a turn waits for styles.
     """
-    async with asyncio.timeout(runtime.context.patiences.retriever_s):
-        return await _styled(state, runtime)
+    async with asyncio.timeout(deps.patiences.retriever_s):
+        return await _styled(state, deps)
 
 
-async def unstyled(state: TurnProgress, runtime: TurnRuntime, error: Exception) -> Command[Literal["executor"]]:
+async def unstyled(state: TurnProgress, deps: Deps, error: Exception) -> Next:
     """Go on without styles when the retriever failed or took too long, and say so of those that were asked for."""
     logger.warning("the style library failed, the prompt goes on without it: %s", _told(error))
     reason = MissingStyleReason.LATE if isinstance(error, TimeoutError) else MissingStyleReason.FAILED
@@ -60,11 +57,10 @@ async def unstyled(state: TurnProgress, runtime: TurnRuntime, error: Exception) 
         for index, call in enumerate(state["calls"])
         if (style := named_style(call)) and index not in state["answers"]
     }
-    return Command(goto="executor", update={"styles": {}, "missing_styles": missing})
+    return Next("executor", {"styles": {}, "missing_styles": missing})
 
 
-async def _styled(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["executor"]]:
-    deps = runtime.context
+async def _styled(state: TurnProgress, deps: Deps) -> Next:
     found: dict[int, list[StyleMatch]] = {}
     missing: dict[int, MissingStyle] = {}
     spend = Spend()
@@ -79,12 +75,12 @@ async def _styled(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal[
         if problem is not None:
             missing[index] = problem
     names = list(dict.fromkeys(match.style.title for matches in found.values() for match in matches))
-    steps = [say(runtime, Step.STYLES, count=len(names), names=", ".join(names))] if names else []
+    steps = [say(deps, Step.STYLES, count=len(names), names=", ".join(names))] if names else []
     steps += [
-        say(runtime, Step.STYLE_MISSING, style=one.requested, reason=one.reason.value)
+        say(deps, Step.STYLE_MISSING, style=one.requested, reason=one.reason.value)
         for one in dict.fromkeys(missing.values())
     ]
-    return Command(goto="executor", update={"styles": found, "missing_styles": missing, "steps": steps, "spend": spend})
+    return Next("executor", {"styles": found, "missing_styles": missing, "steps": steps, "spend": spend})
 
 
 def with_styles(arguments: GenerateImageArgs, matches: Sequence[StyleMatch], *, is_sketch: bool) -> GenerateImageArgs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agent.imaging.arguments import GENERATE_IMAGE
 from agent.messages import PromptMessage, Role, ToolCallPart, ToolResultPart
@@ -14,6 +14,13 @@ Target = Literal[
 ]
 
 SEARCH = "web_search"
+
+
+class Next(NamedTuple):
+    """What a node leads to, None where the turn is over, and what it adds to the turn's state."""
+
+    goto: str | None
+    update: TurnProgress
 
 
 def named_style(call: ToolCallPart) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from langgraph.types import Command
 from pydantic import JsonValue
 
 from agent.errors import ErrorCode, ErrorInfo
@@ -16,9 +15,9 @@ from agent.prompts import prompt
 from agent.providers.base import ChatOptions, ToolDeclaration
 from agent.tools.trust import framed
 from agent.workflow.asking import ask_text
-from agent.workflow.deps import Deps, TurnRuntime, say, show, today
+from agent.workflow.deps import Deps, say, show, today
 from agent.workflow.hearing import Answer
-from agent.workflow.routing import SEARCH, Target, serving_node, settle
+from agent.workflow.routing import SEARCH, Next, serving_node, settle
 from agent.workflow.state import Spend, TurnProgress
 
 # What a search may bring, so that no later request grows without measure by it.
@@ -59,9 +58,8 @@ class Findings(Value):
     prompt_draft: str = ""
 
 
-async def searcher(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
+async def searcher(state: TurnProgress, deps: Deps) -> Next:
     """Search once for the first call, answer the others from the same facts, and go on."""
-    deps = runtime.context
     calls = {i: call for i, call in enumerate(state["calls"]) if serving_node(call) == "searcher"}
     query = "\n".join(str(call.arguments.get("query") or deps.turn.text) for call in calls.values())
     if not deps.may_search:
@@ -70,7 +68,7 @@ async def searcher(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
     if state["has_searched"]:
         known: dict[str, JsonValue] = {"note": "Already searched.", "facts": [f.model_dump() for f in state["facts"]]}
         return _answered(state, calls, framed(known, SEARCH), {})
-    step = say(runtime, Step.SEARCHING, query=query[:200])
+    step = say(deps, Step.SEARCHING, query=query[:200])
     name = f"searcher:{state['planner_steps']}"
     answer = await _search(deps, name, query)
     spend = deps.spend(deps.text_model, answer.usage)
@@ -80,12 +78,12 @@ async def searcher(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
         for one in (name, f"{name}.repair"):
             deps.ledger.spoil(one, ErrorCode.SEARCH_UNREADABLE)
         error = answer.error or ErrorInfo(code=ErrorCode.SEARCH_UNREADABLE)
-        return Command(goto="failure", update={**update, "error": error, "failed_node": "searcher"})
+        return Next("failure", {**update, "error": error, "failed_node": "searcher"})
     sources = answer.grounding.sources if answer.grounding else ()
     html = answer.grounding.suggestions_html if answer.grounding else ""
     facts = [_with_source(fact, sources) for fact in findings.facts]
-    update["components"] = [show(runtime, SearchNote(sources=sources, suggestions_html=html))]
-    update["steps"] = [step, say(runtime, Step.SEARCHED, facts=len(facts), sources=len(sources))]
+    update["components"] = [show(deps, SearchNote(sources=sources, suggestions_html=html))]
+    update["steps"] = [step, say(deps, Step.SEARCHED, facts=len(facts), sources=len(sources))]
     update |= {"facts": facts, "sources": list(sources), "has_searched": True}
     found: dict[str, JsonValue] = {
         "facts": [fact.model_dump() for fact in facts],
@@ -97,13 +95,13 @@ async def searcher(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
 
 def _answered(
     state: TurnProgress, calls: dict[int, ToolCallPart], content: dict[str, JsonValue], update: TurnProgress
-) -> Command[Target]:
+) -> Next:
     results = {
         i: ToolResultPart(name=c.name, call_id=c.call_id, content=content, is_error="error" in content)
         for i, c in calls.items()
     }
     target, settled = settle(state, results)
-    return Command(goto=target, update={**update, **settled})
+    return Next(target, {**update, **settled})
 
 
 async def _search(deps: Deps, name: str, query: str) -> Answer:

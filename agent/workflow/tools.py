@@ -11,8 +11,6 @@ import json
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
 
-from langgraph.types import Command, interrupt
-
 from agent.conversation import TurnState
 from agent.errors import AivistaError, ErrorCode, ErrorInfo, ToolArgumentError
 from agent.events import Ask, CapPassed, Component, ConsentCard, Step, TargetChanged, TargetNote
@@ -21,9 +19,9 @@ from agent.messages import ToolCallPart, ToolResultPart
 from agent.requests import Decision
 from agent.tools.base import Tool, ToolAnswer, ToolContext, error_result, failed
 from agent.tools.trust import framed, uses_of_tools
-from agent.workflow.deps import Deps, TurnRuntime, say, show
+from agent.workflow.deps import Deps, say, show
 from agent.workflow.presenter import put_on_record
-from agent.workflow.routing import Target, serving_node, settle
+from agent.workflow.routing import Next, serving_node, settle
 from agent.workflow.state import TurnProgress
 
 logger = logging.getLogger(__name__)
@@ -39,13 +37,12 @@ _TOO_LONG_TO_ASK = (
 )
 
 
-async def tools(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
+async def tools(state: TurnProgress, deps: Deps) -> Next:
     """Run every tool called in this step; a wrong call is answered with a sentence that the model can mend.
 
     Where one of them needs the person's click, none runs before they have decided. A turn that goes on by itself after
     its process died asks again: what was allowed once may have run already.
     """
-    deps = runtime.context
     context = deps.tool_context(state)
     called = {i: call for i, call in enumerate(state["calls"]) if serving_node(call) == "tools"}
     mine = {i: call for i, call in called.items() if i not in state["answers"]}
@@ -56,10 +53,10 @@ async def tools(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
         refusals |= dict.fromkeys(too_long, _TOO_LONG_TO_ASK)
         if asks:
             refused = {i: error_result(mine[i], _TOO_LONG_TO_ASK) for i in too_long}
-            return await _asked_first(state, runtime, asks, refused)
+            return await _asked_first(state, deps, asks, refused)
     elif not decided.is_allowed:
         refusals |= dict.fromkeys((ask.call for ask in decided.asks), _DECLINED)
-    steps = [say(runtime, Step.TOOL, **_told(call, deps.tools.get(call.name))) for call in mine.values()]
+    steps = [say(deps, Step.TOOL, **_told(call, deps.tools.get(call.name))) for call in mine.values()]
     answering = ((call, _answer(call, deps.tools, context, refusals.get(i))) for i, call in mine.items())
     answers = await asyncio.gather(*(_traced(deps, call, answer) for call, answer in answering))
     target, update = settle(state, {i: result for i, (_, result) in zip(mine, answers, strict=True)})
@@ -68,9 +65,9 @@ async def tools(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     for answer, _ in answers:
         if answer.target:
             change = TargetChanged(move="back_to", handle=answer.target, before=before)
-            components.append(show(runtime, TargetNote(change=change)))
+            components.append(show(deps, TargetNote(change=change)))
             before = answer.target
-    return Command(goto=target, update={**update, "steps": steps, "consent": None, "components": components})
+    return Next(target, {**update, "steps": steps, "consent": None, "components": components})
 
 
 def _over_limit(state: TurnProgress, calls: Mapping[int, ToolCallPart], tools: Mapping[str, Tool]) -> dict[int, str]:
@@ -166,30 +163,30 @@ async def _needs_click(
 
 
 async def _asked_first(
-    state: TurnProgress, runtime: TurnRuntime, asks: Sequence[Ask], refused: Mapping[int, ToolResultPart]
-) -> Command[Target]:
+    state: TurnProgress, deps: Deps, asks: Sequence[Ask], refused: Mapping[int, ToolResultPart]
+) -> Next:
     """Put the question on record, show it, and lead to where the turn rests; calls that are `refused` are answered."""
     card = ConsentCard(asks=tuple(asks))
-    await put_on_record(runtime.context, {**state, "consent": card}, TurnState.WAITING)
-    return Command(goto="consent", update={"consent": show(runtime, card), "answers": {**state["answers"], **refused}})
+    await put_on_record(deps, {**state, "consent": card}, TurnState.WAITING)
+    return Next("consent", {"consent": show(deps, card), "answers": {**state["answers"], **refused}})
 
 
-async def asked_about_cost(state: TurnProgress, runtime: TurnRuntime, cap: CapPassed) -> Command[Target]:
+async def asked_about_cost(state: TurnProgress, deps: Deps, cap: CapPassed) -> Next:
     """Ask the person whether the text model may be paid at all: their cap of zero asks before every cent."""
     told = {"about_usd": round(cap.price_usd, 6), "cap": cap.cap, "cap_usd": cap.cap_usd}
-    model = runtime.context.text_model.label
+    model = deps.text_model.label
     ask = Ask(call=_NO_CALL, tool=model, reason="costs_money", arguments=json.dumps(told, indent=1))
-    return await _asked_first(state, runtime, [ask], {})
+    return await _asked_first(state, deps, [ask], {})
 
 
-async def consent(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
+async def consent(state: TurnProgress, deps: Deps, said: object) -> Next:
     """Rest until the person decides; then the calls run, or are answered with their refusal."""
-    decided = Decision.model_validate(interrupt(None))
+    decided = Decision.model_validate(said)
     card = state["consent"] or ConsentCard(asks=())
     how = "allowed" if decided.run else "refused"
     card = card.model_copy(update={"state": how})
     if any(ask.call == _NO_CALL for ask in card.asks):
         if decided.run:
-            return Command(goto="planner", update={"consent": None})
-        return Command(goto="presenter", update={"consent": None, "components": [card]})
-    return Command(goto="tools", update={"consent": card})
+            return Next("planner", {"consent": None})
+        return Next("presenter", {"consent": None, "components": [card]})
+    return Next("tools", {"consent": card})

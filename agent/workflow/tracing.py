@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Literal, Self, TypeAlias, assert_never
 
-from langgraph.types import Command
 from pydantic import JsonValue, SecretStr
 
 from agent.errors import AivistaError, ErrorInfo
@@ -28,6 +27,7 @@ from agent.redaction import Redactor
 from agent.storage.traces import Traces
 from agent.trace import Cutter, Json, Retry, StepKind, StepSummary, TraceStep, image_json, message_json, part_json
 from agent.workflow.hearing import Answer
+from agent.workflow.routing import Next
 
 # The texts that the steps of one turn may hold together; a long conversation goes with each of its planner's calls.
 TURN_BYTES = 16 << 20
@@ -164,12 +164,9 @@ class OpenStep:
         """Note what a tool's call was answered with."""
         self.came, self._has_failed, self.attempts = result, result.is_error, 1
 
-    def lead(self, command: Command[str]) -> None:
+    def lead(self, led: Next) -> None:
         """Note where a node led, and why when it led to the end."""
-        self._led_to = command.goto if isinstance(command.goto, str) else ""
-        update = command.update
-        error = update.get("error") if isinstance(update, dict) else None
-        self._error = error if isinstance(error, ErrorInfo) else None
+        self._led_to, self._error = led.goto or "", led.update.get("error")
 
     def __enter__(self) -> Self:
         if self.kind is StepKind.NODE:

@@ -44,12 +44,6 @@ def arrows() -> list[tuple[str, str]]:
     return sorted(drawn, key=lambda arrow: (order[arrow[0]], order[arrow[1]]))
 
 
-def rests(name: str) -> bool:
-    """Return whether the turn can rest at the node until the person says something."""
-    work: Any = NODES[name].work
-    return "interrupt" in work.__code__.co_names
-
-
 def _drawing() -> Iterator[str]:
     yield "flowchart TD"
     yield from (f"    {_shape(name)}" for name in (START, *NODES, END))
@@ -60,7 +54,7 @@ def _drawing() -> Iterator[str]:
 def _shape(name: str) -> str:
     if name in _IDS:
         return f"{_IDS[name]}([{_LABELS[name]}])"
-    return f"{name}[[{name}]]" if rests(name) else f"{name}({name})"
+    return f"{name}[[{name}]]" if NODES[name].rests else f"{name}({name})"
 
 
 def _rows() -> Iterator[str]:
