@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 from functools import cached_property
+from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -325,6 +326,7 @@ class Studio:
         from agent.workflow.reception import compile_words
 
         await asyncio.to_thread(compile_words)
+        await asyncio.to_thread(import_module, "agent.workflow.graph")
         # Where there is an embedding model, its vectors stand in LanceDB, which takes seconds to load.
         has_meaning = self._meters.has_model(self._providers.name(None))
         with contextlib.suppress(AivistaError):
@@ -489,7 +491,6 @@ class Studio:
     # Inside
 
     def _new_scheduler(self) -> TurnScheduler:
-        # LangGraph takes a good part of a second to import, which the first page need not wait for.
         from agent.fetching.reading import PageReader
         from agent.workflow.dispatch import TurnScheduler, TurnServices
 

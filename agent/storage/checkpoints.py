@@ -95,12 +95,12 @@ class Checkpoints(SqliteSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Hand over a checkpoint, but none of a turn in which nothing is done yet or nothing is left to do.
+        """Hand over a checkpoint, but none of a turn that has not come to its first node or has nothing left to do.
 
         It is written a moment later, and not at all when the next one comes before that.
         """
         turn_id = config["configurable"]["thread_id"]
-        if metadata.get("step", 0) > 0 and _has_next(checkpoint):
+        if metadata.get("step", 0) >= 0 and _has_next(checkpoint):
             self._new.discard(turn_id)
             if not self._newest:
                 asyncio.get_running_loop().call_later(_SOON_S, self._hand_over)

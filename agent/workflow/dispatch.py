@@ -32,7 +32,6 @@ from agent.settings import Settings, TurnSettings
 from agent.spending import turn_estimate
 from agent.storage.answer_cache import AnswerCache, fingerprint_of
 from agent.storage.cache import HistoryImageCache
-from agent.storage.checkpoints import Checkpoints
 from agent.storage.images import ImageStore
 from agent.storage.journal import CallRecord
 from agent.storage.quota import NEARLY_FULL, Quota
@@ -44,13 +43,11 @@ from agent.tools.base import Tool
 from agent.workflow.again import follow_record
 from agent.workflow.concurrency import ConcurrencyLimiter
 from agent.workflow.deps import Deps, today
-from agent.workflow.graph import turn_graph
 from agent.workflow.hearing import Breakers, Patience
 from agent.workflow.ledger import Ledger, Purse
 from agent.workflow.live import LiveTurn, RecentTurns
 from agent.workflow.preparing import kept_uploads, prepare
 from agent.workflow.sponsoring import SponsoredBudget
-from agent.workflow.state import CHECKPOINTED
 from agent.workflow.tracing import Tracer
 from agent.workflow.turn import Runner, before, can_go_on, superseded
 
@@ -127,8 +124,7 @@ class TurnScheduler:
         self._recent = RecentTurns()
         self._stop_timer: asyncio.TimerHandle | None = None
         self._telemetry = telemetry_of(services.settings)
-        checkpoints = Checkpoints(services.records.db, CHECKPOINTED)
-        self._runner = Runner(turn_graph(checkpoints), checkpoints)
+        self._runner = Runner(services.records.db)
 
     async def finish(self, grace_s: float) -> None:
         """Wait for the turns at work, at most so long, then `aclose`. Those in line never begin, and are told at once.
@@ -152,7 +148,7 @@ class TurnScheduler:
 
     async def settle(self) -> None:
         """Write down what is left of the checkpoints and the trace, when nothing runs any more."""
-        await self._runner.checkpoints.written()
+        await self._runner.settle()
         if self._telemetry is not None:
             # What the last turns left to be told goes along.
             await self._services.records.traces.settled()
@@ -443,7 +439,7 @@ class TurnScheduler:
         if left is not None:
             await self._services.records.turns.finish(conversation.id, left)
         self._services.records.journal.release(last.id)
-        runner.checkpoints.forget(last.id)
+        runner.forget(last.id)
 
     async def report(
         self, conversation: Conversation, turn: Turn, key: SecretStr | None, limit_bytes: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Iterator
-from typing import Annotated, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from pydantic import Field
 
@@ -101,14 +101,15 @@ class Leftovers(Value):
 class TurnProgress(TypedDict, total=False):
     """The state of one turn.
 
-    `messages` are what the turn has added to the history, the person's own first. `calls` are those of the newest
-    model message that wait for an answer, and `answers` what has been answered of them, by position; `styles` and
-    `works` are those of a call for pictures, by position as well. `reviews` are by handle. `plan` is what the person
-    was shown before it is painted, and `consent` what they were asked before tools run. `words` are what is left of the
-    person's own once they have gone back to another picture; without that all of them count.
-    `claims` counts the answers that claimed a picture which no call made.
+    `entry` is the node at which the graph takes the turn up. `messages` are what the turn has added to the history, the
+    person's own first. `calls` are those of the newest model message that wait for an answer, and `answers` what has
+    been answered of them, by position; `styles` and `works` are those of a call for pictures, by position as well.
+    `reviews` are by handle. `plan` is what the person was shown before it is painted, and `consent` what they were
+    asked before tools run. `words` are what is left of the person's own once they have gone back to another picture;
+    without that all of them count. `claims` counts the answers that claimed a picture which no call made.
     """
 
+    entry: str
     words: str
     messages: Annotated[list[PromptMessage], operator.add]
     components: Annotated[list[Component], operator.add]
@@ -139,6 +140,7 @@ class TurnProgress(TypedDict, total=False):
 def first_progress(message: PromptMessage) -> TurnProgress:
     """Return the state of a turn that has only the person's own message."""
     return {
+        "entry": "",
         "words": "",
         "messages": [message],
         "components": [],
@@ -165,6 +167,16 @@ def first_progress(message: PromptMessage) -> TurnProgress:
         "error": None,
         "failed_node": "",
     }
+
+
+_SUMS = ("messages", "components", "steps", "spend", "timings")
+
+
+def with_update(state: TurnProgress, update: TurnProgress) -> TurnProgress:
+    """Return the state after a node, as the graph makes it."""
+    before: dict[str, Any] = {**state}
+    sums: Any = {name: before[name] + more for name, more in update.items() if name in _SUMS}
+    return {**state, **update, **sums}
 
 
 def added_so_far(state: TurnProgress) -> list[PromptMessage | ToolResultPart]:

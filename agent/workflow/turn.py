@@ -1,49 +1,61 @@
 """A turn from the person's message to its last event, once it is that conversation's turn to go.
 
-It begins, or it goes on: from the checkpoint after the last node that was finished, however it came to rest.
+It begins, or it goes on: from the checkpoint after the last node that was finished, however it came to rest. Words
+alone, a question back, an exact adjustment and a way back to an earlier picture need no graph, and do not load
+LangGraph, which takes most of a second; a turn that wants more goes on in the graph from the node it has come to.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Any, cast
-
-from langchain_core.runnables import RunnableConfig
-from langgraph.types import Command
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import ErrorCode, RequestRefused
 from agent.events import Component, ConsentCard, PlanCard, Step, ThoughtLog, TurnPaused, TurnStarted, component_events
 from agent.requests import Decision
-from agent.storage.checkpoints import Checkpoints
+from agent.storage.database import Database
 from agent.workflow.deps import Deps
-from agent.workflow.graph import TurnGraph
 from agent.workflow.live import LiveTurn, Progress
+from agent.workflow.nodes import step
 from agent.workflow.presenter import finished_turn, put_on_record
-from agent.workflow.state import TurnProgress, first_progress
+from agent.workflow.reception import entrance
+from agent.workflow.state import CHECKPOINTED, TurnProgress, first_progress, with_update
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.types import Command
+
+    from agent.storage.checkpoints import Checkpoints
+    from agent.workflow.graph import TurnGraph
 
 # A turn takes at most 16 planner steps, each with at most a search, tools and pictures after it.
 _RECURSION_LIMIT = 120
 # Where a turn rests until the person decides.
 _ASKING = (("decision",), ("consent",))
+_WITHOUT_GRAPH = frozenset({"reception", "undo", "adjuster", "planner", "presenter"})
 # What may be done again or decided later stands on a checkpoint until then.
 _REST = frozenset({TurnState.FAILED, TurnState.WAITING, TurnState.INTERRUPTED})
 
 
-@dataclass(frozen=True)
-class Runner:
-    """Runs turns through the graph of a studio, with its checkpoints."""
-
+class _Loaded(NamedTuple):
     graph: TurnGraph
     checkpoints: Checkpoints
 
+
+class Runner:
+    """Runs the turns of a studio."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._lock = asyncio.Lock()
+        self._loaded: _Loaded | None = None
+
     async def begin(self, deps: Deps, live: LiveTurn) -> None:
         """Run a new turn and publish what happens."""
-        first = first_progress(deps.turn.messages[0])
-        self.checkpoints.begin(deps.turn.id)
         live.publish(TurnStarted(turn_id=deps.turn.id, uploads=deps.turn.uploads))
-        await self._run(deps, live, first, first)
+        await self._from_the_start(deps, live)
 
     async def go_on(self, deps: Deps, live: LiveTurn, decision: Decision | None) -> None:
         """Run a turn from where it rests: after a failure, after the end of a process, or with a plan's decision.
@@ -51,15 +63,17 @@ class Runner:
         Raises RequestRefused when the plan no longer waits.
         """
         live.publish(TurnStarted(turn_id=deps.turn.id, uploads=deps.turn.uploads))
-        snapshot = await self.graph.aget_state(_config(deps.turn))
-        first = first_progress(deps.turn.messages[0])
+        graph, _ = await self._load()
+        snapshot = await graph.aget_state(_config(deps.turn))
         if decision is not None and snapshot.next not in _ASKING:
             raise RequestRefused(ErrorCode.PLAN_GONE)
         if not snapshot.values:
             # It ended before its first checkpoint: what was answered is in the journal.
-            await self._run(deps, live, first, first)
+            await self._from_the_start(deps, live)
             return
-        so_far = cast("TurnProgress", {**first, **snapshot.values})
+        so_far = cast("TurnProgress", {**first_progress(deps.turn.messages[0]), **snapshot.values})
+        from langgraph.types import Command
+
         if decision is not None:
             await self._run(deps, live, Command(resume=decision), so_far)
         elif snapshot.next in _ASKING:
@@ -88,7 +102,7 @@ class Runner:
         await put_on_record(deps, progress.stopped(), TurnState.STOPPED)
         deps.ledger.release()
         deps.settled.set()
-        self.checkpoints.forget(deps.turn.id)
+        self.forget(deps.turn.id)
 
     async def record_cut(self, deps: Deps, live: LiveTurn) -> None:
         """Put a turn on record that the studio ends under, with what it shows: still at work, so that the next start
@@ -100,20 +114,57 @@ class Runner:
         await deps.records.turns.finish(deps.conversation.id, goes_on)
         deps.settled.set()
 
+    def forget(self, turn_id: str) -> None:
+        """Write no more checkpoints of a turn that is over or left behind."""
+        if self._loaded is not None:
+            self._loaded.checkpoints.forget(turn_id)
+
+    async def settle(self) -> None:
+        """Return when every checkpoint is on record."""
+        if self._loaded is not None:
+            await self._loaded.checkpoints.written()
+
+    async def _load(self) -> _Loaded:
+        async with self._lock:
+            if self._loaded is None:
+                self._loaded = await asyncio.to_thread(self._load_now)
+            return self._loaded
+
+    def _load_now(self) -> _Loaded:
+        from agent.storage.checkpoints import Checkpoints
+        from agent.workflow.graph import turn_graph
+
+        checkpoints = Checkpoints(self._db, CHECKPOINTED)
+        return _Loaded(turn_graph(checkpoints), checkpoints)
+
+    async def _from_the_start(self, deps: Deps, live: LiveTurn) -> None:
+        state = first_progress(deps.turn.messages[0])
+        progress = live.progress = Progress(state)
+        node: str | None = entrance(state, deps)
+        while node in _WITHOUT_GRAPH:
+            node, update = await step(node, state, deps)
+            state = with_update(state, update)
+            progress.take_state(state)
+        if node is not None:
+            _, checkpoints = await self._load()
+            checkpoints.begin(deps.turn.id)
+            await self._run(deps, live, {**state, "entry": node}, state)
+
     async def _run(
         self, deps: Deps, live: LiveTurn, start: TurnProgress | Command[Any] | None, so_far: TurnProgress
     ) -> None:
+        graph, checkpoints = await self._load()
         progress = live.progress = Progress(so_far)
-        states: AsyncIterator[Any] = self.graph.astream(start, _config(deps.turn), context=deps, stream_mode="values")
+        states: AsyncIterator[Any] = graph.astream(start, _config(deps.turn), context=deps, stream_mode="values")
         rests = False
         async for state in states:
             # LangGraph's own key beside ours: the turn waits for the person.
             rests = state.pop("__interrupt__", None) is not None or rests
             progress.take_state(state)
         if not rests:
-            self.checkpoints.forget(deps.turn.id)
+            checkpoints.forget(deps.turn.id)
             return
-        await self.checkpoints.written()
+        await checkpoints.written()
         if not live.has_ended:
             live.publish(TurnPaused(turn_id=deps.turn.id))
 

@@ -236,7 +236,8 @@ async def test_a_call_that_was_on_its_way_is_never_made_again_without_a_click(
         # The steps that had ended are on record, and the turn goes on behind them.
         steps = await studio.trace(conversation_id, turn.id)
         assert [step.number for step in steps] == list(range(1, len(steps) + 1))
-        [lost] = [step for step in steps if step.source == "journal"]
+        # Whether the planner's answer came from a checkpoint or from the journal, too.
+        *_, lost = (step for step in steps if step.source == "journal")
         assert (lost.attempts, lost.number > ended) == (0, True)
         assert lost.error is not None
         assert lost.error.code is ErrorCode.CALL_UNKNOWN

@@ -1,14 +1,15 @@
-"""The graph of a turn as a page: its nodes, what each does, and where each leads, read from the compiled graph."""
+"""The graph of a turn as a page: its nodes, what each does, and where each leads, read from the table of its nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from langgraph.graph import END, START
 
-from agent.workflow.graph import NODES, turn_graph
+from agent.workflow.nodes import NODES
+from agent.workflow.reception import entrance
 
 PAGE = Path(__file__).parents[2] / "docs" / "turn-graph.md"
 COMMAND = "python -m tests.docs"
@@ -39,9 +40,10 @@ def page() -> str:
 
 def arrows() -> list[tuple[str, str]]:
     """Return where each node leads."""
-    order = {name: place for place, name in enumerate([START, *NODES, END])}
-    drawn = [(one.source, one.target) for one in turn_graph().get_graph().edges]
-    return sorted(drawn, key=lambda arrow: (order[arrow[0]], order[arrow[1]]))
+    entered: tuple[str, ...] = get_args(get_type_hints(entrance)["return"])
+    led = {START: entered, **{name: node.leads_to or (END,) for name, node in NODES.items()}}
+    order = [START, *NODES, END]
+    return [(name, target) for name in led for target in sorted(led[name], key=order.index)]
 
 
 def _drawing() -> Iterator[str]:

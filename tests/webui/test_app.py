@@ -102,3 +102,25 @@ def test_what_a_start_does_not_need_is_not_loaded_for_it() -> None:
     code = "import sys; sys.modules['mcp'] = None; import webui.app"  # as the command does
     child = run_child(f"{code}; print(sorted(set({HEAVY.split()}) & set(sys.modules)))", is_cold=True)
     assert child.stdout.strip() == "[]", child.stderr
+
+
+TURNS = """
+import asyncio, sys
+from pathlib import Path
+from agent import Settings, Studio, TurnRequest
+
+async def main(home):
+    async with Studio(Settings(home=Path(home))) as studio:
+        talk = await studio.conversations.create()
+        for words in ("hello", "", "what can you do?"):
+            async for event in studio.run_turn(talk.id, TurnRequest(text=words)):
+                pass
+            print(event.type, "langgraph" in sys.modules)
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+def test_what_turns_of_words_do_not_need_is_not_loaded_for_them(tmp_path: Path) -> None:
+    child = run_child(TURNS, str(tmp_path), is_cold=True)
+    assert child.stdout.splitlines() == ["turn_done False"] * 3, child.stderr
