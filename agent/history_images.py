@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from agent.conversation import Conversation
-from agent.errors import AivistaError, RequestRefused
+from agent.errors import RequestRefused
 from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, ToolResultPart
 from agent.pictures import Picture
 
@@ -31,15 +31,12 @@ ReadImage = Callable[[ImagePart], Awaitable[bytes]]
 WriteImage = Callable[[bytes, str, ImageOrigin], Awaitable[ImagePart]]
 
 
-async def replace_history_images(
-    messages: Sequence[PromptMessage], cache: HistoryImageCache, read: ReadImage
-) -> Sequence[PromptMessage]:
+def replace_history_images(messages: Sequence[PromptMessage]) -> Sequence[PromptMessage]:
     """Return the messages as the text model sees them: pictures before the last prompt are placeholders.
 
     A placeholder is `[Picture:history_<md5>]` and then the picture's handle and origin in words; inside a tool's
-    result it stands under `pictures`. The bytes go to the cache; a picture that it cannot take stays in full.
-    Messages without such pictures come back as the very same objects, and so does the whole when there are none.
-    Thoughts are left alone: they are not sent again.
+    result it stands under `pictures`. Messages without such pictures come back as the very same objects, and so does
+    the whole when there are none. Thoughts are left alone: they are not sent again.
     """
     last_prompt = max((n for n, message in enumerate(messages) if message.role is Role.PROMPT), default=0)
     past = [(n, message) for n, message in enumerate(messages[:last_prompt]) if _has_pictures(message)]
@@ -47,7 +44,8 @@ async def replace_history_images(
         return messages
     replaced = list(messages)
     for n, message in past:
-        replaced[n] = await _without_pictures(message, cache, read)
+        parts = tuple(map(_without_pictures, message.parts))
+        replaced[n] = message.model_copy(update={"parts": parts})
     return tuple(replaced)
 
 
@@ -60,10 +58,10 @@ async def fetch_history_image(
 ) -> ToolResultPart:
     """Return the picture behind a placeholder as the tool's result, the picture itself in `images`.
 
-    `image_id` is the MD5 or at least its first eight characters, with or without `history_` and `[Picture:…]`. What
-    the cache has forgotten is taken from the conversation's own file; with `write`, a file that is gone is made again
-    from the cache. An id that is too short, not hexadecimal, ambiguous or unknown, or a picture that is gone, is
-    answered with a sentence as an error; only pictures of this conversation are ever returned.
+    `image_id` is the MD5 or at least its first eight characters, with or without `history_` and `[Picture:…]`. With
+    `write`, a file that is gone is made again from the cache, which holds what was asked for lately. An id that is too
+    short, not hexadecimal, ambiguous or unknown, or a picture that is gone, is answered with a sentence as an error;
+    only pictures of this conversation are ever returned.
     """
     found = _find(_md5_of(image_id), conversation)
     if isinstance(found, str):
@@ -89,42 +87,15 @@ def _has_pictures(message: PromptMessage) -> bool:
     )
 
 
-async def _without_pictures(message: PromptMessage, cache: HistoryImageCache, read: ReadImage) -> PromptMessage:
-    parts: list[ContentPart] = []
-    for part in message.parts:
-        if isinstance(part, ImagePart) and not part.is_thought and await _keep(part, cache, read):
-            parts.append(TextPart(text=placeholder(part)))
-        elif isinstance(part, ToolResultPart) and part.images:
-            parts.append(await _result_without_pictures(part, cache, read))
-        else:
-            parts.append(part)
-    return message.model_copy(update={"parts": tuple(parts)})
-
-
-async def _result_without_pictures(result: ToolResultPart, cache: HistoryImageCache, read: ReadImage) -> ToolResultPart:
-    kept = [(image, await _keep(image, cache, read)) for image in result.images]
-    placeholders: list[JsonValue] = [placeholder(image) for image, is_kept in kept if is_kept]
-    if not placeholders:
-        return result
-    before = result.content.get("pictures", [])
+def _without_pictures(part: ContentPart) -> ContentPart:
+    if isinstance(part, ImagePart) and not part.is_thought:
+        return TextPart(text=placeholder(part))
+    if not isinstance(part, ToolResultPart) or not part.images:
+        return part
+    before = part.content.get("pictures", [])
     stated = before if isinstance(before, list) else [before]
-    update = {
-        "content": {**result.content, "pictures": [*stated, *placeholders]},
-        "images": tuple(image for image, is_kept in kept if not is_kept),
-    }
-    return result.model_copy(update=update)
-
-
-async def _keep(image: ImagePart, cache: HistoryImageCache, read: ReadImage) -> bool:
-    """Return whether a placeholder may stand for the picture."""
-    if await cache.contains(image.md5):
-        return True
-    try:
-        data = await read(image)
-    except AivistaError:
-        # Its file is gone: it cannot be sent in full either, and must not end every later turn.
-        return True
-    return await cache.put(image.md5, data, image.mime_type)
+    pictures: list[JsonValue] = [*stated, *map(placeholder, part.images)]
+    return part.model_copy(update={"content": {**part.content, "pictures": pictures}, "images": ()})
 
 
 async def _is_at_hand(image: ImagePart, cache: HistoryImageCache, read: ReadImage, write: WriteImage | None) -> bool:

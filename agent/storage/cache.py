@@ -1,7 +1,6 @@
 """Caches of bytes on disk: nothing in them is needed, and what fails in them is a miss, never an error.
 
-History images live for two hours after the last use, and in memory while the disk fails. (Answers of the text model:
-`answer_cache`.)
+History images live for two hours after the last use. (Answers of the text model: `answer_cache`.)
 """
 
 from __future__ import annotations
@@ -92,10 +91,6 @@ class ByteCache:
 
         return await self._run(fetch, default=None)
 
-    async def renew(self, key: str) -> bool:
-        """Return whether there are bytes; they live on for the whole time from now."""
-        return await self._run(lambda cache: bool(cache.touch(self._prefix + key, expire=self._ttl_s)), default=False)
-
     async def drop(self, key: str) -> None:
         """Forget the bytes."""
         await self._run(lambda cache: cache.delete(self._prefix + key), default=False)
@@ -164,7 +159,6 @@ class HistoryImageCache:
         *,
         ttl_s: float = 7200.0,
         limit_bytes: int = 1 << 30,
-        memory_limit_bytes: int = 64 << 20,
         free_space_floor_bytes: int = FREE_SPACE_FLOOR_BYTES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -174,10 +168,9 @@ class HistoryImageCache:
             ttl_s=ttl_s,
             limit_bytes=limit_bytes,
             free_space_floor_bytes=free_space_floor_bytes,
-            trouble="history images are kept in memory for now",
+            trouble="history images are not cached for now",
             clock=clock,
         )
-        self._memory = _MemoryPart(memory_limit_bytes)
         self._ttl_s = ttl_s
         # One value above the limit makes diskcache throw out everything, that value included.
         self._max_value_bytes = min(_MAX_IMAGE_BYTES, limit_bytes // 4)
@@ -186,87 +179,29 @@ class HistoryImageCache:
 
     async def put(self, md5: str, data: bytes, mime_type: str) -> bool:
         """Return whether the picture can be had back with `get`."""
-        if len(data) > self._max_value_bytes:
+        if len(data) > self._max_value_bytes or not await self._disk.put(md5, mime_type.encode() + b"\0" + data):
             return False
-        kept = True
-        if not await self._disk.put(md5, mime_type.encode() + b"\0" + data):
-            kept = self._memory.put(md5, CachedImage(data, mime_type))
-        if kept:
-            self._remember(md5)
-        return kept
+        self._remember(md5)
+        return True
 
     async def get(self, md5: str) -> CachedImage | None:
         """Return the picture, which lives on for the whole time from now; None when it is unknown or expired."""
-        if self._is_expired(md5):
-            self._used_at_s.pop(md5, None)
-            self._memory.drop(md5)
+        used_at_s = self._used_at_s.pop(md5, None)
+        if used_at_s is not None and self._clock() - used_at_s >= self._ttl_s:
             await self._disk.drop(md5)
             return None
-        found = self._memory.get(md5)
-        if found is None and (stored := await self._disk.get(md5, is_renewed=True)) is not None:
-            mime_type, _, data = stored.partition(b"\0")
-            found = CachedImage(data, mime_type.decode())
-        if found is None:
-            self._used_at_s.pop(md5, None)
+        stored = await self._disk.get(md5, is_renewed=True)
+        if stored is None:
             return None
         self._remember(md5)
-        return found
-
-    async def contains(self, md5: str) -> bool:
-        """Return whether the picture is kept, and let it live on; the disk is asked only now and then."""
-        used_at_s = self._used_at_s.get(md5)
-        if used_at_s is not None and self._clock() - used_at_s < self._ttl_s / 4:
-            return True
-        if self._is_expired(md5):
-            return False
-        is_kept = md5 in self._memory or await self._disk.renew(md5)
-        if is_kept:
-            self._remember(md5)
-        return is_kept
+        mime_type, _, data = stored.partition(b"\0")
+        return CachedImage(data, mime_type.decode())
 
     async def aclose(self) -> None:
         """Close the files."""
         await self._disk.aclose()
 
-    def _is_expired(self, md5: str) -> bool:
-        used_at_s = self._used_at_s.get(md5)
-        return used_at_s is not None and self._clock() - used_at_s >= self._ttl_s
-
     def _remember(self, md5: str) -> None:
         self._used_at_s[md5] = self._clock()
-        self._used_at_s.move_to_end(md5)
         while len(self._used_at_s) > _REMEMBERED:
             self._used_at_s.popitem(last=False)
-
-
-class _MemoryPart:
-    """What the disk could not take, the least used thrown out beyond the limit; kept until the studio ends."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit_bytes = limit_bytes
-        self._kept: OrderedDict[str, CachedImage] = OrderedDict()
-        self._bytes = 0
-
-    def __contains__(self, md5: str) -> bool:
-        return md5 in self._kept
-
-    def put(self, md5: str, image: CachedImage) -> bool:
-        self.drop(md5)
-        if len(image.data) > self._limit_bytes:
-            return False
-        self._kept[md5] = image
-        self._bytes += len(image.data)
-        while self._bytes > self._limit_bytes:
-            self.drop(next(iter(self._kept)))
-        return True
-
-    def get(self, md5: str) -> CachedImage | None:
-        image = self._kept.get(md5)
-        if image is not None:
-            self._kept.move_to_end(md5)
-        return image
-
-    def drop(self, md5: str) -> None:
-        image = self._kept.pop(md5, None)
-        if image is not None:
-            self._bytes -= len(image.data)

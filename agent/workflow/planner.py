@@ -36,7 +36,6 @@ from agent.pictures import Picture
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions, ToolDeclaration
 from agent.storage.answer_cache import heard_in, key_of, value_of
-from agent.storage.images import ModelPictures
 from agent.storage.journal import Heard
 from agent.tools.base import error_result
 from agent.workflow.asking import ask_text
@@ -133,7 +132,7 @@ async def _ask(deps: Deps, name: str, state: TurnProgress) -> tuple[Answer, bool
     # What came with the message, or is marked in it, is what it is about.
     is_clear = bool(deps.turn.uploads or deps.turn.editing)
     target = None if is_clear else deps.edit_history(state).target
-    messages = await _model_view(deps, state["messages"], target=target, words=state["words"])
+    messages = _model_view(deps, state["messages"], target=target, words=state["words"])
     tools = _declared_tools(deps)
     options = ChatOptions(system=_system_prompt(deps), shows_thoughts=True)
 
@@ -380,7 +379,7 @@ class TextFlow:
             self._waiting.clear()
 
 
-async def _model_view(
+def _model_view(
     deps: Deps, added: Sequence[PromptMessage], *, target: str | None, words: str
 ) -> tuple[PromptMessage, ...]:
     """Return the messages for the text model: the window of the past, then what this turn has added.
@@ -393,8 +392,7 @@ async def _model_view(
     past = _newest_messages(deps.conversation.turns, _MAX_MESSAGES - len(added))
     now = [_after_going_back(added[0], deps.turn.text, words, target), *added[1:]] if words and target else added
     seen = [*past, *_with_listing(now, pictures_listing(deps.conversation, target))]
-    replaced = await replace_history_images(seen, deps.cache, ModelPictures(deps.images).read)
-    return tuple(_with_handles(message) for message in replaced)
+    return tuple(_with_handles(message) for message in replace_history_images(seen))
 
 
 def _newest_messages(turns: Sequence[Turn], limit: int) -> list[PromptMessage]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -31,11 +30,10 @@ from tests.support.histories import NOW
 
 @dataclass
 class Album:
-    """An image store and a cache below one home, and a count of what is read."""
+    """An image store and a cache below one home."""
 
     home: Path
     cache: HistoryImageCache
-    reads: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.images = ImageStore(self.home)
@@ -44,17 +42,10 @@ class Album:
         part = await self.images.write(data or handle.encode(), "image/png", origin)
         return part.model_copy(update={"handle": handle, "width": 64, "height": 36})
 
-    async def read(self, image: ImagePart) -> bytes:
-        self.reads[image.md5] += 1
-        return await self.images.read(image)
-
-    async def replace(self, messages: Sequence[PromptMessage]) -> Sequence[PromptMessage]:
-        return await replace_history_images(messages, self.cache, self.read)
-
     async def fetch(self, image_id: str, *held: ImagePart) -> ToolResultPart:
         pictures = tuple(Picture(handle=part.handle or "", image=part, turn_id="t", created_at=NOW) for part in held)
         conversation = Conversation(id="c", owner="local", title="", created_at=NOW, updated_at=NOW, pictures=pictures)
-        return await fetch_history_image(image_id, conversation, self.cache, self.read, self.images.write)
+        return await fetch_history_image(image_id, conversation, self.cache, self.images.read, self.images.write)
 
     def lose(self, image: ImagePart) -> None:
         (self.home / "pictures" / image.digest[:2] / f"{image.digest}.png").unlink()
@@ -85,24 +76,12 @@ async def test_the_pictures_of_an_earlier_tools_result_move_into_its_content(alb
     part = await album.add("#2", origin=ImageOrigin.GENERATED)
     result = ToolResultPart(name="generate_image", call_id="c1", content={"handles": ["#2"]}, images=(part,))
     told = result.model_copy(update={"content": {"pictures": ["#2"]}})
-    seen = await album.replace((prompt("draw"), says(Role.TOOL, result, told), prompt("now")))
+    seen = replace_history_images((prompt("draw"), says(Role.TOOL, result, told), prompt("now")))
     stand_in = f"[Picture:history_{part.md5}] (#2, generated)"
     assert seen[1].parts == (
         ToolResultPart(name="generate_image", call_id="c1", content={"handles": ["#2"], "pictures": [stand_in]}),
         ToolResultPart(name="generate_image", call_id="c1", content={"pictures": ["#2", stand_in]}),
     )
-
-
-async def test_a_picture_that_the_cache_cannot_take_stays_in_full(tmp_path: Path) -> None:
-    cache = HistoryImageCache(tmp_path, limit_bytes=400)
-    album = Album(tmp_path, cache)
-    large, small = await album.add("#1", b"x" * 101), await album.add("#2")
-    messages = (prompt(large, small), says(Role.TOOL, ToolResultPart(name="t", images=(large, small))), prompt("now"))
-    stand_in = f"[Picture:history_{small.md5}] (#2, uploaded by the user)"
-    seen = await album.replace(messages)
-    assert seen[0] == prompt(large, stand_in)
-    assert seen[1].parts == (ToolResultPart(name="t", content={"pictures": [stand_in]}, images=(large,)),)
-    await cache.aclose()
 
 
 @each_case(
@@ -159,5 +138,5 @@ async def test_cache_and_file_stand_in_for_each_other_and_what_is_gone_from_both
         await album.images.read(lost)
     assert refused.value.code is ErrorCode.PICTURE_FILE_MISSING
     # It does not end the turn.
-    seen = await album.replace((prompt(lost), prompt("now")))
+    seen = replace_history_images((prompt(lost), prompt("now")))
     assert seen[0].text == f"[Picture:history_{lost.md5}] (#2, uploaded by the user)"
