@@ -330,6 +330,7 @@ class Studio:
         # Where there is an embedding model, its vectors stand in LanceDB, which takes seconds to load.
         has_meaning = self._meters.has_model(self._providers.name(None))
         with contextlib.suppress(AivistaError):
+            await self._provider(None)
             await self.styles.warm_up(with_meaning=has_meaning)
 
     async def not_ready(self) -> tuple[str, ...]:

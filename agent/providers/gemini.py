@@ -10,6 +10,7 @@ import math
 from collections.abc import AsyncGenerator, Awaitable, Sequence
 from typing import TypeVar
 
+import httpx2
 from google.genai import types
 
 from agent.errors import AivistaError, ErrorCode, ErrorInfo, ProviderFailure
@@ -25,9 +26,11 @@ from agent.providers.base import (
     signatures_to_send,
 )
 from agent.providers.catalogue import IMAGE_ROLES, ModelEntry
-from agent.providers.gemini_connection import GeminiCall, GeminiConnection
+from agent.providers.gemini_connection import GeminiCall, GeminiConnection, gemini_http
 from agent.providers.gemini_wire import AnswerReader, ArrivedPicture, Wire, chat_settings, image_settings, to_wire
 from agent.providers.key_status import KeyDiagnosis, ModelStanding, diagnosed
+
+__all__ = ["GeminiProvider", "gemini_http"]
 
 # The SDK insists on contents of its own; ours replace them in the body.
 _PLACEHOLDER = "-"
@@ -45,8 +48,9 @@ _QUESTION = "Answer with the word OK, and paint nothing."
 class GeminiProvider:
     """Gemini's text, image and embedding models behind one key.
 
-    Connections are kept alive until `aclose`, and belong to the event loop of the first call. A generator that is
-    closed or cancelled ends its request at once. Nothing is tried twice here.
+    Connections are kept alive until `aclose`, and belong to the event loop of the first call; those of `http`, where
+    that is given, are its owner's to close. A generator that is closed or cancelled ends its request at once. Nothing
+    is tried twice here.
     """
 
     def __init__(
@@ -58,8 +62,9 @@ class GeminiProvider:
         api_version: str = "v1beta",
         text_timeout_s: float = 60,
         image_timeout_s: float = 300,
+        http: httpx2.AsyncClient | None = None,
     ) -> None:
-        self._connection = GeminiConnection(api_key, base_url=base_url, api_version=api_version)
+        self._connection = GeminiConnection(api_key, base_url=base_url, api_version=api_version, http=http)
         self._pictures = pictures
         self._text_timeout_s = text_timeout_s
         self._image_timeout_s = image_timeout_s

@@ -160,13 +160,27 @@ class _HttpClient(httpx2.AsyncClient):
         return response
 
 
-class GeminiConnection:
-    """Connections kept alive until `aclose`, which belong to the event loop of the first call."""
+def gemini_http() -> httpx2.AsyncClient:
+    """Return an HTTP client for connections to Gemini, whatever their keys."""
+    # Redirects are not followed: the key would go to whatever host they name.
+    return _HttpClient(verify=trusted(), limits=LIMITS, event_hooks={"response": [close_with_body]})
 
-    def __init__(self, api_key: str, *, base_url: str | None = None, api_version: str = "v1beta") -> None:
+
+class GeminiConnection:
+    """Gemini behind one key: on connections of its own, kept alive until `aclose`, or on those of `http`."""
+
+    def __init__(
+        self,
+        api_key: str,
+        *,
+        base_url: str | None = None,
+        api_version: str = "v1beta",
+        http: httpx2.AsyncClient | None = None,
+    ) -> None:
         self._key = SecretStr(api_key.strip())
         self._base_url = base_url or DEFAULT_BASE_URL
         self._api_version = api_version
+        self._shared = http
         self._http: httpx2.AsyncClient | None = None
         self._client: genai.Client | None = None
 
@@ -180,14 +194,14 @@ class GeminiConnection:
         if not _may_be_a_key(self._key.get_secret_value()):
             raise KeyProblem(ErrorCode.KEY_INVALID)
         _check_base_url(self._base_url)
-        # Redirects are not followed: the key would go to whatever host they name.
-        self._http = _HttpClient(verify=trusted(), limits=LIMITS, event_hooks={"response": [close_with_body]})
+        if self._shared is None:
+            self._http = gemini_http()
         # Its own async client keeps the SDK from using aiohttp; the sync one and `ssl`, which it takes for its web
         # sockets, keep it from reading the machine's certificates twice more.
         options = types.HttpOptions(
             base_url=self._base_url,
             api_version=self._api_version,
-            httpx_async_client=self._http,
+            httpx_async_client=self._shared or self._http,
             async_client_args={"ssl": trusted()},
             httpx_client=httpx2.Client(transport=httpx2.BaseTransport()),
         )
@@ -238,7 +252,7 @@ class GeminiConnection:
         return info_without_keys(info, (self._key,))
 
     async def aclose(self) -> None:
-        """Close the connections."""
+        """Close the connections of its own."""
         if self._http is not None:
             await self._http.aclose()
         if self._client is not None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
@@ -17,11 +19,9 @@ from agent.providers.key_status import KeyChecker, KeyDiagnosis
 from agent.settings import OpenAISettings, ProviderChoice, Settings
 
 if TYPE_CHECKING:
-    from agent.providers.sketch.wishes import FindLook
-from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+    import httpx2
 
-from agent.providers.base import Embedding
+    from agent.providers.sketch.wishes import FindLook
 
 # Whoever brings this is served without any key, not with the operator's either.
 NO_KEY = SecretStr("")
@@ -38,10 +38,10 @@ _OPENAI_SDK = "openai"
 
 
 class ProviderPool:
-    """Providers by key, at most `most_clients` of them with connections that nobody uses.
+    """Providers by key, at most `most_clients` of Gemini's; whoever holds one goes on with it, however long.
 
-    Models elsewhere read `pictures`, the sketch model `originals` where they are given: it works on the pixels.
-    A client is kept alive: one that is collected closes its connections under a running call.
+    Models elsewhere read `pictures`, the sketch model `originals` where they are given: it works on the pixels. All of
+    Gemini's share the same connections: the key goes with each request.
     """
 
     def __init__(
@@ -63,7 +63,8 @@ class ProviderPool:
         self._sketch: Provider | None = None
         self._openai: Provider | None = None
         # By the secret itself, not its text: whatever shows this object must not show a key.
-        self._clients: OrderedDict[SecretStr, LastingClient] = OrderedDict()
+        self._clients: OrderedDict[SecretStr, KeyChecker] = OrderedDict()
+        self._http: httpx2.AsyncClient | None = None
 
     def name(self, key: SecretStr | None) -> ProviderChoice:
         """Return which provider serves this key.
@@ -92,30 +93,25 @@ class ProviderPool:
         return await makers[self.name(key)](self.key_used(key) or NO_KEY)
 
     async def gemini(self, secret: SecretStr) -> Provider:
-        """Return Gemini behind this key, whichever provider serves the turns; it works for as long as it is held."""
-        if secret in self._clients:
-            self._clients.move_to_end(secret)
-            return self._clients[secret]
-        client = LastingClient(lambda: self._connect(secret))
-        self._clients[secret] = client
+        """Return Gemini behind this key, whichever provider serves the turns."""
+        # Somebody else may have made it meanwhile.
+        client = self._clients.get(secret) or self._clients.setdefault(secret, await self._connect(secret))
+        self._clients.move_to_end(secret)
         if len(self._clients) > self._most_clients:
-            _, oldest = self._clients.popitem(last=False)
-            await oldest.let_go()
+            self._clients.popitem(last=False)
         return client
 
     async def check(self, secret: SecretStr, models: Sequence[ModelEntry], *, tries_models: bool) -> KeyDiagnosis:
-        """Return what a key can do, on a connection of its own: many keys are tried that are never used."""
-        checker = self._connect(secret)
-        try:
-            return await checker.check(models, tries_models=tries_models)
-        finally:
-            await checker.aclose()
+        """Return what a key can do; it takes no one's place, for many are tried that are never used."""
+        checker = await self._connect(secret)
+        return await checker.check(models, tries_models=tries_models)
 
     async def aclose(self) -> None:
-        """Close every client."""
-        while self._clients:
-            _, client = self._clients.popitem()
-            await client.aclose()
+        """Close every connection."""
+        self._clients.clear()
+        if self._http is not None:
+            await self._http.aclose()
+            self._http = None
         if self._openai is not None:
             await self._openai.aclose()
             self._openai = None
@@ -154,11 +150,12 @@ class ProviderPool:
             server, self._pictures, text_timeout_s=settings.text_timeout_s, image_timeout_s=settings.image_timeout_s
         )
 
-    def _connect(self, key: SecretStr) -> KeyChecker:
+    async def _connect(self, key: SecretStr) -> KeyChecker:
         # Google's SDK takes half a second to import: only whoever has a key waits for it.
-        from agent.providers.gemini import GeminiProvider
+        await asyncio.to_thread(import_module, "agent.providers.gemini")
+        from agent.providers.gemini import GeminiProvider, gemini_http
 
-        settings = self._settings
+        settings, self._http = self._settings, self._http or gemini_http()
         return GeminiProvider(
             key.get_secret_value(),
             self._pictures,
@@ -166,6 +163,7 @@ class ProviderPool:
             api_version=settings.gemini_api_version,
             text_timeout_s=settings.text_timeout_s,
             image_timeout_s=settings.image_timeout_s,
+            http=self._http,
         )
 
 
@@ -193,97 +191,3 @@ class _WordsAndSketches:
 
     async def aclose(self) -> None:
         await self.words.aclose()
-
-
-# ---- a client that may be let go of while it is used
-
-
-class LastingClient:
-    """A provider for whoever holds it, however long: one that was let go of connects anew when it is asked again.
-
-    A turn makes many calls with one provider, and pauses between them; nobody could tell whether it needs it once more.
-    """
-
-    def __init__(self, connect: Callable[[], Provider]) -> None:
-        self._connect = connect
-        self._provider: Provider | None = connect()
-        self._calls = 0
-        self._is_let_go = False
-
-    async def stream(
-        self,
-        model: ModelEntry,
-        messages: Sequence[PromptMessage],
-        tools: Sequence[ToolDeclaration] = (),
-        options: ChatOptions = PLAIN,
-    ) -> AsyncGenerator[CompletionChunk, None]:
-        """Stream the text model's answer; see `ChatModel.stream`."""
-        async with self.used() as provider, _closed(provider.stream(model, messages, tools, options)) as chunks:
-            async for chunk in chunks:
-                yield chunk
-
-    async def generate(self, request: ImageRequest) -> AsyncGenerator[CompletionChunk, None]:
-        """Stream the image model's answer; see `ImageModel.generate`."""
-        async with self.used() as provider, _closed(provider.generate(request)) as chunks:
-            async for chunk in chunks:
-                yield chunk
-
-    def embedder(self, model: ModelEntry) -> Embedder | None:
-        """Return the embedding model, None where there is none."""
-        found = self._connected().embedder(model)
-        return _Embedder(self, model, found.model_id, found.dimension) if found is not None else None
-
-    async def let_go(self) -> None:
-        """Close the connections as soon as no call uses them."""
-        self._is_let_go = True
-        await self._close_unused()
-
-    async def aclose(self) -> None:
-        """Close the connections, under whatever call."""
-        provider, self._provider = self._provider, None
-        if provider is not None:
-            await provider.aclose()
-
-    @asynccontextmanager
-    async def used(self) -> AsyncIterator[Provider]:
-        """Keep the connections open for the block."""
-        self._calls += 1
-        try:
-            yield self._connected()
-        finally:
-            self._calls -= 1
-            await self._close_unused()
-
-    def _connected(self) -> Provider:
-        self._provider = self._provider or self._connect()
-        return self._provider
-
-    async def _close_unused(self) -> None:
-        if self._is_let_go and not self._calls:
-            await self.aclose()
-
-
-@dataclass(frozen=True)
-class _Embedder:
-    """The embedding model of a client."""
-
-    client: LastingClient
-    model: ModelEntry
-    model_id: str
-    dimension: int
-
-    async def embed(self, texts: Sequence[str]) -> Embedding:
-        async with self.client.used() as provider:
-            embedder = provider.embedder(self.model)
-            assert embedder is not None
-            return await embedder.embed(texts)
-
-
-@asynccontextmanager
-async def _closed(chunks: AsyncIterator[CompletionChunk]) -> AsyncIterator[AsyncIterator[CompletionChunk]]:
-    """End the block with the generator: left to the garbage collector it would keep its HTTP stream."""
-    if isinstance(chunks, AsyncGenerator):
-        async with aclosing(chunks):
-            yield chunks
-    else:
-        yield chunks

@@ -77,42 +77,43 @@ class SponsoredBudget:
     most_usd: float
     account: SponsorAccount
     _charged_usd: float = 0.0
-    _users: int = 0
+    # What has been spent and is not on record yet.
+    _on_their_way: list[float] = field(default_factory=list)
+    _holders: int = 0
 
     @property
-    def remaining_usd(self) -> float:
-        """What of it may still be spent."""
-        return max(0.0, self.most_usd - self._charged_usd)
+    def aside_usd(self) -> float:
+        """What nobody else may spend: what is left of it while calls may come, then what is not on record yet."""
+        return max(0.0, self.most_usd - self._charged_usd) if self._holders else sum(self._on_their_way)
 
     def charge(self, price_usd: float) -> None:
         """Put a call that has ended on the account: once for each call, whatever becomes of the turn."""
         if price_usd > 0:
-            self._take()
+            self._on_their_way.append(price_usd)
+            self.account.in_use.add(self)
             self.account.keep_alive(self._charge(price_usd))
 
     @contextmanager
     def reserved(self) -> Iterator[None]:
         """Keep what is left of it set aside."""
-        self._take()
+        self._holders += 1
+        self.account.in_use.add(self)
         try:
             yield
         finally:
-            self._give_back()
+            self._holders -= 1
+            self._leave()
 
     async def _charge(self, price_usd: float) -> None:
         try:
             await self.account.charge(price_usd)
             self._charged_usd += price_usd
         finally:
-            self._give_back()
+            self._on_their_way.remove(price_usd)
+            self._leave()
 
-    def _take(self) -> None:
-        self._users += 1
-        self.account.in_use.add(self)
-
-    def _give_back(self) -> None:
-        self._users -= 1
-        if not self._users:
+    def _leave(self) -> None:
+        if not self._holders and not self._on_their_way:
             self.account.in_use.discard(self)
 
 
@@ -142,7 +143,7 @@ class SponsorAccount:
     async def problem(self) -> AivistaError | None:
         """Return what is in the way of anything new, None as long as the day's cap allows it."""
         # In this order: what is charged meanwhile must not be missing in both.
-        aside_usd = sum(budget.remaining_usd for budget in self.in_use)
+        aside_usd = sum(budget.aside_usd for budget in self.in_use)
         spent_usd = (await self.spend.day(SPONSOR_ACCOUNT)).price_usd
         if spent_usd + aside_usd <= self.sponsor.cap_day_usd + A_TRIFLE_USD:
             return None
