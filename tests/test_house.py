@@ -151,7 +151,6 @@ def test_the_agent_reads_no_environment() -> None:
     ("sdk", "homes"),
     [
         (("google.genai", "google.api_core"), ("agent/providers/gemini",)),
-        (("openai",), ("agent/providers/openai_",)),
         (("mcp", "mcp_types"), ("agent/mcp/", "webui/")),
     ],
 )

@@ -1,17 +1,19 @@
-"""Any server that speaks OpenAI's API, through its SDK: DeepSeek, Ollama, vLLM, llama.cpp, OpenAI itself.
+"""Any server that speaks OpenAI's API: DeepSeek, Ollama, vLLM, llama.cpp, OpenAI itself.
 
-Importing this module loads the SDK, an extra of the distribution, so the studio imports it when such a server is
-first used.
+Not through OpenAI's SDK: of it only the reading of events would be left, since its headers, its types and its retries
+are not what such servers need.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from typing import Any, NamedTuple
 
 import httpx2
-import openai
 
 from agent.errors import AivistaError, Charge, ErrorCode, ErrorInfo
 from agent.messages import CompletionChunk, ImageOrigin, PromptMessage
@@ -48,19 +50,8 @@ from agent.providers.openai_wire import Wire, chat_body, image_body, image_files
 from agent.settings import OpenAISettings
 
 _MAX_PICTURE_BYTES = 100 << 20
-# The SDK adds headers from the environment and of its own telling about this machine; these are all that leave it.
-_SENT_HEADERS = frozenset(
-    {
-        "host",
-        "accept",
-        "accept-encoding",
-        "connection",
-        "content-type",
-        "content-length",
-        "transfer-encoding",
-        "user-agent",
-    }
-)
+# A server that says it is done may leave its answer open; one that is closed before its end costs the connection.
+_END_S = 0.5
 
 
 class OpenAIProvider:
@@ -84,7 +75,7 @@ class OpenAIProvider:
         self._pictures = pictures
         self._text_timeout_s = text_timeout_s
         self._image_timeout_s = image_timeout_s
-        self._clients: dict[Endpoint, tuple[openai.AsyncOpenAI, httpx2.AsyncClient]] = {}
+        self._clients: dict[Endpoint, httpx2.AsyncClient] = {}
 
     async def stream(
         self,
@@ -102,19 +93,21 @@ class OpenAIProvider:
         )
         reader = ChatReader(model, asked.endpoint.service)
         answer = await self._begin(asked, body)
-        try:
-            while (event := await self._next(answer, asked)) is not None:
-                for chunk in reader.read(event):
-                    yield chunk
-            for chunk in reader.end():
-                yield self._told(chunk)
-        except AivistaError:
-            # A cut answer was billed as far as it came.
-            if reader.usage is not None:
-                yield CompletionChunk(usage=reader.usage)
-            raise
-        finally:
-            await answer.close()
+        async with aclosing(answer), aclosing(_events(answer)) as events:
+            try:
+                while (event := await self._next(events, asked)) is not None:
+                    for chunk in reader.read(event):
+                        yield chunk
+            except AivistaError:
+                # A cut answer was billed as far as it came.
+                if reader.usage is not None:
+                    yield CompletionChunk(usage=reader.usage)
+                raise
+            with suppress(TimeoutError, httpx2.HTTPError):
+                async with asyncio.timeout(_END_S):
+                    await anext(events, None)
+        for chunk in reader.end():
+            yield self._told(chunk)
 
     async def generate(self, request: ImageRequest) -> AsyncGenerator[CompletionChunk, None]:
         """Make or change one picture; it is in the store before its chunk is given."""
@@ -144,61 +137,68 @@ class OpenAIProvider:
     async def aclose(self) -> None:
         """Close the connections."""
         while self._clients:
-            _, (client, _) = self._clients.popitem()
-            await client.close()
+            _, http = self._clients.popitem()
+            await http.aclose()
 
-    async def _begin(self, asked: Asked, body: Wire) -> openai.AsyncStream[object]:
-        client, _ = self._open(asked.endpoint)
-        try:
-            answer = await client.post(
-                asked.path,
-                cast_to=object,
-                body=body,
-                options={"timeout": timeouts(asked.read_timeout_s)},
-                stream=True,
-                stream_cls=openai.AsyncStream[object],
-            )
-        except Exception as error:
-            # Not chained: an exception of the HTTP client may quote the header that holds the key.
-            raise as_ours(error, asked) from None
-        content_type = answer.response.headers.get("content-type", "").partition(";")[0]
+    async def _begin(self, asked: Asked, body: Wire) -> httpx2.Response:
+        answer = await self._send(asked, json=body)
+        content_type = answer.headers.get("content-type", "").partition(";")[0]
         if content_type in ("text/html", "application/json"):
-            await answer.close()
+            await answer.aclose()
             raise _not_a_stream(content_type, asked)
         return answer
 
-    async def _next(self, answer: openai.AsyncStream[object], asked: Asked) -> Wire | None:
+    async def _next(self, events: AsyncIterator[str], asked: Asked) -> Wire | None:
+        """Return what the next event says, or None at the end."""
         try:
-            event = await anext(answer, None)
+            event: Wire | None = _read(await anext(events, ""))
         except Exception as error:
             raise as_ours(error, asked) from None
-        if event is None or (isinstance(event, dict) and event.get("object") != "error"):
+        failure = _failure_in(event, asked) if event is not None else None
+        if failure is None:
             return event
-        failure = _event_failure(event, asked)
-        # Reports of an exception may show local variables, and what a server says may quote a key.
+        # Reports of an exception show local variables, and what a server says may quote a key.
         del event
         raise failure
 
     async def _ask_for_picture(
         self, asked: Asked, body: dict[str, str | int], files: list[tuple[str, tuple[str, bytes, str]]]
     ) -> Wire:
-        client, _ = self._open(asked.endpoint)
-        headers = {"Content-Type": "multipart/form-data"} if files else {}
-        options: Any = {"timeout": timeouts(asked.read_timeout_s), "headers": headers}
+        answer = await self._send(asked, **({"data": body, "files": files} if files else {"json": body}))
         try:
-            answer = await client.post(asked.path, cast_to=object, body=body, files=files or None, options=options)
+            await answer.aread()
+            is_json = answer.headers.get("content-type", "").partition(";")[0].endswith("json")
+            found = answer.json() if is_json else answer.text
         except Exception as error:
             raise as_ours(error, asked) from None
-        if isinstance(answer, str) and is_web_page(answer):
-            raise wrong_address(200, answer, asked)
-        if not isinstance(answer, dict):
-            raise as_ours(ValueError(f"the answer is {type(answer).__name__}"), asked)
-        return answer
+        finally:
+            await answer.aclose()
+        if isinstance(found, str) and is_web_page(found):
+            raise wrong_address(200, found, asked)
+        if not isinstance(found, dict):
+            raise as_ours(ValueError(f"the answer is {type(found).__name__}"), asked)
+        return found
+
+    async def _send(self, asked: Asked, **content: Any) -> httpx2.Response:
+        """Return an answer whose body is still to be read. Raises the failure that any other answer stands for."""
+        http, address = self._open(asked.endpoint), f"{asked.endpoint.base_url.rstrip('/')}{asked.path}"
+        try:
+            request = http.build_request("POST", address, timeout=timeouts(asked.read_timeout_s), **content)
+            answer = await http.send(request, stream=True)
+            if answer.is_success:
+                return answer
+            async with aclosing(answer):
+                told = _told_in(_json_or_text(await answer.aread()), f"HTTP {answer.status_code}")
+        except Exception as error:
+            # Not chained: an exception of the HTTP client may quote the header that holds the key.
+            raise as_ours(error, asked) from None
+        failure = _from_status(answer.status_code, told, answer.headers, asked)
+        del told
+        raise failure
 
     async def _fetch(self, url: str, asked: Asked) -> ArrivedPicture | ErrorInfo:
         """Return the picture at an address of the same server."""
-        _, http = self._open(asked.endpoint)
-        data = bytearray()
+        http, data = self._open(asked.endpoint), bytearray()
         try:
             async with http.stream("GET", url, timeout=timeouts(asked.read_timeout_s)) as response:
                 if response.status_code != 200:
@@ -217,24 +217,46 @@ class OpenAIProvider:
             return chunk
         return chunk.model_copy(update={"error": info_without_keys(chunk.error, self._keys)})
 
-    def _open(self, endpoint: Endpoint) -> tuple[openai.AsyncOpenAI, httpx2.AsyncClient]:
+    def _open(self, endpoint: Endpoint) -> httpx2.AsyncClient:
         if endpoint in self._clients:
             return self._clients[endpoint]
 
         async def dress(request: httpx2.Request) -> None:
-            for name in [name for name in request.headers if name.lower() not in _SENT_HEADERS]:
-                del request.headers[name]
             if endpoint.key is not None:
                 request.headers["authorization"] = f"Bearer {endpoint.key.get_secret_value()}"
 
         # Redirects are not followed: the key would go to whatever host they name.
         http = httpx2.AsyncClient(
-            verify=trusted(), limits=LIMITS, event_hooks={"request": [dress], "response": [close_with_body]}
+            verify=trusted(),
+            limits=LIMITS,
+            headers={"accept": "application/json, text/event-stream"},
+            event_hooks={"request": [dress], "response": [close_with_body]},
         )
-        # The SDK wants a key where a local server needs none; the header is ours.
-        client = openai.AsyncOpenAI(api_key="-", base_url=endpoint.base_url, max_retries=0, http_client=http)
-        self._clients[endpoint] = client, http
-        return client, http
+        self._clients[endpoint] = http
+        return http
+
+
+async def _events(answer: httpx2.Response) -> AsyncGenerator[str, None]:
+    """Yield the data of each event that is whole, until the server says that it is done."""
+    line, data = bytearray(), list[bytes]()
+    async for piece in answer.aiter_bytes():
+        *ends, rest = piece.split(b"\n")
+        for end in ends:
+            line += end
+            told = bytes(line).rstrip(b"\r")
+            line.clear()
+            if told.startswith(b"data:"):
+                data.append(told[5:].removeprefix(b" "))
+            elif not told:
+                if any(data):
+                    yield b"\n".join(data).decode()
+                data.clear()
+        line += rest
+
+
+def _read(event: str) -> Any:
+    """Return what an event says; None for the end."""
+    return json.loads(event) if event and not event.startswith("[DONE]") else None
 
 
 def _endpoint_of_words(settings: OpenAISettings) -> Endpoint:
@@ -275,35 +297,51 @@ _BAD_PICTURE = re.compile(r"invalid_image|image_parse_error|unsupported image|co
 
 
 def as_ours(error: Exception, asked: Asked) -> AivistaError:
-    """Return the failure that stands for the SDK's or its HTTP client's."""
-    match error:
-        case openai.APIStatusError():
-            return _from_status(error.status_code, error, error.response.headers, asked)
-        case openai.APIConnectionError():
-            cause = error.__cause__
-            return transport_failure(cause if isinstance(cause, Exception) else error, asked)
-        case openai.APIResponseValidationError():
-            return asked.failure(ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
-        case openai.APIError():
-            # The server gave up in the middle of its answer and says why in an event.
-            status = _status_of(error.code)
-            if status is None:
-                return unexplained(_said(error), asked)
-            return may_have_been_charged(_from_status(status, error, {}, asked))
-        case httpx2.HTTPError() | httpx2.InvalidURL():
-            return transport_failure(error, asked)
-        case _:
-            # What came was not what the API sends: it could not be read.
-            return asked.failure(ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
+    """Return the failure that stands for one of the HTTP client's, or of reading what came."""
+    if isinstance(error, httpx2.HTTPError | httpx2.InvalidURL):
+        return transport_failure(error, asked)
+    # What came was not what the API sends: it could not be read.
+    return asked.failure(ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
 
 
-def _event_failure(event: object, asked: Asked) -> AivistaError:
+class _Told(NamedTuple):
+    """What a server says of a failure: in words, by its code and by its type."""
+
+    said: str
+    code: str
+    kind: str
+
+
+def _told_in(body: object, otherwise: str) -> _Told:
+    """Return what the body of an error says, whatever its form; nothing in it is said `otherwise`."""
+    told = body.get("error", body) if isinstance(body, dict) else body
+    if not isinstance(told, dict):
+        return _Told(told if isinstance(told, str) and told else otherwise, "", "")
+    said = told.get("message") or told.get("detail") or told.get("error") or told
+    return _Told(
+        said if isinstance(said, str) else str(said), *(str(told.get(name) or "") for name in ("code", "type"))
+    )
+
+
+def _json_or_text(body: bytes) -> object:
+    text = body.decode("utf-8", "replace").strip()
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _failure_in(event: object, asked: Asked) -> AivistaError | None:
     """Return the failure that an event of a stream stands for: it tells one, or is none that can be read."""
     if not isinstance(event, dict):
         return as_ours(ValueError(f"an event is {type(event).__name__}"), asked)
-    said, status = str(event.get("message") or ""), _status_of(event.get("code"))
-    failure = status_failure(status, said, {}, asked) if status else None
-    return may_have_been_charged(failure) if failure else unexplained(said, asked)
+    if not event.get("error") and event.get("object") != "error":
+        return None
+    # The server gave up in the middle of its answer.
+    told = _told_in(event, "error")
+    if not (told.code.isdigit() and 400 <= int(told.code) < 600):
+        return unexplained(told.said, asked)
+    return may_have_been_charged(_from_status(int(told.code), told, {}, asked))
 
 
 def _wrong_path(said: str, asked: Asked) -> AivistaError:
@@ -319,11 +357,11 @@ def _not_a_stream(content_type: str, asked: Asked) -> AivistaError:
     return may_have_been_charged(_wrong_path(f"it answers with {content_type}", asked))
 
 
-def _from_status(status: int, error: openai.APIError, headers: Mapping[str, str], asked: Asked) -> AivistaError:
-    said, code = _said(error), f"{error.code or ''} {error.type or ''}"
+def _from_status(status: int, failed: _Told, headers: Mapping[str, str], asked: Asked) -> AivistaError:
+    said, code = failed.said, f"{failed.code} {failed.kind}"
     if 400 <= status < 500 and _BLOCKING.search(code):
         blocked = ErrorCode.PICTURE_BLOCKED if asked.paints else ErrorCode.PROMPT_BLOCKED
-        refused = asked.failure(blocked, said, reason=(error.code or error.type or "")[:60])
+        refused = asked.failure(blocked, said, reason=(failed.code or failed.kind)[:60])
         # A request that is refused with an HTTP status was not worked on.
         refused.info = refused.info.model_copy(update={"charge": Charge.NO})
         return refused
@@ -359,20 +397,6 @@ def _rejection(status: int, said: str, code: str, asked: Asked) -> AivistaError:
     if _BAD_PICTURE.search(whole):
         return asked.failure(ErrorCode.PICTURE_REJECTED, said)
     return asked.failure(ErrorCode.REQUEST_REJECTED, said, detail=in_sentence(said, asked))
-
-
-def _status_of(code: object) -> int | None:
-    """Return the HTTP status an error in a stream stands for, or None when it names none."""
-    text = str(code)
-    return int(text) if text.isdigit() and 400 <= int(text) < 600 else None
-
-
-def _said(error: openai.APIError) -> str:
-    body = error.body
-    if isinstance(body, dict):
-        said = body.get("message") or body.get("detail") or body.get("error")
-        return said if isinstance(said, str) else str(said or body)
-    return body if isinstance(body, str) and body else error.message
 
 
 def _hint_in(said: str) -> float | None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from agent.errors import SettingsError
 from agent.messages import CompletionChunk, PromptMessage
 from agent.providers.base import PLAIN, ChatOptions, Embedder, ImageRequest, PictureBytes, Provider, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
@@ -34,7 +33,6 @@ _IN_ORDER: Mapping[ProviderChoice | None, Sequence[ProviderChoice]] = {
     "openai": ("openai", "gemini", "sketch"),
     "sketch": ("sketch",),
 }
-_OPENAI_SDK = "openai"
 
 
 class ProviderPool:
@@ -81,10 +79,7 @@ class ProviderPool:
         return next(name for name in _IN_ORDER[self._settings.provider] if serves[name])
 
     async def provider(self, key: SecretStr | None) -> Provider:
-        """Return the provider for the key; the operator's own key serves those who bring none.
-
-        Raises SettingsError when the provider needs a package that is not installed.
-        """
+        """Return the provider for the key; the operator's own key serves those who bring none."""
         makers: Mapping[ProviderChoice, Callable[[SecretStr], Awaitable[Provider]]] = {
             "gemini": self.gemini,
             "openai": self._reach,
@@ -138,13 +133,8 @@ class ProviderPool:
         return self._openai
 
     def _connect_server(self, server: OpenAISettings) -> Provider:
-        try:
-            from agent.providers.openai_compatible import OpenAIProvider
-        except ModuleNotFoundError as error:
-            if error.name != _OPENAI_SDK:
-                raise
-            problem = "it needs one more package. Install it with: pip install 'aivista[openai]'"
-            raise SettingsError("AIVISTA_OPENAI_BASE_URL", server.base_url, problem) from None
+        from agent.providers.openai_compatible import OpenAIProvider
+
         settings = self._settings
         return OpenAIProvider(
             server, self._pictures, text_timeout_s=settings.text_timeout_s, image_timeout_s=settings.image_timeout_s

@@ -6,8 +6,6 @@ import asyncio
 import base64
 import json
 import logging
-import subprocess
-import sys
 import traceback
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -332,29 +330,6 @@ async def test_another_server_of_pictures_is_sent_its_own_key_or_none_and_never_
                 await desk.paint("painter", prompt("a fox"))
             assert (len(words.chats), words.pictures, len(pictures.pictures)) == (1, [], 1)
             assert words.violations == pictures.violations == []
-
-
-def test_without_its_package_the_operator_is_told_what_to_install(tmp_path: Path) -> None:
-    script = """
-import asyncio, sys
-sys.modules["openai"] = None  # as if it were not installed
-from agent import Settings, Studio, TurnRequest
-
-async def main():
-    async with Studio(Settings.from_env(ENVIRONMENT)) as studio:
-        conversation = await studio.conversations.create()
-        async for event in studio.run_turn(conversation.id, TurnRequest(text="hello")):
-            print(event.type, getattr(event, "error", None) and event.error.message)
-
-asyncio.run(main())
-"""
-    told = {"BASE_URL": "http://127.0.0.1:9/v1", "TEXT_MODEL": "talker"}
-    environment = {f"AIVISTA_OPENAI_{name}": value for name, value in told.items()} | {"AIVISTA_HOME": str(tmp_path)}
-    command = [sys.executable, "-c", script.replace("ENVIRONMENT", repr(environment))]
-    ended = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, check=False)
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.startswith("turn_failed")
-    assert "pip install 'aivista[openai]'" in ended.stdout
 
 
 TOKENS = ["<think>", "</think>", "<tool_call>", "</tool_call>", "<", ">", "</", "thi", "nk>", "words", " ", "狐", "{}"]
