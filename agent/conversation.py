@@ -266,14 +266,15 @@ class Conversation(Value):
         return (*(picture.handle for picture in self.all_pictures), *self.gone)
 
     def adjusted_from(self, handle: str) -> tuple[Picture, Adjustment] | None:
-        """Return the picture that one was adjusted from and all that was adjusted since; None where it was not, or
-        where that picture is not here."""
+        """Return the picture that one was adjusted from and all that was adjusted since; None where it was not, where
+        light and colour would not come after all of that, or where that picture is not here."""
         known = {picture.handle: picture for picture in self.all_pictures}
         receipt = known[handle].receipt if handle in known else None
-        if receipt is None or receipt.adjustment is None or not receipt.references:
+        adjustment = receipt.adjustment if receipt is not None and receipt.references else None
+        if receipt is None or adjustment is None or adjustment.has_effects:
             return None
         original = known.get(receipt.references[0].handle)
-        return (original, receipt.adjustment) if original is not None else None
+        return (original, adjustment) if original is not None else None
 
     @property
     def edit_target(self) -> str | None:

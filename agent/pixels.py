@@ -25,6 +25,7 @@ from agent.pictures import LOW_MEMORY_MEGAPIXELS, MAX_MEGAPIXELS, fitted_size, h
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Floats: TypeAlias = NDArray[np.floating]
+Flags: TypeAlias = NDArray[np.bool_]
 Pixels: TypeAlias = NDArray[np.uint8 | np.uint16]
 
 BACKDROP = 255

@@ -1,4 +1,5 @@
-"""What is to be adjusted, as a value: light, colour, sharpness and frame, with nothing said of how it is done."""
+"""What is to be adjusted, as a value: light, colour, sharpness, effects and frame, with nothing said of how it is
+done."""
 
 from __future__ import annotations
 
@@ -86,14 +87,15 @@ def _turn(degrees: float) -> float:
 
 
 Amount: TypeAlias = Annotated[int, Field(ge=-LIMIT, le=LIMIT)]
+Strength: TypeAlias = Annotated[int, Field(ge=0, le=LIMIT)]
 
 
 class Adjustment(Value):
-    """A change of a whole picture that needs no model; every amount is -100 to 100, and 0 changes nothing.
+    """A change of a picture that needs no model; every amount is -100 to 100, and 0 changes nothing.
 
     `rotate` is in degrees, clockwise when positive, and kept above -180 and up to 180. The picture is turned first,
-    then flipped, then cropped; what is done to light and colour, and in which order, `toning` says. A crop may be
-    given as a ratio in words ("1:1").
+    then flipped, then cropped; what is done to light and colour, and in which order, `toning` says, and `effects` what
+    comes last. A crop may be given as a ratio in words ("1:1").
     """
 
     brightness: Amount = 0
@@ -101,6 +103,10 @@ class Adjustment(Value):
     saturation: Amount = 0
     warmth: Amount = 0
     sharpness: Amount = 0
+    invert: bool = False
+    sepia: bool = False
+    blur: Strength = 0
+    pixelate: Strength = 0
     crop: Annotated[Crop | None, BeforeValidator(_crop)] = None
     rotate: Annotated[float, Field(allow_inf_nan=False), AfterValidator(_turn)] = 0
     flip: Flip | None = None
@@ -114,7 +120,7 @@ class Adjustment(Value):
     @property
     def is_identity(self) -> bool:
         """Whether it leaves every pixel as it is."""
-        return not self.has_tones and not self.has_frame
+        return not self.has_tones and not self.has_effects and not self.has_frame
 
     @property
     def has_tones(self) -> bool:
@@ -122,13 +128,20 @@ class Adjustment(Value):
         return any((self.brightness, self.contrast, self.saturation, self.warmth, self.sharpness))
 
     @property
+    def has_effects(self) -> bool:
+        """Whether it is more than a photographer's light and colour: inverted, sepia, blurred or in squares."""
+        return self.invert or self.sepia or bool(self.blur) or bool(self.pixelate)
+
+    @property
     def has_frame(self) -> bool:
         """Whether the picture is turned, flipped or cropped."""
         return bool(self.rotate) or self.flip is not None or self.crop is not None
 
     def adds_up_with(self, other: Adjustment) -> bool:
-        """Whether this and then the other can be made as one: a slanted part has no place in a frame that was cut."""
-        return self.crop is None or quarters(other.rotate)[1] == 0
+        """Whether this and then the other can be made as one: nothing comes after an effect, which would be given to
+        what came before, too; and a slanted part has no place in a frame that was cut."""
+        has_effects = self.has_effects or other.has_effects
+        return not has_effects and (self.crop is None or quarters(other.rotate)[1] == 0)
 
     def combine(self, other: Adjustment) -> Adjustment:
         """Return one adjustment for this and then the other, made once on the same picture.
@@ -151,6 +164,10 @@ class Adjustment(Value):
             saturation=_limited(self.saturation + other.saturation),
             warmth=_limited(self.warmth + other.warmth),
             sharpness=_limited(self.sharpness + other.sharpness),
+            invert=self.invert is not other.invert,
+            sepia=self.sepia or other.sepia,
+            blur=_limited(self.blur + other.blur),
+            pixelate=_limited(self.pixelate + other.pixelate),
             crop=_cut_from(other.crop, _carried(self.crop, other)),
             rotate=rotate,
             flip=flip,
@@ -251,6 +268,10 @@ class ChangeKind(StrEnum):
     COOLER = "cooler"
     SHARPER = "sharper"
     SOFTER = "softer"
+    INVERTED = "inverted"
+    SEPIA = "sepia"
+    BLURRED = "blurred"
+    PIXELATED = "pixelated"
     TURNED_RIGHT = "turned_right"
     TURNED_LEFT = "turned_left"
     FLIPPED_HORIZONTALLY = "flipped_horizontally"
@@ -280,11 +301,11 @@ _TONES: tuple[tuple[str, ChangeKind, ChangeKind], ...] = (
 
 
 def describe(adjustment: Adjustment) -> tuple[AdjustmentChange, ...]:
-    """Return the changes in a fixed order, light and colour first and the frame last; none for no adjustment.
+    """Return the changes in a fixed order, light and colour first, effects, and the frame last; none for no adjustment.
 
     Of crops that follow one another the last is told, because its shape is the one that is seen.
     """
-    return (*_tones(adjustment), *_frame(adjustment))
+    return (*_tones(adjustment), *_effects(adjustment), *_frame(adjustment))
 
 
 def _tones(adjustment: Adjustment) -> list[AdjustmentChange]:
@@ -296,6 +317,16 @@ def _tones(adjustment: Adjustment) -> list[AdjustmentChange]:
         elif amount:
             found.append(AdjustmentChange(kind=more if amount > 0 else less, amount=abs(amount)))
     return found
+
+
+def _effects(adjustment: Adjustment) -> list[AdjustmentChange]:
+    amounts = {
+        ChangeKind.INVERTED: 0 if adjustment.invert else None,
+        ChangeKind.SEPIA: 0 if adjustment.sepia else None,
+        ChangeKind.BLURRED: adjustment.blur or None,
+        ChangeKind.PIXELATED: adjustment.pixelate or None,
+    }
+    return [AdjustmentChange(kind=kind, amount=amount) for kind, amount in amounts.items() if amount is not None]
 
 
 def _frame(adjustment: Adjustment) -> list[AdjustmentChange]:

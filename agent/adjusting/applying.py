@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from agent.adjusting.adjustment import Adjustment, CropBox, CropRatio, Flip, crops_from_the_whole, quarters
-from agent.pixels import Pixels, Raster, averaged, eight_bits, encode_png, in_colour, open_picture, resized
+from agent.pixels import Flags, Pixels, Raster, averaged, eight_bits, encode_png, in_colour, open_picture, resized
 
 # A share that came out of a subtraction must not reach into the next pixel by its last bit.
 _LAST_BIT = 1e-6
@@ -137,21 +137,24 @@ class Adjusted:
 
 
 def apply_adjustment(data: bytes, adjustment: Adjustment) -> Adjusted:
-    """Return the picture adjusted, as a PNG: first the frame (`framing`), then light and colour (`toning`).
+    """Return the picture adjusted, as a PNG: first the frame, then light and colour (`toning`), then the `effects`.
 
     PNG whatever the source was: a JPEG or WebP compressed once more would change every pixel, also those that the
     adjustment leaves alone, and lose a little with each further one. Size, alpha, the ICC profile and the bit depth, 8
-    or 16, are kept; values are adjusted as if they were sRGB. Grey that takes on warmth becomes colour, and leaves its
-    profile. All other metadata is left out. The same bytes and adjustment give the same pixels.
+    or 16, are kept; values are adjusted as if they were sRGB. Grey that takes on warmth or sepia becomes colour, and
+    leaves its profile. All other metadata is left out. The same bytes and adjustment give the same pixels.
 
     Raises RequestRefused when the bytes are no picture, damaged, or more than 64 megapixels.
     """
     return encoded(adjusted(open_picture(data), adjustment))
 
 
-def adjusted(raster: Raster, adjustment: Adjustment) -> Raster:
-    """Return the picture adjusted, the frame first; the given one stays as it is."""
-    return _toned(replace(raster, pixels=framed(raster.pixels, adjustment)), adjustment)
+def adjusted(raster: Raster, adjustment: Adjustment, area: Flags | None = None) -> Raster:
+    """Return the picture adjusted, the frame first; the given one stays as it is.
+
+    `area` is the part of it that counts, as `effects.with_effects` says; then the frame has to stay.
+    """
+    return _coloured(replace(raster, pixels=framed(raster.pixels, adjustment)), adjustment, area)
 
 
 def preview_adjustment(data: bytes, adjustment: Adjustment, edge_px: int) -> Adjusted:
@@ -168,7 +171,7 @@ def preview_adjustment(data: bytes, adjustment: Adjustment, edge_px: int) -> Adj
     small = _small(open_picture(data), adjustment, edge_px)
     # Rounding at both steps may leave one pixel too many.
     pixels = framed(small.pixels, adjustment)[:edge_px, :edge_px]
-    return encoded(_toned(replace(small, pixels=pixels), adjustment))
+    return encoded(_coloured(replace(small, pixels=pixels), adjustment))
 
 
 def encoded(raster: Raster) -> Adjusted:
@@ -186,10 +189,18 @@ def _small(raster: Raster, adjustment: Adjustment, edge_px: int) -> Raster:
     return resized(plain, max(1, round(raster.width * scale)), max(1, round(raster.height * scale)))
 
 
+def _coloured(raster: Raster, adjustment: Adjustment, area: Flags | None = None) -> Raster:
+    # OpenCV is loaded with either.
+    if adjustment.has_tones:
+        raster = _toned(raster, adjustment)
+    if adjustment.has_effects:
+        from agent.adjusting.effects import with_effects
+
+        raster = with_effects(raster, adjustment, area)
+    return raster
+
+
 def _toned(raster: Raster, adjustment: Adjustment) -> Raster:
-    if not adjustment.has_tones:
-        return raster
-    # OpenCV is loaded with it.
     from agent.adjusting.toning import toned
 
     raster = in_colour(raster) if adjustment.warmth else raster

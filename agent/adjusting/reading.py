@@ -1,4 +1,4 @@
-"""Whether a sentence asks for an adjustment of the whole picture and for nothing else, and for which one.
+"""Whether a sentence asks for an adjustment of a picture and for nothing else, and for which one.
 
 The whole sentence has to be made of known phrases and of the words that may stand around them. One word that is
 neither (a part of the picture, a thing, a comparison, a negation) and nothing is read at all: a wish that is taken
@@ -6,7 +6,8 @@ for less than it is costs more than one that is left to a model.
 
 The phrases of both languages are rows of `agent/wording`: the kind, the quality, and the words. A quality is `changed`,
 `compared` with what is there, `said` to be so (which counts with a measure alone), `moved` by a verb, `stated` as a
-number or in `stops`, the `same` as the one before, or a `complaint`; a kind that is a number changes it by so much.
+number or in `stops`, the `same` as the one before, or a `complaint`; a kind that is a number changes it by so much, and
+an `effect` is there or not.
 Groups say how it is meant: `number…` and `much…` how far, `up` which way, `lacking` that there is too little of it,
 `said…` that a quality is compared and not only named.
 """
@@ -38,7 +39,9 @@ _SIGNS = str.maketrans(
     {"−": "-", "–": "-", "’": "'", "‘": "'", "，": ",", "。": ".", "；": ";", "：": ":", "∶": ":", "×": "x"}
 )
 _REQUESTS = re.compile(r"(?:can|could|would|will)\b|[你您]?(?:能|可)")
-_TONES = ("brightness", "contrast", "saturation", "warmth", "sharpness")
+# Of these there is no less than none.
+_STRENGTHS = ("blur", "pixelate")
+_TONES = ("brightness", "contrast", "saturation", "warmth", "sharpness", *_STRENGTHS)
 _COUNTS = {"half": 0.5, "半": 0.5, "a": 1, "an": 1, "one": 1, "一": 1, "two": 2, "两": 2, "ninety": 90, "一百八十": 180}
 _NUMERALS = "〇一二三四五六七八九"
 
@@ -75,8 +78,10 @@ class _Rule:
     language: str
 
 
-def read_adjustment(words: str) -> Adjustment | None:
+def read_adjustment(words: str, *, of_part: bool = False) -> Adjustment | None:
     """Return what the words ask for, in English or Chinese, when that is an adjustment of the whole picture alone.
+
+    With `of_part` the person marked a part of it, and that is what "this area" and the like mean.
 
     "A bit" and 一点 are 15, a plain "brighter" or 亮一些 is 30, "much" and 很多 are 60; a number or percentage wins. A
     handle and words of politeness may stand around it. Several wishes are read together, in their order. None for
@@ -87,7 +92,10 @@ def read_adjustment(words: str) -> Adjustment | None:
     if len(text) > MAX_CHARACTERS or len(set(_HANDLE.findall(text))) > 1:
         return None
     text = _HANDLE.sub(_HANDLE_SIGN, text)
-    scan = _scanned(text, _rules("rules"), is_whole=True)
+    rules = _rules("rules")
+    if of_part:
+        text, rules = wording.pattern("adjust.marked_part").sub(_HANDLE_SIGN, text), rules + _rules("part_rules")
+    scan = _scanned(text, rules, is_whole=True)
     reads = [phrase.read for phrase in scan.phrases]
     # "Reduce contrast and saturation 20": nobody can tell which way the second is meant.
     is_unclear = any(read.is_moved for read in reads) and any(read.is_unsigned for read in reads)
@@ -307,6 +315,8 @@ def _read(rule: _Rule, match: re.Match[str]) -> _Read | None:
             return _turned(said)
         case "turned 180":
             return _Read(Adjustment(rotate=180))
+        case "effect":
+            return _Read(Adjustment.model_validate({rule.tone: True}))
         case "flipped":
             return _Read(Adjustment(flip=Flip.VERTICAL if "vertical" in said else Flip.HORIZONTAL))
         case fixed:
@@ -323,8 +333,8 @@ def _toned(
     is_unsigned: bool = False,
     is_complaint: bool = False,
 ) -> _Read | None:
-    """Return a change of light, colour or sharpness; None when the amount is nothing, or more than there is."""
-    if not 1 <= abs(amount) <= LIMIT:
+    """Return a change by an amount; None when that is nothing, or more than there is."""
+    if not 1 <= abs(amount) <= LIMIT or (amount < 0 and tone in _STRENGTHS):
         return None
     adjustment = Adjustment.model_validate({tone: amount})
     return _Read(adjustment, degree, borrows, is_moved, is_unsigned, is_complaint)

@@ -1,11 +1,11 @@
-"""The adjuster: a wish for nothing but light, colour or frame is carried out exactly, in the studio, by no model.
+"""The adjuster: a wish for light, colour, effects or frame alone is carried out exactly, in the studio, by no model.
 
 Adjustments of one picture add up: the parameters of all of them are applied once, to the picture that the first of them
 started from. Warmer and then colder by as much gives that picture's own bytes again.
 
 It is the same when the planner calls for it: no image model is asked, and nothing is paid for the picture. What the
 person locked is about what is painted, so an adjustment keeps the picture's own shape and size unless the words change
-them.
+them. Inside a mask what it covers is adjusted, and every other pixel stays as it is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 
 from agent.adjusting import Adjustment, ChangeKind, describe, read_adjustment
 from agent.adjusting.applying import apply_adjustment, framed_size, with_fixed_crops
-from agent.conversation import Conversation, Turn
+from agent.conversation import Conversation, MaskedPicture, Turn
 from agent.errors import ErrorCode, ToolArgumentError
 from agent.events import (
     ActionPanel,
@@ -34,8 +34,9 @@ from agent.events import (
 from agent.history_images import placeholder
 from agent.imaging.arguments import ImageAction, parse_arguments
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, Role, TextPart, ToolCallPart
-from agent.pictures import EXACT_ADJUSTMENT, EXACT_ADJUSTMENT_LABEL, Picture, Receipt, Reference, handles_in
+from agent.pictures import EXACT_ADJUSTMENT, EXACT_ADJUSTMENT_LABEL, EditRecord, Picture, Receipt, Reference, handles_in
 from agent.workflow.deps import Deps, emit, say
+from agent.workflow.masked import adjust_part
 from agent.workflow.routing import Next
 from agent.workflow.state import TurnProgress
 
@@ -43,8 +44,8 @@ from agent.workflow.state import TurnProgress
 _NAME = "adjustment"
 _IN_AMOUNTS = (
     "adjust_parameters is done exactly by the studio, so prompt must name amounts and nothing else, such as `warmth "
-    "+30, contrast -10`, `black and white`, `crop to 1:1` or `rotate 90 degrees clockwise`; for anything else the "
-    "action is edit_image"
+    "+30, contrast -10`, `blur 40`, `sepia`, `black and white`, `crop to 1:1` or `rotate 90 degrees clockwise`; for "
+    "anything else the action is edit_image"
 )
 
 _BUTTONS = (
@@ -73,6 +74,10 @@ _TOLD: dict[ChangeKind, str] = {
     ChangeKind.COOLER: "warmth -{amount:g}",
     ChangeKind.SHARPER: "sharpness +{amount:g}",
     ChangeKind.SOFTER: "sharpness -{amount:g}",
+    ChangeKind.INVERTED: "colours inverted",
+    ChangeKind.SEPIA: "sepia",
+    ChangeKind.BLURRED: "blur {amount:g}",
+    ChangeKind.PIXELATED: "pixelate {amount:g}",
     ChangeKind.TURNED_RIGHT: "turned right by {amount:g} degrees",
     ChangeKind.TURNED_LEFT: "turned left by {amount:g} degrees",
     ChangeKind.FLIPPED_HORIZONTALLY: "left and right swapped",
@@ -84,15 +89,17 @@ _TOLD: dict[ChangeKind, str] = {
 
 @dataclass(frozen=True)
 class AdjustmentWish:
-    """What is to be adjusted, and the picture that is meant."""
+    """What is to be adjusted, and the picture that is meant; with a mask what that covers, and no other pixel."""
 
     adjustment: Adjustment
     base: ImagePart
+    masked: MaskedPicture | None = None
 
     @property
     def done(self) -> str:
         """What the adjustment does, as models are told it."""
-        return ", ".join(_TOLD[change.kind].format(**change.model_dump()) for change in describe(self.adjustment))
+        told = ", ".join(_TOLD[change.kind].format(**change.model_dump()) for change in describe(self.adjustment))
+        return f"{told}, inside the mask alone" if self.masked is not None else told
 
 
 @dataclass(frozen=True)
@@ -105,10 +112,11 @@ class _Sum:
 
 @dataclass(frozen=True)
 class _Made:
-    """The adjusted picture as it is stored, and how long it took."""
+    """The adjusted picture as it is stored, how long it took, and the record of an adjustment inside a mask."""
 
     image: ImagePart
     seconds: float
+    edit: EditRecord | None = None
 
 
 def adjustment_wish(
@@ -120,36 +128,45 @@ def adjustment_wish(
     picture; with none of it the conversation's `edit_target` is meant. When the turn went back to another picture,
     that one is the `target`, and `words` are what it asks for besides.
     """
-    if turn.references or turn.has_area:
+    if turn.references or turn.margins or turn.more_masks:
         return None
-    words = words or turn.text
-    adjustment = read_adjustment(words)
+    words, masked = words or turn.text, next(iter(turn.masked), None)
+    adjustment = _read(words, masked)
     if adjustment is None:
         return None
     target = target or (None if turn.starts_anew else conversation.edit_target)
     base = _meant(turn, words, conversation, target)
-    return AdjustmentWish(adjustment, base) if base is not None else None
+    return AdjustmentWish(adjustment, base, masked) if base is not None else None
+
+
+def _read(words: str, masked: MaskedPicture | None) -> Adjustment | None:
+    """Return the adjustment that the words ask for and nothing beyond: inside a mask no frame can change."""
+    adjustment = read_adjustment(words, of_part=masked is not None)
+    return None if adjustment is not None and masked is not None and adjustment.has_frame else adjustment
 
 
 def called_adjustment(call: ToolCallPart, deps: Deps, target: str | None) -> AdjustmentWish | None:
     """Return what a planner's call asks to be adjusted, None when it asks for anything else.
 
-    `target` is the picture that is meant where none is named. A part of a picture, and a sketch, are left to who paints
-    them. Raises ToolArgumentError when the words name no adjustment, or no picture.
+    `target` is the picture that is meant where none is named. What lies beyond a picture, and a sketch, are left to who
+    paints them. Raises ToolArgumentError when the words name no adjustment, or no picture.
     """
     arguments = parse_arguments(call.arguments)
-    if arguments.action is not ImageAction.ADJUST or deps.turn.has_area or deps.text_model.is_sketch:
+    if arguments.action is not ImageAction.ADJUST or deps.turn.margins or deps.text_model.is_sketch:
         return None
     handle = next(iter(arguments.handles), None) or deps.turn.editing or target
+    masked = next((one for one in deps.turn.masked if one.handle == handle), None)
+    if deps.turn.masked and masked is None:
+        return None
     known = {picture.handle: picture.image for picture in deps.conversation.all_pictures}
     known |= {upload.handle: upload for upload in deps.turn.uploads if upload.handle}
     if handle is None or handle not in known:
         there = ", ".join(known) or "none yet"
         raise ToolArgumentError(ErrorCode.NO_PICTURE_TO_CHANGE, action=arguments.action.value, known=there)
-    adjustment = read_adjustment(arguments.prompt) or read_adjustment(deps.turn.text)
+    adjustment = _read(arguments.prompt, masked) or _read(deps.turn.text, masked)
     if adjustment is None:
         raise ToolArgumentError(ErrorCode.BAD_TOOL_ARGUMENTS, name=call.name, problem=_IN_AMOUNTS)
-    return AdjustmentWish(adjustment, known[handle])
+    return AdjustmentWish(adjustment, known[handle], masked)
 
 
 async def adjusted(wish: AdjustmentWish, name: str, deps: Deps) -> tuple[Picture, list[ThoughtLog], _Sum]:
@@ -160,7 +177,7 @@ async def adjusted(wish: AdjustmentWish, name: str, deps: Deps) -> tuple[Picture
     width, height = framed_size(wish.base.width or 1, wish.base.height or 1, wish.adjustment)
     emit(deps, PaintingStarted(count=1, width=width, height=height, model_label=EXACT_ADJUSTMENT_LABEL))
     total = _added_up(deps.conversation, wish)
-    picture = await _record(deps, wish, total, await _make(deps, total), name)
+    picture = await _record(deps, wish, total, await _make(deps, total, wish.masked), name)
     emit(deps, PictureReady(index=0, picture=picture))
     steps.append(say(deps, Step.ADJUSTED, base=handle, handle=picture.handle))
     return picture, steps, total
@@ -168,7 +185,12 @@ async def adjusted(wish: AdjustmentWish, name: str, deps: Deps) -> tuple[Picture
 
 def shown(picture: Picture, total: _Sum) -> list[Component]:
     """Return what the conversation shows of an adjusted picture, and what can be done next with it."""
-    return [SmartCanvas(handles=(picture.handle,)), next_steps(picture.handle, total.adjustment)]
+    # What comes after a mask or an effect begins anew, with the picture as it is then.
+    begins_anew = picture.edit is not None or total.adjustment.has_effects
+    return [
+        SmartCanvas(handles=(picture.handle,)),
+        next_steps(picture.handle, None if begins_anew else total.adjustment),
+    ]
 
 
 def next_steps(handle: str, adjusted: Adjustment | None = None) -> ActionPanel:
@@ -204,7 +226,7 @@ def _meant(turn: Turn, words: str, conversation: Conversation, target: str | Non
 
 
 def _added_up(conversation: Conversation, wish: AdjustmentWish) -> _Sum:
-    found = conversation.adjusted_from(wish.base.handle or "")
+    found = conversation.adjusted_from(wish.base.handle or "") if wish.masked is None else None
     if found is None or not found[1].adds_up_with(wish.adjustment):
         return _Sum(wish.adjustment, wish.base)
     original, before = found[0].image, found[1]
@@ -212,9 +234,12 @@ def _added_up(conversation: Conversation, wish: AdjustmentWish) -> _Sum:
     return _Sum(fixed.combine(wish.adjustment), original)
 
 
-async def _make(deps: Deps, total: _Sum) -> _Made:
+async def _make(deps: Deps, total: _Sum, masked: MaskedPicture | None) -> _Made:
     started_s = time.monotonic()
     original = total.original
+    if masked is not None:
+        finished = await adjust_part(deps.images, original, masked, total.adjustment)
+        return _Made(finished.image, time.monotonic() - started_s, finished.record)
     data = await deps.images.read(original)
     if total.adjustment.is_identity:
         # Nothing is left of all of it: another picture of the same bytes.
@@ -240,6 +265,7 @@ async def _record(deps: Deps, wish: AdjustmentWish, total: _Sum, made: _Made, na
         receipt=_receipt(deps.turn, total, made),
         alt=base.alt,
         call=name,
+        edit=made.edit,
     )
     # When the turn goes on after a crash, this returns the one that was on record before.
     return await deps.records.conversations.add_picture(deps.conversation.id, picture, base=base.handle)
@@ -260,5 +286,6 @@ def _receipt(turn: Turn, total: _Sum, made: _Made) -> Receipt:
         references=(Reference(handle=total.original.handle or ""),),
         seconds=round(made.seconds, 3),
         changes=describe(total.adjustment),
-        adjustment=total.adjustment,
+        # Of a part it is no adjustment of the picture, to which others could be added.
+        adjustment=None if made.edit is not None else total.adjustment,
     )

@@ -19,6 +19,8 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import ParamSpec, TypeVar
 
+from agent.adjusting import Adjustment
+from agent.adjusting.applying import adjusted
 from agent.conversation import Conversation, MaskedPicture, Turn, TurnState
 from agent.errors import AivistaError, ErrorCode, ProviderFailure, RequestRefused
 from agent.events import SmartCanvas
@@ -37,7 +39,7 @@ from agent.pictures import (
     Reduction,
     ReductionKind,
 )
-from agent.pixels import with_alpha_of
+from agent.pixels import Flags, Raster, with_alpha_of
 from agent.providers.catalogue import ModelEntry
 from agent.requests import Mask
 from agent.storage.images import ImageStore
@@ -133,13 +135,33 @@ async def _planned(
     deps: Deps, masked: MaskedPicture | None, original: bytes, model: ModelEntry, *, is_in_place: bool
 ) -> masking.EditPlan | masking.MaskRefusal:
     turn, frames = deps.turn, frames_of(model)
-    feather_px = masking.DEFAULT_FEATHER_PX
     if masked is not None:
-        mask = await _read_mask(deps.images, masked.mask)
-        feather_px = feather_px if masked.feather_px is None else float(masked.feather_px)
+        mask, feather_px = await _read_mask(deps.images, masked.mask), _feather_px(masked)
         return await _in_thread(masking.plan_edit, original, mask, frames, feather_px, is_in_place=is_in_place)
     assert turn.margins is not None
-    return await _in_thread(masking.plan_expansion, original, turn.margins, frames, feather_px)
+    return await _in_thread(masking.plan_expansion, original, turn.margins, frames)
+
+
+def _feather_px(masked: MaskedPicture) -> float:
+    return masking.DEFAULT_FEATHER_PX if masked.feather_px is None else float(masked.feather_px)
+
+
+async def adjust_part(images: ImageStore, base: ImagePart, masked: MaskedPicture, adjustment: Adjustment) -> Finished:
+    """Return the picture adjusted inside its mask alone, by no model; what is raw of it is the picture itself.
+
+    Raises RequestRefused for a picture or a mask that cannot be read.
+    """
+
+    def change(picture: Raster, area: Flags) -> Raster:
+        return adjusted(picture, adjustment, area)
+
+    original, mask = await images.read(base), await _read_mask(images, masked.mask)
+    outcome = await _in_thread(masking.change_inside, original, mask, change, _feather_px(masked))
+    if isinstance(outcome, masking.MaskRefusal):
+        raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=masked.handle)
+    record = EditRecord(kind="mask", verdict="good", reason="same_picture", base=base, mask=masked.mask, raw=base)
+    finished = await _recorded(images, record, outcome)
+    return Finished(finished.image, finished.record.model_copy(update={"raw": finished.image}))
 
 
 async def finish_part(deps: Deps, part: PartEdit, answer: ImagePart) -> Finished:

@@ -9,8 +9,6 @@ from agent.providers.sketch.effects import MAX_SIDE_PIXELS, apply
 from agent.providers.sketch.lettering import drawable, find_font, fit, wrap, write_into
 from agent.providers.sketch.operations import (
     AddText,
-    Effect,
-    EffectKind,
     Erase,
     Fill,
     Operation,

@@ -21,6 +21,7 @@ from agent import (
     FailureNote,
     ImageOrigin,
     ImagePart,
+    MaskedPicture,
     PaintingStarted,
     Picture,
     Settings,
@@ -67,6 +68,7 @@ def history(*canvases: SmartCanvas) -> Conversation:
     return Conversation(id="c", owner="local", title="", turns=tuple(turns), pictures=tuple(pictures), **times)
 
 
+MASKED = MaskedPicture(handle="#1", mask=image("mask"))
 ONE = history(SmartCanvas(handles=("#1",)))
 TWO = history(SmartCanvas(handles=("#1",)), SmartCanvas(handles=("#2",)))
 FOUR = history(SmartCanvas(handles=("#1", "#2")))
@@ -91,7 +93,10 @@ REVIEWED = history(SmartCanvas(handles=("#1",), earlier=("#2",)))
         ("make it warmer", TWO, {"editing": "#2", "uploads": ("#3",)}, None),
         ("make #9 warmer", TWO, {}, None),
         ("make it warmer", TWO, {"references": ("#1",)}, None),
-        ("make it warmer", TWO, {"editing": "#2", "mask": image("mask")}, None),
+        # Inside a mask what that covers; no frame, and nothing that masks of two pictures are about.
+        ("make this part warmer", TWO, {"editing": "#2", "mask": image("mask")}, "#2"),
+        ("crop to 1:1", TWO, {"editing": "#2", "mask": image("mask")}, None),
+        ("make it warmer", TWO, {"editing": "#2", "mask": image("mask"), "more_masks": (MASKED,)}, None),
         *((text, ONE, {}, None) for text in ("make the sky warmer", "make it warmer and add a fox", "a warmer fox")),
         *((text, ONE, {}, None) for text in ("don't make it warmer", "把天空调亮一点", "")),
         # Of several shown last the one that stands for all, and none that a review sent back.

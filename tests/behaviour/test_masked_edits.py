@@ -13,6 +13,7 @@ import pytest_asyncio
 from PIL import Image
 
 from agent import (
+    EXACT_ADJUSTMENT,
     ErrorCode,
     Expansion,
     Margins,
@@ -28,6 +29,7 @@ from agent import (
     TurnStopped,
     upload_number,
 )
+from tests.adapters.language import AdjustmentChange, ChangeKind
 from tests.adapters.masks import packed
 from tests.adapters.pixels import read_rgb
 from tests.behaviour.conftest import OpenTalk
@@ -96,6 +98,44 @@ async def test_outside_the_mask_no_pixel_of_the_stored_file_changes_and_receipt_
     assert receipt.price_usd > 0
     [told] = (await shown.say("thank you", plan=Text("So be it."))).requests
     assert "every pixel outside the marked part is as it was" in str(told.contents)
+
+
+@each_case(
+    ("wish", "change", "amount"),
+    [
+        ("make this area a lot brighter", ChangeKind.BRIGHTER, 60),
+        ("blur what I painted over a lot", ChangeKind.BLURRED, 60),
+        ("censor it", ChangeKind.PIXELATED, 30),
+        ("invert the colours here", ChangeKind.INVERTED, 0),
+        ("把涂抹的部分变成棕褐色", ChangeKind.SEPIA, 0),
+        ("打马赛克", ChangeKind.PIXELATED, 30),
+    ],
+)
+async def test_light_and_effects_inside_a_mask_are_exact_ask_no_model_and_cost_nothing(
+    shown: Talk, wish: str, change: ChangeKind, amount: float
+) -> None:
+    turn = await shown.say(wish, mask=mask_over("#1", AREA, 16), editing="#1")
+    edit, receipt, made = edit_of(turn.picture), turn.receipt, turn.picture.handle
+    await expect_changed_inside(shown, AREA, made)
+    assert (turn.requests, turn.one(TurnDone).price_usd, receipt.model) == ([], 0.0, EXACT_ADJUSTMENT)
+    assert receipt.changes == (AdjustmentChange(kind=change, amount=amount),)
+    assert (edit.kind, edit.verdict, edit.changed_outside, edit.outside) == ("mask", "good", 0, int((AREA == 0).sum()))
+    # What comes next starts from the picture as it is now, and the planner hears what was done.
+    assert (await shown.say("make it warmer")).picture.parents == (made,)
+    [told] = (await shown.say("what did you do?", plan=Text("So be it."))).requests
+    assert f"inside the mask alone. The result is {made}.]" in told.text
+
+
+async def test_the_planner_adjusts_inside_each_mask_exactly_and_a_frame_or_another_wish_is_the_image_models(
+    shown: Talk,
+) -> None:
+    blurred = paint("blur 50", action="adjust_parameters", handles=["#1"])
+    turn = await shown.say("hide the number plate", plan=blurred, mask=MASK)
+    assert (turn.painted(), edit_of(turn.picture).changed_outside) == ([], 0)
+    await expect_changed_inside(shown, AREA)
+    for wish in ("make the cup brighter", "rotate it left", "darken all but this"):
+        turn = await shown.say(wish, plan=CUP, image=painted_inside(), mask=MASK)
+        assert len(turn.painted()) == 1, wish
 
 
 async def test_the_model_is_sent_the_crop_the_marked_copy_the_references_and_what_must_stay(shown: Talk) -> None:

@@ -1,5 +1,6 @@
 """What masked editing gives, each from the module it is loaded from when it is first asked for."""
 
+from .edits import change_inside as change_inside
 from .edits import drift as drift
 from .edits import finish_edit as finish_edit
 from .edits import keep_only as keep_only

@@ -9,7 +9,7 @@ Everything here computes for a second or so and belongs in a thread.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -35,7 +35,7 @@ from agent.imaging.masking.values import (
     Verdict,
 )
 from agent.pictures import MAX_MEGAPIXELS, MAX_SIDE_PX, EditNotice, Margins, Placement
-from agent.pixels import Bytes, Raster, encode_png, open_picture, read_rgb, shown_rgb
+from agent.pixels import Bytes, Flags, Raster, encode_png, open_picture, read_rgb, shown_rgb
 
 LEAST_FEATHER_PX, MOST_FEATHER_PX = 2.0, 32.0
 _BEYOND_SAID = 0.02
@@ -60,18 +60,12 @@ def plan_edit(
 
     Refused: a picture that cannot be read, a mask of another size, an empty mask, no frame.
     """
-    try:
-        picture = open_picture(original)
-    except RequestRefused:
-        return MaskRefusal(MaskProblem.PICTURE_UNREADABLE)
-    size = (picture.width, picture.height)
-    if (mask.width, mask.height) != size:
-        return _wrong_size(mask, picture)
-    values = masks.unpacked(mask)
-    if not values.any():
-        return MaskRefusal(MaskProblem.EMPTY)
+    opened = _opened(original, mask)
+    if isinstance(opened, MaskRefusal):
+        return opened
+    picture, values = opened
     choose = crops.native_crop if is_in_place else crops.chosen_crop
-    crop = choose(masks.box_of(values), *size, frames)
+    crop = choose(masks.box_of(values), picture.width, picture.height, frames)
     if crop is None:
         return MaskRefusal(MaskProblem.NO_FRAME)
     plan = planned(original, picture, mask, values, crop, frames, masks.areas_of(values), feather_px)
@@ -79,6 +73,47 @@ def plan_edit(
         return plan
     # Nothing is aligned, so nothing has to be there to align by.
     return replace(plan, crop=encode_png(crops.cut_as_it_is(picture, crop)), notices=(), is_in_place=True)
+
+
+def change_inside(
+    original: bytes, mask: Mask, change: Callable[[Raster, Flags], Raster], feather_px: float = DEFAULT_FEATHER_PX
+) -> EditOutcome | MaskRefusal:
+    """Return the original with a change of its own pixels inside the mask alone, which no model made.
+
+    `change` is given the picture and where it may change (height, width), and keeps its size and bit depth; what it
+    makes of the rest is left out. Refused as `plan_edit` refuses.
+    """
+    opened = _opened(original, mask)
+    if isinstance(opened, MaskRefusal):
+        return opened
+    picture, values = opened
+    whole = Box(0, 0, picture.width, picture.height)
+    feather_px = _feather(feather_px) * picture.width / crops.work_size(picture.width, picture.height)[0]
+    made = compositing.replaced(picture, values, change(picture, values > 0), whole, feather_px)
+    composite = encode_png(made)
+    return EditOutcome(
+        laying.in_place().judgement,
+        composite,
+        changed_outside=compositing.changed_outside(picture, open_picture(composite), values),
+        outside=int((values == 0).sum()),
+        notices=() if (made.pixels != picture.pixels).any() else (_said(Notice.NOTHING_CHANGED),),
+    )
+
+
+def _opened(original: bytes, mask: Mask) -> tuple[Raster, Bytes] | MaskRefusal:
+    """Return the picture and the values of its mask, of which some are not 0."""
+    try:
+        picture = open_picture(original)
+    except RequestRefused:
+        return MaskRefusal(MaskProblem.PICTURE_UNREADABLE)
+    if (mask.width, mask.height) != (picture.width, picture.height):
+        return _wrong_size(mask, picture)
+    values = masks.unpacked(mask)
+    return (picture, values) if values.any() else MaskRefusal(MaskProblem.EMPTY)
+
+
+def _feather(feather_px: float) -> float:
+    return min(max(feather_px, LEAST_FEATHER_PX), MOST_FEATHER_PX)
 
 
 def planned(
@@ -109,7 +144,7 @@ def planned(
         covers_all=covers_all,
         areas=len(areas),
         notices=tuple(_notices(picture, values, crop, areas, frames, sent, covers_all)),
-        feather_px=float(np.clip(feather_px, LEAST_FEATHER_PX, MOST_FEATHER_PX)),
+        feather_px=_feather(feather_px),
     )
 
 

@@ -10,9 +10,9 @@ import re
 from dataclasses import replace
 
 from agent import wording
-from agent.adjusting import Adjustment
+from agent.adjusting import Adjustment, read_adjustment
 from agent.pictures import without_handles
-from agent.providers.sketch.instructions import MISSING, clauses, exact_adjustment, read_clause, read_inscription
+from agent.providers.sketch.instructions import MISSING, clauses, read_clause, read_inscription
 from agent.providers.sketch.operations import (
     AddText,
     Erase,
@@ -134,7 +134,7 @@ def _area_operation(clause: str) -> Operation | None:
     rest = re.sub(colour_words(), " ", _without_patterns(rest))
     if pattern:
         return _fill(pattern, colours) if _is_understood(rest) else None
-    if len(colours) != 1 or exact_adjustment(clause) or _says("thing", clause) or not _is_understood(rest):
+    if len(colours) != 1 or read_adjustment(clause) or _says("thing", clause) or not _is_understood(rest):
         return None
     if _says("plain", clause):
         return Fill(PatternKind.PLAIN, colours[0], colours[0])

@@ -1,45 +1,29 @@
 """What the sketch model does to real pictures: at full size, in their own 8 or 16 bits and their own colour profile.
 
-An area is where a mask lets a picture change, as flags (height, width). None is the whole picture; the sizes of blurs
-and squares follow from it. Light, colour, turns and crops are the studio's own exact adjustments.
+An area is where a mask lets a picture change, as flags (height, width); None is the whole picture. Light, colour,
+effects, turns and crops are the studio's own exact adjustments.
 """
 
 from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from agent.adjusting import Adjustment
 from agent.adjusting.applying import adjusted
+from agent.adjusting.effects import box_of
 from agent.errors import ErrorCode, RequestRefused
-from agent.pixels import (
-    LUMA,
-    Floats,
-    Pixels,
-    Raster,
-    averaged,
-    eight_bits,
-    from_srgb,
-    in_colour,
-    resized,
-    unweighed,
-    weighed,
-    with_opacity,
-)
+from agent.pixels import Flags, Floats, Pixels, Raster, eight_bits, from_srgb, in_colour, resized
 from agent.providers.sketch.filling import filled
 from agent.providers.sketch.lettering import letters_for
 from agent.providers.sketch.operations import (
     AddText,
-    Effect,
-    EffectKind,
     Erase,
     Fill,
     Operation,
@@ -53,17 +37,11 @@ from agent.providers.sketch.operations import (
 from agent.providers.sketch.palette import Colour
 from agent.style_rendering import render_in_style
 
-Area: TypeAlias = NDArray[np.bool_]
 Box: TypeAlias = tuple[int, int, int, int]
 
 MAX_SIDE_PIXELS = 8192
 MAX_PIXELS = 40_000_000
 _BAND_ROWS = 256
-# Of the longer side of a whole picture, and of the side of a square as large as an area, for an amount of 100.
-_BLUR_SHARE = (1 / 75, 0.16)
-_SQUARE_SHARE = (1 / 6, 0.22)
-# Sepia at black, mid grey and white.
-_SEPIA = np.array([[24, 14, 6], [146, 108, 70], [255, 242, 218]], np.float32)
 _WHITE: Colour = (255, 255, 255)
 # Letters of a colour whose three values come to no more stand over a light shade.
 _MIDDLE_SUM = 300
@@ -79,7 +57,7 @@ _SHARE_OF_LIGHT_GREY = 0.85
 _GREY = 12.0
 
 
-def area_of(mask: bytes, width: int, height: int) -> Area:
+def area_of(mask: bytes, width: int, height: int) -> Flags:
     """Return where a mask is not black, stretched over a picture of this size. Raises RequestRefused: unreadable.
 
     The change is full wherever the mask is set at all: a soft edge is for whoever lays the result over the picture.
@@ -91,7 +69,7 @@ def area_of(mask: bytes, width: int, height: int) -> Area:
         raise RequestRefused(ErrorCode.MASK_UNREADABLE) from error
 
 
-def apply(picture: Raster, operations: tuple[Operation, ...], area: Area | None = None) -> Raster:
+def apply(picture: Raster, operations: tuple[Operation, ...], area: Flags | None = None) -> Raster:
     """Return a new picture, RGB or RGBA, with the operations applied in their order; the given one stays as it is.
 
     With an area nothing outside of it changes, and operations that move pixels are left out.
@@ -106,11 +84,11 @@ def apply(picture: Raster, operations: tuple[Operation, ...], area: Area | None 
     return result
 
 
-def _changed(operation: Operation, picture: Raster, area: Area | None) -> Raster:
+def _changed(operation: Operation, picture: Raster, area: Flags | None) -> Raster:
     """Return the picture after one operation; what it shows outside of the area does not count."""
     match operation:
         case Adjustment():
-            return adjusted(picture, operation)
+            return adjusted(picture, operation, area)
         case ResizeTo(int(width), int(height)):
             return _fitted(picture, *_within_limits(width, height))
         case ResizeTo(width, height):
@@ -121,20 +99,12 @@ def _changed(operation: Operation, picture: Raster, area: Area | None) -> Raster
             place = operation.position if area is None else _middle(area)
             drawn = letters_for((picture.width, picture.height), operation.text, place)
             return _written(picture, *drawn, operation.ink or _WHITE) if drawn is not None else picture
-        case Effect(EffectKind.BLUR, amount):
-            return _blurred(picture, area, amount)
-        case Effect(EffectKind.PIXELATE, amount):
-            return _pixelated(picture, area, amount)
         case Erase():
             return replace(picture, pixels=_stored(filled(_levels(picture.pixels), _flags(picture, area)), picture))
         case Fill():
             return _patterned(picture, _flags(picture, area), operation)
         case Recolour(colour):
             return _recoloured(picture, _flags(picture, area), colour)
-        case Effect(EffectKind.INVERT):
-            colours = picture.peak - picture.pixels[..., :3]
-        case Effect(EffectKind.SEPIA):
-            colours = _sepia(picture)
         case Restyle():
             # A look is drawn in 8 bits.
             drawn = render_in_style(np.ascontiguousarray(eight_bits(picture.pixels[..., :3])), operation.look)
@@ -142,14 +112,8 @@ def _changed(operation: Operation, picture: Raster, area: Area | None) -> Raster
     return replace(picture, pixels=np.concatenate([colours, picture.pixels[..., 3:]], axis=2))
 
 
-def _flags(picture: Raster, area: Area | None) -> Area:
+def _flags(picture: Raster, area: Flags | None) -> Flags:
     return np.ones((picture.height, picture.width), np.bool_) if area is None else area
-
-
-def _box(area: Area) -> Box:
-    """Return left, top, right and bottom of what has any of the area."""
-    rows, columns = np.flatnonzero(area.any(axis=1)), np.flatnonzero(area.any(axis=0))
-    return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
 
 
 def _levels(pixels: Pixels) -> Floats:
@@ -185,64 +149,12 @@ def _within_limits(width: int, height: int) -> tuple[int, int]:
     return max(1, int(width * factor)), max(1, int(height * factor))
 
 
-# ---- blur, squares, sepia
-
-
-def _blurred(picture: Raster, area: Area | None, amount: int) -> Raster:
-    sigma = max(1.0, _length(picture, area, _BLUR_SHARE) * amount / 100)
-    border = cv2.BORDER_REPLICATE if area is None else cv2.BORDER_CONSTANT
-    return _mixed(picture, area, lambda values: cv2.GaussianBlur(values, (0, 0), sigma, borderType=border))
-
-
-def _pixelated(picture: Raster, area: Area | None, amount: int) -> Raster:
-    """Return the picture in squares of one colour each, about twelve across for a plain wish."""
-    side = max(2, round(_length(picture, area, _SQUARE_SHARE) * amount / 100))
-
-    def shrunk(values: NDArray[Any]) -> NDArray[Any]:
-        few = max(1, round(values.shape[1] / side)), max(1, round(values.shape[0] / side))
-        return cv2.resize(values, few, interpolation=cv2.INTER_AREA)
-
-    return _mixed(picture, area, shrunk)
-
-
-def _length(picture: Raster, area: Area | None, shares: tuple[float, float]) -> float:
-    if area is None:
-        return max(picture.width, picture.height) * shares[0]
-    return math.sqrt(float(area.sum())) * shares[1]
-
-
-def _mixed(picture: Raster, area: Area | None, way: Callable[[Any], NDArray[Any]]) -> Raster:
-    """Return the picture in means of its pixels, which `way` takes of any values; fewer ones are shown as squares.
-
-    Of an area only its own colours count, so that nothing beside it shines in.
-    """
-    left, top, right, bottom = (0, 0, picture.width, picture.height) if area is None else _box(area)
-    place = slice(top, bottom), slice(left, right)
-    if area is None:
-        means = averaged(picture.pixels, way)
-    else:
-        weights = area[place].astype(np.float32)
-        values = way(weighed(with_opacity(picture.pixels[place])) * weights[..., None])
-        means = unweighed(values / np.maximum(way(weights), 1e-6)[..., None], picture.pixels.dtype)
-    pixels, size = picture.pixels.copy(), (right - left, bottom - top)
-    pixels[place] = cv2.resize(means, size, interpolation=cv2.INTER_NEAREST_EXACT)[..., : pixels.shape[2]]
-    return replace(picture, pixels=pixels)
-
-
-def _sepia(picture: Raster) -> Pixels:
-    kind = picture.pixels.dtype
-    levels = _levels(np.arange(picture.peak + 1, dtype=kind))
-    tones = np.stack([np.interp(levels, (0, 127, 255), _SEPIA[:, channel]) for channel in range(3)], axis=1)
-    grey = np.rint(picture.pixels[..., :3] @ LUMA).astype(kind)
-    return _stored(tones, picture)[grey]
-
-
 # ---- letters
 
 
-def _middle(area: Area) -> Box:
+def _middle(area: Flags) -> Box:
     """Return the box in the middle of the area that is as much smaller than the box round it as the area is."""
-    left, top, right, bottom = _box(area)
+    left, top, right, bottom = box_of(area)
     share = _LETTERED * float(area[top:bottom, left:right].mean()) ** 0.5
     across, down = (right - left) * share / 2, (bottom - top) * share / 2
     rows, columns = np.nonzero(area)
@@ -274,9 +186,9 @@ def _written(picture: Raster, letters: Image.Image, shade: Image.Image, ink: Col
 # ---- patterns
 
 
-def _patterned(picture: Raster, area: Area, fill: Fill) -> Raster:
+def _patterned(picture: Raster, area: Flags, fill: Fill) -> Raster:
     """Return the picture with the pattern over the box of the area, its edges smooth."""
-    left, top, right, bottom = _box(area)
+    left, top, right, bottom = box_of(area)
     period = max(_LEAST_PERIOD_PX, ((right - left) * (bottom - top)) ** 0.5 / _REPEATS)
     y, x = np.mgrid[0 : bottom - top, 0 : right - left].astype(np.float32) + np.float32(0.5)
     share = _share(fill.kind, x, y, period)[..., None]
@@ -319,7 +231,7 @@ def _band(along: Floats, period: float) -> Floats:
 # ---- another colour
 
 
-def _recoloured(picture: Raster, area: Area, colour: Colour) -> Raster:
+def _recoloured(picture: Raster, area: Flags, colour: Colour) -> Raster:
     """Return the area in the hue and depth of the colour, light and dark among its pixels as they were."""
     own = from_srgb(np.array([[colour]], np.float32), picture.profile, 3)
     light = _lab(_levels(picture.pixels[area, :3])[None])[0, :, 0]

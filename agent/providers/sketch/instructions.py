@@ -15,7 +15,7 @@ from typing import TypeAlias
 from agent import wording
 from agent.adjusting import Adjustment, CropRatio, find_adjustments, read_adjustment
 from agent.pictures import without_handles
-from agent.providers.sketch.operations import AddText, Effect, EffectKind, Operation, Position, ResizeBy, ResizeTo
+from agent.providers.sketch.operations import AddText, Operation, Position, ResizeBy, ResizeTo
 from agent.providers.sketch.phrases import blank_quoted, find_amount, find_percent, find_quoted, find_ratio, fold
 
 # Stands for lettering without its words.
@@ -24,8 +24,9 @@ MISSING = "missing"
 _Maker: TypeAlias = Callable[[str], Operation | None]
 
 
-def _effect(kind: EffectKind) -> _Maker:
-    return lambda words: Effect(kind, find_amount(words))
+def _effect(name: str) -> _Maker:
+    is_graded = name in ("blur", "pixelate")
+    return lambda words: Adjustment.model_validate({name: find_amount(words) if is_graded else True})
 
 
 def _crop(words: str) -> Operation | None:
@@ -77,7 +78,7 @@ _FACTORS = {"half": 0.5, "double": 2.0, "smaller": 0.75, "bigger": 1.5}
 _MAKERS: dict[str, tuple[_Maker, str]] = {
     "resize": (_resize, "size"),
     "crop": (_crop, "shape"),
-    **{kind.value: (_effect(kind), "") for kind in EffectKind},
+    **{name: (_effect(name), "") for name in ("sepia", "invert", "blur", "pixelate")},
 }
 
 
@@ -139,7 +140,6 @@ def _position(words: str) -> Position:
 # ---- clauses
 
 _CONTENT = re.compile(r"[a-z]{2,}|[一-龥]")
-_BLUR = re.compile(r"blur|模糊", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def read_instructions(text: str) -> Instructions:
 
     What is an adjustment and nothing else, the whole sentence or a clause of it, is read as the studio reads it.
     """
-    whole = exact_adjustment(text)
+    whole = read_adjustment(text)
     if whole is not None:
         return Instructions((whole,))
     lettering, rest = read_inscription(text)
@@ -190,16 +190,6 @@ def read_instructions(text: str) -> Instructions:
     return Instructions(tuple(dict.fromkeys(operations)), tuple(left_out), missing, unread)
 
 
-def exact_adjustment(words: str) -> Adjustment | None:
-    """Return the adjustment that the words ask for and nothing beyond; a blur is none: it is an effect of its own."""
-    adjustment = read_adjustment(words)
-    return None if adjustment is not None and _is_blur(adjustment, words) else adjustment
-
-
-def _is_blur(adjustment: Adjustment, words: str) -> bool:
-    return adjustment.sharpness < 0 and _BLUR.search(words) is not None
-
-
 def clauses(text: str) -> list[str]:
     """Return the clauses of a folded text, without what it says shall not be done."""
     folded = wording.pattern("edits.spared").sub(" ", without_handles(text))
@@ -218,14 +208,15 @@ class Clause:
 
 def read_clause(words: str) -> Clause:
     """Return what a folded clause asks for."""
-    exact = exact_adjustment(words)
+    exact = read_adjustment(words)
     if exact is not None:
         return Clause([exact], "", "")
     adjustments = find_adjustments(words)
     found: list[tuple[int, Operation]] = []
     others, rest, missing = words, adjustments.rest, "unclear" if adjustments.is_unclear else ""
     for start, end, adjustment in adjustments.phrases:
-        if _is_blur(adjustment, words[start:end]):
+        if adjustment.has_effects:
+            # How far is said anywhere in the clause: "blur the face a lot".
             continue
         found.append((start, adjustment))
         others = _blanked(others, start, end)

@@ -6,18 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from agent.adjusting import PLAIN, Adjustment
+from agent.adjusting import Adjustment
 from agent.providers.sketch.palette import Colour
 from agent.style_look import StyleLook
-
-
-class EffectKind(StrEnum):
-    """Looks beyond an adjustment."""
-
-    SEPIA = "sepia"
-    INVERT = "invert"
-    BLUR = "blur"
-    PIXELATE = "pixelate"
 
 
 class PatternKind(StrEnum):
@@ -37,14 +28,6 @@ class Position(StrEnum):
     TOP = "top"
     CENTER = "center"
     BOTTOM = "bottom"
-
-
-@dataclass(frozen=True)
-class Effect:
-    """A look; `amount` is 1 to 100 and counts for a blur and for pixels alone."""
-
-    kind: EffectKind
-    amount: int = PLAIN
 
 
 @dataclass(frozen=True)
@@ -101,7 +84,7 @@ class Restyle:
     look: StyleLook
 
 
-Operation: TypeAlias = Adjustment | Effect | ResizeTo | ResizeBy | AddText | Restyle | Recolour | Erase | Fill
+Operation: TypeAlias = Adjustment | ResizeTo | ResizeBy | AddText | Restyle | Recolour | Erase | Fill
 
 
 def moves_pixels(operation: Operation) -> bool:

@@ -7,23 +7,11 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from agent.adjusting import A_BIT, MUCH, PLAIN, AdjustmentChange, ChangeKind, describe
-from agent.providers.sketch.operations import (
-    AddText,
-    Effect,
-    EffectKind,
-    Erase,
-    Fill,
-    Operation,
-    Recolour,
-    ResizeBy,
-    ResizeTo,
-    Restyle,
-)
+from agent.providers.sketch.operations import AddText, Erase, Fill, Operation, Recolour, ResizeBy, ResizeTo, Restyle
 from agent.providers.sketch.vocabulary import sentences
 from agent.providers.sketch.wishes import AskBack, Draw, Edit, Talk, Wish
 
 _DEGREES = {PLAIN: "plain", A_BIT: "a_bit", MUCH: "much"}
-_GRADED = frozenset({EffectKind.BLUR, EffectKind.PIXELATE})
 _TURNS = frozenset({ChangeKind.TURNED_LEFT, ChangeKind.TURNED_RIGHT})
 
 
@@ -65,9 +53,6 @@ def _about_edit(wish: Edit, *, in_chinese: bool) -> str:
 def _described(operation: Operation, *, in_chinese: bool) -> list[str]:
     said = sentences("editing", in_chinese=in_chinese)
     match operation:
-        case Effect(kind, amount):
-            words = sentences("effects", in_chinese=in_chinese)[kind]
-            return [_degree(words, amount, in_chinese=in_chinese) if kind in _GRADED else words]
         case ResizeTo(width, height):
             key = "resized" if width and height else "resized_wide" if width else "resized_high"
             return [said[key].format(width=width, height=height)]

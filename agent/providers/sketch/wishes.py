@@ -13,10 +13,10 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from agent import wording
-from agent.adjusting import Adjustment
+from agent.adjusting import Adjustment, read_adjustment
 from agent.pictures import handles_in, without_handles
-from agent.providers.sketch.instructions import Instructions, exact_adjustment, read_instructions
-from agent.providers.sketch.operations import Effect, EffectKind, Operation, Restyle
+from agent.providers.sketch.instructions import Instructions, read_instructions
+from agent.providers.sketch.operations import Operation, Restyle
 from agent.providers.sketch.phrases import blank_quoted, find_count, find_ratio, find_shape, fold, has_words
 from agent.providers.sketch.subjects import FIRST_TAKE, Retake, Take, find_style, find_subject, read_retake
 from agent.providers.sketch.vocabulary import FIGURES, MOODS, PLACES, find, is_known, sentences
@@ -108,7 +108,7 @@ def understand(text: str, has_pictures: bool) -> Wish | Retake:
     text = text[:MAX_CHARACTERS]
     if not has_words(text):
         return AskBack(Reason.PICTURE_ONLY if has_pictures and not text.strip() else Reason.EMPTY)
-    exact = exact_adjustment(text)
+    exact = read_adjustment(text)
     if exact is not None:
         return _edit(text, Instructions((exact,)), has_pictures)
     retake = read_retake(text)
@@ -312,7 +312,7 @@ def _only_pixelates(operations: tuple[Operation, ...]) -> bool:
 
 
 def _is_pixelating(operation: Operation) -> bool:
-    return isinstance(operation, Effect) and operation.kind is EffectKind.PIXELATE
+    return isinstance(operation, Adjustment) and bool(operation.pixelate)
 
 
 # ---- a wish made fuller

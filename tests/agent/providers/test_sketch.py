@@ -45,8 +45,6 @@ from tests.adapters.sketch import (
     AskBack,
     Draw,
     Edit,
-    Effect,
-    EffectKind,
     Erase,
     Fill,
     Operation,
@@ -77,8 +75,6 @@ WISHES = table("sketch_wishes")
 def operation(written: dict[str, Any]) -> Operation:
     """Return the operation that a table writes down."""
     match written:
-        case {"effect": kind, "amount": amount}:
-            return Effect(EffectKind(kind), amount)
         case {"text": text, "position": position, **rest}:
             return AddText(text, Position(position), tuple(rest["ink"]) if rest else None)
         case {"factor": factor}:

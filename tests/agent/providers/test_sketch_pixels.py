@@ -22,8 +22,6 @@ from tests.adapters.sketch import (
     PLACES,
     AddText,
     Edit,
-    Effect,
-    EffectKind,
     Erase,
     Fill,
     Operation,
@@ -164,12 +162,12 @@ def _edges(image: Image.Image) -> float:
 
 
 def test_each_effect_shows() -> None:
-    red, green, blue = ImageStat.Stat(apply(_photo(), (Effect(EffectKind.SEPIA),))).mean
+    red, green, blue = ImageStat.Stat(apply(_photo(), (Adjustment(sepia=True),))).mean
     assert red > green > blue
-    once = apply(_photo(), (Effect(EffectKind.INVERT),))
+    once = apply(_photo(), (Adjustment(invert=True),))
     assert once.getpixel((20, 20)) == (25, 215, 195)
-    assert apply(once, (Effect(EffectKind.INVERT),)).tobytes() == _photo().tobytes()
-    blurred, sharp = (apply(_photo(), (one,)) for one in (Effect(EffectKind.BLUR), Adjustment(sharpness=60)))
+    assert apply(once, (Adjustment(invert=True),)).tobytes() == _photo().tobytes()
+    blurred, sharp = (apply(_photo(), (one,)) for one in (Adjustment(blur=30), Adjustment(sharpness=60)))
     assert _edges(blurred) < _edges(_photo()) < _edges(sharp)
 
 
@@ -205,14 +203,17 @@ def test_added_words_stand_where_they_were_asked_for(position: Position, top: in
 
 def test_transparency_outlives_a_change_of_tone_and_goes_along_with_the_pixels() -> None:
     photo = _photo(mode="RGBA")
-    tones = (Effect(EffectKind.SEPIA), Effect(EffectKind.INVERT), Adjustment(brightness=30, warmth=30, sharpness=30))
+    tones = (Adjustment(sepia=True), Adjustment(invert=True), Adjustment(brightness=30, warmth=30, sharpness=30))
     for tone in tones:
         assert apply(photo, (tone,)).getchannel("A").tobytes() == photo.getchannel("A").tobytes()
-    for frame in (Adjustment(rotate=90), Adjustment(flip=Flip.VERTICAL), ResizeBy(0.5), Effect(EffectKind.BLUR)):
+    for frame in (Adjustment(rotate=90), Adjustment(flip=Flip.VERTICAL), ResizeBy(0.5), Adjustment(blur=30)):
         changed = apply(photo, (frame,))
         assert (changed.mode, changed.getchannel("A").getextrema() == (255, 255)) == ("RGBA", False)
 
 
+EFFECTS = tuple(
+    Adjustment.model_validate(one) for one in ({"sepia": True}, {"invert": True}, {"blur": 30}, {"pixelate": 30})
+)
 EVERY = (
     Adjustment(brightness=20, saturation=10, warmth=15),
     Adjustment(rotate=90),
@@ -221,7 +222,7 @@ EVERY = (
     ResizeBy(0.5),
     ResizeTo(50, 70),
     AddText("Hi"),
-    *(Effect(kind) for kind in EffectKind),
+    *EFFECTS,
 )
 
 
@@ -236,7 +237,7 @@ def test_every_operation_keeps_sixteen_bits_and_looks_as_it_does_on_eight(operat
     assert result.pixels.shape == beside.pixels.shape
     assert np.abs(result.pixels / 257.0 - beside.pixels).mean() < 2
     is_fine = len(np.unique(result.pixels)) > 600
-    assert is_fine or operation == Effect(EffectKind.PIXELATE)
+    assert is_fine or operation == Adjustment(pixelate=30)
 
 
 # Fonts, lines and letters.
@@ -278,10 +279,10 @@ INSIDE: tuple[Operation, ...] = (
     Recolour((36, 92, 204)),
     Erase(),
     Fill(PatternKind.CHECKS, (0, 0, 0), (255, 255, 255)),
-    Effect(EffectKind.BLUR),
-    Effect(EffectKind.PIXELATE),
-    Effect(EffectKind.SEPIA),
-    Effect(EffectKind.INVERT),
+    Adjustment(blur=30),
+    Adjustment(pixelate=30),
+    Adjustment(sepia=True),
+    Adjustment(invert=True),
     Adjustment(brightness=40, contrast=20, saturation=-50, warmth=30, sharpness=40),
     AddText("HELLO", ink=(250, 0, 0)),
 )
