@@ -1,7 +1,4 @@
-"""Masked edits between the pixels (`agent.imaging.masking`) and the record: frames, words, what is kept to paste again.
-
-The functions that touch pixels say so; they compute for a moment and belong in a thread.
-"""
+"""Masked edits between the pixels (`agent.imaging.masking`) and the record: frames, words, what is said of them."""
 
 from __future__ import annotations
 
@@ -58,14 +55,6 @@ def instructed(
         role = roles.get(picture.handle)
         told.append(f"Image {place} is {picture.handle}." + (f" {ROLE_SENTENCES[role]}" if role else ""))
     return "\n".join((f"{wish}\n\n[IMAGES]", *told, "[/IMAGES]"))
-
-
-def frame_mask(plan: masking.EditPlan) -> bytes:
-    """Return the mask as it lies over what is sent, a PNG of the frame's size (white = change). Touches pixels."""
-    from agent.imaging.masking import crops, masks
-
-    size = (plan.frame.width_px, plan.frame.height_px)
-    return masks.packed(crops.in_frame(masks.unpacked(plan.mask), plan.box, size)).data
 
 
 def codes_before_paying(said: Iterable[EditNotice]) -> tuple[str, ...]:

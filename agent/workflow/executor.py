@@ -351,7 +351,7 @@ async def _ask(
             resolution=order.request.resolution,
             use_grounding=order.request.use_grounding,
             take=take,
-            mask=order.part.frame_mask if order.part else None,
+            mask=order.part.mask if order.part and model.takes_masks else None,
         )
         about_usd = order.price_usd(today())
         answer = await ask_picture(deps, name, request, about_usd)
@@ -534,9 +534,10 @@ async def _lost_transparency(deps: Deps, order: Commission, data: bytes) -> tupl
 
 def _part_reduction(base: Picture, plan: masking.EditPlan) -> Reduction | None:
     """Return that what was painted for a part of the base is smaller or flatter than where it stands."""
+    if plan.is_in_place:
+        return None
     full = PixelSize(width=plan.box.width, height=plan.box.height, bit_depth=base.image.bit_depth)
-    bits = base.image.bit_depth if plan.is_in_place else 8
-    used = PixelSize(width=plan.frame.width_px, height=plan.frame.height_px, bit_depth=bits)
+    used = PixelSize(width=plan.frame.width_px, height=plan.frame.height_px)
     return _reduction(ReductionKind.PART, base, full, used)
 
 

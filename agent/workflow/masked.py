@@ -26,7 +26,7 @@ from agent.errors import AivistaError, ErrorCode, ProviderFailure, RequestRefuse
 from agent.events import SmartCanvas
 from agent.imaging import masking
 from agent.imaging.contract import NormalizedRequest
-from agent.imaging.edits import frame_mask, frames_of
+from agent.imaging.edits import frames_of
 from agent.messages import ImageOrigin, ImagePart, TokenUsage
 from agent.pictures import (
     MAX_MASK_MEGABYTES,
@@ -67,7 +67,7 @@ logger = logging.getLogger(__name__)
 class PartEdit:
     """The edit of a part, ready to be asked for. `base` and `mask` are those of `EditRecord`.
 
-    `shown` is what the image model is shown of the picture, `frame_mask` what of that may change.
+    `shown` is what the image model is shown of the picture.
     """
 
     kind: EditKind
@@ -75,7 +75,6 @@ class PartEdit:
     base: ImagePart
     mask: ImagePart
     shown: tuple[ImagePart, ...]
-    frame_mask: ImagePart
     margins: Margins | None = None
 
     @property
@@ -85,6 +84,8 @@ class PartEdit:
 
     def fitted(self, request: NormalizedRequest) -> NormalizedRequest:
         """Return the request with the frame that fits the part: what is chosen for whole pictures does not count."""
+        if self.plan.is_in_place:
+            return request
         frame = self.plan.frame
         filled = {**request.filled, "aspect_ratio": "default", "resolution": "default"}
         update = {"aspect_ratio": frame.ratio, "resolution": frame.size or None, "filled": filled}
@@ -115,18 +116,16 @@ async def plan_part(deps: Deps, picture: Picture, model: ModelEntry) -> PartEdit
         if plan.problem is masking.MaskProblem.NO_FRAME:
             raise RequestRefused(ErrorCode.PART_NOT_SUPPORTED, model=model.label)
         raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=picture.handle)
-    frame = (plan.frame.width_px, plan.frame.height_px)
-    crop = await stored(deps.images, plan.crop, frame)
+    size, frame = (plan.width, plan.height), (plan.frame.width_px, plan.frame.height_px)
+    base = await stored(deps.images, plan.original, size) if deps.turn.margins else picture.image
     # A model that takes masks needs no tint to see where.
-    shown = (crop,) if takes_mask else (crop, await stored(deps.images, plan.marked, frame))
-    size = (plan.width, plan.height)
+    cut = () if takes_mask else (plan.crop, plan.marked)
     return PartEdit(
         kind="expansion" if deps.turn.margins else "mask",
         plan=plan,
-        base=await stored(deps.images, plan.original, size) if deps.turn.margins else picture.image,
+        base=base,
         mask=masked.mask if masked else await stored(deps.images, plan.mask.data, size),
-        shown=shown,
-        frame_mask=await stored(deps.images, await _in_thread(frame_mask, plan), frame),
+        shown=tuple([await stored(deps.images, one, frame) for one in cut]) or (base,),
         margins=deps.turn.margins,
     )
 
@@ -139,7 +138,7 @@ async def _planned(
         mask, feather_px = await _read_mask(deps.images, masked.mask), _feather_px(masked)
         return await _in_thread(masking.plan_edit, original, mask, frames, feather_px, is_in_place=is_in_place)
     assert turn.margins is not None
-    return await _in_thread(masking.plan_expansion, original, turn.margins, frames)
+    return await _in_thread(masking.plan_expansion, original, turn.margins, frames, is_in_place=is_in_place)
 
 
 def _feather_px(masked: MaskedPicture) -> float:
@@ -147,7 +146,7 @@ def _feather_px(masked: MaskedPicture) -> float:
 
 
 async def adjust_part(images: ImageStore, base: ImagePart, masked: MaskedPicture, adjustment: Adjustment) -> Finished:
-    """Return the picture adjusted inside its mask alone, by no model; what is raw of it is the picture itself.
+    """Return the picture adjusted inside its mask alone, by no model.
 
     Raises RequestRefused for a picture or a mask that cannot be read.
     """
@@ -160,8 +159,7 @@ async def adjust_part(images: ImageStore, base: ImagePart, masked: MaskedPicture
     if isinstance(outcome, masking.MaskRefusal):
         raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=masked.handle)
     record = EditRecord(kind="mask", verdict="good", reason="same_picture", base=base, mask=masked.mask, raw=base)
-    finished = await _recorded(images, record, outcome)
-    return Finished(finished.image, finished.record.model_copy(update={"raw": finished.image}))
+    return await _recorded(images, record, outcome)
 
 
 async def finish_part(deps: Deps, part: PartEdit, answer: ImagePart) -> Finished:
@@ -202,6 +200,9 @@ async def _recorded(images: ImageStore, record: EditRecord, outcome: masking.Edi
         "notices": record.notices + outcome.notices,
     }
     image = await stored(images, outcome.composite, size) if outcome.composite else record.raw
+    if outcome.placement is None:
+        # Nothing was laid over the picture: what came is the picture itself.
+        update["raw"] = image
     return Finished(image, record.model_copy(update=update))
 
 

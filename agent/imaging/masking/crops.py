@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 
 from agent.imaging.masking.values import Box, Frame
-from agent.pixels import Bytes, Pixels, Raster, resized, shown_rgb
+from agent.pixels import Bytes, Pixels, Raster, shown_rgb
 
 CONTEXT = 2.0
 MIN_CONTEXT_PX = 48
@@ -23,7 +23,6 @@ MIN_SHORT_SIDE_PX = 384
 # A larger frame is asked for when a pixel of the answer would stand for more than this many of the picture.
 MAX_SOFTNESS = 1.25
 WORK_PIXELS = 1_100_000
-NATIVE_PIXELS = 16_000_000
 # A frame may be stretched by this much to fit a whole picture: 1200 by 896 stands for 4:3.
 _MAX_STRETCH = 0.03
 _MARKERS = {"magenta": (255, 0, 255), "lime green": (60, 255, 0), "cyan": (0, 255, 255)}
@@ -65,21 +64,6 @@ def chosen_crop(mask_box: Box, width: int, height: int, frames: Sequence[Frame])
     return Crop(box, _sized(box, frame, frames))
 
 
-def native_crop(mask_box: Box, width: int, height: int, frames: Sequence[Frame]) -> Crop | None:
-    """Return a crop with context round the mask's box in its own pixels, for a painter that takes any size.
-
-    It is made smaller only beyond 16 megapixels. `frames` name the ratio; None when there is none at all.
-    """
-    if not frames:
-        return None
-    box = _needed(mask_box, Box(0, 0, width, height))
-    shape = math.log(box.width / box.height)
-    nearest = min(frames, key=lambda frame: abs(shape - math.log(frame.width_px / frame.height_px)))
-    scale = min(1.0, math.sqrt(NATIVE_PIXELS / (box.width * box.height)))
-    size = (max(1, round(box.width * scale)), max(1, round(box.height * scale)))
-    return Crop(box, Frame(nearest.ratio, nearest.size, *size))
-
-
 def whole_crop(width: int, height: int, frames: Sequence[Frame]) -> Crop | None:
     """Return a crop of all of the picture in the frame that wastes least."""
     if not frames:
@@ -96,13 +80,6 @@ def cut(picture: Raster, crop: Crop) -> Bytes:
     size = (crop.frame.width_px, crop.frame.height_px)
     way = cv2.INTER_AREA if crop.softness > 1 else cv2.INTER_CUBIC
     return np.asarray(cv2.resize(shown, size, interpolation=way), np.uint8)
-
-
-def cut_as_it_is(picture: Raster, crop: Crop) -> Raster:
-    """Return a crop within the picture in the picture's own values, made smaller where the frame is."""
-    box = crop.box
-    part = Raster(np.ascontiguousarray(picture.pixels[box.top : box.bottom, box.left : box.right]), picture.profile)
-    return part if crop.softness <= 1 else resized(part, crop.frame.width_px, crop.frame.height_px)
 
 
 def filled(picture: Raster, box: Box) -> Bytes:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -55,8 +54,7 @@ def plan_edit(
     model's legal outputs in all their sizes; about a megapixel is asked for unless that would be more than 1.25 times
     coarser than the picture. All areas of the mask are edited by the one request. What should be said before paying is
     in the plan's notices: nothing outside the mask, little to align by, a softer result. A painter that works on the
-    very pixels it is given (`is_in_place`) is given those of the picture, with all their bits and in its own colour
-    profile, whatever their number up to 16 million.
+    very pixels it is given (`is_in_place`) is given all of the picture as it is.
 
     Refused: a picture that cannot be read, a mask of another size, an empty mask, no frame.
     """
@@ -64,15 +62,19 @@ def plan_edit(
     if isinstance(opened, MaskRefusal):
         return opened
     picture, values = opened
-    choose = crops.native_crop if is_in_place else crops.chosen_crop
-    crop = choose(masks.box_of(values), picture.width, picture.height, frames)
+    if is_in_place:
+        return _in_place(original, picture, mask, feather_px)
+    crop = crops.chosen_crop(masks.box_of(values), picture.width, picture.height, frames)
     if crop is None:
         return MaskRefusal(MaskProblem.NO_FRAME)
-    plan = planned(original, picture, mask, values, crop, frames, masks.areas_of(values), feather_px)
-    if not is_in_place:
-        return plan
-    # Nothing is aligned, so nothing has to be there to align by.
-    return replace(plan, crop=encode_png(crops.cut_as_it_is(picture, crop)), notices=(), is_in_place=True)
+    return planned(original, picture, mask, values, crop, frames, masks.areas_of(values), feather_px)
+
+
+def _in_place(original: bytes, picture: Raster, mask: Mask, feather_px: float) -> EditPlan:
+    """Return the plan of an edit of the picture's own pixels: nothing is cut out, aligned or toned."""
+    size = (picture.width, picture.height)
+    box, frame = Box(0, 0, *size), Frame("", "", *size)
+    return EditPlan(original, mask, *size, box, frame, feather_px=_feather(feather_px), is_in_place=True)
 
 
 def change_inside(
@@ -92,7 +94,7 @@ def change_inside(
     made = compositing.replaced(picture, values, change(picture, values > 0), whole, feather_px)
     composite = encode_png(made)
     return EditOutcome(
-        laying.in_place().judgement,
+        Judgement(Verdict.GOOD, Reason.SAME_PICTURE, correlation=1.0, tile_share=1.0),
         composite,
         changed_outside=compositing.changed_outside(picture, open_picture(composite), values),
         outside=int((values == 0).sum()),
@@ -160,12 +162,11 @@ def finish_edit(plan: EditPlan, answer: bytes) -> EditOutcome | MaskRefusal:
         part = open_picture(answer)
     except RequestRefused:
         return MaskRefusal(MaskProblem.ANSWER_UNREADABLE)
+    if plan.is_in_place:
+        return change_inside(plan.original, plan.mask, lambda _picture, _area: part, plan.feather_px)
     frame = (plan.frame.width_px, plan.frame.height_px)
     surface = Surface.over(open_picture(plan.original), plan.box, crops.work_size(*frame))
     values = masks.unpacked(plan.mask)
-    if plan.is_in_place:
-        fit, made = laying.in_place(), laying.paste_in_place(surface, values, part, plan.feather_px)
-        return _counted(surface, values, made, laying.placed(surface, fit, frame, plan.feather_px), fit.judgement)
     pixels = shown_rgb(part.pixels, part.profile)
     fit = laying.aligned(surface, values, pixels)
     return outcome(surface, values, pixels, fit, laying.placed(surface, fit, frame, plan.feather_px))
@@ -295,7 +296,12 @@ def margins_for(width: int, height: int, ratio: float) -> Margins:
 
 
 def plan_expansion(
-    original: bytes, margins: Margins | float, frames: Sequence[Frame], feather_px: float = DEFAULT_FEATHER_PX
+    original: bytes,
+    margins: Margins | float,
+    frames: Sequence[Frame],
+    feather_px: float = DEFAULT_FEATHER_PX,
+    *,
+    is_in_place: bool = False,
 ) -> EditPlan | MaskRefusal:
     """Return what to send for a wider picture; `margins` in pixels, or the ratio of width to height to come to.
 
@@ -319,6 +325,8 @@ def plan_expansion(
     canvas = Raster(pixels, picture.profile)
     values = np.full((canvas.height, canvas.width), 255, np.uint8)
     values[sides.top : sides.top + picture.height, sides.left : sides.left + picture.width] = 0
+    if is_in_place:
+        return _in_place(encode_png(canvas), canvas, masks.packed(values), feather_px)
     crop = crops.whole_crop(*canvas_size, frames)
     if crop is not None and crop.softness > crops.MAX_SOFTNESS:
         crop = crops.chosen_crop(masks.box_of(values), *canvas_size, frames)

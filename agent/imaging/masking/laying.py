@@ -14,7 +14,7 @@ from agent.imaging.masking import alignment, compositing, crops, verdicts
 from agent.imaging.masking.alignment import Matrix
 from agent.imaging.masking.values import Box, Judgement, Reason, Verdict
 from agent.pictures import Placement
-from agent.pixels import Bytes, Floats, Raster, encode_png, of_channels, resized
+from agent.pixels import Bytes, Floats, Raster, encode_png, of_channels
 
 _LEAST_LEVELS = 10.0
 _FAR_PX = 24
@@ -194,12 +194,6 @@ def aligned(surface: Surface, mask: Bytes, answer: Bytes) -> Fit:
     return Fit(found.matrix, kept, judgement)
 
 
-def in_place() -> Fit:
-    """Return that the answer lies exactly where the crop was, as it does when the crop's own pixels were changed."""
-    judgement = Judgement(Verdict.GOOD, Reason.SAME_PICTURE, correlation=1.0, tile_share=1.0)
-    return Fit(np.array([[1.0, 0, 0], [0, 1.0, 0]]), None, judgement)
-
-
 def placed(surface: Surface, fit: Fit, frame: tuple[int, int], feather_px: float) -> Placement:
     """Return where an answer lies, for its record."""
     box, bends = surface.box, fit.bends
@@ -223,18 +217,6 @@ def fit_of(placement: Placement, judgement: Judgement) -> Fit:
         return Fit(matrix, None, judgement)
     grid = np.frombuffer(placement.bends, np.float16).astype(np.float32)
     return Fit(matrix, grid.reshape(placement.bends_rows, placement.bends_columns, 2), judgement)
-
-
-def paste_in_place(surface: Surface, mask: Bytes, part: Raster, feather_px: float) -> Paste:
-    """Return the picture with its own pixels, changed, inside the mask; `part` is the crop that was sent, changed.
-
-    No colour is corrected, and nothing lies beyond the mask.
-    """
-    box, picture = surface.box, surface.picture
-    if (part.width, part.height) != (box.width, box.height):
-        part = resized(part, box.width, box.height)
-    result = compositing.replaced(picture, mask, part, box, feather_px * box.width / surface.work_width)
-    return Paste(result, 0, is_unchanged=bool((result.pixels == picture.pixels).all()))
 
 
 def paste(surface: Surface, mask: Bytes, answer: Bytes, fit: Fit, feather_px: float) -> Paste:

@@ -148,8 +148,8 @@ class EditPlan:
     `crop` (PNG, 8-bit RGB) is what to send, `marked` the same with the area tinted in the colour `marker` names.
     `box` is what the crop shows of `original`, which is the PNG or JPEG as it came, or for an expansion the wider
     canvas. `feather_px` is the fade inside the mask, in pixels of a frame of about a megapixel; it is doubled when the
-    edit keeps that far away from the border. When it `is_in_place` the crop has the picture's own bits and colour
-    profile, and the painter's answer is laid over the picture as it is, neither aligned nor toned.
+    edit keeps that far away from the border. When it `is_in_place` the painter works on all of `original` itself: its
+    answer is neither aligned nor toned, and nothing is cut out or marked.
     """
 
     original: bytes = field(repr=False)
@@ -158,9 +158,9 @@ class EditPlan:
     height: int
     box: Box
     frame: Frame
-    crop: bytes = field(repr=False)
-    marked: bytes = field(repr=False)
-    marker: str
+    crop: bytes = field(default=b"", repr=False)
+    marked: bytes = field(default=b"", repr=False)
+    marker: str = ""
     covers_all: bool = False
     areas: int = 1
     notices: tuple[EditNotice, ...] = ()
