@@ -7,6 +7,7 @@ from .adjusting.adjustment import ChangeKind as ChangeKind
 from .adjusting.adjustment import CropBox as CropBox
 from .adjusting.adjustment import CropRatio as CropRatio
 from .adjusting.adjustment import Flip as Flip
+from .adjusting.adjustment import Resize as Resize
 from .adjusting.applying import preview_adjustment as preview_adjustment
 from .archive.archive import Archive as Archive
 from .archive.archive import ContextMessage as ContextMessage

@@ -267,11 +267,11 @@ class Conversation(Value):
 
     def adjusted_from(self, handle: str) -> tuple[Picture, Adjustment] | None:
         """Return the picture that one was adjusted from and all that was adjusted since; None where it was not, where
-        light and colour would not come after all of that, or where that picture is not here."""
+        nothing can be added to that, or where that picture is not here."""
         known = {picture.handle: picture for picture in self.all_pictures}
         receipt = known[handle].receipt if handle in known else None
         adjustment = receipt.adjustment if receipt is not None and receipt.references else None
-        if receipt is None or adjustment is None or adjustment.has_effects:
+        if receipt is None or adjustment is None or adjustment.is_final:
             return None
         original = known.get(receipt.references[0].handle)
         return (original, adjustment) if original is not None else None

@@ -6,7 +6,16 @@ and numpy and OpenCV with the first tone.
 
 from __future__ import annotations
 
-from agent.adjusting.adjustment import Adjustment, AdjustmentChange, ChangeKind, CropBox, CropRatio, Flip, describe
+from agent.adjusting.adjustment import (
+    Adjustment,
+    AdjustmentChange,
+    ChangeKind,
+    CropBox,
+    CropRatio,
+    Flip,
+    Resize,
+    describe,
+)
 from agent.adjusting.reading import A_BIT, MUCH, PLAIN, FoundAdjustments, find_adjustments, read_adjustment
 
 __all__ = [
@@ -20,6 +29,7 @@ __all__ = [
     "CropRatio",
     "Flip",
     "FoundAdjustments",
+    "Resize",
     "describe",
     "find_adjustments",
     "read_adjustment",

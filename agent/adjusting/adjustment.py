@@ -70,6 +70,23 @@ class CropBox(Value):
 Crop: TypeAlias = Annotated[CropRatio | CropBox, Field(discriminator="type")]
 
 
+class Resize(Value):
+    """Pixels to end with, or a `factor` for both sides.
+
+    With one side the other follows; with both, what sticks out of the new shape is cut off evenly.
+    """
+
+    width: int | None = Field(default=None, ge=1)
+    height: int | None = Field(default=None, ge=1)
+    factor: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _says_how_large(self) -> Resize:
+        if (self.factor is None) is (self.width is None and self.height is None):
+            raise ValueError("either a side or a factor must be given")
+        return self
+
+
 def _crop(value: object) -> object:
     """Return a ratio that was written in words, such as `16:9`, as the fields it stands for."""
     if not isinstance(value, str):
@@ -94,8 +111,8 @@ class Adjustment(Value):
     """A change of a picture that needs no model; every amount is -100 to 100, and 0 changes nothing.
 
     `rotate` is in degrees, clockwise when positive, and kept above -180 and up to 180. The picture is turned first,
-    then flipped, then cropped; what is done to light and colour, and in which order, `toning` says, and `effects` what
-    comes last. A crop may be given as a ratio in words ("1:1").
+    then flipped, cropped and made larger or smaller. What is done to light and colour, and in which order, `toning`
+    says; `effects` come last. A crop may be given as a ratio in words ("1:1").
     """
 
     brightness: Amount = 0
@@ -110,6 +127,7 @@ class Adjustment(Value):
     crop: Annotated[Crop | None, BeforeValidator(_crop)] = None
     rotate: Annotated[float, Field(allow_inf_nan=False), AfterValidator(_turn)] = 0
     flip: Flip | None = None
+    resize: Resize | None = None
 
     @model_validator(mode="after")
     def _nests_within_reason(self) -> Adjustment:
@@ -134,14 +152,19 @@ class Adjustment(Value):
 
     @property
     def has_frame(self) -> bool:
-        """Whether the picture is turned, flipped or cropped."""
-        return bool(self.rotate) or self.flip is not None or self.crop is not None
+        """Whether the picture is turned, flipped, cropped or of another size."""
+        return bool(self.rotate) or any(one is not None for one in (self.flip, self.crop, self.resize))
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing can be added to it: what comes after an effect or another size is no part of it."""
+        return self.has_effects or self.resize is not None
 
     def adds_up_with(self, other: Adjustment) -> bool:
-        """Whether this and then the other can be made as one: nothing comes after an effect, which would be given to
-        what came before, too; and a slanted part has no place in a frame that was cut."""
-        has_effects = self.has_effects or other.has_effects
-        return not has_effects and (self.crop is None or quarters(other.rotate)[1] == 0)
+        """Whether this and then the other can be made as one: an effect comes after everything before, and a slanted
+        part has no place in a frame that was cut."""
+        is_straight = self.crop is None or quarters(other.rotate)[1] == 0
+        return is_straight and not self.is_final and not other.has_effects
 
     def combine(self, other: Adjustment) -> Adjustment:
         """Return one adjustment for this and then the other, made once on the same picture.
@@ -171,6 +194,7 @@ class Adjustment(Value):
             crop=_cut_from(other.crop, _carried(self.crop, other)),
             rotate=rotate,
             flip=flip,
+            resize=other.resize or self.resize,
         )
 
 
@@ -278,12 +302,18 @@ class ChangeKind(StrEnum):
     FLIPPED_VERTICALLY = "flipped_vertically"
     CROPPED_TO_RATIO = "cropped_to_ratio"
     CROPPED = "cropped"
+    RESIZED = "resized"
+    RESIZED_WIDE = "resized_wide"
+    RESIZED_HIGH = "resized_high"
+    SCALED = "scaled"
 
 
 class AdjustmentChange(Value):
-    """One change. `amount` is never negative: 1 to 100, degrees for a turn, 0 where there is nothing to count.
+    """One change. `amount` is never negative: 1 to 100, degrees for a turn, pixels of a side, percent for SCALED, 0
+    where there is nothing to count.
 
-    `ratio` is the shape that is left, such as `1:1`, for CROPPED_TO_RATIO alone.
+    `ratio` is the shape that is left, such as `1:1`, for CROPPED_TO_RATIO, and the size, such as `800×600`, for
+    RESIZED.
     """
 
     kind: ChangeKind
@@ -344,4 +374,13 @@ def _frame(adjustment: Adjustment) -> list[AdjustmentChange]:
             found.append(AdjustmentChange(kind=ChangeKind.CROPPED_TO_RATIO, ratio=ratio))
         case CropBox():
             found.append(AdjustmentChange(kind=ChangeKind.CROPPED))
-    return found
+    return found if adjustment.resize is None else [*found, _size(adjustment.resize)]
+
+
+def _size(resize: Resize) -> AdjustmentChange:
+    if resize.factor is not None:
+        return AdjustmentChange(kind=ChangeKind.SCALED, amount=round(resize.factor * 100, 2))
+    if resize.width is not None and resize.height is not None:
+        return AdjustmentChange(kind=ChangeKind.RESIZED, ratio=f"{resize.width}×{resize.height}")
+    kind = ChangeKind.RESIZED_WIDE if resize.width is not None else ChangeKind.RESIZED_HIGH
+    return AdjustmentChange(kind=kind, amount=resize.width or resize.height or 0)

@@ -10,15 +10,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agent.adjusting.adjustment import Adjustment, CropBox, CropRatio, Flip, crops_from_the_whole, quarters
+from agent.adjusting.adjustment import Adjustment, CropBox, CropRatio, Flip, Resize, crops_from_the_whole, quarters
 from agent.pixels import Flags, Pixels, Raster, averaged, eight_bits, encode_png, in_colour, open_picture, resized
 
 # A share that came out of a subtraction must not reach into the next pixel by its last bit.
 _LAST_BIT = 1e-6
 
 
+# Of a picture that is made larger.
+MAX_SIDE_PIXELS = 8192
+_MAX_PIXELS = 40_000_000
+
+
 def framed(pixels: Pixels, adjustment: Adjustment) -> Pixels:
-    """Return the pixels (height, width, channels; the last of 2 or 4 is alpha) turned, then flipped, then cropped.
+    """Return the pixels (height, width, channels; the last of 2 or 4 is alpha) turned, flipped, cropped and resized.
 
     By an odd angle a picture is turned about its middle and cut to the largest part of its own shape that has no empty
     corner, as when a horizon is straightened in a photo program; the pixels between pixels are bicubic.
@@ -34,7 +39,8 @@ def framed(pixels: Pixels, adjustment: Adjustment) -> Pixels:
     for crop in crops_from_the_whole(adjustment.crop):
         left, top, right, bottom = _box(crop, pixels.shape[1], pixels.shape[0])
         pixels = pixels[top:bottom, left:right]
-    return np.ascontiguousarray(pixels)
+    pixels = np.ascontiguousarray(pixels)
+    return pixels if adjustment.resize is None else _resized(pixels, adjustment.resize)
 
 
 def framed_size(width: int, height: int, adjustment: Adjustment) -> tuple[int, int]:
@@ -46,7 +52,25 @@ def framed_size(width: int, height: int, adjustment: Adjustment) -> tuple[int, i
     for crop in crops_from_the_whole(adjustment.crop):
         left, top, right, bottom = _box(crop, *size)
         size = (right - left, bottom - top)
-    return size
+    return size if adjustment.resize is None else _new_size(*size, adjustment.resize)
+
+
+def _new_size(width: int, height: int, resize: Resize) -> tuple[int, int]:
+    """Return the size to end with, smaller in proportion when it is more than one machine should hold."""
+    factor = resize.factor or (resize.width or 0) / width or (resize.height or 0) / height
+    width, height = max(1, resize.width or round(width * factor)), max(1, resize.height or round(height * factor))
+    least = min(1.0, MAX_SIDE_PIXELS / max(width, height), (_MAX_PIXELS / (width * height)) ** 0.5)
+    return max(1, int(width * least)), max(1, int(height * least))
+
+
+def _resized(pixels: Pixels, resize: Resize) -> Pixels:
+    height, width = pixels.shape[:2]
+    size = _new_size(width, height, resize)
+    if resize.width is not None and resize.height is not None:
+        wide, high = _ratio_size(*size, width, height)
+        left, top = (width - wide) // 2, (height - high) // 2
+        pixels = np.ascontiguousarray(pixels[top : top + high, left : left + wide])
+    return resized(Raster(pixels), *size).pixels
 
 
 def with_fixed_crops(adjustment: Adjustment, width: int, height: int) -> Adjustment:
@@ -56,7 +80,7 @@ def with_fixed_crops(adjustment: Adjustment, width: int, height: int) -> Adjustm
     """
     if adjustment.crop is None:
         return adjustment
-    whole = framed_size(width, height, adjustment.model_copy(update={"crop": None}))
+    whole = framed_size(width, height, adjustment.model_copy(update={"crop": None, "resize": None}))
     x, y, size = 0, 0, whole
     for crop in crops_from_the_whole(adjustment.crop):
         left, top, right, bottom = _box(crop, *size)
@@ -168,7 +192,11 @@ def preview_adjustment(data: bytes, adjustment: Adjustment, edge_px: int) -> Adj
     """
     if edge_px < 1:
         raise ValueError(f"a preview needs an edge of at least 1 pixel, not {edge_px}")
-    small = _small(open_picture(data), adjustment, edge_px)
+    raster = open_picture(data)
+    if adjustment.resize is not None:
+        raster = replace(raster, pixels=framed(raster.pixels, adjustment))
+        adjustment = adjustment.model_copy(update={"rotate": 0, "flip": None, "crop": None, "resize": None})
+    small = _small(raster, adjustment, edge_px)
     # Rounding at both steps may leave one pixel too many.
     pixels = framed(small.pixels, adjustment)[:edge_px, :edge_px]
     return encoded(_coloured(replace(small, pixels=pixels), adjustment))

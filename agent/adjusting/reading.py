@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agent import wording
-from agent.adjusting.adjustment import LIMIT, Adjustment, Flip
+from agent.adjusting.adjustment import LIMIT, Adjustment, Flip, Resize
 
 MAX_CHARACTERS = 200
 A_BIT = 15
@@ -311,6 +311,8 @@ def _read(rule: _Rule, match: re.Match[str]) -> _Read | None:
             return _toned(rule.tone, way * amount, is_complaint=True)
         case "cropped":
             return _cropped(said)
+        case "resized":
+            return _resized(said)
         case "turned":
             return _turned(said)
         case "turned 180":
@@ -386,6 +388,15 @@ def _cropped(said: dict[str, str]) -> _Read | None:
     """Return a crop to a ratio from the middle; None when there is no such shape."""
     sides = (1, 1) if "square" in said else (round(_counted(said["width"])), round(_counted(said["height"])))
     return _Read(Adjustment.model_validate({"crop": f"{sides[0]}:{sides[1]}"})) if all(sides) else None
+
+
+def _resized(said: dict[str, str]) -> _Read | None:
+    """Return another size; None when there is no such size."""
+    if "width" in said or "height" in said:
+        sides = {name: int(said[name]) for name in ("width", "height") if name in said}
+        return _Read(Adjustment(resize=Resize(**sides))) if all(sides.values()) else None
+    factor = 0.5 if "half" in said else int(said["share"]) / 100
+    return _Read(Adjustment(resize=Resize(factor=factor))) if factor else None
 
 
 def _turned(said: dict[str, str]) -> _Read | None:

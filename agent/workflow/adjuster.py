@@ -44,8 +44,8 @@ from agent.workflow.state import TurnProgress
 _NAME = "adjustment"
 _IN_AMOUNTS = (
     "adjust_parameters is done exactly by the studio, so prompt must name amounts and nothing else, such as `warmth "
-    "+30, contrast -10`, `blur 40`, `sepia`, `black and white`, `crop to 1:1` or `rotate 90 degrees clockwise`; for "
-    "anything else the action is edit_image"
+    "+30, contrast -10`, `blur 40`, `sepia`, `black and white`, `crop to 1:1`, `resize to 800x600` or `rotate 90 "
+    "degrees clockwise`; for anything else the action is edit_image"
 )
 
 _BUTTONS = (
@@ -84,6 +84,10 @@ _TOLD: dict[ChangeKind, str] = {
     ChangeKind.FLIPPED_VERTICALLY: "top and bottom swapped",
     ChangeKind.CROPPED_TO_RATIO: "cropped to {ratio}",
     ChangeKind.CROPPED: "cropped",
+    ChangeKind.RESIZED: "resized to {ratio}",
+    ChangeKind.RESIZED_WIDE: "resized to {amount:g} pixels wide",
+    ChangeKind.RESIZED_HIGH: "resized to {amount:g} pixels high",
+    ChangeKind.SCALED: "scaled to {amount:g}%",
 }
 
 
@@ -185,12 +189,9 @@ async def adjusted(wish: AdjustmentWish, name: str, deps: Deps) -> tuple[Picture
 
 def shown(picture: Picture, total: _Sum) -> list[Component]:
     """Return what the conversation shows of an adjusted picture, and what can be done next with it."""
-    # What comes after a mask or an effect begins anew, with the picture as it is then.
-    begins_anew = picture.edit is not None or total.adjustment.has_effects
-    return [
-        SmartCanvas(handles=(picture.handle,)),
-        next_steps(picture.handle, None if begins_anew else total.adjustment),
-    ]
+    # What comes after a part, an effect or another size begins anew, with the picture as it is then.
+    so_far = None if picture.edit is not None or total.adjustment.is_final else total.adjustment
+    return [SmartCanvas(handles=(picture.handle,)), next_steps(picture.handle, so_far)]
 
 
 def next_steps(handle: str, adjusted: Adjustment | None = None) -> ActionPanel:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from agent import Adjustment, AdjustmentChange, ChangeKind, CropBox, CropRatio, Flip, Question, TurnEvent
+from agent import Adjustment, AdjustmentChange, ChangeKind, CropBox, CropRatio, Flip, Question, Resize, TurnEvent
 from agent.adjusting import describe, read_adjustment
 from agent.imaging.arguments import GenerateImageArgs, ImageAction, ReferenceUse, parse_arguments
 from agent.imaging.final_prompt import ROLE_SENTENCES, compose, without_facts, without_legend

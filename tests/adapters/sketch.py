@@ -5,19 +5,9 @@ from __future__ import annotations
 from agent.providers.sketch import SketchProvider
 from agent.providers.sketch.areas import read_area_wish
 from agent.providers.sketch.briefs import image_call
-from agent.providers.sketch.effects import MAX_SIDE_PIXELS, apply
+from agent.providers.sketch.effects import apply
 from agent.providers.sketch.lettering import drawable, find_font, fit, wrap, write_into
-from agent.providers.sketch.operations import (
-    AddText,
-    Erase,
-    Fill,
-    Operation,
-    PatternKind,
-    Position,
-    Recolour,
-    ResizeBy,
-    ResizeTo,
-)
+from agent.providers.sketch.operations import AddText, Erase, Fill, Operation, PatternKind, Position, Recolour
 from agent.providers.sketch.painter import compose, paint
 from agent.providers.sketch.subjects import Retake, RetakeKind
 from agent.providers.sketch.vocabulary import FIGURES, MOODS, PLACES, find, names

@@ -128,6 +128,11 @@ async def test_an_adjustment_asks_no_model_costs_nothing_and_the_page_gets_all_t
     turn = await talk.say("crop #1b to 1:1")
     frame, image = turn.one(PaintingStarted), turn.picture.image
     assert (frame.width, frame.height, image.width, image.height) == (36, 36, 36, 36)
+    resized = await talk.say("resize #1b to 32 px wide")
+    assert (resized.picture.image.width, resized.picture.image.height, resized.requests) == (32, 18, [])
+    # An effect and another size are a new start.
+    later = await talk.say("make it brighter")
+    assert [one.handle for one in later.receipt.references] == [resized.picture.handle]
     assert [line.step for line in of_type(turn.events, ThoughtLog)] == [Step.ADJUSTING, Step.ADJUSTED]
     steps, canvas, panel = turn.components
     assert isinstance(steps, Steps)

@@ -19,7 +19,7 @@ from agent.adjusting import Adjustment
 from agent.adjusting.applying import adjusted
 from agent.adjusting.effects import box_of
 from agent.errors import ErrorCode, RequestRefused
-from agent.pixels import Flags, Floats, Pixels, Raster, eight_bits, from_srgb, in_colour, resized
+from agent.pixels import Flags, Floats, Pixels, Raster, eight_bits, from_srgb, in_colour
 from agent.providers.sketch.filling import filled
 from agent.providers.sketch.lettering import letters_for
 from agent.providers.sketch.operations import (
@@ -29,8 +29,6 @@ from agent.providers.sketch.operations import (
     Operation,
     PatternKind,
     Recolour,
-    ResizeBy,
-    ResizeTo,
     Restyle,
     moves_pixels,
 )
@@ -39,8 +37,6 @@ from agent.style_rendering import render_in_style
 
 Box: TypeAlias = tuple[int, int, int, int]
 
-MAX_SIDE_PIXELS = 8192
-MAX_PIXELS = 40_000_000
 _BAND_ROWS = 256
 _WHITE: Colour = (255, 255, 255)
 # Letters of a colour whose three values come to no more stand over a light shade.
@@ -89,12 +85,6 @@ def _changed(operation: Operation, picture: Raster, area: Flags | None) -> Raste
     match operation:
         case Adjustment():
             return adjusted(picture, operation, area)
-        case ResizeTo(int(width), int(height)):
-            return _fitted(picture, *_within_limits(width, height))
-        case ResizeTo(width, height):
-            return _scaled(picture, (width or 0) / picture.width or (height or 0) / picture.height)
-        case ResizeBy(factor):
-            return _scaled(picture, factor)
         case AddText():
             place = operation.position if area is None else _middle(area)
             drawn = letters_for((picture.width, picture.height), operation.text, place)
@@ -124,29 +114,6 @@ def _levels(pixels: Pixels) -> Floats:
 def _stored(levels: Floats, picture: Raster) -> Pixels:
     values = np.rint(levels * np.float32(picture.peak / 255))
     return np.asarray(np.clip(values, 0, picture.peak), picture.pixels.dtype)
-
-
-# ---- sizes
-
-
-def _scaled(picture: Raster, factor: float) -> Raster:
-    return resized(picture, *_within_limits(round(picture.width * factor), round(picture.height * factor)))
-
-
-def _fitted(picture: Raster, width: int, height: int) -> Raster:
-    """Return the picture at this size, what sticks out of the new shape cut off evenly."""
-    scale = max(width / picture.width, height / picture.height)
-    wide, high = min(picture.width, round(width / scale)), min(picture.height, round(height / scale))
-    left, top = (picture.width - wide) // 2, (picture.height - high) // 2
-    part = picture.pixels[top : top + max(1, high), left : left + max(1, wide)]
-    return resized(replace(picture, pixels=np.ascontiguousarray(part)), width, height)
-
-
-def _within_limits(width: int, height: int) -> tuple[int, int]:
-    """Return the size, made smaller in proportion when it is more than one machine should hold."""
-    width, height = max(1, width), max(1, height)
-    factor = min(1.0, MAX_SIDE_PIXELS / max(width, height), (MAX_PIXELS / (width * height)) ** 0.5)
-    return max(1, int(width * factor)), max(1, int(height * factor))
 
 
 # ---- letters

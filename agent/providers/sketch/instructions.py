@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from agent import wording
-from agent.adjusting import Adjustment, CropRatio, find_adjustments, read_adjustment
+from agent.adjusting import Adjustment, CropRatio, Resize, find_adjustments, read_adjustment
 from agent.pictures import without_handles
-from agent.providers.sketch.operations import AddText, Operation, Position, ResizeBy, ResizeTo
+from agent.providers.sketch.operations import AddText, Operation, Position
 from agent.providers.sketch.phrases import blank_quoted, find_amount, find_percent, find_quoted, find_ratio, fold
 
 # Stands for lettering without its words.
@@ -44,12 +44,12 @@ def cropped_to(width: int, height: int) -> Adjustment:
 def _resize(words: str) -> Operation | None:
     sides = _numbers("sides", words)
     if sides:
-        return ResizeTo(int(sides[0]), int(sides[1]))
+        return Adjustment(resize=Resize(width=int(sides[0]), height=int(sides[1])))
     wide, high = (next(map(int, _numbers(name, words)), None) for name in ("wide", "high"))
     if wide or high:
-        return ResizeTo(wide, high)
+        return Adjustment(resize=Resize(width=wide, height=high))
     factor = _factor(words)
-    return ResizeBy(factor) if factor else None
+    return Adjustment(resize=Resize(factor=factor)) if factor else None
 
 
 def _numbers(name: str, words: str) -> list[str]:

@@ -31,21 +31,6 @@ class Position(StrEnum):
 
 
 @dataclass(frozen=True)
-class ResizeTo:
-    """Pixels to end with. With one side given the other follows; with both, what sticks out is cut off."""
-
-    width: int | None
-    height: int | None
-
-
-@dataclass(frozen=True)
-class ResizeBy:
-    """A factor for both sides."""
-
-    factor: float
-
-
-@dataclass(frozen=True)
 class AddText:
     """Words to write into the picture, white unless a colour is named; inside a mask they fill its middle."""
 
@@ -84,9 +69,9 @@ class Restyle:
     look: StyleLook
 
 
-Operation: TypeAlias = Adjustment | ResizeTo | ResizeBy | AddText | Restyle | Recolour | Erase | Fill
+Operation: TypeAlias = Adjustment | AddText | Restyle | Recolour | Erase | Fill
 
 
 def moves_pixels(operation: Operation) -> bool:
     """Whether the operation has no meaning inside of a mask."""
-    return isinstance(operation, ResizeTo | ResizeBy) or (isinstance(operation, Adjustment) and operation.has_frame)
+    return isinstance(operation, Adjustment) and operation.has_frame

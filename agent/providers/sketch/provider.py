@@ -35,7 +35,7 @@ from agent.providers.sketch.briefs import (
     wish_text,
 )
 from agent.providers.sketch.instructions import cropped_to
-from agent.providers.sketch.operations import Erase, Operation, ResizeTo
+from agent.providers.sketch.operations import Erase, Operation
 from agent.providers.sketch.phrases import has_words
 from agent.providers.sketch.replies import closing, fill_form, reply
 from agent.providers.sketch.subjects import Retake, Take
@@ -275,7 +275,8 @@ def _with_lock(
     if asked is None or asked == _nearest(size, request.model.aspect_ratios):
         return operations
     width, _, height = asked.partition(":")
-    if not (width.isdigit() and height.isdigit()) or any(isinstance(operation, ResizeTo) for operation in operations):
+    has_size = any(isinstance(one, Adjustment) and one.resize and not one.resize.factor for one in operations)
+    if has_size or not (width.isdigit() and height.isdigit()):
         return operations
     lock = cropped_to(int(width), int(height))
     if not any(isinstance(operation, Adjustment) and operation.crop for operation in operations):

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from agent.adjusting import A_BIT, MUCH, PLAIN, AdjustmentChange, ChangeKind, describe
-from agent.providers.sketch.operations import AddText, Erase, Fill, Operation, Recolour, ResizeBy, ResizeTo, Restyle
+from agent.providers.sketch.operations import AddText, Erase, Fill, Operation, Recolour, Restyle
 from agent.providers.sketch.vocabulary import sentences
 from agent.providers.sketch.wishes import AskBack, Draw, Edit, Talk, Wish
 
 _DEGREES = {PLAIN: "plain", A_BIT: "a_bit", MUCH: "much"}
-_TURNS = frozenset({ChangeKind.TURNED_LEFT, ChangeKind.TURNED_RIGHT})
+# Their number is said in their words.
+_TURNS = (ChangeKind.TURNED_LEFT, ChangeKind.TURNED_RIGHT)
+_SIZES = (ChangeKind.RESIZED_WIDE, ChangeKind.RESIZED_HIGH, ChangeKind.SCALED)
 
 
 def reply(wish: Wish, *, in_chinese: bool) -> str:
@@ -53,11 +55,6 @@ def _about_edit(wish: Edit, *, in_chinese: bool) -> str:
 def _described(operation: Operation, *, in_chinese: bool) -> list[str]:
     said = sentences("editing", in_chinese=in_chinese)
     match operation:
-        case ResizeTo(width, height):
-            key = "resized" if width and height else "resized_wide" if width else "resized_high"
-            return [said[key].format(width=width, height=height)]
-        case ResizeBy(factor):
-            return [said["scaled"].format(factor=factor)]
         case AddText(text):
             return [said["with_words"].format(words=text)]
         case Restyle(name, chinese_name):
@@ -75,8 +72,8 @@ def _described(operation: Operation, *, in_chinese: bool) -> list[str]:
 def _changed(change: AdjustmentChange, *, in_chinese: bool) -> str:
     key = "turned_round" if change.amount == 180 else change.kind
     words = sentences("changes", in_chinese=in_chinese)[key].format(amount=change.amount, ratio=change.ratio)
-    is_counted = change.amount and change.kind not in _TURNS
-    return _degree(words, round(change.amount), in_chinese=in_chinese) if is_counted else words
+    has_degree = change.amount and change.kind not in (*_TURNS, *_SIZES)
+    return _degree(words, round(change.amount), in_chinese=in_chinese) if has_degree else words
 
 
 def _degree(words: str, amount: int, *, in_chinese: bool) -> str:

@@ -51,8 +51,6 @@ from tests.adapters.sketch import (
     Position,
     Reason,
     Recolour,
-    ResizeBy,
-    ResizeTo,
     Retake,
     RetakeKind,
     SketchProvider,
@@ -77,12 +75,8 @@ def operation(written: dict[str, Any]) -> Operation:
     match written:
         case {"text": text, "position": position, **rest}:
             return AddText(text, Position(position), tuple(rest["ink"]) if rest else None)
-        case {"factor": factor}:
-            return ResizeBy(factor)
         case {"colour": colour}:
             return Recolour(tuple(colour))
-        case {"width": _} | {"height": _}:
-            return ResizeTo(written.get("width"), written.get("height"))
     return Adjustment.model_validate(written)
 
 

@@ -6,6 +6,7 @@ import colorsys
 from functools import cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -13,11 +14,10 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageStat
 
-from tests.adapters.language import Adjustment, CropRatio, Flip
-from tests.adapters.pixels import Raster, image_of, pixels_of
+from tests.adapters.language import Adjustment, CropRatio, Flip, Resize
+from tests.adapters.pixels import MAX_SIDE_PIXELS, Raster, image_of, pixels_of
 from tests.adapters.sketch import (
     FIGURES,
-    MAX_SIDE_PIXELS,
     MOODS,
     PLACES,
     AddText,
@@ -28,8 +28,6 @@ from tests.adapters.sketch import (
     PatternKind,
     Position,
     Recolour,
-    ResizeBy,
-    ResizeTo,
     compose,
     drawable,
     find,
@@ -44,6 +42,10 @@ from tests.adapters.sketch import apply as applied
 from tests.support.cases import each_case
 
 _SMALL = (320, 200)
+
+
+def sized(**size: Any) -> Adjustment:
+    return Adjustment(resize=Resize(**size))
 
 
 def test_every_figure_place_and_mood_shows_in_its_picture() -> None:
@@ -174,12 +176,12 @@ def test_each_effect_shows() -> None:
 @each_case(
     ("operation", "size"),
     [
-        (ResizeTo(60, 60), (60, 60)),
-        (ResizeTo(60, None), (60, 40)),
-        (ResizeTo(None, 160), (240, 160)),
-        (ResizeBy(0.5), (60, 40)),
-        (ResizeBy(2), (240, 160)),
-        (ResizeBy(0.0001), (1, 1)),
+        (sized(width=60, height=60), (60, 60)),
+        (sized(width=60), (60, 40)),
+        (sized(height=160), (240, 160)),
+        (sized(factor=0.5), (60, 40)),
+        (sized(factor=2), (240, 160)),
+        (sized(factor=0.0001), (1, 1)),
     ],
 )
 def test_a_resize_ends_with_the_asked_pixels(operation: Operation, size: tuple[int, int]) -> None:
@@ -187,7 +189,7 @@ def test_a_resize_ends_with_the_asked_pixels(operation: Operation, size: tuple[i
 
 
 def test_a_giant_resize_stays_within_what_a_machine_can_hold() -> None:
-    assert max(apply(_photo((30, 20)), (ResizeTo(99_999, None),)).size) <= MAX_SIDE_PIXELS
+    assert max(apply(_photo((30, 20)), (sized(width=99_999),)).size) <= MAX_SIDE_PIXELS
 
 
 @each_case(
@@ -206,7 +208,7 @@ def test_transparency_outlives_a_change_of_tone_and_goes_along_with_the_pixels()
     tones = (Adjustment(sepia=True), Adjustment(invert=True), Adjustment(brightness=30, warmth=30, sharpness=30))
     for tone in tones:
         assert apply(photo, (tone,)).getchannel("A").tobytes() == photo.getchannel("A").tobytes()
-    for frame in (Adjustment(rotate=90), Adjustment(flip=Flip.VERTICAL), ResizeBy(0.5), Adjustment(blur=30)):
+    for frame in (Adjustment(rotate=90), Adjustment(flip=Flip.VERTICAL), sized(factor=0.5), Adjustment(blur=30)):
         changed = apply(photo, (frame,))
         assert (changed.mode, changed.getchannel("A").getextrema() == (255, 255)) == ("RGBA", False)
 
@@ -219,8 +221,8 @@ EVERY = (
     Adjustment(rotate=90),
     Adjustment(rotate=7),
     Adjustment(crop=CropRatio(width=1, height=1)),
-    ResizeBy(0.5),
-    ResizeTo(50, 70),
+    sized(factor=0.5),
+    sized(width=50, height=70),
     AddText("Hi"),
     *EFFECTS,
 )
