@@ -15,6 +15,9 @@ LIMIT = 100
 MAX_RATIO_SIDE = 100
 MAX_NESTED_CROPS = 16
 THINNEST_BOX = 1e-6
+# Of a picture that is made larger: a picture of more is made as large as that.
+MAX_SIDE_PIXELS = 8192
+MAX_PIXELS = 40_000_000
 
 _RATIO = re.compile(r"\s*(\d{1,3})\s*[:x×/∶：]\s*(\d{1,3})\s*", re.IGNORECASE)
 _TURN_DECIMALS = 4
@@ -73,7 +76,8 @@ Crop: TypeAlias = Annotated[CropRatio | CropBox, Field(discriminator="type")]
 class Resize(Value):
     """Pixels to end with, or a `factor` for both sides.
 
-    With one side the other follows; with both, what sticks out of the new shape is cut off evenly.
+    With one side the other follows; with both, what sticks out of the new shape is cut off evenly. A side ends at 8192
+    pixels, the picture at 40 megapixels.
     """
 
     width: int | None = Field(default=None, ge=1)

@@ -10,16 +10,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agent.adjusting.adjustment import Adjustment, CropBox, CropRatio, Flip, Resize, crops_from_the_whole, quarters
+from agent.adjusting.adjustment import (
+    MAX_PIXELS,
+    MAX_SIDE_PIXELS,
+    Adjustment,
+    CropBox,
+    CropRatio,
+    Flip,
+    Resize,
+    crops_from_the_whole,
+    quarters,
+)
 from agent.pixels import Flags, Pixels, Raster, averaged, eight_bits, encode_png, in_colour, open_picture, resized
 
 # A share that came out of a subtraction must not reach into the next pixel by its last bit.
 _LAST_BIT = 1e-6
-
-
-# Of a picture that is made larger.
-MAX_SIDE_PIXELS = 8192
-_MAX_PIXELS = 40_000_000
 
 
 def framed(pixels: Pixels, adjustment: Adjustment) -> Pixels:
@@ -59,7 +64,7 @@ def _new_size(width: int, height: int, resize: Resize) -> tuple[int, int]:
     """Return the size to end with, smaller in proportion when it is more than one machine should hold."""
     factor = resize.factor or (resize.width or 0) / width or (resize.height or 0) / height
     width, height = max(1, resize.width or round(width * factor)), max(1, resize.height or round(height * factor))
-    least = min(1.0, MAX_SIDE_PIXELS / max(width, height), (_MAX_PIXELS / (width * height)) ** 0.5)
+    least = min(1.0, MAX_SIDE_PIXELS / max(width, height), (MAX_PIXELS / (width * height)) ** 0.5)
     return max(1, int(width * least)), max(1, int(height * least))
 
 

@@ -19,9 +19,10 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from agent import wording
-from agent.adjusting.adjustment import LIMIT, Adjustment, Flip, Resize
+from agent.adjusting.adjustment import LIMIT, MAX_PIXELS, MAX_SIDE_PIXELS, Adjustment, Flip, Resize
 
 MAX_CHARACTERS = 200
 A_BIT = 15
@@ -391,10 +392,13 @@ def _cropped(said: dict[str, str]) -> _Read | None:
 
 
 def _resized(said: dict[str, str]) -> _Read | None:
-    """Return another size; None when there is no such size."""
-    if "width" in said or "height" in said:
-        sides = {name: int(said[name]) for name in ("width", "height") if name in said}
-        return _Read(Adjustment(resize=Resize(**sides))) if all(sides.values()) else None
+    """Return another size; None when there is no such size, or it is more than a picture is made large."""
+    sides = {name: int(said[name]) for name in ("width", "height") if name in said}
+    if sides:
+        can_be = (
+            0 < min(sides.values()) <= max(sides.values()) <= MAX_SIDE_PIXELS and prod(sides.values()) <= MAX_PIXELS
+        )
+        return _Read(Adjustment(resize=Resize(**sides))) if can_be else None
     factor = 0.5 if "half" in said else int(said["share"]) / 100
     return _Read(Adjustment(resize=Resize(factor=factor))) if factor else None
 

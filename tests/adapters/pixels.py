@@ -13,7 +13,8 @@ from agent import (
     probe_image,
     take_in_image,
 )
-from agent.adjusting.applying import MAX_SIDE_PIXELS, Adjusted, apply_adjustment
+from agent.adjusting.adjustment import MAX_SIDE_PIXELS
+from agent.adjusting.applying import Adjusted, apply_adjustment
 from agent.adjusting.toning import toned
 from agent.imaging.checks import blank_of
 from agent.imaging.intake import TakenIn, shown_name
