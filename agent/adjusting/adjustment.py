@@ -74,7 +74,7 @@ Crop: TypeAlias = Annotated[CropRatio | CropBox, Field(discriminator="type")]
 
 
 class Resize(Value):
-    """Pixels to end with, or a `factor` for both sides.
+    """Pixels to end with; without any, a `factor` for both sides.
 
     With one side the other follows; with both, what sticks out of the new shape is cut off evenly. A side ends at 8192
     pixels, the picture at 40 megapixels.
@@ -82,13 +82,7 @@ class Resize(Value):
 
     width: int | None = Field(default=None, ge=1)
     height: int | None = Field(default=None, ge=1)
-    factor: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-
-    @model_validator(mode="after")
-    def _says_how_large(self) -> Resize:
-        if (self.factor is None) is (self.width is None and self.height is None):
-            raise ValueError("either a side or a factor must be given")
-        return self
+    factor: float = Field(default=1, gt=0, allow_inf_nan=False)
 
 
 def _crop(value: object) -> object:
@@ -382,9 +376,11 @@ def _frame(adjustment: Adjustment) -> list[AdjustmentChange]:
 
 
 def _size(resize: Resize) -> AdjustmentChange:
-    if resize.factor is not None:
-        return AdjustmentChange(kind=ChangeKind.SCALED, amount=round(resize.factor * 100, 2))
-    if resize.width is not None and resize.height is not None:
-        return AdjustmentChange(kind=ChangeKind.RESIZED, ratio=f"{resize.width}×{resize.height}")
-    kind = ChangeKind.RESIZED_WIDE if resize.width is not None else ChangeKind.RESIZED_HIGH
-    return AdjustmentChange(kind=kind, amount=resize.width or resize.height or 0)
+    match resize.width, resize.height:
+        case int(width), int(height):
+            return AdjustmentChange(kind=ChangeKind.RESIZED, ratio=f"{width}×{height}")
+        case int(width), None:
+            return AdjustmentChange(kind=ChangeKind.RESIZED_WIDE, amount=width)
+        case None, int(height):
+            return AdjustmentChange(kind=ChangeKind.RESIZED_HIGH, amount=height)
+    return AdjustmentChange(kind=ChangeKind.SCALED, amount=round(resize.factor * 100, 2))

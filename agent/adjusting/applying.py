@@ -62,7 +62,7 @@ def framed_size(width: int, height: int, adjustment: Adjustment) -> tuple[int, i
 
 def _new_size(width: int, height: int, resize: Resize) -> tuple[int, int]:
     """Return the size to end with, smaller in proportion when it is more than one machine should hold."""
-    factor = resize.factor or (resize.width or 0) / width or (resize.height or 0) / height
+    factor = (resize.width or 0) / width or (resize.height or 0) / height or resize.factor
     width, height = max(1, resize.width or round(width * factor)), max(1, resize.height or round(height * factor))
     least = min(1.0, MAX_SIDE_PIXELS / max(width, height), (MAX_PIXELS / (width * height)) ** 0.5)
     return max(1, int(width * least)), max(1, int(height * least))

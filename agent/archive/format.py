@@ -1,9 +1,9 @@
-"""What an archive holds, version 2: its files, their names and limits, and the schema of its JSON; the refusals of what
+"""What an archive holds, version 3: its files, their names and limits, and the schema of its JSON; the refusals of what
 it may not hold; and a whole conversation as the archive's values, and back.
 
 The conversation's own values (messages, components, receipts) are those of the leaves: they are what the records hold,
 too, and read every older form of themselves. A change of the schema is a new VERSION; `docs/archive-format.md` shows
-it, and a test compares. Version 1 had no `more_masks`.
+it, and a test compares. Version 1 had no `more_masks`, version 2 no effects and sizes of an `Adjustment`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from agent.pictures import (
 from agent.settings import TurnSettings
 
 FORMAT = "aivista-archive"
-VERSION = 2
+VERSION = 3
 MANIFEST = "manifest.json"
 INDEX = "index.html"
 MIME_OF_SUFFIX = {
@@ -134,7 +134,7 @@ class Manifest(Value):
     """
 
     format: Literal["aivista-archive"]
-    version: Literal[1, 2]
+    version: Literal[1, 2, 3]
     app_version: str
     created_at: Moment | None
     language: ArchiveLanguage

@@ -26,14 +26,13 @@ _NO_CHOICE = frozenset({"", "auto", "default", "none", "null"})
 
 
 class ImageAction(StrEnum):
-    """What is to be done: make a new picture, change one as a whole or inside a mask, or adjust light, colour or frame.
+    """What is to be done: make a new picture, change one, or adjust light, colour, effects or frame.
 
-    The planner cannot choose the mask: the person painted one or did not. `unknown` is never painted.
+    Whether only a part is changed is the person's: they painted a mask or did not. `unknown` is never painted.
     """
 
     GENERATE = "generate_image"
     EDIT = "edit_image"
-    INPAINT = "inpainting"
     ADJUST = "adjust_parameters"
     UNKNOWN = "unknown"
 
@@ -79,8 +78,8 @@ def _mode(value: object) -> object:
 
 def _action(value: object) -> object:
     value = _lower(value)
-    # Only the person's own mask makes it inpainting: said by the model, it is a change like any other.
-    value = ImageAction.EDIT if value == ImageAction.INPAINT else value
+    # Only the person's own mask makes it that: said by the model, it is a change like any other.
+    value = ImageAction.EDIT if value == "inpainting" else value
     # Only a hint: one that is not on the list is no reason to send the call back.
     return value if isinstance(value, str) and value in set(ImageAction) else None
 

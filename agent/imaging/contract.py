@@ -69,8 +69,7 @@ def declaration(catalogue: Catalogue, provider: str, *, may_ground: bool = False
 
 def _choices(models: Mapping[str, ModelEntry]) -> dict[str, object]:
     return {
-        # Not inpainting: the person painted a mask or did not.
-        "{actions}": [action.value for action in ImageAction if action is not ImageAction.INPAINT],
+        "{actions}": [action.value for action in ImageAction],
         "{models}": list(models),
         "{ratios}": list(dict.fromkeys(ratio for entry in models.values() for ratio in entry.aspect_ratios)),
         "{resolutions}": list(dict.fromkeys(size for entry in models.values() for size in entry.resolutions)),

@@ -21,19 +21,6 @@ UNSURE_AT = 0.5
 _MASK_NOTE = re.compile(r"\[The person painted a mask over #\d{1,6}[a-z]{0,3}\.\]")
 
 
-def action_of(arguments: GenerateImageArgs, *, has_mask: bool, is_edit: bool) -> ImageAction:
-    """Return what is to be done.
-
-    A mask makes it INPAINT, whatever the agent says, and so does an expansion, whose mask is the new part. Where the
-    agent says nothing, it is a change when there is a picture to change (`is_edit`) and a new picture otherwise.
-    """
-    if has_mask:
-        return ImageAction.INPAINT
-    if arguments.action is None:
-        return ImageAction.EDIT if is_edit else ImageAction.GENERATE
-    return arguments.action
-
-
 def is_unsure(arguments: GenerateImageArgs, *, has_mask: bool = False) -> bool:
     """Return whether the person must be asked first; a call that says nothing about it is taken as sure.
 

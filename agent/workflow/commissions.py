@@ -22,7 +22,6 @@ from agent.imaging.contract import (
     parse_arguments,
 )
 from agent.imaging.edits import instructed
-from agent.imaging.intents import action_of
 from agent.imaging.lettering import checklist_of
 from agent.imaging.references import (
     ResolvedReferences,
@@ -43,7 +42,7 @@ from agent.wording.requests import requested_search_in_words
 from agent.workflow.deps import Deps
 from agent.workflow.masked import PLACES_NEEDED, PartEdit, plan_part
 from agent.workflow.retriever import with_styles
-from agent.workflow.state import EnhancedPrompt, Intent, TurnProgress, Work
+from agent.workflow.state import TurnProgress, Work
 from agent.worst_case import message_tokens, worst_picture_usd
 
 # A PNG of three channels; what a model sends is hardly ever larger.
@@ -68,7 +67,6 @@ class Commission:
     missing_style: MissingStyle | None
     facts: tuple[Fact, ...]
     sources: tuple[Source, ...]
-    intent: Intent
     asked: tuple[AskedItem, ...] = ()
     part: PartEdit | None = None
     partner: Commission | None = None
@@ -97,12 +95,10 @@ class Commission:
 
     def work(self) -> Work:
         """Return the commission as the turn's state holds it, before anything was tried."""
-        prompt = EnhancedPrompt(original=self.arguments.prompt, styles=self.styles, final=self.prompt)
         return Work(
-            intent=self.intent,
-            prompt=prompt,
             request=self.judged_by,
-            expected=self.expected_pixels,
+            planned=self.arguments.prompt,
+            prompt=self.prompt,
             asked=self.asked,
             partner=self.partner.judged_by if self.partner else None,
         )
@@ -275,12 +271,6 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
         missing_style=state.get("missing_styles", {}).get(index),
         facts=tuple(state["facts"]),
         sources=tuple(state["sources"]),
-        intent=Intent(
-            action=action_of(planned, has_mask=part is not None, is_edit=base is not None),
-            subject=planned.subject or "",
-            style=planned.style or "",
-            confidence=planned.confidence,
-        ),
         asked=checklist_of(planned.checklist, said_by_person(deps)),
         part=part,
     )

@@ -131,7 +131,7 @@ def review_due(deps: Deps, work: Work) -> bool:
         return True
     # What is seen side by side is looked at side by side.
     has_best = any(model.role is ModelRole.IMAGE_PRO for model in models)
-    return has_best or wants_lettering(deps.turn.text, work.prompt.original)
+    return has_best or wants_lettering(deps.turn.text, work.planned)
 
 
 async def critic(state: TurnProgress, deps: Deps) -> Next:
@@ -241,7 +241,7 @@ async def _prices(deps: Deps, looks: Sequence[_Look], works: Mapping[int, Work])
 def _worst_repaints(deps: Deps, works: Mapping[int, Work]) -> Iterator[tuple[str, float]]:
     """Tell of each newest picture what another attempt at it and its review can cost, without the pictures shown."""
     for work in works.values():
-        tokens = text_tokens(work.prompt.final or work.prompt.original) + _MAX_ADVICE_CHARACTERS
+        tokens = text_tokens(work.prompt) + _MAX_ADVICE_CHARACTERS
         requests = [one for one in work.requests for _ in range(one.number_of_images)]
         for attempt in work.newest():
             one = requests[min(attempt.slot, len(requests) - 1)]
@@ -341,7 +341,7 @@ async def _question(deps: Deps, work: Work, picture: Picture, facts: Sequence[Fa
 
 def _request_in_words(words: str, work: Work, picture: Picture, facts: Sequence[Fact]) -> str:
     request = work.request
-    sent = without_facts(without_legend(work.prompt.final or request.prompt))
+    sent = without_facts(without_legend(work.prompt))
     asked = "\n".join(f"- [{item.kind}] {item.quote}" for item in work.asked)
     blocks = [
         f'The person\'s words:\n"""\n{words[:_MAX_WORDS_CHARACTERS] or "(none)"}\n"""',

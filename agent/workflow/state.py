@@ -7,18 +7,17 @@ import sys
 from collections.abc import Iterator
 from typing import Annotated, Any, TypedDict
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from agent import conversation, errors, events, library, messages, pictures, requests, settings
 from agent.conversation import Timing
 from agent.errors import ErrorInfo
 from agent.events import Component, ConsentCard, PlanCard, ThoughtLog
 from agent.imaging import arguments, contract
-from agent.imaging.arguments import ImageAction
 from agent.imaging.contract import NormalizedRequest
 from agent.library import StyleMatch
 from agent.messages import PromptMessage, Source, TokenUsage, ToolCallPart, ToolResultPart, Value
-from agent.pictures import AskedItem, Fact, MissingStyle, Review, StyleUse
+from agent.pictures import AskedItem, Fact, MissingStyle, Review
 from agent.providers import catalogue
 from agent.requests import Decision
 from agent.tools import trust
@@ -32,23 +31,6 @@ class Spend(Value):
 
     def __add__(self, more: Spend) -> Spend:
         return Spend(usage=self.usage + more.usage, price_usd=self.price_usd + more.price_usd)
-
-
-class Intent(Value):
-    """What the planner understood: what shall be done, of what, in which style, and how sure it is (0 to 1)."""
-
-    action: ImageAction
-    subject: str = ""
-    style: str = ""
-    confidence: float | None = None
-
-
-class EnhancedPrompt(Value):
-    """A prompt on its way: as the planner wrote it, the styles found for it, and as it was sent."""
-
-    original: str
-    styles: tuple[StyleUse, ...] = ()
-    final: str = ""
 
 
 class Attempt(Value):
@@ -66,19 +48,27 @@ class Attempt(Value):
 class Work(Value):
     """What is asked of the image model for one call, and what came of it so far.
 
-    `partner` is the same asked of another model, to be seen beside it: its slots follow those of `request`.
-    `expected` are the pixels the pictures should have, width first. `asked` is what they are held against: what the
-    person said. `advice` is what the reviews want mended, by slot, for the round to come.
+    `planned` is the prompt as the planner wrote it, `prompt` as it was sent. `partner` is the same asked of another
+    model, to be seen beside it: its slots follow those of `request`. `asked` is what the pictures are held against:
+    what the person said. `advice` is what the reviews want mended, by slot, for the round to come.
     """
 
-    intent: Intent
-    prompt: EnhancedPrompt
     request: NormalizedRequest
-    expected: tuple[int, int]
+    planned: str
+    prompt: str
     asked: tuple[AskedItem, ...] = ()
     partner: NormalizedRequest | None = None
     attempts: tuple[Attempt, ...] = ()
     advice: dict[int, str] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_an_earlier_version(cls, told: Any) -> Any:
+        # A turn may have rested since before the update.
+        if not isinstance(told, dict) or not isinstance(told.get("prompt"), dict):
+            return told
+        prompts = {"planned": told["prompt"]["original"], "prompt": told["prompt"]["final"]}
+        return {name: one for name, one in told.items() if name in cls.model_fields} | prompts
 
     @property
     def requests(self) -> tuple[NormalizedRequest, ...]:

@@ -27,7 +27,6 @@ from tests.adapters.language import (
     wants_lettering,
 )
 from tests.adapters.models import (
-    action_of,
     declaration,
     holds_question,
     is_mask_note,
@@ -408,20 +407,14 @@ DECLARATION = declaration(load_catalogue(), "sketch")
 
 
 ACTIONS = [
-    *((None, True, "edit_image"), (None, False, "generate_image"), ("repaint", True, "edit_image")),
-    *(("generate_image", True, "generate_image"), ("edit_image", False, "edit_image")),
-    *(("adjust_parameters", True, "adjust_parameters"), ("inpainting", True, "edit_image")),
-    *(("Inpainting", False, "edit_image"), ("unknown", True, "unknown"), ("unknown", False, "unknown")),
+    *((None, None), ("repaint", None), ("generate_image", "generate_image"), ("edit_image", "edit_image")),
+    *(("adjust_parameters", "adjust_parameters"), ("Inpainting", "edit_image"), ("unknown", "unknown")),
 ]
 
 
-@each_case(("said", "is_edit", "action"), ACTIONS)
-def test_without_a_mask_the_agents_word_counts_or_what_the_pictures_say_and_a_mask_forces_a_change_inside_it(
-    said: str | None, is_edit: bool, action: str
-) -> None:
-    arguments = parse_arguments({"prompt": "a fox", "action": said})
-    assert action_of(arguments, has_mask=False, is_edit=is_edit) == action
-    assert action_of(arguments, has_mask=True, is_edit=is_edit) == "inpainting"
+@each_case(("said", "action"), ACTIONS)
+def test_the_agents_word_for_what_is_to_be_done_counts_where_it_is_one(said: str | None, action: str | None) -> None:
+    assert parse_arguments({"prompt": "a fox", "action": said}).action == action
 
 
 @each_case(("arguments", "unsure"), table("intents")["unsure"])
@@ -445,4 +438,4 @@ def test_the_built_in_model_is_sure_of_every_wish_that_it_understands(text: str,
     arguments = parse_arguments(call.arguments)
     assert not is_unsure(arguments)
     assert arguments.confidence is not None
-    assert action_of(arguments, has_mask=False, is_edit=True) == action
+    assert arguments.action == action

@@ -143,8 +143,6 @@ def planned(
         crop=encode_png(Raster(sent)),
         marked=encode_png(Raster(shown)),
         marker=marker,
-        covers_all=covers_all,
-        areas=len(areas),
         notices=tuple(_notices(picture, values, crop, areas, frames, sent, covers_all)),
         feather_px=_feather(feather_px),
     )

@@ -161,8 +161,6 @@ class EditPlan:
     crop: bytes = field(default=b"", repr=False)
     marked: bytes = field(default=b"", repr=False)
     marker: str = ""
-    covers_all: bool = False
-    areas: int = 1
     notices: tuple[EditNotice, ...] = ()
     feather_px: float = DEFAULT_FEATHER_PX
     is_in_place: bool = False

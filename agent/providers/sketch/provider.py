@@ -275,7 +275,8 @@ def _with_lock(
     if asked is None or asked == _nearest(size, request.model.aspect_ratios):
         return operations
     width, _, height = asked.partition(":")
-    has_size = any(isinstance(one, Adjustment) and one.resize and not one.resize.factor for one in operations)
+    sizes = (one.resize for one in operations if isinstance(one, Adjustment) and one.resize)
+    has_size = any(one.width or one.height for one in sizes)
     if has_size or not (width.isdigit() and height.isdigit()):
         return operations
     lock = cropped_to(int(width), int(height))
