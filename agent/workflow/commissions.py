@@ -21,7 +21,6 @@ from agent.imaging.contract import (
     normalize,
     parse_arguments,
 )
-from agent.imaging.edits import instructed
 from agent.imaging.lettering import checklist_of
 from agent.imaging.references import (
     ResolvedReferences,
@@ -295,7 +294,7 @@ def _prompt(
     if len(part.shown) < PLACES_NEEDED:
         return wish
     others = [picture for picture in references.pictures if picture != references.base]
-    return instructed(wish, part.kind, part.plan.marker, others, roles)
+    return part.instructed(wish, others, roles)
 
 
 def _places(deps: Deps, model: ModelEntry) -> int:

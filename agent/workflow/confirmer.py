@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from agent.conversation import TurnState
 from agent.events import CapPassed, ModelPrice, Plan, PlanCard
 from agent.imaging.contract import image_models
-from agent.imaging.edits import codes_before_paying, needs_consent
 from agent.messages import ToolResultPart
 from agent.requests import Decision, PlanEdit
 from agent.spending import review_price, worst_review_usd
@@ -128,7 +127,7 @@ def _as_edited(deps: Deps, plan: Plan, decided: Decision) -> Plan:
 def _needs_consent(order: Commission) -> bool:
     # To what costs nothing there is nothing to agree.
     paid = [one.part for one in order.each if one.part is not None and not one.request.model.is_free]
-    return any(needs_consent(part.plan.notices) for part in paid)
+    return any(part.needs_consent for part in paid)
 
 
 def _plan(deps: Deps, index: int, order: Commission, caps: Sequence[CapPassed]) -> Plan:
@@ -149,7 +148,7 @@ def _plan(deps: Deps, index: int, order: Commission, caps: Sequence[CapPassed]) 
         price_usd=round(sum(price.price_usd for price in prices), 6),
         prices=prices if order.partner else (),
         seconds=max(one.request.model.typical_seconds for one in order.each),
-        notices=codes_before_paying(order.part.plan.notices) if order.part else (),
+        notices=order.part.codes_before_paying if order.part else (),
         caps=tuple(caps),
     )
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -26,7 +27,7 @@ from agent.errors import AivistaError, ErrorCode, ProviderFailure, RequestRefuse
 from agent.events import SmartCanvas
 from agent.imaging import masking
 from agent.imaging.contract import NormalizedRequest
-from agent.imaging.edits import frames_of
+from agent.imaging.final_prompt import ROLE_SENTENCES
 from agent.messages import ImageOrigin, ImagePart, TokenUsage
 from agent.pictures import (
     MAX_MASK_MEGABYTES,
@@ -38,8 +39,10 @@ from agent.pictures import (
     PixelSize,
     Reduction,
     ReductionKind,
+    ReferenceRole,
 )
 from agent.pixels import Flags, Raster, with_alpha_of
+from agent.prompts import prompt
 from agent.providers.catalogue import ModelEntry
 from agent.requests import Mask
 from agent.storage.images import ImageStore
@@ -50,6 +53,14 @@ from agent.workflow.state import Work
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_INSTRUCTIONS: dict[EditKind, str] = {"mask": "masked_edit", "expansion": "expanded_edit"}
+_BEFORE_PAYING = (
+    masking.Notice.COVERS_ALL,
+    masking.Notice.LITTLE_TO_ALIGN_BY,
+    masking.Notice.SOFTER,
+    masking.Notice.AREAS_FAR_APART,
+)
+_MEGAPIXEL = 1 << 20
 # What is cut out of the picture and its marked copy stand in the place of one reference.
 PLACES_NEEDED = 2
 _AT_ONCE = 2
@@ -81,6 +92,28 @@ class PartEdit:
     def size(self) -> tuple[int, int]:
         """Width and height of the picture it will give."""
         return self.plan.width, self.plan.height
+
+    @property
+    def codes_before_paying(self) -> tuple[str, ...]:
+        """The names of what should be known before the request is paid for."""
+        return tuple(one.code for one in self.plan.notices if one.code in _BEFORE_PAYING)
+
+    @property
+    def needs_consent(self) -> bool:
+        """Whether the person should see the plan before it is paid for, wanted or not."""
+        return masking.Notice.LITTLE_TO_ALIGN_BY in self.codes_before_paying
+
+    def instructed(self, wish: str, others: Sequence[Picture], roles: Mapping[str, ReferenceRole]) -> str:
+        """Return the prompt as sent: the wish, then what is shown and what must stay.
+
+        Image 1 is what was cut out of the picture, Image 2 the same with the part marked, `others` come after them. All
+        of it stands in the block that goes when the pictures are no longer shown.
+        """
+        told = [prompt(_INSTRUCTIONS[self.kind]).replace("{marker}", self.plan.marker)]
+        for place, picture in enumerate(others, 3):
+            role = roles.get(picture.handle)
+            told.append(f"Image {place} is {picture.handle}." + (f" {ROLE_SENTENCES[role]}" if role else ""))
+        return "\n".join((f"{wish}\n\n[IMAGES]", *told, "[/IMAGES]"))
 
     def fitted(self, request: NormalizedRequest) -> NormalizedRequest:
         """Return the request with the frame that fits the part: what is chosen for whole pictures does not count."""
@@ -133,12 +166,32 @@ async def plan_part(deps: Deps, picture: Picture, model: ModelEntry) -> PartEdit
 async def _planned(
     deps: Deps, masked: MaskedPicture | None, original: bytes, model: ModelEntry, *, is_in_place: bool
 ) -> masking.EditPlan | masking.MaskRefusal:
-    turn, frames = deps.turn, frames_of(model)
+    turn, frames = deps.turn, _frames_of(model)
     if masked is not None:
         mask, feather_px = await _read_mask(deps.images, masked.mask), _feather_px(masked)
         return await _in_thread(masking.plan_edit, original, mask, frames, feather_px, is_in_place=is_in_place)
     assert turn.margins is not None
     return await _in_thread(masking.plan_expansion, original, turn.margins, frames, is_in_place=is_in_place)
+
+
+def _frames_of(model: ModelEntry) -> tuple[masking.Frame, ...]:
+    """Return every output the model can be asked for; without known sizes, one of about a megapixel for each ratio.
+
+    The size of a frame is empty when the model takes none.
+    """
+    if model.sizes:
+        return tuple(
+            masking.Frame(ratio, size, *pixels)
+            for size, ratios in model.sizes.items()
+            for ratio, pixels in ratios.items()
+        )
+    return tuple(masking.Frame(ratio, "", *_megapixel(ratio)) for ratio in model.aspect_ratios or ("1:1",))
+
+
+def _megapixel(ratio: str) -> tuple[int, int]:
+    across, _, down = ratio.partition(":")
+    shape = int(across) / int(down)
+    return round(math.sqrt(_MEGAPIXEL * shape)), round(math.sqrt(_MEGAPIXEL / shape))
 
 
 def _feather_px(masked: MaskedPicture) -> float:
