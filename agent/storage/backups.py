@@ -23,11 +23,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from agent.errors import ErrorCode, StorageFailure
-from agent.storage.database import HEAD, upgrade
+from agent.storage.database import HEAD, NAME, upgrade
 from agent.storage.liveness import ProcessLock
 from agent.storage.private_files import make_private_folder, storage_failure
 
-_NAME = "aivista.db"
 _FOLDER = "backups"
 _STAMP = "%Y%m%dT%H%M%SZ"
 _BACKUP = re.compile(r"aivista-(\d{8}T\d{6}Z)\.db")
@@ -100,17 +99,17 @@ class Backups:
 
         def newest(kind: str) -> str:
             # The moment is the end of the name; beside a database stand the files of its log.
-            moments = (path.name.rpartition("-")[2] for path in self._home.glob(f"{_NAME}.{kind}-*Z"))
+            moments = (path.name.rpartition("-")[2] for path in self._home.glob(f"{NAME}.{kind}-*Z"))
             return max(moments, default="")
 
         moment = newest("unreadable")
-        return f"{_NAME}.unreadable-{moment}" if moment > newest("before-restore") else None
+        return f"{NAME}.unreadable-{moment}" if moment > newest("before-restore") else None
 
     def make_if_due(self, now: datetime) -> Backup | None:
         """Make a backup where the newest is older than a day, or from a time to come; log what hinders it."""
         newest = next(iter(self.all()), None)
         is_fresh = newest is not None and timedelta(0) <= now - newest.made_at < _EVERY
-        if is_fresh or not (self._home / _NAME).is_file():
+        if is_fresh or not (self._home / NAME).is_file():
             return None
         try:
             return self.make(now)
@@ -120,9 +119,9 @@ class Backups:
 
     def make(self, now: datetime) -> Backup:
         """Copy the database as it is at this moment, verify the copy, and remove backups by the rule."""
-        source = self._home / _NAME
+        source = self._home / NAME
         if not source.is_file():
-            raise BackupRefused(ErrorCode.STORAGE_BROKEN, detail=f"there is no {_NAME} in {self._home}")
+            raise BackupRefused(ErrorCode.STORAGE_BROKEN, detail=f"there is no {NAME} in {self._home}")
         path = self._folder / f"aivista-{now.astimezone(UTC).strftime(_STAMP)}.db"
         # Another process with this home may be at the same.
         unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
@@ -137,7 +136,7 @@ class Backups:
         except OSError as error:
             raise storage_failure(error) from error
         except sqlite3.Error as error:
-            raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"{_NAME}: {error}") from error
+            raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"{NAME}: {error}") from error
         finally:
             unfinished.unlink(missing_ok=True)
         self._thin_out()
@@ -170,7 +169,7 @@ class Backups:
                 ErrorCode.STORAGE_BROKEN,
                 detail="a studio, an MCP server or a script still uses this folder; please end it first",
             )
-        restored = self._home / f".{_NAME}.restored"
+        restored = self._home / f".{NAME}.restored"
         try:
             _verify(backup.path)
             shutil.copyfile(backup.path, restored)
@@ -178,8 +177,8 @@ class Backups:
             # Else rows of the present one would not fit.
             upgrade(restored)
             aside = self._set_aside(now)
-            os.replace(restored, self._home / _NAME)
-            kept, lost, is_whole = _taken_over(aside, self._home / _NAME) if aside is not None else (0, 0, True)
+            os.replace(restored, self._home / NAME)
+            kept, lost, is_whole = _taken_over(aside, self._home / NAME) if aside is not None else (0, 0, True)
             return RestoreReport(backup, aside, kept, lost, self._missing_files(), is_whole)
         except OSError as error:
             raise storage_failure(error) from error
@@ -195,10 +194,10 @@ class Backups:
 
     def _set_aside(self, now: datetime) -> Path | None:
         """Give the present database another name, with all that is in its log; return its path."""
-        path = self._home / _NAME
+        path = self._home / NAME
         if not path.exists():
             return None
-        aside = path.with_name(f"{_NAME}.before-restore-{now.astimezone(UTC).strftime(_STAMP)}")
+        aside = path.with_name(f"{NAME}.before-restore-{now.astimezone(UTC).strftime(_STAMP)}")
         for ending in ("-wal", "-shm", ""):
             part = path.with_name(path.name + ending)
             if part.exists():
@@ -209,7 +208,7 @@ class Backups:
         return aside
 
     def _missing_files(self) -> int:
-        with closing(_reader(self._home / _NAME)) as database:
+        with closing(_reader(self._home / NAME)) as database:
             digests = [digest for (digest,) in database.execute("SELECT DISTINCT digest FROM pictures")]
         folder = self._home / "pictures"
         return sum(not any((folder / digest[:2]).glob(f"{digest}.*")) for digest in digests)

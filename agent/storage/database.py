@@ -1,8 +1,9 @@
-"""The database of the records: opened, brought up to date, or set aside when it cannot be read; its transactions; and
-the one thread that it is read and written on.
+"""The database of the records: opened, brought up to date, or set aside when it cannot be read; its transactions; the
+one thread that it is written on, and the few that read it.
 
 Several processes share a home, so a transaction that writes takes the write lock before it reads: what it read is
-still true when it writes. One that only reads sees one state of the database and waits for nobody.
+still true when it writes. One that only reads sees one state of the database and waits for nobody: neither a list of
+conversations nor a search of the gallery keeps a turn from its next write.
 """
 
 from __future__ import annotations
@@ -29,10 +30,12 @@ from agent.storage.private_files import make_private_folder, storage_failure
 from agent.storage.tables import CHECKPOINTS, FULL_TEXT, METADATA
 
 HEAD = "0011"
-_NAME = "aivista.db"
+NAME = "aivista.db"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 # Other processes write, too: rather a turn waits than a picture that was paid for is not recorded.
 _BUSY_TIMEOUT_S = 20.0
+# Each has a connection. A page need not wait until all pictures are counted for it.
+_READERS = 4
 # What nobody waits for waits this long for company: a turn writes something every few milliseconds.
 _SOON_S = 0.02
 
@@ -46,7 +49,7 @@ def open_database(home: Path) -> tuple[Engine, Path | None]:
 
     Blocks. Raises StorageFailure when the home cannot be used, or the database is that of a newer Aivista.
     """
-    path = home / _NAME
+    path = home / NAME
     try:
         return _opened(path), None
     except DatabaseError as error:
@@ -62,7 +65,7 @@ def open_database(home: Path) -> tuple[Engine, Path | None]:
 
 def _opened(path: Path) -> Engine:
     _make_private(path)
-    engine = _engine(path)
+    engine = engine_of(path, is_writing=True)
     try:
         _bring_up_to_date(engine)
         for ending in ("", "-wal", "-shm"):
@@ -79,7 +82,7 @@ def upgrade(path: Path) -> None:
 
     Raises StorageFailure, with nothing changed, when it is that of a newer Aivista or cannot be read.
     """
-    engine = _engine(path)
+    engine = engine_of(path, is_writing=True)
     try:
         _bring_up_to_date(engine)
     except DatabaseError as error:
@@ -111,11 +114,13 @@ def _make_private(path: Path) -> None:
         raise storage_failure(error) from error
 
 
-def _engine(path: Path) -> Engine:
-    url = URL.create("sqlite", database=str(path))
+def engine_of(path: Path, *, is_writing: bool, connections: int = 1) -> Engine:
+    """Return an engine on a database whose file is there; it may write, or only read."""
+    query = {"mode": "rw" if is_writing else "ro", "uri": "true"}
+    url = URL.create("sqlite", database=path.absolute().as_uri(), query=query)
     # What is bound to a statement is what people said, and an error may reach a log.
     waiting = {"timeout": _BUSY_TIMEOUT_S}
-    engine = create_engine(url, hide_parameters=True, pool_size=1, max_overflow=0, connect_args=waiting)
+    engine = create_engine(url, hide_parameters=True, pool_size=connections, max_overflow=0, connect_args=waiting)
     event.listen(engine, "connect", _set_pragmas)
     return engine
 
@@ -185,7 +190,7 @@ def _revision(connection: Connection) -> str | None:
         return None
     found = connection.scalar(text("SELECT version_num FROM alembic_version")) if "alembic_version" in names else None
     if found is None:
-        raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"{_NAME} is not a database of Aivista")
+        raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"{NAME} is not a database of Aivista")
     return str(found)
 
 
@@ -223,7 +228,7 @@ def migrate(connection: Connection, revision: str | None) -> None:
     try:
         ScriptDirectory.from_config(config).get_revision(revision or "base")
     except CommandError:
-        detail = f"{_NAME} was written by a newer Aivista (revision {revision})"
+        detail = f"{NAME} was written by a newer Aivista (revision {revision})"
         raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=detail) from None
     command.upgrade(config, "head")
 
@@ -470,6 +475,9 @@ class Database:
         self._home = home
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="records")
         self._opened: Transactions | None = None
+        self._reading = ThreadPoolExecutor(_READERS, thread_name_prefix="reader")
+        self._readers = engine_of(home / NAME, is_writing=False, connections=_READERS)
+        self._now: sqlite3.Connection | None = None
         self._batcher = WriteBatcher(
             self._thread,
             lambda: self._transactions.together(),
@@ -493,26 +501,31 @@ class Database:
     def _open_now(self) -> None:
         engine, self.set_aside = open_database(self._home)
         self._opened = Transactions(engine)
+        self._now = sqlite3.connect(self._home / NAME, timeout=0.0, isolation_level=None, check_same_thread=False)
+        self._now.execute("PRAGMA query_only=ON")
 
     async def aclose(self, release: Callable[[], None]) -> None:
         """Finish what is being written, then `release` what else is held, and close the database."""
         while self._unfinished:
             await asyncio.wait(self._unfinished)
         await self._batcher.finish()
+        await asyncio.to_thread(self._reading.shutdown)
         await self.call(lambda: self._close_now(release))
         self._thread.shutdown()
 
     def _close_now(self, release: Callable[[], None]) -> None:
         release()
+        self._readers.dispose()
+        if self._now is not None:
+            self._now.close()
+            self._now = None
         if self._opened is not None:
             self._opened.close()
             self._opened = None
 
     async def call(self, work: Callable[[], T]) -> T:
-        """Return what the work returns on the thread of the database."""
-        future = asyncio.get_running_loop().run_in_executor(self._thread, work)
-        # Cancelling the caller must not take its work from the queue.
-        return await asyncio.shield(future)
+        """Return what the work returns on the thread that writes."""
+        return await _on(self._thread, work)
 
     async def durably(self, work: Coroutine[Any, Any, T]) -> T:
         """Return what the work returns. It goes on when the caller is cancelled; the database is closed after it."""
@@ -522,12 +535,35 @@ class Database:
         return await asyncio.shield(task)
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """Return what the work, which writes nothing, finds in one state of the database."""
-        return await self.call(lambda: self._read_now(work))
+        """Return what the work finds in one state of the database, with all that whoever asks knows to be written."""
+        return await _on(self._reading, lambda: self._read_now(work))
 
     def _read_now(self, work: Callable[[Connection], T]) -> T:
-        with self._transactions.reading() as connection:
-            return work(connection)
+        try:
+            with self._readers.begin() as connection:
+                begin_reading(connection)
+                return work(connection)
+        except DBAPIError as error:
+            raise record_failure(error) from error
+
+    def values_now(self, statement: str, *values: str) -> list[Any]:
+        """Return what the statement's first column holds at this moment, nothing where that cannot be told just now.
+
+        This is done on the event loop itself: for a single value a change of thread would cost more, and a reader of
+        SQLite's log ahead waits for nobody.
+        """
+        if self._now is None:
+            return []
+        try:
+            # All rows: a statement that is not read to its end keeps the log from being folded in.
+            return [row[0] for row in self._now.execute(statement, values).fetchall()]
+        except sqlite3.Error:
+            # Locked for a moment, or broken: whoever asks takes the way that tells why.
+            return []
+
+    def value_now(self, statement: str, *values: str) -> Any:
+        """Return the first of `values_now`, None where there is none."""
+        return next(iter(self.values_now(statement, *values)), None)
 
     async def write(
         self,
@@ -554,3 +590,8 @@ class Database:
     def _write_now(self, work: Callable[[Connection], T]) -> T:
         with self._transactions.writing() as connection:
             return work(connection)
+
+
+async def _on(threads: Executor, work: Callable[[], T]) -> T:
+    # Cancelling the caller must not take its work from the queue.
+    return await asyncio.shield(asyncio.get_running_loop().run_in_executor(threads, work))

@@ -17,8 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import URL, Connection, create_engine, event
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Connection
 
 from agent.errors import ErrorCode, RequestRefused
 from agent.library import (
@@ -37,7 +36,7 @@ from agent.library import (
 )
 from agent.pictures import Picture
 from agent.storage import gallery_rows, gallery_words
-from agent.storage.database import Database, record_failure
+from agent.storage.database import Database
 from agent.storage.embedding import TextEmbedder
 from agent.storage.gallery_vectors import Alike, PictureMeaning, PictureVectors, SimilarPictures, Tasks
 from agent.storage.gallery_words import Term
@@ -50,9 +49,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TEMPORARY = "temporary"
-_NAME = "aivista.db"
-# A page need not wait until all pictures are counted.
-_READERS = 2
 # What lists are brought together by (Cormack, Clarke and Büttcher, SIGIR 2009): the place in each, and how little the
 # first places differ.
 _SMOOTHING = 60
@@ -78,8 +74,7 @@ class Gallery:
     """The pictures of every owner below `home`; nobody is shown, or changes, those of another.
 
     Pictures and conversations that are deleted are not there. An id that is no picture of the owner's is passed over.
-    Whatever writes goes through the records; what only reads has connections and threads of its own, so that no turn
-    waits for it. Every call raises StorageFailure when the database cannot be read or written. `clock` tells seconds;
+    Every call raises StorageFailure when the database cannot be read or written. `clock` tells seconds;
     a search goes on without what takes longer than `patience_s`. `embedder_of` is the model that an owner's searches
     may ask with a key, None where there is none.
     """
@@ -102,10 +97,6 @@ class Gallery:
         self._embedder_of = embedder_of
         self._facets: OrderedDict[str, tuple[float, GalleryFacets]] = OrderedDict()
         self._rankings: OrderedDict[tuple[str, GalleryQuery], tuple[float, Ranking]] = OrderedDict()
-        url = URL.create("sqlite", database=str(home / _NAME))
-        self._engine = create_engine(url, hide_parameters=True, pool_size=_READERS, max_overflow=0)
-        event.listen(self._engine, "connect", _read_only)
-        self._thread = ThreadPoolExecutor(_READERS, thread_name_prefix="gallery")
         self._zipping = ThreadPoolExecutor(1, thread_name_prefix="gallery-zip")
         self._tasks = Tasks()
         vectors = PictureVectors(database, self._read)
@@ -113,10 +104,8 @@ class Gallery:
         self._meaning = PictureMeaning(vectors, self._tasks)
 
     async def aclose(self) -> None:
-        """End what is being read for searches and close the files."""
+        """End what is being read for searches, and the packing of what is taken away."""
         await self._tasks.aclose()
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.dispose)
-        self._thread.shutdown()
         await asyncio.to_thread(self._zipping.shutdown)
 
     async def settled(self) -> None:
@@ -264,15 +253,7 @@ class Gallery:
 
     async def _read(self, work: Callable[[Connection], T]) -> T:
         with self._tasks.standing_back():
-            # Cancelling the caller must not take its work from the queue.
-            return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, self._read_now, work))
-
-    def _read_now(self, work: Callable[[Connection], T]) -> T:
-        try:
-            with self._engine.connect() as connection:
-                return work(connection)
-        except DBAPIError as error:
-            raise record_failure(error) from error
+            return await self._db.read(work)
 
     # Changing
 
@@ -368,13 +349,6 @@ def _match(item: GalleryItem, said: str | None, terms: Sequence[Term], ranking: 
         marks=found.marks if found else (),
         similarity=ranking.likeness.get(item.id),
     )
-
-
-def _read_only(connection: Any, _record: object) -> None:
-    cursor = connection.cursor()
-    for pragma in ("busy_timeout=5000", "query_only=ON"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
 
 
 def _zip_pictures(

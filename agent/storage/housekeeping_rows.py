@@ -9,16 +9,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import URL, Engine, Integer, create_engine, delete, event, func, literal_column, select, text
+from sqlalchemy import Integer, delete, func, literal_column, select, text
 
 from agent.errors import ErrorCode, StorageFailure
 from agent.pictures import Picture
 from agent.storage import sweeping
-from agent.storage.database import HEAD, Transactions
+from agent.storage.database import HEAD, NAME, Transactions, engine_of
 from agent.storage.rows import picture_of
 from agent.storage.tables import CALLS, CONVERSATIONS, PICTURE_VECTORS, PICTURES, TURNS, WORKSPACE_FILES
 
-NAME = "aivista.db"
 _ROWS_AT_ONCE = 500
 _SIGNATURE = '"signature_digest":"'
 # Each has at most a megabyte.
@@ -89,7 +88,7 @@ class KeptRecords:
         path = home / NAME
         if not path.is_file():
             raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"there is no {NAME} in {home}")
-        self._db = Transactions(_engine(path, is_writing=is_writing))
+        self._db = Transactions(engine_of(path, is_writing=is_writing))
 
     def close(self) -> None:
         """Close the database."""
@@ -227,19 +226,3 @@ def _shown_by(picture: Picture) -> Iterator[str]:
     for image in (edit.raw, edit.before, edit.after) if edit else ():
         if image is not None:
             yield image.digest
-
-
-def _engine(path: Path, *, is_writing: bool) -> Engine:
-    query = {"mode": "rw" if is_writing else "ro", "uri": "true"}
-    url = URL.create("sqlite", database=path.absolute().as_uri(), query=query)
-    engine = create_engine(url, hide_parameters=True, pool_size=1, max_overflow=0)
-    event.listen(engine, "connect", _set_pragmas)
-    return engine
-
-
-def _set_pragmas(connection: Any, _record: object) -> None:
-    connection.isolation_level = None
-    cursor = connection.cursor()
-    for pragma in ("busy_timeout=20000", "foreign_keys=ON"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import sqlite3
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
 
 from sqlalchemy import Connection, false, update
 
@@ -24,70 +22,10 @@ from agent.storage.tables import TURNS
 from agent.storage.traces import LIMIT_BYTES, Traces
 from agent.storage.turns import RunningTurn, TurnStore
 
-_NAME = "aivista.db"
 _VERSION = "SELECT version FROM conversations WHERE id = ?"
 _TO_STOP = "SELECT id FROM turns WHERE runner = ? AND is_stop_requested = 1"
 _OF_REQUEST = "SELECT id FROM turns WHERE conversation_id = ? AND request_id = ?"
 
-
-class DirectReads:
-    """Reads from the database of a home, which is there already. None says that it could not be told just now.
-
-    Single values, read on the event loop itself: for so little a change of thread would cost more. A reader of SQLite's
-    log ahead waits for nobody. A database elsewhere would be asked over the network: whoever calls these awaits them
-    already.
-    """
-
-    def __init__(self, home: Path) -> None:
-        self._path = home / _NAME
-        self._connection: sqlite3.Connection | None = None
-
-    def open(self) -> None:
-        """Connect to the database, which is there by now."""
-        self._connection = sqlite3.connect(self._path, timeout=0.0, isolation_level=None, check_same_thread=False)
-        self._connection.execute("PRAGMA query_only=ON")
-
-    def close(self) -> None:
-        """Close the connection."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def version(self, conversation_id: str) -> int | None:
-        """Return the version of a conversation, None also where there is none."""
-        found: int | None = self._one(_VERSION, conversation_id)
-        return found
-
-    def turn_of_request(self, conversation_id: str, request_id: str) -> str | None:
-        """Return the turn that was sent under this name, None also where there is none."""
-        found: str | None = self._one(_OF_REQUEST, conversation_id, request_id)
-        return found
-
-    def turns_to_stop(self, runner: str) -> tuple[str, ...]:
-        """Return the turns of a process that somebody stopped in another one."""
-        return tuple(row[0] for row in self._rows(_TO_STOP, runner))
-
-    def changes(self) -> int | None:
-        """Return a number that is another one after anybody has written to the database."""
-        found: int | None = self._one("PRAGMA data_version")
-        return found
-
-    def _one(self, statement: str, *values: str) -> Any:
-        rows = self._rows(statement, *values)
-        return rows[0][0] if rows else None
-
-    def _rows(self, statement: str, *values: str) -> list[Any]:
-        if self._connection is None:
-            return []
-        try:
-            # All of them: a statement that is not read to its end keeps the log from being folded in.
-            return self._connection.execute(statement, values).fetchall()
-        except sqlite3.Error:
-            # Locked for a moment, or broken: whoever asks takes the way that tells why.
-            return []
-
-
-T = TypeVar("T")
 
 _PROBE_S = 2.0
 # How often whoever waits for another process looks whether anything was written: it takes microseconds.
@@ -111,9 +49,8 @@ class Records:
     ) -> None:
         self._home = home
         self._process = ProcessLock(home / "running")
-        self._direct = DirectReads(home)
         self.db = Database(home, images.reserve.give_back)
-        cache = ConversationCache(self._direct.version)
+        cache = ConversationCache(lambda conversation_id: self.db.value_now(_VERSION, conversation_id))
         self.turns = TurnStore(self.db, cache, self._process, free_models)
         self.conversations = ConversationStore(self.db, images, cache, self.turns, self._process)
         self.journal = Journal(self.db)
@@ -143,16 +80,11 @@ class Records:
             self._process.hold()
         except OSError as error:
             raise storage_failure(error) from error
-        self._direct.open()
 
     async def aclose(self) -> None:
         """Finish what is being written and close the database."""
         await self.traces.aclose()
-        await self.db.aclose(self._release)
-
-    def _release(self) -> None:
-        self._process.release()
-        self._direct.close()
+        await self.db.aclose(self._process.release)
 
     async def not_ready(self) -> tuple[str, ...]:
         """Return what cannot be worked with now: `records` that are not open or take no write, a full `disk`."""
@@ -166,15 +98,17 @@ class Records:
 
     def changes(self) -> int | None:
         """Return a number that is another one after any process, this one too, has written to the database."""
-        return self._direct.changes()
+        changes: int | None = self.db.value_now("PRAGMA data_version")
+        return changes
 
     def requested_turn(self, conversation_id: str, request_id: str) -> str | None:
         """Return the id of the turn that was sent under this name, if there is one on record."""
-        return self._direct.turn_of_request(conversation_id, request_id)
+        found: str | None = self.db.value_now(_OF_REQUEST, conversation_id, request_id)
+        return found
 
     def turns_to_stop(self) -> tuple[str, ...]:
         """Return the turns of this process that were stopped by another one."""
-        return self._direct.turns_to_stop(self._process.name)
+        return tuple(self.db.values_now(_TO_STOP, self._process.name))
 
     async def changed(self, since: int | None, timeout_s: float) -> None:
         """Return when anybody has written to the database since `changes` was asked, or after the timeout."""
