@@ -116,8 +116,9 @@ def _make_private(path: Path) -> None:
 
 def engine_of(path: Path, *, is_writing: bool, connections: int = 1) -> Engine:
     """Return an engine on a database whose file is there; it may write, or only read."""
-    query = {"mode": "rw" if is_writing else "ro", "uri": "true"}
-    url = URL.create("sqlite", database=path.absolute().as_uri(), query=query)
+    url = URL.create("sqlite", database=str(path))
+    if not is_writing:
+        url = URL.create("sqlite", database=path.absolute().as_uri(), query={"mode": "ro", "uri": "true"})
     # What is bound to a statement is what people said, and an error may reach a log.
     waiting = {"timeout": _BUSY_TIMEOUT_S}
     engine = create_engine(url, hide_parameters=True, pool_size=connections, max_overflow=0, connect_args=waiting)
