@@ -11,18 +11,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
+from typing import Literal
 
+from agent.adjusting import read_adjustment
 from agent.conversation import Conversation
 from agent.events import CapPassed
 from agent.imaging.contract import declaration
 from agent.imaging.lettering import wants_lettering
 from agent.library import SoFar
 from agent.messages import TokenUsage, Value
+from agent.pictures import handles_in
 from agent.prompts import prompt
 from agent.providers.catalogue import IMAGE_ROLES, Catalogue, ModelEntry, ModelRole
 from agent.settings import SearchPolicy, TurnSettings
 from agent.tools.base import Tool
-from agent.wording.requests import named_number
+from agent.wording.requests import named_number, read_undo
 from agent.worst_case import (
     MOST_QUERIES,
     SHOWN_PICTURE_TOKENS,
@@ -242,6 +245,19 @@ def turn_estimate(
         text=text,
         context_tokens=_context_tokens(catalogue, provider, tools, conversation),
     )
+
+
+def needs_no_model(text: str, about: Literal["target", "picture", "part"]) -> bool:
+    """Return whether the words alone are carried out exactly and for nothing: an adjustment, or to go back.
+
+    They are about the picture that is changed when none is marked, a single one that is marked or sent with them, or a
+    part of it. Words that name another picture are left open.
+    """
+    undo = read_undo(text) if about == "target" else None
+    if undo is not None:
+        return not (undo.rest or undo.is_doubtful)
+    found = read_adjustment(text, of_part=about == "part")
+    return found is not None and not handles_in(text) and not (about == "part" and found.has_frame)
 
 
 def _context_tokens(

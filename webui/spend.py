@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from hashlib import sha256
 from math import ceil, inf
+from typing import Literal
 
 from markupsafe import Markup
 from pydantic import Field, ValidationError
@@ -23,6 +24,7 @@ from agent import (
     SpendSums,
     Value,
     expand_prompt_price,
+    needs_no_model,
     turn_estimate,
 )
 from webui.features.composer import Chosen
@@ -52,13 +54,15 @@ def dollars_up(amount: float) -> str:
 
 class Beside(Value):
     """What else a message is made of, as the page's script counts it: its letters in steps, the files in the box, the
-    pictures marked, and of how many only a part may change."""
+    pictures marked, and of how many only a part may change. `about` is what the words alone would change; nothing where
+    that is not a single picture."""
 
     characters: int = Field(default=0, ge=0, le=_MOST_CHARACTERS)
     files: int = Field(default=0, ge=0, le=_MOST_BESIDE)
     marked: int = Field(default=0, ge=0, le=_MOST_BESIDE)
     masks: int = Field(default=0, ge=0, le=MAX_PICTURES_PER_MESSAGE)
     text: str = Field(default="", max_length=_LONGEST_TEXT)
+    about: Literal["", "target", "picture", "part"] = ""
 
 
 def read_beside(text: str | None) -> Beside:
@@ -81,6 +85,8 @@ def chosen_estimate(
     Raises ValueError for values that no chip offers.
     """
     more = beside or Beside()
+    if more.about and needs_no_model(more.text, more.about):
+        return Estimate()
     return turn_estimate(
         catalogue,
         provider,

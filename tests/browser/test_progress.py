@@ -52,7 +52,9 @@ def test_the_title_says_how_it_ended_until_one_looks_and_a_browser_may_not_allow
         assert watched.evaluate("window.told") == []
         watched.evaluate("window.away = false; dispatchEvent(new Event('focus'))")
         expect(watched).to_have_title("A red kite · Aivista")
-        say(watched, "make it darker")
+        composer(watched).fill("make it darker")
+        expect(watched.locator("#cost .price")).to_have_text("Free")
+        composer(watched).press("Enter")
         expect_pictures(watched, 2)
         expect(watched).to_have_title("A red kite · Aivista")
 

@@ -57,6 +57,19 @@ def test_the_price_before_send_follows_the_chips_and_what_stands_beside_the_word
         price(ann, {"text": text}, image_model="flash") for text in ("a fox", "a poster that says “NO”")
     )
     assert lettering[1] > plain[1] * 1.5
+    for about, text, is_free in (
+        ("target", "make it brighter", True),
+        ("target", "撤销", True),
+        ("target", "undo that and make it night", False),
+        ("target", "make #2 brighter", False),
+        ("picture", "crop to a square", True),
+        ("picture", "undo", False),
+        ("part", "crop to a square", False),
+        ("part", "打马赛克", True),
+        ("", "make it brighter", False),
+    ):
+        shown = ann.ask("page.price", "", flash, beside=json.dumps({"text": text, "about": about}))["cost"]
+        assert ("Free" in shown) is is_free, (about, text)
     for nonsense in ("no JSON", "[]", '{"files": -1}', '{"files": 1e9}', '{"more": 1}', '"><script>'):
         assert price(ann, nonsense, **flash) == (cheap, most)
 

@@ -128,24 +128,27 @@
 // The price before Send follows what stands beside the words as well. Python tells for what it told a price; when that is
 // no longer so, and has not changed between two looks, it is asked for another one. Typing alone asks for none.
 {
-  const LOOK_MS = 350, STILL_MS = 120, STEP_CHARACTERS = 500;
+  const LOOK_MS = 350, STILL_MS = 120, STEP_CHARACTERS = 500, SHORT_CHARACTERS = 120;
   let seen = "", asked = null;
 
   // Words that may change the price are told: how many pictures, lettering that is looked at, a page to read.
   const HINT = /[\d"\u201c\u201d\u2018\u2019\u300c\u300d\u300e\u300f\u300a\u300b«»]|https?:|\b(two|three|four|both|couple|pair|twice|thrice|text|words?|wording|letter(s|ing)?|(head)?line|titles?|captions?|slogans?|labels?|signs?|write|says?|saying|reads?|fonts?|logos?|names?|posters?|banners?)\b|[\u4e8c\u4e09\u56db\u4e24\u4fe9\u4ee8\u5b57\u6807\u9898\u5e45\u8bed\u724c\u7b7e\u6b3e\u4e66\u5199\u5370\u523b\u7ee3\u6848]/i;
-  const worded = () => {
-    const text = $("#box textarea")?.value || "";
-    return HINT.test(text) ? text.slice(0, 1000) : "";
+  // So are few words about one picture: what is done to it exactly costs nothing.
+  const about = ({ files, marked, masks }) => {
+    if (files + marked > 1 || masks > 1 || $("#expand").value || (marked && !$("#ctx .ctx[data-handle]"))) return "";
+    return masks ? "part" : files + marked ? "picture" : $("#ctx-next .ctx") && !$("#ctx .ctx") ? "target" : "";
   };
   const now = () => {
+    const text = $("#box textarea")?.value || "";
     const beside = {
-      characters: Math.floor(($("#box textarea")?.value.length || 0) / STEP_CHARACTERS) * STEP_CHARACTERS,
+      characters: Math.floor(text.length / STEP_CHARACTERS) * STEP_CHARACTERS,
       files: all("#box .thumbnail-item").length,
       marked: all("#ctx .ctx:not(.none)").length,
       masks: aivista.painter?.masks?.() || Number(Boolean($("#mask").value || $("#expand").value)),
     };
-    const text = worded();
-    if (text) beside.text = text;
+    const one = text.trim() && text.length <= SHORT_CHARACTERS ? about(beside) : "";
+    if (one) beside.about = one;
+    if (one || HINT.test(text)) beside.text = text.slice(0, 1000);
     return Object.values(beside).some(Boolean) ? JSON.stringify(beside) : "";
   };
   let told = "";
