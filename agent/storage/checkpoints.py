@@ -21,7 +21,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from sqlalchemy import Connection
 
 from agent import moved
-from agent.storage.database import Database, broken_or_full
+from agent.storage.database import Database
 
 T = TypeVar("T")
 _Put = tuple[RunnableConfig, Checkpoint, CheckpointMetadata, ChannelVersions]
@@ -137,10 +137,7 @@ class Checkpoints(SqliteSaver):
     def _work(self, work: Callable[[], T]) -> Callable[[Connection], T]:
         def run(on: Connection) -> T:
             self.conn = cast("sqlite3.Connection", on.connection.driver_connection)
-            try:
-                return work()
-            except sqlite3.Error as error:
-                raise broken_or_full(error) from error
+            return work()
 
         return run
 

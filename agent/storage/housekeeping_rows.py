@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from sqlalchemy import Integer, delete, func, literal_column, select, text
 from agent.errors import ErrorCode, StorageFailure
 from agent.pictures import Picture
 from agent.storage import sweeping
-from agent.storage.database import HEAD, NAME, Transactions, engine_of
+from agent.storage.database import HEAD, NAME, engine_of, transaction
 from agent.storage.rows import picture_of
 from agent.storage.tables import CALLS, CONVERSATIONS, PICTURE_VECTORS, PICTURES, TURNS, WORKSPACE_FILES
 
@@ -88,15 +89,17 @@ class KeptRecords:
         path = home / NAME
         if not path.is_file():
             raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"there is no {NAME} in {home}")
-        self._db = Transactions(engine_of(path, is_writing=is_writing))
+        self._engine = engine_of(path, is_writing=is_writing)
+        self._reading = partial(transaction, self._engine, is_writing=False)
+        self._writing = partial(transaction, self._engine, is_writing=True)
 
     def close(self) -> None:
         """Close the database."""
-        self._db.close()
+        self._engine.dispose()
 
     def refuse_another_version(self) -> None:
         """Raise StorageFailure when the tables are not those that this Aivista knows."""
-        with self._db.reading() as connection:
+        with self._reading() as connection:
             revision = connection.scalar(text("SELECT version_num FROM alembic_version"))
         if revision != HEAD:
             raise AnotherVersion(
@@ -108,13 +111,13 @@ class KeptRecords:
         """Remove the conversations that were deleted before the moment; return how many."""
         ids = self.deleted_before(before)
         for one in ids:
-            with self._db.writing() as connection:
+            with self._writing() as connection:
                 sweeping.delete_forever(connection, one, before=before)
         return len(ids)
 
     def deleted_before(self, moment: datetime) -> list[str]:
         """Return the conversations that were deleted before the moment."""
-        with self._db.reading() as connection:
+        with self._reading() as connection:
             return sweeping.deleted_before(connection, moment)
 
     def named_digests(self) -> set[str]:
@@ -123,7 +126,7 @@ class KeptRecords:
         for table in sweeping.tables_with_texts():
             after: int | None = 0
             while after is not None:
-                with self._db.reading() as connection:
+                with self._reading() as connection:
                     after, texts = sweeping.texts_of(connection, table, after, _ROWS_AT_ONCE)
                 named |= sweeping.digests_in(texts)
         return named
@@ -134,7 +137,7 @@ class KeptRecords:
         What was said of such a picture in its conversation still names it, and is no reason to keep it. With it goes
         what shows it: the answer of the model before it was pasted, and the parts to be compared.
         """
-        with self._db.reading() as connection:
+        with self._reading() as connection:
             gone = connection.execute(select(*_PICTURE).where(_P.deleted_at < before)).all()
         mine = {digest for row in gone for digest in _shown_by(picture_of(row))}
         if not mine:
@@ -146,16 +149,16 @@ class KeptRecords:
 
     def forget_words(self, before: datetime) -> None:
         """Take the words of pictures that were deleted before the moment out of the full text."""
-        with self._db.writing() as connection:
+        with self._writing() as connection:
             connection.execute(_FORGET_WORDS, {"moment": f"{before:%Y-%m-%d %H:%M:%S.%f}"})
 
     def forget_vectors(self, before: datetime, *, is_dry_run: bool) -> int:
         """Remove what pictures were compared by that were deleted before the moment; return how many those are."""
         old = PICTURE_VECTORS.c.picture_id.in_(select(_P.id).where(_P.deleted_at < before))
         if is_dry_run:
-            with self._db.reading() as connection:
+            with self._reading() as connection:
                 return connection.scalar(select(func.count()).select_from(PICTURE_VECTORS).where(old)) or 0
-        with self._db.writing() as connection:
+        with self._writing() as connection:
             return connection.execute(delete(PICTURE_VECTORS).where(old)).rowcount
 
     def pictures(self, before: datetime) -> Iterator[KeptPicture]:
@@ -170,7 +173,7 @@ class KeptRecords:
         """Return the files of every workspace, those of deleted conversations included."""
         after = 0
         while True:
-            with self._db.reading() as connection:
+            with self._reading() as connection:
                 rows = connection.execute(_FILES.where(after < _NUMBER)).all()
             if not rows:
                 return
@@ -183,24 +186,24 @@ class KeptRecords:
         """Return the digests of the large signatures that messages name."""
         named: set[str] = set()
         for column in (TURNS.c.messages, PICTURES.c.answer, CALLS.c.answer):
-            with self._db.reading() as connection:
+            with self._reading() as connection:
                 told = connection.scalars(select(column).where(column.contains(_SIGNATURE)))
                 named.update(digest for text in told for digest in re.findall(f'{_SIGNATURE}([0-9a-f]{{64}})"', text))
         return named
 
     def conversations(self) -> int:
         """Return how many conversations there are, deleted ones included."""
-        with self._db.reading() as connection:
+        with self._reading() as connection:
             return connection.scalar(select(func.count()).select_from(CONVERSATIONS)) or 0
 
     def complaints(self) -> list[str]:
         """Return what SQLite finds damaged in the database."""
-        with self._db.reading() as connection:
+        with self._reading() as connection:
             return [row[0] for row in connection.execute(text("PRAGMA integrity_check(20)")) if row[0] != "ok"]
 
     def broken_references(self) -> list[str]:
         """Return rows whose owner is missing, by their table, and turns and pictures that nobody could get to."""
-        with self._db.reading() as connection:
+        with self._reading() as connection:
             rows = connection.execute(text("PRAGMA foreign_key_check")).all()
             astray = [row.what for statement in _ASTRAY for row in connection.execute(statement)]
         return [*(f"{row[0]}, row {row[1]}, belongs to nothing in {row[2]}" for row in rows[:20]), *astray]
@@ -209,7 +212,7 @@ class KeptRecords:
         after = 0
         while True:
             some = statement.where(_P.id > after).order_by(_P.id).limit(_ROWS_AT_ONCE)
-            with self._db.reading() as connection:
+            with self._reading() as connection:
                 rows = connection.execute(some).all()
             if not rows:
                 return
