@@ -15,7 +15,7 @@ from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, R
 from agent.pictures import Picture
 
 if TYPE_CHECKING:
-    from agent.storage.cache import HistoryImageCache
+    from agent.storage.cache import ByteCache
 
 TOOL_NAME = "get_history_image"
 _MIN_ID_LENGTH = 8
@@ -50,11 +50,7 @@ def replace_history_images(messages: Sequence[PromptMessage]) -> Sequence[Prompt
 
 
 async def fetch_history_image(
-    image_id: str,
-    conversation: Conversation,
-    cache: HistoryImageCache,
-    read: ReadImage,
-    write: WriteImage | None = None,
+    image_id: str, conversation: Conversation, cache: ByteCache, read: ReadImage, write: WriteImage | None = None
 ) -> ToolResultPart:
     """Return the picture behind a placeholder as the tool's result, the picture itself in `images`.
 
@@ -98,19 +94,19 @@ def _without_pictures(part: ContentPart) -> ContentPart:
     return part.model_copy(update={"content": {**part.content, "pictures": pictures}, "images": ()})
 
 
-async def _is_at_hand(image: ImagePart, cache: HistoryImageCache, read: ReadImage, write: WriteImage | None) -> bool:
+async def _is_at_hand(image: ImagePart, cache: ByteCache, read: ReadImage, write: WriteImage | None) -> bool:
     """Return whether the picture's file can be read, and let the picture live on in the cache."""
-    cached = await cache.get(image.md5)
+    cached = await cache.get(image.md5, is_renewed=True)
     try:
         data = await read(image)
     except RequestRefused:
         # The cache holds what models are sent: of a large picture that is a copy, which cannot bring it back.
-        if cached is None or write is None or sha256(cached.data).hexdigest() != image.digest:
+        if cached is None or write is None or sha256(cached).hexdigest() != image.digest:
             return False
-        await write(cached.data, image.mime_type, image.origin)
+        await write(cached, image.mime_type, image.origin)
         return True
     if cached is None:
-        await cache.put(image.md5, data, image.mime_type)
+        await cache.put(image.md5, data)
     return True
 
 

@@ -30,8 +30,7 @@ from agent.redaction import secrets_of
 from agent.requests import Decision, TurnRequest
 from agent.sandbox.runner import Sandbox
 from agent.settings import OPERATOR, Settings
-from agent.storage.answer_cache import AnswerCache
-from agent.storage.cache import HistoryImageCache
+from agent.storage.cache import answers, history_images
 from agent.storage.gallery import Gallery
 from agent.storage.images import ImageStore, ModelPictures
 from agent.storage.preferences import PreferenceStore
@@ -169,9 +168,7 @@ class Studio:
             self._records.db, self._images, settings.visitor_limit_bytes, settings.visitor_limit_pictures
         )
         self._workspaces = WorkspaceStore(self._records.db, room=self._quota)
-        self._cache = HistoryImageCache(
-            settings.home, ttl_s=settings.history_cache_ttl_s, limit_bytes=settings.history_cache_limit_bytes
-        )
+        self._cache = history_images(settings.home, settings.history_cache_ttl_s, settings.history_cache_limit_bytes)
         self._providers = ProviderPool(
             settings,
             ModelPictures(self._images),
@@ -201,7 +198,7 @@ class Studio:
         self.keys = KeyStatusCache(self.catalogue, self._providers.check)
         self._breakers = Breakers()
         self._meters = SearchMeters(self.catalogue, self._breakers, self.spend, self._cap_day_usd)
-        self._answers = AnswerCache(settings.home) if settings.reuse_plans else None
+        self._answers = answers(settings.home) if settings.reuse_plans else None
         self._tools = tools
         self._toolbox: Toolbox | None = None
         self._reader = reader

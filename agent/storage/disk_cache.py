@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import re
@@ -27,7 +26,7 @@ class UnsafeRow(OSError):
 
 
 class SafeDisk(diskcache.Disk):  # type: ignore[misc]  # as above
-    """Stores bytes as they are and other JSON values as JSON; refuses everything else.
+    """Stores bytes, and refuses everything else.
 
     Keys are text, and no row can name a file outside its folder. With diskcache's own Disk, which pickles, whoever can
     write into the folder can run code in the studio (CVE-2025-69872).
@@ -47,24 +46,17 @@ class SafeDisk(diskcache.Disk):  # type: ignore[misc]  # as above
 
     def store(self, value: object, read: bool, key: object = None) -> Any:
         """Return size, mode, file name and value of the row for a value."""
-        if read:
-            raise TypeError("a value is given whole")
-        data = b"b" + value if isinstance(value, bytes) else b"j" + json.dumps(value).encode()
-        return super().store(data, False, key=key)
+        if read or not isinstance(value, bytes):
+            raise TypeError("a value is bytes, given whole")
+        return super().store(value, False, key=key)
 
     def fetch(self, mode: object, filename: str | None, value: object, read: bool) -> Any:
         """Return the value of a row. Raises UnsafeRow."""
         if mode == _MODE_RAW and isinstance(value, bytes):
-            data = value
-        elif mode == _MODE_BINARY and filename is not None and not read:
-            data = super().fetch(mode, self._checked(filename), None, False)
-        else:
-            raise UnsafeRow(f"a row of mode {mode!r}")
-        if data[:1] == b"b":
-            return data[1:]
-        if data[:1] == b"j":
-            return json.loads(data[1:])
-        raise UnsafeRow("a value without its kind")
+            return value
+        if mode == _MODE_BINARY and filename is not None and not read:
+            return super().fetch(mode, self._checked(filename), None, False)
+        raise UnsafeRow(f"a row of mode {mode!r}")
 
     def remove(self, file_path: str) -> None:
         """Remove a value's file; the name comes from a row, and one outside the folder is left alone."""

@@ -15,7 +15,7 @@ from agent.fetching.reading import PageReader
 from agent.messages import ImageOrigin, ImagePart, ToolCallPart, ToolResultPart
 from agent.providers.base import PictureBytes, ToolDeclaration
 from agent.sandbox.runner import Sandbox
-from agent.storage.cache import HistoryImageCache
+from agent.storage.cache import ByteCache
 from agent.storage.workspace import Workspace
 from agent.tools.trust import Trust
 
@@ -34,7 +34,7 @@ class ToolContext:
     conversation: Conversation
     images: PictureBytes
     originals: PictureBytes
-    cache: HistoryImageCache
+    cache: ByteCache
     trust: Trust
     workspace: Workspace
     fetcher: PageReader

@@ -18,8 +18,7 @@ from agent.providers.base import Provider
 from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
 from agent.sandbox.runner import Sandbox
 from agent.settings import Patiences, SearchPolicy
-from agent.storage.answer_cache import AnswerCache
-from agent.storage.cache import HistoryImageCache
+from agent.storage.cache import ByteCache
 from agent.storage.images import ImageStore, ModelPictures
 from agent.storage.records import Records
 from agent.storage.styles import StyleLibrary
@@ -55,7 +54,7 @@ class Deps:
     catalogue: Catalogue
     images: ImageStore
     records: Records
-    cache: HistoryImageCache
+    cache: ByteCache
     styles: StyleLibrary
     publish: Callable[[TurnEvent], None]
     keep_alive: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
@@ -63,7 +62,7 @@ class Deps:
     reader: PageReader
     sandbox: Sandbox
     tools: Mapping[str, Tool]
-    answers: AnswerCache | None
+    answers: ByteCache | None
     key_fingerprint: str
     text_deadline_s: float
     image_deadline_s: float

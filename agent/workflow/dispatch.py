@@ -6,6 +6,7 @@ The turns of a conversation go in the order in which they came, in whichever pro
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import time
 from collections import defaultdict
@@ -30,8 +31,7 @@ from agent.requests import Decision, TurnRequest
 from agent.sandbox.runner import Sandbox
 from agent.settings import Settings, TurnSettings
 from agent.spending import turn_estimate
-from agent.storage.answer_cache import AnswerCache, fingerprint_of
-from agent.storage.cache import HistoryImageCache
+from agent.storage.cache import ByteCache
 from agent.storage.images import ImageStore
 from agent.storage.journal import CallRecord
 from agent.storage.quota import NEARLY_FULL, Quota
@@ -73,7 +73,7 @@ class TurnServices:
     catalogue: Catalogue
     images: ImageStore
     records: Records
-    cache: HistoryImageCache
+    cache: ByteCache
     styles: StyleLibrary
     quota: Quota
     under_caps: Callable[[TurnSettings, str], Awaitable[TurnSettings]]
@@ -84,7 +84,7 @@ class TurnServices:
     tools: Callable[[], Awaitable[Mapping[str, Tool]]]
     reader: PageReader
     sandbox: Sandbox
-    answers: AnswerCache | None
+    answers: ByteCache | None
     room: ConcurrencyLimiter | None
     breakers: Breakers
     closing: asyncio.Event
@@ -527,8 +527,10 @@ class TurnScheduler:
         return [*secrets_of(self._services.settings), *([key] if key else [])]
 
     def _fingerprint(self, key: SecretStr | None) -> str:
+        """Return what tells providers and their keys apart without telling the key."""
         used = self._services.settings.gemini_api_key if key is None else key
-        return fingerprint_of(self._services.provider_name(key), used or None)
+        told = f"{self._services.provider_name(key)}:{used.get_secret_value() if used else ''}"
+        return hashlib.sha256(told.encode()).hexdigest()
 
     def _forget(self, live: LiveTurn) -> None:
         self._live[live.conversation_id].remove(live)

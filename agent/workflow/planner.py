@@ -10,9 +10,10 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from itertools import groupby
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from agent.conversation import Conversation, Turn
 from agent.errors import ErrorCode, ErrorInfo, ToolArgumentError
@@ -35,7 +36,6 @@ from agent.messages import (
 from agent.pictures import Picture
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions, ToolDeclaration
-from agent.storage.answer_cache import heard_in, key_of, value_of
 from agent.storage.journal import Heard
 from agent.tools.base import error_result
 from agent.workflow.asking import ask_text
@@ -65,6 +65,8 @@ _MOST_CHARACTERS = {GENERATE_IMAGE: 2_000, SEARCH: 2_000}
 _ANY_CHARACTERS = 4_000_000
 _KEPT_CHARACTERS = 500
 _MAX_STEPS = 16
+# Part of every name of a kept answer: raise it when the form of what is kept changes.
+_FORM = 2
 _MAX_SAME_CALLS = 3
 # Faster than a screen draws; each event costs as much as reading several chunks.
 _PAUSE_S = 0.012
@@ -218,9 +220,8 @@ async def _ask_or_reuse(
     """Return the text model's answer, and whether it was there already. What is reused costs nothing again."""
     if deps.answers is None:
         return await ask_text(deps, name, messages, tools, options, on_text), False
-    key = key_of(deps.text_model.id, messages, tools, options, deps.conversation.owner, deps.key_fingerprint)
-    value = await deps.answers.get(key)
-    heard = heard_in(value) if value is not None else None
+    key = _key_of(deps, messages, tools, options)
+    heard = _heard_in(await deps.answers.get(key))
     if heard is not None:
         answer = Answer(parts=list(heard.parts), finish_reason=heard.finish_reason)
         with deps.trace.call(name, deps.text_model, TextRequest(messages, tools, options)) as step:
@@ -231,8 +232,30 @@ async def _ask_or_reuse(
     answer = await ask_text(deps, name, messages, tools, options, on_text)
     if answer.error is None:
         heard = Heard(parts=tuple(answer.parts), usage=answer.usage, finish_reason=answer.finish_reason)
-        await deps.answers.put(key, value_of(heard))
+        await deps.answers.put(key, heard.model_dump_json().encode())
     return answer, False
+
+
+def _key_of(
+    deps: Deps, messages: Sequence[PromptMessage], tools: Sequence[ToolDeclaration], options: ChatOptions
+) -> str:
+    """Return the name under which the answer to a request is kept: the SHA-256 of all that it depends on.
+
+    The owner is part of it, so that nothing of one visitor answers another, and so is the fingerprint of the provider's
+    key. A picture counts by its digest, a thought signature by its bytes.
+    """
+    told = [one.model_dump(mode="json") for one in (*messages, *tools, options)]
+    request = [_FORM, deps.conversation.owner, deps.key_fingerprint, deps.text_model.id, len(messages), told]
+    return sha256(json.dumps(request, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _heard_in(kept: bytes | None) -> Heard | None:
+    """Return the answer that is kept, None where there is no whole one."""
+    try:
+        heard = Heard.model_validate_json(kept or b"")
+    except ValidationError:
+        return None
+    return heard if heard.parts else None
 
 
 def _without_the_too_long(answer: Answer) -> tuple[Answer, dict[int, ToolResultPart]]:

@@ -40,9 +40,8 @@ from agent import (
 from agent.library import MatchReason, moment_cursor
 from agent.moved import MOVED
 from agent.redaction import HIDDEN, TOO_DEEP, object_without_secrets, without_homes, without_secrets
-from agent.storage.answer_cache import AnswerCache
 from agent.storage.backups import Backup
-from agent.storage.cache import HistoryImageCache
+from agent.storage.cache import answers, history_images
 from agent.storage.checkpoints import Checkpoints
 from agent.storage.database import HEAD, Database, migrate, open_database
 from agent.storage.gallery_words import read_some
@@ -157,33 +156,19 @@ def cache_in(
     home: Path, kind: str, clock: Callable[[], float], limit_bytes: int = 1 << 30, floor_bytes: int = 0
 ) -> OpenCache:
     """Open one of the caches."""
-    folder = home / "cache" / FOLDERS[kind]
-    if kind == "answers":
-        answers = AnswerCache(home, limit_bytes=limit_bytes, free_space_floor_bytes=floor_bytes, clock=clock)
+    is_pictures = kind == "pictures"
+    made = history_images if is_pictures else answers
+    cache = made(home, limit_bytes=limit_bytes, free_space_floor_bytes=floor_bytes, clock=clock)
 
-        async def put_answer(data: bytes) -> bool:
-            return await answers.put(hashlib.sha256(data).hexdigest(), data.decode())
+    def name(data: bytes) -> str:
+        return hashlib.sha256(data).hexdigest()
 
-        async def has_answer(data: bytes) -> bool:
-            kept = await answers.get(hashlib.sha256(data).hexdigest())
-            assert kept in (None, data.decode()), "another's answer"
-            return kept is not None
-
-        return OpenCache(folder, put_answer, has_answer, answers.aclose)
-    pictures = HistoryImageCache(home, limit_bytes=limit_bytes, free_space_floor_bytes=floor_bytes, clock=clock)
-
-    def md5(data: bytes) -> str:
-        return hashlib.md5(data, usedforsecurity=False).hexdigest()
-
-    async def put_picture(data: bytes) -> bool:
-        return await pictures.put(md5(data), data, "image/png")
-
-    async def has_picture(data: bytes) -> bool:
-        kept = await pictures.get(md5(data))
-        assert kept in (None, (data, "image/png")), "another picture"
+    async def has(data: bytes) -> bool:
+        kept = await cache.get(name(data), is_renewed=is_pictures)
+        assert kept in (None, data), "what was put under another name"
         return kept is not None
 
-    return OpenCache(folder, put_picture, has_picture, pictures.aclose)
+    return OpenCache(home / "cache" / FOLDERS[kind], lambda data: cache.put(name(data), data), has, cache.aclose)
 
 
 class ForeignValue(Value):

@@ -13,7 +13,7 @@ from agent.fetching.reading import PageReader
 from agent.mcp.offers import Pins, UnusableSchema, offered_name, reduced
 from agent.mcp_config import HttpServer, McpServer, StdioServer, read_mcp_config
 from agent.sandbox.runner import MAX_CODE_BYTES, MAX_INPUT_CHARACTERS, Protection, Sandbox, read_reply
-from agent.storage.cache import HistoryImageCache
+from agent.storage.cache import history_images
 from agent.storage.images import ImageStore, ModelPictures
 from agent.storage.records import Records
 from agent.storage.workspace import Limits as WorkspaceLimits
@@ -50,7 +50,7 @@ def letter_tools(sent: list[str]) -> tuple[Tool, ...]:
 async def tool_context(home: Path, limits: WorkspaceLimits | None = None) -> AsyncIterator[ToolContext]:
     """Give the context of a tool in an empty conversation of ann's, its workspace within the limits."""
     images = ImageStore(home)
-    store, cache = Records(home, images), HistoryImageCache(home, free_space_floor_bytes=0)
+    store, cache = Records(home, images), history_images(home, free_space_floor_bytes=0)
     await store.open()
     conversation = await store.conversations.create("ann")
     yield ToolContext(

@@ -22,7 +22,7 @@ from agent import (
     ToolResultPart,
 )
 from agent.history_images import fetch_history_image, replace_history_images
-from agent.storage.cache import HistoryImageCache
+from agent.storage.cache import ByteCache, history_images
 from agent.storage.images import ImageStore
 from tests.support.cases import each_case
 from tests.support.histories import NOW
@@ -33,7 +33,7 @@ class Album:
     """An image store and a cache below one home."""
 
     home: Path
-    cache: HistoryImageCache
+    cache: ByteCache
 
     def __post_init__(self) -> None:
         self.images = ImageStore(self.home)
@@ -53,7 +53,7 @@ class Album:
 
 @pytest.fixture
 async def album(tmp_path: Path) -> AsyncIterator[Album]:
-    cache = HistoryImageCache(tmp_path, free_space_floor_bytes=0)
+    cache = history_images(tmp_path, free_space_floor_bytes=0)
     yield Album(tmp_path, cache)
     await cache.aclose()
 
@@ -103,7 +103,7 @@ async def test_a_picture_is_fetched_by_its_md5_however_it_is_written(album: Albu
 async def test_an_id_that_leads_nowhere_or_to_several_is_answered_with_a_sentence(album: Album) -> None:
     held, strange = await album.add("#1"), await album.add("#9")
     twin = (await album.add("#2")).model_copy(update={"md5": held.md5[:12] + "0" * 20})
-    await album.cache.put(strange.md5, b"#9", "image/png")
+    await album.cache.put(strange.md5, b"#9")
     sentences = {
         held.md5[:7]: "too short",
         "history_": "not an image id",
@@ -126,7 +126,7 @@ async def test_cache_and_file_stand_in_for_each_other_and_what_is_gone_from_both
     part, lost = await album.add("#1"), await album.add("#2")
     assert await album.cache.get(part.md5) is None
     assert (await album.fetch(part.md5, part)).images == (part,)
-    assert await album.cache.get(part.md5) == (b"#1", "image/png")
+    assert await album.cache.get(part.md5) == b"#1"
     # The file is made again from the cache.
     album.lose(part)
     assert (await album.fetch(part.md5, part)).images == (part,)

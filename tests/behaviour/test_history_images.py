@@ -50,4 +50,4 @@ async def test_without_a_place_for_the_cache_pictures_of_the_past_come_and_that_
             turn = await talk.say("show it to me again", plan=ask_for_it)
             assert (turn.words, turn.requests[-1].pictures) == ("So that was it.", [stored.data])
     warnings = [one for one in caplog.records if one.levelno >= logging.WARNING]
-    assert ["history images are not cached for now" in one.getMessage() for one in warnings] == [True]
+    assert ["history_images is not used for now" in one.getMessage() for one in warnings] == [True]
