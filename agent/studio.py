@@ -490,7 +490,8 @@ class Studio:
 
     def _new_scheduler(self) -> TurnScheduler:
         from agent.fetching.reading import PageReader
-        from agent.workflow.dispatch import TurnScheduler, TurnServices
+        from agent.workflow.deps import TurnServices
+        from agent.workflow.dispatch import TurnScheduler
 
         self._reader = self._reader or PageReader()
         return TurnScheduler(

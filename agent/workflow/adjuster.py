@@ -239,16 +239,16 @@ async def _make(deps: Deps, total: _Sum, masked: MaskedPicture | None) -> _Made:
     started_s = time.monotonic()
     original = total.original
     if masked is not None:
-        finished = await adjust_part(deps.images, original, masked, total.adjustment)
+        finished = await adjust_part(deps.services.images, original, masked, total.adjustment)
         return _Made(finished.image, time.monotonic() - started_s, finished.record)
-    data = await deps.images.read(original)
+    data = await deps.services.images.read(original)
     if total.adjustment.is_identity:
         # Nothing is left of all of it: another picture of the same bytes.
-        image = await deps.images.write(data, original.mime_type, ImageOrigin.EDITED)
+        image = await deps.services.images.write(data, original.mime_type, ImageOrigin.EDITED)
         size = {"width": original.width, "height": original.height, "bit_depth": original.bit_depth}
     else:
         adjusted = await asyncio.to_thread(apply_adjustment, data, total.adjustment)
-        image = await deps.images.write(adjusted.data, adjusted.mime_type, ImageOrigin.EDITED)
+        image = await deps.services.images.write(adjusted.data, adjusted.mime_type, ImageOrigin.EDITED)
         size = {"width": adjusted.width, "height": adjusted.height, "bit_depth": adjusted.bit_depth}
     return _Made(image.model_copy(update=size), time.monotonic() - started_s)
 
@@ -269,7 +269,7 @@ async def _record(deps: Deps, wish: AdjustmentWish, total: _Sum, made: _Made, na
         edit=made.edit,
     )
     # When the turn goes on after a crash, this returns the one that was on record before.
-    return await deps.records.conversations.add_picture(deps.conversation.id, picture, base=base.handle)
+    return await deps.services.records.conversations.add_picture(deps.conversation.id, picture, base=base.handle)
 
 
 def _receipt(turn: Turn, total: _Sum, made: _Made) -> Receipt:

@@ -15,7 +15,7 @@ from agent.messages import CompletionChunk, PromptMessage, TokenUsage
 from agent.providers.base import ChatOptions, ImageRequest, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
 from agent.workflow.deps import Deps, today
-from agent.workflow.hearing import Answer, OnText, hear_patiently
+from agent.workflow.hearing import Answer, OnText, Patience, hear_patiently
 from agent.workflow.ledger import Held
 from agent.workflow.tracing import OpenStep, TextRequest
 from agent.worst_case import affordable_tokens, input_usage, message_tokens, picture_limit, worst_picture_usd
@@ -103,18 +103,18 @@ class _Call:
             return await self._paid(held, on_text)
 
     async def _paid(self, held: Held, on_text: OnText | None) -> Answer:
-        ledger = self.deps.ledger
+        ledger, settings = self.deps.ledger, self.deps.services.settings
         ledger.queue(self.name, self.model)
         try:
             answer = await hear_patiently(
                 self.make,
-                patience=self.deps.patience,
-                breaker=self.deps.breakers.of(self.deps.provider, self.model.id),
+                patience=Patience(budget_s=settings.retry_budget_s),
+                breaker=self.deps.services.breakers.of(self.deps.provider, self.model.id),
                 model_label=self.model.label,
                 is_text=self.is_text,
-                limit_s=self.deps.text_deadline_s if self.is_text else self.deps.image_deadline_s,
-                idle_s=self.deps.patiences.of_node(self.name.partition(":")[0]),
-                is_asked_for=self.deps.ledger.may_repeat,
+                limit_s=settings.text_deadline_s if self.is_text else settings.image_deadline_s,
+                idle_s=settings.patiences.of_node(self.name.partition(":")[0]),
+                is_asked_for=ledger.may_repeat,
                 on_send=self._send,
                 on_pause=self._pause,
                 on_text=on_text,
@@ -125,7 +125,7 @@ class _Call:
                 ledger.cancel(self.name)
             raise
         try:
-            answer.parts = [await self.deps.images.keep_signature(part) for part in answer.parts]
+            answer.parts = [await self.deps.services.images.keep_signature(part) for part in answer.parts]
         finally:
             # Also where the turn is stopped meanwhile: it was charged.
             self._end(answer, held)

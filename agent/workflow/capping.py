@@ -71,7 +71,7 @@ def beyond_sponsored_budget(state: TurnProgress, deps: Deps, price_usd: float = 
 
 async def _weighed(deps: Deps, choose: Callable[[SoFar], tuple[T, float]]) -> T:
     """Return what is chosen; what the turn may come to with it counts for the owner's other turns from now on."""
-    book = SpendBook(deps.records.db)
+    book = SpendBook(deps.services.records.db)
     if caps_of(deps.turn.settings):
         return await book.weigh(deps.conversation.owner, deps.conversation.id, deps.turn.id, choose)
     # There is nothing to read, and so nothing to wait for.
@@ -141,5 +141,5 @@ def _has_painted(state: TurnProgress) -> bool:
 
 async def _so_far(deps: Deps, own_usd: float) -> SoFar:
     """Return what has been spent of each cap, the turn's own `own_usd` and what others have reserved included."""
-    book = SpendBook(deps.records.db)
+    book = SpendBook(deps.services.records.db)
     return await book.before(deps.conversation.owner, deps.conversation.id, deps.turn.id) + own_usd

@@ -194,7 +194,7 @@ async def commission(state: TurnProgress, deps: Deps, index: int) -> Commission:
     settings = _locks(deps.turn.settings, _edit_of(state, index))
     if settings.image_model != "both":
         return await _for_one(state, deps, index, settings)
-    models = image_models(deps.catalogue, deps.provider_name)
+    models = image_models(deps.services.catalogue, deps.provider_name)
     if models["flash"].id == models["pro"].id:
         raise RequestRefused(ErrorCode.ONE_PAINTER_ONLY, model=models["flash"].label)
     flash, pro = [
@@ -234,7 +234,7 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
         )
 
     # The base decides the default ratio, the ratio may decide the model, and the model limits the references.
-    shown = shown_to(deps.catalogue.model(ModelRole.IMAGE_FLASH, deps.provider_name))
+    shown = shown_to(deps.services.catalogue.model(ModelRole.IMAGE_FLASH, deps.provider_name))
     if arguments.action in _CHANGES and not shown.pictures:
         # Painted all the same, it would be a new picture that nobody asked for, and paid.
         known = ", ".join(picture.handle for picture in pictures) or "none yet"
@@ -243,7 +243,7 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
     request = normalize(
         arguments,
         _without_shape(deps, settings),
-        deps.catalogue,
+        deps.services.catalogue,
         deps.provider_name,
         search_needed=bool(arguments.use_grounding or state["facts"]),
         search_requested_in_words=requested_search_in_words(deps.turn.text),
@@ -260,7 +260,7 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
         prompt=_prompt(request, state["facts"], references, roles, part),
         references=references,
         roles=roles,
-        replay=await deps.records.conversations.answer_of(deps.conversation.id, base.handle)
+        replay=await deps.services.records.conversations.answer_of(deps.conversation.id, base.handle)
         if base and not part
         else None,
         styles=tuple(
@@ -305,9 +305,9 @@ def _places(deps: Deps, model: ModelEntry) -> int:
 def refused_by_locks(deps: Deps) -> ErrorInfo | None:
     """Return why no request of this turn could be painted, whatever the planner makes of it: what the person has fixed
     fits no image model that they allow. It is known before any model is paid."""
-    settings, models = deps.turn.settings, image_models(deps.catalogue, deps.provider_name)
+    settings, models = deps.turn.settings, image_models(deps.services.catalogue, deps.provider_name)
     try:
-        check_locks(_without_shape(deps, settings), deps.catalogue, deps.provider_name)
+        check_locks(_without_shape(deps, settings), deps.services.catalogue, deps.provider_name)
         if settings.image_model in models:
             check_limits(models[settings.image_model], _marked(deps), deps.turn.roles.values())
     except RequestRefused as error:

@@ -118,7 +118,7 @@ def _as_edited(deps: Deps, plan: Plan, decided: Decision) -> Plan:
     kept = {"aspect_ratio", "resolution"} if deps.turn.has_area else set()
     changed = edit.model_dump(exclude_none=True, exclude=kept)
     if edit.model is not None:
-        models = image_models(deps.catalogue, deps.provider_name)
+        models = image_models(deps.services.catalogue, deps.provider_name)
         chosen = list(models.values()) if edit.model == "both" else [models[edit.model]]
         changed |= {"model_label": " + ".join(model.label for model in chosen), "prices": ()}
     return plan.model_copy(update=changed)

@@ -217,7 +217,7 @@ async def _reviewed(deps: Deps, work: Work, picture: Picture, facts: Sequence[Fa
 async def _record(handle: str, review: Review, deps: Deps) -> None:
     """Put the review on record and tell of it; a record that cannot be written costs the turn nothing more."""
     try:
-        await deps.records.conversations.set_review(deps.conversation.id, handle, review)
+        await deps.services.records.conversations.set_review(deps.conversation.id, handle, review)
     except AivistaError as error:
         logger.warning("the review of %s is not on record: %s", handle, error)
     emit(deps, PictureReviewed(handle=handle, review=review))
@@ -251,7 +251,7 @@ def _worst_repaints(deps: Deps, works: Mapping[int, Work]) -> Iterator[tuple[str
 
 def _shown_usd(deps: Deps, picture: Picture) -> float:
     """Return the most that the pictures cost that the painter was shown for this one: each as it is and once more."""
-    model = deps.catalogue.by_id(picture.receipt.model) if picture.receipt is not None else None
+    model = deps.services.catalogue.by_id(picture.receipt.model) if picture.receipt is not None else None
     if model is None or not picture.parents:
         return 0.0
     tokens = 2 * SHOWN_PICTURE_TOKENS * (len(picture.parents) + 1)
@@ -366,9 +366,9 @@ async def _small(deps: Deps, image: ImagePart) -> ImagePart:
     edge_px = max(image.width or 0, image.height or 0)
     if 0 < edge_px <= _LONGER_EDGE_PX and image.mime_type in _SEEN_BY_ALL:
         return image
-    thumbnail = await deps.images.thumbnail(image.digest, _LONGER_EDGE_PX)
+    thumbnail = await deps.services.images.thumbnail(image.digest, _LONGER_EDGE_PX)
     data, mime_type = await asyncio.to_thread(_for_every_model, thumbnail)
-    return await deps.images.write(data, mime_type, image.origin)
+    return await deps.services.images.write(data, mime_type, image.origin)
 
 
 def _for_every_model(webp: bytes) -> tuple[bytes, str]:

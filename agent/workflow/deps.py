@@ -1,14 +1,18 @@
-"""What a turn works with and does not change: models, stores, and the conversation as it was at its start."""
+"""What turns work with and do not change: the services of their studio; and of each its conversation as it was at its
+start, its models and its money."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Any, TypeVar
+
+from pydantic import SecretStr
 
 from agent.conversation import Conversation, EditHistory, Turn
 from agent.events import Component, Step, TargetNote, ThoughtLog, TurnEvent, component_events
@@ -17,16 +21,18 @@ from agent.messages import TokenUsage
 from agent.providers.base import Provider
 from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
 from agent.sandbox.runner import Sandbox
-from agent.settings import Patiences, SearchPolicy
+from agent.settings import SearchPolicy, Settings, TurnSettings
 from agent.storage.cache import ByteCache
 from agent.storage.images import ImageStore, ModelPictures
+from agent.storage.quota import Quota
 from agent.storage.records import Records
 from agent.storage.styles import StyleLibrary
 from agent.storage.workspace import WorkspaceStore
 from agent.tools.base import Tool, ToolContext
 from agent.tools.trust import Trust, trust_before, trust_of
 from agent.wording.requests import requested_search_in_words
-from agent.workflow.hearing import Breakers, Patience
+from agent.workflow.concurrency import ConcurrencyLimiter
+from agent.workflow.hearing import Breakers
 from agent.workflow.ledger import Ledger, Purse
 from agent.workflow.sponsoring import SponsoredBudget
 from agent.workflow.state import Spend, TurnProgress, added_so_far
@@ -34,41 +40,57 @@ from agent.workflow.tracing import Tracer
 
 
 @dataclass(frozen=True)
-class Deps:
-    """The surroundings of one turn.
+class TurnServices:
+    """What every turn of a studio works with. `provider` and `provider_name` go by the person's key; `under_caps`
+    adds to a turn's settings the caps that its owner, or else the operator, has chosen. `quota` is how much each
+    owner may keep. `sponsored` is what somebody else pays a turn of an owner's with this key from, None where
+    nobody does; one that asks for nothing new is not refused. `keep_alive` runs a coroutine that must outlive a turn (a
+    picture that was paid for). `tools` is asked at each turn for what it may call; `reader` reads the web for all of
+    them, and `sandbox` runs their programs. `answers` is there when the operator wants the planner's answers reused.
+    Once `closing` is set no turn begins."""
 
-    `conversation` is the history before the turn. `publish` gives an event to the listeners, past LangGraph's custom
-    stream, which takes each event through a queue and eight steps of the event loop. `keep_alive` runs a coroutine that
-    must outlive the turn (a picture that was paid for). `stopped` is set when the person stops, `cut` when the studio
-    ends under the turn, `settled` when a turn that ended early is on record. `conversation` is without this turn, also
-    when the turn goes on after it was cut off. `tools` are what the planner may call beside pictures and searches.
-    `answers` is there when the operator wants the planner's answers reused; they belong to a key by its fingerprint.
-    Every call and every node goes through `trace`. `reader` reads the web for all turns of a studio, and `sandbox` runs
-    their programs. `sponsored` is what somebody else pays the turn from, and `purse` has what is left of its maximum.
-    """
-
-    conversation: Conversation
-    turn: Turn
-    provider: Provider
-    provider_name: str
+    settings: Settings
     catalogue: Catalogue
     images: ImageStore
     records: Records
     cache: ByteCache
     styles: StyleLibrary
-    publish: Callable[[TurnEvent], None]
+    quota: Quota
+    under_caps: Callable[[TurnSettings, str], Awaitable[TurnSettings]]
+    provider: Callable[[SecretStr | None], Awaitable[Provider]]
+    provider_name: Callable[[SecretStr | None], str]
+    sponsored: Callable[[str, SecretStr | None, bool], AbstractAsyncContextManager[SponsoredBudget | None]]
     keep_alive: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
-    ledger: Ledger
+    tools: Callable[[], Awaitable[Mapping[str, Tool]]]
     reader: PageReader
     sandbox: Sandbox
-    tools: Mapping[str, Tool]
     answers: ByteCache | None
-    key_fingerprint: str
-    text_deadline_s: float
-    image_deadline_s: float
-    patiences: Patiences
-    patience: Patience
+    room: ConcurrencyLimiter | None
     breakers: Breakers
+    closing: asyncio.Event
+
+
+@dataclass(frozen=True)
+class Deps:
+    """The surroundings of one turn.
+
+    `conversation` is the history before the turn, also when the turn goes on after it was cut off. `publish` gives an
+    event to the listeners, past LangGraph's custom stream, which takes each event through a queue and eight steps of
+    the event loop. `stopped` is set when the person stops, `cut` when the studio ends under the turn, `settled` when a
+    turn that ended early is on record. `tools` are what the planner may call beside pictures and searches; answers that
+    are reused belong to a key by `key_fingerprint`. Every call and every node goes through `trace`. `sponsored` is what
+    somebody else pays the turn from, and `purse` has what is left of its maximum.
+    """
+
+    services: TurnServices
+    conversation: Conversation
+    turn: Turn
+    provider: Provider
+    provider_name: str
+    publish: Callable[[TurnEvent], None]
+    ledger: Ledger
+    tools: Mapping[str, Tool]
+    key_fingerprint: str
     sponsored: SponsoredBudget | None
     purse: Purse
     stopped: asyncio.Event
@@ -80,7 +102,7 @@ class Deps:
     @cached_property
     def text_model(self) -> ModelEntry:
         """The text model that the person chose."""
-        return self.catalogue.model(ModelRole(self.turn.settings.text_model), self.provider_name)
+        return self.services.catalogue.model(ModelRole(self.turn.settings.text_model), self.provider_name)
 
     @property
     def budget_usd(self) -> float:
@@ -115,19 +137,19 @@ class Deps:
 
     async def conversation_now(self) -> Conversation:
         """Return the conversation as it is on record now, with what this turn has put there."""
-        return await self.records.conversations.get(self.conversation.id, self.conversation.owner)
+        return await self.services.records.conversations.get(self.conversation.id, self.conversation.owner)
 
     def tool_context(self, state: TurnProgress) -> ToolContext:
         """Return what a tool of this turn may reach, as far as the turn has come."""
         return ToolContext(
             conversation=self.conversation,
-            images=ModelPictures(self.images),
-            originals=self.images,
-            cache=self.cache,
+            images=ModelPictures(self.services.images),
+            originals=self.services.images,
+            cache=self.services.cache,
             trust=self.trust(state),
-            workspace=WorkspaceStore(self.records.db).of(self.conversation.id, self.conversation.owner),
-            fetcher=self.reader,
-            sandbox=self.sandbox,
+            workspace=WorkspaceStore(self.services.records.db).of(self.conversation.id, self.conversation.owner),
+            fetcher=self.services.reader,
+            sandbox=self.services.sandbox,
             uploads=self.turn.uploads,
         )
 

@@ -10,40 +10,27 @@ import hashlib
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
-from typing import Any
 
 from pydantic import JsonValue, SecretStr
 
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import AivistaError, ErrorCode, RequestRefused
 from agent.events import Step, ThoughtLog, TurnFailed, TurnPaused, TurnStopped
-from agent.fetching.reading import PageReader
-from agent.providers.base import Provider
-from agent.providers.catalogue import Catalogue
 from agent.redaction import secrets_of
 from agent.report import log_report, turn_report
 from agent.requests import Decision, TurnRequest
-from agent.sandbox.runner import Sandbox
-from agent.settings import Settings, TurnSettings
 from agent.spending import turn_estimate
-from agent.storage.cache import ByteCache
-from agent.storage.images import ImageStore
 from agent.storage.journal import CallRecord
-from agent.storage.quota import NEARLY_FULL, Quota
-from agent.storage.records import Records
-from agent.storage.styles import StyleLibrary
+from agent.storage.quota import NEARLY_FULL
 from agent.storage.turns import ConversationBusy, ConversationChanged, TurnKnown
 from agent.telemetry import telemetry_of
-from agent.tools.base import Tool
 from agent.workflow.again import follow_record
-from agent.workflow.concurrency import ConcurrencyLimiter
-from agent.workflow.deps import Deps, today
-from agent.workflow.hearing import Breakers, Patience
+from agent.workflow.deps import Deps, TurnServices, today
 from agent.workflow.ledger import Ledger, Purse
 from agent.workflow.live import LiveTurn, RecentTurns
 from agent.workflow.preparing import kept_uploads, prepare
@@ -59,35 +46,6 @@ _LOOK_AGAIN_S = 1.0
 _LOGGED_BYTES = 64 << 10
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class TurnServices:
-    """What every turn of a studio works with. `provider` and `provider_name` go by the person's key; `under_caps`
-    adds to a turn's settings the caps that its owner, or else the operator, has chosen. `quota` is how much each
-    owner may keep. `sponsored` is what somebody else pays a turn of an owner's with this key from, None where
-    nobody does; one that asks for nothing new is not refused. `tools` is asked at each turn for what it may call. Once
-    `closing` is set no turn begins."""
-
-    settings: Settings
-    catalogue: Catalogue
-    images: ImageStore
-    records: Records
-    cache: ByteCache
-    styles: StyleLibrary
-    quota: Quota
-    under_caps: Callable[[TurnSettings, str], Awaitable[TurnSettings]]
-    provider: Callable[[SecretStr | None], Awaitable[Provider]]
-    provider_name: Callable[[SecretStr | None], str]
-    sponsored: Callable[[str, SecretStr | None, bool], AbstractAsyncContextManager[SponsoredBudget | None]]
-    keep_alive: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
-    tools: Callable[[], Awaitable[Mapping[str, Tool]]]
-    reader: PageReader
-    sandbox: Sandbox
-    answers: ByteCache | None
-    room: ConcurrencyLimiter | None
-    breakers: Breakers
-    closing: asyncio.Event
 
 
 @dataclass(frozen=True)
@@ -484,30 +442,17 @@ class TurnScheduler:
         started_s = time.monotonic() - turn.seconds
         calls = {} if is_new else await services.records.journal.calls(turn.id)
         return Deps(
+            services=services,
             conversation=conversation,
             turn=turn,
             provider=await services.provider(who.key),
             provider_name=services.provider_name(who.key),
-            catalogue=services.catalogue,
-            images=services.images,
-            records=services.records,
-            cache=services.cache,
-            styles=services.styles,
             publish=live.publish,
             tools=await services.tools(),
-            reader=services.reader,
-            sandbox=services.sandbox,
-            answers=services.answers,
             key_fingerprint=self._fingerprint(who.key),
             ledger=Ledger(services.records.journal, conversation.id, turn.id, calls, may_repeat, who.sponsored),
-            text_deadline_s=services.settings.text_deadline_s,
-            image_deadline_s=services.settings.image_deadline_s,
-            patiences=services.settings.patiences,
-            patience=Patience(budget_s=services.settings.retry_budget_s),
-            breakers=services.breakers,
             sponsored=who.sponsored,
             purse=_purse(turn, calls.values()),
-            keep_alive=services.keep_alive,
             stopped=live.stopped,
             cut=live.cut,
             started_s=started_s,

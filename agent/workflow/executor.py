@@ -160,7 +160,7 @@ async def _paint_round(
         update["steps"].append(say(deps, Step.PAINTED, count=len(made)))
     for one in painted:
         update["spend"] = update["spend"] + one.spend
-        if one.picture is not None and deps.images.is_unsaved(one.picture.image.digest):
+        if one.picture is not None and deps.services.images.is_unsaved(one.picture.image.digest):
             in_memory = ErrorInfo(code=ErrorCode.PICTURE_NOT_SAVED, parameters={"handle": one.picture.handle})
             update["components"].append(FailureNote(error=in_memory, node="executor"))
         if one.more:
@@ -204,7 +204,7 @@ async def _side_by_side(
         return painted
 
     # A picture that was asked for is paid for: it outlives a Stop and is stored whenever it comes.
-    tasks = [deps.keep_alive(paint_one(place, slot)) for place, slot in enumerate(advice)]
+    tasks = [deps.services.keep_alive(paint_one(place, slot)) for place, slot in enumerate(advice)]
     together = asyncio.gather(*tasks)
     try:
         return await asyncio.shield(together)
@@ -266,8 +266,8 @@ async def _painted(
         picture = await _record(deps, order, made)
     except StorageFailure:
         # It was paid for: it is asked for no second time, and joins its turn when there is room.
-        deps.images.offer(deps.conversation.id, image)
-        deps.keep_alive(_record_later(deps, order, made))
+        deps.services.images.offer(deps.conversation.id, image)
+        deps.services.keep_alive(_record_later(deps, order, made))
         lost = ErrorInfo(code=ErrorCode.PICTURE_NOT_RECORDED, parameters={"digest": image.digest})
         return Painted(spend=spend, error=lost)
     except AivistaError as error:
@@ -302,7 +302,7 @@ async def _record_later(deps: Deps, order: Commission, made: _Made) -> None:
             await _show_late(deps, picture)
         except StorageFailure:
             continue
-        deps.images.withdraw(made.image)
+        deps.services.images.withdraw(made.image)
         return
 
 
@@ -313,7 +313,7 @@ async def _show_late(deps: Deps, picture: Picture) -> None:
         is_shown = any(picture.handle in one.handles for one in turn.components if isinstance(one, SmartCanvas))
         return turn if is_shown else turn.model_copy(update={"components": turn.components + shown})
 
-    await deps.records.turns.amend(deps.conversation.id, deps.turn.id, with_it)
+    await deps.services.records.turns.amend(deps.conversation.id, deps.turn.id, with_it)
 
 
 async def _add_late(deps: Deps, painted: Painted) -> None:
@@ -332,7 +332,7 @@ async def _add_late(deps: Deps, painted: Painted) -> None:
     if painted.picture is None:
         deps.ledger.release()
     # Several may come at once.
-    await deps.records.turns.amend(deps.conversation.id, deps.turn.id, with_it)
+    await deps.services.records.turns.amend(deps.conversation.id, deps.turn.id, with_it)
 
 
 async def _ask(
@@ -342,7 +342,7 @@ async def _ask(
     # there is room for it on the disk.
     reserved = deps.sponsored.reserved() if deps.sponsored is not None else nullcontext()
     with reserved:
-        await room.enter_async_context(deps.images.reserve.hold(order.room_bytes))
+        await room.enter_async_context(deps.services.images.reserve.hold(order.room_bytes))
         model, messages = order.request.model, order.messages(advice)
         request = ImageRequest(
             model=model,
@@ -384,7 +384,7 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
     before = await _recorded(deps, made.name)
     if before is not None:
         return before
-    data = await deps.images.read(made.image)
+    data = await deps.services.images.read(made.image)
     probed = await probe_image(data)
     size: dict[str, str | int] = {"mime_type": probed.mime_type, "width": probed.width, "height": probed.height}
     size["bit_depth"] = probed.bit_depth
@@ -392,7 +392,7 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
     # What the studio draws itself is never empty.
     blank = None if order.request.model.is_sketch else await asyncio.to_thread(blank_of, data)
     finished = await finish_part(deps, order.part, sized) if order.part else None
-    captions = await _captions(deps, order, await deps.images.read(finished.image) if finished else data)
+    captions = await _captions(deps, order, await deps.services.images.read(finished.image) if finished else data)
     base = order.references.base
     origin = ImageOrigin.EDITED if base is not None else ImageOrigin.GENERATED
     image = (finished.image if finished else sized).model_copy(update={"origin": origin})
@@ -418,7 +418,7 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
         edit=finished.record if finished else None,
         blank=blank,
     )
-    return await deps.records.conversations.add_picture(
+    return await deps.services.records.conversations.add_picture(
         deps.conversation.id, picture, base=base.handle if base else None
     )
 
@@ -433,7 +433,7 @@ async def _captions(deps: Deps, order: Commission, data: bytes) -> tuple[Caption
 async def _recorded(deps: Deps, name: str) -> Picture | None:
     """Return the turn's picture that the paid call brought, if it is on record."""
     # It was paid for, so it is recorded also when the conversation is thrown away or shows another branch meanwhile.
-    now = await deps.records.conversations.of_any_owner(deps.conversation.id)
+    now = await deps.services.records.conversations.of_any_owner(deps.conversation.id)
     return next((one for one in now.all_pictures if one.turn_id == deps.turn.id and one.call == name), None)
 
 
@@ -522,7 +522,7 @@ async def _lost_transparency(deps: Deps, order: Commission, data: bytes) -> tupl
     if base is None or order.part is not None or order.request.model.works_on_originals:
         return ()
     try:
-        before = await deps.images.read(base.image)
+        before = await deps.services.images.read(base.image)
     except AivistaError:
         # The paid picture counts, also when nobody can compare it.
         return ()

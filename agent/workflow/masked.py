@@ -142,7 +142,7 @@ async def plan_part(deps: Deps, picture: Picture, model: ModelEntry) -> PartEdit
     takes_mask = model.takes_masks
     if not takes_mask and not (model.has_edits and model.max_references >= PLACES_NEEDED):
         raise RequestRefused(ErrorCode.PART_NOT_SUPPORTED, model=model.label)
-    original = await deps.images.read(picture.image)
+    original = await deps.services.images.read(picture.image)
     masked = deps.turn.mask_of(picture.handle)
     plan = await _planned(deps, masked, original, model, is_in_place=takes_mask)
     if isinstance(plan, masking.MaskRefusal):
@@ -150,15 +150,15 @@ async def plan_part(deps: Deps, picture: Picture, model: ModelEntry) -> PartEdit
             raise RequestRefused(ErrorCode.PART_NOT_SUPPORTED, model=model.label)
         raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=picture.handle)
     size, frame = (plan.width, plan.height), (plan.frame.width_px, plan.frame.height_px)
-    base = await stored(deps.images, plan.original, size) if deps.turn.margins else picture.image
+    base = await stored(deps.services.images, plan.original, size) if deps.turn.margins else picture.image
     # A model that takes masks needs no tint to see where.
     cut = () if takes_mask else (plan.crop, plan.marked)
     return PartEdit(
         kind="expansion" if deps.turn.margins else "mask",
         plan=plan,
         base=base,
-        mask=masked.mask if masked else await stored(deps.images, plan.mask.data, size),
-        shown=tuple([await stored(deps.images, one, frame) for one in cut]) or (base,),
+        mask=masked.mask if masked else await stored(deps.services.images, plan.mask.data, size),
+        shown=tuple([await stored(deps.services.images, one, frame) for one in cut]) or (base,),
         margins=deps.turn.margins,
     )
 
@@ -168,7 +168,7 @@ async def _planned(
 ) -> masking.EditPlan | masking.MaskRefusal:
     turn, frames = deps.turn, _frames_of(model)
     if masked is not None:
-        mask, feather_px = await _read_mask(deps.images, masked.mask), _feather_px(masked)
+        mask, feather_px = await _read_mask(deps.services.images, masked.mask), _feather_px(masked)
         return await _in_thread(masking.plan_edit, original, mask, frames, feather_px, is_in_place=is_in_place)
     assert turn.margins is not None
     return await _in_thread(masking.plan_expansion, original, turn.margins, frames, is_in_place=is_in_place)
@@ -220,7 +220,7 @@ async def finish_part(deps: Deps, part: PartEdit, answer: ImagePart) -> Finished
 
     Raises ProviderFailure(BROKEN_PICTURE) for an answer that cannot be read.
     """
-    outcome = await _in_thread(masking.finish_edit, part.plan, await deps.images.read(answer))
+    outcome = await _in_thread(masking.finish_edit, part.plan, await deps.services.images.read(answer))
     if isinstance(outcome, masking.MaskRefusal):
         raise ProviderFailure(ErrorCode.BROKEN_PICTURE, provider_detail=outcome.problem.value)
     record = EditRecord(
@@ -233,7 +233,7 @@ async def finish_part(deps: Deps, part: PartEdit, answer: ImagePart) -> Finished
         margins=part.margins,
         notices=part.plan.notices,
     )
-    return await _recorded(deps.images, record, outcome)
+    return await _recorded(deps.services.images, record, outcome)
 
 
 async def _recorded(images: ImageStore, record: EditRecord, outcome: masking.EditOutcome) -> Finished:
@@ -334,9 +334,9 @@ def _is_due(picture: Picture) -> bool:
 
 async def _note(deps: Deps, conversation: Conversation, picture: Picture) -> None:
     base = conversation.picture(picture.parents[0])
-    drift = await _measured(deps.images, base, picture)
+    drift = await _measured(deps.services.images, base, picture)
     if drift is not None:
-        await deps.records.conversations.set_drift(conversation.id, picture.handle, drift)
+        await deps.services.records.conversations.set_drift(conversation.id, picture.handle, drift)
 
 
 async def _measured(images: ImageStore, base: Picture, picture: Picture) -> DriftRecord | None:

@@ -161,7 +161,7 @@ def _was_rejected_for_signatures(answer: Answer) -> bool:
 
 def _declared_tools(deps: Deps) -> list[ToolDeclaration]:
     """Return what the planner may call: `web_search` only when the agent itself may search."""
-    tools = [declaration(deps.catalogue, deps.provider_name, may_ground=deps.may_ground)]
+    tools = [declaration(deps.services.catalogue, deps.provider_name, may_ground=deps.may_ground)]
     tools += [tool.declaration for tool in deps.tools.values() if tool.is_offered]
     if deps.may_search:
         tools.append(WEB_SEARCH)
@@ -218,10 +218,10 @@ async def _ask_or_reuse(
     on_text: OnText,
 ) -> tuple[Answer, bool]:
     """Return the text model's answer, and whether it was there already. What is reused costs nothing again."""
-    if deps.answers is None:
+    if deps.services.answers is None:
         return await ask_text(deps, name, messages, tools, options, on_text), False
     key = _key_of(deps, messages, tools, options)
-    heard = _heard_in(await deps.answers.get(key))
+    heard = _heard_in(await deps.services.answers.get(key))
     if heard is not None:
         answer = Answer(parts=list(heard.parts), finish_reason=heard.finish_reason)
         with deps.trace.call(name, deps.text_model, TextRequest(messages, tools, options)) as step:
@@ -232,7 +232,7 @@ async def _ask_or_reuse(
     answer = await ask_text(deps, name, messages, tools, options, on_text)
     if answer.error is None:
         heard = Heard(parts=tuple(answer.parts), usage=answer.usage, finish_reason=answer.finish_reason)
-        await deps.answers.put(key, heard.model_dump_json().encode())
+        await deps.services.answers.put(key, heard.model_dump_json().encode())
     return answer, False
 
 

@@ -79,10 +79,10 @@ async def failure(state: TurnProgress, deps: Deps) -> Next:
     }
     turn = finished_turn(deps, failed, TurnState.FAILED)
     try:
-        await deps.records.turns.finish(deps.conversation.id, turn)
+        await deps.services.records.turns.finish(deps.conversation.id, turn)
     except StorageFailure:
         # What the person is told is why it failed, not that the full disk takes no record of that.
-        deps.keep_alive(_recorded_later(deps, turn))
+        deps.services.keep_alive(_recorded_later(deps, turn))
     deps.settled.set()
     emit(deps, TurnFailed(error=error, node=node, rewordings=rewordings))
     # A turn that goes on from here has paid for them, too.
@@ -93,7 +93,7 @@ async def _recorded_later(deps: Deps, turn: Turn) -> None:
     while True:
         await asyncio.sleep(_RECORDED_AGAIN_S)
         with suppress(StorageFailure):
-            await deps.records.turns.finish(deps.conversation.id, turn)
+            await deps.services.records.turns.finish(deps.conversation.id, turn)
             return
 
 
@@ -105,7 +105,7 @@ async def retrial(state: TurnProgress, deps: Deps, said: object) -> Next:
 async def put_on_record(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:
     """Write the turn as `finished_turn` returns it."""
     turn = finished_turn(deps, state, how)
-    await deps.records.turns.finish(deps.conversation.id, turn)
+    await deps.services.records.turns.finish(deps.conversation.id, turn)
     return turn
 
 
@@ -209,7 +209,7 @@ async def _may_ask(state: TurnProgress, deps: Deps) -> bool:
 
 
 async def _asked(state: TurnProgress, deps: Deps, wish: str, error: ErrorInfo) -> tuple[tuple[str, ...] | None, Spend]:
-    model = deps.catalogue.model(ModelRole.FLASH, deps.provider_name)
+    model = deps.services.catalogue.model(ModelRole.FLASH, deps.provider_name)
     options = ChatOptions(
         system=prompt("rewording"), response_schema=_SCHEMA, thinking_level=next(iter(model.thinking_levels), None)
     )

@@ -43,7 +43,7 @@ async def retriever(state: TurnProgress, deps: Deps) -> Next:
 
     Raises TimeoutError when that takes longer than a turn waits for styles.
     """
-    async with asyncio.timeout(deps.patiences.retriever_s):
+    async with asyncio.timeout(deps.services.settings.patiences.retriever_s):
         return await _styled(state, deps)
 
 
@@ -110,7 +110,7 @@ async def _search(deps: Deps, name: str, call: ToolCallPart) -> tuple[list[Style
     """Return the styles for a call, what finding them cost, and the one that was asked for and is not among them."""
     style, said, spent = named_style(call), deps.turn.text, Spend()
     try:
-        matches = await deps.styles.search(said, owner=deps.conversation.owner)
+        matches = await deps.services.styles.search(said, owner=deps.conversation.owner)
         if style and not _is_surely_named(matches):
             by_style, spent = await _search_style(deps, name, style)
             matches = by_style or matches
@@ -151,17 +151,17 @@ def _is_surely_named(matches: Sequence[StyleMatch]) -> bool:
 
 async def _search_style(deps: Deps, name: str, style: str) -> tuple[list[StyleMatch], Spend]:
     """Return the styles that words for a style name, describe or mean, and what the embedding model cost."""
-    found = await deps.styles.search(style, owner=deps.conversation.owner, is_style=True)
+    found = await deps.services.styles.search(style, owner=deps.conversation.owner, is_style=True)
     if _is_surely_named(found):
         return found, Spend()
     meter = _meter_of(deps, name)
     if meter is None:
         return found, Spend()
-    if not await deps.styles.has_meaning(meter):
+    if not await deps.services.styles.has_meaning(meter):
         reader = _meter_of(deps, f"{name}.library") or meter
-        deps.keep_alive(_learn_styles(deps, reader))
+        deps.services.keep_alive(_learn_styles(deps, reader))
         return found, Spend()
-    found = await deps.styles.search(style, owner=deps.conversation.owner, embedder=meter, is_style=True)
+    found = await deps.services.styles.search(style, owner=deps.conversation.owner, embedder=meter, is_style=True)
     return found, deps.spend(meter.model, meter.usage)
 
 
@@ -231,18 +231,18 @@ class _Traced:
 
 def _meter_of(deps: Deps, name: str) -> Meter | None:
     """Return the embedding model behind the key that serves the turn, or None where there is none."""
-    model = embedding_model(deps.catalogue, deps.provider_name)
+    model = embedding_model(deps.services.catalogue, deps.provider_name)
     embedder = deps.provider.embedder(model) if model is not None else None
     if model is None or embedder is None:
         return None
     calls = _TurnCalls(deps, name)
-    return Meter(model, _Traced(embedder, model, calls), deps.breakers.of(deps.provider, model.id), calls)
+    return Meter(model, _Traced(embedder, model, calls), deps.services.breakers.of(deps.provider, model.id), calls)
 
 
 async def _learn_styles(deps: Deps, meter: Meter) -> None:
     """Have the model read the curated styles, for the wishes to come. What it costs is in the log, in no turn."""
     try:
-        await deps.styles.learn_meaning(meter)
+        await deps.services.styles.learn_meaning(meter)
     except (AivistaError, ValueError) as error:
         logger.warning("the model %s did not read the styles, they are found by their names: %s", meter.model_id, error)
         return

@@ -95,7 +95,7 @@ class Runner:
         """Put a stopped turn on record as far as it came."""
         if live.progress is None and can_go_on(deps.turn):
             # It was to go on and had not moved yet: it rests where it did.
-            await deps.records.turns.finish(deps.conversation.id, deps.turn)
+            await deps.services.records.turns.finish(deps.conversation.id, deps.turn)
             deps.settled.set()
             return
         progress = live.progress or Progress(first_progress(deps.turn.messages[0]))
@@ -111,7 +111,7 @@ class Runner:
         progress = live.progress or Progress(first_progress(deps.turn.messages[0]))
         shown = finished_turn(deps, progress.so_far(), TurnState.RUNNING).components
         goes_on = deps.turn.model_copy(update={"state": TurnState.RUNNING, "components": shown})
-        await deps.records.turns.finish(deps.conversation.id, goes_on)
+        await deps.services.records.turns.finish(deps.conversation.id, goes_on)
         deps.settled.set()
 
     def forget(self, turn_id: str) -> None:
