@@ -348,6 +348,24 @@ class Placement(Value):
     bends_columns: int = 0
 
 
+class Judgement(Value):
+    """How alike an answer and the picture it changes are outside the mask, after alignment.
+
+    `correlation` is that of locally normalised grey (-1 to 1), `tile_share` the share of textured tiles of 48 pixels
+    that correlate, `tiles` how many there are; shift in pixels of the frame, `scale` 1 and `turn_deg` 0 for a
+    faithful answer.
+    """
+
+    verdict: EditVerdict
+    reason: str
+    correlation: float = 0.0
+    tile_share: float = 0.0
+    tiles: int = 0
+    shift_px: float = 0.0
+    scale: float = 1.0
+    turn_deg: float = 0.0
+
+
 class EditRecord(Value):
     """What came of an edit that may change only a part of a picture.
 

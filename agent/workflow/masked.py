@@ -16,7 +16,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ParamSpec, TypeVar
 
@@ -34,6 +34,7 @@ from agent.pictures import (
     DriftRecord,
     EditKind,
     EditRecord,
+    Judgement,
     Margins,
     Picture,
     PixelSize,
@@ -144,11 +145,12 @@ async def plan_part(deps: Deps, picture: Picture, model: ModelEntry) -> PartEdit
         raise RequestRefused(ErrorCode.PART_NOT_SUPPORTED, model=model.label)
     original = await deps.services.images.read(picture.image)
     masked = deps.turn.mask_of(picture.handle)
-    plan = await _planned(deps, masked, original, model, is_in_place=takes_mask)
-    if isinstance(plan, masking.MaskRefusal):
-        if plan.problem is masking.MaskProblem.NO_FRAME:
-            raise RequestRefused(ErrorCode.PART_NOT_SUPPORTED, model=model.label)
-        raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=picture.handle)
+    try:
+        plan = await _planned(deps, masked, original, model, is_in_place=takes_mask)
+    except masking.MaskRefused as refused:
+        if refused.problem is masking.MaskProblem.NO_FRAME:
+            raise RequestRefused(ErrorCode.PART_NOT_SUPPORTED, model=model.label) from None
+        raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=picture.handle) from None
     size, frame = (plan.width, plan.height), (plan.frame.width_px, plan.frame.height_px)
     base = await stored(deps.services.images, plan.original, size) if deps.turn.margins else picture.image
     # A model that takes masks needs no tint to see where.
@@ -165,7 +167,7 @@ async def plan_part(deps: Deps, picture: Picture, model: ModelEntry) -> PartEdit
 
 async def _planned(
     deps: Deps, masked: MaskedPicture | None, original: bytes, model: ModelEntry, *, is_in_place: bool
-) -> masking.EditPlan | masking.MaskRefusal:
+) -> masking.EditPlan:
     turn, frames = deps.turn, _frames_of(model)
     if masked is not None:
         mask, feather_px = await _read_mask(deps.services.images, masked.mask), _feather_px(masked)
@@ -208,10 +210,11 @@ async def adjust_part(images: ImageStore, base: ImagePart, masked: MaskedPicture
         return adjusted(picture, adjustment, area)
 
     original, mask = await images.read(base), await _read_mask(images, masked.mask)
-    outcome = await _in_thread(masking.change_inside, original, mask, change, _feather_px(masked))
-    if isinstance(outcome, masking.MaskRefusal):
-        raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=masked.handle)
-    record = EditRecord(kind="mask", verdict="good", reason="same_picture", base=base, mask=masked.mask, raw=base)
+    try:
+        outcome = await _in_thread(masking.change_inside, original, mask, change, _feather_px(masked))
+    except masking.MaskRefused:
+        raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=masked.handle) from None
+    record = EditRecord(**dict(outcome.judgement), kind="mask", base=base, mask=masked.mask, raw=base)
     return await _recorded(images, record, outcome)
 
 
@@ -220,13 +223,13 @@ async def finish_part(deps: Deps, part: PartEdit, answer: ImagePart) -> Finished
 
     Raises ProviderFailure(BROKEN_PICTURE) for an answer that cannot be read.
     """
-    outcome = await _in_thread(masking.finish_edit, part.plan, await deps.services.images.read(answer))
-    if isinstance(outcome, masking.MaskRefusal):
-        raise ProviderFailure(ErrorCode.BROKEN_PICTURE, provider_detail=outcome.problem.value)
+    try:
+        outcome = await _in_thread(masking.finish_edit, part.plan, await deps.services.images.read(answer))
+    except masking.MaskRefused as refused:
+        raise ProviderFailure(ErrorCode.BROKEN_PICTURE, provider_detail=refused.problem.value) from None
     record = EditRecord(
+        **dict(outcome.judgement),
         kind=part.kind,
-        verdict=outcome.judgement.verdict.value,
-        reason=outcome.judgement.reason.value,
         base=part.base,
         mask=part.mask,
         raw=answer.unsigned(),
@@ -238,11 +241,8 @@ async def finish_part(deps: Deps, part: PartEdit, answer: ImagePart) -> Finished
 
 async def _recorded(images: ImageStore, record: EditRecord, outcome: masking.EditOutcome) -> Finished:
     """Return the record with all that the outcome says, its pictures stored; nothing pasted gives the raw answer."""
-    judged, size = outcome.judgement, (record.base.width or 0, record.base.height or 0)
-    grown = outcome.grown_mask
-    update = asdict(judged) | {
-        "verdict": judged.verdict.value,
-        "reason": judged.reason.value,
+    grown, size = outcome.grown_mask, (record.base.width or 0, record.base.height or 0)
+    update = {
         "placement": outcome.placement,
         "changed_outside": outcome.changed_outside,
         "outside": outcome.outside,
@@ -257,13 +257,6 @@ async def _recorded(images: ImageStore, record: EditRecord, outcome: masking.Edi
         # Nothing was laid over the picture: what came is the picture itself.
         update["raw"] = image
     return Finished(image, record.model_copy(update=update))
-
-
-def _judgement(record: EditRecord) -> masking.Judgement:
-    names = (one.name for one in fields(masking.Judgement))
-    kept = {name: getattr(record, name) for name in names}
-    kept |= {"verdict": masking.Verdict(record.verdict), "reason": masking.Reason(record.reason)}
-    return masking.Judgement(**kept)
 
 
 async def stored(images: ImageStore, png: bytes, size: tuple[int, int] | None = None) -> ImagePart:
@@ -289,10 +282,10 @@ async def mask_of(image: bytes, size: tuple[int, int], name: str) -> masking.Mas
     """Return a person's mask at the size (width, height) of the picture they call `name`. Raises as `_take_mask`."""
     if len(image) > MAX_MASK_MEGABYTES << 20:
         raise RequestRefused(ErrorCode.MASK_TOO_LARGE, limit=MAX_MASK_MEGABYTES)
-    mask = await _in_thread(masking.read_mask, image, size)
-    if isinstance(mask, masking.MaskRefusal):
-        raise RequestRefused(_REFUSED[mask.problem], handle=name)
-    return mask
+    try:
+        return await _in_thread(masking.read_mask, image, size)
+    except masking.MaskRefused as refused:
+        raise RequestRefused(_REFUSED[refused.problem], handle=name) from None
 
 
 async def _read_mask(images: ImageStore, mask: ImagePart) -> masking.Mask:
@@ -342,8 +335,9 @@ async def _note(deps: Deps, conversation: Conversation, picture: Picture) -> Non
 async def _measured(images: ImageStore, base: Picture, picture: Picture) -> DriftRecord | None:
     """Return what the picture changed of its base, or None when one of them cannot be read as pixels."""
     before, after = await images.read(base.image), await images.read(picture.image)
-    drift = await _in_thread(masking.drift, before, after)
-    if isinstance(drift, masking.MaskRefusal):
+    try:
+        drift = await _in_thread(masking.drift, before, after)
+    except masking.MaskRefused:
         return None
     return DriftRecord(
         base=base.handle,
@@ -379,9 +373,11 @@ class LaterEdits:
             raise RequestRefused(ErrorCode.NOTHING_TO_GROW, handle=picture.handle)
         base, answer = await self.images.read(edit.base), await self.images.read(edit.raw)
         mask = await _read_mask(self.images, edit.grown_mask)
-        outcome = await _in_thread(masking.regrow, base, answer, mask, edit.placement, _judgement(edit))
-        if isinstance(outcome, masking.MaskRefusal):
-            raise RequestRefused(ErrorCode.NOTHING_TO_GROW, handle=picture.handle)
+        judged = Judgement(**{name: getattr(edit, name) for name in Judgement.model_fields})
+        try:
+            outcome = await _in_thread(masking.regrow, base, answer, mask, edit.placement, judged)
+        except masking.MaskRefused:
+            raise RequestRefused(ErrorCode.NOTHING_TO_GROW, handle=picture.handle) from None
         update = {"mask": edit.grown_mask, "grown_from": picture.handle, "is_kept": None, "notices": ()}
         finished = await _recorded(self.images, edit.model_copy(update=update), outcome)
         seconds = time.monotonic() - started_s
@@ -406,13 +402,15 @@ class LaterEdits:
         feather_px = float(mask.feather_px) if mask and mask.feather_px is not None else masking.DEFAULT_FEATHER_PX
         before, after = await self.images.read(base.image), await self.images.read(picture.image)
         part = await _read_mask(self.images, area)
-        outcome = await _in_thread(masking.keep_only, before, after, part, feather_px)
-        if isinstance(outcome, masking.MaskRefusal) or outcome.composite is None:
+        try:
+            outcome = await _in_thread(masking.keep_only, before, after, part, feather_px)
+        except masking.MaskRefused:
+            raise RequestRefused(ErrorCode.NOT_COMPARABLE, handle=picture.handle) from None
+        if outcome.composite is None:
             raise RequestRefused(ErrorCode.NOT_COMPARABLE, handle=picture.handle)
         record = EditRecord(
+            **dict(outcome.judgement),
             kind="kept_part",
-            verdict=outcome.judgement.verdict.value,
-            reason=outcome.judgement.reason.value,
             base=base.image,
             mask=area,
             raw=picture.image,

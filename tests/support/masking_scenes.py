@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import functools
 import io
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import cv2
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from tests.adapters.masks import EditOutcome, EditPlan, Frame, Mask, MaskRefusal, packed, plan_edit, unpacked
+from tests.adapters.masks import (
+    EditOutcome,
+    EditPlan,
+    Frame,
+    Mask,
+    MaskProblem,
+    MaskRefused,
+    packed,
+    plan_edit,
+    unpacked,
+)
 from tests.adapters.pixels import open_picture, read_rgb
 from tests.bench.masking_simulator import Answer, Bytes, Redrawing, edited, photograph, png
 
@@ -82,27 +94,26 @@ class Scene:
 def scene(pixels: Pixels, mask: Bytes, frames: tuple[Frame, ...] = FRAMES) -> Scene:
     """Return the scene of an edit that can be planned."""
     data = stored(pixels)
-    plan = plan_edit(data, packed(mask), frames)
-    assert isinstance(plan, EditPlan)
-    return Scene(data, mask, plan)
+    return Scene(data, mask, plan_edit(data, packed(mask), frames))
 
 
-def done(outcome: EditOutcome | MaskRefusal) -> EditOutcome:
-    """Return an outcome that is none of the refusals."""
-    assert isinstance(outcome, EditOutcome)
-    return outcome
+def problem_of(work: Callable[..., object], *arguments: object) -> MaskProblem:
+    """Return why the work is refused."""
+    with pytest.raises(MaskRefused) as refused:
+        work(*arguments)
+    return refused.value.problem
 
 
-def composite(outcome: EditOutcome | MaskRefusal) -> Pixels:
+def composite(outcome: EditOutcome) -> Pixels:
     """Return the composite's pixels, height by width by channels, as they are in the file."""
-    data = done(outcome).composite
+    data = outcome.composite
     assert data is not None
     return open_picture(data).pixels
 
 
-def values(mask: Mask | MaskRefusal | None) -> Bytes:
+def values(mask: Mask | None) -> Bytes:
     """Return a mask's values."""
-    assert isinstance(mask, Mask)
+    assert mask is not None
     return unpacked(mask)
 
 

@@ -15,10 +15,8 @@ from .values import Drift as Drift
 from .values import EditOutcome as EditOutcome
 from .values import EditPlan as EditPlan
 from .values import Frame as Frame
-from .values import Judgement as Judgement
 from .values import Mask as Mask
 from .values import MaskProblem as MaskProblem
-from .values import MaskRefusal as MaskRefusal
+from .values import MaskRefused as MaskRefused
 from .values import Notice as Notice
 from .values import Reason as Reason
-from .values import Verdict as Verdict

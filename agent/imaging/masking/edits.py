@@ -25,15 +25,13 @@ from agent.imaging.masking.values import (
     EditOutcome,
     EditPlan,
     Frame,
-    Judgement,
     Mask,
     MaskProblem,
-    MaskRefusal,
+    MaskRefused,
     Notice,
     Reason,
-    Verdict,
 )
-from agent.pictures import MAX_MEGAPIXELS, MAX_SIDE_PX, EditNotice, Margins, Placement
+from agent.pictures import MAX_MEGAPIXELS, MAX_SIDE_PX, EditNotice, Judgement, Margins, Placement
 from agent.pixels import Bytes, Flags, Raster, encode_png, open_picture, read_rgb, shown_rgb
 
 LEAST_FEATHER_PX, MOST_FEATHER_PX = 2.0, 32.0
@@ -47,7 +45,7 @@ def plan_edit(
     feather_px: float = DEFAULT_FEATHER_PX,
     *,
     is_in_place: bool = False,
-) -> EditPlan | MaskRefusal:
+) -> EditPlan:
     """Return what to send for changing what the mask marks.
 
     `original` is any picture the studio holds; 16 bits and alpha are kept, though 8-bit RGB is sent. `frames` are the
@@ -58,15 +56,12 @@ def plan_edit(
 
     Refused: a picture that cannot be read, a mask of another size, an empty mask, no frame.
     """
-    opened = _opened(original, mask)
-    if isinstance(opened, MaskRefusal):
-        return opened
-    picture, values = opened
+    picture, values = _opened(original, mask)
     if is_in_place:
         return _in_place(original, picture, mask, feather_px)
     crop = crops.chosen_crop(masks.box_of(values), picture.width, picture.height, frames)
     if crop is None:
-        return MaskRefusal(MaskProblem.NO_FRAME)
+        raise MaskRefused(MaskProblem.NO_FRAME)
     return planned(original, picture, mask, values, crop, frames, masks.areas_of(values), feather_px)
 
 
@@ -79,22 +74,19 @@ def _in_place(original: bytes, picture: Raster, mask: Mask, feather_px: float) -
 
 def change_inside(
     original: bytes, mask: Mask, change: Callable[[Raster, Flags], Raster], feather_px: float = DEFAULT_FEATHER_PX
-) -> EditOutcome | MaskRefusal:
+) -> EditOutcome:
     """Return the original with a change of its own pixels inside the mask alone, which no model made.
 
     `change` is given the picture and where it may change (height, width), and keeps its size and bit depth; what it
     makes of the rest is left out. Refused as `plan_edit` refuses.
     """
-    opened = _opened(original, mask)
-    if isinstance(opened, MaskRefusal):
-        return opened
-    picture, values = opened
+    picture, values = _opened(original, mask)
     whole = Box(0, 0, picture.width, picture.height)
     feather_px = _feather(feather_px) * picture.width / crops.work_size(picture.width, picture.height)[0]
     made = compositing.replaced(picture, values, change(picture, values > 0), whole, feather_px)
     composite = encode_png(made)
     return EditOutcome(
-        Judgement(Verdict.GOOD, Reason.SAME_PICTURE, correlation=1.0, tile_share=1.0),
+        Judgement(verdict="good", reason=Reason.SAME_PICTURE, correlation=1.0, tile_share=1.0),
         composite,
         changed_outside=compositing.changed_outside(picture, open_picture(composite), values),
         outside=int((values == 0).sum()),
@@ -102,16 +94,30 @@ def change_inside(
     )
 
 
-def _opened(original: bytes, mask: Mask) -> tuple[Raster, Bytes] | MaskRefusal:
+def _opened(original: bytes, mask: Mask) -> tuple[Raster, Bytes]:
     """Return the picture and the values of its mask, of which some are not 0."""
-    try:
-        picture = open_picture(original)
-    except RequestRefused:
-        return MaskRefusal(MaskProblem.PICTURE_UNREADABLE)
+    picture = _read(original)
+    return picture, _values(mask, picture)
+
+
+def _values(mask: Mask, picture: Raster) -> Bytes:
     if (mask.width, mask.height) != (picture.width, picture.height):
-        return _wrong_size(mask, picture)
+        raise MaskRefused(MaskProblem.WRONG_RATIO)
     values = masks.unpacked(mask)
-    return (picture, values) if values.any() else MaskRefusal(MaskProblem.EMPTY)
+    if not values.any():
+        raise MaskRefused(MaskProblem.EMPTY)
+    return values
+
+
+def _read(data: bytes, problem: MaskProblem = MaskProblem.PICTURE_UNREADABLE) -> Raster:
+    try:
+        return open_picture(data)
+    except RequestRefused:
+        raise MaskRefused(problem) from None
+
+
+def _read_answer(data: bytes) -> Raster:
+    return _read(data, MaskProblem.ANSWER_UNREADABLE)
 
 
 def _feather(feather_px: float) -> float:
@@ -148,7 +154,7 @@ def planned(
     )
 
 
-def finish_edit(plan: EditPlan, answer: bytes) -> EditOutcome | MaskRefusal:
+def finish_edit(plan: EditPlan, answer: bytes) -> EditOutcome:
     """Return what came of the model's answer, of whatever size and type.
 
     When the verdict is `refused` there is no composite: the original stays, and the answer may be shown beside it.
@@ -156,10 +162,7 @@ def finish_edit(plan: EditPlan, answer: bytes) -> EditOutcome | MaskRefusal:
 
     Refused outright: an answer that cannot be read.
     """
-    try:
-        part = open_picture(answer)
-    except RequestRefused:
-        return MaskRefusal(MaskProblem.ANSWER_UNREADABLE)
+    part = _read_answer(answer)
     if plan.is_in_place:
         return change_inside(plan.original, plan.mask, lambda _picture, _area: part, plan.feather_px)
     frame = (plan.frame.width_px, plan.frame.height_px)
@@ -170,35 +173,24 @@ def finish_edit(plan: EditPlan, answer: bytes) -> EditOutcome | MaskRefusal:
     return outcome(surface, values, pixels, fit, laying.placed(surface, fit, frame, plan.feather_px))
 
 
-def regrow(
-    original: bytes, answer: bytes, mask: Mask, placement: Placement, judgement: Judgement
-) -> EditOutcome | MaskRefusal:
+def regrow(original: bytes, answer: bytes, mask: Mask, placement: Placement, judgement: Judgement) -> EditOutcome:
     """Return an answer that lies over the original under another mask, without a new request.
 
     Colours are learnt anew round the new border; the place stays. Refused: an empty mask, one of another size, one
     that leaves what the model was shown, an answer that was refused.
     """
     picture = open_picture(original)
-    if (mask.width, mask.height) != (picture.width, picture.height):
-        return _wrong_size(mask, picture)
-    values = masks.unpacked(mask)
-    if not values.any():
-        return MaskRefusal(MaskProblem.EMPTY)
+    values = _values(mask, picture)
     box = Box(*placement.box)
     if not box.holds(masks.box_of(values)):
-        return MaskRefusal(MaskProblem.BEYOND_THE_ANSWER)
+        raise MaskRefused(MaskProblem.BEYOND_THE_ANSWER)
     surface = Surface.over(picture, box, placement.work)
     return outcome(surface, values, read_rgb(answer), laying.fit_of(placement, judgement), placement)
 
 
-def _wrong_size(mask: Mask, picture: Raster) -> MaskRefusal:
-    numbers = {"mask_width": mask.width, "mask_height": mask.height, "width": picture.width, "height": picture.height}
-    return MaskRefusal(MaskProblem.WRONG_RATIO, numbers)
-
-
 def outcome(surface: Surface, values: Bytes, answer: Bytes, fit: Fit, placement: Placement) -> EditOutcome:
     """Return the paste as a file, with everything counted and said; nothing is pasted that was refused."""
-    if fit.judgement.verdict is Verdict.REFUSED:
+    if fit.judgement.verdict == "refused":
         return EditOutcome(fit.judgement, placement=placement, outside=int((values == 0).sum()))
     made = laying.paste(surface, values, answer, fit, placement.feather_px)
     return _counted(surface, values, made, placement, fit.judgement)
@@ -210,7 +202,7 @@ def _counted(
     composite = encode_png(made.picture)
     # Counted on the file itself, so that neither paste nor encoder can break the promise unseen.
     changed = compositing.changed_outside(surface.picture, open_picture(composite), values)
-    is_unsure = judgement.verdict is Verdict.UNSURE
+    is_unsure = judgement.verdict == "unsure"
     return EditOutcome(
         judgement=judgement,
         composite=composite,
@@ -229,7 +221,7 @@ def _said_of(made: laying.Paste, judgement: Judgement) -> list[EditNotice]:
     said = []
     if made.spill_px:
         said.append(_said(Notice.SPILLS, pixels=made.spill_px))
-    if made.is_unchanged and judgement.reason is not Reason.COVERS_ALL:
+    if made.is_unchanged and judgement.reason != Reason.COVERS_ALL:
         said.append(_said(Notice.NOTHING_CHANGED))
     return said
 
@@ -300,7 +292,7 @@ def plan_expansion(
     feather_px: float = DEFAULT_FEATHER_PX,
     *,
     is_in_place: bool = False,
-) -> EditPlan | MaskRefusal:
+) -> EditPlan:
     """Return what to send for a wider picture; `margins` in pixels, or the ratio of width to height to come to.
 
     The plan's original is the wider canvas, in which the picture's edge goes on, blurred; finish it as any edit. The
@@ -308,17 +300,13 @@ def plan_expansion(
 
     Refused: a picture that cannot be read, nothing to add, a canvas larger than the studio takes in, no frame.
     """
-    try:
-        picture = open_picture(original)
-    except RequestRefused:
-        return MaskRefusal(MaskProblem.PICTURE_UNREADABLE)
+    picture = _read(original)
     sides = margins if isinstance(margins, Margins) else margins_for(picture.width, picture.height, margins)
     canvas_size = (picture.width + sides.left + sides.right, picture.height + sides.top + sides.bottom)
     if min(sides.left, sides.right, sides.top, sides.bottom) < 0 or canvas_size == (picture.width, picture.height):
-        return MaskRefusal(MaskProblem.NOTHING_TO_ADD)
+        raise MaskRefused(MaskProblem.NOTHING_TO_ADD)
     if max(canvas_size) > MAX_SIDE_PX or canvas_size[0] * canvas_size[1] > MAX_MEGAPIXELS * 1_000_000:
-        numbers = {"width": canvas_size[0], "height": canvas_size[1], "limit": MAX_MEGAPIXELS}
-        return MaskRefusal(MaskProblem.TOO_LARGE, numbers)
+        raise MaskRefused(MaskProblem.TOO_LARGE)
     pixels = crops.continued(picture.pixels, sides.top, sides.bottom, sides.left, sides.right)
     canvas = Raster(pixels, picture.profile)
     values = np.full((canvas.height, canvas.width), 255, np.uint8)
@@ -329,7 +317,7 @@ def plan_expansion(
     if crop is not None and crop.softness > crops.MAX_SOFTNESS:
         crop = crops.chosen_crop(masks.box_of(values), *canvas_size, frames)
     if crop is None:
-        return MaskRefusal(MaskProblem.NO_FRAME)
+        raise MaskRefused(MaskProblem.NO_FRAME)
     whole = [Box(0, 0, canvas.width, canvas.height)]
     return planned(encode_png(canvas), canvas, masks.packed(values), values, crop, frames, whole, feather_px)
 
@@ -340,19 +328,13 @@ _COMPARABLE_SHARE = 0.3
 _LEAST_SHOWN = 0.25
 
 
-def drift(original: bytes, edited: bytes) -> Drift | MaskRefusal:
+def drift(original: bytes, edited: bytes) -> Drift:
     """Return how the edited picture differs from the original: what changed, and how it was shifted and zoomed.
 
     What the edited picture no longer shows is not marked as changed. Refused: pictures that cannot be read.
     """
-    try:
-        surface = _whole(original)
-    except RequestRefused:
-        return MaskRefusal(MaskProblem.PICTURE_UNREADABLE)
-    try:
-        answer = read_rgb(edited)
-    except RequestRefused:
-        return MaskRefusal(MaskProblem.ANSWER_UNREADABLE)
+    surface, edited_picture = _whole(original), _read_answer(edited)
+    answer = shown_rgb(edited_picture.pixels, edited_picture.profile)
     size = (surface.work_width, surface.work_height)
     everywhere = np.full(size[::-1], 255, np.uint8)
     small, nominals = laying.fitted(answer, size), laying.nominal_maps(answer, size)
@@ -369,33 +351,20 @@ def drift(original: bytes, edited: bytes) -> Drift | MaskRefusal:
     return _told(surface, answer, found.matrix, changed, is_comparable, judgement)
 
 
-def keep_only(
-    original: bytes, edited: bytes, area: Mask, feather_px: float = DEFAULT_FEATHER_PX
-) -> EditOutcome | MaskRefusal:
+def keep_only(original: bytes, edited: bytes, area: Mask, feather_px: float = DEFAULT_FEATHER_PX) -> EditOutcome:
     """Return the original with the edited picture in this area alone, aligned by all the rest.
 
     Refused: pictures that cannot be read, an empty area, one of another size than the original.
     """
-    try:
-        surface = _whole(original)
-    except RequestRefused:
-        return MaskRefusal(MaskProblem.PICTURE_UNREADABLE)
-    try:
-        answer = read_rgb(edited)
-    except RequestRefused:
-        return MaskRefusal(MaskProblem.ANSWER_UNREADABLE)
-    size = (surface.picture.width, surface.picture.height)
-    if (area.width, area.height) != size:
-        return _wrong_size(area, surface.picture)
-    values = masks.unpacked(area)
-    if not values.any():
-        return MaskRefusal(MaskProblem.EMPTY)
+    surface, edited_picture = _whole(original), _read_answer(edited)
+    answer = shown_rgb(edited_picture.pixels, edited_picture.profile)
+    values, size = _values(area, surface.picture), (surface.picture.width, surface.picture.height)
     fit = laying.aligned(surface, values, answer)
     return outcome(surface, values, answer, fit, laying.placed(surface, fit, size, feather_px))
 
 
 def _whole(original: bytes) -> Surface:
-    picture = open_picture(original)
+    picture = _read(original)
     box = Box(0, 0, picture.width, picture.height)
     return Surface.over(picture, box, crops.work_size(picture.width, picture.height))
 
@@ -403,7 +372,7 @@ def _whole(original: bytes) -> Surface:
 def _is_comparable(judgement: Judgement, comparable: Bytes) -> bool:
     if float((comparable > 0).mean()) < _LEAST_SHOWN:
         return False
-    if judgement.reason is Reason.LITTLE_TO_ALIGN_BY:
+    if judgement.reason == Reason.LITTLE_TO_ALIGN_BY:
         return judgement.correlation >= verdicts.TRUSTED_CORRELATION
     return judgement.tile_share >= _COMPARABLE_SHARE
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from agent.imaging.masking import alignment, compositing, crops, verdicts
 from agent.imaging.masking.alignment import Matrix
-from agent.imaging.masking.values import Box, Judgement, Reason, Verdict
-from agent.pictures import Placement
+from agent.imaging.masking.values import Box, Reason
+from agent.pictures import Judgement, Placement
 from agent.pixels import Bytes, Floats, Raster, encode_png, of_channels
 
 _LEAST_LEVELS = 10.0
@@ -178,15 +178,15 @@ def aligned(surface: Surface, mask: Bytes, answer: Bytes) -> Fit:
     outside = surface.outside(mask)
     nominals = nominal_maps(answer, size)
     if not outside.any():
-        return Fit(nominals[0], None, Judgement(Verdict.GOOD, Reason.COVERS_ALL))
+        return Fit(nominals[0], None, Judgement(verdict="good", reason=Reason.COVERS_ALL))
     small = fitted(answer, size)
     template, moving = alignment.normalised(surface.sent), alignment.normalised(small)
     found = alignment.align(surface.sent, small, template, moving, outside, nominals)
     is_plausible = alignment.is_plausible(found.matrix, nominals, *size)
     judgement = verdicts.judged(surface.sent, small, template, moving, outside, found, is_plausible)
-    if judgement.verdict is Verdict.REFUSED:
+    if judgement.verdict == "refused":
         return Fit(found.matrix, None, judgement)
-    if judgement.reason is Reason.LITTLE_TO_ALIGN_BY and found.correlation < verdicts.TRUSTED_CORRELATION:
+    if judgement.reason == Reason.LITTLE_TO_ALIGN_BY and found.correlation < verdicts.TRUSTED_CORRELATION:
         # What correlates with nothing must not be moved by it.
         return Fit(nominals[0], None, judgement)
     bends = alignment.bends_of(template, moving, outside, found.matrix)

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 
 from agent.errors import RequestRefused
-from agent.imaging.masking.values import Box, Mask, MaskProblem, MaskRefusal
+from agent.imaging.masking.values import Box, Mask, MaskProblem, MaskRefused
 from agent.pixels import Bytes, Floats, Pixels, Raster, open_picture
 
 _RATIO_TOLERANCE = 0.02
@@ -16,24 +16,25 @@ _DRAWN_ALPHA = 32
 _LEVELS = (1, 64, 128, 255)
 
 
-def read_mask(data: bytes, size: tuple[int, int]) -> Mask | MaskRefusal:
+def read_mask(data: bytes, size: tuple[int, int]) -> Mask:
     """Return the mask of a picture of `size` (width, height) from an image in which white is to change.
 
     Any mode is taken; grey stays a soft brush. Of a painter's layer, whose background is transparent and whose strokes
     have one colour, the alpha counts; of any other picture with alpha, its brightness times its alpha. An image of
-    another size is scaled when its ratio is the picture's within 2 %.
+    another size is scaled when its ratio is the picture's within 2 %. Raises MaskRefused.
     """
     try:
         picture = open_picture(data)
     except RequestRefused:
-        return MaskRefusal(MaskProblem.UNREADABLE)
+        raise MaskRefused(MaskProblem.UNREADABLE) from None
     width, height = size
     stretch = (picture.width / picture.height) / (width / height)
     if not 1 / (1 + _RATIO_TOLERANCE) <= stretch <= 1 + _RATIO_TOLERANCE:
-        numbers = {"mask_width": picture.width, "mask_height": picture.height, "width": width, "height": height}
-        return MaskRefusal(MaskProblem.WRONG_RATIO, numbers)
+        raise MaskRefused(MaskProblem.WRONG_RATIO)
     values = _resized(_brightness(picture), width, height)
-    return packed(values) if values.any() else MaskRefusal(MaskProblem.EMPTY)
+    if not values.any():
+        raise MaskRefused(MaskProblem.EMPTY)
+    return packed(values)
 
 
 def packed(values: Bytes) -> Mask:

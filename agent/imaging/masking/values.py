@@ -1,28 +1,23 @@
 """What goes in and out of a masked edit: plain values of numbers and bytes, which can be kept, sent and compared.
 
-No pixel library is needed to hold them; a refusal is a value too, which the caller turns into its own sentence.
+No pixel library is needed to hold them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 
-from agent.pictures import EditNotice, Placement
+from agent.pictures import EditNotice, Judgement, Placement
 
 DEFAULT_FEATHER_PX = 8.0
 
-NOTHING: Mapping[str, float | str] = MappingProxyType({})
-
 
 class MaskProblem(StrEnum):
-    """Why nothing can be planned or finished; the parameters each one brings are in brackets."""
+    """Why nothing can be planned or finished."""
 
     EMPTY = "empty"
     UNREADABLE = "unreadable"
-    # mask_width, mask_height, width, height
     WRONG_RATIO = "wrong_ratio"
     PICTURE_UNREADABLE = "picture_unreadable"
     ANSWER_UNREADABLE = "answer_unreadable"
@@ -30,7 +25,7 @@ class MaskProblem(StrEnum):
     # The grown mask leaves the part of the picture that was sent: only a new request can fill it.
     BEYOND_THE_ANSWER = "beyond_the_answer"
     NOTHING_TO_ADD = "nothing_to_add"
-    # width, height, limit: the wider canvas would be larger than the studio holds
+    # The wider canvas would be larger than the studio holds.
     TOO_LARGE = "too_large"
 
 
@@ -51,14 +46,6 @@ class Notice(StrEnum):
     NOTHING_CHANGED = "nothing_changed"
 
 
-class Verdict(StrEnum):
-    """Whether the answer shows the same picture outside the mask, so that its inside may be taken."""
-
-    GOOD = "good"
-    UNSURE = "unsure"
-    REFUSED = "refused"
-
-
 class Reason(StrEnum):
     """Why a verdict was given."""
 
@@ -70,12 +57,12 @@ class Reason(StrEnum):
     ANOTHER_FRAMING = "another_framing"
 
 
-@dataclass(frozen=True)
-class MaskRefusal:
-    """A refusal with the numbers its sentence needs."""
+class MaskRefused(Exception):
+    """Nothing can be planned or finished; whoever asked has a sentence for it."""
 
-    problem: MaskProblem
-    parameters: Mapping[str, float | str] = field(default_factory=lambda: NOTHING)
+    def __init__(self, problem: MaskProblem) -> None:
+        super().__init__(problem)
+        self.problem = problem
 
 
 @dataclass(frozen=True)
@@ -164,25 +151,6 @@ class EditPlan:
     notices: tuple[EditNotice, ...] = ()
     feather_px: float = DEFAULT_FEATHER_PX
     is_in_place: bool = False
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """How alike answer and original are outside the mask, after alignment.
-
-    `correlation` is that of locally normalised grey (-1 to 1), `tile_share` the share of textured tiles of 48 pixels
-    that correlate, `tiles` how many there are; shift in pixels of the frame, `scale` 1 and `turn_deg` 0 for a
-    faithful answer.
-    """
-
-    verdict: Verdict
-    reason: Reason
-    correlation: float = 0.0
-    tile_share: float = 0.0
-    tiles: int = 0
-    shift_px: float = 0.0
-    scale: float = 1.0
-    turn_deg: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.imaging.masking.alignment import Alignment, Grey, correlated, inside_answer, moved, parts
-from agent.imaging.masking.values import Judgement, Reason, Verdict
+from agent.imaging.masking.values import Reason
+from agent.pictures import EditVerdict, Judgement
 from agent.pixels import Bytes
 
 TILE_PX = 48
@@ -78,21 +79,21 @@ def judged(
 
 def _verdict(
     correlation: float, share: float, tiles: int, lasting: int, is_plausible: bool, *, is_filled: bool
-) -> tuple[Verdict, Reason]:
+) -> tuple[EditVerdict, Reason]:
     """Return the verdict; of the `tiles` with structure, `lasting` have some that a model keeps."""
     is_alike = correlation >= _GOOD_CORRELATION and share >= _GOOD_SHARE
     if tiles < TILES_NEEDED or (lasting < TILES_NEEDED and not is_alike):
         # Too few tiles say neither yes nor no, but a map that was found and that no redrawing gives still says no.
         if (is_plausible or correlation < TRUSTED_CORRELATION) and not is_filled:
-            return Verdict.UNSURE, Reason.LITTLE_TO_ALIGN_BY
-        return Verdict.REFUSED, Reason.ANOTHER_PICTURE
+            return "unsure", Reason.LITTLE_TO_ALIGN_BY
+        return "refused", Reason.ANOTHER_PICTURE
     if correlation < _REFUSED_CORRELATION or share < _REFUSED_SHARE:
-        return Verdict.REFUSED, Reason.ANOTHER_PICTURE
+        return "refused", Reason.ANOTHER_PICTURE
     if not is_plausible:
-        return Verdict.REFUSED, Reason.ANOTHER_FRAMING
+        return "refused", Reason.ANOTHER_FRAMING
     if is_alike:
-        return Verdict.GOOD, Reason.SAME_PICTURE
-    return Verdict.UNSURE, Reason.WEAKLY_ALIKE
+        return "good", Reason.SAME_PICTURE
+    return "unsure", Reason.WEAKLY_ALIKE
 
 
 def _lasting(picture: Bytes, outside: Bytes) -> NDArray[np.bool_]:
