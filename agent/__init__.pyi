@@ -177,6 +177,7 @@ from .pictures import StoredPicture as StoredPicture
 from .pictures import StyleUse as StyleUse
 from .pictures import fitted_size as fitted_size
 from .pictures import harden_pillow as harden_pillow
+from .pictures import mime_type_of as mime_type_of
 from .pictures import shape_of as shape_of
 from .pictures import upload_limit_megabytes as upload_limit_megabytes
 from .pixels import image_of as image_of

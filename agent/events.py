@@ -438,6 +438,15 @@ Component: TypeAlias = Annotated[
 ]
 
 
+def undecided(component: Component) -> Component:
+    """Return a card that waits for the person as it stays when nobody decides about it any more; others as they are."""
+    if isinstance(component, PlanCard) and component.state == "pending":
+        return component.model_copy(update={"state": "dropped"})
+    if isinstance(component, ConsentCard) and component.state == "pending":
+        return component.model_copy(update={"state": "refused"})
+    return component
+
+
 def component_events(
     component: Component, pictures: Mapping[str, Picture] = MappingProxyType({})
 ) -> tuple[TurnEvent, ...]:

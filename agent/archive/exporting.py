@@ -22,6 +22,7 @@ from agent.archive.format import (
     INDEX,
     MANIFEST,
     MIME_OF_SUFFIX,
+    SUFFIX_OF_MIME,
     VERSION,
     ArchivedFile,
     ArchiveLanguage,
@@ -32,12 +33,12 @@ from agent.archive.format import (
     images_in,
     packed,
     signatures_in,
-    suffix_of,
 )
 from agent.archive.pages import conversation_page, library_page, markdown, web_page
 from agent.conversation import WholeConversation
 from agent.errors import RequestRefused
 from agent.messages import ImagePart
+from agent.pictures import mime_type_of
 
 if TYPE_CHECKING:
     from agent.storage.images import ImageStore
@@ -260,7 +261,7 @@ async def _read(images: ImageStore, image: ImagePart) -> tuple[bytes, str | None
         data = await images.read(image)
     except RequestRefused:
         return b"", None
-    return data, suffix_of(data)
+    return data, SUFFIX_OF_MIME.get(mime_type_of(data) or "")
 
 
 def _app_version() -> str:

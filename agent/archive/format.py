@@ -48,6 +48,7 @@ MIME_OF_SUFFIX = {
     "avif": "image/avif",
 }
 SUFFIXES = tuple(MIME_OF_SUFFIX)
+SUFFIX_OF_MIME = {mime_type: suffix for suffix, mime_type in MIME_OF_SUFFIX.items()}
 
 ArchiveLanguage: TypeAlias = Literal["en", "zh-CN"]
 
@@ -305,27 +306,6 @@ def export_too_large(limit_bytes: int) -> RequestRefused:
 def _shown(name: str) -> str:
     plain = "".join(sign if sign.isprintable() else "?" for sign in name)
     return plain if len(plain) <= _SHOWN_CHARACTERS else plain[: _SHOWN_CHARACTERS - 1] + "…"
-
-
-_AVIF = frozenset({b"avif", b"avis"})
-_HEIC = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"})
-
-
-def suffix_of(data: bytes) -> str | None:
-    """Return the suffix of a picture's file without the dot, None for what begins like no picture we know."""
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "png"
-    if data.startswith(b"\xff\xd8\xff"):
-        return "jpg"
-    if data[:6] in (b"GIF87a", b"GIF89a"):
-        return "gif"
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "webp"
-    if data[4:8] != b"ftyp":
-        return None
-    end = min(int.from_bytes(data[:4], "big"), 256)
-    brands = {data[8:12], *(data[at : at + 4] for at in range(16, end, 4))}
-    return "avif" if brands & _AVIF else "heic" if brands & _HEIC else None
 
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -11,21 +11,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.archive.format import (
-    MIME_OF_SUFFIX,
-    archive_too_large,
-    images_in,
-    not_a_picture,
-    suffix_of,
-    unpacked,
-    with_images,
-)
+from agent.archive.format import MIME_OF_SUFFIX, archive_too_large, images_in, not_a_picture, unpacked, with_images
 from agent.archive.reading import ArchiveReader, Contents, PictureFacts, check_conversation
 from agent.conversation import Turn, WholeConversation
 from agent.errors import AivistaError, ProviderFailure
 from agent.events import SearchNote
 from agent.imaging.intake import probe_image
 from agent.messages import ImageOrigin, ImagePart, Value
+from agent.pictures import mime_type_of
 
 if TYPE_CHECKING:
     from agent.storage.conversations import ConversationStore
@@ -130,7 +123,7 @@ class Importer:
     async def _facts(self, name: str) -> PictureFacts:
         data = await asyncio.to_thread(self._reader.read, name)
         suffix = name.rpartition(".")[2]
-        if suffix_of(data) != suffix:
+        if mime_type_of(data) != MIME_OF_SUFFIX[suffix]:
             raise not_a_picture(name)
         try:
             probed = await probe_image(data)

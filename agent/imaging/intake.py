@@ -33,6 +33,7 @@ from agent.pictures import (
     MAX_SIDE_PX,
     MAX_UPLOAD_MEGABYTES,
     harden_pillow,
+    mime_type_of,
 )
 
 # numpy and OpenCV load with the first picture, not with the studio.
@@ -46,8 +47,15 @@ _DECODERS_AT_ONCE = 2
 _ALONE = threading.Lock()
 _ALONE_ABOVE_BYTES = 72_000_000
 _SHOWN_NAME_CHARACTERS = 40
-_HEIF_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"})
-_AVIF_BRANDS = frozenset({b"avif", b"avis"})
+# As Pillow calls them.
+_FORMATS = {
+    "image/png": "PNG",
+    "image/jpeg": "JPEG",
+    "image/gif": "GIF",
+    "image/webp": "WEBP",
+    "image/avif": "AVIF",
+    "image/heic": "HEIF",
+}
 # What a JPEG may bring along in segments is more than a colour profile ever needs.
 _MOST_PROFILE_BYTES = 1 << 20
 # The box with an AVIF's bit depth stands near its beginning.
@@ -181,7 +189,7 @@ def _probe(data: bytes) -> Probed:
 
 
 def _open(data: bytes, name: str) -> Image.Image:
-    kind = _format_of(data)
+    kind = _FORMATS.get(mime_type_of(data) or "")
     if kind is None:
         code = ErrorCode.PICTURE_IS_SVG if _is_svg(data) else ErrorCode.PICTURE_UNREADABLE
         raise RequestRefused(code, name=name)
@@ -220,28 +228,6 @@ def _too_many_pixels(name: str, pixels: int, limit: int) -> RequestRefused:
 def _rounded_up(number: float) -> float:
     # Up, so that what is a little over the limit never reads as the limit itself.
     return math.ceil(number * 10) / 10
-
-
-def _format_of(data: bytes) -> str | None:
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "PNG"
-    if data.startswith(b"\xff\xd8\xff"):
-        return "JPEG"
-    if data[:6] in {b"GIF87a", b"GIF89a"}:
-        return "GIF"
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "WEBP"
-    if data[4:8] == b"ftyp":
-        return _format_of_brands(data)
-    return None
-
-
-def _format_of_brands(data: bytes) -> str | None:
-    end = min(int.from_bytes(data[:4], "big"), 256)
-    brands = {data[8:12], *(data[at : at + 4] for at in range(16, end, 4))}
-    if brands & _AVIF_BRANDS:
-        return "AVIF"
-    return "HEIF" if brands & _HEIF_BRANDS else None
 
 
 def _is_svg(data: bytes) -> bool:

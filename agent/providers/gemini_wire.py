@@ -29,6 +29,7 @@ from agent.messages import (
     ToolCallPart,
     ToolResultPart,
 )
+from agent.pictures import mime_type_of
 from agent.providers.base import ChatOptions, ImageRequest, ToolDeclaration
 from agent.providers.catalogue import ModelEntry, ModelRole
 from agent.providers.gemini_connection import RawEvents
@@ -293,14 +294,11 @@ class ArrivedPicture:
     thought_signature: bytes | None
 
 
-_MAGIC = ((b"\x89PNG", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"), (b"RIFF", "image/webp"))
-
-
 def _picture_type(blob: types.Blob) -> str | None:
     """Return the type of a picture, by its bytes where its label names none; None for anything else."""
     if (blob.mime_type or "").startswith("image/"):
         return blob.mime_type
-    return next((name for magic, name in _MAGIC if (blob.data or b"").startswith(magic)), None)
+    return mime_type_of(blob.data or b"")
 
 
 class AnswerReader:

@@ -15,6 +15,7 @@ import httpx2
 
 from agent.errors import Charge, ErrorCode, ErrorInfo
 from agent.messages import CompletionChunk, TextPart, TokenUsage, ToolCallPart
+from agent.pictures import mime_type_of
 from agent.providers.catalogue import ModelEntry
 from agent.providers.openai_wire import THINK, TOOL_CALL, TagSplitter, Wire, read_calls
 
@@ -28,8 +29,6 @@ TEXT_ENDS: dict[str, ErrorCode | None] = {
     "insufficient_system_resource": ErrorCode.OVERLOADED,
     "error": ErrorCode.UNKNOWN_REASON,
 }
-
-_SIGNATURES = {b"\x89PNG\r\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 
 
 # ---- words
@@ -217,12 +216,8 @@ def read_picture(answer: object, base_url: str) -> ArrivedPicture | PictureElsew
 
 def picture_of(data: bytes) -> ArrivedPicture | ErrorInfo:
     """Return the bytes as a picture by their first ones, or that they are none."""
-    for signature, mime_type in _SIGNATURES.items():
-        if data.startswith(signature):
-            return ArrivedPicture(data, mime_type)
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return ArrivedPicture(data, "image/webp")
-    return ErrorInfo(code=ErrorCode.BROKEN_PICTURE)
+    mime_type = mime_type_of(data)
+    return ArrivedPicture(data, mime_type) if mime_type else ErrorInfo(code=ErrorCode.BROKEN_PICTURE)
 
 
 def _decoded(encoded: str) -> ArrivedPicture | ErrorInfo:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from agent.conversation import Turn, TurnState, WholeConversation
-from agent.events import Component, ConsentCard, InterruptedNote, PlanCard, StoppedNote
+from agent.events import InterruptedNote, StoppedNote, undecided
 from agent.messages import TokenUsage
 
 Parents = Mapping[str, str | None]
@@ -94,13 +94,5 @@ def as_copy(whole: WholeConversation, title: str, now: datetime) -> WholeConvers
 def _at_rest(turn: Turn) -> Turn:
     if turn.state not in _MAY_GO_ON:
         return turn
-    kept = tuple(_closed(one) for one in turn.components if not isinstance(one, InterruptedNote | StoppedNote))
+    kept = tuple(undecided(one) for one in turn.components if not isinstance(one, InterruptedNote | StoppedNote))
     return turn.model_copy(update={"state": TurnState.STOPPED, "components": (*kept, StoppedNote())})
-
-
-def _closed(component: Component) -> Component:
-    if isinstance(component, PlanCard) and component.state == "pending":
-        return component.model_copy(update={"state": "dropped"})
-    if isinstance(component, ConsentCard) and component.state == "pending":
-        return component.model_copy(update={"state": "refused"})
-    return component

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import ErrorCode, RequestRefused
-from agent.events import Component, ConsentCard, PlanCard, Step, ThoughtLog, TurnPaused, TurnStarted, component_events
+from agent.events import PlanCard, Step, ThoughtLog, TurnPaused, TurnStarted, component_events, undecided
 from agent.requests import Decision
 from agent.storage.database import Database
 from agent.workflow.deps import Deps
@@ -176,16 +176,8 @@ def superseded(turn: Turn) -> Turn | None:
     """
     if turn.state is not TurnState.WAITING:
         return None
-    components = tuple(map(_declined, turn.components))
+    components = tuple(map(undecided, turn.components))
     return turn.model_copy(update={"state": TurnState.STOPPED, "components": components})
-
-
-def _declined(component: Component) -> Component:
-    if isinstance(component, PlanCard) and component.state == "pending":
-        return component.model_copy(update={"state": "dropped"})
-    if isinstance(component, ConsentCard) and component.state == "pending":
-        return component.model_copy(update={"state": "refused"})
-    return component
 
 
 def can_go_on(turn: Turn) -> bool:

@@ -36,6 +36,7 @@ from agent import (
     Workspace,
     WorkspaceFile,
     checked_file_name,
+    mime_type_of,
 )
 from webui.http.sessions import NO_STORE, Visitor, Work, as_json, attachment, visitor_route
 from webui.screen import Screen
@@ -437,19 +438,9 @@ def is_program(name: str) -> bool:
 
 
 def picture_type(content: bytes) -> str | None:
-    """Return the type of a picture that a browser shows, by its first bytes and never by its name; None for others.
-
-    An SVG is none: it is a document, which may hold scripts.
-    """
-    if content.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if content.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if content.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
-    if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
-        return "image/webp"
-    return "image/avif" if content[4:12] in (b"ftypavif", b"ftypavis") else None
+    """Return the type of a picture that a browser shows, by its first bytes and never by its name; None for others."""
+    found = mime_type_of(content)
+    return None if found == "image/heic" else found
 
 
 def kind_of(file: WorkspaceFile) -> Kind:
