@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image, ImageChops
 from playwright.sync_api import Locator, Page, Route, expect
 
@@ -401,6 +402,8 @@ def a_turn_that_fails_and_files_that_are_slow_leave_no_mask_without_its_file(pag
         page.unroute(UPLOADS)
 
 
+# Every picture that it sends is painted and pasted: more than a minute on a busy machine.
+@pytest.mark.timeout(300)
 def test_a_new_picture_is_painted_over_and_sent_and_its_mask_keeps_to_it_whatever_comes_between(
     page: Page, whole_studio: PageProcess, photo: Path, tmp_path: Path
 ) -> None:
