@@ -250,8 +250,8 @@ def turn_estimate(
 def needs_no_model(text: str, about: Literal["target", "picture", "part"]) -> bool:
     """Return whether the words alone are carried out exactly and for nothing: an adjustment, or to go back.
 
-    They are about the picture that is changed when none is marked, a single one that is marked or sent with them, or a
-    part of it. Words that name another picture are left open.
+    They are about the picture to be changed (`target`), a single one that is sent with them, or a part of either. Words
+    that name another picture are left open.
     """
     undo = read_undo(text) if about == "target" else None
     if undo is not None:

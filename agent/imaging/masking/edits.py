@@ -54,7 +54,7 @@ def plan_edit(
     in the plan's notices: nothing outside the mask, little to align by, a softer result. A painter that works on the
     very pixels it is given (`is_in_place`) is given all of the picture as it is.
 
-    Refused: a picture that cannot be read, a mask of another size, an empty mask, no frame.
+    Raises MaskRefused for a picture that cannot be read, a mask of another size, an empty mask, and without a frame.
     """
     picture, values = _opened(original, mask)
     if is_in_place:
@@ -78,7 +78,7 @@ def change_inside(
     """Return the original with a change of its own pixels inside the mask alone, which no model made.
 
     `change` is given the picture and where it may change (height, width), and keeps its size and bit depth; what it
-    makes of the rest is left out. Refused as `plan_edit` refuses.
+    makes of the rest is left out. Raises MaskRefused as `plan_edit` does.
     """
     picture, values = _opened(original, mask)
     whole = Box(0, 0, picture.width, picture.height)
@@ -160,7 +160,7 @@ def finish_edit(plan: EditPlan, answer: bytes) -> EditOutcome:
     When the verdict is `refused` there is no composite: the original stays, and the answer may be shown beside it.
     Otherwise the composite differs from the original inside the mask only, which is counted on the decoded file.
 
-    Refused outright: an answer that cannot be read.
+    Raises MaskRefused for an answer that cannot be read.
     """
     part = _read_answer(answer)
     if plan.is_in_place:
@@ -176,8 +176,8 @@ def finish_edit(plan: EditPlan, answer: bytes) -> EditOutcome:
 def regrow(original: bytes, answer: bytes, mask: Mask, placement: Placement, judgement: Judgement) -> EditOutcome:
     """Return an answer that lies over the original under another mask, without a new request.
 
-    Colours are learnt anew round the new border; the place stays. Refused: an empty mask, one of another size, one
-    that leaves what the model was shown, an answer that was refused.
+    Colours are learnt anew round the new border; the place stays. Raises MaskRefused for an empty mask, one of another
+    size, and one that leaves what the model was shown.
     """
     picture = open_picture(original)
     values = _values(mask, picture)
@@ -298,7 +298,8 @@ def plan_expansion(
     The plan's original is the wider canvas, in which the picture's edge goes on, blurred; finish it as any edit. The
     whole canvas is shown to the model unless that would be too coarse: then only the new part with its surroundings.
 
-    Refused: a picture that cannot be read, nothing to add, a canvas larger than the studio takes in, no frame.
+    Raises MaskRefused for a picture that cannot be read, nothing to add, a canvas larger than the studio takes in, and
+    without a frame.
     """
     picture = _read(original)
     sides = margins if isinstance(margins, Margins) else margins_for(picture.width, picture.height, margins)
@@ -331,7 +332,8 @@ _LEAST_SHOWN = 0.25
 def drift(original: bytes, edited: bytes) -> Drift:
     """Return how the edited picture differs from the original: what changed, and how it was shifted and zoomed.
 
-    What the edited picture no longer shows is not marked as changed. Refused: pictures that cannot be read.
+    What the edited picture no longer shows is not marked as changed. Raises MaskRefused for pictures that cannot be
+    read.
     """
     surface, edited_picture = _whole(original), _read_answer(edited)
     answer = shown_rgb(edited_picture.pixels, edited_picture.profile)
@@ -354,7 +356,7 @@ def drift(original: bytes, edited: bytes) -> Drift:
 def keep_only(original: bytes, edited: bytes, area: Mask, feather_px: float = DEFAULT_FEATHER_PX) -> EditOutcome:
     """Return the original with the edited picture in this area alone, aligned by all the rest.
 
-    Refused: pictures that cannot be read, an empty area, one of another size than the original.
+    Raises MaskRefused for pictures that cannot be read, an empty area, and one of another size than the original.
     """
     surface, edited_picture = _whole(original), _read_answer(edited)
     answer = shown_rgb(edited_picture.pixels, edited_picture.profile)

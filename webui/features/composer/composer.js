@@ -135,8 +135,9 @@
   const HINT = /[\d"\u201c\u201d\u2018\u2019\u300c\u300d\u300e\u300f\u300a\u300b«»]|https?:|\b(two|three|four|both|couple|pair|twice|thrice|text|words?|wording|letter(s|ing)?|(head)?line|titles?|captions?|slogans?|labels?|signs?|write|says?|saying|reads?|fonts?|logos?|names?|posters?|banners?)\b|[\u4e8c\u4e09\u56db\u4e24\u4fe9\u4ee8\u5b57\u6807\u9898\u5e45\u8bed\u724c\u7b7e\u6b3e\u4e66\u5199\u5370\u523b\u7ee3\u6848]/i;
   // So are few words about one picture: what is done to it exactly costs nothing.
   const about = ({ files, marked, masks }) => {
-    if (files + marked > 1 || masks > 1 || $("#expand").value || (marked && !$("#ctx .ctx[data-handle]"))) return "";
-    return masks ? "part" : files + marked ? "picture" : $("#ctx-next .ctx") && !$("#ctx .ctx") ? "target" : "";
+    if (files + marked > 1 || masks > 1 || $("#expand").value) return "";
+    const target = $("#ctx .ctx[data-handle]") || (!$("#ctx .ctx") && $("#ctx-next .ctx"));
+    return !(files || target) ? "" : masks ? "part" : files ? "picture" : "target";
   };
   const now = () => {
     const text = $("#box textarea")?.value || "";
