@@ -29,6 +29,7 @@ from agent.archive.format import (
     ArchiveLimits,
     ListedConversation,
     Manifest,
+    conversation_json,
     export_too_large,
     images_in,
     packed,
@@ -117,7 +118,7 @@ class Exporter:
         archived = packed(whole, lost)
         for listed, file in zip(archived.files, whole.files, strict=True):
             self._add_file(f"files/{listed.digest}", file.content)
-        self._add(f"{folder}/conversation.json", archived.model_dump_json(indent=1).encode(), is_deflated=True)
+        self._add(f"{folder}/conversation.json", conversation_json(archived), is_deflated=True)
         page = conversation_page(whole, self._language, self._addresses)
         self._add(f"{folder}/conversation.md", markdown(page).encode(), is_deflated=True)
         self._add(f"{folder}/conversation.html", web_page(page).encode(), is_deflated=True)

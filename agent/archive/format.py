@@ -1,16 +1,16 @@
-"""What an archive holds, version 3: its files, their names and limits, and the schema of its JSON; the refusals of what
-it may not hold; and a whole conversation as the archive's values, and back.
+"""What an archive holds, version 4: its files, their names and limits, and the schema of its JSON; the refusals of what
+it may not hold; and a whole conversation as the archive's value, and back.
 
-The conversation's own values (messages, components, receipts) are those of the leaves: they are what the records hold,
-too, and read every older form of themselves. A change of the schema is a new VERSION; `docs/archive-format.md` shows
-it, and a test compares. Version 1 had no `more_masks`, version 2 no effects and sizes of an `Adjustment`.
+Turns, pictures and all they hold are those of the records, and read every older form of themselves. A change of the
+schema is a new VERSION; `docs/archive-format.md` shows it, and a test compares. Version 1 had no `more_masks`, 2 no
+effects and sizes of an `Adjustment`; up to 3 large signatures, stars and tags stood elsewhere (`from_version_3`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
@@ -18,25 +18,13 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, StringConstraints
 from pydantic.json_schema import models_json_schema
 
-from agent.conversation import MaskedPicture, Timing, Turn, TurnState, WholeConversation, WorkspaceFile, Writer
+from agent.conversation import Turn, WholeConversation, WorkspaceFile, Writer
 from agent.errors import ErrorCode, RequestRefused
-from agent.events import Component
-from agent.messages import ImagePart, PromptMessage, SignedPart, TokenUsage, Value
-from agent.pictures import (
-    Blank,
-    DriftRecord,
-    EditRecord,
-    Margins,
-    OriginalFile,
-    Picture,
-    Receipt,
-    ReferenceRole,
-    Review,
-)
-from agent.settings import TurnSettings
+from agent.messages import ImagePart, SignedPart, Value
+from agent.pictures import OriginalFile, Picture
 
 FORMAT = "aivista-archive"
-VERSION = 3
+VERSION = 4
 MANIFEST = "manifest.json"
 INDEX = "index.html"
 MIME_OF_SUFFIX = {
@@ -96,8 +84,13 @@ def is_folder_name(name: str) -> bool:
     return _ANY_FOLDER.fullmatch(name) is not None
 
 
+def is_moment(moment: datetime) -> bool:
+    """Return whether something can have happened then, and wherever one is."""
+    return moment.tzinfo is not None and _FIRST_YEAR < moment.year < _LAST_YEAR
+
+
 def _in_utc(moment: datetime) -> datetime:
-    if not _FIRST_YEAR < moment.year < _LAST_YEAR:
+    if not is_moment(moment):
         raise ValueError("not a moment of ours")
     return moment.astimezone(UTC)
 
@@ -135,85 +128,13 @@ class Manifest(Value):
     """
 
     format: Literal["aivista-archive"]
-    version: Literal[1, 2, 3]
+    version: Literal[1, 2, 3, 4]
     app_version: str
     created_at: Moment | None
     language: ArchiveLanguage
     conversations: tuple[ListedConversation, ...]
     files: tuple[ArchivedFile, ...]
     lost: tuple[Digest, ...] = ()
-
-
-class SignaturePlace(Value):
-    """Where a signature of more than 4096 bytes belongs: the message's and the part's index, from 0; the signature is
-    the file `blobs/<digest>`."""
-
-    message: Count
-    part: Count
-    digest: Digest
-
-
-class ArchivedTurn(Value):
-    """A turn. `parent` is the id of the turn before it, none for a first one; every parent stands before its children.
-
-    `messages` come without their large `signatures`; smaller ones stand in them as base64. What `agent.conversation`
-    says of a turn holds here, but for the `request_id`, which stays at home: it is what keeps a request from being
-    paid twice there. So does `maximum_usd`, by which it was held to a price.
-    """
-
-    id: Annotated[str, StringConstraints(min_length=1, max_length=64)]
-    parent: str | None
-    text: str
-    settings: TurnSettings
-    started_at: Moment
-    provider: str
-    uploads: tuple[ImagePart, ...]
-    editing: str | None
-    references: tuple[str, ...]
-    roles: dict[str, ReferenceRole]
-    mask: ImagePart | None
-    feather_px: int | None
-    margins: Margins | None
-    more_masks: tuple[MaskedPicture, ...] = ()
-    state: TurnState
-    messages: tuple[PromptMessage, ...]
-    signatures: tuple[SignaturePlace, ...]
-    components: tuple[Component, ...]
-    usage: TokenUsage
-    price_usd: Annotated[float, Field(ge=0)]
-    seconds: Annotated[float, Field(ge=0)]
-    timings: tuple[Timing, ...]
-
-
-class ArchivedPicture(Value):
-    """A picture of the conversation, whatever its branch; `answer` comes without its large `signatures`.
-
-    What `agent.pictures` says of a picture holds here. Its bytes are `pictures/<digest>.<suffix>`, at the picture's own
-    size and bit depth and without metadata; the file that an upload was is told (`original`), but stays at home, its
-    digest with it. The person starred it when it `is_starred`, and gave it its `tags`.
-    """
-
-    handle: str
-    image: ImagePart
-    turn_id: str
-    created_at: Moment
-    parents: tuple[str, ...]
-    answer: PromptMessage | None
-    signatures: tuple[SignaturePlace, ...]
-    receipt: Receipt | None
-    alt: str
-    after_stop: bool
-    is_marked: bool
-    review: Review | None
-    round: int
-    call: str
-    edit: EditRecord | None
-    drift: DriftRecord | None
-    shortfall_kept: bool
-    blank: Blank | None = None
-    original: OriginalFile | None = None
-    is_starred: bool
-    tags: tuple[str, ...]
 
 
 class ArchivedWorkspaceFile(Value):
@@ -233,8 +154,12 @@ class ArchivedWorkspaceFile(Value):
 
 
 class ArchivedConversation(Value):
-    """`conversation.json`: a conversation with every branch. `head` is the newest turn of the branch that is shown; the
-    title `is_named` when the person gave it."""
+    """`conversation.json`: a conversation with every branch, as `agent.conversation.WholeConversation` tells it.
+
+    Every turn stands after its `parent`; those of its fields that `STAY_HOME` are not told. A picture's bytes are
+    `pictures/<digest>.<suffix>`, at its own size and bit depth and without metadata; the file that an upload was is
+    told (`original`), but stays at home, its digest with it. A large signature is `blobs/<signature_digest>`.
+    """
 
     title: str
     created_at: Moment
@@ -242,9 +167,22 @@ class ArchivedConversation(Value):
     is_named: bool
     is_pinned: bool
     head: str | None
-    turns: tuple[ArchivedTurn, ...]
-    pictures: tuple[ArchivedPicture, ...]
+    turns: tuple[Turn, ...]
+    pictures: tuple[Picture, ...]
+    starred: tuple[str, ...]
+    tags: dict[str, tuple[str, ...]]
     files: tuple[ArchivedWorkspaceFile, ...]
+
+
+# By the first a request is known not to be paid twice at home, by the second its turn was held to a price, and an
+# import gives each turn the third.
+STAY_HOME = frozenset({"request_id", "maximum_usd", "is_imported"})
+_NOT_TOLD: Any = {"turns": {"__all__": STAY_HOME}}
+
+
+def conversation_json(archived: ArchivedConversation) -> bytes:
+    """Return `conversation.json`."""
+    return archived.model_dump_json(indent=1, exclude=_NOT_TOLD).encode()
 
 
 def json_schema() -> dict[str, Any]:
@@ -255,14 +193,13 @@ def json_schema() -> dict[str, Any]:
 
 
 def _untitled(schema: Any) -> Any:
-    """Return the schema without pydantic's titles, which say each name once more, and without the digests by which
-    parts name their signatures: in an archive their `signatures` do."""
+    """Return the schema without pydantic's titles, which say each name once more, and without what is not told."""
     if isinstance(schema, list):
         return [_untitled(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
     told = {key: one for key, one in schema.items() if key != "title" or isinstance(one, dict)}
-    return {key: _untitled(one) for key, one in told.items() if key != "signature_digest"}
+    return {key: _untitled(one) for key, one in told.items() if key not in STAY_HOME}
 
 
 _SHOWN_CHARACTERS = 60
@@ -309,6 +246,7 @@ def _shown(name: str) -> str:
 
 
 Model = TypeVar("Model", bound=BaseModel)
+Part = TypeVar("Part", bound=BaseModel)
 
 
 def models_in(value: object) -> Iterator[BaseModel]:
@@ -330,131 +268,70 @@ def images_in(value: object) -> Iterator[ImagePart]:
     return (one for one in models_in(value) if isinstance(one, ImagePart))
 
 
-def with_images(model: Model, change: Callable[[ImagePart], ImagePart]) -> Model:
-    """Return the value with each of its references to a picture changed; what holds none is the very same object."""
-    changed = _changed(model, change)
-    if not isinstance(changed, type(model)):
-        raise TypeError("a reference was changed into something else")
-    return changed
-
-
-def _changed(value: Any, change: Callable[[ImagePart], ImagePart]) -> Any:
-    if isinstance(value, ImagePart):
+def changed(value: Any, kind: type[Part], change: Callable[[Part], Part]) -> Any:
+    """Return the value with each model of a kind inside of it changed; what holds none is the very same object."""
+    if isinstance(value, kind):
         return change(value)
     if isinstance(value, BaseModel):
-        fields = {name: getattr(value, name) for name in type(value).model_fields}
-        new = {name: _changed(one, change) for name, one in fields.items()}
+        fields = dict(value)
+        new = {name: changed(one, kind, change) for name, one in fields.items()}
         update = {name: one for name, one in new.items() if one is not fields[name]}
         return value.model_copy(update=update) if update else value
     if isinstance(value, tuple):
-        items = tuple(_changed(one, change) for one in value)
+        items = tuple(changed(one, kind, change) for one in value)
         return value if all(new is old for new, old in zip(items, value, strict=True)) else items
     return value
 
 
-_OF_A_TURN = tuple(ArchivedTurn.model_fields.keys() - {"messages", "signatures"})
-_OF_A_PICTURE = tuple(ArchivedPicture.model_fields.keys() - {"original", "answer", "signatures", "is_starred", "tags"})
-_OF_A_FILE = tuple(ArchivedWorkspaceFile.model_fields.keys() - {"digest", "size_bytes"})
-_OF_ALL = tuple(ArchivedConversation.model_fields.keys() - {"turns", "pictures", "files"})
-
-
 def packed(whole: WholeConversation, lost: Collection[str] = ()) -> ArchivedConversation:
     """Return the conversation as an archive holds it. A part whose large signature is among the `lost` has none."""
-    turns: list[ArchivedTurn] = []
-    for turn in whole.turns:
-        messages, places = _placed(turn.messages, lost)
-        turns.append(ArchivedTurn(**_fields(turn, _OF_A_TURN), messages=messages, signatures=places))
-    starred = frozenset(whole.starred)
-    pictures: list[ArchivedPicture] = []
-    for picture in whole.pictures:
-        answer, places = _placed((picture.answer,) if picture.answer else (), lost)
-        light = ArchivedPicture(
-            **_fields(picture, _OF_A_PICTURE),
-            # The file that was sent may say where it was taken, and the archive may be given to somebody.
-            original=_without_file(picture.original),
-            answer=answer[0] if answer else None,
-            signatures=places,
-            is_starred=picture.handle in starred,
-            tags=whole.tags.get(picture.handle, ()),
-        )
-        pictures.append(light)
-    files = tuple(
+    if lost:
+        whole = changed(whole, SignedPart, lambda part: part.unsigned() if part.signature_digest in lost else part)
+    # The file that was sent may say where it was taken, and the archive may be given to somebody.
+    fields: dict[str, Any] = dict(changed(whole, OriginalFile, lambda file: file.model_copy(update={"digest": ""})))
+    fields["files"] = tuple(
         ArchivedWorkspaceFile(
-            **_fields(file, _OF_A_FILE), digest=hashlib.sha256(file.content).hexdigest(), size_bytes=file.size_bytes
+            digest=hashlib.sha256(file.content).hexdigest(), size_bytes=file.size_bytes, **_without(file, "content")
         )
         for file in whole.files
     )
-    return ArchivedConversation(**_fields(whole, _OF_ALL), turns=tuple(turns), pictures=tuple(pictures), files=files)
+    return ArchivedConversation(**fields)
 
 
 def unpacked(archived: ArchivedConversation, read: Callable[[str], bytes]) -> WholeConversation:
     """Return the conversation of an archive, with what the files of its workspace hold. `read` is given the names of
     files of the archive."""
-    turns = tuple(
-        Turn(**_fields(turn, _OF_A_TURN), messages=_named(turn.messages, turn.signatures)) for turn in archived.turns
+    fields: dict[str, Any] = dict(archived)
+    fields["files"] = tuple(
+        WorkspaceFile(content=read(f"files/{file.digest}"), **_without(file, "digest", "size_bytes"))
+        for file in archived.files
     )
-    pictures: list[Picture] = []
-    for one in archived.pictures:
-        answer = _named((one.answer,) if one.answer else (), one.signatures)
-        picture = Picture(
-            **_fields(one, _OF_A_PICTURE),
-            # An archive could name the file that somebody else has sent.
-            original=_without_file(one.original),
-            answer=answer[0] if answer else None,
-        )
-        pictures.append(picture)
-    return WholeConversation(
-        **_fields(archived, _OF_ALL),
-        turns=turns,
-        pictures=tuple(pictures),
-        starred=tuple(one.handle for one in archived.pictures if one.is_starred),
-        tags={one.handle: one.tags for one in archived.pictures if one.tags},
-        files=tuple(
-            WorkspaceFile(**_fields(one, _OF_A_FILE), content=read(f"files/{one.digest}")) for one in archived.files
-        ),
-    )
+    return WholeConversation(**fields)
 
 
-def _without_file(original: OriginalFile | None) -> OriginalFile | None:
-    """Return what is known of the file that an upload was, where the file itself is not."""
-    return original.model_copy(update={"digest": ""}) if original is not None else None
+def _without(file: BaseModel, *names: str) -> dict[str, Any]:
+    return {name: one for name, one in file if name not in names}
+
+
+def from_version_3(told: Any) -> Any:
+    """Return what `conversation.json` of the versions 1 to 3 told, as it is told now.
+
+    Where a large signature belongs stood beside a turn's messages and a picture's answer, stars and tags with each
+    picture. Raises what Python does for JSON of another shape: AttributeError, LookupError, TypeError, ValueError.
+    """
+    pictures = told["pictures"]
+    of_pictures = [(one, [one["answer"]]) for one in pictures]
+    for owner, messages in [*((one, one["messages"]) for one in told["turns"]), *of_pictures]:
+        for place in owner.pop("signatures"):
+            if min(place["message"], place["part"]) < 0:
+                raise LookupError("a place before the first")
+            messages[place["message"]]["parts"][place["part"]]["signature_digest"] = place["digest"]
+    starred = [one["handle"] for one in pictures if one.pop("is_starred")]
+    tags = {one["handle"]: names for one in pictures if (names := one.pop("tags"))}
+    return {**told, "starred": starred, "tags": tags}
 
 
 def signatures_in(value: object) -> tuple[str, ...]:
     """Return the digests of the large signatures that its parts name, each once, in order."""
     parts = (one for one in models_in(value) if isinstance(one, SignedPart))
     return tuple(dict.fromkeys(one.signature_digest for one in parts if one.signature_digest))
-
-
-def _placed(
-    messages: Sequence[PromptMessage], lost: Collection[str]
-) -> tuple[tuple[PromptMessage, ...], tuple[SignaturePlace, ...]]:
-    """Return the messages without the names of their large signatures, and where those belong."""
-    places: list[SignaturePlace] = []
-    light: list[PromptMessage] = []
-    for m, message in enumerate(messages):
-        parts = list(message.parts)
-        for p, part in enumerate(parts):
-            if not isinstance(part, SignedPart) or part.signature_digest is None:
-                continue
-            if part.signature_digest in lost:
-                parts[p] = part.unsigned()
-                continue
-            places.append(SignaturePlace(message=m, part=p, digest=part.signature_digest))
-            parts[p] = part.model_copy(update={"signature_digest": None})
-        light.append(message.model_copy(update={"parts": tuple(parts)}))
-    return tuple(light), tuple(places)
-
-
-def _named(messages: Sequence[PromptMessage], places: Sequence[SignaturePlace]) -> tuple[PromptMessage, ...]:
-    """Return the messages, whose parts name their large signatures again."""
-    named = list(messages)
-    for place in places:
-        parts = list(named[place.message].parts)
-        parts[place.part] = parts[place.part].model_copy(update={"signature_digest": place.digest})
-        named[place.message] = named[place.message].model_copy(update={"parts": tuple(parts)})
-    return tuple(named)
-
-
-def _fields(value: BaseModel, names: Sequence[str]) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in names}

@@ -6,19 +6,27 @@ import asyncio
 import contextlib
 import hashlib
 import secrets
-import uuid
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.archive.format import MIME_OF_SUFFIX, archive_too_large, images_in, not_a_picture, unpacked, with_images
+from agent.archive.format import (
+    MIME_OF_SUFFIX,
+    archive_too_large,
+    changed,
+    images_in,
+    not_a_picture,
+    signatures_in,
+    unpacked,
+)
 from agent.archive.reading import ArchiveReader, Contents, PictureFacts, check_conversation
-from agent.conversation import Turn, WholeConversation
+from agent.conversation import WholeConversation, WorkspaceFile
 from agent.errors import AivistaError, ProviderFailure
 from agent.events import SearchNote
 from agent.imaging.intake import probe_image
 from agent.messages import ImageOrigin, ImagePart, Value
 from agent.pictures import mime_type_of
+from agent.storage.trees import fit_for_record
 
 if TYPE_CHECKING:
     from agent.storage.conversations import ConversationStore
@@ -137,8 +145,7 @@ class Importer:
         conversation = self._reader.conversation(folder)
         check_conversation(conversation, contents, f"{folder}/conversation.json")
         self._used.update(image.digest for image in images_in(conversation))
-        places = (place for one in (*conversation.turns, *conversation.pictures) for place in one.signatures)
-        self._signatures.update(place.digest for place in places)
+        self._signatures.update(signatures_in(conversation))
         # A file that stands in the archive once is kept as often as workspaces name it.
         self._file_bytes += sum(file.size_bytes for file in conversation.files)
         if self._file_bytes > self._reader.most_bytes:
@@ -188,23 +195,10 @@ class Adoption:
 
     def adopted(self, folder: str) -> WholeConversation:
         """Return the conversation of a folder as it goes on record."""
-        whole = with_images(unpacked(self._reader.conversation(folder), self._reader.read), self._image)
-        ids: dict[str | None, str | None] = {None: None, **{turn.id: uuid.uuid4().hex for turn in whole.turns}}
-        turns: list[Turn] = []
-        for turn in whole.turns:
-            components = tuple(
-                one.model_copy(update={"suggestions_html": ""}) if isinstance(one, SearchNote) else one
-                for one in turn.components
-            )
-            update = {"id": ids[turn.id], "parent": ids[turn.parent], "components": components}
-            turns.append(turn.model_copy(update=update))
-        update = {
-            "turns": tuple(turns),
-            "pictures": tuple(one.model_copy(update={"turn_id": ids[one.turn_id]}) for one in whole.pictures),
-            "head": ids[whole.head],
-            "files": tuple(one.model_copy(update={"is_untrusted": True}) for one in whole.files),
-        }
-        return whole.model_copy(update=update)
+        whole = changed(unpacked(self._reader.conversation(folder), self._reader.read), ImagePart, self._image)
+        whole = changed(whole, SearchNote, lambda note: note.model_copy(update={"suggestions_html": ""}))
+        whole = changed(whole, WorkspaceFile, lambda file: file.model_copy(update={"is_untrusted": True}))
+        return fit_for_record(whole, {turn.id for turn in whole.turns})
 
     def _image(self, image: ImagePart) -> ImagePart:
         """Return the reference with the size and, where it claims none of ours, the type that its file has."""

@@ -38,6 +38,7 @@ from agent.events import (
 from agent.locales import sentences
 from agent.messages import ImagePart, Source
 from agent.pictures import Picture, Receipt
+from agent.storage.trees import path_to
 
 # Characters of files: the page is to be read.
 _MOST_OF_A_FILE = 20_000
@@ -123,12 +124,8 @@ def conversation_page(whole: WholeConversation, language: ArchiveLanguage, addre
 def branch_shown(whole: WholeConversation) -> tuple[Turn, ...]:
     """Return the turns from the first to the head."""
     by_id = {turn.id: turn for turn in whole.turns}
-    path: list[Turn] = []
-    turn = by_id.get(whole.head or "")
-    while turn is not None and turn not in path:
-        path.append(turn)
-        turn = by_id.get(turn.parent or "")
-    return tuple(reversed(path))
+    path = path_to(whole.head or "", {turn.id: turn.parent for turn in whole.turns})
+    return tuple(by_id[one] for one in path)
 
 
 def _moment_text(moment: datetime) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import math
 import re
 import stat
@@ -20,6 +21,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import BinaryIO, get_args
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
@@ -28,33 +30,42 @@ from agent.archive.format import (
     FORMAT,
     INDEX,
     MANIFEST,
+    STAY_HOME,
     VERSION,
     ArchivedConversation,
     ArchivedFile,
-    ArchivedTurn,
     ArchivedWorkspaceFile,
     ArchiveLimits,
     Manifest,
     Model,
-    SignaturePlace,
     archive_too_large,
     damaged,
-    images_in,
+    from_version_3,
     inconsistent,
     is_file_name,
     is_folder_name,
+    is_moment,
     models_in,
     unreadable,
     unsafe,
 )
-from agent.conversation import Timing
+from agent.conversation import Timing, Turn
 from agent.errors import ErrorCode, ErrorInfo, RequestRefused
 from agent.events import Ask, PlanCard, ThoughtLog
 from agent.imaging.intake import MAX_TEXT_CHARACTERS
 from agent.imaging.masking import Notice, Reason
 from agent.library import plain_tag
-from agent.messages import ImagePart, PromptMessage, SignedPart
-from agent.pictures import MAX_MEGAPIXELS, MAX_SIDE_PX, EditNotice, EditRecord, Margins, Placement, parse_handle
+from agent.messages import ImagePart, SignedPart
+from agent.pictures import (
+    MAX_MEGAPIXELS,
+    MAX_SIDE_PX,
+    EditNotice,
+    EditRecord,
+    Margins,
+    OriginalFile,
+    Placement,
+    parse_handle,
+)
 from agent.settings import TurnSettings
 from agent.storage.titles import MAX_TITLE_CHARACTERS
 from agent.storage.workspace import Limits as WorkspaceLimits
@@ -120,7 +131,14 @@ class ArchiveReader:
     def conversation(self, folder: str) -> ArchivedConversation:
         """Return the conversation of a folder; how its parts fit together is not looked at here."""
         name = f"{folder}/conversation.json"
-        return parsed(self.read(name), ArchivedConversation, name, self._limits)
+        data = self.read(name)
+        if self.manifest.version <= 3:
+            check_json(data, name, self._limits)
+            try:
+                data = json.dumps(from_version_3(json.loads(data))).encode()
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                raise inconsistent(name, "not as versions 1 to 3 told it") from error
+        return parsed(data, ArchivedConversation, name, self._limits)
 
     @property
     def pictures(self) -> dict[str, str]:
@@ -298,6 +316,7 @@ _LARGEST = float(1 << 53)
 _LONGEST = 1_000_000
 _MOST = 20_000
 _MOST_OF_A_TURN = 2_000
+_LONGEST_ID = 64
 _MATRIX_VALUES = 6
 _LARGEST_SHIFT = 1e6
 _BYTES_OF_A_BEND = 4
@@ -343,14 +362,8 @@ def check_conversation(conversation: ArchivedConversation, contents: Contents, n
         _check_turns(conversation)
         _check_pictures(conversation)
         _check_files(conversation.files, contents.files)
-        for turn in conversation.turns:
-            _check_signatures(turn.messages, turn.signatures, contents.blobs)
-        for picture in conversation.pictures:
-            _check_signatures((picture.answer,) if picture.answer else (), picture.signatures, contents.blobs)
-        for image in images_in(conversation):
-            _check_image(image, contents)
         for value in models_in(conversation):
-            _check_value(value)
+            _check_value(value, contents)
         _hold(len(conversation.title) <= MAX_TITLE_CHARACTERS, "a title too long")
     except _Wrong as wrong:
         raise inconsistent(name, str(wrong)) from wrong
@@ -359,6 +372,7 @@ def check_conversation(conversation: ArchivedConversation, contents: Contents, n
 def _check_turns(conversation: ArchivedConversation) -> None:
     known: set[str] = set()
     for turn in conversation.turns:
+        _hold(0 < len(turn.id) <= _LONGEST_ID, "not a turn's id")
         _hold(turn.id not in known, "two turns of one id")
         # Whoever stands before its children can be no part of a circle.
         _hold(turn.parent is None or turn.parent in known, "a turn without the one before it")
@@ -375,8 +389,11 @@ def _check_pictures(conversation: ArchivedConversation) -> None:
         _hold(_is_handle(picture.handle), "not a handle")
         _hold(picture.turn_id in turns, "a picture of no turn")
         _hold(picture.round >= 1, "a round that is none")
-        _hold(all(tag and tag == plain_tag(tag) for tag in picture.tags), "not a tag")
-        _hold(len({tag.casefold() for tag in picture.tags}) == len(picture.tags), "a tag twice")
+    _hold(known.issuperset(conversation.starred), "a star of no picture")
+    for handle, tags in conversation.tags.items():
+        _hold(handle in known, "a tag of no picture")
+        _hold(all(tag and tag == plain_tag(tag) for tag in tags), "not a tag")
+        _hold(len({tag.casefold() for tag in tags}) == len(tags), "a tag twice")
     # No picture descends from itself, in whatever order they stand.
     waiting = {picture.handle: known.intersection(picture.parents) for picture in conversation.pictures}
     while gone := frozenset(handle for handle, parents in waiting.items() if not parents):
@@ -399,19 +416,6 @@ def _check_files(files: Sequence[ArchivedWorkspaceFile], sizes: Mapping[str, int
     _hold(not any(is_in_the_way(key, keys) for key in keys), "a file that is a folder")
 
 
-def _check_signatures(
-    messages: Sequence[PromptMessage], places: Sequence[SignaturePlace], blobs: frozenset[str]
-) -> None:
-    seen: set[tuple[int, int]] = set()
-    for place in places:
-        _hold(place.digest in blobs, "a signature that is not there")
-        _hold((place.message, place.part) not in seen, "two signatures in one place")
-        seen.add((place.message, place.part))
-        is_there = place.message < len(messages) and place.part < len(messages[place.message].parts)
-        part = messages[place.message].parts[place.part] if is_there else None
-        _hold(isinstance(part, SignedPart) and not part.is_signed, "a signature without its part")
-
-
 def _check_image(image: ImagePart, contents: Contents) -> None:
     _hold(image.handle is None or _is_handle(image.handle), "not a handle")
     if image.digest in contents.lost:
@@ -422,20 +426,30 @@ def _check_image(image: ImagePart, contents: Contents) -> None:
     _hold((image.md5, image.size_bytes) == (facts.md5, facts.size_bytes), "a picture that is another")
 
 
-def _check_value(value: BaseModel) -> None:
-    for name in type(value).model_fields:
-        found = getattr(value, name)
+def _check_value(value: BaseModel, contents: Contents) -> None:
+    for name, found in value:
         for number in found if isinstance(found, tuple) else (found,):
             if isinstance(number, int | float):
                 _hold(math.isfinite(number) and abs(number) <= _LARGEST, f"a number out of range ({name})")
+        if isinstance(found, datetime):
+            _hold(is_moment(found), f"a moment out of range ({name})")
         _hold(_is_short(found), f"a text too long ({name})")
-    # Somebody else's could be named.
-    _hold(not isinstance(value, SignedPart) or value.signature_digest is None, "a signature that is not there")
+    if isinstance(value, SignedPart) and value.signature_digest is not None:
+        # Somebody else's could be named.
+        _hold(value.signature_digest in contents.blobs, "a signature that is not there")
+        _hold(value.thought_signature is None, "two signatures of one part")
     match value:
         case TurnSettings():
             for choice in (value.aspect_ratio, value.resolution):
                 _hold(choice is None or _CHOICE.fullmatch(choice) is not None, "a setting out of range")
-        case ArchivedTurn():
+        case ImagePart():
+            _check_image(value, contents)
+        case OriginalFile():
+            # So could be the file that somebody else has sent.
+            _hold(not value.digest, "a file that stays at home")
+        case Turn():
+            _hold(not value.model_fields_set & STAY_HOME, "what stays at home")
+            _hold(min(value.price_usd, value.seconds) >= 0, "less than nothing")
             _hold(len(value.text) <= MAX_TEXT_CHARACTERS, "words too long")
             _hold(max(len(value.messages), len(value.components)) <= _MOST_OF_A_TURN, "a turn too long")
             feathers = [value.feather_px, *(one.feather_px for one in value.more_masks)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from agent import Archive, ArchiveLanguage, ArchiveLimits, Conversation, ImagePart, WholeConversation
@@ -12,17 +12,16 @@ from agent.archive.format import (
     SUFFIXES,
     VERSION,
     ArchivedConversation,
-    ArchivedPicture,
-    ArchivedTurn,
     ArchivedWorkspaceFile,
     Manifest,
+    changed,
+    conversation_json,
     images_in,
     is_file_name,
     is_folder_name,
     json_schema,
     packed,
     signatures_in,
-    with_images,
 )
 from agent.archive.pages import (
     Page,
@@ -38,13 +37,19 @@ from agent.archive.pages import (
 from agent.archive.reading import Contents, PictureFacts, check_conversation, check_json, parsed
 
 
+def with_images(whole: WholeConversation, change: Callable[[ImagePart], ImagePart]) -> WholeConversation:
+    """Return the conversation with each of its references to a picture changed."""
+    found: WholeConversation = changed(whole, ImagePart, change)
+    return found
+
+
 def blocks_shown(whole: WholeConversation, language: ArchiveLanguage, pictures: Iterable[ImagePart]) -> list[Any]:
     """Return what the page shows of a conversation that an import finds consistent, of pictures of 24 × 16."""
     from webui.features.thread.render import render_conversation
     from webui.view import View
     from webui.words import load_words
 
-    archived = packed(whole)
+    archived = ArchivedConversation.model_validate_json(conversation_json(packed(whole)))
     facts = {one.digest: PictureFacts(one.md5, "image/png", one.size_bytes, 24, 16) for one in pictures}
     sizes = {file.digest: file.size_bytes for file in archived.files}
     check_conversation(

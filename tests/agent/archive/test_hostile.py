@@ -270,6 +270,24 @@ def waiting_for_what_is_too_deep(one: Any) -> None:
     one["turns"][0]["components"].append({"type": "consent_card", "asks": [ask], "state": "allowed"})
 
 
+def as_older(signatures: object, version: int = 3) -> Case:
+    """Return an archive as versions 1 to 3 told it, with these signatures of its first turn."""
+
+    def make(files: Files) -> bytes:
+        told, head = json.loads(files[CONVERSATION]), json.loads(files["manifest.json"])
+        del told["starred"], told["tags"]
+        for one in (*told["turns"], *told["pictures"]):
+            one["signatures"] = []
+        for one in told["pictures"]:
+            one |= {"is_starred": False, "tags": []}
+        told["turns"][0]["signatures"] = signatures
+        head = json.dumps({**head, "version": version}).encode()
+        return packed(listed({**files, "manifest.json": head, CONVERSATION: json.dumps(told).encode()}))
+
+    return make
+
+
+OLD = "not as versions 1 to 3 told it"
 # With what is said for the debug report, where the code alone does not tell that it was refused for this very reason.
 CASES: dict[str, tuple[ErrorCode, str, Case]] = {
     **{case: (UNSAFE, "", named(name)) for case, name in table("archive_attacks")["names"]},
@@ -336,11 +354,23 @@ CASES: dict[str, tuple[ErrorCode, str, Case]] = {
         conversation(made_from_each_other),
     ),
     "a picture that is not there": (INCONSISTENT, "a picture that is not there", without("pictures/")),
-    "two signatures of one part": (
+    "an older one without what it had": (INCONSISTENT, OLD, as_older(None)),
+    "an older one with a signature of no part": (
         INCONSISTENT,
-        "two signatures in one place",
-        conversation(twice("turns", 0, "signatures")),
+        OLD,
+        as_older([{"message": 0, "part": 99, "digest": "0" * 64}]),
     ),
+    "an older one with a signature before the first": (
+        INCONSISTENT,
+        OLD,
+        as_older([{"message": -1, "part": 0, "digest": "0" * 64}]),
+    ),
+    "an older one with a signature that is not there": (
+        INCONSISTENT,
+        "a signature that is not there",
+        as_older([{"message": 0, "part": 0, "digest": "0" * 64}]),
+    ),
+    "a newer one that tells as an older one did": (INCONSISTENT, "turns.0.signatures", as_older([], 4)),
     "a price without end": (
         INCONSISTENT,
         "a number out of range (price_usd)",

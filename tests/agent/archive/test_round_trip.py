@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import re
@@ -30,7 +31,7 @@ from agent import (
     ImageOrigin,
     ImagePart,
     InterruptedNote,
-    Picture,
+    OriginalFile,
     Plan,
     PlanCard,
     RequestRefused,
@@ -42,15 +43,7 @@ from agent import (
     WholeConversation,
     WorkspaceFile,
 )
-from tests.adapters.archives import (
-    Archive,
-    ArchivedConversation,
-    ArchivedPicture,
-    ArchivedTurn,
-    ArchivedWorkspaceFile,
-    ArchiveLimits,
-    Manifest,
-)
+from tests.adapters.archives import Archive, ArchivedConversation, ArchivedWorkspaceFile, ArchiveLimits, Manifest
 from tests.adapters.records import ImageStore, Records
 from tests.agent.archive.shelf import (
     FILES,
@@ -197,13 +190,26 @@ async def test_html_of_a_search_is_not_shown_from_an_archive_and_its_sources_and
     assert taken.messages[0].parts[0] == grounded
 
 
+async def test_what_must_stay_at_home_is_not_told(tmp_path: Path) -> None:
+    here = place(tmp_path)
+    whole = kept_turns()
+    update = {"request_id": "a-request", "maximum_usd": 0.5, "is_imported": True}
+    file = OriginalFile(digest="0f" * 32, mime_type="image/jpeg", size_bytes=7)
+    first = whole.pictures[0].model_copy(update={"original": file})
+    turns = tuple(turn.model_copy(update=update) for turn in whole.turns)
+    [key] = await here.keep(whole.model_copy(update={"turns": turns, "pictures": (first, *whole.pictures[1:])}))
+    told = contents((await here.archive.export_conversation(key, "local")).path)["conversations/0001/conversation.json"]
+    turn, picture = (json.loads(told)[name][0] for name in ("turns", "pictures"))
+    assert turn.keys() == Turn.model_fields.keys() - update.keys()
+    assert picture["original"] == {**file.model_dump(), "digest": ""}
+    assert (b"a-request" in told, file.digest.encode() in told) == (False, False)
+
+
 @each_case(
     ("value", "archived", "stays_at_home", "of_the_archive"),
     [
-        (Turn, ArchivedTurn, {"request_id", "maximum_usd", "is_imported"}, {"signatures"}),
-        (Picture, ArchivedPicture, set(), {"signatures", "is_starred", "tags"}),
         (WorkspaceFile, ArchivedWorkspaceFile, {"content"}, {"digest", "size_bytes"}),
-        (WholeConversation, ArchivedConversation, {"starred", "tags"}, set()),
+        (WholeConversation, ArchivedConversation, set(), set()),
     ],
 )
 def test_an_archive_holds_every_field_but_those_that_must_stay_at_home(
