@@ -138,7 +138,8 @@ def whole_conversations(draw: st.DrawFn) -> WholeConversation:
         created_at=draw(_MOMENTS),
         updated_at=draw(_MOMENTS),
         is_pinned=draw(st.booleans()),
-        head=draw(st.sampled_from(ids)) if ids else None,
+        # An import shows the branch to its end.
+        head=draw(st.sampled_from([one for one in ids if one not in {turn.parent for turn in turns}])) if ids else None,
         turns=turns,
         pictures=pictures,
         starred=tuple(handle for handle in handles if draw(st.booleans())),
