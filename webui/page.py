@@ -91,7 +91,7 @@ def _wire(screen: Screen, composer: Composer, editor: gr.Code, blocks: gr.Blocks
     where = "() => window.aivista.shell.place().conversation"
     composer.message.stop(stop, composed, None, js=where, **_QUIET)
 
-    def narrow(request: gr.Request, **chips: Any) -> str:
+    async def narrow(request: gr.Request, **chips: Any) -> str:
         visitor = screen.sessions.visitor(request)
         with saying_failures(visitor.words):
             return _told(visitor.words, screen.reply(screen.narrowed(visitor, chips)))

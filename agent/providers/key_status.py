@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from cachetools import TTLCache
 from pydantic import SecretStr
 
 from agent.errors import Actor, ErrorCode, ErrorInfo
@@ -89,12 +88,6 @@ def diagnosed(standings: Sequence[ModelStanding]) -> KeyDiagnosis:
     return KeyDiagnosis(problem=whole, models=() if whole is not None else tuple(standings))
 
 
-@dataclass(frozen=True)
-class _Known:
-    diagnosis: KeyDiagnosis
-    at_s: float
-
-
 class _Check(Protocol):
     async def __call__(
         self, key: SecretStr, models: Sequence[ModelEntry], /, *, tries_models: bool
@@ -110,15 +103,13 @@ class KeyStatusCache:
     def __init__(self, catalogue: Catalogue, check: _Check, clock: Callable[[], float] = time.monotonic) -> None:
         self._catalogue = catalogue
         self._check = check
-        self._clock = clock
         # By the secret itself, not its text: whatever shows this object must not show a key.
-        self._known: OrderedDict[SecretStr, _Known] = OrderedDict()
+        self._known: TTLCache[SecretStr, KeyDiagnosis] = TTLCache(_MOST_KEYS, _FRESH_S, clock)
         self._asking: dict[SecretStr, asyncio.Lock] = {}
 
     def known(self, key: SecretStr | None) -> KeyDiagnosis | None:
         """Return what is known of the key, or None when nothing is, or not any more."""
-        held = self._known.get(key) if key is not None else None
-        return held.diagnosis if held is not None and self._clock() - held.at_s < _FRESH_S else None
+        return self._known.get(key) if key is not None else None
 
     async def test(self, key: SecretStr) -> KeyDiagnosis:
         """Return what the key can do, tried with one word of each model: it costs less than a tenth of a cent."""
@@ -141,7 +132,7 @@ class KeyStatusCache:
         if error.actor is not Actor.KEY:
             return False
         if error.code in OF_THE_KEY:
-            self._keep(key, KeyDiagnosis(problem=error))
+            self._known[key] = KeyDiagnosis(problem=error)
             return True
         named = error.parameters.get("model")
         before = self.known(key) or KeyDiagnosis()
@@ -152,7 +143,7 @@ class KeyStatusCache:
         refused = {one.model_id: one.model_copy(update={"problem": error, "is_tried": True}) for one in found}
         if refused:
             models = tuple(refused.get(one.model_id, one) for one in standings)
-            self._keep(key, KeyDiagnosis(models=models))
+            self._known[key] = KeyDiagnosis(models=models)
         return bool(refused)
 
     def clear(self, key: SecretStr, model_ids: Collection[str]) -> bool:
@@ -161,33 +152,26 @@ class KeyStatusCache:
         held = self._known.get(key)
         if held is None or not model_ids:
             return False
-        if held.diagnosis.problem is not None:
+        if held.problem is not None:
             del self._known[key]
             return True
-        models = held.diagnosis.models
+        models = held.models
         cleared = tuple(
             one.model_copy(update={"problem": None, "is_tried": True}) if one.model_id in model_ids else one
             for one in models
         )
         was_wrong = any(one.problem is not None and one.model_id in model_ids for one in models)
         if was_wrong:
-            # It is known for as long as it would have been.
-            self._known[key] = _Known(KeyDiagnosis(models=cleared), held.at_s)
+            self._known[key] = KeyDiagnosis(models=cleared)
         return was_wrong
 
     async def _ask(self, key: SecretStr, *, tries_models: bool) -> KeyDiagnosis:
         diagnosis = await self._check(key, self._models(), tries_models=tries_models)
         if diagnosis.problem is None or diagnosis.why_not("") is not None:
-            self._keep(key, diagnosis)
+            self._known[key] = diagnosis
         return diagnosis
 
     def _models(self) -> list[ModelEntry]:
         """Return the models a turn may use, each once."""
         models = [self._catalogue.keyed(role) for role in (*TEXT_ROLES, *IMAGE_ROLES)]
         return list({one.id: one for one in models}.values())
-
-    def _keep(self, key: SecretStr, diagnosis: KeyDiagnosis) -> None:
-        self._known[key] = _Known(diagnosis, self._clock())
-        self._known.move_to_end(key)
-        while len(self._known) > _MOST_KEYS:
-            self._known.popitem(last=False)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from cachetools import LRUCache
 from pydantic import SecretStr
 
 from agent.messages import CompletionChunk, PromptMessage
@@ -57,11 +57,10 @@ class ProviderPool:
         self._originals = originals or pictures
         self._sketch_pace_s = sketch_pace_s
         self._find_look = find_look
-        self._most_clients = most_clients
         self._sketch: Provider | None = None
         self._openai: Provider | None = None
         # By the secret itself, not its text: whatever shows this object must not show a key.
-        self._clients: OrderedDict[SecretStr, KeyChecker] = OrderedDict()
+        self._clients: LRUCache[SecretStr, KeyChecker] = LRUCache(most_clients)
         self._http: httpx2.AsyncClient | None = None
 
     def name(self, key: SecretStr | None) -> ProviderChoice:
@@ -90,11 +89,7 @@ class ProviderPool:
     async def gemini(self, secret: SecretStr) -> Provider:
         """Return Gemini behind this key, whichever provider serves the turns."""
         # Somebody else may have made it meanwhile.
-        client = self._clients.get(secret) or self._clients.setdefault(secret, await self._connect(secret))
-        self._clients.move_to_end(secret)
-        if len(self._clients) > self._most_clients:
-            self._clients.popitem(last=False)
-        return client
+        return self._clients.get(secret) or self._clients.setdefault(secret, await self._connect(secret))
 
     async def check(self, secret: SecretStr, models: Sequence[ModelEntry], *, tries_models: bool) -> KeyDiagnosis:
         """Return what a key can do; it takes no one's place, for many are tried that are never used."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from cachetools import LRUCache
 from sqlalchemy import Connection, bindparam, select
 
 from agent.conversation import Conversation, Turn
@@ -54,7 +54,7 @@ class ConversationCache:
 
     def __init__(self, version_now: Callable[[str], int | None]) -> None:
         self._version_now = version_now
-        self._kept: OrderedDict[str, Conversation] = OrderedDict()
+        self._kept: LRUCache[str, Conversation] = LRUCache(_LIMIT)
         self._lock = threading.Lock()
 
     def get(self, conversation_id: str) -> Conversation | None:
@@ -82,7 +82,7 @@ class ConversationCache:
     def put(self, conversation: Conversation) -> None:
         """Keep a conversation that was just read or created."""
         with self._lock:
-            self._keep(conversation)
+            self._kept[conversation.id] = conversation
 
     def apply(self, conversation_id: str, change: Change | None) -> None:
         """Apply what was just recorded, if the conversation is kept as it was one version before.
@@ -95,7 +95,7 @@ class ConversationCache:
                 return
             changed = _changed(kept, change)
             if changed is not None:
-                self._keep(changed)
+                self._kept[conversation_id] = changed
 
     def drop(self, conversation_id: str) -> None:
         """Forget the conversation."""
@@ -104,16 +104,7 @@ class ConversationCache:
 
     def _get(self, conversation_id: str) -> Conversation | None:
         with self._lock:
-            kept = self._kept.get(conversation_id)
-            if kept is not None:
-                self._kept.move_to_end(conversation_id)
-            return kept
-
-    def _keep(self, conversation: Conversation) -> None:
-        self._kept[conversation.id] = conversation
-        self._kept.move_to_end(conversation.id)
-        while len(self._kept) > _LIMIT:
-            self._kept.popitem(last=False)
+            return self._kept.get(conversation_id)
 
 
 def _changed(conversation: Conversation, change: Change) -> Conversation | None:

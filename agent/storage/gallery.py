@@ -9,7 +9,7 @@ import re
 import secrets
 import time
 import zipfile
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cachetools import LRUCache, TTLCache
 from sqlalchemy import Connection
 
 from agent.errors import ErrorCode, RequestRefused
@@ -95,8 +96,8 @@ class Gallery:
         self._patience_s = patience_s
         self._clock = clock
         self._embedder_of = embedder_of
-        self._facets: OrderedDict[str, tuple[float, GalleryFacets]] = OrderedDict()
-        self._rankings: OrderedDict[tuple[str, GalleryQuery], tuple[float, Ranking]] = OrderedDict()
+        self._facets: LRUCache[str, tuple[float, GalleryFacets]] = LRUCache(_MOST_KEPT)
+        self._rankings: TTLCache[tuple[str, GalleryQuery], Ranking] = TTLCache(_MOST_KEPT, _RANKINGS_LIVE_S, clock)
         self._zipping = ThreadPoolExecutor(1, thread_name_prefix="gallery-zip")
         self._tasks = Tasks()
         vectors = PictureVectors(database, self._read)
@@ -135,11 +136,10 @@ class Gallery:
 
     async def _found(self, owner: str, query: GalleryQuery, embedder: TextEmbedder | None) -> GalleryPage:
         start, key = rank_of(query.after), (owner, query.model_copy(update={"after": None, "limit": 1}))
-        until_s, ranking = self._rankings.get(key, (0.0, None))
-        if not start or ranking is None or self._clock() >= until_s:
-            ranking = await self._ranked(owner, query, embedder)
+        ranking = self._rankings.get(key) if start else None
+        if ranking is None:
             # Kept, so that the next page goes on where this one ended, whatever is made meanwhile.
-            _keep(self._rankings, key, (self._clock() + _RANKINGS_LIVE_S, ranking))
+            ranking = self._rankings[key] = await self._ranked(owner, query, embedder)
         end = start + query.limit
         return GalleryPage(
             items=await self._matched(owner, query.words, ranking, start, end),
@@ -169,7 +169,7 @@ class Gallery:
         found = await self._read(lambda on: gallery_rows.facets(on, owner))
         now_s = self._clock()
         # Counting a hundred thousand pictures takes a good part of a second: never more than a twentieth of the time.
-        _keep(self._facets, owner, (now_s + max(_FACETS_LIVE_S, 20 * (now_s - began_s)), found))
+        self._facets[owner] = now_s + max(_FACETS_LIVE_S, 20 * (now_s - began_s)), found
         return found
 
     # Searching
@@ -320,14 +320,6 @@ class Gallery:
 
     async def _stored(self, item: GalleryItem) -> bytes:
         return await self._images.read(item.picture.image)
-
-
-def _keep(shelf: OrderedDict[Any, Any], key: object, value: object) -> None:
-    """Keep a value as the newest; the oldest goes."""
-    shelf[key] = value
-    shelf.move_to_end(key)
-    while len(shelf) > _MOST_KEPT:
-        shelf.popitem(last=False)
 
 
 def fused(lists: Sequence[Sequence[int]]) -> list[int]:

@@ -12,12 +12,12 @@ import itertools
 import logging
 import statistics
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
+from cachetools import LRUCache
 from sqlalchemy import Connection, delete, insert, literal, select
 
 from agent.errors import AivistaError, RequestRefused, StorageFailure
@@ -303,7 +303,7 @@ class PictureMeaning:
         self._clock = clock
         self._paused_until_s: WeakKeyDictionary[TextEmbedder, float] = WeakKeyDictionary()
         # A search is made again for its next picture, or while pictures are being read: its words are paid for once.
-        self._asked: OrderedDict[_Asked, list[float]] = OrderedDict()
+        self._asked: LRUCache[_Asked, list[float]] = LRUCache(_MOST_KEPT)
         # Uploads that nothing is said of.
         self._wordless: set[int] = set()
 
@@ -347,8 +347,6 @@ class PictureMeaning:
             self._asked[asked] = (await embedded([asked.words], embedder))[0]
         except (AivistaError, ValueError) as error:
             self._pause(embedder, asked.model, error)
-        while len(self._asked) > _MOST_KEPT:
-            self._asked.popitem(last=False)
 
     async def _read_some(self, owner: str, embedder: TextEmbedder, model: EmbeddingModel) -> None:
         try:

@@ -8,11 +8,12 @@ import contextlib
 import hashlib
 import io
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from cachetools import LRUCache
 
 from agent.errors import ErrorCode, RequestRefused, StorageFailure
 from agent.messages import ContentPart, ImageOrigin, ImagePart, SignedPart
@@ -77,7 +78,7 @@ class ImageStore:
         self._blobs = ContentFolder(home / "blobs")
         # A 48-megapixel photo takes 200 MB while it is decoded.
         self._decoding = asyncio.Semaphore(2)
-        self._fresh: OrderedDict[str, _Fresh] = OrderedDict()
+        self._fresh: LRUCache[str, _Fresh] = LRUCache(_FRESH_BYTES, lambda one: len(one.data))
         self.reserve = DiskReserve(home)
         # By digest, with the suffix of the file: changed by threads, each entry at once.
         self._unsaved: dict[str, tuple[bytes, str]] = {}
@@ -182,10 +183,8 @@ class ImageStore:
         return await asyncio.to_thread(self._read, image)
 
     def _remember(self, digest: str, fresh: _Fresh) -> None:
-        if fresh.written is not None:
+        if fresh.written is not None and len(fresh.data) <= _FRESH_BYTES:
             self._fresh[digest] = fresh
-        while sum(len(one.data) for one in self._fresh.values()) > _FRESH_BYTES:
-            self._fresh.popitem(last=False)
 
     def _read(self, image: ImagePart) -> bytes:
         return self._find(image.digest, _suffix(image.mime_type), image.handle)

@@ -18,6 +18,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
+from cachetools import LRUCache, TTLCache
 from pydantic import TypeAdapter, ValidationError
 
 from agent.errors import ErrorCode, RequestRefused
@@ -95,20 +96,16 @@ class OwnStyles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._read: dict[str, tuple[object, Shelf]] = {}
+        self._read: LRUCache[str, tuple[object, Shelf]] = LRUCache(_MOST_OWNERS)
 
     def shelf(self, owner: str) -> Shelf:
         """Return the owner's styles, the oldest first; a file that cannot be read is set aside."""
         key = owner_key(owner)
         path = self._folder / f"{key}.json"
         state = file_state(path)
-        known = self._read.pop(key, None)
+        known = self._read.get(key)
         if known is None or state is None or known[0] != state:
-            known = state, Shelf(f"own_{key}", self._styles_in(path))
-        # The newest at the end: the one that was not asked for the longest goes first.
-        self._read[key] = known
-        if len(self._read) > _MOST_OWNERS:
-            self._read.pop(next(iter(self._read)))
+            known = self._read[key] = state, Shelf(f"own_{key}", self._styles_in(path))
         return known[1]
 
     def change(self, owner: str, change: Callable[[tuple[Style, ...]], tuple[Style, ...]]) -> None:
@@ -223,15 +220,13 @@ class StyleLibrary:
     """
 
     def __init__(
-        self, home: Path, *, ttl_s: float = 300.0, patience_s: float = 3.0, clock: Callable[[], float] = time.time
+        self, home: Path, *, ttl_s: float = 300.0, patience_s: float = 3.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._own = OwnStyles(home / "styles" / "own")
         self._vectors = StyleVectors(home / "styles" / "index")
         # Where earlier versions kept searches.
         self._old_cache = home / "cache" / "styles"
-        self._searches: dict[tuple[object, ...], tuple[float, list[StyleMatch]]] = {}
-        self._ttl_s = ttl_s
-        self._clock = clock
+        self._searches: TTLCache[tuple[object, ...], list[StyleMatch]] = TTLCache(_MOST_SEARCHES, ttl_s, clock)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="styles")
         self._patience_s = patience_s
 
@@ -266,9 +261,9 @@ class StyleLibrary:
             return shelves, (model, limit, floor, is_style, wish, *(shelf.content for shelf in shelves))
 
         shelves, key = await self._call(asked)
-        found_at_s, found = self._searches.get(key, (float("-inf"), []))
-        if 0 <= self._clock() - found_at_s < self._ttl_s:
-            return list(found)
+        known = self._searches.get(key)
+        if known is not None:
+            return list(known)
         meaning: Mapping[str, float] | None = {}
         if embedder is not None:
             meaning = await self._vectors.similarities(shelves, wish, embedder, self._patience_s)
@@ -277,10 +272,7 @@ class StyleLibrary:
             lambda: find_styles(shelves, _descriptions(), wish, by_meaning, limit=limit, floor=floor, is_style=is_style)
         )
         if meaning is not None:
-            self._searches.pop(key, None)
-            self._searches[key] = self._clock(), found
-            if len(self._searches) > _MOST_SEARCHES:
-                self._searches.pop(next(iter(self._searches)))
+            self._searches[key] = found
         return list(found)
 
     async def has_meaning(self, embedder: TextEmbedder) -> bool:

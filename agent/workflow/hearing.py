@@ -12,11 +12,13 @@ import asyncio
 import json
 import random
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, TypeAlias
+
+from cachetools import LRUCache
 
 from agent.errors import AivistaError, Charge, ErrorCode, ErrorInfo
 from agent.messages import (
@@ -256,16 +258,11 @@ class Breakers:
     def __init__(self, make: Callable[[], Breaker] = Breaker) -> None:
         self._make = make
         # By the provider's identity, which nothing else takes while the provider is held here.
-        self._breakers: OrderedDict[tuple[int, str], tuple[object, Breaker]] = OrderedDict()
+        self._breakers: LRUCache[tuple[int, str], tuple[object, Breaker]] = LRUCache(_MOST_BREAKERS)
 
     def of(self, provider: object, model_id: str) -> Breaker:
         """Return the breaker of a model behind a provider's key."""
-        name = id(provider), model_id
-        _, breaker = self._breakers.setdefault(name, (provider, self._make()))
-        self._breakers.move_to_end(name)
-        while len(self._breakers) > _MOST_BREAKERS:
-            self._breakers.popitem(last=False)
-        return breaker
+        return self._breakers.setdefault((id(provider), model_id), (provider, self._make()))[1]
 
 
 def paused(model_label: str, breaker: Breaker, left_s: float) -> ErrorInfo:

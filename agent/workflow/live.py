@@ -8,6 +8,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any
 
+from cachetools import TTLCache
+
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
 from agent.events import (
     AgentMessage,
@@ -202,23 +204,17 @@ class RecentTurns:
     """The turns that ended, or came to rest, a while ago, as they were told. `clock` tells seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._kept: dict[str, tuple[LiveTurn, float]] = {}
+        self._kept: TTLCache[str, LiveTurn] = TTLCache(MOST_KEPT, KEPT_S, clock)
 
     def keep(self, live: LiveTurn) -> None:
         """Keep a turn for ten minutes; one that never began is not kept."""
-        now = self._clock()
         if live.turn_id is not None:
-            self._kept.pop(live.turn_id, None)
-            self._kept[live.turn_id] = live, now
-        while self._kept and (len(self._kept) > MOST_KEPT or now - next(iter(self._kept.values()))[1] > KEPT_S):
-            del self._kept[next(iter(self._kept))]
+            self._kept[live.turn_id] = live
 
     def find(self, conversation_id: str, turn_id: str, owner: str) -> LiveTurn | None:
         """Return the newest part of a turn, which knows of the others, if it is this owner's and still kept."""
-        live, ended_s = self._kept.get(turn_id, (None, 0.0))
-        is_kept = live is not None and self._clock() - ended_s <= KEPT_S
-        return live if is_kept and live and (live.conversation_id, live.owner) == (conversation_id, owner) else None
+        live = self._kept.get(turn_id)
+        return live if live and (live.conversation_id, live.owner) == (conversation_id, owner) else None
 
 
 class Progress:

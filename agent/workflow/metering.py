@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
+
+from cachetools import LRUCache
 
 from agent.errors import AivistaError, ErrorCode, RequestRefused, error_from_info
 from agent.events import CapPassed
@@ -174,7 +175,7 @@ class SearchMeters:
         self._spend = spend
         self._cap_day_usd = cap_day_usd
         # By the provider's identity, which nothing else takes while the provider is held here.
-        self._meters: OrderedDict[tuple[int, str, bool], tuple[Provider, Meter]] = OrderedDict()
+        self._meters: LRUCache[tuple[int, str, bool], tuple[Provider, Meter]] = LRUCache(_MOST_KEPT)
 
     def calls(self, owner: str, charge: ChargeFn | None = None) -> DayCalls:
         """Return where the owner's calls are put on record that no turn makes."""
@@ -202,7 +203,4 @@ class SearchMeters:
             if embedder is None:
                 return None
             self._meters[name] = provider, Meter(model, embedder, self._breakers.of(provider, model.id), calls)
-        self._meters.move_to_end(name)
-        while len(self._meters) > _MOST_KEPT:
-            self._meters.popitem(last=False)
         return self._meters[name][1]

@@ -61,13 +61,14 @@ class Call:
     key: SecretStr | None = None
 
 
-def _call(request: Request) -> Call:
+# Not in threads, as FastAPI runs what waits for nothing unless it says that it could.
+async def _call(request: Request) -> Call:
     api, caller = cast("Api", request.app.state.api), cast("Caller", request.scope["aivista.caller"])
     return Call(api, api.studio(), caller.owner, caller.words, caller.key)
 
 
-def _turn_call(request: Request) -> Call:
-    call = _call(request)
+async def _turn_call(request: Request) -> Call:
+    call = await _call(request)
     call.api.turns.take_or_refuse(call.owner)
     return call
 

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, TypeAlias
 
+from cachetools import LRUCache
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field, StringConstraints
@@ -107,25 +108,23 @@ class Place:
 class Contexts:
     """The places that contexts name; the oldest are forgotten first."""
 
-    _places: dict[tuple[str, str], Place] = field(default_factory=dict)
+    _places: LRUCache[tuple[str, str], Place] = field(default_factory=lambda: LRUCache(_MOST_PLACES))
 
     def take(self, owner: str, digest: str) -> Place | None:
         """Return the place that a context names, which from now on is the caller's alone."""
         found = self._places.get((owner, digest))
         if found is not None:
-            self._places = {name: place for name, place in self._places.items() if place is not found}
+            for name in [name for name, place in self._places.items() if place is found]:
+                del self._places[name]
         return found
 
     def keep(self, owner: str, digests: Iterable[str], place: Place) -> None:
         """Have these contexts name the place."""
         for digest in digests:
-            self._places.pop((owner, digest), None)
             self._places[owner, digest] = place
-        while len(self._places) > _MOST_PLACES:
-            del self._places[next(iter(self._places))]
 
 
-def _contexts(request: Request) -> Contexts:
+async def _contexts(request: Request) -> Contexts:
     contexts: Contexts = request.app.state.contexts
     return contexts
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio.to_thread
+from cachetools import LRUCache
 from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.datastructures import Headers, QueryParams
@@ -81,7 +82,7 @@ class PageGate:
         self._is_behind_proxy = is_behind_proxy
         self._event_rate, self._upload_rate, self._at_work = Rate(events_a_minute), Rate(uploads_a_minute), AtWork()
         # Whose each of Gradio's sessions is: the first who names it. It opens a queue of answers.
-        self._owners: dict[str, str] = {}
+        self._owners: LRUCache[str, str] = LRUCache(_MOST_SESSIONS)
 
     @cached_property
     def _uploads(self) -> Uploads:
@@ -174,12 +175,7 @@ class PageGate:
             return
         if not isinstance(session, str) or not _SESSION.fullmatch(session):
             raise _unreadable("session_hash")
-        owner = self._owners.pop(session, client.name)
-        # The one that was named last is the last.
-        self._owners[session] = owner
-        if len(self._owners) > _MOST_SESSIONS:
-            del self._owners[next(iter(self._owners))]
-        if owner != client.name:
+        if self._owners.setdefault(session, client.name) != client.name:
             raise RejectedRequest(404, "refusal.not_your_session")
 
     def _check_event(self, client: Client, path: str, told: dict[str, Any], files: list[str]) -> None:

@@ -11,7 +11,6 @@ import os
 import re
 import secrets
 import stat
-import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 from urllib.parse import quote
 
+from cachetools import LRUCache, TTLCache
 from pydantic import SecretStr
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -147,10 +147,10 @@ class Sessions:
     has_accounts: bool = False
     clock: Callable[[], float] = time.time
     kept: KeptKey | None = None
-    # The one that was used last is the last. Handlers of the page that wait for nothing run in threads.
-    _keys: dict[str, tuple[SecretStr, float]] = field(default_factory=dict, repr=False)
-    _keys_lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    _names: dict[str, str] = field(default_factory=dict, repr=False)
+    _names: LRUCache[str, str] = field(default_factory=lambda: LRUCache(_MOST_NAMES), repr=False)
+
+    def __post_init__(self) -> None:
+        self._keys: TTLCache[str, SecretStr] = TTLCache(_MOST_KEYS, KEY_IDLE_S, self.clock)
 
     def new_cookie(self, owner: str | None = None) -> str:
         """Return the value of a fresh cookie: 128 random bits and their signature, with `owner` one of theirs."""
@@ -203,36 +203,22 @@ class Sessions:
 
     def session_key(self, visitor: Visitor) -> SecretStr | None:
         """Return the key this visitor typed for this session, if it is still held. Using it keeps it."""
-        with self._keys_lock:
-            self._forget_idle_keys()
-            held = self._keys.pop(visitor.token or "", None)
-            if held is None:
-                return None
-            self._keys[visitor.token or ""] = (held[0], self.clock())
-        return held[0]
+        held = self._keys.get(visitor.token or "")
+        if held is not None:
+            self._keys[visitor.token or ""] = held
+        return held
 
     def hold_key(self, visitor: Visitor, key: SecretStr | None) -> bool:
         """Keep (or with None forget) a key for this visitor; return whether they could be told apart by a cookie."""
         if visitor.token is None:
             return False
-        with self._keys_lock:
-            self._forget_idle_keys()
-            self._keys.pop(visitor.token, None)
-            if key is not None:
-                self._keys[visitor.token] = (key, self.clock())
-            if len(self._keys) > _MOST_KEYS:
-                del self._keys[next(iter(self._keys))]
+        self._keys.pop(visitor.token, None)
+        if key is not None:
+            self._keys[visitor.token] = key
         return True
-
-    def _forget_idle_keys(self) -> None:
-        now = self.clock()
-        while self._keys and now - next(iter(self._keys.values()))[1] > KEY_IDLE_S:
-            del self._keys[next(iter(self._keys))]
 
     def name_owner(self, owner: str, name: str) -> None:
         """Remember how somebody who signed in is called."""
-        if len(self._names) >= _MOST_NAMES:
-            del self._names[next(iter(self._names))]
         self._names[owner] = name[:_LONGEST_NAME]
 
     def name_of(self, owner: str) -> str:

@@ -23,6 +23,7 @@ from math import ceil
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
+from cachetools import TTLCache
 from markupsafe import Markup
 from pydantic import SecretStr
 from starlette.middleware import Middleware
@@ -78,10 +79,10 @@ class SignInLimits:
     """Counts the wrong tries of each. `clock` tells seconds."""
 
     clock: Callable[[], float] = time.monotonic
-    # How many, and when the last one was; the one that was longest ago first.
-    _wrong: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        # How many, and when the last one was.
+        self._wrong: TTLCache[str, tuple[int, float]] = TTLCache(_MOST_GUESSERS, _FORGOTTEN_S, self.clock)
         self._of_address = Buckets(TRIES_OF_AN_ADDRESS_A_MINUTE, self.clock)
         self._of_all = Buckets(TRIES_OF_ALL_A_MINUTE, self.clock)
 
@@ -99,11 +100,8 @@ class SignInLimits:
         """Count a wrong try."""
         if not attempt.name:
             return
-        tries, at_s = self._wrong.pop(attempt.name, (0, 0.0))
-        now = self.clock()
-        self._wrong[attempt.name] = (tries + 1 if now - at_s < _FORGOTTEN_S else 1, now)
-        if len(self._wrong) > _MOST_GUESSERS:
-            del self._wrong[next(iter(self._wrong))]
+        tries, _ = self._wrong.get(attempt.name, (0, 0.0))
+        self._wrong[attempt.name] = (tries + 1, self.clock())
 
     def succeeded(self, attempt: Attempt) -> None:
         """Forget the wrong tries of one who knew the password in the end."""

@@ -168,7 +168,7 @@ def test_what_was_told_is_let_go_ten_minutes_after_its_end() -> None:
 
     one = ended("one")
     ended(None)
-    clock.now = KEPT_S
+    clock.now = KEPT_S - 1
     other = ended("other")
     assert recent.find("c", "one", "anna") is one
     assert recent.find("c", "one", "ben") is recent.find("d", "one", "anna") is None

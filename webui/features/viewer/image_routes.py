@@ -7,12 +7,12 @@ import asyncio
 import io
 import json
 import re
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, get_args
 
+from cachetools import LRUCache
 from pydantic import ValidationError
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
@@ -88,7 +88,7 @@ def image_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route
     -100 to 100, one left out is 0; 400 for any other query. 429 for one who asks too much at once.
     """
     # A picture of 64 megapixels takes 200 MB while it is decoded, and in a difference there are two.
-    comparing, adjusting, copies = Workbench(places=1), Workbench(places=2), OrderedDict[str, bytes]()
+    comparing, adjusting, copies = Workbench(places=1), Workbench(places=2), LRUCache[str, bytes](_KEPT_BYTES, len)
 
     async def compare(request: Request, visitor: Visitor) -> Response:
         edge_px, where = _edge(request.query_params.get("edge", str(DEFAULT_EDGE_PX))), request.path_params
@@ -257,7 +257,7 @@ def read_query(query: QueryParams) -> Adjustment | None:
 
 
 async def _small(
-    studio: Studio, copies: OrderedDict[str, bytes], conversation_id: str, handle: str, owner: str
+    studio: Studio, copies: LRUCache[str, bytes], conversation_id: str, handle: str, owner: str
 ) -> tuple[bytes, Adjustment]:
     """Return a small copy in the picture's frame, and the light and colour that it lacks of it.
 
@@ -275,10 +275,7 @@ async def _small(
     if found is None:
         stored = await studio.picture(conversation_id, original.handle, owner)
         found = (await asyncio.to_thread(preview_adjustment, stored.data, frame, PREVIEW_EDGE_PX)).data
-    copies[key] = found
-    copies.move_to_end(key)
-    while sum(map(len, copies.values())) > _KEPT_BYTES:
-        copies.popitem(last=False)
+        copies[key] = found
     return found, Adjustment.model_validate(before.model_dump(include=set(SETTINGS)))
 
 
