@@ -390,7 +390,7 @@ class Judgement(Value):
     turn_deg: float = 0.0
 
 
-class EditRecord(Value):
+class EditRecord(Judgement):
     """What came of an edit that may change only a part of a picture.
 
     `verdict` is `good`, `unsure` or `refused`: a refused answer was not pasted and is itself the picture. `base` is
@@ -398,22 +398,14 @@ class EditRecord(Value):
     the base's size, is white where it could change. `changed_outside` counts the pixels outside the mask that differ
     from the base's, `outside` how many there are. The change continues `spill_px` pixels beyond the mask, which
     `grown_mask` would take in. `before` and `after` show an unsure one to be judged; `is_kept` is what the person
-    decided about it. Shift in pixels of the frame; `scale` 1 and `turn_deg` 0 for a faithful answer.
+    decided about it.
     """
 
     kind: EditKind
-    verdict: EditVerdict
-    reason: str
     base: ImagePart
     mask: ImagePart
     raw: ImagePart
     margins: Margins | None = None
-    correlation: float = 0.0
-    tile_share: float = 0.0
-    tiles: int = 0
-    shift_px: float = 0.0
-    scale: float = 1.0
-    turn_deg: float = 0.0
     changed_outside: int = 0
     outside: int = 0
     spill_px: int = 0

@@ -18,10 +18,11 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, StringConstraints
 from pydantic.json_schema import models_json_schema
 
-from agent.conversation import Turn, WholeConversation, WorkspaceFile, Writer
+from agent.conversation import Turn, WholeConversation, WorkspaceFile
 from agent.errors import ErrorCode, RequestRefused
 from agent.messages import ImagePart, SignedPart, Value
 from agent.pictures import OriginalFile, Picture
+from agent.storage.workspace import FileInfo
 
 FORMAT = "aivista-archive"
 VERSION = 4
@@ -47,7 +48,6 @@ _ANY_FILE = re.compile(
 )
 _ANY_FOLDER = re.compile(rf"conversations/|{_CONVERSATION}/|pictures/|blobs/|files/")
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
-_MOST_VERSIONS = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -137,20 +137,13 @@ class Manifest(Value):
     lost: tuple[Digest, ...] = ()
 
 
-class ArchivedWorkspaceFile(Value):
+class ArchivedWorkspaceFile(FileInfo):
     """A file of the conversation's workspace; what it holds is `files/<digest>`.
 
-    `name` is what it is called in the workspace, folders and all: no file of the archive has that name. What
-    `agent.conversation` says of such a file holds here.
+    `name` is what it is called in the workspace, folders and all: no file of the archive has that name.
     """
 
-    name: str
     digest: Digest
-    size_bytes: Count
-    version: Annotated[int, Field(ge=1, le=_MOST_VERSIONS)]
-    updated_at: Moment
-    written_by: Writer
-    is_untrusted: bool
 
 
 class ArchivedConversation(Value):

@@ -317,6 +317,7 @@ _LONGEST = 1_000_000
 _MOST = 20_000
 _MOST_OF_A_TURN = 2_000
 _LONGEST_ID = 64
+_MOST_VERSIONS = 1 << 31
 _MATRIX_VALUES = 6
 _LARGEST_SHIFT = 1e6
 _BYTES_OF_A_BEND = 4
@@ -409,6 +410,7 @@ def _check_files(files: Sequence[ArchivedWorkspaceFile], sizes: Mapping[str, int
     for file in files:
         _hold(is_name(file.name), "not a file's name")
         _hold(file.size_bytes <= limits.file_bytes, "a file too large")
+        _hold(0 < file.version <= _MOST_VERSIONS, "a version out of range")
         _hold(file.digest in sizes, "a file that is not there")
         _hold(sizes[file.digest] == file.size_bytes, "a file of another size")
     keys = [key_of(file.name) for file in files]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from difflib import SequenceMatcher
 from html import escape
@@ -46,7 +47,7 @@ from webui.features.viewer import (
     read_press,
 )
 from webui.screen import LISTED, THREAD, Updates
-from webui.shell.actions import MAX_REFERENCES, Context, Feature, Handle, roles_of
+from webui.shell.actions import MAX_REFERENCES, Context, Feature, Place, roles_of
 from webui.shell.templates import Reply, render
 from webui.spend import chosen_estimate, dollars, estimate_html, maximum_told, read_beside
 from webui.turns import Turns
@@ -257,34 +258,17 @@ async def price(at: Context, told: Beside) -> Reply:
     return at.reply({"cost": shown})
 
 
-class Draft(Value):
-    """A draft as the page kept it; its words are not in it."""
-
-    conversation: str = Field(default="", max_length=64)
-    chips: Mapping[str, str | bool] = Field(default_factory=dict)
-    editing: str = Field(default="", max_length=16)
-    references: tuple[Handle, ...] = Field(default=(), max_length=MAX_REFERENCES)
-    roles: dict[Handle, str] = Field(default_factory=dict, max_length=MAX_REFERENCES)
-
-    @property
-    def chosen(self) -> Chosen | None:
-        """What its settings say; None for none, and for what this page does not offer."""
-        try:
-            chosen = Chosen.model_validate(self.chips)
-            chosen.turn_settings()
-        except ValueError:
-            return None
-        return chosen if self.chips else None
-
-
 @page.action
-async def restore(at: Context, draft: Draft) -> Reply:
+async def restore(at: Context, draft: Place) -> Reply:
     """Give the composer the settings and the marks of a draft, of pictures that are still there."""
     # What is open may be another conversation by now.
     if draft.conversation != at.place.conversation:
         return Reply()
-    conversation, chosen = await at.conversation(), draft.chosen
-    updates = at.screen.chips(at.visitor, chosen) if chosen is not None else {}
+    conversation, updates = await at.conversation(), Updates()
+    # One of another version may say what no chip offers any more.
+    with suppress(ValueError):
+        if draft.chips and draft.chosen.turn_settings():
+            updates = at.screen.chips(at.visitor, draft.chosen)
     known = {picture.handle for picture in conversation.all_pictures} if conversation is not None else set()
     editing = draft.editing if draft.editing in {*known, NO_PICTURE} else ""
     references = tuple(one for one in dict.fromkeys(draft.references) if one in known and one != editing)
