@@ -23,7 +23,6 @@ from .conversation import DeletedConversation as DeletedConversation
 from .conversation import EditHistory as EditHistory
 from .conversation import EditState as EditState
 from .conversation import MaskedPicture as MaskedPicture
-from .conversation import Timing as Timing
 from .conversation import Turn as Turn
 from .conversation import TurnsPage as TurnsPage
 from .conversation import TurnState as TurnState

@@ -36,13 +36,6 @@ class TurnState(StrEnum):
     FAILED = "failed"
 
 
-class Timing(Value):
-    """How long a node of the turn took, one entry for each time it ran."""
-
-    node: str
-    seconds: float
-
-
 class MaskedPicture(Value):
     """A picture of which only a part may change: `mask` is at its size, white = change, its soft edge `feather_px` wide
     when the person chose that."""
@@ -87,7 +80,6 @@ class Turn(Value):
     usage: TokenUsage = TokenUsage()
     price_usd: float = 0.0
     seconds: float = 0.0
-    timings: tuple[Timing, ...] = ()
     is_imported: bool = False
 
     @property
@@ -219,13 +211,12 @@ class EditHistory(NamedTuple):
 
 
 def leading(pictures: Sequence[Picture]) -> Picture | None:
-    """Return the one of several that stands for all: the one the person marked, else the best reviewed, the newest of
-    equals. None of those that were set aside."""
+    """Return the one of several that stands for all: the best reviewed, the newest of equals. None of those that were
+    set aside."""
     there = [one for one in pictures if not one.is_set_aside]
-    marked = [one for one in there if one.is_marked]
     ranks = [PASS_SCORE if one.review is None else one.review.rank for one in there]
     best = max(range(len(there)), key=lambda place: (ranks[place], place), default=None)
-    return marked[-1] if marked else there[best] if best is not None else None
+    return there[best] if best is not None else None
 
 
 class Conversation(Value):

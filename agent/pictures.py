@@ -483,7 +483,6 @@ class Picture(Value):
     receipt: Receipt | None = None
     alt: str = ""
     after_stop: bool = False
-    is_marked: bool = False
     review: Review | None = None
     round: int = 1
     call: str = ""

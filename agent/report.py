@@ -15,7 +15,7 @@ from importlib import metadata
 
 from pydantic import JsonValue, SecretStr
 
-from agent.conversation import Conversation, Timing, Turn
+from agent.conversation import Conversation, Turn
 from agent.events import FailureNote, Steps
 from agent.messages import PromptMessage
 from agent.pictures import Picture
@@ -23,11 +23,11 @@ from agent.redaction import object_without_secrets, without_homes
 from agent.storage.journal import CallRecord
 from agent.trace import Cutter, Json, TraceStep, image_json, message_json, usage_json
 
-REPORT_VERSION = 1
+REPORT_VERSION = 2
 LIMIT_BYTES = 512 << 10
 _LEAST_BYTES = 16 << 10
 _COUNTS_BYTES = 64
-_DROPPED_IN_ORDER = ("trace", "pictures", "steps", "timings", "calls", "said", "settings", "error", "versions")
+_DROPPED_IN_ORDER = ("trace", "pictures", "steps", "calls", "said", "settings", "error", "versions")
 # Characters kept of one text and entries kept of one list, tried in turn until the report fits with its newest message.
 # The least leave a digest whole.
 _CUTS = ((20_000, 2_000), (4_000, 200), (500, 40), (100, 12), (80, 4))
@@ -45,7 +45,6 @@ def turn_report(
     calls: Sequence[CallRecord],
     *,
     secrets: Sequence[SecretStr] = (),
-    timings: Sequence[Timing] = (),
     trace: Sequence[TraceStep] = (),
     versions: Mapping[str, str] | None = None,
     limit_bytes: int = LIMIT_BYTES,
@@ -68,7 +67,6 @@ def turn_report(
         "said": _said(turn),
         "settings": turn.settings.model_dump(mode="json"),
         "steps": _steps(turn),
-        "timings": [{"node": one.node, "seconds": round(one.seconds, 3)} for one in timings],
         "calls": _calls(turn, calls, conversation.all_pictures),
         "pictures": [_picture(picture) for picture in conversation.all_pictures if picture.turn_id == turn.id],
         "trace": _trace(trace),

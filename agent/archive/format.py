@@ -310,11 +310,14 @@ def from_version_3(told: Any) -> Any:
     """Return what `conversation.json` of the versions 1 to 3 told, as it is told now.
 
     Where a large signature belongs stood beside a turn's messages and a picture's answer, stars and tags with each
-    picture. Raises what Python does for JSON of another shape: AttributeError, LookupError, TypeError, ValueError.
+    picture; and there were the times of nodes and a mark that nothing sets any more. Raises what Python does for JSON
+    of another shape: AttributeError, LookupError, TypeError, ValueError.
     """
     pictures = told["pictures"]
     of_pictures = [(one, [one["answer"]]) for one in pictures]
     for owner, messages in [*((one, one["messages"]) for one in told["turns"]), *of_pictures]:
+        for gone in ("timings", "is_marked"):
+            owner.pop(gone, None)
         for place in owner.pop("signatures"):
             if min(place["message"], place["part"]) < 0:
                 raise LookupError("a place before the first")

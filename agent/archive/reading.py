@@ -49,7 +49,7 @@ from agent.archive.format import (
     unreadable,
     unsafe,
 )
-from agent.conversation import Timing, Turn
+from agent.conversation import Turn
 from agent.errors import ErrorCode, ErrorInfo, RequestRefused
 from agent.events import Ask, PlanCard, ThoughtLog
 from agent.imaging.intake import MAX_TEXT_CHARACTERS
@@ -481,8 +481,6 @@ def _check_value(value: BaseModel, contents: Contents) -> None:
             _check_parameters({name: one for name, one in value.parameters.items() if name != "count"})
         case ErrorInfo():
             _check_parameters({name: one for name, one in value.parameters.items() if name != "count"})
-        case Timing():
-            _hold(value.seconds >= 0, "a time out of range")
 
 
 def _is_short(value: object) -> bool:

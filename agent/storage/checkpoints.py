@@ -29,6 +29,9 @@ _Put = tuple[RunnableConfig, Checkpoint, CheckpointMetadata, ChannelVersions]
 # What a checkpoint holds stands in the journal as well: it may wait for the next one, which then takes its place.
 _SOON_S = 0.1
 
+# What earlier versions kept and no version asks for any more: nobody need be warned of it.
+_GONE = (("agent.conversation", "Timing"),)
+
 _log = logging.getLogger(__name__)
 
 
@@ -53,7 +56,8 @@ class Checkpoints(SqliteSaver):
             for module in (value.__module__, *moved.modules_before(value.__module__))
         )
         # The connection comes with each transaction of the database, which has made the tables.
-        super().__init__(cast("sqlite3.Connection", None), serde=_Serializer(allowed_msgpack_modules=allowed))
+        serde = _Serializer(allowed_msgpack_modules=(*allowed, *_GONE))
+        super().__init__(cast("sqlite3.Connection", None), serde=serde)
         self.is_setup = True
         self._db = db
         # The newest checkpoint of each turn that is not handed over yet.

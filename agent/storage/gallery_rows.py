@@ -47,7 +47,7 @@ _SAID = (
 )
 ITEM = (
     *(_P.id, _P.conversation_id, _C.title, _P.owner, _P.is_starred, _P.model, _P.shape, _P.source),
-    *(_P.digest, _P.handle, _P.turn_id, _P.created_at, _P.is_marked, _P.receipt, _P.details, _SAID.label("said")),
+    *(_P.digest, _P.handle, _P.turn_id, _P.created_at, _P.receipt, _P.details, _SAID.label("said")),
 )
 WITH_CONVERSATION = PICTURES.join(CONVERSATIONS, _C.id == _P.conversation_id)
 # Which attempts a review sent back, a turn tells with what it shows. Few pictures have a review.

@@ -31,7 +31,7 @@ _FILES = (
     .order_by(_NUMBER)
     .limit(_FILES_AT_ONCE)
 )
-_PICTURE = (_P.id, _P.handle, _P.turn_id, _P.created_at, _P.is_marked, _P.receipt, _P.details)
+_PICTURE = (_P.id, _P.handle, _P.turn_id, _P.created_at, _P.receipt, _P.details)
 _FORGET_WORDS = text(
     "DELETE FROM picture_words WHERE rowid IN (SELECT id FROM pictures WHERE deleted_at < :moment AND is_indexed = 1)"
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import TypeAdapter, create_model
+from pydantic import ConfigDict, TypeAdapter, create_model
 from sqlalchemy import Row
 
 from agent.conversation import Conversation, Turn, TurnState, WholeConversation, WorkspaceFile
@@ -21,9 +21,14 @@ TURN_COLUMNS = (
     *(_T.id.label("turn_id"), _T.parent, _T.text, _T.state, _T.started_at, _T.price_usd),
     *(_T.messages, _T.components, _T.details, _T.is_imported),
 )
-PICTURE_COLUMNS = (_P.handle, _P.turn_id, _P.created_at, _P.is_marked, _P.receipt, _P.details, _P.deleted_at)
+PICTURE_COLUMNS = (_P.handle, _P.turn_id, _P.created_at, _P.receipt, _P.details, _P.deleted_at)
 _MESSAGES = TypeAdapter(tuple[PromptMessage, ...])
 COMPONENTS = TypeAdapter(tuple[Component, ...])
+
+
+class _Details(Value):
+    # A record may tell what no version asks for any more.
+    model_config = ConfigDict(extra="ignore")
 
 
 def _details_of(kind: type[Value], columns: str) -> type[Value]:
@@ -31,11 +36,11 @@ def _details_of(kind: type[Value], columns: str) -> type[Value]:
     later needs a default, for the records that do not tell it."""
     fields = {name: field for name, field in kind.model_fields.items() if name not in columns.split()}
     told: dict[str, Any] = {name: (field.annotation, field) for name, field in fields.items()}
-    return create_model(f"{kind.__name__}Details", __base__=Value, **told)
+    return create_model(f"{kind.__name__}Details", __base__=_Details, **told)
 
 
 _TurnDetails = _details_of(Turn, "id parent text state started_at price_usd messages components is_imported")
-_PictureDetails = _details_of(Picture, "handle turn_id created_at is_marked receipt answer")
+_PictureDetails = _details_of(Picture, "handle turn_id created_at receipt answer")
 _TURN_DETAILS, _PICTURE_DETAILS = set(_TurnDetails.model_fields), set(_PictureDetails.model_fields)
 
 
@@ -88,7 +93,6 @@ def picture_row(conversation_id: str, picture: Picture) -> dict[str, Any]:
         "is_indexed": False,
         "origin": picture.image.origin.value,
         "created_at": picture.created_at,
-        "is_marked": picture.is_marked,
         "call": picture.call,
         "receipt": picture.receipt.model_dump_json() if picture.receipt else None,
         "details": picture_details(picture),
@@ -114,7 +118,6 @@ def picture_of(row: Row[*tuple[Any, ...]]) -> Picture:
         handle=row.handle,
         turn_id=row.turn_id,
         created_at=row.created_at,
-        is_marked=row.is_marked,
         receipt=Receipt.model_validate_json(row.receipt) if row.receipt else None,
         **dict(_PictureDetails.model_validate_json(row.details)),
     )

@@ -172,7 +172,8 @@ PICTURES = Table(
     Column("digest", String(64), nullable=False, index=True),
     Column("origin", String(16), nullable=False),
     Column("created_at", UtcDateTime, nullable=False, index=True),
-    Column("is_marked", Boolean(create_constraint=False), nullable=False),
+    # Of the first versions.
+    Column("is_marked", Boolean(create_constraint=False), nullable=False, default=False),
     Column("receipt", JsonText),
     # The rest of the picture: image, parents, alt, after_stop.
     Column("details", JsonText, nullable=False),

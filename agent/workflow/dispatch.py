@@ -413,7 +413,6 @@ class TurnScheduler:
             turn,
             calls,
             secrets=self._secrets(key),
-            timings=turn.timings,
             trace=steps,
             versions=versions,
             limit_bytes=limit_bytes,

@@ -7,11 +7,9 @@ LangGraph runs it (`graph.py`).
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from agent.conversation import Timing
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
 from agent.workflow.adjuster import adjuster
 from agent.workflow.confirmer import decision
@@ -65,10 +63,10 @@ NODES: dict[str, Node] = {
 
 
 async def step(name: str, state: TurnProgress, deps: Deps, *said: object) -> Next:
-    """Return what a node brings, with its time, on record in the trace, and where it leads, also when it fails."""
+    """Return what a node brings, on record in the trace, and where it leads, also when it fails."""
     node = NODES[name]
     try:
-        return await (_timed(name, node, state, deps) if node.is_traced else node.work(state, deps, *said))
+        return await (_traced(name, node, state, deps) if node.is_traced else node.work(state, deps, *said))
     except Exception as error:
         if name == "failure":
             # Led to itself it would go on for ever.
@@ -76,13 +74,11 @@ async def step(name: str, state: TurnProgress, deps: Deps, *said: object) -> Nex
         return await node.when_it_fails(state, deps, error) if node.when_it_fails else _to_failure(name, error)
 
 
-async def _timed(name: str, node: Node, state: TurnProgress, deps: Deps) -> Next:
-    started_s = time.monotonic()
+async def _traced(name: str, node: Node, state: TurnProgress, deps: Deps) -> Next:
     with deps.trace.node(name) as traced:
         led = await node.work(state, deps)
         traced.lead(led)
-    timing = Timing(node=name, seconds=round(time.monotonic() - started_s, 4))
-    return Next(led.goto, {**led.update, "timings": [timing]})
+    return led
 
 
 def _to_failure(name: str, error: Exception) -> Next:

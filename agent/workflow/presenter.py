@@ -119,7 +119,6 @@ def finished_turn(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:
             "usage": state["spend"].usage,
             "price_usd": state["spend"].price_usd,
             "seconds": round(deps.elapsed_s, 3),
-            "timings": tuple(state["timings"]),
         }
     )
 

@@ -10,7 +10,6 @@ from typing import Annotated, Any, TypedDict
 from pydantic import Field, model_validator
 
 from agent import conversation, errors, events, library, messages, pictures, requests, settings
-from agent.conversation import Timing
 from agent.errors import ErrorInfo
 from agent.events import Component, ConsentCard, PlanCard, ThoughtLog
 from agent.imaging import arguments, contract
@@ -105,7 +104,6 @@ class TurnProgress(TypedDict, total=False):
     components: Annotated[list[Component], operator.add]
     steps: Annotated[list[ThoughtLog], operator.add]
     spend: Annotated[Spend, operator.add]
-    timings: Annotated[list[Timing], operator.add]
     calls: list[ToolCallPart]
     answers: dict[int, ToolResultPart]
     facts: list[Fact]
@@ -136,7 +134,6 @@ def first_progress(message: PromptMessage) -> TurnProgress:
         "components": [],
         "steps": [],
         "spend": Spend(),
-        "timings": [],
         "calls": [],
         "answers": {},
         "facts": [],
@@ -159,7 +156,7 @@ def first_progress(message: PromptMessage) -> TurnProgress:
     }
 
 
-_SUMS = ("messages", "components", "steps", "spend", "timings")
+_SUMS = ("messages", "components", "steps", "spend")
 
 
 def with_update(state: TurnProgress, update: TurnProgress) -> TurnProgress:

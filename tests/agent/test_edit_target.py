@@ -80,14 +80,12 @@ def test_it_is_the_newest_picture_whatever_is_said_after_it() -> None:
     assert talk(*TURNS, turn("d", canvas("#2b")), pictures=with_edit).edit_target == "#2b"
 
 
-def test_of_several_it_is_the_marked_one_else_the_best_reviewed_else_the_newest() -> None:
+def test_of_several_it_is_the_best_reviewed_else_the_newest() -> None:
     four = tuple(made(f"#{number}", "a") for number in range(1, 5))
     shown = turn("a", canvas("#1", "#2", "#3", "#4"))
     assert talk(shown, pictures=four).edit_target == "#4"
     reviewed = (four[0].model_copy(update={"review": Review(score=0.9)}), *four[1:])
     assert talk(shown, pictures=reviewed).edit_target == "#1"
-    marked = (reviewed[0], four[1].model_copy(update={"is_marked": True}), *four[2:])
-    assert talk(shown, pictures=marked).edit_target == "#2"
 
 
 def test_an_attempt_that_a_review_sent_back_and_a_picture_that_was_not_pasted_are_not_the_one() -> None:

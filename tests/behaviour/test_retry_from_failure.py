@@ -169,7 +169,6 @@ async def test_a_turn_that_goes_on_is_costed_on_and_timed_on(talk: Talk) -> None
     assert after.usage.prompt_tokens == before.usage.prompt_tokens + painted.usage.prompt_tokens
     assert after.price_usd == pytest.approx(before.price_usd + painted.price_usd)
     assert after.seconds >= before.seconds
-    assert [one.node for one in after.timings] == [*(one.node for one in before.timings), "executor"]
 
 
 # ---- where it cannot go on

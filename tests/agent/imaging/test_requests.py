@@ -23,6 +23,7 @@ from agent import (
     ReferenceMode,
     ReferenceRole,
     RequestRefused,
+    Review,
     Role,
     SearchPolicy,
     TextPart,
@@ -71,7 +72,6 @@ def picture(
     origin: ImageOrigin = UPLOADED,
     *,
     digest: str | None = None,
-    is_marked: bool = False,
     prompt: str | None = None,
 ) -> Picture:
     kept = {"digest": digest or f"digest{handle}", "md5": "m", "mime_type": "image/png", "size_bytes": 1}
@@ -79,7 +79,7 @@ def picture(
     told = {"prompt": prompt, "user_text": "", "model": FLASH.id, "model_label": FLASH.label, "mime_type": "image/png"}
     size = {"asked_aspect_ratio": None, "asked_resolution": None, "width": 1, "height": 1}
     receipt = None if prompt is None else Receipt.model_validate({**told, **size})
-    return Picture(handle=handle, image=image, turn_id=turn_id, created_at=NOW, is_marked=is_marked, receipt=receipt)
+    return Picture(handle=handle, image=image, turn_id=turn_id, created_at=NOW, receipt=receipt)
 
 
 def resolved(
@@ -111,7 +111,7 @@ HISTORY = (
 
 FIVE, NOW_TWO = picture("#5", "now"), (picture("#5", "now"), picture("#6", "now"))
 SIX, SEVEN, EIGHT = (picture(handle, "5", GENERATED) for handle in ("#6", "#7", "#8"))
-MARKED = SIX.model_copy(update={"is_marked": True})
+RATED = SIX.model_copy(update={"review": Review(score=0.95)})
 SAME = (picture("#7", "5", GENERATED, digest="same"), picture("#8", "now", digest="same"))
 UPLOADED_ONLY, LAST, ALL = (
     ReferenceMode.USER_UPLOADED_ONLY,
@@ -128,14 +128,14 @@ LAST_N, EDIT, ADJUST = ReferenceMode.LAST_N, ImageAction.EDIT, ImageAction.ADJUS
         (UPLOADED_ONLY, (*HISTORY, FIVE), {}, "#5", "#5"),
         (UPLOADED_ONLY, HISTORY, {}, "#4", "#4"),
         (UPLOADED_ONLY, HISTORY[:3], {}, "#1 #2", ""),
-        # The newest generated picture, of several the marked one, and this turn's uploads.
+        # The newest generated picture, of several the best reviewed, and this turn's uploads.
         (LAST, (*HISTORY, FIVE), {}, "#3b #5", "#3b"),
         (LAST, (*HISTORY, SIX, SEVEN, EIGHT), {}, "#8", "#8"),
-        (LAST, (*HISTORY, MARKED, SEVEN, EIGHT), {}, "#6", "#6"),
-        (LAST, (MARKED, picture("#7", "6", GENERATED)), {}, "#7", "#7"),
+        (LAST, (*HISTORY, RATED, SEVEN, EIGHT), {}, "#6", "#6"),
+        (LAST, (RATED, picture("#7", "6", GENERATED)), {}, "#7", "#7"),
         (LAST, (picture("#1"), picture("#2", "now")), {}, "#2", "#2"),
-        # The marked one of identical pictures keeps its own name.
-        (LAST, (picture("#6", "5", GENERATED, digest="same", is_marked=True), *SAME), {}, "#6", "#6"),
+        # The best reviewed of identical pictures keeps its own name.
+        (LAST, (RATED.model_copy(update={"image": SAME[0].named("#6").image}), *SAME), {}, "#6", "#6"),
         # Every upload, the oldest first; which of several is the base is left open.
         (ALL, (*HISTORY, FIVE), {}, "#1 #2 #4 #5", ""),
         (ALL, HISTORY, {}, "#1 #2 #4", ""),
