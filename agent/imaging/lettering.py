@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, takewhile
 
 from agent import wording
-from agent.imaging.final_prompt import without_facts
+from agent.imaging.contract import without_facts
 from agent.pictures import AskedItem, AskedKind
 
 # The patterns match a text in which every quotation is one sign, \ue000, or this one where it does not count.

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from agent.conversation import EditHistory
 from agent.errors import ErrorCode, RequestRefused
 from agent.imaging.arguments import ImageAction, ReferenceUse
-from agent.imaging.final_prompt import without_legend
+from agent.imaging.contract import without_legend
 from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, Value
 from agent.pictures import Picture, ReferenceRole, parse_handle, resolve
 from agent.providers.catalogue import ModelEntry

@@ -55,7 +55,6 @@ from mcp_types import Tool as ListedTool
 from agent.errors import ToolArgumentError
 from agent.fetching.dialling import GuardedTransport
 from agent.fetching.urls import refused
-from agent.mcp.limits import CONNECT_S, FIRST_PAUSE_S, LIST_LASTS_S, LONGEST_PAUSE_S, MAX_MESSAGE_BYTES, TOO_LONG
 from agent.mcp.offers import Offer, Pins, offers_of
 from agent.mcp.states import ServerProblem, ServerState
 from agent.mcp_config import HttpServer, McpServer, StdioServer
@@ -65,6 +64,13 @@ from agent.untrusted import plain_text
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
+_MAX_MESSAGE_BYTES = 1 << 20
+_TOO_LONG = "its answer is longer than 1 MB"
+_CONNECT_S = 30.0
+_FIRST_PAUSE_S = 1.0
+_LONGEST_PAUSE_S = 300.0
+# A list of tools older than this is asked for again when a turn begins; the turn does not wait for it.
+_LIST_LASTS_S = 30.0
 _TIMES = httpx2.Timeout(30.0, connect=5.0, read=300.0)
 _LOCKED = frozenset({401, 403})
 
@@ -92,7 +98,7 @@ class HttpLink:
             transport=_Watched(self, self._server), headers=headers, timeout=_TIMES, trust_env=False
         )
         await self._stack.enter_async_context(client)
-        streams = streamable_http_client(self._server.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES)
+        streams = streamable_http_client(self._server.url, http_client=client, max_sse_event_size=_MAX_MESSAGE_BYTES)
         return await self._stack.enter_async_context(streams)
 
     async def __aexit__(
@@ -147,9 +153,9 @@ class _Short(httpx2.AsyncByteStream):
         size = 0
         async for piece in self._answer.aiter_raw():
             size += len(piece)
-            if size > MAX_MESSAGE_BYTES:
+            if size > _MAX_MESSAGE_BYTES:
                 # The one kind of error that costs the SDK this answer and not the whole session.
-                raise httpx2.StreamError(TOO_LONG)
+                raise httpx2.StreamError(_TOO_LONG)
             yield piece
 
     async def aclose(self) -> None:
@@ -285,7 +291,7 @@ class StdioLink:
         for request_id in answered:
             line.is_answered = True
             self._in_flight.pop(request_id, None)
-            error = ErrorData(code=INTERNAL_ERROR, message=TOO_LONG)
+            error = ErrorData(code=INTERNAL_ERROR, message=_TOO_LONG)
             await theirs.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=request_id, error=error)))
 
     async def _write(self, process: Process, ours: _Ours) -> None:
@@ -318,7 +324,7 @@ class _Line:
         if self.is_too_long:
             return
         self.start += piece
-        if len(self.start) > MAX_MESSAGE_BYTES:
+        if len(self.start) > _MAX_MESSAGE_BYTES:
             self.is_too_long = True
             del self.start[_ENDS_BYTES:]
 
@@ -408,7 +414,7 @@ class Connection:
             self._problem = "connecting"
             # Whatever the turn that happens to be first carries with it is not the server's.
             self._keeper = asyncio.get_running_loop().create_task(self._keep(), context=Context())
-        elif self._client is not None and time.monotonic() - self._listed_s > LIST_LASTS_S:
+        elif self._client is not None and time.monotonic() - self._listed_s > _LIST_LASTS_S:
             self._wake.set()
 
     async def settled(self) -> None:
@@ -451,7 +457,7 @@ class Connection:
     # The task that holds the connection
 
     async def _keep(self) -> None:
-        pause = FIRST_PAUSE_S
+        pause = _FIRST_PAUSE_S
         while True:
             began_s = time.monotonic()
             link = self._link()
@@ -464,9 +470,9 @@ class Connection:
                 problem, error = _problem_of(raised, link), raised
             self._disconnected(problem, error, link)
             if time.monotonic() - began_s > _STEADY_S:
-                pause = FIRST_PAUSE_S
+                pause = _FIRST_PAUSE_S
             await asyncio.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE_S)
+            pause = min(pause * 2, _LONGEST_PAUSE_S)
 
     def _link(self) -> StdioLink | HttpLink:
         if isinstance(self.server, StdioServer):
@@ -478,7 +484,7 @@ class Connection:
         self._is_lost = False
         us = Implementation(name="aivista", version=version("aivista"))
         async with AsyncExitStack() as stack:
-            async with asyncio.timeout(CONNECT_S):
+            async with asyncio.timeout(_CONNECT_S):
                 client = Client(link, client_info=us, message_handler=self._heard, cache=None)
                 await stack.enter_async_context(client)
                 await self._list(client)
@@ -542,8 +548,8 @@ class Connection:
 
     def _failed(self, error: MCPError) -> CallFailed:
         said = error.error.message
-        if TOO_LONG in said or _EVENT_TOO_LONG in said:
-            return CallFailed(f"{self.name} failed: {TOO_LONG}. Ask it for less at once.")
+        if _TOO_LONG in said or _EVENT_TOO_LONG in said:
+            return CallFailed(f"{self.name} failed: {_TOO_LONG}. Ask it for less at once.")
         if error.code == CONNECTION_CLOSED or _SESSION_GONE in said:
             self._lose()
             return CallFailed(f"{self.name} broke off before it answered; whether it did anything is not known.")

@@ -29,7 +29,6 @@ from pydantic import JsonValue, SecretStr
 from agent.errors import AivistaError
 from agent.imaging.intake import take_in_image
 from agent.mcp.connection import CallFailed, Connection
-from agent.mcp.limits import MAX_TOOLS
 from agent.mcp.offers import Offer, Pins
 from agent.mcp.states import ServerState
 from agent.mcp_config import McpServer
@@ -39,6 +38,7 @@ from agent.redaction import object_without_secrets
 from agent.tools.base import Arguments, Reason, Tool, ToolAnswer, ToolContext
 
 _MOST_PICTURES = 8
+_MOST_TOOLS = 64
 
 
 def source_of(server: str) -> str:
@@ -162,11 +162,11 @@ class McpServers:
         self.need()
         await self._wait(wait_s)
         offered = [(offer, one) for one in self._connections for offer in one.offers]
-        self._tell_of(frozenset(offer.declaration.name for offer, _ in offered[MAX_TOOLS:]))
+        self._tell_of(frozenset(offer.declaration.name for offer, _ in offered[_MOST_TOOLS:]))
         lost = [(offer, one) for one in self._connections for offer in one.away]
         return {
             **{offer.declaration.name: away_tool_of(offer, one) for offer, one in lost},
-            **{offer.declaration.name: tool_of(offer, one, self._pins) for offer, one in offered[:MAX_TOOLS]},
+            **{offer.declaration.name: tool_of(offer, one, self._pins) for offer, one in offered[:_MOST_TOOLS]},
         }
 
     def states(self) -> dict[str, ServerState]:
@@ -189,7 +189,7 @@ class McpServers:
 
     def _tell_of(self, left_out: frozenset[str]) -> None:
         if left_out and left_out != self._told:
-            _log.warning("more than %d tools of MCP servers; left out: %s", MAX_TOOLS, ", ".join(sorted(left_out)))
+            _log.warning("more than %d tools of MCP servers; left out: %s", _MOST_TOOLS, ", ".join(sorted(left_out)))
         self._told = left_out
 
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from agent.mcp.limits import TURN_WAITS_S
 from agent.mcp.states import ServerProblem, ServerState
 from agent.mcp_config import McpServer, StdioServer
 from agent.settings import Settings
@@ -20,6 +19,9 @@ if TYPE_CHECKING:
 
 # They are declared by the planner itself and are no `Tool`.
 _PLANNERS = ("generate_image", "web_search")
+
+# How long a turn waits for servers that are just being connected.
+_TURN_WAITS_S = 2.0
 
 _log = logging.getLogger(__name__)
 
@@ -44,10 +46,10 @@ class Toolbox:
         """Return every tool by its name; at the first turn it may take a moment until servers are connected."""
         if not self._usable:
             return self._own
-        until_s = time.monotonic() + TURN_WAITS_S
+        until_s = time.monotonic() + _TURN_WAITS_S
         if self._opening is None:
             self._opening = asyncio.create_task(self._opened())
-        await asyncio.wait({self._opening}, timeout=TURN_WAITS_S)
+        await asyncio.wait({self._opening}, timeout=_TURN_WAITS_S)
         if not self._opening.done():
             return self._own
         return {**self._own, **await self._opening.result().tools(until_s - time.monotonic())}

@@ -37,8 +37,7 @@ from agent.messages import ImageOrigin, ImagePart, PromptMessage, Role, TextPart
 from agent.pictures import EXACT_ADJUSTMENT, EXACT_ADJUSTMENT_LABEL, EditRecord, Picture, Receipt, Reference, handles_in
 from agent.workflow.deps import Deps, emit, say
 from agent.workflow.masked import adjust_part
-from agent.workflow.routing import Next
-from agent.workflow.state import TurnProgress
+from agent.workflow.state import Next, TurnProgress
 
 # Where another node has the name of a paid call: by it a turn that goes on finds what it made before.
 _NAME = "adjustment"

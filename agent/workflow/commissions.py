@@ -288,8 +288,8 @@ def _prompt(
     part: PartEdit | None,
 ) -> str:
     if part is None:
-        return final_prompt(request, facts, references.pictures, roles)
-    wish = final_prompt(request, facts)
+        return final_prompt(request.prompt, request.negative_prompt, facts, references.pictures, roles)
+    wish = final_prompt(request.prompt, request.negative_prompt, facts, ())
     # Without a marked copy there is nobody to explain it to: the model takes the mask itself.
     if len(part.shown) < PLACES_NEEDED:
         return wish

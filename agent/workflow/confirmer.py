@@ -20,8 +20,7 @@ from agent.workflow.commissions import Commission, first_round
 from agent.workflow.critic import review_due
 from agent.workflow.deps import Deps, show, today
 from agent.workflow.presenter import put_on_record
-from agent.workflow.routing import Next, serving_node, settle
-from agent.workflow.state import TurnProgress
+from agent.workflow.state import Next, TurnProgress, serving_node, settle
 
 _DROPPED = "The person saw the plan and dropped it. Nothing was painted."
 

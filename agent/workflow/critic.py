@@ -22,7 +22,7 @@ from agent import wording
 from agent.errors import AivistaError
 from agent.events import Component, FailureNote, PictureReviewed, SmartCanvas, Step, ThoughtLog
 from agent.imaging.checks import refused_review
-from agent.imaging.final_prompt import without_facts, without_legend
+from agent.imaging.contract import without_facts, without_legend
 from agent.imaging.lettering import matching, reads_as, traceable, wants_lettering
 from agent.messages import (
     ContentPart,
@@ -47,8 +47,7 @@ from agent.workflow.commissions import said_by_person
 from agent.workflow.deps import Deps, emit, say, today
 from agent.workflow.hearing import json_in
 from agent.workflow.masked import note_drifts
-from agent.workflow.routing import Next, settle
-from agent.workflow.state import Attempt, Spend, TurnProgress, Work
+from agent.workflow.state import Attempt, Next, Spend, TurnProgress, Work, settle
 from agent.worst_case import SHOWN_PICTURE_TOKENS, text_tokens, worst_picture_usd
 
 logger = logging.getLogger(__name__)

@@ -39,8 +39,7 @@ from agent.workflow.critic import review_due, settle_paintings
 from agent.workflow.deps import Deps, emit, say, show, today
 from agent.workflow.hearing import Answer
 from agent.workflow.masked import Finished, finish_part, note_drifts, pixel_size
-from agent.workflow.routing import Next, serving_node, settle
-from agent.workflow.state import Attempt, Spend, TurnProgress, Work
+from agent.workflow.state import Attempt, Next, Spend, TurnProgress, Work, serving_node, settle
 
 _RATIO_TOLERANCE = 0.03
 _SIZE_TOLERANCE = 0.9

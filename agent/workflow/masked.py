@@ -26,8 +26,7 @@ from agent.conversation import Conversation, MaskedPicture, Turn, TurnState
 from agent.errors import AivistaError, ErrorCode, ProviderFailure, RequestRefused
 from agent.events import SmartCanvas
 from agent.imaging import masking
-from agent.imaging.contract import NormalizedRequest
-from agent.imaging.final_prompt import ROLE_SENTENCES
+from agent.imaging.contract import ROLE_SENTENCES, NormalizedRequest
 from agent.messages import ImageOrigin, ImagePart, TokenUsage
 from agent.pictures import (
     MAX_MASK_MEGABYTES,

@@ -20,9 +20,8 @@ from agent.workflow.planner import planner
 from agent.workflow.presenter import failure, presenter, retrial
 from agent.workflow.reception import reception, undo
 from agent.workflow.retriever import retriever, unstyled
-from agent.workflow.routing import Next
 from agent.workflow.searcher import searcher
-from agent.workflow.state import TurnProgress
+from agent.workflow.state import Next, TurnProgress
 from agent.workflow.tools import consent, tools
 
 logger = logging.getLogger(__name__)

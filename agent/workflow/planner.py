@@ -44,9 +44,8 @@ from agent.workflow.commissions import refused_by_locks
 from agent.workflow.deps import Deps, emit, say, show, today
 from agent.workflow.hearing import Answer, OnText
 from agent.workflow.reception import asked_back
-from agent.workflow.routing import SEARCH, Next, Target, next_target, settle
 from agent.workflow.searcher import WEB_SEARCH
-from agent.workflow.state import Leftovers, TurnProgress
+from agent.workflow.state import SEARCH, Leftovers, Next, Target, TurnProgress, next_target, settle
 from agent.workflow.tools import asked_about_cost
 from agent.workflow.tracing import TextRequest
 

@@ -42,8 +42,7 @@ from agent.workflow.asking import ask_text
 from agent.workflow.capping import is_any_cap_used_up
 from agent.workflow.deps import Deps, emit, say
 from agent.workflow.hearing import json_in
-from agent.workflow.routing import Next
-from agent.workflow.state import Leftovers, Spend, TurnProgress
+from agent.workflow.state import Leftovers, Next, Spend, TurnProgress
 
 _RECORDED_AGAIN_S = 5.0
 _OUTCOMES = (SmartCanvas, FailureNote, StoppedNote, PlanCard, ConsentCard, AskBack, TargetNote)

@@ -24,8 +24,7 @@ from agent.pictures import Picture
 from agent.wording.requests import UndoWish, points_at_a_part, read_expansion, read_undo, refers_to_a_mask
 from agent.workflow.adjuster import adjustment_wish, next_steps
 from agent.workflow.deps import Deps, show
-from agent.workflow.routing import Next
-from agent.workflow.state import TurnProgress
+from agent.workflow.state import Next, TurnProgress
 
 # Emoji made of a letter or a digit: keycaps and the information sign.
 _LETTERED_EMOJI = re.compile("[0-9]\ufe0f?\u20e3|\u2139\ufe0f?")

@@ -29,8 +29,7 @@ from agent.storage.style_match import SURELY_NAMED
 from agent.workflow.deps import Deps, say
 from agent.workflow.hearing import Answer
 from agent.workflow.metering import Meter, embedding_model
-from agent.workflow.routing import Next, named_style
-from agent.workflow.state import Spend, TurnProgress
+from agent.workflow.state import Next, Spend, TurnProgress, named_style
 
 logger = logging.getLogger(__name__)
 

@@ -17,8 +17,7 @@ from agent.tools.trust import framed
 from agent.workflow.asking import ask_text
 from agent.workflow.deps import Deps, say, show, today
 from agent.workflow.hearing import Answer
-from agent.workflow.routing import SEARCH, Next, serving_node, settle
-from agent.workflow.state import Spend, TurnProgress
+from agent.workflow.state import SEARCH, Next, Spend, TurnProgress, serving_node, settle
 
 # What a search may bring, so that no later request grows without measure by it.
 _MOST_FACTS = 40

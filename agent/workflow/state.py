@@ -1,11 +1,12 @@
-"""What a turn carries from node to node: references and values, never the bytes of a picture."""
+"""What a turn carries from node to node, references and values, never the bytes of a picture; and where it goes next:
+which of the waiting calls is served, and by which node."""
 
 from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Iterator
-from typing import Annotated, Any, TypedDict
+from collections.abc import Collection, Iterator, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 from pydantic import Field, model_validator
 
@@ -13,9 +14,10 @@ from agent import conversation, errors, events, library, messages, pictures, req
 from agent.errors import ErrorInfo
 from agent.events import Component, ConsentCard, PlanCard, ThoughtLog
 from agent.imaging import arguments, contract
+from agent.imaging.arguments import GENERATE_IMAGE
 from agent.imaging.contract import NormalizedRequest
 from agent.library import StyleMatch
-from agent.messages import PromptMessage, Source, TokenUsage, ToolCallPart, ToolResultPart, Value
+from agent.messages import PromptMessage, Role, Source, TokenUsage, ToolCallPart, ToolResultPart, Value
 from agent.pictures import AskedItem, Fact, MissingStyle, Review
 from agent.providers import catalogue
 from agent.requests import Decision
@@ -169,6 +171,63 @@ def with_update(state: TurnProgress, update: TurnProgress) -> TurnProgress:
 def added_so_far(state: TurnProgress) -> list[PromptMessage | ToolResultPart]:
     """Return what a turn has added to the history, and which of its newest calls were answered already."""
     return [*state["messages"], *state["answers"].values()]
+
+
+Target = Literal[
+    "tools", "consent", "searcher", "retriever", "decision", "executor", "critic", "presenter", "planner", "failure"
+]
+
+SEARCH = "web_search"
+
+
+class Next(NamedTuple):
+    """What a node leads to, None where the turn is over, and what it adds to the turn's state."""
+
+    goto: str | None
+    update: TurnProgress
+
+
+def named_style(call: ToolCallPart) -> str:
+    """Return the style that a call for a picture names, or nothing."""
+    style = call.arguments.get("style") if call.name == GENERATE_IMAGE else None
+    return style.strip() if isinstance(style, str) else ""
+
+
+def serving_node(call: ToolCallPart) -> Target:
+    """Return the node that serves the call."""
+    if call.name == GENERATE_IMAGE:
+        return "executor"
+    return "searcher" if call.name == SEARCH else "tools"
+
+
+def next_target(calls: Sequence[ToolCallPart], answered: Collection[int]) -> Target:
+    """Return the node for the calls still open: searches first, then tools, pictures last (by way of the
+    retriever); none left: back.
+
+    A model's answer without any call ends the turn.
+    """
+    if not calls:
+        return "presenter"
+    waiting = {serving_node(call) for index, call in enumerate(calls) if index not in answered}
+    order: tuple[Target, ...] = ("searcher", "tools", "executor")
+    fallback: Target = "planner"
+    target = next((node for node in order if node in waiting), fallback)
+    return "retriever" if target == "executor" else target
+
+
+def settle(state: TurnProgress, new: dict[int, ToolResultPart]) -> tuple[Target, TurnProgress]:
+    """Return the next node and the update after some calls were answered.
+
+    The answers go into the history as one message, in the order of the calls, when the last of them is there.
+    """
+    answers = {**state["answers"], **new}
+    target = next_target(state["calls"], answers)
+    update: TurnProgress = {"answers": answers}
+    if len(answers) == len(state["calls"]):
+        parts = tuple(answers[index] for index in range(len(answers)))
+        update["messages"] = [PromptMessage(role=Role.TOOL, parts=parts)]
+        update["calls"], update["answers"] = [], {}
+    return target, update
 
 
 def _checkpointed() -> Iterator[type]:

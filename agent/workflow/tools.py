@@ -21,8 +21,7 @@ from agent.tools.base import Tool, ToolAnswer, ToolContext, error_result, failed
 from agent.tools.trust import framed, uses_of_tools
 from agent.workflow.deps import Deps, say, show
 from agent.workflow.presenter import put_on_record
-from agent.workflow.routing import Next, serving_node, settle
-from agent.workflow.state import TurnProgress
+from agent.workflow.state import Next, TurnProgress, serving_node, settle
 
 logger = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from agent.redaction import Redactor
 from agent.storage.traces import Traces
 from agent.trace import Cutter, Json, Retry, StepKind, StepSummary, TraceStep, image_json, message_json, part_json
 from agent.workflow.hearing import Answer
-from agent.workflow.routing import Next
+from agent.workflow.state import Next
 
 # The texts that the steps of one turn may hold together; a long conversation goes with each of its planner's calls.
 TURN_BYTES = 16 << 20

@@ -9,7 +9,7 @@ from typing import Any
 from agent import Adjustment, AdjustmentChange, ChangeKind, CropBox, CropRatio, Flip, Question, Resize, TurnEvent
 from agent.adjusting import describe, read_adjustment
 from agent.imaging.arguments import GenerateImageArgs, ImageAction, ReferenceUse, parse_arguments
-from agent.imaging.final_prompt import ROLE_SENTENCES, compose, without_facts, without_legend
+from agent.imaging.contract import ROLE_SENTENCES, final_prompt, without_facts, without_legend
 from agent.imaging.intents import claims_a_picture
 from agent.imaging.lettering import asked_lettering, reads_as, wants_lettering
 from agent.pictures import Handle, allot_handle, handles_in, parse_handle, resolve
