@@ -9,9 +9,11 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from agent import ErrorInfo, error_sentences
+from agent import EXACT_ADJUSTMENT_LABEL, ErrorInfo, error_sentences
 
 LANGUAGES: tuple[str, ...] = ("en", "zh-CN")
+# By the labels under which the records have them.
+_OWN_MODELS = {EXACT_ADJUSTMENT_LABEL: "receipt.exact", "Sketch": "composer.sketch"}
 
 
 class _Blank(dict[str, Any]):
@@ -35,6 +37,10 @@ class Words:
         """Return the sentence for that many things: `<key>_one` when it is exactly one and there is such a key."""
         chosen = f"{key}_one" if count == 1 and f"{key}_one" in self.table else key
         return self(chosen, count=f"{count:,}", **parameters)
+
+    def model(self, label: str) -> str:
+        """Return what a model is called; what the studio does itself has a name in every language."""
+        return self(_OWN_MODELS[label]) if label in _OWN_MODELS else label
 
     def error(self, info: ErrorInfo) -> str:
         """Return the sentence of a failure."""

@@ -11,6 +11,7 @@ from string import Formatter
 import agent
 import webui
 from agent import ErrorCode, ErrorInfo, Step
+from tests.adapters.models import load_catalogue
 from tests.adapters.webui import LANGUAGES, choose_language, key_table, load_words
 from tests.support.cases import each_case
 from tests.support.sources import nodes
@@ -108,6 +109,13 @@ def test_no_key_is_left_over() -> None:
 def test_no_sentence_of_the_page_stands_in_the_code() -> None:
     files = [path for path in SOURCES if not any(path.match(f"webui/{name}") for name in ENGLISH.split())]
     assert {path: found for path in files if (found := sentences(path))} == {}
+
+
+def test_what_the_studio_draws_with_has_a_name_in_every_language() -> None:
+    labels = {one.label for one in load_catalogue().entries if one.is_sketch} | {agent.EXACT_ADJUSTMENT_LABEL}
+    english, chinese = map(load_words, LANGUAGES)
+    assert {english.model(one) for one in labels} == labels
+    assert {chinese.model(one) for one in labels}.isdisjoint(labels)
 
 
 def test_chinese_sentences_are_chinese_with_chinese_signs() -> None:

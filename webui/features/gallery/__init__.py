@@ -22,7 +22,6 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from agent import (
-    EXACT_ADJUSTMENT_LABEL,
     MAX_GALLERY_PAGE,
     MAX_TAG_CHARACTERS,
     GalleryFacets,
@@ -446,14 +445,10 @@ def filters(words: Words, look: Look, facets: GalleryFacets | None = None, here:
     def time_of(label: str, when: str, count: int | None = None) -> Option:
         return Option(label, count, {**_ANY_DAY, "when": when}, look.when == when and bool(when or not dates))
 
-    def label_of(value: str) -> str:
-        """Return a facet's name: what was done without a model has one of its own in each language."""
-        return words("receipt.exact") if value == EXACT_ADJUSTMENT_LABEL else value
-
     more = {"model": known.models, "shape": known.shapes, "tag": known.tags}
     on = {
         "similar_to": words("gallery.similar_to", handle=look.similar_handle) if look.similar_to is not None else "",
-        **{name: label_of(getattr(look, name) or "") for name in more},
+        **{name: words.model(getattr(look, name) or "") for name in more},
         "hides_rejected": words("gallery.kept") if look.hides_rejected else "",
     }
     off = [Option(label, None, {name: PLAIN[name]}) for name, label in on.items() if label]
@@ -464,7 +459,7 @@ def filters(words: Words, look: Look, facets: GalleryFacets | None = None, here:
         "here": here,
         "option": option,
         "time_of": time_of,
-        "label_of": label_of,
+        "label_of": words.model,
         "month_of": partial(_month, words),
         "on": [*off, *([Option(dates, None, _ANY_DAY)] if dates else [])],
         "hidden_count": sum(bool(getattr(look, name)) for name in (*more, "hides_rejected")),

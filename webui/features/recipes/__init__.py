@@ -257,17 +257,17 @@ def _line(words: Words, recipe: Recipe) -> str:
     """Return what the picture is in one sentence: the words, the model, what was asked."""
     said = _shortened(recipe.words or recipe.prompt)
     facts = words("recipe.join").join(
-        part for part in (_model(words, recipe), recipe.asked_aspect_ratio, recipe.asked_resolution) if part
+        part
+        for part in (
+            words.model(recipe.model_label or recipe.model),
+            recipe.asked_aspect_ratio,
+            recipe.asked_resolution,
+        )
+        if part
     )
     told = words("recipe.quoted", words=said) if said else ""
     listed = words("recipe.join").join(part for part in (told, facts) if part)
     return words("recipe.found", recipe=listed or f"{recipe.width}×{recipe.height}")
-
-
-def _model(words: Words, recipe: Recipe) -> str:
-    if recipe.edit == "adjustment":
-        return words("receipt.exact")
-    return words("composer.sketch") if recipe.is_sketch else recipe.model_label or recipe.model
 
 
 def _shortened(text: str) -> str:
@@ -284,7 +284,7 @@ def _own(words: Words, recipe: Recipe) -> dict[str, object]:
     notes = ((recipe.made_with_ai, "recipe.with_ai"), (recipe.is_shortened, "recipe.shortened"))
     return {
         "changes": changes_text(words, recipe.changes),
-        "model": _model(words, recipe),
+        "model": words.model(recipe.model_label or recipe.model),
         "got": " → ".join(part for part in (asked, got) if part),
         "parents": " · ".join(f"{one.handle} {role}".strip() for one, role in zip(recipe.parents, roles, strict=True)),
         "price": price(words, recipe.price_usd) if recipe.prompt else "",

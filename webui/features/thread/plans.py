@@ -91,7 +91,7 @@ def open_plan(view: View, plans: Sequence[Plan], turn_id: str, *, is_ready: bool
 def closed_plan(view: View, plans: Sequence[Plan], *, was_run: bool) -> Markup:
     """Return a plan that was decided about, folded: what was run, or what was not painted."""
     words = view.words
-    facts = _line(plans[0]) if len(plans) == 1 else words("plan.requests", count=len(plans))
+    facts = _line(words, plans[0]) if len(plans) == 1 else words("plan.requests", count=len(plans))
     rows = [_rows(words, plan) for plan in plans]
     return view.render("thread/plan-past.html", was_run=was_run, facts=facts, plans=rows)
 
@@ -174,13 +174,13 @@ def _rows(words: Words, plan: Plan) -> list[tuple[str, str]]:
     return [row for row in rows if row[1]]
 
 
-def _line(plan: Plan) -> str:
-    parts = (plan.model_label, plan.aspect_ratio, plan.resolution or "", f"×{plan.number_of_images}")
+def _line(words: Words, plan: Plan) -> str:
+    parts = (words.model(plan.model_label), plan.aspect_ratio, plan.resolution or "", f"×{plan.number_of_images}")
     return " · ".join(part for part in parts if part)
 
 
 def _label(words: Words, plan: Plan) -> str:
-    return plan.model_label or words("composer.auto")
+    return words.model(plan.model_label) or words("composer.auto")
 
 
 def _most(view: View, plans: Sequence[Plan]) -> str:
@@ -196,7 +196,7 @@ def _estimate(words: Words, plans: Sequence[Plan]) -> str:
     dollars = sum(plan.price_usd for plan in plans)
     shown = price(words, dollars)
     each = [one for plan in plans for one in plan.prices] if len(plans) == 1 else []
-    apart = " + ".join(f"{one.model_label} {price(words, one.price_usd)}" for one in each)
+    apart = " + ".join(f"{words.model(one.model_label)} {price(words, one.price_usd)}" for one in each)
     parts = [f"≈ {shown}" if dollars > 0 else shown, *([apart] if apart else [])]
     if len(plans) == 1 and plans[0].seconds >= 1:
         parts.append(words("receipt.seconds", seconds=f"{plans[0].seconds:.0f}"))

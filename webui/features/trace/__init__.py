@@ -253,7 +253,7 @@ def _lines(words: Words, steps: Sequence[StepSummary]) -> list[Line]:
         shape = _NODE_ICONS.get(step.name, "waypoints") if is_node else _CALL_ICONS.get(step.asks_for, "wrench")
         kind = ["node" if is_node else "call", *(["trouble"] if step.is_trouble else [])]
         kind += ["mended"] if step.is_trouble and not (step.has_failed or step.was_cancelled) else []
-        name = _node(words, step.name) if is_node else step.model_label or step.name
+        name = _node(words, step.name) if is_node else words.model(step.model_label) or step.name
         shown.append(Line(step.number, shape, " ".join(kind), name, step))
     return shown
 

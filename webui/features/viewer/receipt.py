@@ -53,7 +53,7 @@ def receipt_line(words: Words, receipt: Receipt) -> str:
     size = f"{receipt.width}×{receipt.height}"
     if receipt.asked_resolution and not receipt.is_sketch:
         size = f"{receipt.asked_resolution} → {size}"
-    parts = [_model(words, receipt), changes_text(words, receipt.changes)]
+    parts = [words.model(receipt.model_label), changes_text(words, receipt.changes)]
     parts += [receipt.asked_aspect_ratio or "", size, price(words, receipt.price_usd)]
     parts.append(words("receipt.seconds", seconds=f"{receipt.seconds:.0f}") if receipt.seconds >= 1 else "")
     parts.append(words.counted("receipt.source_count", len(receipt.sources)) if receipt.sources else "")
@@ -86,7 +86,7 @@ def receipt_html(view: View, picture: Picture, *, is_folded: bool = False) -> Ma
         line=receipt_line(words, receipt),
         changes=changes_text(words, receipt.changes),
         own_words=receipt.user_text if receipt.user_text.strip() != receipt.prompt.strip() else "",
-        model_name=_model(words, receipt),
+        model_name=words.model(receipt.model_label),
         got=f"{asked} → {got}" if asked else got,
         shortfalls=_shortfalls(words, receipt),
         format=words("receipt.bytes", type=image.mime_type, bytes=f"{image.size_bytes:,}", bits=image.bit_depth),
@@ -140,13 +140,6 @@ def asked_pixels(receipt: Receipt) -> tuple[int, int] | None:
         return None
     scale = int(wide[:-1]) * 1024 / (receipt.width * receipt.height) ** 0.5
     return round(receipt.width * scale), round(receipt.height * scale)
-
-
-def _model(words: Words, receipt: Receipt) -> str:
-    """Return the model's name on the page; what the studio does itself has a name in every language."""
-    if receipt.is_exact:
-        return words("receipt.exact")
-    return words("composer.sketch") if receipt.is_sketch else receipt.model_label
 
 
 def changes_text(words: Words, changes: Sequence[AdjustmentChange]) -> str:
