@@ -5,9 +5,9 @@ Every text is somebody's data: sizes, depths and cycles are bounded, nothing rai
 
 * AUTOMATIC1111 and Forge: `parameters`, a prompt, `Negative prompt:` and a line of pairs.
 * ComfyUI: `prompt`, the graph as it ran: `{"3": {"class_type": "KSampler", "inputs": {"seed": 1, "positive":
-  ["6", 0]}}}`, where a list names another node and the number of its output. Or `workflow`, the graph as it was drawn:
-  `nodes` with positional `widgets_values`, and `links`. Anybody can write a node, so what is not known by name is read
-  by what it is connected to; every walk visits a node once and ends after a bounded number of steps.
+  ["6", 0]}}}`, where a list names another node and the number of its output. Anybody can write a node, so what is not
+  known by name is read by what it is connected to; every walk visits a node once and ends after a bounded number of
+  steps.
 * Fooocus and SwarmUI: `parameters` in JSON. InvokeAI: `invokeai_metadata` in JSON.
 * NovelAI: `Description` and a `Comment` in JSON. Draw Things: a comment in JSON with `c` and `uc`.
 * Midjourney: `Description`, the prompt with its switches (`--ar 3:2`) and a job's number.
@@ -39,25 +39,6 @@ _LATENTS = ("latent_image", "latent", "samples", "optional_latent")
 _SEEDS = ("seed", "noise_seed")
 _MODELS = ("ckpt_name", "unet_name", "model_name", "gguf_name", "checkpoint")
 _OUTPUTS = ("SaveImage", "PreviewImage", "SaveImageWebsocket", "Image Save", "SaveAnimatedWEBP")
-
-# What the positional values of a drawn node are called; one that is not listed has its first text as its text.
-_WIDGETS: Mapping[str, tuple[str, ...]] = {
-    "KSampler": ("seed", "", "steps", "cfg", "sampler_name", "scheduler", "denoise"),
-    "KSamplerAdvanced": ("", "noise_seed", "", "steps", "cfg", "sampler_name", "scheduler"),
-    "SamplerCustom": ("", "noise_seed", "", "cfg"),
-    "RandomNoise": ("noise_seed",),
-    "KSamplerSelect": ("sampler_name",),
-    "BasicScheduler": ("scheduler", "steps", "denoise"),
-    "CFGGuider": ("cfg",),
-    "FluxGuidance": ("guidance",),
-    "CheckpointLoaderSimple": ("ckpt_name",),
-    "UNETLoader": ("unet_name",),
-    "EmptyLatentImage": ("width", "height"),
-    "EmptySD3LatentImage": ("width", "height"),
-    "CLIPTextEncode": ("text",),
-    "CLIPTextEncodeSDXL": ("", "", "", "", "", "", "text_g", "text_l"),
-    "CLIPTextEncodeFlux": ("clip_l", "t5xxl", "guidance"),
-}
 
 
 class _Node(NamedTuple):
@@ -101,10 +82,6 @@ class _Graph:
 
     def __init__(self, value: Mapping[str, Any]) -> None:
         self._steps = 0
-        drawn = value.get("nodes")
-        if isinstance(drawn, list):
-            self.nodes = _drawn_nodes(drawn[:_MOST_NODES], value.get("links"))
-            return
         self.nodes = {
             name: _Node(node["class_type"], node["inputs"])
             for name, node in list(value.items())[:_MOST_NODES]
@@ -211,34 +188,6 @@ class _Graph:
         return ""
 
 
-def _drawn_nodes(drawn: list[Any], links: object) -> dict[str, _Node]:
-    sources: dict[int, list[Any]] = {}
-    for link in (links if isinstance(links, list) else [])[: 4 * _MOST_NODES]:
-        if isinstance(link, list) and len(link) >= 3 and all(isinstance(part, int) for part in link[:3]):
-            sources[link[0]] = [str(link[1]), link[2]]
-    return {
-        str(node["id"]): _Node(node["type"], _drawn_inputs(node, sources))
-        for node in drawn
-        if isinstance(node, dict) and isinstance(node.get("type"), str) and isinstance(node.get("id"), int)
-    }
-
-
-def _drawn_inputs(node: Mapping[str, Any], sources: Mapping[int, list[Any]]) -> dict[str, Any]:
-    values, entries = node.get("widgets_values"), node.get("inputs")
-    inputs: dict[str, Any] = {}
-    if isinstance(values, dict):
-        inputs.update(values)
-    elif isinstance(values, list) and node["type"] in _WIDGETS:
-        inputs.update((name, value) for name, value in zip(_WIDGETS[node["type"]], values, strict=False) if name)
-    elif isinstance(values, list):
-        inputs["text"] = next((value for value in values if isinstance(value, str)), "")
-    for entry in entries if isinstance(entries, list) else []:
-        name, link = (entry.get("name"), entry.get("link")) if isinstance(entry, dict) else (None, None)
-        if isinstance(name, str) and isinstance(link, int) and link in sources:
-            inputs[name] = sources[link]
-    return inputs
-
-
 def _scalar(value: object) -> str:
     if isinstance(value, str):
         return value.strip()[:200]
@@ -253,7 +202,7 @@ def _number(value: object) -> str:
 
 
 # The keywords of PNG texts that programs write these things under.
-KEYWORDS = frozenset({"prompt", "workflow", "invokeai_metadata", "Comment", "Description", "Software"})
+KEYWORDS = frozenset({"prompt", "invokeai_metadata", "Comment", "Description", "Software"})
 
 _NEGATIVE = "Negative prompt:"
 _PAIR = re.compile(r"(?:^|,)\s{0,4}([A-Za-z][\w ]{0,40}):\s?(\"(?:\\.|[^\"\\]){0,2000}\"|[^,\n]{0,2000})")
@@ -292,10 +241,8 @@ def foreign_recipe(parameters: str, texts: Mapping[str, str]) -> ForeignRecipe |
     """
     if parameters.strip():
         return _of_json(parameters) or _of_lines(parameters[:RAW_TEXT_CHARACTERS])
-    for keyword in ("prompt", "workflow"):
-        found = _of_graph(texts.get(keyword, ""), texts)
-        if found is not None:
-            return found
+    if (found := _of_graph(texts.get("prompt", ""))) is not None:
+        return found
     if (found := _of_json(texts.get("invokeai_metadata", ""))) is not None:
         return found
     if texts.get("Software", "").strip() == "NovelAI" and (found := _of_json(texts.get("Comment", ""))) is not None:
@@ -304,14 +251,9 @@ def foreign_recipe(parameters: str, texts: Mapping[str, str]) -> ForeignRecipe |
     return _of_midjourney(texts.get("Description", ""))
 
 
-def _of_graph(text: str, texts: Mapping[str, str]) -> ForeignRecipe | None:
-    if not (text.lstrip().startswith("{") and ('"class_type"' in text or '"nodes"' in text)):
-        return None
-    read = read_graph(text)
-    # The graph as it ran may have lost what the drawn one still says, and the other way round.
-    if not read.get("prompt") and text == texts.get("prompt") and texts.get("workflow"):
-        read = read_graph(texts["workflow"]) | {name: value for name, value in read.items() if value}
-    return ForeignRecipe(tool=ForeignTool.COMFYUI, raw=text, **read)
+def _of_graph(text: str) -> ForeignRecipe | None:
+    is_graph = text.lstrip().startswith("{") and '"class_type"' in text
+    return ForeignRecipe(tool=ForeignTool.COMFYUI, raw=text, **read_graph(text)) if is_graph else None
 
 
 def _of_lines(text: str) -> ForeignRecipe:

@@ -368,7 +368,7 @@ def test_the_prompts_and_settings_of_a_graph_are_read_from_its_nodes() -> None:
     )
 
 
-def test_words_are_followed_through_reroutes_guiders_and_the_links_and_places_of_a_drawing() -> None:
+def test_words_are_followed_through_reroutes_and_guiders() -> None:
     read = read_graph(json.dumps(simple_graph(**table("foreign_recipes")["followed"])))
     assert "a heron" in read["prompt"]
     assert "in the rain" in read["prompt"]
@@ -378,9 +378,6 @@ def test_words_are_followed_through_reroutes_guiders_and_the_links_and_places_of
         **{"prompt": "a fox\na fox in the snow, soft light", "negative_prompt": "", "seed": "12", "steps": "20"},
         **{"cfg_scale": "", "sampler": "euler", "model": "flux1-dev.sft", "size": "1024x768"},
     }
-    found = found_in(workflow=json.dumps(table("foreign_recipes")["drawn"]))
-    assert (found.prompt, found.negative_prompt) == ("a heron", "blurry")
-    assert (found.seed, found.steps, found.sampler) == ("815", "28", "euler")
 
 
 HOSTILE_GRAPHS = {
