@@ -80,7 +80,7 @@ class RecipeService:
     async def keep_shortfall(self, conversation_id: str, handle: str, owner: str) -> None:
         """Put on record that the person is content with a picture that is not as it was asked."""
         conversation = await self._records.get(conversation_id, owner)
-        await self._records.keep_shortfall(conversation.id, conversation.picture(handle).handle)
+        await self._records.update_picture(conversation.id, conversation.picture(handle).handle, shortfall_kept=True)
 
     async def find(self, owner: str, recipe: Recipe) -> tuple[str, str] | None:
         """Return conversation and handle of the owner's picture that the recipe tells of, or of the nearest one that

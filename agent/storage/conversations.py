@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from sqlalchemy import Connection, and_, bindparam, exists, func, insert, or_, select, update
 
@@ -19,7 +19,7 @@ from agent.conversation import Conversation, ConversationInfo, DeletedConversati
 from agent.errors import ErrorCode, RequestRefused
 from agent.events import ActionPanel, SmartCanvas, TargetNote
 from agent.library import KEPT_FOR
-from agent.messages import PromptMessage, Value
+from agent.messages import PromptMessage
 from agent.pictures import DriftRecord, EditRecord, Picture, Review
 from agent.storage import gallery_rows, sweeping
 from agent.storage.conversation_cache import Change, ConversationCache
@@ -150,6 +150,15 @@ _PICTURES_OF_PAGE = (
     )
     .order_by(_P.position)
 )
+
+
+class Findings(TypedDict, total=False):
+    """What can be found out about a picture after it was made, by the fields of `Picture`."""
+
+    review: Review
+    edit: EditRecord
+    drift: DriftRecord
+    shortfall_kept: bool
 
 
 class ConversationStore:
@@ -443,33 +452,16 @@ class ConversationStore:
         recorded, _ = await self.db.write(add, lambda added: self._cache.apply(conversation_id, added[1]))
         return recorded
 
-    async def set_review(self, conversation_id: str, handle: str, review: Review) -> None:
-        """Record what a look at the picture found. Raises RequestRefused(PICTURE_NOT_FOUND)."""
-        await self._set_details(conversation_id, handle, review=review)
-
-    async def set_edit(self, conversation_id: str, handle: str, edit: EditRecord) -> None:
-        """Record what is known of a masked edit now. Raises RequestRefused(PICTURE_NOT_FOUND)."""
-        await self._set_details(conversation_id, handle, edit=edit)
-
-    async def set_drift(self, conversation_id: str, handle: str, drift: DriftRecord) -> None:
-        """Record what an edit without a mask changed. Raises RequestRefused(PICTURE_NOT_FOUND)."""
-        await self._set_details(conversation_id, handle, drift=drift)
-
-    async def keep_shortfall(self, conversation_id: str, handle: str) -> None:
-        """Record that the person is content with a picture that is not as it was asked.
-
-        Raises RequestRefused(PICTURE_NOT_FOUND).
-        """
-        await self._set_details(conversation_id, handle, shortfall_kept=True)
-
-    async def _set_details(self, conversation_id: str, handle: str, **changes: Value | bool) -> None:
+    async def update_picture(self, conversation_id: str, handle: str, **findings: Unpack[Findings]) -> None:
+        """Record what has been found out about a picture since it was made. Raises
+        RequestRefused(PICTURE_NOT_FOUND)."""
         place = {"key": conversation_id, "name": handle}
 
         def change(on: Connection) -> Change:
             row = on.execute(_THIS_ONE, place).one_or_none()
             if row is None:
                 raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=handle)
-            picture = picture_of(row).model_copy(update=changes)
+            picture = picture_of(row).model_copy(update=dict(findings))
             on.execute(_SET_DETAILS, {**place, "new_details": picture_details(picture)})
             version = on.execute(CHANGED, {"key": conversation_id}).scalar_one()
             return Change(version, pictures=(picture,))

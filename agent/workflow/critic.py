@@ -216,7 +216,7 @@ async def _reviewed(deps: Deps, work: Work, picture: Picture, facts: Sequence[Fa
 async def _record(handle: str, review: Review, deps: Deps) -> None:
     """Put the review on record and tell of it; a record that cannot be written costs the turn nothing more."""
     try:
-        await deps.services.records.conversations.set_review(deps.conversation.id, handle, review)
+        await deps.services.records.conversations.update_picture(deps.conversation.id, handle, review=review)
     except AivistaError as error:
         logger.warning("the review of %s is not on record: %s", handle, error)
     emit(deps, PictureReviewed(handle=handle, review=review))

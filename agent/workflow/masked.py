@@ -328,7 +328,7 @@ async def _note(deps: Deps, conversation: Conversation, picture: Picture) -> Non
     base = conversation.picture(picture.parents[0])
     drift = await _measured(deps.services.images, base, picture)
     if drift is not None:
-        await deps.services.records.conversations.set_drift(conversation.id, picture.handle, drift)
+        await deps.services.records.conversations.update_picture(conversation.id, picture.handle, drift=drift)
 
 
 async def _measured(images: ImageStore, base: Picture, picture: Picture) -> DriftRecord | None:
@@ -453,7 +453,7 @@ class LaterEdits:
         if picture.edit is None or picture.edit.verdict == "refused":
             raise RequestRefused(ErrorCode.NOT_A_PART_EDIT, handle=picture.handle)
         edit = picture.edit.model_copy(update={"is_kept": is_kept})
-        await self.records.conversations.set_edit(conversation_id, picture.handle, edit)
+        await self.records.conversations.update_picture(conversation_id, picture.handle, edit=edit)
         return picture.model_copy(update={"edit": edit})
 
     async def _changed(self, base: Picture, picture: Picture) -> ImagePart:
