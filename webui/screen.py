@@ -29,7 +29,7 @@ from agent import (
 )
 from webui.features import composer
 from webui.features.composer import Chosen
-from webui.features.thread.live import LiveTurn, resumed
+from webui.features.thread.live import ShownTurn, resumed
 from webui.features.thread.render import (
     Article,
     article_id,
@@ -163,7 +163,7 @@ class Screen:
         newest = await self.studio().conversations.newest(visitor.owner)
         return await self.conversation(visitor, newest) if newest else None
 
-    def at_work(self, conversation: Conversation | None) -> LiveTurn | None:
+    def at_work(self, conversation: Conversation | None) -> ShownTurn | None:
         """Return the turn that is at work, as far as it is on record, if there is one: in whichever process."""
         if conversation is None:
             return None
@@ -171,7 +171,7 @@ class Screen:
         if turn is not None:
             return replace(resumed(turn), beside=conversation.forks.get(turn.id, ()))
         is_running = self.studio().turns.is_running(conversation.id, conversation.owner)
-        return LiveTurn("") if is_running else None
+        return ShownTurn("") if is_running else None
 
     async def frame(self, visitor: Visitor, conversation: Conversation | None, *, opened_at: int = 0) -> Updates:
         """Return what stands around the thread: the rail, the top bar, the first page, what the next words change."""
@@ -223,7 +223,7 @@ class Screen:
         self,
         visitor: Visitor,
         conversation: Conversation | None,
-        live: LiveTurn | None = None,
+        live: ShownTurn | None = None,
         more: Article | None = None,
     ) -> list[Article]:
         """Return the turns of a conversation: as they are on record, and the one at work as far as it is there.
@@ -245,7 +245,7 @@ class Screen:
         visitor: Visitor,
         conversation: Conversation | None,
         *,
-        live: LiveTurn | None = None,
+        live: ShownTurn | None = None,
         more: Article | None = None,
         is_answer: bool = False,
     ) -> dict[str, JsonValue]:

@@ -33,7 +33,7 @@ from agent import (
     TurnStopped,
 )
 from webui.features.composer import Chosen
-from webui.features.thread.live import Ending, LiveTurn, advance_all, resumed
+from webui.features.thread.live import Ending, ShownTurn, advance_all, resumed
 from webui.features.thread.plans import after, decision_to_run, read_run
 from webui.features.thread.render import Article, Block, article, render_live
 from webui.features.thread.steps import failure
@@ -139,7 +139,7 @@ class Turns:
             return {}
         # One that the conversation has left behind stays where it is, and its words are said once more below.
         rests = turn.state in (TurnState.FAILED, TurnState.INTERRUPTED) and conversation.turns[-1].id == turn.id
-        live = resumed(turn) if rests else LiveTurn(turn.text, resumed(turn).named)
+        live = resumed(turn) if rests else ShownTurn(turn.text, resumed(turn).named)
 
         async def start() -> Told:
             return await self.at.screen.studio().turns.retry(
@@ -168,14 +168,14 @@ class Turns:
         conversation = await self.at.conversation()
         return await self._decide(conversation, turn_id, Decision(run=is_allowed)) if conversation is not None else {}
 
-    async def begin(self, conversation: Conversation, request: TurnRequest, live: LiveTurn | None = None) -> Updates:
+    async def begin(self, conversation: Conversation, request: TurnRequest, live: ShownTurn | None = None) -> Updates:
         """Start the turn of a request, shown as `live` at first, and return what the page shows then."""
 
         async def start() -> Told:
             turns = self.at.screen.studio().turns
             return turns.start(conversation.id, request, owner=self.at.visitor.owner, key=self._key)
 
-        live = live or LiveTurn(request.text, request.marked)
+        live = live or ShownTurn(request.text, request.marked)
         return await self._begin(conversation, live, start, request.request_id)
 
     async def end(self, turn_id: str, kept: Sequence[str]) -> Updates:
@@ -199,12 +199,12 @@ class Turns:
             events = told.events[told.before :] if told else await turns.on_record(conversation_id, turn_id, owner)
         except RequestRefused:
             return {THREAD: at.screen.thread(at.visitor, await at.conversation())}
-        return await self._ended(conversation_id, advance_all(LiveTurn("", turn_id=turn_id), events))
+        return await self._ended(conversation_id, advance_all(ShownTurn("", turn_id=turn_id), events))
 
     async def _begin(
         self,
         conversation: Conversation,
-        live: LiveTurn,
+        live: ShownTurn,
         start: Callable[[], Awaitable[Told]],
         request_id: str | None = None,
     ) -> Updates:
@@ -234,7 +234,7 @@ class Turns:
         }
 
     async def _ended(
-        self, conversation_id: str, live: LiveTurn, request_id: str | None = None, *, is_answer: bool = False
+        self, conversation_id: str, live: ShownTurn, request_id: str | None = None, *, is_answer: bool = False
     ) -> Updates:
         screen, visitor, ending = self.at.screen, self.at.visitor, live.ending
         conversation = await screen.conversation(visitor, conversation_id)
@@ -292,7 +292,7 @@ class Turns:
         more = article("", [Block(render("thread/refused.html", self.at.words, sentence=sentence))])
         return {THREAD: self.at.screen.thread(self.at.visitor, conversation, more=more, is_answer=True)}
 
-    def _answered(self, conversation: Conversation | None, live: LiveTurn) -> set[str]:
+    def _answered(self, conversation: Conversation | None, live: ShownTurn) -> set[str]:
         """Return the ids of the models that have answered in a turn, as far as it tells."""
         answered = {one.receipt.model for one in live.pictures if one.receipt is not None}
         turn = conversation.turn(live.turn_id) if conversation is not None else None
@@ -322,7 +322,7 @@ def _how(ending: Ending | None) -> str:
             assert_never(ending)
 
 
-def _unrecorded(view: View, conversation: Conversation | None, live: LiveTurn) -> Article | None:
+def _unrecorded(view: View, conversation: Conversation | None, live: ShownTurn) -> Article | None:
     """Return what a turn ended with that is not on record."""
     turn = conversation.turn(live.turn_id) if conversation is not None else None
     if turn is None:

@@ -32,7 +32,7 @@ from agent import (
 )
 from webui.features.composer import Chosen
 from webui.features.styles import SAMPLE_NAME, sample_picture, title_of
-from webui.features.thread.live import LiveTurn, resumed
+from webui.features.thread.live import ShownTurn, resumed
 from webui.features.thread.render import wish_of
 from webui.features.viewer import (
     PAINTING,
@@ -495,10 +495,10 @@ def _before(conversation: Conversation, turn: Turn) -> Conversation:
     return conversation.model_copy(update={"turns": conversation.turns[:at]})
 
 
-def _live(conversation: Conversation, turn: Turn, request: TurnRequest) -> LiveTurn:
+def _live(conversation: Conversation, turn: Turn, request: TurnRequest) -> ShownTurn:
     """Return the new turn before its first event, as the newest version of what was said."""
     was, versions = resumed(turn), conversation.forks.get(turn.id, (turn.id,))
-    return LiveTurn(request.text, was.named, was.uploads, beside=(*versions, ""))
+    return ShownTurn(request.text, was.named, was.uploads, beside=(*versions, ""))
 
 
 # Two texts held against each other word by word, or sign by sign where a language writes no spaces

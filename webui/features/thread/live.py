@@ -85,7 +85,7 @@ LiveBlock: TypeAlias = AgentMessage | SearchNote | Painting | PlanCard | Consent
 
 
 @dataclass(frozen=True)
-class LiveTurn:
+class ShownTurn:
     """What a running turn shows: the person's words and pictures, then the agent's blocks in order.
 
     `step` is what the agent is doing now and `turn_id` is empty until the turn is on record. `earlier` is what a turn
@@ -131,12 +131,12 @@ class LiveTurn:
         return tuple(frame for painting in paintings for frame in painting.frames if isinstance(frame, Picture))
 
 
-def resumed(turn: Turn, decided: PlanCard | ConsentCard | None = None) -> LiveTurn:
+def resumed(turn: Turn, decided: PlanCard | ConsentCard | None = None) -> ShownTurn:
     """Return a turn on record that goes on: what it has shown so far, with what waited as it was decided."""
     kept = (one for one in turn.components if not isinstance(one, _OF_THE_END))
     earlier = tuple(_in_place_of(one, decided) for one in kept)
     named = (*((turn.editing,) if turn.editing else ()), *turn.references)
-    return LiveTurn(turn.text, named, turn.uploads, turn.id, earlier)
+    return ShownTurn(turn.text, named, turn.uploads, turn.id, earlier)
 
 
 def _in_place_of(one: Component, decided: PlanCard | ConsentCard | None) -> Component:
@@ -144,14 +144,14 @@ def _in_place_of(one: Component, decided: PlanCard | ConsentCard | None) -> Comp
     return decided if decided is not None and waits and type(one) is type(decided) else one
 
 
-def advance_all(turn: LiveTurn, events: Iterable[TurnEvent]) -> LiveTurn:
+def advance_all(turn: ShownTurn, events: Iterable[TurnEvent]) -> ShownTurn:
     """Return the turn after the events."""
     for event in events:
         turn = advance(turn, event)
     return turn
 
 
-def advance(turn: LiveTurn, event: TurnEvent) -> LiveTurn:
+def advance(turn: ShownTurn, event: TurnEvent) -> ShownTurn:
     """Return the turn after one event."""
     match event:
         case TurnStarted():
@@ -195,7 +195,7 @@ def advance(turn: LiveTurn, event: TurnEvent) -> LiveTurn:
             assert_never(event)
 
 
-def _started(turn: LiveTurn, event: TurnStarted) -> LiveTurn:
+def _started(turn: ShownTurn, event: TurnStarted) -> ShownTurn:
     """Return the turn on record; one that was sent again as another has shown nothing yet."""
     if turn.turn_id == event.turn_id:
         return replace(turn, uploads=event.uploads or turn.uploads)
@@ -208,7 +208,7 @@ def _with_words(blocks: tuple[LiveBlock, ...], text: str) -> tuple[LiveBlock, ..
     return (*blocks, AgentMessage(text=text))
 
 
-def _with_frame(turn: LiveTurn, index: int, content: Picture | ErrorInfo) -> LiveTurn:
+def _with_frame(turn: ShownTurn, index: int, content: Picture | ErrorInfo) -> ShownTurn:
     for place in range(len(turn.blocks) - 1, -1, -1):
         block = turn.blocks[place]
         if isinstance(block, Painting) and block.has_room(index, content):

@@ -43,7 +43,7 @@ from agent import (
     TurnState,
     TurnStopped,
 )
-from webui.features.thread.live import Ending, LiveBlock, LiveTurn, Painting
+from webui.features.thread.live import Ending, LiveBlock, Painting, ShownTurn
 from webui.features.thread.markdown import markdown_html, own_words_html
 from webui.features.thread.plans import closed_consent, closed_plan, open_consent, open_plan
 from webui.features.thread.steps import asked, failure, folded_thoughts, live_line, steps, target_sentence
@@ -171,7 +171,7 @@ def render_turn(
     return article(turn.id, told, _said(view, turn.id, turn.text, named, turn.uploads, beside, is_busy=is_busy))
 
 
-def render_live(view: View, turn: LiveTurn, seconds: float, pictures: Mapping[str, Picture] | None = None) -> Article:
+def render_live(view: View, turn: ShownTurn, seconds: float, pictures: Mapping[str, Picture] | None = None) -> Article:
     """Return a running turn; `seconds` is how long it has run, `pictures` are the conversation's."""
     place = _Place(view, turn.turn_id, TurnState.RUNNING, pictures or {}, sources=_sources(turn.earlier))
     told = [Block(html) for component in turn.earlier for html in _component(place, component)]
@@ -219,7 +219,7 @@ def _said(
     )
 
 
-def _live_block(place: _Place, turn: LiveTurn, block: LiveBlock) -> Iterator[Markup]:
+def _live_block(place: _Place, turn: ShownTurn, block: LiveBlock) -> Iterator[Markup]:
     view, is_ready = place.view, isinstance(turn.ending, TurnPaused)
     match block:
         case AgentMessage():

@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from agent import AivistaError, Conversation, Step, ThoughtLog, TurnEvent, TurnFailed, Value, report_text
-from webui.features.thread.live import LiveTurn, advance_all, resumed
+from webui.features.thread.live import ShownTurn, advance_all, resumed
 from webui.features.thread.render import TURNS_AT_ONCE, Article, article_id, changes, earlier_html, newest, render_live
 from webui.features.thread.steps import step_sentence, usual_time
 from webui.http.sessions import NO_STORE, Visitor, as_json, attachment, visitor_route
@@ -128,7 +128,7 @@ class Following:
             yield Reply(patches=tuple(Patch(id=one.id, html=one.html, parent="thread") for one in shown))
         while True:
             # One that is not on record yet has its words in the page already.
-            live = self.screen.at_work(self.conversation) or LiveTurn("")
+            live = self.screen.at_work(self.conversation) or ShownTurn("")
             pictures = {picture.handle: picture for picture in self.conversation.pictures}
             async for batch in batches(_refusals_told(studio.attach(key, owner))):
                 for full in (one for one in batch if isinstance(one, ThoughtLog) and one.step is Step.NEARLY_FULL):
@@ -148,7 +148,7 @@ class Following:
                 return
             self._shown, self._began_s, self._before_s = None, time.monotonic(), 0.0
 
-    async def _recorded(self, live: LiveTurn) -> LiveTurn:
+    async def _recorded(self, live: ShownTurn) -> ShownTurn:
         """Return the turn, which has just been put on record, with the words that it was sent with."""
         self.conversation = await self._read()
         turn = self.conversation.turn(live.turn_id)
@@ -157,7 +157,7 @@ class Following:
         said, beside = resumed(turn), self.conversation.forks.get(turn.id, ())
         return replace(live, text=said.text, named=said.named, uploads=said.uploads, beside=beside)
 
-    async def _timed(self, live: LiveTurn) -> LiveTurn:
+    async def _timed(self, live: ShownTurn) -> ShownTurn:
         studio, provider, painting = self.screen.studio(), self.screen.provider(self.visitor), live.painting
         assert painting is not None
         elapsed_s, owner = self._seconds(live), self.visitor.owner
@@ -166,7 +166,7 @@ class Following:
         )
         return replace(live, usual=usual)
 
-    def _seconds(self, live: LiveTurn) -> float:
+    def _seconds(self, live: ShownTurn) -> float:
         watched_s = time.monotonic() - self._began_s
         if live.step is not None:
             self._before_s = max(self._before_s, live.step.at_s - watched_s)
@@ -186,7 +186,7 @@ class Following:
         waits = self.screen.studio().turns.count(self.conversation.id, self.visitor.owner) > 1
         return [] if waits else [Patch(id=article_id(""))]
 
-    async def _at_rest(self, live: LiveTurn, event: str) -> Reply:
+    async def _at_rest(self, live: ShownTurn, event: str) -> Reply:
         """Return the turn as it is on record, and which one it is; of one that failed before that, what it says."""
         self.conversation = await self._read()
         turn_id, turns = live.turn_id, self.conversation.turns
