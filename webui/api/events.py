@@ -1,14 +1,13 @@
-"""A turn's events as Server-Sent Events: from an event on, with heartbeats, or told from the turn's record."""
+"""A turn's events as Server-Sent Events: from an event on, or told from the turn's record."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, assert_never
+from typing import Any, assert_never
 
-from fastapi.responses import StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 
 from agent import (
     ActionPanel,
@@ -41,12 +40,9 @@ from webui.api.calls import Call
 from webui.api.models import picture_view
 from webui.api.problems import HEADERS, problem_of_failure
 from webui.features.thread.steps import question_sentence, step_sentence, target_sentence
-
-T = TypeVar("T")
+from webui.http.event_stream import event_stream
 
 EVENTS = ("started", "thought_log", "text", "gen_ui_component", "image", "plan", "consent", "error", "done")
-HEARTBEAT = b": still here\n\n"
-HEARTBEAT_S = 15.0
 _RECORD = "record-"
 # JSON lets them stand as they are, and readers of lines break at them.
 _LINE_ENDS = str.maketrans({end: f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"})
@@ -70,13 +66,6 @@ DOCUMENTED: dict[int | str, dict[str, Any]] = {
 
 # A Server-Sent Event without its id: its name and its data.
 Frame = tuple[str, dict[str, Any]]
-
-
-def event_stream(parts: AsyncIterator[bytes] | Sequence[bytes]) -> StreamingResponse:
-    """Return the response that streams these Server-Sent Events."""
-    # Proxies that gather answers would hold the stream back.
-    headers = {**HEADERS, "X-Accel-Buffering": "no"}
-    return StreamingResponse(parts, media_type="text/event-stream", headers=headers)
 
 
 @dataclass(frozen=True)
@@ -106,7 +95,6 @@ class Streams:
 
     call: Call
     conversation_id: str
-    heartbeat_s: float = HEARTBEAT_S
 
     async def begun(self, live: LiveTurn, after: int | None = None) -> StreamingResponse:
         """Return the stream of a turn that has begun, after an event; without one, from where it began or went on.
@@ -118,7 +106,7 @@ class Streams:
             raise error_from_info(first.error)
         return self._follow(live, live.before if after is None else after)
 
-    async def resumed(self, last_event_id: str, turn_id: str | None) -> StreamingResponse | None:
+    async def resumed(self, last_event_id: str, turn_id: str | None) -> Response | None:
         """Return the stream from after an event on: of a turn, or of whatever runs; None when there is no more of it.
 
         What this process no longer remembers is told from the record, from its beginning. Raises RequestRefused when
@@ -141,24 +129,20 @@ class Streams:
         return await self._recorded(turn_id, cursor)
 
     async def _told(self, live: LiveTurn, after: int) -> AsyncIterator[bytes]:
-        async for found in with_pauses(live.follow(after), self.heartbeat_s):
-            if found is None:
-                yield HEARTBEAT
-                continue
-            number, event = found
+        async for number, event in live.follow(after):
             frames = await self._frames(event, goes_on=live.goes_on_at(number))
             cursor = Cursor(live.turn_id, number) if live.turn_id is not None else None
             if frames:
                 yield _written(frames, cursor)
 
-    async def _recorded(self, turn_id: str, cursor: Cursor | None) -> StreamingResponse | None:
+    async def _recorded(self, turn_id: str, cursor: Cursor | None) -> Response | None:
         after = cursor.number if cursor is not None and cursor.is_record and cursor.turn_id == turn_id else 0
         events = await self.call.studio.turns.on_record(self.conversation_id, turn_id, self.call.owner)
         parts = [
             _written(await self._frames(event), Cursor(turn_id, number, is_record=True))
             for number, event in enumerate(events[after:], after + 1)
         ]
-        return event_stream(parts) if any(parts) else None
+        return Response(b"".join(parts), media_type="text/event-stream", headers=HEADERS) if any(parts) else None
 
     def _follow(self, live: LiveTurn, after: int) -> StreamingResponse:
         return event_stream(self._told(live, after))
@@ -243,17 +227,3 @@ def _written(frames: Sequence[Frame], cursor: Cursor | None) -> bytes:
         event_id = (cursor or "") if frame is frames[-1] else before
         lines.append(f"id: {event_id}\nevent: {name}\ndata: {told}\n\n")
     return "".join(lines).encode("utf-8", "replace")
-
-
-async def with_pauses(events: AsyncIterator[T], pause_s: float) -> AsyncIterator[T | None]:
-    """Pass the events on, and None whenever nothing has come for so long."""
-    while True:
-        coming = asyncio.ensure_future(anext(events))
-        try:
-            while not (await asyncio.wait([coming], timeout=pause_s))[0]:
-                yield None
-            yield coming.result()
-        except StopAsyncIteration:
-            return
-        finally:
-            coming.cancel()

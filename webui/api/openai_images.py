@@ -43,9 +43,9 @@ from agent import (
     probe_image,
 )
 from webui.api.calls import FILES, AnyCall, Call, TurnCall, files_of, form_content, is_form, refuse_unknown
-from webui.api.events import event_stream
 from webui.api.outcomes import Outcome, outcome_of
 from webui.api.problems import RefusalCode, Refused
+from webui.http.event_stream import event_stream
 from webui.http.root_path import public_url
 
 router = APIRouter(prefix="/v1", tags=["OpenAI's shape"])

@@ -32,7 +32,6 @@ _PAGE_POLICY = (
     # The last one: who else may show the page is said after it.
     "frame-ancestors 'self'"
 )
-_HEALTH_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 @dataclass
@@ -111,18 +110,18 @@ class Health:
         host = Headers(scope=scope).get("host", "")
         # A bare address, or no host: nobody's name server can have those point at somebody else's machine.
         if host and not is_address(_name(host)) and not self.rules.allows_host(host):
-            return PlainTextResponse("This studio does not answer to that host name.", 403, _HEALTH_HEADERS)
+            return PlainTextResponse("This studio does not answer to that host name.", 403, HEADERS)
         if scope["method"] not in ("GET", "HEAD"):
-            return PlainTextResponse("Ask with GET.", 405, {**_HEALTH_HEADERS, "Allow": "GET, HEAD"})
+            return PlainTextResponse("Ask with GET.", 405, {**HEADERS, "Allow": "GET, HEAD"})
         if scope["path"] == ALIVE:
-            return JSONResponse({"status": "alive"}, 200, _HEALTH_HEADERS)
+            return JSONResponse({"status": "alive"}, 200, HEADERS)
         # However many ask at once, the records are tried once.
         if self._probe is None or self._probe.done():
             self._probe = asyncio.ensure_future(self._not_ready())
         missing = await asyncio.shield(self._probe)
         if missing:
-            return JSONResponse({"status": "not ready", "not_ready": list(missing)}, 503, _HEALTH_HEADERS)
-        return JSONResponse({"status": "ready"}, 200, _HEALTH_HEADERS)
+            return JSONResponse({"status": "not ready", "not_ready": list(missing)}, 503, HEADERS)
+        return JSONResponse({"status": "ready"}, 200, HEADERS)
 
 
 class Guard:

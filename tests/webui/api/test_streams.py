@@ -15,7 +15,8 @@ from agent.providers.scripted import Hold, Line, calls, says
 from agent.tools.base import Arguments, Reason
 from tests.support.api import Told, begun, names, painted, paints, sent, served, stream, told, words
 from tests.support.tool_calls import call, results
-from webui.api.events import Cursor, with_pauses
+from webui.api.events import Cursor
+from webui.http.event_stream import with_heartbeats
 
 TURNS = "/api/v1/conversations"
 
@@ -169,17 +170,18 @@ def test_an_id_names_a_turn_and_a_number_and_one_that_is_none_of_ours_no_place()
 async def test_a_turn_that_is_silent_sends_heartbeats_and_then_goes_on() -> None:
     silent = asyncio.Event()
 
-    async def events() -> AsyncIterator[int]:
-        yield 1
+    async def events() -> AsyncIterator[bytes]:
+        yield b"data: 1\n\n"
         await silent.wait()
-        yield 2
+        yield b"data: 2\n\n"
 
-    heard: list[int | None] = []
-    async for one in with_pauses(events(), 0.01):
+    heard: list[bytes] = []
+    async for one in with_heartbeats(events(), 0.01):
         heard.append(one)
-        if heard[-3:] == [None] * 3:
+        if len(heard) == 4:
             silent.set()
-    assert (heard[0], heard[-1], set(heard[1:-1])) == (1, 2, {None})
+    assert (heard[0], heard[-1]) == (b"data: 1\n\n", b"data: 2\n\n")
+    assert set(heard[1:-1]) == {b": still here\n\n"}
 
 
 async def test_the_schema_describes_every_event_of_a_stream(tmp_path: Path) -> None:

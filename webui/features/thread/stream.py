@@ -13,23 +13,20 @@ from typing import Generic, TypeVar
 import orjson
 from pydantic import Field
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from agent import AivistaError, Conversation, Step, ThoughtLog, TurnEvent, TurnFailed, Value, report_text
 from webui.features.thread.live import ShownTurn, advance_all, resumed
 from webui.features.thread.render import TURNS_AT_ONCE, Article, article_id, changes, earlier_html, newest, render_live
 from webui.features.thread.steps import step_sentence, usual_time
+from webui.http.event_stream import event_stream
 from webui.http.sessions import NO_STORE, Visitor, as_json, attachment, visitor_route
 from webui.screen import Screen
 from webui.shell.actions import Context, Feature
 from webui.shell.templates import Patch, Reply, Toast
 from webui.view import View
 
-# A proxy that gathers answers would show a turn only once it has ended.
-_HEADERS = {**NO_STORE, "X-Accel-Buffering": "no"}
-# A connection on which nothing comes for a while is closed by proxies.
-_BEAT_S = 15.0
 # At once, by one visitor: a browser opens six at most.
 _MOST_FOLLOWED = 24
 T = TypeVar("T")
@@ -60,15 +57,17 @@ def _routes(screen: Screen) -> list[Route]:
         async def frames() -> AsyncIterator[bytes]:
             followed[visitor.owner] += 1
             try:
-                async for frame in _frames(replies, visitor):
-                    yield frame
+                async for reply in replies:
+                    if reply.patches or reply.events or reply.toast:
+                        # JSON has no line breaks but those in its strings, which are escaped.
+                        yield b"id: 1\nretry: 1000\ndata: " + orjson.dumps(reply.written(visitor.words)) + b"\n\n"
             finally:
                 followed[visitor.owner] -= 1
                 # A Counter keeps what it counted down to nothing.
                 if not followed[visitor.owner]:
                     del followed[visitor.owner]
 
-        return StreamingResponse(frames(), media_type="text/event-stream", headers=_HEADERS)
+        return event_stream(frames())
 
     async def version(request: Request, visitor: Visitor) -> Response:
         # One that is open stands in memory: to look whether it still holds takes microseconds.
@@ -219,26 +218,6 @@ async def _refusals_told(events: AsyncIterator[TurnEvent]) -> AsyncIterator[Turn
             yield event
     except AivistaError as error:
         yield TurnFailed(error=error.info)
-
-
-async def _frames(replies: AsyncIterator[Reply], visitor: Visitor) -> AsyncIterator[bytes]:
-    """Yield replies as events of a stream, with a comment where nothing else comes for a while."""
-    waiting = asyncio.ensure_future(anext(replies, None))
-    try:
-        while True:
-            done, _ = await asyncio.wait([waiting], timeout=_BEAT_S)
-            if not done:
-                yield b":\n\n"
-                continue
-            reply = waiting.result()
-            if reply is None:
-                return
-            if reply.patches or reply.events or reply.toast:
-                # JSON has no line breaks but those in its strings, which are escaped.
-                yield b"id: 1\nretry: 1000\ndata: " + orjson.dumps(reply.written(visitor.words)) + b"\n\n"
-            waiting = asyncio.ensure_future(anext(replies, None))
-    finally:
-        waiting.cancel()
 
 
 @dataclass
