@@ -6,9 +6,8 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import orjson
 from pydantic import Field
@@ -220,52 +219,34 @@ async def _refusals_told(events: AsyncIterator[TurnEvent]) -> AsyncIterator[Turn
         yield TurnFailed(error=error.info)
 
 
-@dataclass
-class _Inbox(Generic[T]):
-    """What has been read and not yet handed on; `ended` with the source's error, if it raised one."""
-
-    waiting: list[T] = field(default_factory=list)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
-    error: BaseException | None = None
-
-    async def fill(self, events: AsyncIterator[T]) -> None:
-        try:
-            async for event in events:
-                self.waiting.append(event)
-                self.changed.set()
-        except Exception as error:
-            self.error = error
-        finally:
-            self.ended.set()
-            self.changed.set()
-            if isinstance(events, AsyncGenerator):
-                await events.aclose()
-
-    def take(self) -> list[T]:
-        taken, self.waiting = self.waiting, []
-        self.changed.clear()
-        return taken
-
-
 async def batches(events: AsyncIterator[T], interval_s: float = PAGE_INTERVAL_S) -> AsyncGenerator[list[T], None]:
     """Yield the events in order, in batches at least `interval_s` apart; the first and the last wait for nobody.
 
     Closing it stops reading the source. What the source raises is raised after the events before it.
     """
-    inbox: _Inbox[T] = _Inbox()
-    reader = asyncio.create_task(inbox.fill(events))
+    waiting: list[T] = []
+    changed = asyncio.Event()
+
+    async def read() -> None:
+        try:
+            async for event in events:
+                waiting.append(event)
+                changed.set()
+        finally:
+            if isinstance(events, AsyncGenerator):
+                await events.aclose()
+
+    reader = asyncio.create_task(read())
+    reader.add_done_callback(lambda _: changed.set())
     try:
-        while not inbox.ended.is_set() or inbox.waiting:
-            await inbox.changed.wait()
-            batch = inbox.take()
+        while not reader.done() or waiting:
+            await changed.wait()
+            changed.clear()
+            batch, waiting[:] = waiting[:], []
             if batch:
                 yield batch
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(inbox.ended.wait(), interval_s)
-        if inbox.error is not None:
-            raise inbox.error
+                await asyncio.wait([reader], timeout=interval_s)
+        reader.result()
     finally:
         reader.cancel()
-        with suppress(asyncio.CancelledError):
-            await reader
+        await asyncio.gather(reader, return_exceptions=True)
