@@ -226,6 +226,7 @@ from .spending import Estimate as Estimate
 from .spending import EstimatePart as EstimatePart
 from .spending import PartKind as PartKind
 from .spending import expand_prompt_price as expand_prompt_price
+from .spending import format_usd as format_usd
 from .spending import needs_no_model as needs_no_model
 from .spending import picture_price as picture_price
 from .spending import review_price as review_price

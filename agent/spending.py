@@ -122,8 +122,8 @@ class Estimate(Value):
 
 
 def format_usd(amount: float) -> str:
-    """Return dollars as a sentence tells them, without the sign: whole cents, more digits below one cent."""
-    return f"{amount:.4f}" if 0 < amount < 0.01 else f"{amount:.2f}"
+    """Return US dollars as a sentence tells them, without the sign: whole cents, more digits below one cent."""
+    return f"{amount:.4f}" if 0.00005 <= amount < 0.01 else f"{amount:,.2f}"
 
 
 def picture_usage(

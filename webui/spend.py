@@ -24,6 +24,7 @@ from agent import (
     SpendSums,
     Value,
     expand_prompt_price,
+    format_usd,
     needs_no_model,
     turn_estimate,
 )
@@ -41,7 +42,12 @@ _MOST_BESIDE = 200
 
 def dollars(amount: float) -> str:
     """Return an amount: whole cents, more digits below one cent."""
-    return f"${amount:,.2f}" if amount >= 0.005 or amount < 0.00005 else f"${amount:.4f}"
+    return f"${format_usd(amount)}"
+
+
+def price(words: Words, amount: float) -> str:
+    """Return a price, `free` for nothing."""
+    return dollars(amount) if amount > 0 else words("receipt.free")
 
 
 def dollars_up(amount: float) -> str:

@@ -38,6 +38,7 @@ from agent.events import (
 from agent.locales import sentences
 from agent.messages import ImagePart, Source
 from agent.pictures import Picture, Receipt
+from agent.spending import format_usd
 from agent.storage.trees import path_to
 
 # Characters of files: the page is to be read.
@@ -243,7 +244,7 @@ class _Telling:
             ("size", f"{asked} → {got}" if asked else got),
             ("styles", ", ".join(style.name for style in receipt.styles)),
             ("facts", "\n".join(f"{fact.item} ({fact.source})" for fact in receipt.facts)),
-            ("price", f"${receipt.price_usd:.4f}" if receipt.price_usd else ""),
+            ("price", f"${format_usd(receipt.price_usd)}" if receipt.price_usd else ""),
             ("seconds", f"{receipt.seconds:.1f}" if receipt.seconds else ""),
         )
         return ((self._word(name), value) for name, value in rows if value)

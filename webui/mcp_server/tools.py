@@ -52,7 +52,7 @@ from webui.api.auth import Caller
 from webui.api.models import Conversations, PictureFacts, find_conversations, picture_facts
 from webui.api.outcomes import Outcome, outcome_of
 from webui.features.thread.steps import step_sentence
-from webui.spend import cap_sentence
+from webui.spend import cap_sentence, price
 from webui.words import load_words
 
 PICTURE_URI = "aivista://conversations/{conversation_id}/pictures/{handle}"
@@ -60,8 +60,6 @@ URI = re.compile(r"aivista://conversations/([0-9A-Za-z_-]{1,64})/pictures/([0-9]
 # Models and programs read this first, and do not say their language.
 WORDS = load_words("en")
 _PREVIEW_PX = 768
-_FEW_CENTS_USD = 0.1
-_NOTHING_USD = 0.00005
 _MOST_CHARACTERS = 28 << 20
 _DATA_URL = re.compile(r"\s*data:image/[a-z0-9.+-]{1,40};base64,", re.IGNORECASE)
 _UPLOAD = "upload:1"
@@ -641,7 +639,7 @@ def picture_line(picture: Picture) -> str:
     image, receipt, edit = picture.image, picture.receipt, picture.edit
     parts = [f"{image.width} × {image.height} px" if image.width and image.height else image.mime_type]
     if receipt is not None:
-        parts += [receipt.model_label or receipt.model, _price(receipt.price_usd)]
+        parts += [receipt.model_label or receipt.model, price(WORDS, receipt.price_usd)]
         parts += [WORDS(f"receipt.short_{one}") for one in receipt.shortfalls]
     else:
         parts.append(image.origin.value)
@@ -680,17 +678,8 @@ def _state(outcome: Outcome) -> tuple[TurnState, str, str]:
 
 
 def _plan(plan: Plan) -> str:
-    price = f"{'about ' if plan.price_usd > 0 else ''}{_price(plan.price_usd)}"
+    cost = f"{'about ' if plan.price_usd > 0 else ''}{price(WORDS, plan.price_usd)}"
     model = f"{plan.number_of_images} × {plan.model_label or plan.model}"
-    parts = [model, plan.aspect_ratio, plan.resolution or "", price]
+    parts = [model, plan.aspect_ratio, plan.resolution or "", cost]
     notices = [WORDS(f"notice.{code}") for code in plan.notices]
     return " ".join([f"Plan {plan.call} ({', '.join(part for part in parts if part)}): {plan.prompt}", *notices])
-
-
-def _price(amount: float) -> str:
-    return _dollars(amount) if amount > 0 else "free"
-
-
-def _dollars(amount: float) -> str:
-    is_even = abs(amount - round(amount, 2)) < _NOTHING_USD
-    return f"${amount:.2f}" if is_even or amount >= _FEW_CENTS_USD else f"${amount:.4f}"

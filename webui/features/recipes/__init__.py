@@ -35,11 +35,12 @@ from agent import (
 )
 from webui.features.composer import AUTO, Chosen
 from webui.features.page import opened
-from webui.features.viewer.receipt import asked_pixels, changes_text, price, repainter
+from webui.features.viewer.receipt import asked_pixels, changes_text, repainter
 from webui.http.sessions import NO_STORE, Sessions, Visitor, Workbench, as_text, body_of, visitor_route
 from webui.screen import THREAD, Updates
 from webui.shell.actions import Context, Feature
 from webui.shell.templates import Reply, render
+from webui.spend import price
 from webui.turns import Turns
 from webui.whole_json import whole_json
 from webui.words import Words

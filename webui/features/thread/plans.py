@@ -28,8 +28,8 @@ from agent import (
     is_blank_text,
     plain_text,
 )
-from webui.features.viewer.receipt import notice_lines, price
-from webui.spend import cap_sentence, dollars_up
+from webui.features.viewer.receipt import notice_lines
+from webui.spend import cap_sentence, dollars_up, price
 from webui.view import Offer, View
 from webui.whole_json import whole_json
 from webui.words import Words

@@ -48,8 +48,9 @@ from webui.features.thread.markdown import markdown_html, own_words_html
 from webui.features.thread.plans import closed_consent, closed_plan, open_consent, open_plan
 from webui.features.thread.steps import asked, failure, folded_thoughts, live_line, steps, target_sentence
 from webui.features.viewer import action_panel, picture_actions
-from webui.features.viewer.receipt import edit_lines, price, receipt_html, shown_review
+from webui.features.viewer.receipt import edit_lines, receipt_html, shown_review
 from webui.shell.templates import Patch, render
+from webui.spend import price
 from webui.view import THREAD_EDGE_PX, View, picture_alt
 from webui.words import Words
 

@@ -24,6 +24,7 @@ from agent import (
     shape_of,
 )
 from webui.features.composer import REFERENCE_MODES
+from webui.spend import price
 from webui.view import Offer, View
 from webui.words import Words
 
@@ -39,13 +40,6 @@ _SHIFT_PX = 0.5
 _ZOOM = 0.005
 # Beyond it, pixels of the two pictures cannot be laid over each other.
 _SAME_SHAPE = 0.03
-
-
-def price(words: Words, dollars: float) -> str:
-    """Return an amount as a person reads it: whole cents, more digits below one cent, `free` for nothing."""
-    if dollars <= 0:
-        return words("receipt.free")
-    return f"${dollars:.2f}" if dollars >= 0.01 else f"${dollars:.4f}"
 
 
 def receipt_line(words: Words, receipt: Receipt) -> str:
