@@ -34,7 +34,7 @@ _LEAST_TARGET_PX = 44
 # What is called the same in Chinese: names of makers, models, formats and keys.
 _NAMES = re.compile(
     r"""(?<![A-Za-z])(?:Aivista|Gemini|Google|aistudio\.google\.com\S*|Flash|Pro|Thinking|Sketch\w*|[Aa]uto
-    |AI|API|MCP|JSON|PNG|JPEG|WebP|GIF|HEIC|AVIF|ZIP|HTML|URL|EXIF|Markdown|JavaScript|US|MB|KB|px
+    |AI|API|MCP|JSON|PNG|JPEG|WebP|GIF|HEIC|AVIF|ZIP|HTML|URL|EXIF|Markdown|JavaScript|US|MB|kB|px
     |English|zip|image/\w+|STOP|adjuster|CCD|VHS|PLAY
     |Ctrl|Shift|Enter|Esc|Tab|Home|End|Del|Alt)(?![A-Za-z])""",
     re.VERBOSE,

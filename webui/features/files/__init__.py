@@ -393,7 +393,7 @@ class Row(NamedTuple):
         if size < 1000:
             return f"{size} B"
         if size < 1e6:
-            return f"{size / 1e3:.{int(size < 1e4)}f} KB"
+            return f"{size / 1e3:.{int(size < 1e4)}f} kB"
         return f"{size / 1e6:.1f} MB"
 
 
