@@ -149,9 +149,9 @@ class ArchivedWorkspaceFile(FileInfo):
 class ArchivedConversation(Value):
     """`conversation.json`: a conversation with every branch, as `agent.conversation.WholeConversation` tells it.
 
-    Every turn stands after its `parent`; those of its fields that `STAY_HOME` are not told. A picture's bytes are
-    `pictures/<digest>.<suffix>`, at its own size and bit depth and without metadata; the file that an upload was is
-    told (`original`), but stays at home, its digest with it. A large signature is `blobs/<signature_digest>`.
+    Every turn stands after its `parent`; its `request_id`, `maximum_usd` and `is_imported` are not told. A picture's
+    bytes are `pictures/<digest>.<suffix>`, at its own size and bit depth and without metadata; the file that an upload
+    was is told (`original`), but stays at home, its digest with it. A large signature is `blobs/<signature_digest>`.
     """
 
     title: str
@@ -167,8 +167,8 @@ class ArchivedConversation(Value):
     files: tuple[ArchivedWorkspaceFile, ...]
 
 
-# By the first a request is known not to be paid twice at home, by the second its turn was held to a price, and an
-# import gives each turn the third.
+# `request_id` keeps a request from being paid twice at home, `maximum_usd` held its turn to a price there, and an
+# import sets `is_imported` itself.
 STAY_HOME = frozenset({"request_id", "maximum_usd", "is_imported"})
 _NOT_TOLD: Any = {"turns": {"__all__": STAY_HOME}}
 

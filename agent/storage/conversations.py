@@ -152,7 +152,7 @@ _PICTURES_OF_PAGE = (
 )
 
 
-class Findings(TypedDict, total=False):
+class PictureFindings(TypedDict, total=False):
     """What can be found out about a picture after it was made, by the fields of `Picture`."""
 
     review: Review
@@ -452,7 +452,7 @@ class ConversationStore:
         recorded, _ = await self.db.write(add, lambda added: self._cache.apply(conversation_id, added[1]))
         return recorded
 
-    async def update_picture(self, conversation_id: str, handle: str, **findings: Unpack[Findings]) -> None:
+    async def update_picture(self, conversation_id: str, handle: str, **findings: Unpack[PictureFindings]) -> None:
         """Record what has been found out about a picture since it was made. Raises
         RequestRefused(PICTURE_NOT_FOUND)."""
         place = {"key": conversation_id, "name": handle}

@@ -172,7 +172,7 @@ PICTURES = Table(
     Column("digest", String(64), nullable=False, index=True),
     Column("origin", String(16), nullable=False),
     Column("created_at", UtcDateTime, nullable=False, index=True),
-    # Of the first versions.
+    # The first versions set it; nothing reads it any more.
     Column("is_marked", Boolean(create_constraint=False), nullable=False, default=False),
     Column("receipt", JsonText),
     # The rest of the picture: image, parents, alt, after_stop.

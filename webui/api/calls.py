@@ -61,7 +61,7 @@ class Call:
     key: SecretStr | None = None
 
 
-# Not in threads, as FastAPI runs what waits for nothing unless it says that it could.
+# Async, though it waits for nothing: FastAPI runs plain functions in threads, and the rates are the event loop's.
 async def _call(request: Request) -> Call:
     api, caller = cast("Api", request.app.state.api), cast("Caller", request.scope["aivista.caller"])
     return Call(api, api.studio(), caller.owner, caller.words, caller.key)
