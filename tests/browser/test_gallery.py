@@ -474,7 +474,7 @@ def pictures_lead_to_their_conversations_and_into_the_one_that_is_open(
         expect(page.locator("#ctx .ctx b")).to_have_text(["#2", "#1"])
         expect(bar(page)).to_be_hidden()
         # It begins no conversation, so words do not go along into one that is opened right after it.
-        page.evaluate("window.aivista.shell.act('page.new')")
+        page.evaluate("window.aivista.shell.act('page.open')")
         expect(page.locator("#top h1")).to_have_attribute("data-conversation", "new")
         expect(composer(page)).to_have_value("")
     with step("a click opens the picture in its own conversation, or here"):

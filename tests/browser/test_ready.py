@@ -183,7 +183,7 @@ def test_what_is_typed_and_sent_while_another_conversation_is_opened_belongs_to_
         # The list gets a row above the other one, which would move from under the pointer.
         expect(page.locator("#rail-rows [aria-current=page]")).to_contain_text("teapot")
     with step("of two that are opened one after the other the newer is shown, though the older comes later"):
-        page.route(OPENS, lambda route: kept.append(route))
+        page.route(OPENS, lambda route: kept.append(route), times=1)
         with page.expect_request(OPENS):
             old.click()
         new.click()

@@ -166,10 +166,10 @@ def test_presets_are_saved_taken_up_renamed_deleted_and_brought_back(ann: Person
 
 def test_a_new_conversation_begins_with_the_settings_that_its_person_chose_for_all(ann: Person, ben: Person) -> None:
     key, wide = ann.says("hello"), {"aspect_ratio": "16:9", "count": "2"}
-    assert "aspect-ratio" not in ann.press("new"), "without any, the settings stay as they are"
+    assert "aspect-ratio" not in ann.press("open"), "without any, the settings stay as they are"
     kept = ann.ask("settings.defaults", key, wide, are_kept=True)
     assert "16:9 · ×2" in words(kept["set-new"])
-    assert [ann.press("new")[one] for one in ("aspect-ratio", "count")] == ["16:9", "2"]
+    assert [ann.press("open")[one] for one in ("aspect-ratio", "count")] == ["16:9", "2"]
     assert ann.press("open", key)["aspect-ratio"] == "auto", "one that has begun has its own"
     assert "16:9 · ×2" in words(ann.act("settings.open")["settings"])
     assert "16:9 · ×2" not in words(ben.act("settings.open")["settings"])
@@ -178,7 +178,7 @@ def test_a_new_conversation_begins_with_the_settings_that_its_person_chose_for_a
         [ratio] = re.findall(r'"elem_id": "aspect-ratio".*?"value": "([^"]+)"', document)
         assert ratio == shown
     assert "as they are" in words(ann.act("settings.defaults", are_kept=False)["set-new"])
-    assert "aspect-ratio" not in ann.press("new")
+    assert "aspect-ratio" not in ann.press("open")
 
 
 def test_what_cannot_be_done_with_a_preset_is_told_in_one_sentence(ann: Person, ben: Person) -> None:

@@ -15,6 +15,8 @@ const made = (tag, values = {}, ...inside) => {
   element.append(...inside);
   return element;
 };
+// What every script may hear of, as `aivista-<name>`.
+const emit = (name, detail) => dispatchEvent(new CustomEvent(`aivista-${name}`, { detail }));
 // A copy of what a template holds.
 const cloned = template => template?.content.firstElementChild.cloneNode(true) ?? null;
 const download = (href, name = "") => made("a", { href, download: name }).click();
@@ -34,13 +36,11 @@ const isNarrow = () => matchMedia("(max-width: 1180px)").matches;
 // gives a new one its name.
 const conversation = () => $("#top h1")?.dataset.conversation || "";
 const stamp = () => $("#top h1")?.dataset.opened || "";
-// As a press of its row in the list, of one that may not be listed.
-const openConversation = id => {
-  const button = made("button", { hidden: true });
-  Object.assign(button.dataset, { act: id === "new" ? "new" : "open", arg: id });
-  document.body.append(button);
-  button.click();
-  button.remove();
+// Another one is opened, or a new one is begun. `isReturn` says that the browser's way back or forward leads there.
+const openConversation = (id, isReturn = false) => {
+  root.removeAttribute("data-rail-open");
+  if (id === "new" || isPhone()) root.removeAttribute("data-stage");
+  aivista.opening(id, aivista.shell.act("page.open", { arg: id === "new" ? "" : id }), isReturn);
 };
 // The box has the focus; on a phone what lies over it goes.
 const toComposer = () => {
@@ -100,17 +100,15 @@ const keptTexts = key => {
   } catch { return []; }
 };
 
-// ---- what follows from what the page has become: asked once for many changes, and not with the next frame, since a tab
-// that nobody looks at draws none
-const LATER_MS = 16;
-const looks = [];
-const follow = look => { looks.push(look); look(); };
-let isLooking = false;
-new MutationObserver(() => {
-  if (isLooking) return;
-  isLooking = true;
-  setTimeout(() => { isLooking = false; for (const look of looks) look(); }, LATER_MS);
-}).observe(document.body, { childList: true, subtree: true, attributeFilter: ["data-conversation", "data-opened", "data-tools", "data-pair", "data-difference", "src"] });
+// ---- what follows from what Python has made of the page, and from what Gradio draws in the composer: that is asked once
+// for many changes, and not with the next frame, since a tab that nobody looks at draws none
+const follow = look => { addEventListener("aivista-patched", look); look(); };
+const followInputs = look => {
+  let timer = 0;
+  const soon = () => { timer ||= setTimeout(() => { timer = 0; look(); }, 16); };
+  new MutationObserver(soon).observe($("#composer"), { childList: true, subtree: true, attributeFilter: ["src"] });
+  look();
+};
 
 // ---- words into the box, where Gradio hears of them
 const setWords = (area, words) => {
@@ -324,19 +322,28 @@ const onSend = then => {
   // fields, another reply may open another conversation.
   const take = async (reply, isLate = () => false) => {
     const { patches = [], events: { inputs: changed, painted, ...events } = {} } = reply;
-    if (painted) dispatchEvent(new CustomEvent("aivista-painted", { detail: painted }));
+    if (painted) emit("painted", painted);
     if (changed) await set(changed);
     if (isLate()) return {};
     for (const patch of patches) put(patch);
     if (patches.some(patch => patch.id === "toast") && !$("#toast.bad")) wait();
-    if (patches.length) dispatchEvent(new CustomEvent("aivista-patched"));
-    for (const [event, detail] of Object.entries(events)) dispatchEvent(new CustomEvent(`aivista-${event}`, { detail }));
+    for (const [event, detail] of Object.entries(events)) emit(event, detail);
+    tellOpened();
+    if (patches.length) emit("patched");
     return reply;
+  };
+  // Another conversation is open now, or the same anew; or a new one has got its name.
+  let open = { conversation: conversation(), stamp: stamp() };
+  const tellOpened = () => {
+    const was = open;
+    open = { conversation: conversation(), stamp: stamp() || was.stamp };
+    if (open.stamp !== was.stamp) emit("opened", { isOther: open.conversation !== was.conversation });
+    else if (open.conversation !== was.conversation) emit("named");
   };
 
   // ---- `isNewest` drops the reply when the same action was asked for again meanwhile; of the conversations that are to be
   // opened, the newest is. What was asked about one that is not the open one any more would be shown in the other one.
-  const OPENING = ["page.new", "page.open", "gallery.open", "gallery.compare", "gallery.reference"];
+  const OPENING = ["page.open", "gallery.open", "gallery.compare", "gallery.reference"];
   const newest = {};
   const act = async (name, args, options) => {
     const asked = OPENING.includes(name) ? "opening" : name, mine = newest[asked] = {};
@@ -371,7 +378,7 @@ const onSend = then => {
     for (const [name, other] of [JSON.parse(later), told].flatMap(Object.entries)) others[name] = { ...others[name], ...other };
     settled.push(done);
     setTimeout(done, SET_MS);
-    dispatchEvent(new CustomEvent("aivista-set-inputs"));
+    emit("set-inputs");
   });
   const inputs = names => {
     const now = others;
@@ -381,7 +388,7 @@ const onSend = then => {
   const areSet = () => { for (const done of settled.splice(0)) done(); };
   // What nobody sees at first waits in a template.
   const unfold = box => { const folded = $(":scope > template", box); folded?.replaceWith(folded.content); };
-  const remove = id => { document.getElementById(id)?.remove(); dispatchEvent(new CustomEvent("aivista-patched")); };
+  const remove = id => { document.getElementById(id)?.remove(); emit("patched"); };
 
   on("click", "[data-toast]", button => {
     const { toast, action, args } = button.dataset;
@@ -555,27 +562,24 @@ const onSend = then => {
 {
   const PATIENCE_MS = 10_000;
   const isShut = () => !root.hasAttribute("data-ready") || Boolean(aivista.uploads?.isBusy());
-  let last = "", before = "", asked = "", isKept = false, timer = 0;
+  let asked = null, isKept = false;
 
-  const unlock = () => {
-    clearTimeout(timer);
-    asked = "";
-    performance.mark("aivista-ready");
-    root.setAttribute("data-ready", "");
-  };
   const go = () => {
     if (!isKept || isShut()) return;
     isKept = false;
     $("#box .submit-button")?.click();
   };
   const look = () => {
-    if (root.hasAttribute("data-ready")) return;
-    last = stamp() || last;
-    if (!$("#box textarea") || last === before || (asked && conversation() !== asked)) return;
-    unlock();
-    go();
+    if (asked || root.hasAttribute("data-ready") || !$("#box textarea")) return;
+    drawn.disconnect();
+    performance.mark("aivista-ready");
+    root.setAttribute("data-ready", "");
+    emit("ready");
+    // Once every script knows which conversation is open.
+    queueMicrotask(go);
   };
-  new MutationObserver(look).observe(document.body, { childList: true, subtree: true, attributeFilter: ["data-opened"] });
+  const drawn = new MutationObserver(look);
+  drawn.observe($("#composer"), { childList: true, subtree: true });
 
   onSend(event => {
     if (!isShut()) return;
@@ -588,15 +592,19 @@ const onSend = then => {
 
   // Another conversation is being opened: an answer that does not come must not keep the composer shut. What was to be sent
   // stays in the box then: where it would go is not known.
-  aivista.opening = conversation => {
-    aivista.drafts?.leave(conversation);
-    before = stamp() || last;
-    asked = conversation;
+  aivista.opening = async (id, answer, isReturn = false) => {
+    const mine = asked = { id };
     letGo();
     root.removeAttribute("data-ready");
-    clearTimeout(timer);
-    timer = setTimeout(() => { letGo(); unlock(); aivista.drafts?.stay(); }, PATIENCE_MS);
+    emit("leaving", { id, isReturn });
+    await Promise.race([answer, new Promise(done => setTimeout(done, PATIENCE_MS))]);
+    if (asked !== mine) return;
+    asked = null;
+    letGo();
+    emit("stayed");
+    look();
   };
+  addEventListener("aivista-opened", () => { if (asked?.id === conversation()) asked = null; look(); });
   addEventListener("aivista-uploaded", event => { if (event.detail.isWhole) go(); else letGo(); });
 }
 

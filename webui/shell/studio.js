@@ -53,23 +53,20 @@
     mark();
     if (focus) $(`#tab-${name}`)?.focus();
     // Its panel fills itself when it is first seen, and again when it is come back to.
-    if (isNew) tell();
+    if (isNew) fill();
   };
-  const tell = () => {
+  const fill = () => {
     aivista.shell.unfold($(`#${root.dataset.tab}`));
-    dispatchEvent(new CustomEvent("aivista-tab", { detail: root.dataset.tab }));
+    emit("tab", root.dataset.tab);
   };
   aivista.tabs = { show };
 
   // As it was left, by the document itself, before anything is drawn.
   if (!PANES.includes(root.dataset.tab)) root.dataset.tab = "canvas";
-  const ready = new MutationObserver(() => {
-    if (!root.hasAttribute("data-ready")) return;
-    ready.disconnect();
+  addEventListener("aivista-ready", () => {
     mark();
-    if (root.hasAttribute("data-stage")) tell();
-  });
-  ready.observe(root, { attributeFilter: ["data-ready"] });
+    if (root.hasAttribute("data-stage")) fill();
+  }, { once: true });
 
   addEventListener("click", event => {
     const tab = event.target.closest?.("#tabs [data-tab]");
@@ -80,7 +77,6 @@
     if (["view", "compare"].includes(act)) { root.dataset.tab = "canvas"; mark(); }
     // What is put into the composer is to be seen, and on a phone the stage lies over it.
     if (act === "say" && isPhone()) root.removeAttribute("data-stage");
-    if (["stage", "new", "open"].includes(act)) requestAnimationFrame(mark);
   }, true);
   // Whoever looks at the canvas is shown what came of a turn, at once or when they come to it; not while painting,
   // comparing (also what is still on its way) or looking at a picture that fills the window, which go on. Whoever opens
@@ -95,9 +91,10 @@
   addEventListener("aivista-listed", event => { newest = event.detail.newest || newest; showNewest(); });
   addEventListener("click", event => {
     const button = event.target.closest?.("[data-act], [data-tab], [data-gal=open], [data-tree=open]");
-    if (["view", "compare", "open", "new"].includes(button?.dataset.act) || button?.dataset.gal || button?.dataset.tree) newest = "";
+    if (["view", "compare"].includes(button?.dataset.act) || button?.dataset.gal || button?.dataset.tree) newest = "";
     if (button?.dataset.act === "stage" || button?.dataset.tab === "canvas") requestAnimationFrame(showNewest);
   });
+  addEventListener("aivista-leaving", () => { newest = ""; });
   on("keydown", "#tabs [role=tab]", (tab, event) => {
     const to = aivista.keys.walk(event, "stage.tab", PANES, PANES.indexOf(tab.dataset.tab));
     if (to < 0) return;
@@ -144,7 +141,6 @@
   root.toggleAttribute("data-no-cookie", !setCookie("aivista_kept", "1"));
 
   const send = button => aivista.shell.act(`page.${button.dataset.act}`, { arg: button.dataset.arg || "" });
-  const open = button => { root.removeAttribute("data-rail-open"); if (button.dataset.act === "new" || isPhone()) root.removeAttribute("data-stage"); aivista.opening(button.dataset.act === "new" ? "new" : button.dataset.arg); send(button); };
   const acts = {
     rail: () => root.toggleAttribute(isNarrow() ? "data-rail-open" : "data-rail-hidden"),
     stage: () => root.toggleAttribute("data-stage"),
@@ -161,8 +157,8 @@
     view: button => { root.setAttribute("data-stage", ""); send(button); },
     edit: button => { toComposer(); send(button); },
     reference: button => { toComposer(); send(button); },
-    new: button => { open(button); $("#box textarea")?.focus(); },
-    open: button => open(button),
+    new: () => { openConversation("new"); $("#box textarea")?.focus(); },
+    open: button => openConversation(button.dataset.arg),
     edit_words: button => { send(button); $("#box textarea")?.focus(); },
     ...aivista.cards,
   };
@@ -218,19 +214,18 @@
   };
   setInterval(tick, 250);
 
-  // ---- what follows from what Python rendered: the title, the language, names for screen readers
+  // ---- what follows from what Python rendered: the title, the language; and from what Gradio did: names for screen readers
   follow(() => {
-    const title = $("#top h1");
-    if (title) {
-      setAttribute(root, "lang", title.dataset.language);
-      const heading = aivista.told.heading(`${title.textContent} · Aivista`);
-      if (document.title !== heading) document.title = heading;
-      setAttribute($("#box textarea"), "aria-label", aivista.words.say("message"));
-      // Gradio makes list items of them, in no list.
-      for (const one of all("#box :is(.thumbnails:not([role]), [role=listitem])")) one.setAttribute("role", "group");
-      for (const button of all("#box :is(.upload-button, .submit-button, .stop-button)")) setAttribute(button, "title", button.ariaLabel);
-    }
+    const title = $("#top h1"), heading = aivista.told.heading(`${title.textContent} · Aivista`);
+    setAttribute(root, "lang", title.dataset.language);
+    if (document.title !== heading) document.title = heading;
     applyTheme();
+  });
+  followInputs(() => {
+    setAttribute($("#box textarea"), "aria-label", aivista.words.say("message"));
+    // Gradio makes list items of them, in no list.
+    for (const one of all("#box :is(.thumbnails:not([role]), [role=listitem])")) one.setAttribute("role", "group");
+    for (const button of all("#box :is(.upload-button, .submit-button, .stop-button)")) setAttribute(button, "title", button.ariaLabel);
   });
 }
 
@@ -243,7 +238,7 @@
 // changes the page, `settle` brings the history in line with it, one step after the other: steps back are taken by the
 // browser in its own time.
 {
-  const STEP_MS = 1000, OPENING_MS = 10_000;  // neither a step nor a conversation that never comes may block the next
+  const STEP_MS = 1000;  // a step that never comes may not block the next
   const press = selector => $(selector)?.click();
   const [kind, about] = [layer => layer.split(" ")[0], layer => layer.split(" ")[1]];
 
@@ -284,23 +279,17 @@
     ];
   };
 
-  // ---- which conversation is open, or has been asked for
-  let asked = null;  // { conversation, stamp, isReturn }
-  let opened = "";
-  const ask = (conversation, isReturn = false) => {
-    const mine = asked = { conversation, stamp: stamp(), isReturn };
-    setTimeout(() => { if (asked === mine) { asked = null; soon(); } }, OPENING_MS);
-  };
+  // ---- which conversation is open, or has been asked for: one that was deleted does not come, and another one does
+  let asked = null;  // { id, isReturn }
+  let seen = { isOpened: true };
   const seenConversation = () => {
-    const shown = conversation(), now = stamp();
-    // Python stamps what it opens. One that was deleted does not come, and another one does.
-    const isThere = asked && (shown === asked.conversation || (now && now !== asked.stamp));
-    const isReturn = Boolean(asked?.isReturn), isOpened = Boolean(now) && now !== opened;
-    const open = asked && !isThere ? asked.conversation : shown;
-    if (isThere) asked = null;
-    opened = now || opened;
-    return { conversation: open, isOpened: isOpened || Boolean(asked), isReturn };
+    const now = asked ? { isOpened: true, ...asked } : { ...seen, id: conversation() };
+    seen = {};
+    return now;
   };
+  addEventListener("aivista-leaving", event => { asked = event.detail; soon(); });
+  addEventListener("aivista-opened", () => { seen = { isOpened: true, isReturn: asked?.isReturn }; asked = null; soon(); });
+  addEventListener("aivista-stayed", () => { asked = null; soon(); });
 
   // ---- the entry of the history that is shown, in line with the page
   let entry = { conversation: "", layers: [] };
@@ -318,8 +307,7 @@
     root.removeAttribute("data-stepping");
   };
   const bringInLine = async () => {
-    const { conversation, isOpened, isReturn } = seenConversation(), layers = seenLayers();
-    if (!conversation) return;
+    const { id: conversation, isOpened, isReturn } = seenConversation(), layers = seenLayers();
     if (conversation !== entry.conversation) {
       // A new conversation that gets its name is the one it was; a list from which one was chosen makes room for it.
       const isSame = !entry.conversation || isReturn || (entry.conversation === "new" && !isOpened);
@@ -347,15 +335,11 @@
   aivista.history = { isSettled: () => !timer && !isBusy && !asked };
 
   // ---- the person goes back or forward
-  const goTo = conversation => {
-    ask(conversation, true);
-    openConversation(conversation);
-  };
   const show = to => {
     const before = entry;
     entry = to;
     for (const layer of [...before.layers].reverse()) if (!to.layers.includes(layer)) LAYERS[kind(layer)].close(about(layer));
-    if (to.conversation !== before.conversation) goTo(to.conversation);
+    if (to.conversation !== before.conversation) openConversation(to.conversation, true);
     if (isPhone()) {
       panes = to.layers.filter(layer => kind(layer) === "pane");
       const come = to.layers.filter(layer => !before.layers.includes(layer));
@@ -371,16 +355,11 @@
 
   addEventListener("click", event => {
     if (event.target.closest?.("#tabs [data-tab]")) isTabChosen = true;
-    const { act, arg } = event.isTrusted ? event.target.closest?.("[data-act=open], [data-act=new]")?.dataset || {} : {};
-    if (act) ask(act === "new" ? "new" : arg);
   }, true);
-  addEventListener("aivista-opening", event => ask(event.detail));
   addEventListener("toggle", event => { if (event.target.matches?.("[popover]")) soon(); }, true);
   // After a reload the entry is still there, and what lay over the page is not.
   entry = history.state?.aivista || entry;
   new MutationObserver(soon).observe(root, { attributes: true });
-  addEventListener("aivista-patched", soon);
-  const look = new MutationObserver(soon);
-  for (const part of [$("#top"), $("#files")]) look.observe(part, { childList: true, subtree: true, attributeFilter: ["data-conversation", "data-opened", "data-open"] });
-  soon();
+  new MutationObserver(soon).observe($("#files"), { attributeFilter: ["data-open"] });
+  follow(soon);
 }

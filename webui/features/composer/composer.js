@@ -119,7 +119,7 @@
     const active = $("li[role=option].active", chip);
     if (active && !isOff(active)) active.dispatchEvent(new MouseEvent("mousedown", { bubbles: true, cancelable: true }));
   }, true);
-  follow(mark);
+  followInputs(mark);
 
   // Once the page stands and rests, what its key is offered is asked for: the first look at the page need not wait for it.
   addEventListener("load", () => setTimeout(() => { if ($("#models-note [data-ask]")) rest(() => aivista.shell.act("page.models")); }, REST_MS));
@@ -234,13 +234,7 @@
   const undo = () => { const text = before; drop(); if (text !== null) put(text); };
   onSend(drop);
   // What came from the wish of one conversation says nothing in another.
-  let where = "", opened = "";
-  const moved = () => {
-    const { conversation: here = "", opened: now = opened } = $("#top h1")?.dataset || {};
-    // A new one that gets its name is not opened for that, and stays the same.
-    if (where && here !== where && !(where === "new" && now === opened)) drop();
-    [where, opened] = [here, now];
-  };
+  addEventListener("aivista-opened", event => { if (event.detail.isOther) drop(); });
 
   // ---- menus over the composer: native popovers, placed above their opener; on a phone a sheet from below
   const place = (menu, opener) => {
@@ -304,7 +298,6 @@
 
   document.body.append(line);
   new MutationObserver(answered).observe($("#fuller"), { childList: true, subtree: true });
-  follow(moved);
   aivista.aids = { put, open, place, shut };
 }
 

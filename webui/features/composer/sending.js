@@ -78,7 +78,7 @@
     if (count && tries && thumbs() < before + count) { setTimeout(arrived, TAKEN_MS, before, count, tries - 1); return; }
     running -= 1;
     if (running) return;
-    dispatchEvent(new CustomEvent("aivista-uploaded", { detail: { isWhole } }));
+    emit("uploaded", { isWhole });
     isWhole = true;
   };
   const sendAll = async (address, files, init) => {
@@ -284,7 +284,7 @@
   // ---- taken: what was sent leaves the composer, and is kept until its turn is over; words that were typed behind it
   // meanwhile stay, and so does a file that came
   let kept = [];
-  const paint = fields => dispatchEvent(new CustomEvent("aivista-painted", { detail: fields }));
+  const paint = fields => emit("painted", fields);
   const taken = (mine, [message, fields]) => {
     if (press?.id !== mine.id) return;
     press = null;
@@ -372,7 +372,7 @@
   addEventListener("pagehide", () => { try { if (!where && text()) sessionStorage.setItem(EARLY, text()); } catch { /* nothing is kept here */ } });
 
   // ---- from the composer: what it holds now. Chips alone are no draft; beside words they are part of it.
-  let where = "", seen = "", last = "", isSending = false, isMoving = false, moves = 0, goesAlongUntil = 0;
+  let where = "", last = "", isSending = false, isMoving = false, moves = 0, goesAlongUntil = 0;
   let leaving = null;  // what the box held when another conversation was asked for, until that one is there
   let awaited = null;  // chips and marks on their way back: until they are shown, a draft has them all the same
   const areShown = ({ chips, editing, references }) => shell.place().editing === editing && shell.place().references.join() === references.join()
@@ -410,7 +410,7 @@
 
   // ---- another conversation is asked for: its box is empty from now on, and what is typed is typed for that one
   const leave = to => {
-    if (!where || to === where || leaving !== null) return;
+    if (to === where || leaving !== null) return;
     look();
     goesAlongUntil = 0;
     leaving = text();
@@ -432,14 +432,10 @@
     aivista.attached.arrive(here);
   };
   const moved = () => {
-    const here = conversation(), before = seen;
-    if (!here) return;
-    seen = stamp() || seen;
-    if (here === where) { if (seen !== before) stay(); return; }
+    const here = conversation();
+    if (here === where) { stay(); return; }
     const from = where, wasLeft = leaving !== null || isMoving, move = ++moves;
     where = here;
-    // The first message of a new conversation gives it its name: whoever goes on typing stays where they are.
-    if (from === NEW && seen === before) { isMoving = false; last = ""; forget(NEW); return; }
     isSending = false;
     leaving = awaited = null;
     const goesAlong = Date.now() < goesAlongUntil;
@@ -460,12 +456,13 @@
     setTimeout(settled, SETTLE_MS);
   };
 
+  // The first message of a new conversation gives it its name: whoever goes on typing stays where they are.
+  const named = () => { moves += 1; where = conversation(); isMoving = false; last = ""; forget(NEW); };
+
   // ---- sent: what it was is in the thread, or comes back into the box when the turn fails
   onSend(() => {
     if (!text().trim() && !$("#box .thumbnail-item")) return;
-    // A press that was kept comes before this script has seen which conversation is open now.
-    moved();
-    if (!where || !navigator.onLine) return;
+    if (!navigator.onLine) return;
     isSending = true;
     last = "";
     awaited = null;
@@ -478,10 +475,10 @@
   addEventListener("aivista-over", () => { isSending = false; });
 
   // Pictures of elsewhere begin a conversation: the words that were written for them go there, too.
-  aivista.drafts = { goAlong: () => { goesAlongUntil = Date.now() + ALONG_MS; }, leave, stay, put };
+  aivista.drafts = { goAlong: () => { goesAlongUntil = Date.now() + ALONG_MS; }, put };
 
   sweep();
-  new MutationObserver(moved).observe($("#top"), { childList: true, subtree: true, attributeFilter: ["data-conversation"] });
+  for (const [event, then] of Object.entries({ leaving: ({ detail }) => leave(detail.id), stayed: stay, opened: moved, named })) addEventListener(`aivista-${event}`, then);
   moved();
   setInterval(look, LOOK_MS);
   // What Python has not taken by now may never have been sent.

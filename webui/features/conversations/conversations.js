@@ -95,7 +95,7 @@
     } catch { shell.say(words().cut, { isProblem: true }); return; }
     shell.say(answer.text, { isProblem: !answer.isDone });
     refresh();
-    if (answer.conversation) aivista.shell.act("page.open", { arg: answer.conversation });
+    if (answer.conversation) openConversation(answer.conversation);
   };
   on("change", "#import-file", input => {
     const [file] = input.files;

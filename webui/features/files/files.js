@@ -151,7 +151,7 @@
     if (at.open === doc.name) at.open = "";
   };
   // A first file has begun a conversation.
-  const arrive = id => { here = space(id); aivista.shell.act("page.open", { arg: id }); };
+  const arrive = id => { here = space(id); aivista.opening(id, shell.act("page.open", { arg: id })); };
 
   // ---- what is done with a file
   const open = async name => {

@@ -233,17 +233,17 @@
 
   // ---- what the rest of the page does with them
   const tell = (act, list) => shell.act(`gallery.${act}`, { ids: idsOf(list) });
-  // What is opened from here may lie in another conversation: the history waits for that one.
-  const opening = ({ dataset }) => { if (dataset.conversation !== conversation()) dispatchEvent(new CustomEvent("aivista-opening", { detail: dataset.conversation })); };
-  const open = (cell, isByKey) => {
-    opening(cell);
-    if (cell.dataset.conversation === conversation()) shell.act("page.view", { arg: cell.dataset.handle }); else tell("open", [cell]);
+  // What is opened from here may lie in another conversation.
+  const isHere = cell => cell.dataset.conversation === conversation();
+  const toCanvas = (cell, asked, isByKey = false) => {
+    if (!isHere(cell)) aivista.opening(cell.dataset.conversation, asked);
     aivista.tabs?.show("canvas", isByKey);
   };
-  const compare = list => { opening(list[0]); tell("compare", list); aivista.tabs?.show("canvas"); drop(); };
+  const open = (cell, isByKey) => toCanvas(cell, isHere(cell) ? shell.act("page.view", { arg: cell.dataset.handle }) : tell("open", [cell]), isByKey);
+  const compare = list => { toCanvas(list[0], tell("compare", list)); drop(); };
   const reference = list => {
     if (list.length > MOST_REFERENCES) { shell.say($("#gal-bar").dataset.most, { isProblem: true }); return; }
-    if (list.some(cell => cell.dataset.conversation !== conversation())) aivista.drafts?.goAlong();
+    if (!list.every(isHere)) aivista.drafts?.goAlong();
     tell("reference", list);
     drop();
     toComposer();

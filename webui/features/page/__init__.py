@@ -82,14 +82,8 @@ class Over(Value):
 
 
 @page.action
-async def new(at: Context) -> Reply:
-    """Begin a conversation."""
-    return await open_(at, Arg())
-
-
-@page.action
 async def open_(at: Context, asked: Arg) -> Reply:
-    """Open a conversation with its settings."""
+    """Open a conversation with its settings, or begin one."""
     return at.reply(await opened(at, asked.arg))
 
 

@@ -20,7 +20,7 @@
     defaults: button => act("settings.defaults", { are_kept: Boolean(button.dataset.value) }),
     theme: button => {
       keep(KEPT, button.dataset.value);
-      dispatchEvent(new CustomEvent("aivista-theme"));
+      emit("theme");
       markTheme();
     },
   };

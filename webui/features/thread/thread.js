@@ -227,13 +227,14 @@
   const NEAR_PX = 48, FAR_PX = 240, HELD_MS = 2000, HANDS = ["wheel", "touchstart", "pointerdown", "keydown"];
   const LOOK_MS = 1000, AGAIN_MS = 5000, AWAY_AFTER = 3;
   const THINGS = ".md > *, .frame, .acts, .receipt, .card, .steps, .live";
-  let box = null, isFollowing = true, anchor = null, width = 0, release = null, turns = 0, last = "", height = 0, at = 0;
+  const box = $("#log"), list = $("#thread");
+  let isFollowing = true, anchor = null, width = box.clientWidth, release = null, turns = 0, last = "", height = 0, at = 0;
 
   // ---- what Python tells: the newest turns in their order; those before them stay for as long as they join on
   const articles = () => all("#thread > .turn");
-  let shown = "", newest = 0;
+  let shown = conversation() === "new" ? "" : conversation(), newest = 0;
   const take = told => {
-    const isSame = shown === told.conversation, list = $("#thread");
+    const isSame = shown === told.conversation;
     // What came to the conversation meanwhile was told before: it shows what was sent as well.
     if (isSame && told.at < newest) { if (told.is_answer) $("#turn-now[data-sending]")?.remove(); return; }
     newest = told.at;
@@ -242,11 +243,11 @@
     if (!isSame) opened();
     const there = articles(), first = isSame && told.earlier ? there.findIndex(one => one.id === told.turns[0]) : 0;
     const before = there.slice(0, Math.max(first, 0)), isSent = one => isSame && !told.is_answer && "sending" in one.dataset;
-    for (const one of there) if (!told.turns.includes(one.id) && !before.includes(one) && !isSent(one)) one.remove();
-    if (!before.length) { $("#earlier")?.remove(); list.insertAdjacentHTML("afterbegin", told.earlier); }
+    const gone = there.filter(one => !told.turns.includes(one.id) && !before.includes(one) && !isSent(one)).map(({ id }) => ({ id }));
+    const earlier = before.length ? [] : [{ id: "earlier", html: told.earlier || null, parent: "thread", before: told.turns[0] }];
     // The turn that is followed is ahead of what is told of it here.
     const isFollowed = one => isOpen(told.conversation) && one.id === told.followed && document.getElementById(one.id);
-    shell.take({ patches: told.patches.filter(one => !isFollowed(one)) });
+    shell.take({ patches: [...gone, ...told.patches.filter(one => !isFollowed(one)), ...earlier] });
     if (before.length) shell.act("thread.earlier", { before: name(told.turns[0]), until: name(before[0].id) });
     if (!told.followed) leave(); else if (!isOpen(told.conversation)) follow(told.conversation);
   };
@@ -385,37 +386,23 @@
     height = box.scrollHeight;
     show();
   };
-  const sizes = new ResizeObserver(fitted), comes = new MutationObserver(come);
-  const watch = found => {
-    if (box) { sizes.disconnect(); comes.disconnect(); box.removeEventListener("scroll", look); }
-    [box, isFollowing, anchor, width, turns, height, at] = [found, true, null, found.clientWidth, 0, 0, 0];
-    box.addEventListener("scroll", look, { passive: true });
-    comes.observe(box, { childList: true, subtree: true, characterData: true });
-    sizes.observe(box);
-    sizes.observe($("#thread"));
-    come();
-  };
-  const settle = () => {
-    const found = $("#log");
-    if (!found || found === box) return;
-    found.setAttribute("aria-label", aivista.words.say("thread"));
-    watch(found);
-    if (!newest) shown = conversation() === "new" ? "" : conversation();
-    if (!newest && "live" in $("#thread").dataset) follow(shown);
-  };
-  settle();
-  new MutationObserver(settle).observe($("#chat"), { childList: true, subtree: true });
+  const sizes = new ResizeObserver(fitted);
+  box.setAttribute("aria-label", aivista.words.say("thread"));
+  box.addEventListener("scroll", look, { passive: true });
+  new MutationObserver(come).observe(box, { childList: true, subtree: true, characterData: true });
+  for (const one of [box, list]) sizes.observe(one);
+  come();
+  if ("live" in list.dataset) follow(shown);
 
   // ---- the way back, and a conversation that is opened: its newest is what one comes for
   const opened = () => { isFollowing = true; anchor = null; [turns, height] = [0, 0]; };
-  addEventListener("click", event => {
-    if (["open", "new"].includes(event.target.closest?.("[data-act]")?.dataset.act)) opened();
-    if (!box || !event.target.closest?.("[data-thread=newest]")) return;
+  addEventListener("aivista-leaving", opened);
+  on("click", "[data-thread=newest]", () => {
     opened();
     box.scrollTo({ top: box.scrollHeight, behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
     box.focus({ preventScroll: true });
     root.removeAttribute("data-behind");
-  }, true);
+  });
 
   // ---- what is unfolded is seen, above the composer; a turn that is drawn unfolded moves nothing
   let unfolding = null;
@@ -424,7 +411,7 @@
     const details = event.target;
     if (details !== unfolding || !details.open) return;
     unfolding = null;
-    if (box?.contains(details)) isFollowing = false;
+    if (box.contains(details)) isFollowing = false;
     const room = details.closest("[role=log], .cv-scroll")?.clientHeight ?? innerHeight;
     details.scrollIntoView({ block: details.offsetHeight < room ? "nearest" : "start" });
   }, true);
@@ -432,17 +419,11 @@
   // ---- held still while the thread is drawn anew for something that was done elsewhere on the page; a hand goes before
   const hold = () => {
     release?.();
-    if (!box) return;
-    const held = box, at = box.scrollTop, back = () => { if (held.scrollTop !== at) held.scrollTop = at; };
-    const letGo = () => {
-      clearTimeout(ending);
-      held.removeEventListener("scroll", back);
-      for (const hand of HANDS) held.removeEventListener(hand, letGo);
-      release = null;
-    };
+    const at = box.scrollTop, held = new AbortController(), { signal } = held;
+    const letGo = () => { clearTimeout(ending); held.abort(); release = null; };
     const ending = setTimeout(letGo, HELD_MS);
-    held.addEventListener("scroll", back);
-    for (const hand of HANDS) held.addEventListener(hand, letGo, { passive: true });
+    box.addEventListener("scroll", () => { if (box.scrollTop !== at) box.scrollTop = at; }, { signal });
+    for (const hand of HANDS) box.addEventListener(hand, letGo, { passive: true, signal });
     release = letGo;
   };
   addEventListener("aivista-thread", event => take(event.detail));

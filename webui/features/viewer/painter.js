@@ -254,8 +254,9 @@
   addEventListener("click", event => {
     const button = event.target.closest?.("[data-paint]"), other = event.target.closest?.("[data-act]")?.dataset.act;
     if (button) acts[button.dataset.paint](button);
-    else if (["view", "compare", "open", "new"].includes(other)) leave();
+    else if (other === "view" || other === "compare") leave();
   });
+  addEventListener("aivista-leaving", leave);
   addEventListener("input", event => {
     const { id, dataset, value } = event.target;
     if (id === "pt-size" || id === "pt-feather") event.target.nextElementSibling.textContent = value;
@@ -659,9 +660,9 @@
   });
   addEventListener("click", event => {
     const { act, arg } = event.target.closest?.("[data-act]")?.dataset ?? {};
-    if (act === "open" || act === "new") forget();
     if (act === "drop" && drafted(arg)) giveUp(arg);
   });
+  addEventListener("aivista-leaving", forget);
   Object.assign(painter.acts, {
     choose: () => $("#pt-photo").click(),
     again: () => openNew(shownNew()),

@@ -424,6 +424,7 @@
   // What leads to the conversation or the list closes it, before it looks for what lies below.
   addEventListener("keydown", event => { if (isFull() && (keys.is(event, "page.search") || keys.is(event, "page.new"))) close(); }, true);
   addEventListener("click", event => { if (isFull() && event.target.closest?.("[data-recipe], [data-act]:not([data-act=view], [data-act=compare])")) close(); }, true);
+  addEventListener("aivista-leaving", close);
   addEventListener("click", event => {
     const button = event.target.closest?.("[data-viewer]");
     if (button) acts[button.dataset.viewer]();
