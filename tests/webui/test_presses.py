@@ -283,13 +283,13 @@ def test_a_draft_brings_back_its_chips_and_the_pictures_that_are_still_there(ann
 
 def test_a_wish_is_written_out_for_its_person_and_nothing_is_sent(ann: Person, person: Callable[..., Person]) -> None:
     def written(one: Person, text: str, **marked: str) -> str:
-        return words(one.ask("page.expand", "", marked, ticket="t1", text=text)["fuller"])
+        return words(one.ask("page.expand", "", marked, text=text)["fuller"])
 
     assert "Draw a red fox, " in written(ann, "Draw a red fox")
     assert "without a model" in written(ann, "Draw a red fox")
     assert "only prompts for new pictures" in written(ann, "make it darker", editing="#1")
     assert "只能扩写新图片" in written(person(**{"Accept-Language": "zh-CN"}), "暗一些", editing="#1")
-    evil = ann.ask("page.expand", ticket='"><script>', text='a "><script>x</script>')["fuller"]
+    evil = ann.ask("page.expand", text='a "><script>x</script>')["fuller"]
     assert elements(evil, "//script") == []
     assert ann.rows() == []
 

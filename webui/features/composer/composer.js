@@ -194,7 +194,7 @@
   addEventListener("aivista-words", event => put(event.detail));
 
   // ---- a wish written out: asked for, shown, taken, undone; only the newest question's answer is looked at
-  let ticket = "", before = null, asked = "";
+  let asked = null, before = null;
   // What is said aloud has a place of its own from the start: a region that comes together with its words is passed over.
   const line = made("div", { id: "fuller-heard", role: "status", className: "sr" });
   const say = text => { line.textContent = text || ""; };
@@ -202,31 +202,27 @@
   const waiting = () => $("#composer .fuller-wait");
   const show = state => $("#fuller")?.setAttribute("data-state", state);
   const settled = () => { waiting()?.remove(); for (const button of all("[data-aid=expand]")) button.removeAttribute("aria-busy"); };
-  const drop = () => { ticket = ""; before = null; settled(); show(""); say(""); };
-  const expand = () => {
+  const drop = () => { asked = before = null; settled(); show(""); say(""); };
+  const expand = async () => {
     const field = area(), text = field?.value || "";
     if (!text.trim()) { field?.focus(); return; }
     if (waiting()) return;
     drop();
-    ticket = `${Date.now()}-${Math.random().toString(36).slice(2, 8)}`;
-    asked = text;
-    const wait = cloned($("#tpl-working"));
-    if (wait) $("#fuller").after(wait);
+    const mine = asked = {};
+    $("#fuller").after(cloned($("#tpl-working")));
     for (const button of all("[data-aid=expand]")) button.setAttribute("aria-busy", "true");
-    aivista.shell.act("page.expand", { ticket, text, files: all("#box .thumbnail-item").length, is_painted: Boolean($("#mask").value || $("#expand").value) });
-  };
-  const answered = () => {
-    const found = panel();
-    if (!found || !ticket || found.dataset.ticket !== ticket || $("#fuller").dataset.state) return;
+    const told = { text, files: all("#box .thumbnail-item").length, is_painted: Boolean($("#mask").value || $("#expand").value) };
+    const { patches } = await aivista.shell.act("page.expand", told, { isNewest: true });
+    if (asked !== mine) return;
     settled();
+    if (!patches?.some(one => one.id === "fuller")) return;
     show("shown");
-    say(found.dataset.heard);
-    if (found.dataset.text) $(".words", found)?.scrollTo(0, 0);
+    say(panel().dataset.heard);
+    $(".words", panel())?.scrollTo(0, 0);
   };
   const take = () => {
     const found = panel();
-    if (!found?.dataset.text) return;
-    before = area()?.value ?? asked;
+    before = area().value;
     put(found.dataset.text);
     show("taken");
     say($(".took span", found)?.textContent);
@@ -297,7 +293,6 @@
   aivista.chips.onChange(priced);
 
   document.body.append(line);
-  new MutationObserver(answered).observe($("#fuller"), { childList: true, subtree: true });
   aivista.aids = { put, open, place, shut };
 }
 

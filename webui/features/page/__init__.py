@@ -272,10 +272,9 @@ async def restore(at: Context, draft: Place) -> Reply:
 
 
 class Words(Value):
-    """What is to be written out. `ticket` comes back with the answer; `files` counts those in the box, and
-    `is_painted` says that a part of a picture is marked."""
+    """What is to be written out. `files` counts those in the box, and `is_painted` says that a part of a picture is
+    marked."""
 
-    ticket: str = Field(max_length=40)
     text: str = Field(max_length=1_000_000)
     files: int = Field(default=0, ge=0, le=1000)
     is_painted: bool = False
@@ -298,21 +297,21 @@ async def expand(at: Context, asked: Words) -> Reply:
         # Whoever leaves meanwhile has paid for it: it is put on record all the same.
         written: ExpandedPrompt = await asyncio.shield(writing)
     except AivistaError as error:
-        return _fuller(at, asked, at.words.error(error.info), is_bad=True)
+        return _fuller(at, at.words.error(error.info), is_bad=True)
     if written.by == "nobody":
-        return _fuller(at, asked, at.words("fuller.only_new"))
+        return _fuller(at, at.words("fuller.only_new"))
     if written.text == asked.text.strip():
-        return _fuller(at, asked, at.words("fuller.same"))
+        return _fuller(at, at.words("fuller.same"))
     by = at.words("fuller.by_rules")
     if written.by == "model":
         by = at.words("fuller.by_model", model=written.label, price=dollars(written.price_usd))
     pieces = await asyncio.to_thread(word_diff, asked.text.strip(), written.text)
-    return _fuller(at, asked, text=written.text, by=by, difference=diff_html(pieces))
+    return _fuller(at, text=written.text, by=by, difference=diff_html(pieces))
 
 
-def _fuller(at: Context, asked: Words, line: str = "", *, is_bad: bool = False, **shown: str) -> Reply:
+def _fuller(at: Context, line: str = "", *, is_bad: bool = False, **shown: str) -> Reply:
     """Return what is shown above the composer: one line, or the prompt beside the person's own."""
-    html = render("composer/fuller.html", at.words, ticket=asked.ticket, line=line, is_bad=is_bad, **shown)
+    html = render("composer/fuller.html", at.words, line=line, is_bad=is_bad, **shown)
     # The rail's foot tells what was spent.
     return at.reply({"fuller": html, LISTED: {}})
 
