@@ -194,7 +194,6 @@ def _drawing(wish: Draw) -> dict[str, JsonValue]:
 def _editing(wish: Edit, text: str, *, is_upload: bool) -> dict[str, JsonValue]:
     mode = ReferenceMode.USER_UPLOADED_ONLY if is_upload else ReferenceMode.LAST_GENERATED
     return {
-        "subject": wish.handles[0] if wish.handles else "picture",
         "confidence": 0.95,
         "prompt": _naming_first(wish.handles, text),
         "style": next((one.name for one in wish.operations if isinstance(one, Restyle)), None),

@@ -52,6 +52,10 @@ def _resize(words: str) -> Operation | None:
     return Adjustment(resize=Resize(factor=factor)) if factor else None
 
 
+def _is_vague_size(one: Adjustment) -> bool:
+    return one.resize is not None and one.resize.factor in (_FACTORS["smaller"], _FACTORS["bigger"])
+
+
 def _numbers(name: str, words: str) -> list[str]:
     match = _search(name, words)
     return [group for group in match.groups() if group] if match else []
@@ -176,7 +180,8 @@ def read_instructions(text: str) -> Instructions:
         found = clause.operations or ([] if clause.missing else _shape_only(words))
         names_something = _names_something(clause.rest)
         is_about_a_thing = names_something and any(
-            isinstance(one, Adjustment) and (one.has_tones or one.flip or one.rotate) for one in found
+            isinstance(one, Adjustment) and (one.has_tones or one.flip or one.rotate or _is_vague_size(one))
+            for one in found
         )
         is_beyond = bool(_search("beyond", words)) and not found and not clause.missing
         if is_about_a_thing or is_beyond or (found and _search("region", words)):

@@ -155,8 +155,9 @@ def _edit_or_talk(text: str, folded: str, instructions: Instructions, has_pictur
     talk = _small_talk(folded)
     if talk is not None:
         return talk
-    if instructions.left_out and not _is_noun_phrase(folded):
-        return Talk(Topic.BEYOND) if has_pictures or handles_in(text) else AskBack(Reason.NO_PICTURE)
+    has_some = has_pictures or bool(handles_in(text))
+    if (instructions.left_out and not _is_noun_phrase(folded)) or (has_some and _says("altered", folded)):
+        return Talk(Topic.BEYOND) if has_some else AskBack(Reason.NO_PICTURE)
     return read_drawing(text) if _names_a_thing(folded, is_about_picture) else AskBack(Reason.UNCLEAR)
 
 
