@@ -410,7 +410,8 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
                 "reductions": (*_reductions(order, image, finished), *(await _lost_transparency(deps, order, data))),
             }
         ),
-        alt=order.request.subject or _kept_alt(order) or order.request.prompt[:200],
+        # Its pixels alone are others where the sketch model has changed a picture: it shows what it showed.
+        alt=base.alt if base and order.request.model.is_sketch else order.request.subject or order.request.prompt[:200],
         after_stop=deps.stopped.is_set(),
         round=made.number,
         call=made.name,
@@ -420,12 +421,6 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
     return await deps.services.records.conversations.add_picture(
         deps.conversation.id, picture, base=base.handle if base else None
     )
-
-
-def _kept_alt(order: Commission) -> str:
-    """Return what a picture is called whose pixels alone the sketch model has changed."""
-    base = order.references.base
-    return base.alt if base is not None and order.request.model.is_sketch else ""
 
 
 async def _captions(deps: Deps, order: Commission, data: bytes) -> tuple[Caption, ...]:
