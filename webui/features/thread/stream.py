@@ -54,6 +54,9 @@ def _routes(screen: Screen) -> list[Route]:
         replies = Following(screen, visitor, conversation).replies(is_back=is_back)
 
         async def frames() -> AsyncIterator[bytes]:
+            # Of several that come at once each may have found room; whoever is left without is asked for again.
+            if followed[visitor.owner] >= _MOST_FOLLOWED:
+                return
             followed[visitor.owner] += 1
             try:
                 async for reply in replies:
