@@ -72,15 +72,15 @@
     const tab = event.target.closest?.("#tabs [data-tab]");
     if (tab) { show(tab.dataset.tab); return; }
     if (event.target.closest?.("#tabs .stage-width")) { keepStage({ isNarrow: root.toggleAttribute("data-stage-narrow") }); mark(); return; }
-    const act = event.target.closest?.("[data-act]")?.dataset.act;
-    // Whoever opens a picture or its comparison wants to see it.
-    if (["view", "compare"].includes(act)) { root.dataset.tab = "canvas"; mark(); }
+    const act = event.target.closest?.("[data-act]")?.dataset.act, isOpening = ["view", "compare"].includes(act);
+    // Whoever opens a picture or its comparison wants to see it, and no newer one.
+    if (isOpening || event.target.closest?.("[data-gal=open], [data-tree=open]")) newest = "";
+    if (isOpening) { root.dataset.tab = "canvas"; mark(); }
     // What is put into the composer is to be seen, and on a phone the stage lies over it.
     if (act === "say" && isPhone()) root.removeAttribute("data-stage");
   }, true);
   // Whoever looks at the canvas is shown what came of a turn, at once or when they come to it; not while painting,
-  // comparing (also what is still on its way) or looking at a picture that fills the window, which go on. Whoever opens
-  // another picture meanwhile wants that one.
+  // comparing (also what is still on its way) or looking at a picture that fills the window, which go on.
   let newest = "";
   const showNewest = () => {
     const isSeen = isShown("canvas") && !root.matches("[data-painting], [data-full]") && !aivista.shell.isAwaited("page.compare");
@@ -89,11 +89,6 @@
     newest = "";
   };
   addEventListener("aivista-listed", event => { newest = event.detail.newest || newest; showNewest(); });
-  addEventListener("click", event => {
-    const button = event.target.closest?.("[data-act], [data-tab], [data-gal=open], [data-tree=open]");
-    if (["view", "compare"].includes(button?.dataset.act) || button?.dataset.gal || button?.dataset.tree) newest = "";
-    if (button?.dataset.act === "stage" || button?.dataset.tab === "canvas") requestAnimationFrame(showNewest);
-  });
   addEventListener("aivista-leaving", () => { newest = ""; });
   on("keydown", "#tabs [role=tab]", (tab, event) => {
     const to = aivista.keys.walk(event, "stage.tab", PANES, PANES.indexOf(tab.dataset.tab));
@@ -101,11 +96,11 @@
     event.preventDefault();
     show(PANES[to], true);
   });
-  new MutationObserver(showNewest).observe(root, { attributeFilter: ["data-full"] });
   new MutationObserver(() => {
     mark();
     keepStage(isPhone() ? { tab: root.dataset.tab } : { tab: root.dataset.tab, open: root.hasAttribute("data-stage") });
-  }).observe(root, { attributeFilter: ["data-stage", "data-tab"] });
+    showNewest();
+  }).observe(root, { attributeFilter: ["data-stage", "data-tab", "data-full"] });
   addEventListener("resize", () => { if (!isPhone()) mark(); });
 }
 

@@ -247,7 +247,7 @@
   let left = "";  // what was taken out of the box last
   let unwatch = () => {};
 
-  const hide = () => { unwatch(); $("#turn-now[data-sending]")?.remove(); };
+  const hide = () => { unwatch(); if ($("#turn-now[data-sending]")) aivista.shell.remove("turn-now"); };
   const show = words => {
     hide();
     const list = $("#thread"), pictures = all("#box .thumbnail-item img").map(one => made("img", { src: one.src, alt: "" }));
@@ -258,6 +258,7 @@
     const turn = made("article", { id: "turn-now", className: "turn" }, made("div", { id: "turn-now-said", className: "user" }, ...files, ...said), made("div", { id: "turn-now-told", className: "bot" }));
     Object.assign(turn.dataset, { sending: "", merge: "" });
     list.append(turn);
+    emit("patched");
     // Nothing comes of a turn that fails before it stands there: its words come back into the box.
     left = "";
     const look = setInterval(() => { if (left === words && text() === words) hide(); }, LOOK_MS);

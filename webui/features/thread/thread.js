@@ -389,8 +389,8 @@
   const sizes = new ResizeObserver(fitted);
   box.setAttribute("aria-label", aivista.words.say("thread"));
   box.addEventListener("scroll", look, { passive: true });
-  new MutationObserver(come).observe(box, { childList: true, subtree: true, characterData: true });
   for (const one of [box, list]) sizes.observe(one);
+  addEventListener("aivista-patched", come);
   come();
   if ("live" in list.dataset) follow(shown);
 

@@ -616,7 +616,7 @@
     if (sent?.place) nameSent();
     note();
   };
-  new MutationObserver(settle).observe($("#composer"), { childList: true, subtree: true, characterData: true, attributeFilter: ["src"] });
+  followInputs(settle);
   setInterval(settle, 250);
 
   // ---- in: by a drop onto the stage or by its button

@@ -478,6 +478,6 @@
   };
   const canvas = $("#canvas");
   new MutationObserver(settle).observe(root, { attributeFilter: ["data-full", "data-stage", "data-tab", "data-painting"] });
-  new MutationObserver(settle).observe(canvas, { childList: true, subtree: true, attributeFilter: ["data-handle", "src", "aria-pressed"] });
   new ResizeObserver(settle).observe(canvas);
+  follow(settle);
 }
