@@ -286,7 +286,7 @@
   // whether the studio is there at all.
   let asked = "", misses = 0;
   const versionShown = () => ({ of: conversation(), version: $("#thread")?.dataset.version });
-  const isBusy = () => Boolean(stream || live());
+  const isBusy = () => Boolean(stream || $("#turn-now[data-sending]"));
   const answered = isThere => {
     const wasAway = misses >= AWAY_AFTER;
     misses = isThere ? 0 : misses + 1;
@@ -295,7 +295,7 @@
   };
   const askVersion = async () => {
     const { of, version } = versionShown();
-    if (!version || document.hidden || (isBusy() && !misses && stream?.readyState === EventSource.OPEN)) return;
+    if (!version || document.hidden || (!misses && stream?.readyState === EventSource.OPEN)) return;
     let found;
     try {
       const answer = await fetch(`aivista/version/${encodeURIComponent(of)}`);
