@@ -9,7 +9,7 @@ from typing import Any
 from playwright.sync_api import Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import begin_anew, expect_loaded, expect_rest, open_page, say
+from tests.page.hands import begin_anew, composer, expect_loaded, expect_rest, open_page, say
 from tests.page.journeys import on, step
 from tests.wire_server import GeminiProcess
 
@@ -70,8 +70,10 @@ def test_a_program_is_written_saved_and_run_and_nothing_unsaved_is_left_behind_u
     page: Page, studio: PageProcess
 ) -> None:
     open_files(page, studio.url)
+    composer(page).fill("draw its result")
     with step("a program is written, saved and run"):
         begin(page, "tools/sum.js", "const rows = [1, 2, 39];\nconsole.log('adding', rows.length);\n")
+        expect(composer(page)).to_have_value("draw its result")
         page.keyboard.insert_text("writeFile('sum.txt', String(eval(rows.join('+'))));\nmissing()")
         expect(state(page)).to_have_text("Unsaved changes")
         # A colour of ours, read by the stylesheet's name and not as Gradio has it.

@@ -283,7 +283,13 @@
     return now;
   };
   addEventListener("aivista-leaving", event => { asked = event.detail; soon(); });
-  addEventListener("aivista-opened", () => { seen = { isOpened: true, isReturn: asked?.isReturn }; asked = null; soon(); });
+  addEventListener("aivista-opened", ({ detail: { isOther } }) => {
+    // The open one may be shown anew while another is on its way.
+    if (asked && !isOther && asked.id !== conversation()) return;
+    seen = { isOpened: true, isReturn: asked?.isReturn };
+    asked = null;
+    soon();
+  });
   addEventListener("aivista-stayed", () => { asked = null; soon(); });
 
   // ---- the entry of the history that is shown, in line with the page

@@ -150,8 +150,8 @@
     at.docs.delete(doc.name);
     if (at.open === doc.name) at.open = "";
   };
-  // A first file has begun a conversation.
-  const arrive = id => { here = space(id); aivista.opening(id, shell.act("page.open", { arg: id })); };
+  // A first file has begun a conversation: what is in the composer is for that one.
+  const arrive = id => { here = space(id); aivista.drafts.goAlong(); shell.act("page.open", { arg: id }); };
 
   // ---- what is done with a file
   const open = async name => {
