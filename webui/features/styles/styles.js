@@ -26,7 +26,7 @@
     cancel: leave,
   };
   on("click", "#styles [data-style]", button => acts[button.dataset.style](button));
-  on("input", "#sty-find", () => { clearTimeout(timer); timer = setTimeout(find, PAUSE_MS); });
+  on("input compositionend", "#sty-find", (_, event) => { clearTimeout(timer); if (!event.isComposing) timer = setTimeout(find, PAUSE_MS); });
   on("submit", "#sty-form", (form, event) => {
     event.preventDefault();
     act("styles.save", { id: form.dataset.id, fields: Object.fromEntries(new FormData(form)) });
