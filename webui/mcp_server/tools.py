@@ -61,7 +61,7 @@ URI = re.compile(r"aivista://conversations/([0-9A-Za-z_-]{1,64})/pictures/([0-9]
 WORDS = load_words("en")
 _PREVIEW_PX = 768
 _MOST_CHARACTERS = 28 << 20
-_DATA_URL = re.compile(r"\s*data:image/[a-z0-9.+-]{1,40};base64,", re.IGNORECASE)
+_DATA_URL = re.compile(r"\s*data:image/[a-z0-9.+-]{1,40}(?:;[a-z0-9=._-]{1,40})*;base64,", re.IGNORECASE)
 _UPLOAD = "upload:1"
 _ONLY_PAINTED = "The agent wanted to paint instead of answering. Nothing was painted."
 

@@ -53,7 +53,7 @@ def environment() -> jinja2.Environment:
     names: dict[str, Any] = {"icon": icon, "host": lambda address: _parts(address)[1]}
     made.globals.update(names)
     parts = made.get_template("parts.html").module
-    made.globals.update({name: getattr(parts, name) for name in ("button", "tag", "thumbs", "source_links")})
+    made.globals.update({name: getattr(parts, name) for name in ("button", "tag", "thumbs", "source_links", "moment")})
     return made
 
 

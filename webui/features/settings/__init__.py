@@ -170,7 +170,7 @@ async def back_up(at: Context) -> Reply:
         return Reply(toast=Toast(text=at.words("refusal.nothing_here"), is_problem=True))
     made = await asyncio.to_thread(Backups(at.screen.studio().settings.home).make, datetime.now(UTC))
     said = at.words("data.backed_up", name=made.path.name, size=f"{made.size_bytes / 1e6:,.1f} MB")
-    shown = at.fragment("set-backup", "settings/backup.html", backup=_when(at.words, made.made_at))
+    shown = at.fragment("set-backup", "settings/backup.html", newest_backup=made.made_at)
     return Reply(patches=(shown,), toast=Toast(text=said))
 
 
@@ -214,14 +214,13 @@ async def _around(at: Context) -> dict[str, Any]:
     studio, visitor, is_operator = at.screen.studio(), at.visitor, at.visitor.owner == OPERATOR
     servers = [one for one in studio.mcp_servers() if one.problem is None or not studio.settings.is_public]
     kept = await studio.preferences.defaults(visitor.owner)
-    newest = await asyncio.to_thread(_newest_backup, studio.settings.home) if is_operator else None
     return {
         "caps": await studio.preferences.of(visitor.owner),
         **_defaults(at, Chosen.of(kept) if kept is not None else None),
         "languages": {one: load_words(one)("page.language") for one in LANGUAGES},
         "home": str(studio.settings.home) if is_operator else "",
         "can_open": not studio.settings.is_public,
-        "backup": _when(at.words, newest),
+        "newest_backup": await asyncio.to_thread(_newest_backup, studio.settings.home) if is_operator else None,
         "visitors": _visitors(at) if is_operator else [],
         "lines": [_server(at.words, one) for one in servers],
         "version": metadata.version("aivista"),
@@ -245,12 +244,6 @@ def _served(at: Context, visitor: Visitor) -> str:
 
 def _newest_backup(home: Path) -> datetime | None:
     return next((one.made_at for one in Backups(home).all()), None)
-
-
-def _when(words: Words, newest: datetime | None) -> str:
-    if newest is None:
-        return words("data.no_backup")
-    return words("data.newest", when=newest.astimezone().strftime("%Y-%m-%d %H:%M"))
 
 
 def _bytes_below(folder: Path) -> int:
