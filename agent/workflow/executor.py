@@ -410,7 +410,7 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
                 "reductions": (*_reductions(order, image, finished), *(await _lost_transparency(deps, order, data))),
             }
         ),
-        # Its pixels alone are others where the sketch model has changed a picture: it shows what it showed.
+        # The sketch model changes pixels alone: the picture still shows what it showed.
         alt=base.alt if base and order.request.model.is_sketch else order.request.subject or order.request.prompt[:200],
         after_stop=deps.stopped.is_set(),
         round=made.number,

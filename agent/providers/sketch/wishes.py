@@ -156,7 +156,7 @@ def _edit_or_talk(text: str, folded: str, instructions: Instructions, has_pictur
     if talk is not None:
         return talk
     has_some = has_pictures or bool(handles_in(text))
-    if (instructions.left_out and not _is_noun_phrase(folded)) or (has_some and _says("altered", folded)):
+    if (instructions.left_out or (has_some and _says("altered", folded))) and not _is_noun_phrase(folded):
         return Talk(Topic.BEYOND) if has_some else AskBack(Reason.NO_PICTURE)
     return read_drawing(text) if _names_a_thing(folded, is_about_picture) else AskBack(Reason.UNCLEAR)
 
