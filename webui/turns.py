@@ -33,7 +33,7 @@ from agent import (
     TurnStopped,
 )
 from webui.features.composer import Chosen
-from webui.features.thread.live import Ending, ShownTurn, advance_all, resumed
+from webui.features.thread.live import Ending, ShownTurn, advance, advance_all, resumed
 from webui.features.thread.plans import after, decision_to_run, read_run
 from webui.features.thread.render import Article, Block, article, render_live
 from webui.features.thread.steps import failure
@@ -222,7 +222,7 @@ class Turns:
         except TimeoutError:
             pass
         if failure is not None:
-            failed = replace(live, ending=TurnFailed(error=failure))
+            failed = advance(live, TurnFailed(error=failure))
             return await self._ended(conversation.id, failed, request_id, is_answer=True)
         if ahead:
             live = replace(live, step=ThoughtLog(step=Step.WAITING, parameters={"count": ahead}))

@@ -81,7 +81,7 @@ def _reviewed(frame: Picture | ErrorInfo | None, handle: str, review: Review) ->
     return frame
 
 
-LiveBlock: TypeAlias = AgentMessage | SearchNote | Painting | PlanCard | ConsentCard | AskBack | TargetNote
+LiveBlock: TypeAlias = Component | Painting
 
 
 @dataclass(frozen=True)
@@ -132,16 +132,22 @@ class ShownTurn:
 
 
 def resumed(turn: Turn, decided: PlanCard | ConsentCard | None = None) -> ShownTurn:
-    """Return a turn on record that goes on: what it has shown so far, with what waited as it was decided."""
+    """Return a turn on record that goes on: what it has shown so far, with what waited as it was decided.
+
+    That goes on record with the end of the turn: where nobody says it, a plan was run.
+    """
     kept = (one for one in turn.components if not isinstance(one, _OF_THE_END))
-    earlier = tuple(_in_place_of(one, decided) for one in kept)
+    earlier = tuple(_decided(one, decided) for one in kept)
     named = (*((turn.editing,) if turn.editing else ()), *turn.references)
     return ShownTurn(turn.text, named, turn.uploads, turn.id, earlier)
 
 
-def _in_place_of(one: Component, decided: PlanCard | ConsentCard | None) -> Component:
-    waits = isinstance(one, PlanCard | ConsentCard) and one.state == "pending"
-    return decided if decided is not None and waits and type(one) is type(decided) else one
+def _decided(one: Component, decided: PlanCard | ConsentCard | None) -> Component:
+    if not isinstance(one, PlanCard | ConsentCard) or one.state != "pending":
+        return one
+    if decided is not None and type(one) is type(decided):
+        return decided
+    return one.model_copy(update={"state": "run" if isinstance(one, PlanCard) else "refused"})
 
 
 def advance_all(turn: ShownTurn, events: Iterable[TurnEvent]) -> ShownTurn:
@@ -163,10 +169,9 @@ def advance(turn: ShownTurn, event: TurnEvent) -> ShownTurn:
         case ThoughtDelta():
             return replace(turn, thoughts=turn.thoughts + event.text)
         case SearchFound():
-            note = SearchNote(sources=event.sources, suggestions_html=event.suggestions_html)
-            return replace(turn, blocks=(*turn.blocks, note))
+            return _with(turn, SearchNote(sources=event.sources, suggestions_html=event.suggestions_html))
         case PaintingStarted():
-            return replace(turn, blocks=(*turn.blocks, Painting(event, (None,) * event.count)))
+            return _with(turn, Painting(event, (None,) * event.count))
         case PictureReady():
             return _with_frame(turn, event.index, event.picture)
         case PictureFailed():
@@ -178,21 +183,30 @@ def advance(turn: ShownTurn, event: TurnEvent) -> ShownTurn:
             )
             return replace(turn, blocks=tuple(blocks))
         case QuestionAsked():
-            return replace(turn, blocks=(*turn.blocks, AskBack(question=event.question, subject=event.subject)))
+            return _with(turn, AskBack(question=event.question, subject=event.subject))
         case TargetChanged():
-            return replace(turn, blocks=(*turn.blocks, TargetNote(change=event)))
+            return _with(turn, TargetNote(change=event))
         case PlanReady():
-            return replace(turn, blocks=(*turn.blocks, PlanCard(plans=event.plans)))
+            return _with(turn, PlanCard(plans=event.plans))
         case ConsentAsked():
-            return replace(turn, blocks=(*turn.blocks, ConsentCard(asks=event.asks)))
+            return _with(turn, ConsentCard(asks=event.asks))
         case StepTraced():
             # The trace shows it, from the record. After a tool the files may be others.
             is_tool = event.step.kind is StepKind.TOOL
             return replace(turn, tools_done=turn.tools_done + 1) if is_tool else turn
-        case TurnFailed() | TurnStopped() | TurnDone() | TurnPaused():
-            return replace(turn, ending=event, step=None)
+        case TurnFailed():
+            note = FailureNote(error=event.error, node=event.node, rewordings=event.rewordings)
+            return replace(_with(turn, note), ending=event)
+        case TurnStopped():
+            return replace(_with(turn, StoppedNote()), ending=event)
+        case TurnDone() | TurnPaused():
+            return replace(turn, ending=event)
         case _:
             assert_never(event)
+
+
+def _with(turn: ShownTurn, block: LiveBlock) -> ShownTurn:
+    return replace(turn, blocks=(*turn.blocks, block))
 
 
 def _started(turn: ShownTurn, event: TurnStarted) -> ShownTurn:
@@ -216,5 +230,5 @@ def _with_frame(turn: ShownTurn, index: int, content: Picture | ErrorInfo) -> Sh
             return replace(turn, blocks=blocks)
         if isinstance(block, Painting):
             again = block.asked.model_copy(update={"count": 1})
-            return replace(turn, blocks=(*turn.blocks, Painting(again, (content,))))
+            return _with(turn, Painting(again, (content,)))
     return turn

@@ -37,13 +37,10 @@ from agent import (
     TargetNote,
     TextPart,
     Turn,
-    TurnDone,
     TurnFailed,
-    TurnPaused,
     TurnState,
-    TurnStopped,
 )
-from webui.features.thread.live import Ending, LiveBlock, Painting, ShownTurn
+from webui.features.thread.live import LiveBlock, Painting, ShownTurn
 from webui.features.thread.markdown import markdown_html, own_words_html
 from webui.features.thread.plans import closed_consent, closed_plan, open_consent, open_plan
 from webui.features.thread.steps import asked, failure, folded_thoughts, live_line, steps, target_sentence
@@ -134,6 +131,11 @@ class _Place:
         *_, newest = ("", *self.pictures)
         return newest
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the person is to decide about what waits, now or once the turn rests."""
+        return self.state in (TurnState.WAITING, TurnState.RUNNING)
+
     def known(self, handles: Sequence[str]) -> list[Picture]:
         """Return the pictures that are there of those named."""
         return [self.pictures[handle] for handle in handles if handle in self.pictures]
@@ -174,16 +176,18 @@ def render_turn(
 
 def render_live(view: View, turn: ShownTurn, seconds: float, pictures: Mapping[str, Picture] | None = None) -> Article:
     """Return a running turn; `seconds` is how long it has run, `pictures` are the conversation's."""
-    place = _Place(view, turn.turn_id, TurnState.RUNNING, pictures or {}, sources=_sources(turn.earlier))
-    told = [Block(html) for component in turn.earlier for html in _component(place, component)]
+    blocks = (*turn.earlier, *turn.blocks)
+    place = _Place(view, turn.turn_id, TurnState.RUNNING, pictures or {}, sources=_sources(blocks))
+    told = list[Block]()
     line = live_line(view.words, turn.step, seconds, turn.tools_done, turn.usual, turn.thoughts)
     now = [Block(line, "live")] if turn.ending is None else []
-    for block in turn.blocks:
+    for block in blocks:
         if isinstance(block, Painting):
-            told += now
+            told += [*now, Block(_painting(view, block))]
             now = []
-        told += [Block(html) for html in _live_block(place, turn, block)]
-    told += [*now, *(Block(html) for html in _ending(view, turn.ending, turn.turn_id))]
+        else:
+            told += [Block(html) for html in _component(place, block)]
+    told += now
     # A message refused before it was stored goes back to the composer and leaves no bubble.
     is_shown = turn.is_on_record or not isinstance(turn.ending, TurnFailed)
     said = _said(view, turn.turn_id, turn.text, turn.named, turn.uploads, turn.beside, is_busy=True)
@@ -220,42 +224,6 @@ def _said(
     )
 
 
-def _live_block(place: _Place, turn: ShownTurn, block: LiveBlock) -> Iterator[Markup]:
-    view, is_ready = place.view, isinstance(turn.ending, TurnPaused)
-    match block:
-        case AgentMessage():
-            yield from _prose(view, block.text, _sources(turn.blocks))
-        case Painting():
-            asked = block.asked
-            yield _sheet(
-                view,
-                block.frames,
-                asked.width,
-                asked.height,
-                lambda one: _model(one) if _model(one) != asked.model_label else "",
-            )
-        case PlanCard():
-            yield open_plan(view, block.plans, turn.turn_id, is_ready=is_ready)
-        case ConsentCard():
-            yield open_consent(view, block.asks, turn.turn_id, is_ready=is_ready)
-        case SearchNote() | AskBack() | TargetNote():
-            yield from _component(place, block)
-        case _:
-            assert_never(block)
-
-
-def _ending(view: View, ending: Ending | None, turn_id: str) -> Iterator[Markup]:
-    match ending:
-        case None | TurnDone() | TurnPaused():
-            pass
-        case TurnStopped():
-            yield view.render("thread/stopped.html")
-        case TurnFailed():
-            yield failure(view, ending.error, turn_id, ending.rewordings)
-        case _:
-            assert_never(ending)
-
-
 def _component(place: _Place, component: Component) -> Iterator[Markup]:
     view, words = place.view, place.view.words
     match component:
@@ -270,15 +238,13 @@ def _component(place: _Place, component: Component) -> Iterator[Markup]:
             if component.handle in place.pictures:
                 yield action_panel(view, component)
         case PlanCard():
-            if component.state == "pending" and place.state is TurnState.WAITING:
-                yield open_plan(view, component.plans, place.turn_id)
+            if component.state == "pending" and place.is_open:
+                yield open_plan(view, component.plans, place.turn_id, is_ready=place.state is TurnState.WAITING)
             else:
-                # It goes on record as decided with the end of its turn; until then the turn at work says it was run.
-                is_at_work = component.state == "pending" and place.state is TurnState.RUNNING
-                yield closed_plan(view, component.plans, was_run=component.state == "run" or is_at_work)
+                yield closed_plan(view, component.plans, was_run=component.state == "run")
         case ConsentCard():
-            if component.state == "pending" and place.state is TurnState.WAITING:
-                yield open_consent(view, component.asks, place.turn_id)
+            if component.state == "pending" and place.is_open:
+                yield open_consent(view, component.asks, place.turn_id, is_ready=place.state is TurnState.WAITING)
             else:
                 yield closed_consent(view, component)
         case AskBack():
@@ -304,6 +270,15 @@ def _component(place: _Place, component: Component) -> Iterator[Markup]:
 def _prose(view: View, text: str, sources: Sequence[Source]) -> Iterator[Markup]:
     if text.strip():
         yield Markup('<div class="md">{}</div>').format(markdown_html(text, sources, view.words("builtin.copy_code")))
+
+
+def _painting(view: View, painting: Painting) -> Markup:
+    asked = painting.asked
+
+    def other(picture: Picture) -> str:
+        return _model(picture) if _model(picture) != asked.model_label else ""
+
+    return _sheet(view, painting.frames, asked.width, asked.height, other)
 
 
 def _canvas(place: _Place, canvas: SmartCanvas) -> Iterator[Markup]:
