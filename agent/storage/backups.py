@@ -23,9 +23,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from agent.errors import ErrorCode, StorageFailure
-from agent.storage.database import HEAD, NAME, upgrade
+from agent.storage.database import upgrade
 from agent.storage.liveness import ProcessLock
 from agent.storage.private_files import make_private_folder, storage_failure
+from agent.storage.upgrade import HEAD, NAME
 
 _FOLDER = "backups"
 _STAMP = "%Y%m%dT%H%M%SZ"

@@ -27,11 +27,8 @@ from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 
 from agent.errors import ErrorCode, StorageFailure
 from agent.storage.private_files import make_private_folder, storage_failure
-from agent.storage.tables import CHECKPOINTS, FULL_TEXT, METADATA
+from agent.storage.upgrade import HEAD, NAME, bring_up_to_date
 
-HEAD = "0011"
-NAME = "aivista.db"
-_MIGRATIONS = Path(__file__).parent / "migrations"
 # Other processes write, too: rather a turn waits than a picture that was paid for is not recorded.
 _BUSY_TIMEOUT_S = 20.0
 # Each has a connection. A page need not wait until all pictures are counted for it.
@@ -157,7 +154,10 @@ def _bring_up_to_date(engine: Engine) -> None:
     if revision != HEAD:
         with engine.connect() as connection:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-            _upgrade(connection, _revision(connection))
+            revision = _revision(connection)
+            # Another process may have been quicker.
+            if revision != HEAD:
+                bring_up_to_date(connection, revision)
             connection.commit()
     with engine.connect() as connection:
         # Only now: it writes to the file, and a newer Aivista's must stay as it is.
@@ -187,45 +187,6 @@ def _revision(connection: Connection) -> str | None:
     if found is None:
         raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"{NAME} is not a database of Aivista")
     return str(found)
-
-
-def _upgrade(connection: Connection, revision: str | None) -> None:
-    if revision == HEAD:
-        return
-    if revision is not None:
-        migrate(connection, revision)
-        return
-    # A first start need not wait for Alembic to load; a test holds that both ways lead to the same tables.
-    METADATA.create_all(connection)
-    for statement in (*FULL_TEXT, *CHECKPOINTS):
-        connection.exec_driver_sql(statement)
-    connection.execute(
-        text(
-            "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL CONSTRAINT alembic_version_pkc PRIMARY KEY)"
-        )
-    )
-    connection.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
-
-
-def migrate(connection: Connection, revision: str | None) -> None:
-    """Run the migrations that lead from the revision to the newest.
-
-    Raises StorageFailure, with nothing changed, when the revision is not known here.
-    """
-    from alembic import command
-    from alembic.config import Config
-    from alembic.script import ScriptDirectory
-    from alembic.util import CommandError
-
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    config.attributes["connection"] = connection
-    try:
-        ScriptDirectory.from_config(config).get_revision(revision or "base")
-    except CommandError:
-        detail = f"{NAME} was written by a newer Aivista (revision {revision})"
-        raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=detail) from None
-    command.upgrade(config, "head")
 
 
 def _is_unreadable(error: DBAPIError) -> bool:

@@ -15,9 +15,10 @@ from sqlalchemy import Integer, delete, func, literal_column, select, text
 from agent.errors import ErrorCode, StorageFailure
 from agent.pictures import Picture
 from agent.storage import sweeping
-from agent.storage.database import HEAD, NAME, engine_of, transaction
+from agent.storage.database import engine_of, transaction
 from agent.storage.rows import picture_of
 from agent.storage.tables import CALLS, CONVERSATIONS, PICTURE_VECTORS, PICTURES, TURNS, WORKSPACE_FILES
+from agent.storage.upgrade import HEAD, NAME
 
 _ROWS_AT_ONCE = 500
 _SIGNATURE = '"signature_digest":"'

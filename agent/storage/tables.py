@@ -1,4 +1,4 @@
-"""The tables of the records. A change here goes with a migration in `migrations/versions`."""
+"""The tables of the records. A change here is carried out by `upgrade`."""
 
 from __future__ import annotations
 
@@ -276,16 +276,17 @@ SPEND_DAYS = Table(
 # The full text of conversations (by `word_id`) and pictures (by `id`), as `word_index` splits it. SQLAlchemy has no
 # word for such tables.
 FULL_TEXT = tuple(
-    f"CREATE VIRTUAL TABLE {name} USING fts5(words, tokenize='unicode61 remove_diacritics 2', prefix='2 3')"
+    f"CREATE VIRTUAL TABLE IF NOT EXISTS {name} "
+    "USING fts5(words, tokenize='unicode61 remove_diacritics 2', prefix='2 3')"
     for name in ("conversation_words", "picture_words")
 )
 
 # Where turns stand (`checkpoints`): the tables of LangGraph's saver, as that makes them.
 CHECKPOINTS = (
-    "CREATE TABLE checkpoints (thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', "
+    "CREATE TABLE IF NOT EXISTS checkpoints (thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', "
     "checkpoint_id TEXT NOT NULL, parent_checkpoint_id TEXT, type TEXT, checkpoint BLOB, metadata BLOB, "
     "PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id))",
-    "CREATE TABLE writes (thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', "
+    "CREATE TABLE IF NOT EXISTS writes (thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', "
     "checkpoint_id TEXT NOT NULL, task_id TEXT NOT NULL, task_path TEXT NOT NULL DEFAULT '', idx INTEGER NOT NULL, "
     "channel TEXT NOT NULL, type TEXT, value BLOB, "
     "PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx))",

@@ -11,12 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from langgraph.checkpoint.base import empty_checkpoint
-from sqlalchemy import create_engine
 
-import agent.storage
 from agent import (
     Backups,
     CheckProblem,
@@ -43,7 +39,7 @@ from agent.redaction import HIDDEN, TOO_DEEP, object_without_secrets, without_ho
 from agent.storage.backups import Backup
 from agent.storage.cache import answers, history_images
 from agent.storage.checkpoints import Checkpoints
-from agent.storage.database import HEAD, Database, migrate, open_database
+from agent.storage.database import Database, open_database
 from agent.storage.gallery_words import read_some
 from agent.storage.housekeeping import tidy_if_due
 from agent.storage.images import ImageStore
@@ -117,25 +113,9 @@ async def keep(home: Path, owner: str, *conversations: Sequence[tuple[Turn, Sequ
 
 
 def first_start(home: Path) -> Path:
-    """Return the database of a home as a first start makes it."""
+    """Return the database of a home as its first start with this version makes it."""
     open_database(home)[0].dispose()
     return home / "aivista.db"
-
-
-def migrated(path: Path) -> Path:
-    """Return one as all migrations make it, one after the other."""
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.begin() as connection:
-        migrate(connection, None)
-    engine.dispose()
-    return path
-
-
-def is_newest() -> bool:
-    """Return whether the revision that a first start writes is that of the last migration."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(agent.storage.__path__[0]) / "migrations"))
-    return ScriptDirectory.from_config(config).get_current_head() == HEAD
 
 
 FOLDERS = {"answers": "answers", "pictures": "history_images"}

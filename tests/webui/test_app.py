@@ -93,7 +93,7 @@ def test_another_server_on_the_same_address_cannot_write_and_the_page_behind_a_s
 
 
 HEAVY = """
-langgraph langchain_core langsmith lancedb cv2 alembic diskcache trafilatura google.genai openai
+langgraph langchain_core langsmith lancedb cv2 diskcache trafilatura google.genai openai
 agent.providers.sketch
 """
 
