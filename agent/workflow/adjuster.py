@@ -29,7 +29,6 @@ from agent.events import (
     SmartCanvas,
     Step,
     TargetNote,
-    ThoughtLog,
 )
 from agent.history_images import placeholder
 from agent.imaging.arguments import ImageAction, parse_arguments
@@ -172,18 +171,18 @@ def called_adjustment(call: ToolCallPart, deps: Deps, target: str | None) -> Adj
     return AdjustmentWish(adjustment, known[handle], masked)
 
 
-async def adjusted(wish: AdjustmentWish, name: str, deps: Deps) -> tuple[Picture, list[ThoughtLog], _Sum]:
-    """Return the adjusted picture, on record under this name of a call, what was said of it, and all that was adjusted
-    since the picture that it began with."""
+async def adjusted(wish: AdjustmentWish, name: str, deps: Deps) -> tuple[Picture, _Sum]:
+    """Return the adjusted picture, on record under this name of a call, and all that was adjusted since the picture
+    that it began with."""
     handle = wish.base.handle or ""
-    steps = [say(deps, Step.ADJUSTING, base=handle)]
+    say(deps, Step.ADJUSTING, base=handle)
     width, height = framed_size(wish.base.width or 1, wish.base.height or 1, wish.adjustment)
     emit(deps, PaintingStarted(count=1, width=width, height=height, model_label=EXACT_ADJUSTMENT_LABEL))
     total = _added_up(deps.conversation, wish)
     picture = await _record(deps, wish, total, await _make(deps, total, wish.masked), name)
     emit(deps, PictureReady(index=0, picture=picture))
-    steps.append(say(deps, Step.ADJUSTED, base=handle, handle=picture.handle))
-    return picture, steps, total
+    say(deps, Step.ADJUSTED, base=handle, handle=picture.handle)
+    return picture, total
 
 
 def shown(picture: Picture, total: _Sum) -> list[Component]:
@@ -206,8 +205,8 @@ async def adjuster(state: TurnProgress, deps: Deps) -> Next:
     notes = [component for component in state["components"] if isinstance(component, TargetNote)]
     wish = adjustment_wish(deps.turn, deps.conversation, state["words"], notes[-1].change.handle if notes else None)
     assert wish is not None
-    picture, steps, total = await adjusted(wish, _NAME, deps)
-    return Next("presenter", {"steps": steps, "messages": [_told(wish, picture)], "components": shown(picture, total)})
+    picture, total = await adjusted(wish, _NAME, deps)
+    return Next("presenter", {"messages": [_told(wish, picture)], "components": shown(picture, total)})
 
 
 def _told(wish: AdjustmentWish, picture: Picture) -> PromptMessage:

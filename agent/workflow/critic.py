@@ -12,7 +12,7 @@ import logging
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from PIL import Image
@@ -20,7 +20,7 @@ from pydantic import JsonValue
 
 from agent import wording
 from agent.errors import AivistaError
-from agent.events import Component, FailureNote, PictureReviewed, SmartCanvas, Step, ThoughtLog
+from agent.events import Component, FailureNote, PictureReviewed, SmartCanvas, Step
 from agent.imaging.checks import refused_review
 from agent.imaging.contract import without_facts, without_legend
 from agent.imaging.lettering import matching, reads_as, traceable, wants_lettering
@@ -47,7 +47,7 @@ from agent.workflow.commissions import said_by_person
 from agent.workflow.deps import Deps, emit, say, today
 from agent.workflow.hearing import json_in
 from agent.workflow.masked import note_drifts
-from agent.workflow.state import Attempt, Next, Spend, TurnProgress, Work, settle
+from agent.workflow.state import Attempt, Next, TurnProgress, Work, settle
 from agent.worst_case import SHOWN_PICTURE_TOKENS, text_tokens, worst_picture_usd
 
 logger = logging.getLogger(__name__)
@@ -102,12 +102,11 @@ _EDITS: dict[EditVerdict, str] = {
 
 @dataclass(frozen=True)
 class _Look:
-    """What came of looking at one picture."""
+    """What came of looking at one picture, and what it cost in US dollars."""
 
     handle: str
     review: Review
-    spend: Spend = field(default_factory=Spend)
-    step: ThoughtLog | None = None
+    price_usd: float = 0.0
 
 
 class _Price(NamedTuple):
@@ -136,17 +135,16 @@ def review_due(deps: Deps, work: Work) -> bool:
 async def critic(state: TurnProgress, deps: Deps) -> Next:
     """Review the newest pictures side by side; those below the bar go round again as long as rounds and money last."""
     waiting = _waiting(state, deps)
-    steps = [say(deps, Step.REVIEWING, count=len(waiting))] if waiting else []
+    if waiting:
+        say(deps, Step.REVIEWING, count=len(waiting))
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_look(work, handle, state["facts"], deps)) for handle, work in waiting.items()]
         group.create_task(note_drifts(state["works"].values(), deps))
     looks = [task.result() for task in tasks]
-    steps += [look.step for look in looks if look.step is not None]
     if any(look.review.score is None for look in looks):
-        steps.append(say(deps, Step.NOT_REVIEWED))
+        say(deps, Step.NOT_REVIEWED)
     reviews = {**state["reviews"], **{look.handle: look.review for look in looks}}
-    spend = sum((look.spend for look in looks), Spend())
-    spent_usd = state["spend"].price_usd + spend.price_usd
+    spent_usd = state["spend"].price_usd + deps.record.spend.price_usd
     prices = await _prices(deps, looks, state["works"])
     budget_usd = deps.budget_usd - spent_usd + A_TRIFLE_USD
 
@@ -154,9 +152,9 @@ async def critic(state: TurnProgress, deps: Deps) -> Next:
         return _advised(state["works"], reviews, prices, min(budget_usd, left_usd), deps)
 
     works = await spent_within_caps(state, deps, spent_usd, advised)
-    update: TurnProgress = {"works": works, "reviews": reviews, "spend": spend, "steps": steps}
+    update: TurnProgress = {"works": works, "reviews": reviews}
     if any(work.advice for work in works.values()):
-        steps.append(say(deps, Step.REPAINTING))
+        say(deps, Step.REPAINTING)
         return Next("executor", update)
     update |= await settle_paintings({**state, "works": works, "reviews": reviews}, deps)
     return Next("presenter", update)
@@ -167,18 +165,16 @@ async def unreviewed(state: TurnProgress, deps: Deps, error: Exception) -> Next:
     logger.error("the critic failed, the pictures pass unreviewed", exc_info=error)
     conversation = await deps.conversation_now()
     found = {picture.handle: picture.review for picture in conversation.pictures}
-    reviews, spend = dict(state["reviews"]), Spend()
+    reviews = dict(state["reviews"])
     for handle in _waiting(state, deps):
-        answer = deps.ledger.answered(_call_name(handle), deps.text_model)
-        spend += deps.spend(deps.text_model, answer.usage) if answer is not None else Spend()
         review = found.get(handle)
         if review is None:
             review = Review()
             await _record(handle, review, deps)
         reviews[handle] = review
     works = {index: work.model_copy(update={"advice": {}}) for index, work in state["works"].items()}
-    steps = [say(deps, Step.NOT_REVIEWED)]
-    update: TurnProgress = {"works": works, "reviews": reviews, "spend": spend, "steps": steps}
+    say(deps, Step.NOT_REVIEWED)
+    update: TurnProgress = {"works": works, "reviews": reviews}
     update |= await settle_paintings({**state, "works": works, "reviews": reviews}, deps)
     return Next("presenter", update)
 
@@ -194,22 +190,21 @@ async def _look(work: Work, handle: str, facts: Sequence[Fact], deps: Deps) -> _
     try:
         conversation = await deps.conversation_now()
         picture = conversation.picture(handle)
-        review, spend = await _reviewed(deps, work, picture, facts)
+        review, price_usd = await _reviewed(deps, work, picture, facts)
     except AivistaError as error:
         logger.warning("the picture %s cannot be reviewed: %s", handle, error)
         return _Look(handle, Review())
     await _record(handle, review, deps)
-    step = None
     if review.score is not None:
         looked, met = review.looked_at, sum(item.is_met is True for item in review.looked_at)
-        step = say(deps, Step.REVIEWED, met=met, count=len(looked), feedback=review.feedback)
-    return _Look(handle, review, spend, step)
+        say(deps, Step.REVIEWED, met=met, count=len(looked), feedback=review.feedback)
+    return _Look(handle, review, price_usd)
 
 
-async def _reviewed(deps: Deps, work: Work, picture: Picture, facts: Sequence[Fact]) -> tuple[Review, Spend]:
+async def _reviewed(deps: Deps, work: Work, picture: Picture, facts: Sequence[Fact]) -> tuple[Review, float]:
     if picture.edit is not None and picture.edit.verdict == "refused":
         # Nobody needs to look: it was not pasted, because it shows something else.
-        return refused_review(picture.edit, deps.turn.text), Spend()
+        return refused_review(picture.edit, deps.turn.text), 0.0
     return await _review_picture(deps, work, picture, facts)
 
 
@@ -226,7 +221,7 @@ async def _prices(deps: Deps, looks: Sequence[_Look], works: Mapping[int, Work])
     """Return what each picture cost, the look at it included, and what another attempt can cost."""
     worst_usd = dict(_worst_repaints(deps, works)) if deps.purse.is_limited else {}
     conversation = await deps.conversation_now()
-    looked_usd = {look.handle: look.spend.price_usd for look in looks}
+    looked_usd = {look.handle: look.price_usd for look in looks}
     return {
         picture.handle: _Price(
             picture.receipt.price_usd + looked_usd.get(picture.handle, 0.0),
@@ -303,29 +298,29 @@ def _call_name(handle: str) -> str:
     return f"critic:{handle}"
 
 
-async def _review_picture(deps: Deps, work: Work, picture: Picture, facts: Sequence[Fact]) -> tuple[Review, Spend]:
-    """Return what the text model found, and what the look cost.
+async def _review_picture(deps: Deps, work: Work, picture: Picture, facts: Sequence[Fact]) -> tuple[Review, float]:
+    """Return what the text model found, and what the look cost in US dollars.
 
     Whatever fails (the call, its answer, a model without eyes, a file that is gone) gives a review without a score.
     Words asked for are compared with what the picture reads here as well: where they differ, the picture is below
     the bar, whatever the model thinks of it.
     """
     if not deps.text_model.has_vision:
-        return Review(), Spend()
+        return Review(), 0.0
     try:
         messages = [await _question(deps, work, picture, facts)]
     except AivistaError:
-        return Review(), Spend()
+        return Review(), 0.0
     limit = most_review_tokens(deps.text_model) if deps.purse.is_limited else None
     options = ChatOptions(system=prompt("critic"), response_schema=REVIEW_SCHEMA, max_output_tokens=limit)
     answer = await ask_text(deps, _call_name(picture.handle), messages, (), options)
-    spend = deps.spend(deps.text_model, answer.usage)
+    price_usd = deps.pay(deps.text_model, answer.usage).price_usd
     if answer.error is not None:
-        return Review(), spend
+        return Review(), price_usd
     review = read_review(answer.text, work.asked, said_by_person(deps), in_chinese=wording.is_chinese(deps.turn.text))
     if review is None:
-        return Review(), spend
-    return review.model_copy(update={"model_label": deps.text_model.label}), spend
+        return Review(), price_usd
+    return review.model_copy(update={"model_label": deps.text_model.label}), price_usd
 
 
 async def _question(deps: Deps, work: Work, picture: Picture, facts: Sequence[Fact]) -> PromptMessage:

@@ -35,7 +35,7 @@ from agent.workflow.concurrency import ConcurrencyLimiter
 from agent.workflow.hearing import Breakers
 from agent.workflow.ledger import Ledger, Purse
 from agent.workflow.sponsoring import SponsoredBudget
-from agent.workflow.state import Spend, TurnProgress, added_so_far
+from agent.workflow.state import Spend, TurnProgress, TurnRecord, added_so_far
 from agent.workflow.tracing import Tracer
 
 
@@ -78,8 +78,9 @@ class Deps:
     event to the listeners, past LangGraph's custom stream, which takes each event through a queue and eight steps of
     the event loop. `stopped` is set when the person stops, `cut` when the studio ends under the turn, `settled` when a
     turn that ended early is on record. `tools` are what the planner may call beside pictures and searches; answers that
-    are reused belong to a key by `key_fingerprint`. Every call and every node goes through `trace`. `sponsored` is what
-    somebody else pays the turn from, and `purse` has what is left of its maximum.
+    are reused belong to a key by `key_fingerprint`. Every call and every node goes through `trace`, and what a node
+    says and pays through `record`. `sponsored` is what somebody else pays the turn from, and `purse` has what is left
+    of its maximum.
     """
 
     services: TurnServices
@@ -97,6 +98,7 @@ class Deps:
     cut: asyncio.Event
     started_s: float
     trace: Tracer
+    record: TurnRecord
     settled: asyncio.Event = field(default_factory=asyncio.Event)
 
     @cached_property
@@ -179,6 +181,12 @@ class Deps:
         """Return what a call cost at today's prices."""
         return Spend(usage=usage, price_usd=model.price_usd(usage, today()))
 
+    def pay(self, model: ModelEntry, usage: TokenUsage) -> Spend:
+        """Count what a call of the node at work cost, and return it."""
+        spend = self.spend(model, usage)
+        self.record.pay(spend)
+        return spend
+
 
 Shown = TypeVar("Shown", bound=Component)
 
@@ -190,6 +198,7 @@ def today() -> date:
 
 def emit(deps: Deps, event: TurnEvent) -> None:
     """Give an event to everyone who follows the turn."""
+    deps.record.show(event)
     deps.publish(event)
 
 
@@ -200,8 +209,8 @@ def show(deps: Deps, component: Shown) -> Shown:
     return component
 
 
-def say(deps: Deps, step: Step, **parameters: str | int | float) -> ThoughtLog:
-    """Tell what the agent is doing now, and return the line for the record."""
+def say(deps: Deps, step: Step, **parameters: str | int | float) -> None:
+    """Tell what the agent is doing now, and keep it for the record."""
     line = ThoughtLog(step=step, parameters=parameters, at_s=round(deps.elapsed_s, 3))
+    deps.record.say(line)
     emit(deps, line)
-    return line

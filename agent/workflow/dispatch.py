@@ -35,6 +35,7 @@ from agent.workflow.ledger import Ledger, Purse
 from agent.workflow.live import LiveTurn, RecentTurns
 from agent.workflow.preparing import kept_uploads, prepare
 from agent.workflow.sponsoring import SponsoredBudget
+from agent.workflow.state import TurnRecord, first_progress
 from agent.workflow.tracing import Tracer
 from agent.workflow.turn import Runner, before, can_go_on, superseded
 
@@ -202,11 +203,11 @@ class TurnScheduler:
 
         async def on_stop(live: LiveTurn) -> TurnStopped | TurnPaused:
             if live.cut.is_set():
-                return await self._record_cut(entry.prepared, live)
+                return await self._record_cut(entry.prepared)
             if entry.prepared:
                 # One that is not on record yet, because another turn went first, leaves nothing.
                 with suppress(RequestRefused):
-                    await self._runner.record_stop(entry.prepared[0], live)
+                    await self._runner.record_stop(entry.prepared[0])
             return TurnStopped()
 
         before = self._recent.find(who.conversation_id, goes_on, who.owner) if goes_on is not None else None
@@ -295,9 +296,9 @@ class TurnScheduler:
     def _seat(self, live: LiveTurn) -> AbstractAsyncContextManager[None]:
         return self._services.room.slot(live.publish) if self._services.room is not None else nullcontext()
 
-    async def _record_cut(self, prepared: list[Deps], live: LiveTurn) -> TurnPaused:
+    async def _record_cut(self, prepared: list[Deps]) -> TurnPaused:
         try:
-            await self._runner.record_cut(prepared[0], live)
+            await self._runner.record_cut(prepared[0])
         except (IndexError, RequestRefused):
             # Not on record yet, so there is nothing that could go on.
             raise RequestRefused(ErrorCode.STUDIO_CLOSING) from None
@@ -452,6 +453,7 @@ class TurnScheduler:
             ledger=Ledger(services.records.journal, conversation.id, turn.id, calls, may_repeat, who.sponsored),
             sponsored=who.sponsored,
             purse=_purse(turn, calls.values()),
+            record=TurnRecord(first_progress(turn.messages[0])),
             stopped=live.stopped,
             cut=live.cut,
             started_s=started_s,

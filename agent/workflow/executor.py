@@ -18,7 +18,16 @@ from pydantic import JsonValue
 
 from agent.conversation import Turn
 from agent.errors import AivistaError, ErrorCode, ErrorInfo, StorageFailure, ToolArgumentError
-from agent.events import FailureNote, PaintingStarted, PictureFailed, PictureReady, SearchNote, SmartCanvas, Step
+from agent.events import (
+    Component,
+    FailureNote,
+    PaintingStarted,
+    PictureFailed,
+    PictureReady,
+    SearchNote,
+    SmartCanvas,
+    Step,
+)
 from agent.imaging import masking
 from agent.imaging.checks import blank_of, captions_in, is_see_through
 from agent.imaging.intake import probe_image
@@ -61,37 +70,34 @@ async def executor(state: TurnProgress, deps: Deps) -> Next:
     try:
         commissions, wishes, refused = await _commissions(state, deps)
     except AivistaError as error:
-        return _failed(error.info, {})
+        return _failed(error.info)
     if not commissions:
-        made, answers = await _adjusted(wishes, state, deps)
+        components, answers = await _adjusted(wishes, state, deps)
         target, settled = settle(state, {**refused, **answers})
-        settled["components"] = [*settled.get("components", []), *made.get("components", [])]
-        return Next(target if refused else "presenter", {**made, **settled})
+        return Next(target if refused else "presenter", {**settled, "components": components})
     is_shown = must_confirm(state, deps, commissions)
     # A plan may still be made smaller.
     too_dear = None if is_shown else beyond_sponsored_budget(state, deps, price_of(state, deps, commissions))
     if too_dear is not None:
-        return _failed(too_dear, {})
+        return _failed(too_dear)
     caps = await caps_in_the_way(state, deps, commissions, may_paint=not is_shown)
     if caps or is_shown:
         return await shown_first(state, deps, commissions, caps)
-    update, answers = await _adjusted(wishes, state, deps)
-    update["spend"] = Spend()
+    components, answers = await _adjusted(wishes, state, deps)
     works = dict(state["works"])
     for index, order in commissions.items():
         work = works.get(index) or order.work()
-        works[index] = await _paint_round(order, partial(picture_call, state, index), work, deps, update)
-    update["works"], update["answers"] = works, {**state["answers"], **refused, **answers}
+        works[index] = await _paint_round(order, partial(picture_call, state, index), work, deps, components)
+    update: TurnProgress = {"works": works, "answers": {**state["answers"], **refused, **answers}}
     errors = [attempt.error for work in works.values() for attempt in work.attempts if attempt.error]
     if errors and not any(attempt.handle for work in works.values() for attempt in work.attempts):
         # Without the works: when the person tries again, every picture is asked for again.
-        return _failed(errors[0], {"steps": update["steps"], "spend": update["spend"]})
+        return _failed(errors[0])
     if any(review_due(deps, work) for work in works.values()):
-        return Next("critic", update)
+        return Next("critic", {**update, "components": components})
     await note_drifts(works.values(), deps)
-    settled = await settle_paintings({**state, "works": works, "answers": update["answers"]}, deps)
-    settled["components"] = [*update["components"], *settled["components"]]
-    return Next("presenter", {**update, **settled})
+    settled = await settle_paintings({**state, **update}, deps)
+    return Next("presenter", {**update, **settled, "components": [*components, *settled["components"]]})
 
 
 async def _commissions(
@@ -118,31 +124,30 @@ async def _commissions(
 
 async def _adjusted(
     wishes: Mapping[int, AdjustmentWish], state: TurnProgress, deps: Deps
-) -> tuple[TurnProgress, dict[int, ToolResultPart]]:
-    """Adjust what the planner called to be adjusted; return the update, and the answers to its calls."""
-    update: TurnProgress = {"steps": [], "components": []}
+) -> tuple[list[Component], dict[int, ToolResultPart]]:
+    """Adjust what the planner called to be adjusted; return what is shown of it, and the answers to its calls."""
+    components: list[Component] = []
     answers: dict[int, ToolResultPart] = {}
     for index, wish in wishes.items():
-        picture, steps, total = await adjusted(wish, picture_call(state, index, 0, 1), deps)
-        update["steps"] += steps
-        update["components"] += shown(picture, total)
+        picture, total = await adjusted(wish, picture_call(state, index, 0, 1), deps)
+        components += shown(picture, total)
         call = state["calls"][index]
         size: dict[str, JsonValue] = {"width": picture.image.width, "height": picture.image.height}
         content: dict[str, JsonValue] = {"pictures": [{"handle": picture.handle, **size}], "adjusted": wish.done}
         answers[index] = ToolResultPart(
             name=call.name, call_id=call.call_id, content=content, images=(picture.image,), is_error=False
         )
-    return update, answers
+    return components, answers
 
 
-def _failed(error: ErrorInfo, update: TurnProgress) -> Next:
-    return Next("failure", {**update, "error": error, "failed_node": "executor"})
+def _failed(error: ErrorInfo) -> Next:
+    return Next("failure", {"error": error, "failed_node": "executor"})
 
 
 async def _paint_round(
-    order: Commission, name_of: Callable[[int, int], str], work: Work, deps: Deps, update: TurnProgress
+    order: Commission, name_of: Callable[[int, int], str], work: Work, deps: Deps, components: list[Component]
 ) -> Work:
-    """Return the work with this round's attempts; the steps, notes and spend go into `update`."""
+    """Return the work with this round's attempts; notes are added to the `components`."""
     number = max((attempt.round for attempt in work.attempts), default=0) + 1
     advice: Mapping[int, str] = work.advice if number > 1 else dict.fromkeys(range(order.picture_count), "")
     if not advice:
@@ -150,23 +155,22 @@ async def _paint_round(
     width, height = order.expected_pixels
     label = " + ".join(one.request.model.label for one in order.each)
     name = ", ".join(part for part in (label, order.request.resolution) if part)
-    update["steps"].append(say(deps, Step.PAINTING, count=len(advice), model=name))
+    say(deps, Step.PAINTING, count=len(advice), model=name)
     emit(deps, PaintingStarted(count=len(advice), width=width, height=height, model_label=label))
     names = [name_of(slot, number) for slot in advice]
     painted = await _side_by_side(order, names, number, advice, deps)
-    made = [one for one in painted if one.picture is not None]
+    made = sum(one.picture is not None for one in painted)
     if made:
-        update["steps"].append(say(deps, Step.PAINTED, count=len(made)))
+        say(deps, Step.PAINTED, count=made)
     for one in painted:
-        update["spend"] = update["spend"] + one.spend
         if one.picture is not None and deps.services.images.is_unsaved(one.picture.image.digest):
             in_memory = ErrorInfo(code=ErrorCode.PICTURE_NOT_SAVED, parameters={"handle": one.picture.handle})
-            update["components"].append(FailureNote(error=in_memory, node="executor"))
+            components.append(FailureNote(error=in_memory, node="executor"))
         if one.more:
-            update["components"].append(SmartCanvas(handles=tuple(picture.handle for picture in one.more)))
+            components.append(SmartCanvas(handles=tuple(picture.handle for picture in one.more)))
         if one.suggestions_html or one.sources:
             note = SearchNote(sources=one.sources, suggestions_html=one.suggestions_html)
-            update["components"].append(show(deps, note))
+            components.append(show(deps, note))
     attempts = tuple(
         Attempt(slot=slot, round=number, handle=one.picture.handle if one.picture else None, error=one.error)
         for slot, one in zip(advice, painted, strict=True)
@@ -196,7 +200,9 @@ async def _side_by_side(
         )
         if is_left.is_set():
             await _add_late(deps, painted)
-        elif painted.picture is not None:
+            return painted
+        deps.record.pay(painted.spend)
+        if painted.picture is not None:
             emit(deps, PictureReady(index=place, picture=painted.picture.model_copy(update={"answer": None})))
         elif painted.error is not None:
             emit(deps, PictureFailed(index=place, error=painted.error))

@@ -11,21 +11,7 @@ from typing import Any
 from cachetools import TTLCache
 
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
-from agent.events import (
-    AgentMessage,
-    PictureReady,
-    SmartCanvas,
-    StoppedNote,
-    TextDelta,
-    TurnDone,
-    TurnEvent,
-    TurnFailed,
-    TurnPaused,
-    TurnStarted,
-    TurnStopped,
-)
-from agent.messages import PromptMessage, Role, TextPart
-from agent.workflow.state import TurnProgress
+from agent.events import PictureReady, TurnDone, TurnEvent, TurnFailed, TurnPaused, TurnStarted, TurnStopped
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +46,6 @@ class LiveTurn:
         self.cut = asyncio.Event()
         # No other turn of its conversation goes first in this process.
         self.is_first = asyncio.Event()
-        self.progress: Progress | None = None
         # What whoever began it wants to do at each end of it.
         self.when_ended: list[Callable[[LiveTurn], Coroutine[Any, Any, None]]] = before.when_ended if before else []
         self._told = before.events if before is not None else ()
@@ -101,8 +86,6 @@ class LiveTurn:
         self._events.append(event)
         if isinstance(event, TurnStarted):
             self.turn_id = event.turn_id
-        if self.progress is not None:
-            self.progress.take_event(event)
         self._wake()
 
     async def follow(self, after: int = 0) -> AsyncIterator[tuple[int, TurnEvent]]:
@@ -181,7 +164,7 @@ class LiveTurn:
             self.publish(self._nowhere_on_record())
         self._is_done = True
         # What it was told is kept for a while: what it worked with is let go.
-        self._work = self._on_stop = self.progress = None
+        self._work = self._on_stop = None
         self._wake()
         self._on_end(self)
 
@@ -215,49 +198,3 @@ class RecentTurns:
         """Return the newest part of a turn, which knows of the others, if it is this owner's and still kept."""
         live = self._kept.get(turn_id)
         return live if live and (live.conversation_id, live.owner) == (conversation_id, owner) else None
-
-
-class Progress:
-    """What a turn has brought so far, kept outside the graph so that a stopped turn loses nothing."""
-
-    def __init__(self, first: TurnProgress) -> None:
-        self._state = first
-        self._text = ""
-        self._handles: list[str] = []
-
-    def take_state(self, state: TurnProgress) -> None:
-        """Go on from the state after a node has finished, in place of what it has shown meanwhile."""
-        added = state["components"][len(self._state["components"]) :]
-        self._state = {**self._state, **state}
-        self._text = ""
-        if any(isinstance(one, SmartCanvas) for one in added):
-            self._handles = []
-
-    def take_event(self, event: TurnEvent) -> None:
-        """Remember what a node that is still at work has shown."""
-        if isinstance(event, TextDelta):
-            self._text += event.text
-        elif isinstance(event, PictureReady):
-            self._handles.append(event.picture.handle)
-
-    def stopped(self) -> TurnProgress:
-        """Return the state with what was half done and the note that it was stopped; a plan that waited is dropped."""
-        state = self.so_far()
-        state["components"] = [*state["components"], StoppedNote()]
-        plan = state["plan"]
-        if plan is not None and plan.state == "pending":
-            state["plan"] = plan.model_copy(update={"state": "dropped"})
-        return state
-
-    def so_far(self) -> TurnProgress:
-        """Return the state with what was half done: words shown, pictures stored."""
-        state = self._state.copy()
-        components = list(state["components"])
-        if self._text.strip():
-            part = TextPart(text=self._text)
-            state["messages"] = [*state["messages"], PromptMessage(role=Role.MODEL, parts=(part,))]
-            components.append(AgentMessage(text=self._text.strip()))
-        if self._handles:
-            components.append(SmartCanvas(handles=tuple(self._handles)))
-        state["components"] = components
-        return state

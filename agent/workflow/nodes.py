@@ -64,13 +64,19 @@ NODES: dict[str, Node] = {
 async def step(name: str, state: TurnProgress, deps: Deps, *said: object) -> Next:
     """Return what a node brings, on record in the trace, and where it leads, also when it fails."""
     node = NODES[name]
+    deps.record.begin(state)
     try:
-        return await (_traced(name, node, state, deps) if node.is_traced else node.work(state, deps, *said))
+        led = await (_traced(name, node, state, deps) if node.is_traced else node.work(state, deps, *said))
     except Exception as error:
         if name == "failure":
             # Led to itself it would go on for ever.
             raise
-        return await node.when_it_fails(state, deps, error) if node.when_it_fails else _to_failure(name, error)
+        if node.when_it_fails is not None:
+            led = await node.when_it_fails(state, deps, error)
+        else:
+            led = _to_failure(name, error)
+            deps.record.forget()
+    return Next(led.goto, deps.record.end(led.update))
 
 
 async def _traced(name: str, node: Node, state: TurnProgress, deps: Deps) -> Next:

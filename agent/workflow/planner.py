@@ -17,7 +17,7 @@ from pydantic import JsonValue, ValidationError
 
 from agent.conversation import Conversation, Turn
 from agent.errors import ErrorCode, ErrorInfo, ToolArgumentError
-from agent.events import AgentMessage, FailureNote, SearchNote, SmartCanvas, Step, TextDelta, ThoughtDelta, ThoughtLog
+from agent.events import AgentMessage, FailureNote, SearchNote, SmartCanvas, Step, TextDelta, ThoughtDelta
 from agent.history_images import replace_history_images
 from agent.imaging.arguments import GENERATE_IMAGE
 from agent.imaging.contract import declaration, parse_arguments
@@ -94,12 +94,13 @@ async def planner(state: TurnProgress, deps: Deps) -> Next:
     refusal = refused_by_cap(cap) if cap is not None else refusal
     if refusal is not None:
         return Next("failure", {"error": refusal, "failed_node": "planner"})
-    step = say(deps, Step.THINKING)
+    say(deps, Step.THINKING)
     answer, is_reused = await _ask(deps, f"planner:{state['planner_steps'] + 1}", state)
     answer, too_long = _without_the_too_long(answer)
-    steps_said = [step, say(deps, Step.REUSED)] if is_reused else [step]
-    update: TurnProgress = {"steps": steps_said, "spend": deps.spend(deps.text_model, answer.usage)}
-    update["messages"] = [answer.message] if answer.parts else []
+    if is_reused:
+        say(deps, Step.REUSED)
+    deps.pay(deps.text_model, answer.usage)
+    update: TurnProgress = {"messages": [answer.message] if answer.parts else []}
     if answer.text:
         update["components"] = [AgentMessage(text=answer.text), *_quoted(answer, deps)]
     counts = _count(state["call_counts"], answer.calls)
@@ -108,7 +109,7 @@ async def planner(state: TurnProgress, deps: Deps) -> Next:
     if error is not None:
         left = Leftovers(messages=tuple(update.pop("messages", ())), components=tuple(update.pop("components", ())))
         return Next("failure", {**update, "leftovers": left, "error": error, "failed_node": "planner"})
-    update["steps"] += _understood(answer.calls, deps)
+    _tell_understood(answer.calls, deps)
     planned: TurnProgress = {**state, "calls": answer.calls, "answers": too_long}
     if _only_claims(state, deps, answer):
         target, further = _claimed(state["claims"], deps)
@@ -184,15 +185,13 @@ def _only_claims(state: TurnProgress, deps: Deps, answer: Answer) -> bool:
     return not has_called and claims_a_picture(answer.text, deps.turn.text)
 
 
-def _understood(calls: Sequence[ToolCallPart], deps: Deps) -> list[ThoughtLog]:
+def _tell_understood(calls: Sequence[ToolCallPart], deps: Deps) -> None:
     """Tell what was understood of the wish, where the model says so."""
-    said = []
     for call in calls:
         named = (call.arguments.get(name) for name in ("subject", "style") if call.name == GENERATE_IMAGE)
         wish = ", ".join(one.strip() for one in named if isinstance(one, str) and one.strip())
         if wish:
-            said.append(say(deps, Step.UNDERSTOOD, wish=wish[:120]))
-    return said
+            say(deps, Step.UNDERSTOOD, wish=wish[:120])
 
 
 def _count(before: dict[str, int], calls: list[ToolCallPart]) -> dict[str, int]:

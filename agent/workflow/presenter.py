@@ -30,7 +30,6 @@ from agent.events import (
     Steps,
     StoppedNote,
     TargetNote,
-    ThoughtLog,
     TurnDone,
     TurnFailed,
 )
@@ -42,7 +41,7 @@ from agent.workflow.asking import ask_text
 from agent.workflow.capping import is_any_cap_used_up
 from agent.workflow.deps import Deps, emit, say
 from agent.workflow.hearing import json_in
-from agent.workflow.state import Leftovers, Next, Spend, TurnProgress
+from agent.workflow.state import Leftovers, Next, TurnProgress, with_update
 
 _RECORDED_AGAIN_S = 5.0
 _OUTCOMES = (SmartCanvas, FailureNote, StoppedNote, PlanCard, ConsentCard, AskBack, TargetNote)
@@ -67,16 +66,10 @@ async def failure(state: TurnProgress, deps: Deps) -> Next:
     """Write the failed turn with all it brought, and say what happened and who must act."""
     error, node, left = state["error"], state["failed_node"], state["leftovers"]
     assert error is not None
-    rewordings, spend, steps = await _reworded(state, deps, error)
+    rewordings = await _reworded(state, deps, error)
     note = FailureNote(error=error, node=node, rewordings=rewordings)
-    failed: TurnProgress = {
-        **state,
-        "messages": [*state["messages"], *left.messages],
-        "components": [*state["components"], *left.components, note],
-        "spend": state["spend"] + spend,
-        "steps": [*state["steps"], *steps],
-    }
-    turn = finished_turn(deps, failed, TurnState.FAILED)
+    shown: TurnProgress = {"messages": [*left.messages], "components": [*left.components, note]}
+    turn = finished_turn(deps, with_update(deps.record.so_far(), shown), TurnState.FAILED)
     try:
         await deps.services.records.turns.finish(deps.conversation.id, turn)
     except StorageFailure:
@@ -84,8 +77,7 @@ async def failure(state: TurnProgress, deps: Deps) -> Next:
         deps.services.keep_alive(_recorded_later(deps, turn))
     deps.settled.set()
     emit(deps, TurnFailed(error=error, node=node, rewordings=rewordings))
-    # A turn that goes on from here has paid for them, too.
-    return Next("retrial", {"spend": spend, "steps": steps})
+    return Next("retrial", {})
 
 
 async def _recorded_later(deps: Deps, turn: Turn) -> None:
@@ -173,21 +165,19 @@ _SCHEMA: dict[str, JsonValue] = {
 }
 
 
-async def _reworded(
-    state: TurnProgress, deps: Deps, error: ErrorInfo
-) -> tuple[tuple[str, ...], Spend, list[ThoughtLog]]:
-    """Return other wishes that the policy may allow, what asking for them cost, and what was said of it.
+async def _reworded(state: TurnProgress, deps: Deps, error: ErrorInfo) -> tuple[str, ...]:
+    """Return other wishes that the policy may allow.
 
     There are none for a failure that no other words would mend, nor for a message without words.
     """
     wish = deps.turn.text.strip()
     if not wish or not _is_refusal(error):
-        return (), Spend(), []
+        return ()
     if not await _may_ask(state, deps):
-        return reworded_by_rule(wish, error.code), Spend(), []
-    steps = [say(deps, Step.REWORDING)]
-    offers, spend = await _asked(state, deps, wish, error)
-    return offers if offers is not None else reworded_by_rule(wish, error.code), spend, steps
+        return reworded_by_rule(wish, error.code)
+    say(deps, Step.REWORDING)
+    offers = await _asked(state, deps, wish, error)
+    return offers if offers is not None else reworded_by_rule(wish, error.code)
 
 
 def _is_refusal(error: ErrorInfo) -> bool:
@@ -206,7 +196,7 @@ async def _may_ask(state: TurnProgress, deps: Deps) -> bool:
     return not await is_any_cap_used_up(state, deps)
 
 
-async def _asked(state: TurnProgress, deps: Deps, wish: str, error: ErrorInfo) -> tuple[tuple[str, ...] | None, Spend]:
+async def _asked(state: TurnProgress, deps: Deps, wish: str, error: ErrorInfo) -> tuple[str, ...] | None:
     model = deps.services.catalogue.model(ModelRole.FLASH, deps.provider_name)
     options = ChatOptions(
         system=prompt("rewording"), response_schema=_SCHEMA, thinking_level=next(iter(model.thinking_levels), None)
@@ -218,13 +208,13 @@ async def _asked(state: TurnProgress, deps: Deps, wish: str, error: ErrorInfo) -
         async with asyncio.timeout(_PATIENCE_S):
             answer = await ask_text(deps, f"rewording:{state['planner_steps']}", messages, (), options, model=model)
     except TimeoutError:
-        return None, Spend()
+        return None
     except Exception:
         # A turn that failed must reach its end, whatever goes wrong with a courtesy.
         _log.exception("other words could not be asked for")
-        return None, Spend()
-    spend = deps.spend(model, answer.usage)
-    return (None if answer.error is not None else read_rewordings(answer.text, wish)), spend
+        return None
+    deps.pay(model, answer.usage)
+    return None if answer.error is not None else read_rewordings(answer.text, wish)
 
 
 def read_rewordings(text: str, wish: str) -> tuple[str, ...] | None:

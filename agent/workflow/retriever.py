@@ -29,7 +29,7 @@ from agent.storage.style_match import SURELY_NAMED
 from agent.workflow.deps import Deps, say
 from agent.workflow.hearing import Answer
 from agent.workflow.metering import Meter, embedding_model
-from agent.workflow.state import Next, Spend, TurnProgress, named_style
+from agent.workflow.state import Next, TurnProgress, named_style
 
 logger = logging.getLogger(__name__)
 
@@ -62,24 +62,21 @@ async def unstyled(state: TurnProgress, deps: Deps, error: Exception) -> Next:
 async def _styled(state: TurnProgress, deps: Deps) -> Next:
     found: dict[int, list[StyleMatch]] = {}
     missing: dict[int, MissingStyle] = {}
-    spend = Spend()
     for index, call in enumerate(state["calls"]):
         if call.name != GENERATE_IMAGE or index in state["answers"]:
             continue
         name = f"embedding:{state['planner_steps']}.{index}"
-        matches, spent, problem = await _search(deps, name, call)
-        spend += spent
+        matches, problem = await _search(deps, name, call)
         if matches:
             found[index] = matches
         if problem is not None:
             missing[index] = problem
     names = list(dict.fromkeys(match.style.title for matches in found.values() for match in matches))
-    steps = [say(deps, Step.STYLES, count=len(names), names=", ".join(names))] if names else []
-    steps += [
+    if names:
+        say(deps, Step.STYLES, count=len(names), names=", ".join(names))
+    for one in dict.fromkeys(missing.values()):
         say(deps, Step.STYLE_MISSING, style=one.requested, reason=one.reason.value)
-        for one in dict.fromkeys(missing.values())
-    ]
-    return Next("executor", {"styles": found, "missing_styles": missing, "steps": steps, "spend": spend})
+    return Next("executor", {"styles": found, "missing_styles": missing})
 
 
 def with_styles(arguments: GenerateImageArgs, matches: Sequence[StyleMatch], *, is_sketch: bool) -> GenerateImageArgs:
@@ -105,24 +102,23 @@ def with_styles(arguments: GenerateImageArgs, matches: Sequence[StyleMatch], *, 
     )
 
 
-async def _search(deps: Deps, name: str, call: ToolCallPart) -> tuple[list[StyleMatch], Spend, MissingStyle | None]:
-    """Return the styles for a call, what finding them cost, and the one that was asked for and is not among them."""
-    style, said, spent = named_style(call), deps.turn.text, Spend()
+async def _search(deps: Deps, name: str, call: ToolCallPart) -> tuple[list[StyleMatch], MissingStyle | None]:
+    """Return the styles for a call, and the one that was asked for and is not among them."""
+    style, said = named_style(call), deps.turn.text
     try:
         matches = await deps.services.styles.search(said, owner=deps.conversation.owner)
         if style and not _is_surely_named(matches):
-            by_style, spent = await _search_style(deps, name, style)
-            matches = by_style or matches
+            matches = await _search_style(deps, name, style) or matches
     except AivistaError as error:
         logger.warning("the style library failed, the prompt goes on without it: %s", _told(error))
-        return [], spent, _missing(style, said, MissingStyleReason.FAILED) if style else None
+        return [], _missing(style, said, MissingStyleReason.FAILED) if style else None
     matches = _meant(matches)
     problem = _missing(style, said, MissingStyleReason.UNKNOWN) if style and not matches else None
     if deps.text_model.is_sketch:
         matches, not_drawn = _drawn(matches, said)
         # Its rules read "photo" and "retro" as styles, too, which nobody asked for by that word.
         problem = not_drawn or (problem if _SAYS_STYLE.search(said) else None)
-    return matches, spent, problem
+    return matches, problem
 
 
 def _drawn(matches: list[StyleMatch], said: str) -> tuple[list[StyleMatch], MissingStyle | None]:
@@ -148,20 +144,23 @@ def _is_surely_named(matches: Sequence[StyleMatch]) -> bool:
     return bool(matches) and matches[0].similarity >= SURELY_NAMED
 
 
-async def _search_style(deps: Deps, name: str, style: str) -> tuple[list[StyleMatch], Spend]:
-    """Return the styles that words for a style name, describe or mean, and what the embedding model cost."""
+async def _search_style(deps: Deps, name: str, style: str) -> list[StyleMatch]:
+    """Return the styles that words for a style name, describe or mean."""
     found = await deps.services.styles.search(style, owner=deps.conversation.owner, is_style=True)
     if _is_surely_named(found):
-        return found, Spend()
+        return found
     meter = _meter_of(deps, name)
     if meter is None:
-        return found, Spend()
+        return found
     if not await deps.services.styles.has_meaning(meter):
         reader = _meter_of(deps, f"{name}.library") or meter
         deps.services.keep_alive(_learn_styles(deps, reader))
-        return found, Spend()
-    found = await deps.services.styles.search(style, owner=deps.conversation.owner, embedder=meter, is_style=True)
-    return found, deps.spend(meter.model, meter.usage)
+        return found
+    try:
+        return await deps.services.styles.search(style, owner=deps.conversation.owner, embedder=meter, is_style=True)
+    finally:
+        # Also where it took too long: what was answered was paid.
+        deps.pay(meter.model, meter.usage)
 
 
 def _missing(style: str, said: str, reason: MissingStyleReason) -> MissingStyle:

@@ -17,7 +17,7 @@ from agent.tools.trust import framed
 from agent.workflow.asking import ask_text
 from agent.workflow.deps import Deps, say, show, today
 from agent.workflow.hearing import Answer
-from agent.workflow.state import SEARCH, Next, Spend, TurnProgress, serving_node, settle
+from agent.workflow.state import SEARCH, Next, TurnProgress, serving_node, settle
 
 # What a search may bring, so that no later request grows without measure by it.
 _MOST_FACTS = 40
@@ -67,23 +67,22 @@ async def searcher(state: TurnProgress, deps: Deps) -> Next:
     if state["has_searched"]:
         known: dict[str, JsonValue] = {"note": "Already searched.", "facts": [f.model_dump() for f in state["facts"]]}
         return _answered(state, calls, framed(known, SEARCH), {})
-    step = say(deps, Step.SEARCHING, query=query[:200])
+    say(deps, Step.SEARCHING, query=query[:200])
     name = f"searcher:{state['planner_steps']}"
     answer = await _search(deps, name, query)
-    spend = deps.spend(deps.text_model, answer.usage)
-    findings, repair = (None, Spend()) if answer.error else await _read(deps, name, answer)
-    update: TurnProgress = {"steps": [step], "spend": spend + repair}
+    deps.pay(deps.text_model, answer.usage)
+    findings = None if answer.error else await _read(deps, name, answer)
     if findings is None:
         for one in (name, f"{name}.repair"):
             deps.ledger.spoil(one, ErrorCode.SEARCH_UNREADABLE)
         error = answer.error or ErrorInfo(code=ErrorCode.SEARCH_UNREADABLE)
-        return Next("failure", {**update, "error": error, "failed_node": "searcher"})
+        return Next("failure", {"error": error, "failed_node": "searcher"})
     sources = answer.grounding.sources if answer.grounding else ()
     html = answer.grounding.suggestions_html if answer.grounding else ""
     facts = [_with_source(fact, sources) for fact in findings.facts]
-    update["components"] = [show(deps, SearchNote(sources=sources, suggestions_html=html))]
-    update["steps"] = [step, say(deps, Step.SEARCHED, facts=len(facts), sources=len(sources))]
-    update |= {"facts": facts, "sources": list(sources), "has_searched": True}
+    note = show(deps, SearchNote(sources=sources, suggestions_html=html))
+    say(deps, Step.SEARCHED, facts=len(facts), sources=len(sources))
+    update: TurnProgress = {"components": [note], "facts": facts, "sources": list(sources), "has_searched": True}
     found: dict[str, JsonValue] = {
         "facts": [fact.model_dump() for fact in facts],
         "sources": [{"n": n, "title": one.title, "url": one.url} for n, one in enumerate(sources, 1)],
@@ -109,15 +108,16 @@ async def _search(deps: Deps, name: str, query: str) -> Answer:
     return await ask_text(deps, name, [ask], (), ChatOptions(system=system, google_search=True))
 
 
-async def _read(deps: Deps, name: str, answer: Answer) -> tuple[Findings | None, Spend]:
-    """Return the findings of the answer, after one repair at most, and what the repair cost."""
+async def _read(deps: Deps, name: str, answer: Answer) -> Findings | None:
+    """Return the findings of the answer, after one repair at most."""
     findings = parse_findings(answer.text)
     if findings is not None or not answer.text:
-        return findings, Spend()
+        return findings
     ask = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=answer.text),))
     options = ChatOptions(system=prompt("search_repair"), response_schema=_FINDINGS_SCHEMA)
     mended = await ask_text(deps, f"{name}.repair", [ask], (), options)
-    return parse_findings(mended.text), deps.spend(deps.text_model, mended.usage)
+    deps.pay(deps.text_model, mended.usage)
+    return parse_findings(mended.text)
 
 
 def parse_findings(text: str) -> Findings | None:

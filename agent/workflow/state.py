@@ -12,12 +12,23 @@ from pydantic import Field, model_validator
 
 from agent import conversation, errors, events, library, messages, pictures, requests, settings
 from agent.errors import ErrorInfo
-from agent.events import Component, ConsentCard, PlanCard, ThoughtLog
+from agent.events import (
+    AgentMessage,
+    Component,
+    ConsentCard,
+    PictureReady,
+    PlanCard,
+    SmartCanvas,
+    StoppedNote,
+    TextDelta,
+    ThoughtLog,
+    TurnEvent,
+)
 from agent.imaging import arguments, contract
 from agent.imaging.arguments import GENERATE_IMAGE
 from agent.imaging.contract import NormalizedRequest
 from agent.library import StyleMatch
-from agent.messages import PromptMessage, Role, Source, TokenUsage, ToolCallPart, ToolResultPart, Value
+from agent.messages import PromptMessage, Role, Source, TextPart, TokenUsage, ToolCallPart, ToolResultPart, Value
 from agent.pictures import AskedItem, Fact, MissingStyle, Review
 from agent.providers import catalogue
 from agent.requests import Decision
@@ -166,6 +177,73 @@ def with_update(state: TurnProgress, update: TurnProgress) -> TurnProgress:
     before: dict[str, Any] = {**state}
     sums: Any = {name: before[name] + more for name, more in update.items() if name in _SUMS}
     return {**state, **update, **sums}
+
+
+class TurnRecord:
+    """What a turn has brought: its state after the last node that has ended, and what the node at work has said and
+    paid since, which is part of what that brings. So a turn that is stopped in it loses nothing.
+    """
+
+    def __init__(self, first: TurnProgress) -> None:
+        self.has_begun = False
+        self._state = first
+        self._handles: list[str] = []
+        self.forget()
+
+    def begin(self, state: TurnProgress) -> None:
+        """Go on from this state with a node that begins."""
+        self.has_begun = True
+        self._state = state
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop what the node has said and paid: it does so once more when it is run again."""
+        self._text = ""
+        self._steps: list[ThoughtLog] = []
+        self.spend = Spend()
+
+    def end(self, update: TurnProgress) -> TurnProgress:
+        """Return what the node has brought, by what it returned and what it has said and paid, and go on from there."""
+        brought: TurnProgress = {**update, "steps": self._steps, "spend": self.spend}
+        self._state = with_update(self._state, brought)
+        self.forget()
+        if any(isinstance(one, SmartCanvas) for one in brought.get("components", ())):
+            self._handles = []
+        return brought
+
+    def say(self, line: ThoughtLog) -> None:
+        """Keep a line of what is being done."""
+        self._steps.append(line)
+
+    def pay(self, spend: Spend) -> None:
+        """Count what a call has cost."""
+        self.spend += spend
+
+    def show(self, event: TurnEvent) -> None:
+        """Keep the words and pictures of the node at work."""
+        if isinstance(event, TextDelta):
+            self._text += event.text
+        elif isinstance(event, PictureReady):
+            self._handles.append(event.picture.handle)
+
+    def so_far(self) -> TurnProgress:
+        """Return the state with what was half done: words shown, pictures stored, calls paid."""
+        more: TurnProgress = {"steps": self._steps, "spend": self.spend, "messages": [], "components": []}
+        if self._text.strip():
+            more["messages"] = [PromptMessage(role=Role.MODEL, parts=(TextPart(text=self._text),))]
+            more["components"] = [AgentMessage(text=self._text.strip())]
+        if self._handles:
+            more["components"] = [*more["components"], SmartCanvas(handles=tuple(self._handles))]
+        return with_update(self._state, more)
+
+    def stopped(self) -> TurnProgress:
+        """Return that with the note that it was stopped; a plan that waited is dropped."""
+        state = self.so_far()
+        state["components"] = [*state["components"], StoppedNote()]
+        plan = state["plan"]
+        if plan is not None and plan.state == "pending":
+            state["plan"] = plan.model_copy(update={"state": "dropped"})
+        return state
 
 
 def added_so_far(state: TurnProgress) -> list[PromptMessage | ToolResultPart]:

@@ -55,7 +55,8 @@ async def tools(state: TurnProgress, deps: Deps) -> Next:
             return await _asked_first(state, deps, asks, refused)
     elif not decided.is_allowed:
         refusals |= dict.fromkeys((ask.call for ask in decided.asks), _DECLINED)
-    steps = [say(deps, Step.TOOL, **_told(call, deps.tools.get(call.name))) for call in mine.values()]
+    for call in mine.values():
+        say(deps, Step.TOOL, **_told(call, deps.tools.get(call.name)))
     answering = ((call, _answer(call, deps.tools, context, refusals.get(i))) for i, call in mine.items())
     answers = await asyncio.gather(*(_traced(deps, call, answer) for call, answer in answering))
     target, update = settle(state, {i: result for i, (_, result) in zip(mine, answers, strict=True)})
@@ -66,7 +67,7 @@ async def tools(state: TurnProgress, deps: Deps) -> Next:
             change = TargetChanged(move="back_to", handle=answer.target, before=before)
             components.append(show(deps, TargetNote(change=change)))
             before = answer.target
-    return Next(target, {**update, "steps": steps, "consent": None, "components": components})
+    return Next(target, {**update, "consent": None, "components": components})
 
 
 def _over_limit(state: TurnProgress, calls: Mapping[int, ToolCallPart], tools: Mapping[str, Tool]) -> dict[int, str]:

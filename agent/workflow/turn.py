@@ -17,7 +17,7 @@ from agent.events import PlanCard, Step, ThoughtLog, TurnPaused, TurnStarted, co
 from agent.requests import Decision
 from agent.storage.database import Database
 from agent.workflow.deps import Deps
-from agent.workflow.live import LiveTurn, Progress
+from agent.workflow.live import LiveTurn
 from agent.workflow.nodes import step
 from agent.workflow.presenter import finished_turn, put_on_record
 from agent.workflow.reception import entrance
@@ -72,17 +72,18 @@ class Runner:
             await self._from_the_start(deps, live)
             return
         so_far = cast("TurnProgress", {**first_progress(deps.turn.messages[0]), **snapshot.values})
+        deps.record.begin(so_far)
         from langgraph.types import Command
 
         if decision is not None:
-            await self._run(deps, live, Command(resume=decision), so_far)
+            await self._run(deps, live, Command(resume=decision))
         elif snapshot.next in _ASKING:
             await self._wait_on(deps, live, so_far)
         elif snapshot.next == ("retrial",):
-            await self._run(deps, live, Command(resume=True), so_far)
+            await self._run(deps, live, Command(resume=True))
         else:
             live.publish(ThoughtLog(step=Step.RESUMED))
-            await self._run(deps, live, None, so_far)
+            await self._run(deps, live, None)
 
     async def _wait_on(self, deps: Deps, live: LiveTurn, so_far: TurnProgress) -> None:
         """Put on record that the turn still waits: without a decision there is nothing to do."""
@@ -91,25 +92,23 @@ class Runner:
             live.publish(event)
         live.publish(TurnPaused(turn_id=deps.turn.id))
 
-    async def record_stop(self, deps: Deps, live: LiveTurn) -> None:
+    async def record_stop(self, deps: Deps) -> None:
         """Put a stopped turn on record as far as it came."""
-        if live.progress is None and can_go_on(deps.turn):
+        if not deps.record.has_begun and can_go_on(deps.turn):
             # It was to go on and had not moved yet: it rests where it did.
             await deps.services.records.turns.finish(deps.conversation.id, deps.turn)
             deps.settled.set()
             return
-        progress = live.progress or Progress(first_progress(deps.turn.messages[0]))
-        await put_on_record(deps, progress.stopped(), TurnState.STOPPED)
+        await put_on_record(deps, deps.record.stopped(), TurnState.STOPPED)
         deps.ledger.release()
         deps.settled.set()
         self.forget(deps.turn.id)
 
-    async def record_cut(self, deps: Deps, live: LiveTurn) -> None:
+    async def record_cut(self, deps: Deps) -> None:
         """Put a turn on record that the studio ends under, with what it shows: still at work, so that the next start
         takes it up from its last checkpoint. Raises RequestRefused when it is not on record yet.
         """
-        progress = live.progress or Progress(first_progress(deps.turn.messages[0]))
-        shown = finished_turn(deps, progress.so_far(), TurnState.RUNNING).components
+        shown = finished_turn(deps, deps.record.so_far(), TurnState.RUNNING).components
         goes_on = deps.turn.model_copy(update={"state": TurnState.RUNNING, "components": shown})
         await deps.services.records.turns.finish(deps.conversation.id, goes_on)
         deps.settled.set()
@@ -139,28 +138,23 @@ class Runner:
 
     async def _from_the_start(self, deps: Deps, live: LiveTurn) -> None:
         state = first_progress(deps.turn.messages[0])
-        progress = live.progress = Progress(state)
+        deps.record.begin(state)
         node: str | None = entrance(state, deps)
         while node in _WITHOUT_GRAPH:
             node, update = await step(node, state, deps)
             state = with_update(state, update)
-            progress.take_state(state)
         if node is not None:
             _, checkpoints = await self._load()
             checkpoints.begin(deps.turn.id)
-            await self._run(deps, live, {**state, "entry": node}, state)
+            await self._run(deps, live, {**state, "entry": node})
 
-    async def _run(
-        self, deps: Deps, live: LiveTurn, start: TurnProgress | Command[Any] | None, so_far: TurnProgress
-    ) -> None:
+    async def _run(self, deps: Deps, live: LiveTurn, start: TurnProgress | Command[Any] | None) -> None:
         graph, checkpoints = await self._load()
-        progress = live.progress = Progress(so_far)
         states: AsyncIterator[Any] = graph.astream(start, _config(deps.turn), context=deps, stream_mode="values")
         rests = False
         async for state in states:
             # LangGraph's own key beside ours: the turn waits for the person.
-            rests = state.pop("__interrupt__", None) is not None or rests
-            progress.take_state(state)
+            rests = "__interrupt__" in state or rests
         if not rests:
             checkpoints.forget(deps.turn.id)
             return

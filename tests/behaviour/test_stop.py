@@ -232,4 +232,6 @@ async def test_of_two_pictures_the_one_that_had_come_stays_and_the_other_follows
         assert late == {"#1", "#2"} - {came.handle}
         shown = (await talk.kept()).turns[0].components
         assert [one.handles for one in shown if isinstance(one, SmartCanvas)] == [(came.handle,), tuple(late)]
+        prices = [one.receipt.price_usd for one in (await talk.kept()).pictures if one.receipt]
+        assert (await talk.kept()).turns[0].price_usd > sum(prices) > 0, "the picture that had come was paid, too"
         await expect_next_turn_works(talk)
