@@ -1,5 +1,5 @@
 """One call of a model as the nodes make it: on record before it leaves, heard to its end, repeated where that is
-right, and never made again when its answer is known."""
+right, counted, and never made again when its answer is known."""
 
 from __future__ import annotations
 
@@ -98,6 +98,8 @@ class _Call:
             if on_text is not None and known.text:
                 await on_text(known.text, False)
             self.step.answer(known, 0.0, "journal")
+            if known.error is None:
+                self.deps.record.pay(self.deps.spend(self.model, known.usage, self.name), is_known=True)
             return known
         with self.deps.purse.holding(self.most_usd) as held:
             return await self._paid(held, on_text)
@@ -132,7 +134,9 @@ class _Call:
         return answer
 
     def _end(self, answer: Answer, held: Held) -> None:
-        price_usd = self.deps.spend(self.model, answer.usage).price_usd
+        spend = self.deps.spend(self.model, answer.usage, *([self.name] if answer.error is None else []))
+        self.deps.record.pay(spend)
+        price_usd = spend.price_usd
         if answer.error is None or answer.error.charged is not Charge.MAYBE:
             held.paid_usd = price_usd
         self.step.answer(answer, price_usd)

@@ -293,11 +293,6 @@ def _advice_of(review: Review) -> str:
     return (cut.rpartition(" ")[0] if " " in cut[-40:] else cut) + "…"
 
 
-def _call_name(handle: str) -> str:
-    """Return the name of the call in the turn's journal."""
-    return f"critic:{handle}"
-
-
 async def _review_picture(deps: Deps, work: Work, picture: Picture, facts: Sequence[Fact]) -> tuple[Review, float]:
     """Return what the text model found, and what the look cost in US dollars.
 
@@ -313,8 +308,8 @@ async def _review_picture(deps: Deps, work: Work, picture: Picture, facts: Seque
         return Review(), 0.0
     limit = most_review_tokens(deps.text_model) if deps.purse.is_limited else None
     options = ChatOptions(system=prompt("critic"), response_schema=REVIEW_SCHEMA, max_output_tokens=limit)
-    answer = await ask_text(deps, _call_name(picture.handle), messages, (), options)
-    price_usd = deps.pay(deps.text_model, answer.usage).price_usd
+    answer = await ask_text(deps, f"critic:{picture.handle}", messages, (), options)
+    price_usd = deps.spend(deps.text_model, answer.usage).price_usd
     if answer.error is not None:
         return Review(), price_usd
     review = read_review(answer.text, work.asked, said_by_person(deps), in_chinese=wording.is_chinese(deps.turn.text))

@@ -177,15 +177,9 @@ class Deps:
     def _trust_before(self) -> Trust:
         return trust_before(self.conversation.turns)
 
-    def spend(self, model: ModelEntry, usage: TokenUsage) -> Spend:
-        """Return what a call cost at today's prices."""
-        return Spend(usage=usage, price_usd=model.price_usd(usage, today()))
-
-    def pay(self, model: ModelEntry, usage: TokenUsage) -> Spend:
-        """Count what a call of the node at work cost, and return it."""
-        spend = self.spend(model, usage)
-        self.record.pay(spend)
-        return spend
+    def spend(self, model: ModelEntry, usage: TokenUsage, *answered: str) -> Spend:
+        """Return what a call cost at today's prices; `answered` is its name where it was answered."""
+        return Spend(usage=usage, price_usd=model.price_usd(usage, today()), calls=answered)
 
 
 Shown = TypeVar("Shown", bound=Component)

@@ -201,7 +201,6 @@ async def _side_by_side(
         if is_left.is_set():
             await _add_late(deps, painted)
             return painted
-        deps.record.pay(painted.spend)
         if painted.picture is not None:
             emit(deps, PictureReady(index=place, picture=painted.picture.model_copy(update={"answer": None})))
         elif painted.error is not None:
@@ -222,9 +221,8 @@ async def _side_by_side(
 
 @dataclass(frozen=True)
 class Painted:
-    """What became of one picture: the picture or the reason there is none, and what the call cost either way."""
+    """What became of one picture: the picture or the reason there is none."""
 
-    spend: Spend
     picture: Picture | None = None
     more: tuple[Picture, ...] = ()
     error: ErrorInfo | None = None
@@ -244,7 +242,7 @@ async def _paint(
         async with AsyncExitStack() as room:
             return await _painted(deps, order, name, take, number, advice, asked_at, room)
     except StorageFailure as failure:
-        return Painted(spend=Spend(), error=failure.info)
+        return Painted(error=failure.info)
 
 
 async def _painted(
@@ -260,12 +258,12 @@ async def _painted(
     started_s = time.monotonic()
     answer, spend, attempts = await _ask(deps, order, name, take, advice, room)
     if answer.error is not None:
-        return Painted(spend=spend, error=answer.error)
+        return Painted(error=answer.error)
     image = answer.picture
     if image is None:
         deps.ledger.spoil(name, ErrorCode.NO_PICTURE)
         reason = answer.finish_reason or "?"
-        return Painted(spend=spend, error=ErrorInfo(code=ErrorCode.NO_PICTURE, parameters={"reason": reason}))
+        return Painted(error=ErrorInfo(code=ErrorCode.NO_PICTURE, parameters={"reason": reason}))
     made = _Made(name, number, advice, answer, image, spend, attempts, time.monotonic() - started_s, asked_at)
     try:
         picture = await _record(deps, order, made)
@@ -274,14 +272,13 @@ async def _painted(
         deps.services.images.offer(deps.conversation.id, image)
         deps.services.keep_alive(_record_later(deps, order, made))
         lost = ErrorInfo(code=ErrorCode.PICTURE_NOT_RECORDED, parameters={"digest": image.digest})
-        return Painted(spend=spend, error=lost)
+        return Painted(error=lost)
     except AivistaError as error:
         if error.code is ErrorCode.BROKEN_PICTURE:
             deps.ledger.spoil(name, error.code)
-        return Painted(spend=spend, error=error.info)
+        return Painted(error=error.info)
     grounding = answer.grounding
     return Painted(
-        spend=spend,
         picture=picture,
         more=await _recorded_also(deps, order, made) if order.part is None else (),
         sources=grounding.sources if grounding else (),
@@ -324,13 +321,14 @@ async def _show_late(deps: Deps, picture: Picture) -> None:
 async def _add_late(deps: Deps, painted: Painted) -> None:
     """Put a picture that came after its turn had ended into that turn: it was paid for."""
     await deps.settled.wait()
+    spend = deps.record.taken()
     shown = (SmartCanvas(handles=(painted.picture.handle,)),) if painted.picture else ()
 
     def with_it(turn: Turn) -> Turn:
         update = {
             "components": turn.components + shown,
-            "usage": turn.usage + painted.spend.usage,
-            "price_usd": turn.price_usd + painted.spend.price_usd,
+            "usage": turn.usage + spend.usage,
+            "price_usd": turn.price_usd + spend.price_usd,
         }
         return turn.model_copy(update=update)
 

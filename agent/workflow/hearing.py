@@ -293,7 +293,7 @@ async def hear_patiently(
 
     Words that were shown are not shown twice: a stream that was cut after its first word is not repeated.
     """
-    spent_s, tried, was_repeated = 0.0, 0, False
+    spent_s, tried, was_repeated, usage = 0.0, 0, False, TokenUsage()
     answer: Answer | None = None
     while True:
         left_s = breaker.admit(is_asked_for=is_asked_for and not tried)
@@ -308,6 +308,8 @@ async def hear_patiently(
             raise
         breaker.note(answer.error)
         tried += 1
+        # What a try has used that came to nothing is paid as well.
+        answer.usage = usage = usage + answer.usage
         if answer.error is None or not answer.is_silent:
             return answer
         pause_s = patience.pause_s(answer.error, tried, spent_s)

@@ -99,7 +99,6 @@ async def planner(state: TurnProgress, deps: Deps) -> Next:
     answer, too_long = _without_the_too_long(answer)
     if is_reused:
         say(deps, Step.REUSED)
-    deps.pay(deps.text_model, answer.usage)
     update: TurnProgress = {"messages": [answer.message] if answer.parts else []}
     if answer.text:
         update["components"] = [AgentMessage(text=answer.text), *_quoted(answer, deps)]

@@ -213,7 +213,6 @@ async def _asked(state: TurnProgress, deps: Deps, wish: str, error: ErrorInfo) -
         # A turn that failed must reach its end, whatever goes wrong with a courtesy.
         _log.exception("other words could not be asked for")
         return None
-    deps.pay(model, answer.usage)
     return None if answer.error is not None else read_rewordings(answer.text, wish)
 
 

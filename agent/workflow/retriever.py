@@ -160,7 +160,7 @@ async def _search_style(deps: Deps, name: str, style: str) -> list[StyleMatch]:
         return await deps.services.styles.search(style, owner=deps.conversation.owner, embedder=meter, is_style=True)
     finally:
         # Also where it took too long: what was answered was paid.
-        deps.pay(meter.model, meter.usage)
+        deps.record.pay(deps.spend(meter.model, meter.usage))
 
 
 def _missing(style: str, said: str, reason: MissingStyleReason) -> MissingStyle:

@@ -70,7 +70,6 @@ async def searcher(state: TurnProgress, deps: Deps) -> Next:
     say(deps, Step.SEARCHING, query=query[:200])
     name = f"searcher:{state['planner_steps']}"
     answer = await _search(deps, name, query)
-    deps.pay(deps.text_model, answer.usage)
     findings = None if answer.error else await _read(deps, name, answer)
     if findings is None:
         for one in (name, f"{name}.repair"):
@@ -116,7 +115,6 @@ async def _read(deps: Deps, name: str, answer: Answer) -> Findings | None:
     ask = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=answer.text),))
     options = ChatOptions(system=prompt("search_repair"), response_schema=_FINDINGS_SCHEMA)
     mended = await ask_text(deps, f"{name}.repair", [ask], (), options)
-    deps.pay(deps.text_model, mended.usage)
     return parse_findings(mended.text)
 
 

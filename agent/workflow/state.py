@@ -36,13 +36,15 @@ from agent.tools import trust
 
 
 class Spend(Value):
-    """Tokens and dollars of the calls made so far."""
+    """Tokens and dollars of the calls made so far; of those that were answered, their names in the journal."""
 
     usage: TokenUsage = TokenUsage()
     price_usd: float = 0.0
+    calls: tuple[str, ...] = ()
 
     def __add__(self, more: Spend) -> Spend:
-        return Spend(usage=self.usage + more.usage, price_usd=self.price_usd + more.price_usd)
+        price_usd, calls = self.price_usd + more.price_usd, dict.fromkeys((*self.calls, *more.calls))
+        return Spend(usage=self.usage + more.usage, price_usd=price_usd, calls=tuple(calls))
 
 
 class Attempt(Value):
@@ -194,7 +196,6 @@ class TurnRecord:
         """Go on from this state with a node that begins."""
         self.has_begun = True
         self._state = state
-        self.forget()
 
     def forget(self) -> None:
         """Drop what the node has said and paid: it does so once more when it is run again."""
@@ -215,9 +216,16 @@ class TurnRecord:
         """Keep a line of what is being done."""
         self._steps.append(line)
 
-    def pay(self, spend: Spend) -> None:
-        """Count what a call has cost."""
-        self.spend += spend
+    def pay(self, spend: Spend, *, is_known: bool = False) -> None:
+        """Count what a call has cost; one whose answer `is_known` from the journal only where it is not counted yet."""
+        counted = {*self._state["spend"].calls, *self.spend.calls}
+        if not (is_known and counted.issuperset(spend.calls)):
+            self.spend += spend
+
+    def taken(self) -> Spend:
+        """Return what was paid since the turn was put on record, and count it no more."""
+        spend, self.spend = self.spend, Spend()
+        return spend
 
     def show(self, event: TurnEvent) -> None:
         """Keep the words and pictures of the node at work."""
@@ -237,8 +245,9 @@ class TurnRecord:
         return with_update(self._state, more)
 
     def stopped(self) -> TurnProgress:
-        """Return that with the note that it was stopped; a plan that waited is dropped."""
+        """Return that with the note that it was stopped; a plan that waited is dropped. Nothing is done after it."""
         state = self.so_far()
+        self.forget()
         state["components"] = [*state["components"], StoppedNote()]
         plan = state["plan"]
         if plan is not None and plan.state == "pending":
