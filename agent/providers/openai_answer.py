@@ -98,17 +98,25 @@ class ChatReader:
         self._splitter = TagSplitter(THINK) if model.has_tools else TagSplitter(THINK, TOOL_CALL)
         self._calls = _Calls()
         self._calls_in_words = ""
-        self._thoughts = ""
         self._has_text = False
         self._finish_reason: str | None = None
         self._usage: Wire = {}
 
     def read(self, event: Wire) -> Iterator[CompletionChunk]:
-        """Yield the words of the event."""
+        """Yield the thoughts and the words of the event; of one that holds none that something came, which is a sign of
+        life: a call may take minutes to be written."""
+        has_told = False
+        for chunk in self._told(event):
+            has_told = True
+            yield chunk
+        if not has_told:
+            yield CompletionChunk()
+
+    def _told(self, event: Wire) -> Iterator[CompletionChunk]:
         self._usage = _object(event.get("usage")) or self._usage
         choice = _object(next(iter(_list(event.get("choices"))), None))
         delta = _object(choice.get("delta"))
-        self._thoughts += _string(delta.get("reasoning_content")) or _string(delta.get("reasoning"))
+        yield from self._thought(_string(delta.get("reasoning_content")) or _string(delta.get("reasoning")))
         for text in (_words(delta.get("content")), _string(delta.get("refusal"))):
             if text:
                 yield from self._split(self._splitter.feed(text))
@@ -117,15 +125,12 @@ class ChatReader:
         self._finish_reason = _string(choice.get("finish_reason")) or self._finish_reason
 
     def end(self) -> Iterator[CompletionChunk]:
-        """Yield the thoughts, if they are to go back, and the calls, then usage, finish reason and what went wrong."""
+        """Yield the calls, then usage, finish reason and what went wrong."""
         yield from self._split(self._splitter.end())
         calls = self._calls.parts()
         in_words = read_calls(self._calls_in_words)
         problem = self._problem(calls is None or in_words is None)
         if problem is None:
-            if self._model.returns_thoughts and self._thoughts:
-                thought = TextPart(text=self._thoughts, is_thought=True, signed_by=self._model.id)
-                yield CompletionChunk(part=thought)
             for call in (calls or []) + (in_words or []):
                 yield CompletionChunk(part=call)
         yield CompletionChunk(usage=self.usage, finish_reason=self._finish_reason, error=problem)
@@ -138,7 +143,7 @@ class ChatReader:
     def _split(self, pieces: Iterator[tuple[str, str]]) -> Iterator[CompletionChunk]:
         for tag, text in pieces:
             if tag == THINK:
-                self._thoughts += text
+                yield from self._thought(text)
             elif tag == TOOL_CALL:
                 self._calls_in_words += text
             else:
@@ -147,6 +152,11 @@ class ChatReader:
                 if shown:
                     self._has_text = True
                     yield CompletionChunk(part=TextPart(text=shown))
+
+    def _thought(self, text: str) -> Iterator[CompletionChunk]:
+        # By its model: to some servers their own thoughts go back.
+        if text:
+            yield CompletionChunk(part=TextPart(text=text, is_thought=True, signed_by=self._model.id))
 
     def _problem(self, is_garbled: bool) -> ErrorInfo | None:
         has_answer = self._has_text or bool(self._calls.begun or self._calls_in_words)

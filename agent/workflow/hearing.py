@@ -158,8 +158,7 @@ def _note_end(answer: Answer, chunk: CompletionChunk) -> None:
 
 def _joined(words: list[TextPart]) -> TextPart:
     """Return the gathered texts as one part, and empty the list."""
-    first = words[0]
-    part = first if len(words) == 1 else TextPart(text="".join(one.text for one in words), is_thought=first.is_thought)
+    part = words[0] if len(words) == 1 else words[0].model_copy(update={"text": "".join(one.text for one in words)})
     words.clear()
     return part
 

@@ -16,6 +16,7 @@ from agent import (
     Settings,
     Studio,
     TextDelta,
+    ThoughtDelta,
     ToolCallPart,
     TurnDone,
     TurnEvent,
@@ -112,7 +113,9 @@ async def test_a_history_begun_on_gemini_goes_on_elsewhere_and_back(settings: Se
                 ),
                 Text("With pleasure."),
             )
-            assert pictures(await run(studio, conversation.id, "Make the fox darker.")) == ["#1b"]
+            darker = await run(studio, conversation.id, "Make the fox darker.")
+            assert pictures(darker) == ["#1b"]
+            assert "".join(one.text for one in of_type(darker, ThoughtDelta)) == "They want #1 darker."
             await run(studio, conversation.id, "Thank you!")
         async with Studio(gemini) as studio:
             google.on_text(

@@ -72,8 +72,29 @@ async def test_calls_come_together_however_the_server_numbers_their_pieces(opena
     assert message_of(chunks).text == "Let me see."
     came = [(call.name, call.arguments, call.call_id) for call in calls_of(chunks)]
     assert came == [(call.name, call.arguments, call.id) for call in wanted]
+    assert sum(chunk.part is None for chunk in chunks) > len(wanted), "each piece of a call is a sign of life"
     assert openai.server.chats[-1].tool_names == ["look"]
     assert openai.server.violations == []
+
+
+@each_case(
+    "reply",
+    [
+        Text("Red.", thoughts="A fox?"),
+        Text("Red.", thoughts="A fox?", thoughts_field="reasoning"),
+        Text("<think>A fox?</think>Red."),
+    ],
+)
+async def test_what_a_model_thinks_is_told_while_it_thinks_and_is_none_of_its_words(
+    openai: OpenAIDesk, reply: Text
+) -> None:
+    openai.server.on_chat(reply)
+    chunks = await openai.say("talker", prompt("Which colour?"))
+    parts = [chunk.part for chunk in chunks if isinstance(chunk.part, TextPart)]
+    assert ["".join(one.text for one in parts if one.is_thought is is_thought) for is_thought in (True, False)] == [
+        "A fox?",
+        "Red.",
+    ]
 
 
 async def test_a_history_of_another_provider_gets_ids_for_its_calls(openai: OpenAIDesk) -> None:
