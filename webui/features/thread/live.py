@@ -92,7 +92,7 @@ class ShownTurn:
     that goes on had shown before it was held up. `beside` are the turns of all versions of its words, itself as the
     newest (empty while it has no id), if there are several. `tools_done` counts the calls of tools that have ended.
     `usual` is when its pictures can be expected, where something tells, `thoughts` what the model has said of its
-    thinking.
+    thinking since its last words.
     """
 
     text: str
@@ -165,7 +165,8 @@ def advance(turn: ShownTurn, event: TurnEvent) -> ShownTurn:
         case ThoughtLog():
             return replace(turn, step=event)
         case TextDelta():
-            return replace(turn, blocks=_with_words(turn.blocks, event.text))
+            # What it thought has led to this.
+            return replace(turn, blocks=_with_words(turn.blocks, event.text), thoughts="")
         case ThoughtDelta():
             return replace(turn, thoughts=turn.thoughts + event.text)
         case SearchFound():
