@@ -229,8 +229,8 @@ class Turns:
         return {
             THREAD: screen.thread(visitor, conversation, live=live, is_answer=True),
             "welcome": "",
-            # One that has a title is shown already, with all that its branches cost.
-            **({} if conversation.title else {"top": await screen.top(visitor, conversation)}),
+            # One that has a title is shown already, with all that its branches cost; a new one has just got its first.
+            **({} if conversation.title else {"top": await screen.top(visitor, await self._now(conversation))}),
         }
 
     async def _ended(
@@ -279,6 +279,9 @@ class Turns:
             return card.model_copy(update={"state": "allowed" if decision.run else "refused"})
         plans = after(card.plans, decision, self.at.screen.offers(self.at.visitor))
         return PlanCard(plans=plans, state="run" if decision.run else "dropped")
+
+    async def _now(self, conversation: Conversation) -> Conversation:
+        return await self.at.screen.conversation(self.at.visitor, conversation.id) or conversation
 
     async def _newer(self, seen: str) -> Conversation | None:
         """Return the conversation where it has a newest turn at rest that this page does not show."""

@@ -343,7 +343,7 @@ const onSend = then => {
 
   // ---- `isNewest` drops the reply when the same action was asked for again meanwhile; of the conversations that are to be
   // opened, the newest is. What was asked about one that is not the open one any more would be shown in the other one.
-  const OPENING = ["page.open", "gallery.open", "gallery.compare", "gallery.reference"];
+  const OPENING = ["page.open", "gallery.open", "gallery.compare", "gallery.reference", "recipes.branch"];
   const newest = {};
   const act = async (name, args, options) => {
     const asked = OPENING.includes(name) ? "opening" : name, mine = newest[asked] = {};
