@@ -18,7 +18,7 @@ import httpx2
 from agent.errors import AivistaError, Charge, ErrorCode, ErrorInfo
 from agent.messages import CompletionChunk, ImageOrigin, PromptMessage
 from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, ToolDeclaration, pictures_to_send
-from agent.providers.catalogue import ModelEntry
+from agent.providers.catalogue import JsonMode, ModelEntry
 from agent.providers.http_failures import (
     LIMITS,
     Asked,
@@ -57,6 +57,8 @@ _END_S = 0.5
 class OpenAIProvider:
     """A text model behind `/chat/completions`, and an image model behind `/images/generations` and `/images/edits`.
 
+    A text model whose server refuses functions, or the form of an answer, is told of them in words from then on.
+
     Connections are kept alive until `aclose`, and belong to the event loop of the first call. A generator that is
     closed or cancelled ends its request at once. Nothing is tried twice here, and no redirect is followed.
     """
@@ -76,6 +78,8 @@ class OpenAIProvider:
         self._text_timeout_s = text_timeout_s
         self._image_timeout_s = image_timeout_s
         self._clients: dict[Endpoint, httpx2.AsyncClient] = {}
+        # Models by their ids as their server has turned out to take them.
+        self._plainer: dict[str, ModelEntry] = {}
 
     async def stream(
         self,
@@ -87,12 +91,19 @@ class OpenAIProvider:
         """Stream the text model's answer; see `ChatModel.stream`."""
         wanted = pictures_to_send(messages) if model.has_vision else {}
         picture_bytes = {digest: await self._pictures.read(image) for digest, image in wanted.items()}
-        body = chat_body(model, messages, tools, options, picture_bytes)
         asked = Asked(
             self._talker, model, "AIVISTA_OPENAI_TEXT_MODEL", self._text_timeout_s, self._keys, "/chat/completions"
         )
-        reader = ChatReader(model, asked.endpoint.service)
-        answer = await self._begin(asked, body)
+        answer, plainer = None, self._plainer.get(model.id, model)
+        while answer is None:
+            try:
+                answer = await self._begin(asked, chat_body(plainer, messages, tools, options, picture_bytes))
+            except AivistaError as refused:
+                less = _without_what_was_refused(plainer, refused.info.provider_detail)
+                if less == plainer:
+                    raise
+                plainer = self._plainer[model.id] = less
+        reader = ChatReader(plainer, asked.endpoint.service)
         async with aclosing(answer), aclosing(_events(answer)) as events:
             try:
                 while (event := await self._next(events, asked)) is not None:
@@ -288,12 +299,26 @@ def _endpoint_of_pictures(settings: OpenAISettings) -> Endpoint:
 # ---- what goes wrong: no text of it holds a key
 
 
+# What such servers say of a feature that a model, or the way it is served, does not have.
+_FEATURES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
+    (
+        re.compile(r"not support tools|param: tools|tools param|tool choice requires|support tool use", re.IGNORECASE),
+        {"has_tools": False},
+    ),
+    (re.compile(r"response_format", re.IGNORECASE), {"json_mode": JsonMode.NONE}),
+)
 # What such servers call a refusal by policy, a conversation that is too long, a picture that is no good.
 _BLOCKING = re.compile(r"content_?(policy|filter)|moderation|safety", re.IGNORECASE)
 _TOO_LONG = re.compile(
     r"context_length_exceeded|maximum context length|exceeds? the (available )?context", re.IGNORECASE
 )
 _BAD_PICTURE = re.compile(r"invalid_image|image_parse_error|unsupported image|could not (load|process) image", re.I)
+
+
+def _without_what_was_refused(model: ModelEntry, said: str) -> ModelEntry:
+    """Return the model without the features that its server says it does not have."""
+    missing = [features for pattern, features in _FEATURES if pattern.search(said)]
+    return model.model_copy(update={name: value for one in missing for name, value in one.items()})
 
 
 def as_ours(error: Exception, asked: Asked) -> AivistaError:

@@ -151,6 +151,29 @@ def _chunk(delta: Any, finish_reason: str | None = None, **fields: Any) -> dict[
 
 
 @each_case(
+    ("refusal", "left_out"),
+    [
+        (HttpError(400, "registry.ollama.ai/library/gemma3:27b does not support tools"), "tools"),
+        (HttpError(400, '"auto" tool choice requires --enable-auto-tool-choice to be set'), "tools"),
+        (HttpError(500, "tools param requires --jinja flag"), "tools"),
+        (HttpError(400, "This response_format type is unavailable now"), "response_format"),
+    ],
+)
+async def test_what_a_server_does_not_take_is_said_in_words_from_then_on(
+    tmp_path: Path, refusal: Answer, left_out: str
+) -> None:
+    options = ChatOptions(system="Be kind.", response_schema=SCHEMA)
+    with OpenAIServer(key=OPENAI_KEY) as server:
+        async with at_openai(server, tmp_path) as desk:
+            server.on_chat(refusal, Text("Hello."), Text("Hello again."))
+            for wanted in ("Hello.", "Hello again."):
+                chunks = await desk.say("talker", prompt("Hi"), tools=[LOOK], options=options)
+                assert message_of(chunks).text == wanted
+    assert [left_out in chat.body for chat in server.chats] == [True, False, False]
+    assert all(("look" in chat.system) == (left_out == "tools") for chat in server.chats[1:])
+
+
+@each_case(
     "events",
     [
         [_chunk({"content": "Hello."}), _chunk(None, "stop"), {"choices": None, "usage": USAGE}],
