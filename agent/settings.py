@@ -279,7 +279,8 @@ class OpenAISettings(Value):
 class Patiences(Value):
     """How long a call of a node of a turn may go without a sign of life, in seconds: a word, a thought.
 
-    The retriever's is for all of it. A picture's limit is `Settings.image_deadline_s`.
+    A server of one's own may be silent until its answer begins. The retriever's is for all of it. A picture's limit is
+    `Settings.image_deadline_s`.
     """
 
     planner_s: float = _patience(60.0, "AIVISTA_PLANNER_TIMEOUT_S")(
@@ -384,10 +385,11 @@ class Settings(Value):
     )
 
     text_timeout_s: float = _patience(60.0, "AIVISTA_TEXT_TIMEOUT_S")(
-        "How long to wait for the next piece of an answer in words."
+        "How long to wait for the next piece of an answer in words. A server of your own may take until the deadline: "
+        "it loads its model first."
     )
     image_timeout_s: float = _patience(300.0, "AIVISTA_IMAGE_TIMEOUT_S")(
-        "How long to wait for the next piece of a picture."
+        "How long to wait for the next piece of a picture. A server of your own may take until the deadline."
     )
     text_deadline_s: float = _patience(300.0, "AIVISTA_TEXT_DEADLINE_S")(
         "How long an answer in words may take in all, even if it keeps coming."

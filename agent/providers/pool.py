@@ -132,7 +132,11 @@ class ProviderPool:
 
         settings = self._settings
         return OpenAIProvider(
-            server, self._pictures, text_timeout_s=settings.text_timeout_s, image_timeout_s=settings.image_timeout_s
+            server,
+            self._pictures,
+            # It may be silent as long as an answer may take: it loads its model, and tells nothing while it paints.
+            text_timeout_s=settings.text_deadline_s,
+            image_timeout_s=settings.image_deadline_s,
         )
 
     async def _connect(self, key: SecretStr) -> KeyChecker:

@@ -116,6 +116,8 @@ class _Call:
                 is_text=self.is_text,
                 limit_s=settings.text_deadline_s if self.is_text else settings.image_deadline_s,
                 idle_s=settings.patiences.of_node(self.name.partition(":")[0]),
+                # A server of one's own loads its model and reads the prompt in silence; hung up on, it would load anew.
+                begins_late=self.model.has_own_server,
                 is_asked_for=ledger.may_repeat,
                 on_send=self._send,
                 on_pause=self._pause,

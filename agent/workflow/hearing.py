@@ -91,6 +91,7 @@ async def _hear(
     *,
     limit_s: float | None,
     idle_s: float | None,
+    begins_late: bool,
     model_label: str,
 ) -> Answer:
     """Gather the chunks of one call. A failure does not raise: it becomes the answer's `error`, parts so far kept.
@@ -98,11 +99,12 @@ async def _hear(
     Words are handed to `on_text` as they come, and whether they are a thought. Unsigned neighbouring texts are joined;
     a signed part stays as it came, because a signature belongs to its part and its place. An answer of which nothing
     comes for `idle_s` is given up, and so is one that has not ended after `limit_s`, however often something comes.
+    Where it `begins_late`, its first piece may take until then.
     """
     answer = Answer()
     words: list[TextPart] = []
     try:
-        async with asyncio.timeout(limit_s) as deadline, asyncio.timeout(idle_s) as silence:
+        async with asyncio.timeout(limit_s) as deadline, asyncio.timeout(None if begins_late else idle_s) as silence:
             async for chunk in chunks:
                 if idle_s is not None:
                     silence.reschedule(asyncio.get_running_loop().time() + idle_s)
@@ -279,6 +281,7 @@ async def hear_patiently(
     is_text: bool,
     limit_s: float | None = None,
     idle_s: float | None = None,
+    begins_late: bool = False,
     is_asked_for: bool = False,
     on_send: Callable[[], Awaitable[None]],
     on_pause: Callable[[float, int, ErrorInfo], None],
@@ -288,7 +291,8 @@ async def hear_patiently(
 
     `on_send` is awaited before each try; `on_pause` is told the seconds, how many tries there were and why the last one
     failed. No try takes longer than `limit_s`, however slowly its answer comes, nor goes on without a sign of life for
-    `idle_s`. With `is_asked_for` the person wants the call made although the model is paused.
+    `idle_s`, which count from the first one where it `begins_late`. With `is_asked_for` the person wants the call made
+    although the model is paused.
 
     Words that were shown are not shown twice: a stream that was cut after its first word is not repeated.
     """
@@ -301,7 +305,9 @@ async def hear_patiently(
             return answer or Answer(error=paused(model_label, breaker, left_s))
         try:
             await on_send()
-            answer = await _hear(call(), on_text, limit_s=limit_s, idle_s=idle_s, model_label=model_label)
+            answer = await _hear(
+                call(), on_text, limit_s=limit_s, idle_s=idle_s, begins_late=begins_late, model_label=model_label
+            )
         except BaseException:
             breaker.release()
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from pydantic import SecretStr
 
 from agent import (
     ErrorCode,
+    Patiences,
     PictureReady,
     Settings,
     Studio,
@@ -28,7 +30,8 @@ from tests.openai_server import ChatRequest, OpenAIServer, PictureRequest
 from tests.support.openai import with_openai
 from tests.support.pixels import size_and_colours
 from tests.support.scenes import of_type, only, png, run, words
-from tests.wire_server import GeminiServer
+from tests.support.waiting import until
+from tests.wire_server import GeminiServer, Hold
 
 Calls, Call, Text = openai_server.Calls, openai_server.Call, openai_server.Text
 
@@ -91,6 +94,27 @@ def _assert_pictures_were_asked_for_as_wished(sent: list[PictureRequest], source
     # A copy is sent where the file tells something beside its pixels.
     assert [size_and_colours(file.data) for file in sent[2].files] == [size_and_colours(source) for source in sources]
     assert sent[0].size == (1536, 1024)
+
+
+async def test_a_model_that_is_still_being_loaded_is_waited_for_and_one_that_falls_silent_is_not(
+    settings: Settings, tmp_path: Path
+) -> None:
+    with OpenAIServer() as server:
+        hasty = {"text_timeout_s": 0.1, "image_timeout_s": 0.1, "patiences": Patiences(planner_s=0.1)}
+        local = with_openai(settings.model_copy(update=hasty), server, tmp_path)
+        async with Studio(local) as studio:
+            conversation = await studio.conversations.create()
+            server.on_chat(Hold(asks_for("a fox")))
+            server.on_picture(Hold(openai_server.Picture()))
+            turn = asyncio.create_task(run(studio, conversation.id, "Draw a fox."))
+            for _ in ("words", "a picture"):
+                await until(lambda: server.held)
+                await asyncio.sleep(0.5)
+                server.release()
+            assert pictures(await turn) == ["#1"]
+            server.on_chat(Hold(Text("Here I am."), after_chunks=2))
+            silent = await run(studio, conversation.id, "Still there?")
+    assert only(silent, TurnFailed).error.code is ErrorCode.NODE_TIMEOUT
 
 
 async def test_a_history_begun_on_gemini_goes_on_elsewhere_and_back(settings: Settings, tmp_path: Path) -> None:
