@@ -134,7 +134,7 @@ def an_answer_is_followed_stopped_left_and_tried_again(page: Page, gemini: Gemin
         gemini.control(on_text=[held(words("A **fox** it is. " * 20, chunks=20), after_chunks=4)])
         say(page, "talk to me of foxes")
         expect(page.locator("#chat .bot strong").first).to_have_text("fox")
-        expect(page.locator(".live")).to_contain_text("Thinking…")
+        expect(page.locator(".live")).to_contain_text("Answering…")
         expect(on(page, "#box").button("builtin.stop")).to_be_visible()
         gemini.release()
         expect(page.locator("#chat .bot strong")).to_have_count(20)

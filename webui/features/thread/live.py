@@ -88,11 +88,11 @@ LiveBlock: TypeAlias = Component | Painting
 class ShownTurn:
     """What a running turn shows: the person's words and pictures, then the agent's blocks in order.
 
-    `step` is what the agent is doing now and `turn_id` is empty until the turn is on record. `earlier` is what a turn
-    that goes on had shown before it was held up. `beside` are the turns of all versions of its words, itself as the
-    newest (empty while it has no id), if there are several. `tools_done` counts the calls of tools that have ended.
-    `usual` is when its pictures can be expected, where something tells, `thoughts` what the model has said of its
-    thinking since its last words.
+    `step` is what the agent is doing now, None before the first one and while it answers in words. `turn_id` is empty
+    until the turn is on record. `earlier` is what a turn that goes on had shown before it was held up. `beside` are the
+    turns of all versions of its words, itself as the newest (empty while it has no id), if there are several.
+    `tools_done` counts the calls of tools that have ended. `usual` is when its pictures can be expected, where
+    something tells, `thoughts` what the model has said of its thinking since its last words.
     """
 
     text: str
@@ -166,7 +166,7 @@ def advance(turn: ShownTurn, event: TurnEvent) -> ShownTurn:
             return replace(turn, step=event)
         case TextDelta():
             # What it thought has led to this.
-            return replace(turn, blocks=_with_words(turn.blocks, event.text), thoughts="")
+            return replace(turn, blocks=_with_words(turn.blocks, event.text), step=None, thoughts="")
         case ThoughtDelta():
             return replace(turn, thoughts=turn.thoughts + event.text)
         case SearchFound():

@@ -179,7 +179,9 @@ def render_live(view: View, turn: ShownTurn, seconds: float, pictures: Mapping[s
     blocks = (*turn.earlier, *turn.blocks)
     place = _Place(view, turn.turn_id, TurnState.RUNNING, pictures or {}, sources=_sources(blocks))
     told = list[Block]()
-    line = live_line(view.words, turn.step, seconds, turn.tools_done, turn.usual, turn.thoughts)
+    line = live_line(
+        view.words, turn.step, seconds, turn.tools_done, turn.usual, turn.thoughts, has_blocks=bool(turn.blocks)
+    )
     now = [Block(line, "live")] if turn.ending is None else []
     for block in blocks:
         if isinstance(block, Painting):

@@ -196,13 +196,16 @@ def live_line(
     tools_done: int = 0,
     usual: Usual | None = None,
     thoughts: str = "",
+    *,
+    has_blocks: bool = False,
 ) -> Markup:
     """Return the line that says what is being done now, for how long the turn has run, and how long is usual; while the
     model thinks, below it what it said last of its thinking. Of a wait the page counts the seconds down by itself.
 
-    By `tools_done`, the calls of tools that have ended, the page sees that the agent may have written a file.
+    By `tools_done`, the calls of tools that have ended, the page sees that the agent may have written a file. Without a
+    line the turn has just begun, or, when it `has_blocks` and thinks no more, answers in words.
     """
-    sentence, waits = words("step.thinking"), None
+    sentence, waits = words("step.answering" if has_blocks and not thoughts else "step.thinking"), None
     if line is not None and line.step is Step.RETRYING:
         given = line.parameters.get("seconds", 0)
         waits = max(0, round(given)) if isinstance(given, int | float) else 0
