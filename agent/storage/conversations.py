@@ -93,7 +93,8 @@ _CHANGE = update(CONVERSATIONS).values(version=_C.version + 1).returning(_C.vers
 _RENAME = _CHANGE.where(_KEPT).values(title=bindparam("name"), is_named=True, indexed_at=None)
 _READ_ANEW = update(PICTURES).where(_P.conversation_id == bindparam("key")).values(is_indexed=False)
 _PIN = _CHANGE.where(_KEPT).values(is_pinned=bindparam("pinned"))
-_THROW_AWAY = _CHANGE.where(_OWN).values(deleted_at=func.coalesce(_C.deleted_at, bindparam("now")))
+_NOW = bindparam("now", type_=_C.deleted_at.type)
+_THROW_AWAY = _CHANGE.where(_OWN).values(deleted_at=func.coalesce(_C.deleted_at, _NOW))
 _BRING_BACK = _CHANGE.where(_OWN).values(deleted_at=None)
 _ALL = select(_C.id).where(_C.owner == bindparam("whose"))
 # The requests of the other owner are not this one's.

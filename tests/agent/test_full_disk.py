@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -67,7 +67,7 @@ def on_the_disk(settings: Settings, disk: SmallDisk, server: GeminiServer) -> Se
 
 
 def is_sound(home: Path) -> bool:
-    with sqlite3.connect(home / "aivista.db") as database:
+    with closing(sqlite3.connect(home / "aivista.db")) as database:
         return bool(database.execute("PRAGMA integrity_check").fetchone()[0] == "ok")
 
 
