@@ -13,7 +13,6 @@ from pydantic import SecretStr
 
 from agent import (
     ErrorCode,
-    Patiences,
     PictureReady,
     Settings,
     Studio,
@@ -23,10 +22,12 @@ from agent import (
     TurnDone,
     TurnEvent,
     TurnFailed,
+    TurnRequest,
     TurnState,
 )
 from tests import openai_server, wire_server
 from tests.openai_server import ChatRequest, OpenAIServer, PictureRequest
+from tests.support.clock import Clock
 from tests.support.openai import with_openai
 from tests.support.pixels import size_and_colours
 from tests.support.scenes import of_type, only, png, run, words
@@ -97,23 +98,26 @@ def _assert_pictures_were_asked_for_as_wished(sent: list[PictureRequest], source
 
 
 async def test_a_model_that_is_still_being_loaded_is_waited_for_and_one_that_falls_silent_is_not(
-    settings: Settings, tmp_path: Path
+    settings: Settings, tmp_path: Path, clock: Clock
 ) -> None:
     with OpenAIServer() as server:
-        hasty = {"text_timeout_s": 0.1, "image_timeout_s": 0.1, "patiences": Patiences(planner_s=0.1)}
-        local = with_openai(settings.model_copy(update=hasty), server, tmp_path)
-        async with Studio(local) as studio:
+        async with Studio(with_openai(settings, server, tmp_path)) as studio:
             conversation = await studio.conversations.create()
             server.on_chat(Hold(asks_for("a fox")))
             server.on_picture(Hold(openai_server.Picture()))
             turn = asyncio.create_task(run(studio, conversation.id, "Draw a fox."))
-            for _ in ("words", "a picture"):
+            for wait_s in (settings.text_timeout_s, settings.image_timeout_s):
                 await until(lambda: server.held)
-                await asyncio.sleep(0.5)
+                await clock.move(wait_s + 1)
                 server.release()
+                await until(lambda: not server.held)
             assert pictures(await turn) == ["#1"]
             server.on_chat(Hold(Text("Here I am."), after_chunks=2))
-            silent = await run(studio, conversation.id, "Still there?")
+            silent = list[TurnEvent]()
+            async for event in studio.run_turn(conversation.id, TurnRequest(text="Still there?")):
+                silent.append(event)
+                if isinstance(event, TextDelta):
+                    await clock.move(settings.patiences.planner_s + 1)
     assert only(silent, TurnFailed).error.code is ErrorCode.NODE_TIMEOUT
 
 
