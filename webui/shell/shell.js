@@ -470,7 +470,13 @@ const onSend = then => {
     event.preventDefault();
     event.stopImmediatePropagation();
   }, true);
-  aivista.menus = { open, close };
+  // Firefox closes a menu that stands there before the button is let go.
+  const onContext = (selector, show) => on("contextmenu", selector, (one, event) => {
+    event.preventDefault();
+    if (event.buttons) addEventListener("pointerup", () => setTimeout(() => show(one)), { once: true });
+    else show(one);
+  });
+  aivista.menus = { open, close, onContext };
 }
 
 // The rail as a drawer over the page: what lies behind it is inert while it is open, and the focus goes in.

@@ -117,6 +117,7 @@
     const plain = label.textContent;
     button.setAttribute("data-asked", "");
     label.textContent = button.dataset.sure;
+    button.focus();  // Safari leaves the focus where it was
     button.addEventListener("blur", () => { button.removeAttribute("data-asked"); label.textContent = plain; }, { once: true });
   };
 

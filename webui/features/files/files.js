@@ -393,7 +393,7 @@
     else if (button) acts[button.dataset.files]?.(button);
     else if (row) { rove(row); if (event.target.closest(".fi-more")) openMenu(row); else { row.focus(); enter(row); } }
   });
-  on("contextmenu", "#fi-tree .fi-row", (row, event) => { event.preventDefault(); openMenu(row); });
+  aivista.menus.onContext("#fi-tree .fi-row", openMenu);
   addEventListener("keydown", event => {
     const row = event.target.closest?.("#fi-tree .fi-row");
     if (keys.is(event, "files.save") && isShown("files")) { event.preventDefault(); save(); }

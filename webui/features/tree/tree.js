@@ -139,7 +139,7 @@
     if (button.closest(".tr-node")) rove(button.closest(".tr-node"));
     acts[button.dataset.tree]?.(button);
   });
-  on("contextmenu", ".tr-node:has(.tr-more)", (one, event) => { event.preventDefault(); openMenu(one); });
+  aivista.menus.onContext(".tr-node:has(.tr-more)", openMenu);
   addEventListener("focusin", event => { hadFocus = Boolean(event.target.closest?.("#tree")); if (event.target.closest?.(".tr-node")) focused = event.target.closest(".tr-node").dataset.handle; });
   addEventListener("keydown", event => {
     const one = event.target.closest?.(".tr-node");
