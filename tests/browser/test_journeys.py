@@ -236,6 +236,7 @@ def pictures_prompts_and_styles_are_offered_while_one_types(page: Page, studio: 
         page.keyboard.press("Enter")
         expect(box).to_have_value("like #1b ")
         expect(offered).to_have_count(0)
+        assert page.locator("#chat .user").count() == 3
     with step("a style is found by a part of its name, and Tab takes the first"):
         box.press_sequentially("/aquar")
         expect(offered.get_by_role("option").first).to_contain_text("Watercolour")

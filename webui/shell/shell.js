@@ -119,7 +119,8 @@ const setWords = (area, words) => {
 // ---- a message is sent: before Gradio hears of it
 const onSend = then => {
   on("click", "#box .submit-button", (_, event) => then(event), true);
-  on("keydown", "#box textarea", (_, event) => { if (aivista.keys.is(event, "composer.send")) then(event); }, true);
+  // A list over the box that takes the key has heard of it at the window.
+  document.addEventListener("keydown", event => { if (event.target.matches("#box textarea") && aivista.keys.is(event, "composer.send")) then(event); }, true);
 };
 
 // The keys of the page, by the names of the one table (shortcuts.toml) that the dialog of keys is made from as well. The
