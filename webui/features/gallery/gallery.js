@@ -388,6 +388,7 @@
     drawing.at = { x: event.clientX, y: event.clientY };
     drawSoon();
   });
+  addEventListener("selectstart", event => { if (drawing) event.preventDefault(); });  // Safari marks words elsewhere
   addEventListener("aivista-patched", () => { if (drawing?.hasBegun) drawSoon(); });
   // The last move may not be drawn yet.
   addEventListener("pointerup", () => { if (drawing) { draw(); stop(); } });
