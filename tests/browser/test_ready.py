@@ -299,9 +299,10 @@ def test_a_turn_of_another_program_is_shown_in_the_open_page_and_words_said_to_a
     address = studio.sketched("draw a red kite")
     open_at(page, address, 1)
     with step("a turn of another program is shown, also where the end of one before it was never told"):
-        page.evaluate(
-            "document.querySelector('#thread .bot').append(Object.assign(new Image(), { className: 'live' }))"
+        line = (
+            "{ id: 'left', html: '<p id=left class=live></p>', parent: document.querySelector('#thread > .turn').id }"
         )
+        page.evaluate(f"aivista.shell.take({{ patches: [{line}] }})")
 
         async def draw() -> None:
             async with Studio(Settings(home=studio.home)) as program:
