@@ -314,8 +314,10 @@ _TOO_LONG = re.compile(
 )
 _BAD_PICTURE = re.compile(r"invalid_image|image_parse_error|unsupported image|could not (load|process) image", re.I)
 # What they say of a model that sees no pictures, some of them as a fault of their own.
-_BLIND = re.compile(
-    r"image input is not supported|not a multimodal model|at most 0 image|not support images|image_url", re.IGNORECASE
+_NO_VISION = re.compile(
+    r"image input is not supported|not a multimodal model|at most 0 image|not support images"
+    r"|unknown variant .?image_url|image_url is only supported by",
+    re.IGNORECASE,
 )
 
 
@@ -400,7 +402,7 @@ def _from_status(status: int, failed: _Told, headers: Mapping[str, str], asked: 
     if status == 429:
         hint_s = retry_after_s(headers)
         return rate_limited(_hint_in(said) if hint_s is None else hint_s, said, asked)
-    if status in (400, 422, 500) and not asked.paints and _BLIND.search(said):
+    if status in (400, 422, 500) and not asked.paints and _NO_VISION.search(said):
         told = {"model": asked.model.id, "variable": asked.model_variable, "detail": in_sentence(said, asked)}
         return asked.failure(ErrorCode.MODEL_UNFIT, said, **told)
     by_status = status_failure(status, said, headers, asked)

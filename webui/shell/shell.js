@@ -471,10 +471,10 @@ const onSend = then => {
     event.preventDefault();
     event.stopImmediatePropagation();
   }, true);
-  // Firefox closes a menu that stands there before the button is let go.
+  // Firefox closes a menu that stands there before the button of the mouse is let go.
   const onContext = (selector, show) => on("contextmenu", selector, (one, event) => {
     event.preventDefault();
-    if (event.buttons) addEventListener("pointerup", () => setTimeout(() => show(one)), { once: true });
+    if (event.buttons && event.pointerType !== "touch") addEventListener("pointerup", () => setTimeout(() => show(one)), { once: true });
     else show(one);
   });
   aivista.menus = { open, close, onContext };
