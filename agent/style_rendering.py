@@ -429,7 +429,7 @@ def _cells(image: Plane, look: StyleLook, regular: float) -> tuple[NDArray[Any],
         xs, ys = np.concatenate([xs, extra % width]), np.concatenate([ys, extra // width])
     seeds = np.full((height, width), 255, np.uint8)
     seeds[ys, xs] = 0
-    _, labels = cv2.distanceTransformWithLabels(seeds, cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL)
+    labels = cv2.distanceTransformWithLabels(seeds, cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL)[1].astype(np.intp)
     count = int(labels.max()) + 1
     total = np.stack([np.bincount(labels.ravel(), image[..., c].ravel(), count) for c in range(3)], axis=-1)
     number = np.bincount(labels.ravel(), minlength=count)[:, None]
