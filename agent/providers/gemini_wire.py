@@ -270,20 +270,6 @@ PICTURE_ENDS: dict[str, ErrorCode | None] = TEXT_ENDS | {
     "RECITATION": ErrorCode.PICTURE_RECITATION,
 }
 
-# Why a prompt got no answer at all: every block is the policy's, also one for a reason this table does not know.
-BLOCKS = frozenset(
-    {
-        "BLOCKED_REASON_UNSPECIFIED",
-        "SAFETY",
-        "OTHER",
-        "BLOCKLIST",
-        "PROHIBITED_CONTENT",
-        "IMAGE_SAFETY",
-        "MODEL_ARMOR",
-        "JAILBREAK",
-    }
-)
-
 
 @dataclass(frozen=True, slots=True)
 class ArrivedPicture:

@@ -17,7 +17,6 @@ ALIKE = 0.6
 _LIGHTS, _TINTS = 4, 5
 _GRID = 8
 _QUARTERS, _DIRECTIONS = 2, 8
-LENGTH = _LIGHTS * _TINTS * _TINTS + _GRID * _GRID + _QUARTERS * _QUARTERS * _DIRECTIONS
 # What a person means by "like this one" is its colours first, then where light and dark lie, then its edges.
 _SHARES = (0.5, 0.3, 0.2)
 _SIDE_PX = 64

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 
 from tests.golden.reading import elements
 from tests.page import PageProcess
+from tests.support.masked_turns import DRIFTED, redrawn
+from tests.support.masking_scenes import photo, rectangle, stored
 from tests.webui.people import Person, words
 from tests.wire_server import GeminiProcess, quota_body
 
@@ -128,6 +131,35 @@ def test_a_plan_is_run_once_as_it_was_changed_within_what_its_model_offers(ann: 
     assert "1:1" in painted
     run(prompt="A wolf")
     assert len(pictures_asked(gemini)) == 1
+
+
+def test_vary_and_paint_again_send_the_request_of_the_picture_without_asking_the_planner(
+    ann: Person, gemini: GeminiProcess
+) -> None:
+    call = {"kind": "Call", "name": "generate_image", "args": {"prompt": "A red fox in snow"}}
+    gemini.control(on_text=[call], on_image=[{"kind": "PictureAnswer"}] * 3)
+    key = ann.says("draw a fox", review="off")
+    for action in ("vary", "regenerate"):
+        ann.press("panel", json.dumps({"handle": "#1", "action": action}), key, review="off")
+    first, varied, again = (one["body"]["contents"] for one in gemini.read("requests") if one["kind"] == "image")
+    assert "A variation: the same subject" in str(varied)
+    assert str(varied).startswith(str(first).partition("snow")[0])
+    assert again == first
+    assert len([one for one in gemini.read("requests") if one["kind"] == "text"]) == 1
+
+
+def test_of_an_edit_only_the_asked_part_is_kept_set_aside_and_taken_back(ann: Person, gemini: GeminiProcess) -> None:
+    came = redrawn(photo(), rectangle(260, 180, 400, 320), DRIFTED)
+    call = {"kind": "Call", "name": "generate_image", "args": {"prompt": "A red cup", "action": "edit_image"}}
+    answer = {"kind": "PictureAnswer", "data": {"base64": b64encode(came).decode()}}
+    gemini.control(on_text=[call], on_image=[answer])
+    key = ann.says("make the cup red", files=[stored(photo())], review="off")
+    assert "Everything moved by" in words(ann.shown(key))
+    kept = words(json.dumps(ann.press("keep_only", "#1b", key)["thread"]))
+    assert "#1c" in kept
+    assert "pixels changed outside the mask" in kept
+    for act, is_aside in (("discard_edit", True), ("keep_edit", False)):
+        assert ("Discarded: nothing builds on it." in str(ann.press(act, "#1c", key)["thread"])) is is_aside
 
 
 def test_a_quota_is_forgotten_by_the_next_success_and_the_choice_stays(ann: Person, gemini: GeminiProcess) -> None:
