@@ -347,9 +347,10 @@ class Studio:
         return await asyncio.to_thread(look)
 
     async def hand_over(self, owner: str, new_owner: str) -> None:
-        """Give all that an owner made to another one; a conversation with a turn at work stays where it is."""
+        """Give what an owner made and chose to another one; a conversation with a turn at work stays where it is."""
         await self._records.conversations.hand_over(owner, new_owner, self.turns.busy(owner))
         await self.styles.hand_over(owner, new_owner)
+        await self.preferences.hand_over(owner, new_owner)
 
     # Turns
 

@@ -108,6 +108,17 @@ class PresetStore:
 
         await self._change(owner, back)
 
+    async def hand_over(self, owner: str, new_owner: str) -> None:
+        """Give an owner's presets to another one, as many as there is room for; their own of the same name stay."""
+        given = await self.of(owner)
+
+        def joined(kept: tuple[Preset, ...]) -> tuple[Preset, ...]:
+            coming = [one for one in given if not any(_same_name(theirs, one.name) for theirs in kept)]
+            return (*kept, *coming)[:MOST_PRESETS]
+
+        if given:
+            await self._change(new_owner, joined)
+
     async def _change(self, owner: str, work: Callable[[tuple[Preset, ...]], tuple[Preset, ...]]) -> tuple[Preset, ...]:
         return await self._file.change(owner, lambda kept: work(kept or ()))
 
@@ -172,6 +183,12 @@ class OwnerFile(Generic[T]):
         What `work` raises leaves the file as it was. Raises StorageFailure.
         """
         return await asyncio.to_thread(self._change_now, owner, work)
+
+    async def hand_over(self, owner: str, new_owner: str) -> None:
+        """Give an owner's entry to another one who has none. Raises StorageFailure."""
+        given = await self.of(owner)
+        if given is not None:
+            await self.change(new_owner, lambda kept: given if kept is None else kept)
 
     def _load(self) -> None:
         # Before it is read: what is written meanwhile is read the next time.
@@ -253,6 +270,12 @@ class PreferenceStore:
     async def keep_defaults(self, owner: str, settings: TurnSettings | None) -> None:
         """Keep what the owner has every new conversation begin with, None for nothing. Raises StorageFailure."""
         await self._defaults.change(owner, lambda _: settings)
+
+    async def hand_over(self, owner: str, new_owner: str) -> None:
+        """Give what an owner chose to another one, who keeps what they chose themselves. Raises StorageFailure."""
+        await self.presets.hand_over(owner, new_owner)
+        for file in (self._file, self._defaults):
+            await file.hand_over(owner, new_owner)
 
     async def applied(self, settings: TurnSettings, owner: str) -> TurnSettings:
         """Return the settings of a turn with the owner's caps where they name none."""

@@ -114,16 +114,15 @@ class OwnStyles:
             self._write(owner, change(self.shelf(owner).styles))
 
     def hand_over(self, owner: str, new_owner: str) -> None:
-        """Give an owner's styles to another one, who keeps their own of the same name; the newest stay for want of
+        """Give an owner's styles to another one; what has the name of one of theirs stays, so do the newest for want of
         room."""
         with self._locked():
-            theirs = self.shelf(new_owner).styles
+            theirs, ours = self.shelf(new_owner).styles, self.shelf(owner).styles
             names = {_name_key(style) for style in theirs}
-            coming = [style for style in self.shelf(owner).styles if _name_key(style) not in names]
-            given = coming[: MOST_STYLES - len(theirs)]
+            given = [style for style in ours if _name_key(style) not in names][: MOST_STYLES - len(theirs)]
             if given:
                 self._write(new_owner, (*theirs, *given))
-                self._write(owner, tuple(coming[len(given) :]))
+                self._write(owner, tuple(style for style in ours if style not in given))
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
