@@ -311,8 +311,9 @@ def _edit(words: Words, edit: EditRecord, *, has_numbers: bool) -> list[Line]:
     if edit.spill_px and edit.grown_mask is not None and not edit.is_set_aside:
         spills = words("edit.spills", pixels=edit.spill_px)
         lines.append(Line("short", "triangle-alert", spills, [("grow_mask", "edit.grow", "expand")]))
-    # The spill has a line of its own, with its number and what to do.
-    told_elsewhere = {"spills", *(("softer",) if has_numbers else ())}
+    # The spill has a line of its own, with its number and what to do; that little is left to align by is told before
+    # it is painted, and then is a doubt of the verdict.
+    told_elsewhere = {"spills", "little_to_align_by", *(("softer",) if has_numbers else ())}
     return lines + notice_lines(words, [one.code for one in edit.notices if one.code not in told_elsewhere])
 
 
