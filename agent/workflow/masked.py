@@ -16,7 +16,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import ParamSpec, TypeVar
 
@@ -357,6 +357,7 @@ class LaterEdits:
 
     records: Records
     images: ImageStore
+    _adding: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def grow_mask(self, conversation_id: str, handle: str, owner: str = "local") -> Picture:
         """Return a new picture: the same answer under the mask that takes in what went beyond the first one.
@@ -379,8 +380,8 @@ class LaterEdits:
             raise RequestRefused(ErrorCode.NOTHING_TO_GROW, handle=picture.handle) from None
         update = {"mask": edit.grown_mask, "grown_from": picture.handle, "is_kept": None, "notices": ()}
         finished = await _recorded(self.images, edit.model_copy(update=update), outcome)
-        seconds = time.monotonic() - started_s
-        return await self._add(conversation_id, picture, finished.image, finished.record, picture.parents, seconds)
+        made = finished.image, finished.record, picture.parents
+        return await self._add(conversation_id, owner, picture, *made, started_s)
 
     async def keep_only(
         self, conversation_id: str, handle: str, owner: str = "local", *, mask: Mask | None = None
@@ -419,9 +420,8 @@ class LaterEdits:
         full, used = pixel_size(base.image), pixel_size(picture.image)
         is_less = used.width * used.height < full.width * full.height or used.bit_depth < full.bit_depth
         taken = (Reduction(kind=ReductionKind.PART, handle=base.handle, full=full, used=used),) if is_less else ()
-        seconds = time.monotonic() - started_s
-        parents = (base.handle, picture.handle)
-        return await self._add(conversation_id, picture, finished.image, finished.record, parents, seconds, taken)
+        made = finished.image, finished.record, (base.handle, picture.handle)
+        return await self._add(conversation_id, owner, picture, *made, started_s, taken)
 
     async def keep_transparency(self, conversation_id: str, handle: str, owner: str = "local") -> Picture:
         """Return a new picture: an opaque one as see-through as the one that it was made from.
@@ -441,8 +441,8 @@ class LaterEdits:
         size = (picture.image.width or 0, picture.image.height or 0)
         image = await stored(self.images, data, size)
         left = tuple(one for one in reductions if one != lost)
-        parents = (base.handle, picture.handle)
-        return await self._add(conversation_id, picture, image, None, parents, time.monotonic() - started_s, left)
+        made = image, None, (base.handle, picture.handle)
+        return await self._add(conversation_id, owner, picture, *made, started_s, left)
 
     async def keep(self, conversation_id: str, handle: str, is_kept: bool, owner: str = "local") -> Picture:
         """Return the masked edit with the person's decision about it on record: kept or discarded.
@@ -468,21 +468,24 @@ class LaterEdits:
     async def _add(
         self,
         conversation_id: str,
+        owner: str,
         source: Picture,
         image: ImagePart,
         edit: EditRecord | None,
         parents: tuple[str, ...],
-        seconds: float,
+        started_s: float,
         reductions: tuple[Reduction, ...] | None = None,
     ) -> Picture:
-        """Put the new picture on record in the turn of the one it was made of, below what that turn showed before.
+        """Put the new picture on record in the turn of the one it was made of, below what that turn showed before; one
+        that is there already, of a button pressed twice, stays the only one.
 
         Without other `reductions` it has those of its source.
         """
         size: dict[str, object] = {"width": image.width or 0, "height": image.height or 0, "bit_depth": image.bit_depth}
         if reductions is not None:
             size["reductions"] = reductions
-        free = {"usage": TokenUsage(), "price_usd": 0.0, "seconds": round(seconds, 3), "sources": (), "shortfalls": ()}
+        seconds = round(time.monotonic() - started_s, 3)
+        free = {"usage": TokenUsage(), "price_usd": 0.0, "seconds": seconds, "sources": (), "shortfalls": ()}
         asked = {"asked_aspect_ratio": None, "asked_resolution": f"{size['width']}×{size['height']}"}
         receipt = source.receipt
         picture = Picture(
@@ -496,7 +499,11 @@ class LaterEdits:
             alt=source.alt,
             edit=edit,
         )
-        picture = await self.records.conversations.add_picture(conversation_id, picture, base=parents[0])
+        async with self._adding:
+            for one in (await self.records.conversations.get(conversation_id, owner)).pictures:
+                if (one.image.digest, one.parents) == (image.digest, parents):
+                    return one
+            picture = await self.records.conversations.add_picture(conversation_id, picture, base=parents[0])
 
         def with_it(turn: Turn) -> Turn | None:
             if turn.state not in _OVER:
