@@ -46,6 +46,7 @@ def begin(page: Page, name: str, text: str = "") -> None:
     expect(editor(page)).to_be_focused()
     expect(row(page, name)).to_have_attribute("aria-selected", "true")
     page.keyboard.insert_text(text)
+    expect(page.locator("#fi-code .cm-cursor-primary")).to_have_css("border-left-width", "1px")
     expect(state(page)).to_contain_text("Unsaved")
 
 

@@ -122,6 +122,10 @@ def what_is_chosen_is_what_the_model_is_asked_for_and_the_price_follows_it(
         for value in ("4:5", "2K", "2"):
             settings.get_by_role("radio", name=value, exact=True).check()
         expect(page.locator("[data-aid=setup]")).to_have_text("Pro · 4:5 · 2K · 2")
+        # The ring stands around the box: the field in it has none of its own.
+        field = settings.locator("#avoid").get_by_role("textbox")
+        field.focus()
+        expect(field).to_have_css("box-shadow", "none")
         close_settings(page)
         say(page, "a fox")
         expect_pictures(page, 2)
