@@ -72,7 +72,8 @@ class ModelEntry(Value):
 
     Models differ most behind OpenAI's API: `has_vision` says that a text model sees pictures, `has_tools` that it
     takes functions, `returns_thoughts` that what it thought goes back with its calls; `has_edits` that an image model
-    changes pictures, `has_response_format` that it must be told to answer with the picture itself.
+    changes pictures, which it takes in the field `image_field` of a form, `has_response_format` that it must be told to
+    answer with the picture itself.
     """
 
     id: str
@@ -95,6 +96,7 @@ class ModelEntry(Value):
     returns_thoughts: bool = False
     has_edits: bool = True
     has_response_format: bool = False
+    image_field: str = "image[]"
     is_free: bool = False
     is_reviewed: bool = True
     has_own_server: bool = False

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import httpx2
 
@@ -53,11 +53,14 @@ _MAX_PICTURE_BYTES = 100 << 20
 # A server that says it is done may leave its answer open; one that is closed before its end costs the connection.
 _END_S = 0.5
 
+T = TypeVar("T")
+
 
 class OpenAIProvider:
     """A text model behind `/chat/completions`, and an image model behind `/images/generations` and `/images/edits`.
 
-    A text model whose server refuses functions, or the form of an answer, is told of them in words from then on.
+    What a server says that it does not take is left out from then on: a text model is told of functions, and of the
+    form of its answer, in words; an image model gets its pictures under the other name of a form's field.
 
     Connections are kept alive until `aclose`, and belong to the event loop of the first call. A generator that is
     closed or cancelled ends its request at once. Nothing is tried twice here, and no redirect is followed.
@@ -78,8 +81,8 @@ class OpenAIProvider:
         self._text_timeout_s = text_timeout_s
         self._image_timeout_s = image_timeout_s
         self._clients: dict[Endpoint, httpx2.AsyncClient] = {}
-        # Models by their ids as their server has turned out to take them.
-        self._plainer: dict[str, ModelEntry] = {}
+        # What the models, by their ids, have turned out not to have.
+        self._missing: dict[str, dict[str, Any]] = {}
 
     async def stream(
         self,
@@ -94,16 +97,12 @@ class OpenAIProvider:
         asked = Asked(
             self._talker, model, "AIVISTA_OPENAI_TEXT_MODEL", self._text_timeout_s, self._keys, "/chat/completions"
         )
-        answer, plainer = None, self._plainer.get(model.id, model)
-        while answer is None:
-            try:
-                answer = await self._begin(asked, chat_body(plainer, messages, tools, options, picture_bytes))
-            except AivistaError as refused:
-                less = _without_what_was_refused(plainer, refused.info.provider_detail)
-                if less == plainer:
-                    raise
-                plainer = self._plainer[model.id] = less
-        reader = ChatReader(plainer, asked.endpoint.service)
+
+        async def ask(plainer: ModelEntry) -> tuple[httpx2.Response, ChatReader]:
+            answer = await self._begin(asked, chat_body(plainer, messages, tools, options, picture_bytes))
+            return answer, ChatReader(plainer, asked.endpoint.service)
+
+        answer, reader = await self._taken(model, ask)
         async with aclosing(answer), aclosing(_events(answer)) as events:
             try:
                 while (event := await self._next(events, asked)) is not None:
@@ -122,13 +121,23 @@ class OpenAIProvider:
 
     async def generate(self, request: ImageRequest) -> AsyncGenerator[CompletionChunk, None]:
         """Make or change one picture; it is in the store before its chunk is given."""
-        body, images = image_body(request), pictures_to_show(request)
-        files = image_files(images, [await self._pictures.read(image) for image in images])
-        path = "/images/edits" if files else "/images/generations"
+        images = pictures_to_show(request)
+        data = [await self._pictures.read(image) for image in images]
+        path = "/images/edits" if images else "/images/generations"
         asked = Asked(
             self._painter, request.model, "AIVISTA_OPENAI_IMAGE_MODEL", self._image_timeout_s, self._keys, path
         )
-        answer = await self._ask_for_picture(asked, body, files)
+
+        async def ask(plainer: ModelEntry) -> Wire:
+            body = image_body(request.model_copy(update={"model": plainer}))
+            return await self._ask_for_picture(asked, body, image_files(images, data, plainer.image_field))
+
+        answer = await self._taken(request.model, ask)
+        failure = _failure_in(answer, asked)
+        if failure is not None:
+            # Reports of an exception show local variables, and what a server says may quote a key.
+            del answer
+            raise failure
         usage = usage_from_wire(answer["usage"]) if isinstance(answer.get("usage"), dict) else None
         found = read_picture(answer, asked.endpoint.base_url)
         if isinstance(found, PictureElsewhere):
@@ -138,7 +147,7 @@ class OpenAIProvider:
             found = found.model_copy(update={"charge": Charge.MAYBE if usage is None else Charge.YES})
             yield self._told(CompletionChunk(usage=usage, finish_reason="stop", error=found))
             return
-        origin = ImageOrigin.EDITED if files else ImageOrigin.GENERATED
+        origin = ImageOrigin.EDITED if images else ImageOrigin.GENERATED
         yield CompletionChunk(part=await self._pictures.write(found.data, found.mime_type, origin))
         yield CompletionChunk(usage=usage, finish_reason="stop")
 
@@ -150,6 +159,19 @@ class OpenAIProvider:
         while self._clients:
             _, http = self._clients.popitem()
             await http.aclose()
+
+    async def _taken(self, model: ModelEntry, ask: Callable[[ModelEntry], Awaitable[T]]) -> T:
+        """Ask the model, again as long as its server says what it has not, and return what comes."""
+        plainer = model.model_copy(update=self._missing.get(model.id))
+        while True:
+            try:
+                return await ask(plainer)
+            except AivistaError as refused:
+                missing = _refused_features(refused.info.provider_detail)
+                less = plainer.model_copy(update=missing)
+                if less == plainer:
+                    raise
+                plainer, self._missing[model.id] = less, self._missing.get(model.id, {}) | missing
 
     async def _begin(self, asked: Asked, body: Wire) -> httpx2.Response:
         answer = await self._send(asked, json=body)
@@ -305,7 +327,15 @@ _FEATURES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
         re.compile(r"not support tools|param: tools|tools param|tool choice requires|support tool use", re.IGNORECASE),
         {"has_tools": False},
     ),
-    (re.compile(r"response_format", re.IGNORECASE), {"json_mode": JsonMode.NONE}),
+    (re.compile(r"response_format", re.IGNORECASE), {"json_mode": JsonMode.NONE, "has_response_format": False}),
+    # Most take pictures under `image[]`, some under `image` alone.
+    (
+        re.compile(
+            r"(required|missing)\W+(\w+\W+){0,2}image\b(?!\[)|\bimage\b(?!\[)\W+(\w+\W+){0,3}(required|missing)",
+            re.IGNORECASE,
+        ),
+        {"image_field": "image"},
+    ),
 )
 # What such servers call a refusal by policy, a conversation that is too long, a picture that is no good.
 _BLOCKING = re.compile(r"content_?(policy|filter)|moderation|safety", re.IGNORECASE)
@@ -321,10 +351,10 @@ _NO_VISION = re.compile(
 )
 
 
-def _without_what_was_refused(model: ModelEntry, said: str) -> ModelEntry:
-    """Return the model without the features that its server says it does not have."""
+def _refused_features(said: str) -> dict[str, Any]:
+    """Return the fields of a model without the features that its server says it does not have."""
     missing = [features for pattern, features in _FEATURES if pattern.search(said)]
-    return model.model_copy(update={name: value for one in missing for name, value in one.items()})
+    return {name: value for one in missing for name, value in one.items()}
 
 
 def as_ours(error: Exception, asked: Asked) -> AivistaError:
@@ -363,7 +393,7 @@ def _json_or_text(body: bytes) -> object:
 
 
 def _failure_in(event: object, asked: Asked) -> AivistaError | None:
-    """Return the failure that an event of a stream stands for: it tells one, or is none that can be read."""
+    """Return the failure that an event of a stream, or an answer, stands for: it tells one, or cannot be read."""
     if not isinstance(event, dict):
         return as_ours(ValueError(f"an event is {type(event).__name__}"), asked)
     if not event.get("error") and event.get("object") != "error":

@@ -310,10 +310,12 @@ def image_body(request: ImageRequest) -> dict[str, str | int]:
     return body
 
 
-def image_files(images: Sequence[ImagePart], data: Sequence[bytes]) -> list[tuple[str, tuple[str, bytes, str]]]:
-    """Return the pictures as files of a form, each under `image[]` with a name and its type."""
+def image_files(
+    images: Sequence[ImagePart], data: Sequence[bytes], field: str
+) -> list[tuple[str, tuple[str, bytes, str]]]:
+    """Return the pictures as files of a form, each under the same field with a name and its type."""
     return [
-        ("image[]", (f"image{place}.{_ENDINGS.get(image.mime_type, 'png')}", one, image.mime_type))
+        (field, (f"image{place}.{_ENDINGS.get(image.mime_type, 'png')}", one, image.mime_type))
         for place, (image, one) in enumerate(zip(images, data, strict=True), 1)
     ]
 

@@ -10,7 +10,10 @@ from tests.support.tables import table
 
 @dataclass(frozen=True)
 class ServedModel:
-    """What a model takes. `json_mode` is `schema` or `object`; a thinking one wants its thoughts back with calls."""
+    """What a model takes. `json_mode` is `schema` or `object`; a thinking one wants its thoughts back with calls.
+
+    Pictures to be changed come under `image_field` of a form; `wants_pictures` is said where there are none.
+    """
 
     name: str
     paints: bool = False
@@ -20,6 +23,8 @@ class ServedModel:
     wants_thoughts: bool = False
     has_edits: bool = True
     has_response_format: bool = True
+    image_field: str = "image[]"
+    wants_pictures: str = "Missing required parameter: 'image'."
     sizes: Sequence[str] = ("1024x1024", "1024x1536", "1536x1024")
 
 

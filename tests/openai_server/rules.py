@@ -201,9 +201,9 @@ def check_edit(fields: dict[str, str], files: list[FormFile], model: ServedModel
     """Refuse a form that the model would not take."""
     refuse(not model.has_edits, "edits", f"{model.name} changes no pictures")
     _check_fields(fields, model)
-    refuse(not files, "image", "Missing required parameter: 'image'.")
+    refuse(model.image_field not in {file.field for file in files}, "image", model.wants_pictures)
     for file in files:
-        _check_file(file)
+        _check_file(file, model)
 
 
 def _as_text(name: str, value: Any) -> str:
@@ -225,8 +225,8 @@ def _check_fields(fields: dict[str, str], model: ServedModel) -> None:
             raise Refused("response_format", f"Invalid value: '{fields['response_format']}'.")
 
 
-def _check_file(file: FormFile) -> None:
-    refuse(file.field != "image[]", "image", f"Several pictures come under image[], not under {file.field}")
+def _check_file(file: FormFile, model: ServedModel) -> None:
+    refuse(file.field != model.image_field, "image", f"Several pictures come under {model.image_field}")
     if not file.name.endswith(_ENDINGS.get(file.mime_type, "no type")):
         raise Refused("image", f"{file.name} is said to be {file.mime_type or 'nothing'}")
     facts = look_at(base64.b64encode(file.data).decode())

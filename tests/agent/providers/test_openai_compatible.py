@@ -169,7 +169,11 @@ async def test_what_a_server_does_not_take_is_said_in_words_from_then_on(
             for wanted in ("Hello.", "Hello again."):
                 chunks = await desk.say("talker", prompt("Hi"), tools=[LOOK], options=options)
                 assert message_of(chunks).text == wanted
-    assert [left_out in chat.body for chat in server.chats] == [True, False, False]
+            # The same model in another role keeps what is its own there.
+            thinking = desk.model("talker").model_copy(update={"thinking_level": "high"})
+            await desk.say(thinking, prompt("Hi"), tools=[LOOK], options=options)
+            assert server.chats[-1].body["reasoning_effort"] == "high"
+    assert [left_out in chat.body for chat in server.chats] == [True, False, False, False]
     assert all(("look" in chat.system) == (left_out == "tools") for chat in server.chats[1:])
 
 
@@ -322,6 +326,27 @@ async def test_a_picture_is_stored_before_it_is_given_and_has_the_size_of_its_ra
     # A model that refuses the answer's format is not told it.
     await openai.paint("gpt-image-2", prompt("a fox"), aspect_ratio="16:9", resolution="2K")
     assert (openai.server.violations, openai.server.pictures[1].fields["size"]) == ([], "2560x1440")
+
+
+@each_case(("name", "asked"), [("plain-painter", 3), ("fast-painter", 2)])
+async def test_a_painter_gets_its_pictures_in_the_field_that_it_wants(tmp_path: Path, name: str, asked: int) -> None:
+    with OpenAIServer(key=OPENAI_KEY) as server:
+        async with at_openai(server, image_model=name) as desk:
+            photo = await desk.shelf.write(png(), "image/png", ImageOrigin.UPLOADED)
+            for _ in range(2):
+                assert isinstance((await desk.paint(name, prompt("warmer", photo)))[0].part, ImagePart)
+            assert (len(server.pictures), len(server.violations)) == (asked + 1, asked - 1)
+            for request in server.pictures[-2:]:
+                assert [(file.field, file.data) for file in request.files] == [("image", png())]
+            server.on_picture(HttpError(400, "Missing required parameter: 'image'."))
+            with pytest.raises(ProviderFailure, match="Missing required parameter"):
+                await desk.paint(name, prompt("colder", photo))
+
+
+async def test_why_there_is_no_picture_is_told_also_by_a_server_that_says_it_as_a_success(openai: OpenAIDesk) -> None:
+    openai.server.on_picture(HttpError(200, "The model is not loaded."))
+    with pytest.raises(ProviderFailure, match="The model is not loaded"):
+        await openai.paint("painter", prompt("a fox"))
 
 
 @each_case(
