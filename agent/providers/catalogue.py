@@ -71,9 +71,10 @@ class ModelEntry(Value):
     the operator's server runs it; of those, one that `stands_for_any` is what a model that nobody described is like.
 
     Models differ most behind OpenAI's API: `has_vision` says that a text model sees pictures, `has_tools` that it
-    takes functions, `returns_thoughts` that what it thought goes back with its calls; `has_edits` that an image model
-    changes pictures, which it takes in the field `image_field` of a form, `has_response_format` that it must be told to
-    answer with the picture itself.
+    takes functions, `returns_thoughts` that what it thought goes back with its calls, `has_stream_usage` that it counts
+    tokens when asked to, `limit_field` where it is told how many it may write; `has_edits` that an image model changes
+    pictures, which it takes in the field `image_field` of a form, `has_response_format` that it must be told to answer
+    with the picture itself.
     """
 
     id: str
@@ -94,6 +95,8 @@ class ModelEntry(Value):
     has_tools: bool = True
     json_mode: JsonMode = JsonMode.SCHEMA
     returns_thoughts: bool = False
+    has_stream_usage: bool = True
+    limit_field: str = "max_tokens"
     has_edits: bool = True
     has_response_format: bool = False
     image_field: str = "image[]"

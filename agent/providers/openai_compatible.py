@@ -60,7 +60,7 @@ class OpenAIProvider:
     """A text model behind `/chat/completions`, and an image model behind `/images/generations` and `/images/edits`.
 
     What a server says that it does not take is left out from then on: a text model is told of functions, and of the
-    form of its answer, in words; an image model gets its pictures under the other name of a form's field.
+    form of its answer, in words; a field with another name is sent under that.
 
     Connections are kept alive until `aclose`, and belong to the event loop of the first call. A generator that is
     closed or cancelled ends its request at once. Nothing is tried twice here, and no redirect is followed.
@@ -324,10 +324,17 @@ def _endpoint_of_pictures(settings: OpenAISettings) -> Endpoint:
 # What such servers say of a feature that a model, or the way it is served, does not have.
 _FEATURES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
     (
-        re.compile(r"not support tools|param: tools|tools param|tool choice requires|support tool use", re.IGNORECASE),
+        re.compile(
+            r"not support (tools?|functions?)\b|(tool|function) call(s|ing)?\W+(is|are) not (supported|enabled)"
+            r"|param: tools|tools param|tool choice requires|support tool use",
+            re.IGNORECASE,
+        ),
         {"has_tools": False},
     ),
     (re.compile(r"response_format", re.IGNORECASE), {"json_mode": JsonMode.NONE, "has_response_format": False}),
+    (re.compile("stream_options"), {"has_stream_usage": False}),
+    # OpenAI's newer models know the limit by this name alone, most servers only by the older one.
+    (re.compile("max_completion_tokens"), {"limit_field": "max_completion_tokens"}),
     # Most take pictures under `image[]`, some under `image` alone.
     (
         re.compile(

@@ -47,15 +47,16 @@ def chat_body(
         "model": model.id,
         "messages": to_wire(model, messages, _system(model, tools, options), picture_bytes),
         "stream": True,
-        "stream_options": {"include_usage": True},
     }
+    if model.has_stream_usage:
+        body["stream_options"] = {"include_usage": True}
     if tools and model.has_tools:
         body["tools"] = [_declaration(tool) for tool in tools]
     level = options.thinking_level if options.thinking_level in model.thinking_levels else model.thinking_level
     if level:
         body["reasoning_effort"] = level
     if options.max_output_tokens is not None:
-        body["max_tokens"] = options.max_output_tokens
+        body[model.limit_field] = options.max_output_tokens
     if options.response_schema is not None and model.json_mode is not JsonMode.NONE:
         body["response_format"] = _response_format(model, options.response_schema)
     return body

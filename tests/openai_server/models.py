@@ -21,6 +21,8 @@ class ServedModel:
     has_tools: bool = True
     json_mode: str = "schema"
     wants_thoughts: bool = False
+    has_stream_usage: bool = True
+    limit_field: str = "max_tokens"
     has_edits: bool = True
     has_response_format: bool = True
     image_field: str = "image[]"

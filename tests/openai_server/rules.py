@@ -12,7 +12,7 @@ from tests.openai_server.request import FormFile, Refused, refuse, text_of
 from tests.wire_server.pictures import look_at
 from tests.wire_server.refusals import Json
 
-_FIELDS = {"model", "messages", "stream", "stream_options", "tools", "response_format", "reasoning_effort"}
+_FIELDS = {"model", "messages", "stream", "tools", "response_format", "reasoning_effort"}
 _MESSAGE_FIELDS = {
     "system": {"role", "content"},
     "user": {"role", "content"},
@@ -25,10 +25,18 @@ _LONGEST_ID = 40
 
 def check_chat(body: Json, model: ServedModel) -> None:
     """Refuse a body that some server would not take for this model."""
-    if unknown := set(body) - _FIELDS:
+    if "max_tokens" in body and model.limit_field != "max_tokens":
+        told = (
+            f"Unsupported parameter: 'max_tokens' is not supported with this model. Use '{model.limit_field}' instead."
+        )
+        raise Refused("unknown_field", told, code="unsupported_parameter")
+    usage = {"stream_options"} if model.has_stream_usage else set()
+    if unknown := set(body) - _FIELDS - usage - {model.limit_field}:
         raise Refused("unknown_field", f"Unrecognized request argument supplied: {min(unknown)}")
-    streams = body.get("stream") is True and body.get("stream_options") == {"include_usage": True}
-    refuse(not streams, "stream", "This server streams, and says what an answer costs.")
+    counts = not usage or body.get("stream_options") == {"include_usage": True}
+    refuse(body.get("stream") is not True or not counts, "stream", "This server streams, and counts what it can.")
+    limit = body.get(model.limit_field, 1)
+    refuse(type(limit) is not int or limit < 1, "limit", f"{model.limit_field} must be a number of tokens")
     messages: Any = body.get("messages")
     refuse(not isinstance(messages, list) or not messages, "messages", "messages must be a list with something in it")
     for number, message in enumerate(messages):

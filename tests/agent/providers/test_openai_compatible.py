@@ -156,6 +156,8 @@ def _chunk(delta: Any, finish_reason: str | None = None, **fields: Any) -> dict[
         (HttpError(400, "registry.ollama.ai/library/gemma3:27b does not support tools"), "tools"),
         (HttpError(400, '"auto" tool choice requires --enable-auto-tool-choice to be set'), "tools"),
         (HttpError(500, "tools param requires --jinja flag"), "tools"),
+        (HttpError(400, "Function calling is not enabled for this model"), "tools"),
+        (HttpError(400, "`tool calling` is not supported with this model"), "tools"),
         (HttpError(400, "This response_format type is unavailable now"), "response_format"),
     ],
 )
@@ -175,6 +177,18 @@ async def test_what_a_server_does_not_take_is_said_in_words_from_then_on(
             assert server.chats[-1].body["reasoning_effort"] == "high"
     assert [left_out in chat.body for chat in server.chats] == [True, False, False, False]
     assert all(("look" in chat.system) == (left_out == "tools") for chat in server.chats[1:])
+
+
+@each_case(("name", "field"), [("new-talker", "max_completion_tokens"), ("silent-talker", "max_tokens")])
+async def test_a_field_that_a_server_does_not_take_is_sent_under_its_other_name_or_not_at_all(
+    tmp_path: Path, name: str, field: str
+) -> None:
+    with OpenAIServer(key=OPENAI_KEY) as server:
+        async with at_openai(server, text_model=name) as desk:
+            for _ in range(2):
+                chunks = await desk.say(name, prompt("Hi"), options=ChatOptions(max_output_tokens=100))
+                assert message_of(chunks).text == "Hello."
+    assert ([chat.body[field] for chat in server.chats[1:]], len(server.violations)) == ([100, 100], 1)
 
 
 @each_case(
