@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from agent.cancellation import shielded
+
 
 class ChildFailure(Exception):
     """The child gave no answer: it died, or was killed."""
@@ -39,7 +41,7 @@ async def run_child(script: Path, work: bytes, *arguments: str, limit_s: float, 
     hearing = loop.run_in_executor(threads, _hear, process, max_answer_bytes)
     try:
         async with asyncio.timeout(limit_s):
-            answer = await asyncio.shield(hearing)
+            answer = await shielded(hearing)
     except TimeoutError:
         raise ChildTooSlow from None
     finally:

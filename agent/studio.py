@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import SecretStr
 
+from agent.cancellation import shielded
 from agent.conversations import Conversations
 from agent.errors import AivistaError, RequestRefused
 from agent.events import TurnEvent, TurnFailed
@@ -476,18 +477,22 @@ class Studio:
     async def expand_prompt(
         self, wish: PromptToExpand, owner: str = OPERATOR, key: SecretStr | None = None
     ) -> ExpandedPrompt:
-        """Return a short wish written out in full, which is not sent.
+        """Return a short wish written out in full, which is not sent. It is paid and on record also if nobody waits.
 
         Raises what `fuller_wishes.fuller_wish` does, and KeyProblem when the sponsor's cap is used up.
         """
+        writing: asyncio.Task[ExpandedPrompt] = self.keep_alive(self._expanded(wish, owner, key))
+        return await shielded(writing)
+
+    # Inside
+
+    async def _expanded(self, wish: PromptToExpand, owner: str, key: SecretStr | None) -> ExpandedPrompt:
         sponsor = self._sponsor_of(owner, key)
         if sponsor is not None and (problem := await sponsor.problem()):
             raise problem
         provider = await self._provider(self._key(owner, key))
         charge = sponsor.charge if sponsor is not None else None
         return await fuller_wish(wish, self._meters.writer(owner, provider, self.provider_name(key, owner), charge))
-
-    # Inside
 
     def _new_scheduler(self) -> TurnScheduler:
         from agent.fetching.reading import PageReader

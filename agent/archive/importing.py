@@ -20,6 +20,7 @@ from agent.archive.format import (
     unpacked,
 )
 from agent.archive.reading import ArchiveReader, Contents, PictureFacts, check_conversation
+from agent.cancellation import shielded
 from agent.conversation import WholeConversation, WorkspaceFile
 from agent.errors import AivistaError, ProviderFailure
 from agent.events import SearchNote
@@ -84,7 +85,7 @@ class Importer:
             await asyncio.to_thread(self._check, listed.folder, contents)
         taking_in = asyncio.ensure_future(self._take_in(contents))
         try:
-            return await asyncio.shield(taking_in)
+            return await shielded(taking_in)
         except asyncio.CancelledError:
             # What a thread writes just now would be there after everything else is gone: it is waited for.
             self._is_wanted = False

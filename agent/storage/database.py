@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 
+from agent.cancellation import shielded
 from agent.errors import ErrorCode, StorageFailure
 from agent.storage.private_files import make_private_folder, storage_failure
 from agent.storage.upgrade import HEAD, NAME, bring_up_to_date
@@ -282,7 +283,7 @@ class Database:
 
     async def durably(self, work: Coroutine[Any, Any, T]) -> T:
         """Return what the work returns. It goes on when the caller is cancelled; the database is closed after it."""
-        return await asyncio.shield(self._held(asyncio.create_task(work)))
+        return await shielded(self._held(asyncio.create_task(work)))
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Return what the work finds in one state of the database, with all that whoever asks knows to be written."""
@@ -329,7 +330,7 @@ class Database:
         one = _Write(work, remember, loop.create_future(), is_durable, is_spare)
         self._waiting.append(one)
         self._begin(loop)
-        written: T = await asyncio.shield(self._held(one.done))
+        written: T = await shielded(self._held(one.done))
         return written
 
     def write_soon(self, work: Callable[[Connection], object], *, is_spare: bool = False) -> asyncio.Future[Any]:
@@ -407,4 +408,4 @@ def _failure(work: Callable[..., object], *arguments: object) -> Exception | Non
 
 async def _on(threads: Executor, work: Callable[[], T]) -> T:
     # Cancelling the caller must not take its work from the queue.
-    return await asyncio.shield(asyncio.get_running_loop().run_in_executor(threads, work))
+    return await shielded(asyncio.get_running_loop().run_in_executor(threads, work))

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cachetools import LRUCache, TTLCache
 from sqlalchemy import Connection
 
+from agent.cancellation import shielded
 from agent.errors import ErrorCode, RequestRefused
 from agent.library import (
     KEPT_FOR,
@@ -316,7 +317,7 @@ class Gallery:
             return asyncio.run_coroutine_threadsafe(taken(item), loop).result()
 
         work = loop.run_in_executor(self._zipping, lambda: _zip_pictures(self._home, items, read, name_of))
-        return await asyncio.shield(work)
+        return await shielded(work)
 
     async def _stored(self, item: GalleryItem) -> bytes:
         return await self._images.read(item.picture.image)

@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 
 from pydantic import ValidationError
 
+from agent.cancellation import shielded
 from agent.errors import AivistaError, ErrorCode, StorageFailure
 from agent.library import Style
 from agent.messages import Value
@@ -214,7 +215,7 @@ class StyleVectors:
             return None
         try:
             async with asyncio.timeout(patience_s):
-                await asyncio.shield(self._preparation(shelves, embedder))
+                await shielded(self._preparation(shelves, embedder))
                 [vector] = await embedded([wish], embedder)
         except TimeoutError:
             _log.warning("the embedding model %s takes too long; styles are found by their names", embedder.model_id)
@@ -237,7 +238,7 @@ class StyleVectors:
         Raises AivistaError when the model or the disk fails, ValueError when the answer is no vectors.
         """
         if not self._building.locked():
-            await asyncio.shield(self._preparation([shelf], embedder))
+            await shielded(self._preparation([shelf], embedder))
 
     async def warm_up(self, shelf: Shelf) -> None:
         """Load LanceDB and the shelf's table."""
@@ -257,14 +258,8 @@ class StyleVectors:
         task = self._under_way.get(key)
         if task is None:
             task = self._under_way[key] = asyncio.create_task(self._prepare(shelves, embedder))
-            task.add_done_callback(lambda done: self._ended(key, done))
+            task.add_done_callback(lambda _: self._under_way.pop(key, None))
         return task
-
-    def _ended(self, key: _Key, task: asyncio.Task[None]) -> None:
-        self._under_way.pop(key, None)
-        # Whoever waited may have gone, and an error that nobody takes is printed at the end.
-        if not task.cancelled():
-            task.exception()
 
     async def _prepare(self, shelves: Sequence[Shelf], embedder: TextEmbedder) -> None:
         model = EmbeddingModel.of(embedder)

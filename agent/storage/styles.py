@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from cachetools import LRUCache, TTLCache
 from pydantic import TypeAdapter, ValidationError
 
+from agent.cancellation import shielded
 from agent.errors import ErrorCode, RequestRefused
 from agent.library import Style, StyleDraft, StyleFile, StyleMatch
 from agent.storage.embedding import EmbeddingModel, TextEmbedder
@@ -387,4 +388,4 @@ class StyleLibrary:
 
     async def _call(self, work: Callable[[], T]) -> T:
         # Cancelling the caller must not take its work from the queue.
-        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work))
+        return await shielded(asyncio.get_running_loop().run_in_executor(self._thread, work))

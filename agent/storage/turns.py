@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, and_, bindparam, case, delete, func, insert, or_, select, update
 
+from agent.cancellation import shielded
 from agent.conversation import Turn, TurnState
 from agent.errors import ErrorCode, RequestRefused
 from agent.events import InterruptedNote, SmartCanvas
@@ -322,7 +323,7 @@ class TurnStore:
 
         joining = asyncio.create_task(self._db.write(join))
         try:
-            return await asyncio.shield(joining)
+            return await shielded(joining)
         except asyncio.CancelledError:
             # Nobody would give it up, and everybody would wait behind it.
             await self._db.durably(self._leave_again(joining))

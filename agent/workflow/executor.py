@@ -16,6 +16,7 @@ from math import log
 
 from pydantic import JsonValue
 
+from agent.cancellation import shielded
 from agent.conversation import Turn
 from agent.errors import AivistaError, ErrorCode, ErrorInfo, StorageFailure, ToolArgumentError
 from agent.events import (
@@ -209,14 +210,11 @@ async def _side_by_side(
 
     # A picture that was asked for is paid for: it outlives a Stop and is stored whenever it comes.
     tasks = [deps.services.keep_alive(paint_one(place, slot)) for place, slot in enumerate(advice)]
-    together = asyncio.gather(*tasks)
     try:
-        return await asyncio.shield(together)
+        return await shielded(asyncio.gather(*tasks))
     finally:
         # Also after an error of ours: the others are under way.
         is_left.set()
-        # When the studio ends under them as well, nobody is left to hear it.
-        together.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from agent.cancellation import shielded
 from agent.errors import ErrorCode, ProviderFailure, RequestRefused, error_from_info
 from agent.messages import PromptMessage, Role, TextPart, Value
 from agent.prompts import prompt
@@ -109,7 +110,7 @@ async def _ask(wish: PromptToExpand, text: str, model: ModelEntry, writer: Write
         on_send=send,
         on_pause=lambda seconds, tried, error: None,
     )
-    await asyncio.shield(writer.calls.end("", model, answer))
+    await shielded(asyncio.ensure_future(writer.calls.end("", model, answer)))
     return answer
 
 

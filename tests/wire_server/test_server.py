@@ -330,8 +330,9 @@ def test_a_process_is_scripted_and_read_over_http(raw: Raw) -> None:
         assert "3000 characters" in process.read("requests")[-1]["body"]["contents"][0]["parts"][0]["text"]
         assert [violation["rule"] for violation in process.read("violations")] == ["api_key"]
         for order in ({"on_text": [{"kind": "Song"}]}, {"on_text": [{"kind": "Text", "words": "hi"}]}, {"sing": True}):
-            with pytest.raises(urllib.error.HTTPError, match="400"):
+            with pytest.raises(urllib.error.HTTPError, match="400") as refused:
                 process.control(**order)
+            refused.value.close()
         assert process.control(clear=True) == {"requests": 0, "held": 0, "remaining": 0, "faults": []}
 
 

@@ -343,7 +343,7 @@ def test_it_imports_nothing_of_the_project_and_nothing_slow() -> None:
     )
     loaded = set(json.loads(said(code)))
     assert not {name for name in loaded if name.partition(".")[0] in {"agent", "webui", "pydantic"}}
-    assert not loaded & {"asyncio", "dataclasses", "inspect", "subprocess", "threading", "typing"}
+    assert not loaded & {"asyncio", "dataclasses", "inspect", "subprocess", "typing"}
 
 
 def test_a_kernel_without_filters_is_told_and_is_no_error() -> None:

@@ -46,13 +46,14 @@ class _Table(BaseModel):
 
 
 class RunsOn(_Table):
-    """What the Space runs on. `python` is `3.x` or `3.x.y`; `packages` are Debian's, `extras` this project's own.
+    """What the Space runs on. `python` is `3.x` or `3.x.y`, from 3.11 to 3.14; `packages` are Debian's, `extras` this
+    project's own.
 
     Hardware with a GPU is not offered: the studio computes nothing there.
     """
 
     sdk: Literal["docker", "gradio"] = "docker"
-    python: str = Field(default="3.11", pattern=r"^3\.(1[1-9]|[2-9][0-9])(\.[0-9]{1,2})?$")
+    python: str = Field(default="3.11", pattern=r"^3\.1[1-4](\.[0-9]{1,2})?$")
     hardware: Literal["cpu-basic", "cpu-upgrade"] = "cpu-basic"
     sleep_after_s: int | None = Field(default=None, ge=60)
     packages: Annotated[list[str], _each(r"[a-z0-9][a-z0-9+.-]+", _NO_PACKAGE)] = Field(default_factory=list)

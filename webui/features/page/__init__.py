@@ -22,7 +22,6 @@ from agent import (
     AivistaError,
     Conversation,
     ErrorCode,
-    ExpandedPrompt,
     PromptToExpand,
     RequestRefused,
     Turn,
@@ -292,10 +291,8 @@ async def expand(at: Context, asked: Words) -> Reply:
         number_of_images=settings.number_of_images,
     )
     studio = at.screen.studio()
-    writing = studio.keep_alive(studio.expand_prompt(wanted, at.visitor.owner, at.screen.sessions.key(at.visitor)))
     try:
-        # Whoever leaves meanwhile has paid for it: it is put on record all the same.
-        written: ExpandedPrompt = await asyncio.shield(writing)
+        written = await studio.expand_prompt(wanted, at.visitor.owner, at.screen.sessions.key(at.visitor))
     except AivistaError as error:
         return _fuller(at, at.words.error(error.info), is_bad=True)
     if written.by == "nobody":
