@@ -199,9 +199,16 @@ def _tokens(name: str, raw: str) -> Mapping[str, SecretStr]:
     return found
 
 
+def _path(name: str, raw: str) -> Path:
+    try:
+        return Path(raw).expanduser().absolute()
+    except RuntimeError:
+        raise SettingsError(name, raw, "there is no such home folder; name a whole path") from None
+
+
 _FROM_ZERO = {"ge": 0, "allow_inf_nan": False}
 _TEXT = Kind("text", lambda _name, raw: raw)
-_PATH = Kind("a path; `~` is your own folder", lambda _name, raw: Path(raw).expanduser().absolute())
+_PATH = Kind("a path; `~` is your own folder", _path)
 _SECONDS = Kind("seconds, more than 0", _positive, {"gt": 0})
 _SECONDS_OR_NONE = Kind("seconds, 0 or more", partial(_number, what="a number", from_zero=True), _FROM_ZERO)
 # The pause itself may be none, for whoever asks from Python.
@@ -509,10 +516,14 @@ def _told(cls: type[BaseModel], environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _home(told: Path | None, given: Path | None) -> Path:
-    home = given or told or user_data_path("aivista", appauthor=False).absolute()
+    name = "home" if given is not None else variables_of(Settings, "home")[0].name
+    try:
+        home = _path(name, str(given)) if given else told or user_data_path("aivista", appauthor=False).absolute()
+    except RuntimeError:
+        # Containers may be run by a user that nobody has entered anywhere.
+        raise SettingsError(name, "", "this user has no home folder; name a whole path") from None
     file = next((place for place in (home, *home.parents) if os.path.isfile(place)), None)
     if file is not None:
-        name = "home" if given is not None else variables_of(Settings, "home")[0].name
         raise SettingsError(name, home, f"{'it' if file == home else file} is a file; name a folder")
     return home
 

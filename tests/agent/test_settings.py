@@ -145,7 +145,14 @@ def test_a_secret_in_the_wrong_place_is_not_quoted(name: str, value: str) -> Non
 def test_a_home_is_absolute_and_a_flag_wins_over_the_variable(tmp_path: Path) -> None:
     assert Settings.from_env({"AIVISTA_HOME": "here"}).home == Path(os.getcwd()) / "here"
     assert Settings.from_env({"AIVISTA_HOME": "~/pictures"}).home == Path.home() / "pictures"
+    assert Settings.from_env({}, home=Path("~/pictures")).home == Path.home() / "pictures"
     assert Settings.from_env({"AIVISTA_HOME": "here"}, home=tmp_path).home == tmp_path
+    nobodys = "~nobody-of-this-name/pictures"
+    for name in ("AIVISTA_HOME", "AIVISTA_MCP_CONFIG"):
+        with pytest.raises(SettingsError, match=f"{name} is '{nobodys}': there is no such home folder"):
+            Settings.from_env({name: nobodys})
+    with pytest.raises(SettingsError, match=f"home is '{nobodys}'"):
+        Settings.from_env({}, home=Path(nobodys))
 
 
 TIMES = ("AIVISTA_TEXT_TIMEOUT_S", "AIVISTA_IMAGE_TIMEOUT_S", "AIVISTA_HISTORY_CACHE_TTL_S", "AIVISTA_HISTORY_CACHE_MB")

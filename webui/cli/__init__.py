@@ -58,7 +58,7 @@ def _run(flags: Namespace) -> int:
 def _settings(flags: Namespace) -> Settings:
     from agent import Settings, catalogue_of
 
-    home = None if flags.home is None else Path(os.path.expanduser(flags.home)).absolute()
+    home = None if flags.home is None else Path(flags.home)
     tokens = [*filter(None, [os.environ.get("AIVISTA_API_TOKENS", "")]), *flags.api_token]
     settings = Settings.from_env({**os.environ, "AIVISTA_API_TOKENS": ",".join(tokens)}, home=home)
     if flags.command in (None, "mcp"):
