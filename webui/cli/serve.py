@@ -84,11 +84,17 @@ def open_studio(flags: Namespace, settings: Settings, space: Callable[[], Place]
     """Serve the page until the process is told to end; return the exit code. `space` returns the Space
     that it serves, once Gradio may be imported.
 
-    Raises CommandFailed when the home cannot be written, and AivistaError when the records cannot be opened.
+    Raises CommandFailed when the home, or a temporary file, cannot be written, and AivistaError when the records cannot
+    be opened.
     """
     prepare(settings)
     signals = _Signals()
-    folder = tempfile.mkdtemp(prefix="aivista-")
+    try:
+        folder = tempfile.mkdtemp(prefix="aivista-")
+    except OSError as error:
+        raise CommandFailed(
+            f"no temporary file can be written ({error.strerror or error}); name a folder for them in TMPDIR."
+        ) from None
     try:
         _prepare_gradio(folder)
         _serve(flags, settings, signals, space)
