@@ -138,7 +138,7 @@ def secrets_of(settings: Settings) -> tuple[SecretStr, ...]:
 class RedactingFilter(logging.Filter):
     """Hides secrets in every record that passes: message, arguments, traceback and stack. It refuses none.
 
-    `secrets` is asked at each record for the values known at that moment.
+    `secrets` is asked at each record for the values known at that moment, and must tell the log nothing itself.
     """
 
     def __init__(self, secrets: Callable[[], Iterable[SecretStr]] = tuple) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.page import PageProcess
 from tests.support.cases import each_case
@@ -35,6 +38,25 @@ def chat(gemini_studio: PageProcess, **body: Any) -> str:
     headers = {"Origin": gemini_studio.url}
     with httpx.stream("POST", f"{gemini_studio.url}/api/v1/chat", json=body, headers=headers, timeout=60) as answer:
         return "".join(answer.iter_text())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
+@each_case("is_link", [True, False])
+def test_a_kept_key_that_is_not_private_is_told_and_keeps_no_page_from_opening(tmp_path: Path, is_link: bool) -> None:
+    home = tmp_path / str(is_link)
+    home.mkdir()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text(KEY)
+    elsewhere.chmod(0o644)
+    if is_link:
+        (home / "gemini.key").symlink_to(elsewhere)
+    else:
+        elsewhere.rename(home / "gemini.key")
+    with PageProcess(home=home) as page:
+        assert httpx.get(page.url, timeout=60).status_code == 200
+        assert ("gemini.key cannot be read" if is_link else "gemini.key could be read by others") in page.errors
+        assert KEY not in page.errors
+        assert "Traceback" not in page.errors
 
 
 @each_case("failure", FAILURES)

@@ -70,7 +70,7 @@ def prepare_log(settings: Settings) -> None:
     from webui.http.sessions import KeptKey
 
     # The key that is kept may be another one by the next line of the log.
-    secrets, kept = secrets_of(settings), KeptKey(settings.home)
+    secrets, kept = secrets_of(settings), KeptKey(settings.home, is_silent=True)
     redacting = RedactingFilter(lambda: (*secrets, *filter(None, [kept.read()])))
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for handler in logging.getLogger().handlers:

@@ -61,11 +61,13 @@ class KeptKey:
     """The key that a person keeps on their own machine: one file below the home, readable by them alone, and read anew
     each time: another process may have changed or removed it.
 
-    For a studio that its person alone can reach; what is here serves whoever opens the page.
+    For a studio that its person alone can reach; what is here serves whoever opens the page. One that is silent tells
+    the log nothing: the log itself asks it for the key that no line may hold.
     """
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, is_silent: bool = False) -> None:
         self._path = home / _KEY_FILE
+        self._is_silent = is_silent
 
     def read(self) -> SecretStr | None:
         """Return the key, or None where none is kept or the file cannot be read as one."""
@@ -75,16 +77,23 @@ class KeptKey:
         except FileNotFoundError:
             return None
         except OSError as error:
-            _log.warning("%s cannot be read: %s", _KEY_FILE, error.strerror)
+            self._warn(f"cannot be read: {error.strerror}")
             return None
         with open(descriptor, "rb") as file:
             # Windows says by other means who may read a file.
             if os.name == "posix" and stat.S_IMODE(os.fstat(descriptor).st_mode) & (stat.S_IRWXG | stat.S_IRWXO):
-                _log.warning("%s could be read by others; it is closed to them now. Please make a new key.", _KEY_FILE)
-                os.fchmod(descriptor, 0o600)
+                try:
+                    os.fchmod(descriptor, 0o600)
+                    self._warn("could be read by others; it is closed to them now. Please make a new key.")
+                except OSError:
+                    self._warn("can be read by others, and is not yours to close. Please make a new key.")
             text = file.read(_LONGEST_KEY_BYTES + 1).decode("ascii", "replace").strip()
         is_plausible = text and len(text) <= _LONGEST_KEY_BYTES and text.isascii() and text.isprintable()
         return SecretStr(text) if is_plausible else None
+
+    def _warn(self, problem: str) -> None:
+        if not self._is_silent:
+            _log.warning("%s %s", _KEY_FILE, problem)
 
     def keep(self, key: SecretStr) -> None:
         """Put the key in the file, whole and durable. Raises StorageFailure."""
