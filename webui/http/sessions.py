@@ -4,6 +4,7 @@ page, for the visitor whose cookie asks: what is refused is one sentence, and no
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import hmac
 import logging
@@ -42,6 +43,7 @@ _MOST_KEYS = 10_000
 _LONGEST_NAME = 100
 _KEY_FILE = "gemini.key"
 _LONGEST_KEY_BYTES = 1024
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 _log = logging.getLogger(__name__)
 _SAFE = {
@@ -68,31 +70,36 @@ class KeptKey:
     def __init__(self, home: Path, *, is_silent: bool = False) -> None:
         self._path = home / _KEY_FILE
         self._is_silent = is_silent
+        # Said once, not for each page.
+        self._told = ""
 
     def read(self) -> SecretStr | None:
         """Return the key, or None where none is kept or the file cannot be read as one."""
         try:
             # A link could lead to any file, and what that holds would be sent to Google as a key.
-            descriptor = os.open(self._path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+            with open(self._path, "rb", opener=_without_links) as file:
+                # Windows says by other means who may read a file.
+                if os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & _OTHERS:
+                    self._close(file.fileno())
+                text = file.read(_LONGEST_KEY_BYTES + 1).decode("ascii", "replace").strip()
         except FileNotFoundError:
             return None
         except OSError as error:
             self._warn(f"cannot be read: {error.strerror}")
             return None
-        with open(descriptor, "rb") as file:
-            # Windows says by other means who may read a file.
-            if os.name == "posix" and stat.S_IMODE(os.fstat(descriptor).st_mode) & (stat.S_IRWXG | stat.S_IRWXO):
-                try:
-                    os.fchmod(descriptor, 0o600)
-                    self._warn("could be read by others; it is closed to them now. Please make a new key.")
-                except OSError:
-                    self._warn("can be read by others, and is not yours to close. Please make a new key.")
-            text = file.read(_LONGEST_KEY_BYTES + 1).decode("ascii", "replace").strip()
         is_plausible = text and len(text) <= _LONGEST_KEY_BYTES and text.isascii() and text.isprintable()
         return SecretStr(text) if is_plausible else None
 
+    def _close(self, descriptor: int) -> None:
+        try:
+            os.fchmod(descriptor, 0o600)
+            self._warn("could be read by others; it is closed to them now. Please make a new key.")
+        except OSError:
+            self._warn("can be read by others, and is not yours to close. Please make a new key.")
+
     def _warn(self, problem: str) -> None:
-        if not self._is_silent:
+        if not self._is_silent and problem != self._told:
+            self._told = problem
             _log.warning("%s %s", _KEY_FILE, problem)
 
     def keep(self, key: SecretStr) -> None:
@@ -108,6 +115,10 @@ class KeptKey:
             self._path.unlink(missing_ok=True)
         except OSError as error:
             raise storage_failure(error) from error
+
+
+def _without_links(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
 class PageRequest(Protocol):
@@ -277,18 +288,22 @@ def open_sessions(settings: Settings, *, is_shared: bool, language: str | None, 
 
 
 def load_secret(home: Path) -> bytes:
-    """Return the secret that signs cookies and links, made on first use and readable by its user alone."""
+    """Return the secret that signs cookies and links, made on first use and readable by its user alone.
+
+    Raises StorageFailure.
+    """
     path = home / "session.secret"
     try:
-        kept = path.read_bytes()
-        if len(kept) >= 32:
-            return kept
-    except FileNotFoundError:
-        pass
-    fresh = secrets.token_bytes(32)
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(fresh)
+        with contextlib.suppress(FileNotFoundError):
+            kept = path.read_bytes()
+            if len(kept) >= 32:
+                return kept
+        fresh = secrets.token_bytes(32)
+        path.unlink(missing_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(fresh)
+    except OSError as error:
+        raise storage_failure(error) from error
     return fresh
 
 

@@ -150,6 +150,10 @@ def test_the_secret_and_a_kept_key_are_private_and_read_again(tmp_path: Path, ca
     secret = load_secret(home)
     assert (len(secret), load_secret(home)) == (32, secret)
     assert stat.S_IMODE((home / "session.secret").stat().st_mode) == 0o600
+    (home / "session.secret").unlink()
+    (home / "session.secret").mkdir()
+    with pytest.raises(StorageFailure):
+        load_secret(home)
     # A link to another file is not followed, and a home that cannot be written is told of without the key.
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("AIzaSomebodyElses")
