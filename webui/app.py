@@ -75,6 +75,11 @@ def _studio_of(settings: Settings, place: Place | None) -> Studio:
     return Studio(settings, sketch_pace_s=SKETCH_PACE_S, limits=place.limits, sponsor=place.sponsor)
 
 
+def _in_address(host: str) -> str:
+    """Return a host as it stands in an address: one of IPv6 in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
 def host_rules(options: LaunchOptions) -> HostRules:
     """Return which hosts may be asked for: where whoever comes is the operator, by no name that was not given here."""
     place, is_loopback = options.place, options.host in LOOPBACK
@@ -129,8 +134,8 @@ class Server:
     @property
     def url(self) -> str:
         """The local address of the page."""
-        host = "127.0.0.1" if self.options.host in ("0.0.0.0", "::") else self.options.host  # noqa: S104
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.options.port}{self.options.root_path}"
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.options.host, self.options.host)  # noqa: S104
+        return f"http://{_in_address(host)}:{self.options.port}{self.options.root_path}"
 
     @property
     def operator_url(self) -> str:
@@ -140,7 +145,7 @@ class Server:
     def _launch(self) -> None:
         _wait_for_server()
         self._page.launch(
-            server_name=self.options.host,
+            server_name=_in_address(self.options.host),
             server_port=self.options.port,
             share=False,
             prevent_thread_lock=True,

@@ -108,6 +108,21 @@ def test_a_studio_for_one_on_the_network_answers_to_its_domain_and_to_no_other_n
             assert httpx.get(page.url, headers={"Host": host}, trust_env=False).status_code == status
 
 
+def _has_ipv6() -> bool:
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::1", 0))
+        return True
+    return False
+
+
+@pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
+def test_the_studio_opens_at_an_address_of_ipv6(tmp_path: Path) -> None:
+    with PageProcess("--host", "::1", home=tmp_path) as page:
+        url = f"http://[::1]:{page.port}"
+        assert page.said == f"Aivista is open at {url}"
+        assert httpx.get(url, trust_env=False).status_code == 200
+
+
 _PROXIES = {
     "ALL_PROXY": "socks5://me:hidden@127.0.0.1:7890",
     "https_proxy": "ftp://127.0.0.1",
