@@ -90,6 +90,29 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+_FEW_FILES = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+from webui.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells the limits of another process")
+def test_a_start_with_few_open_files_allows_itself_more(tmp_path: Path) -> None:
+    with tempfile.TemporaryFile("w+") as errors:
+        flags = ["--home", str(tmp_path), "--port", str(free_port())]
+        studio = start(flags, errors, environment=clean_environment(), code=_FEW_FILES, is_cold=True)
+        assert isinstance(studio, subprocess.Popen)
+        assert studio.stdout is not None
+        with studio.stdout:
+            read_line(studio, errors, 60)
+        limits = Path(f"/proc/{studio.pid}/limits").read_text().partition("Max open files")[2]
+        studio.send_signal(signal.SIGTERM)
+        assert studio.wait(60) == 0
+    assert int(limits.split()[0]) > 256
+
+
 def test_a_thread_that_is_stuck_does_not_hold_the_studio_up(tmp_path: Path) -> None:
     with tempfile.TemporaryFile("w+") as errors:
         flags = ["--home", str(tmp_path), "--port", str(free_port())]

@@ -17,7 +17,7 @@ import time
 import webbrowser
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from secrets import token_urlsafe
 from types import FrameType, ModuleType
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # How long threads that are still at work may take when everything else has ended.
 _THREADS_S = 3.0
 _HEARD_WITHIN_S = 1.0
+# A visitor needs a few files open at once; macOS gives a program 256 unasked.
+_OPEN_FILES = 8192
 
 
 def check_port(host: str, port: int) -> None:
@@ -64,6 +66,18 @@ def prepare(settings: Settings) -> None:
         raise CommandFailed(f"the home folder {home} cannot be written ({error.strerror or error}).") from None
 
 
+def _allow_open_files() -> None:
+    if sys.platform == "win32":
+        return
+    import resource
+
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(_OPEN_FILES, most)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+
+
 def prepare_log(settings: Settings) -> None:
     """Send the log to the terminal, with no key in it, whoever writes to it."""
     from agent import RedactingFilter, secrets_of
@@ -88,6 +102,7 @@ def open_studio(flags: Namespace, settings: Settings, space: Callable[[], Place]
     be opened.
     """
     prepare(settings)
+    _allow_open_files()
     signals = _Signals()
     try:
         folder = tempfile.mkdtemp(prefix="aivista-")
