@@ -242,6 +242,7 @@ from .storage.housekeeping import SweepReport as SweepReport
 from .storage.preferences import MAX_PRESET_NAME_CHARACTERS as MAX_PRESET_NAME_CHARACTERS
 from .storage.preferences import PreferenceStore as PreferenceStore
 from .storage.preferences import PresetStore as PresetStore
+from .storage.private_files import locked_file as locked_file
 from .storage.private_files import make_private_folder as make_private_folder
 from .storage.private_files import storage_failure as storage_failure
 from .storage.private_files import write_private_file as write_private_file

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import logging
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 
 from pydantic import SecretStr, TypeAdapter, ValidationError
 
-from agent import CALLER_NAME, OPERATOR, storage_failure, write_private_file
+from agent import CALLER_NAME, OPERATOR, locked_file, storage_failure, write_private_file
 from webui.api.problems import RefusalCode, Refused
 from webui.words import Words
 
@@ -94,20 +95,17 @@ class TokenFile:
             raise TokenNameRefused(
                 f"{name!r} is no name for a token: use a small letter, then at most 31 small letters, digits, - or _"
             )
-        hashes = dict(self.hashes())
-        if name in hashes:
-            raise TokenNameRefused(f"there is a token named {name} already; remove it first")
         token = f"aiv_{secrets.token_urlsafe(32)}"
-        self._write({**hashes, name: _hash(token)})
+        with self._changing() as hashes:
+            if name in hashes:
+                raise TokenNameRefused(f"there is a token named {name} already; remove it first")
+            hashes[name] = _hash(token)
         return token
 
     def remove(self, name: str) -> bool:
         """Make a token worthless; return whether there was one of that name. Raises StorageFailure."""
-        hashes = dict(self.hashes())
-        was_there = hashes.pop(name, None) is not None
-        if was_there:
-            self._write(hashes)
-        return was_there
+        with self._changing() as hashes:
+            return hashes.pop(name, None) is not None
 
     def hashes(self) -> Mapping[str, str]:
         """Return the hashes by name, as the file has them now. One that cannot be read lets nobody in."""
@@ -131,9 +129,15 @@ class TokenFile:
         """Whether the file is there, whatever it holds."""
         return self._path.exists()
 
-    def _write(self, hashes: Mapping[str, str]) -> None:
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[dict[str, str]]:
+        """Let the hashes be changed, and nobody else change them meanwhile. Raises StorageFailure."""
         try:
-            write_private_file(self._path, _HASHES.dump_json(dict(sorted(hashes.items())), indent=1))
+            with locked_file(self._path):
+                hashes = dict(self.hashes())
+                yield hashes
+                if hashes != self._hashes:
+                    write_private_file(self._path, _HASHES.dump_json(dict(sorted(hashes.items())), indent=1))
         except OSError as error:
             raise storage_failure(error) from error
 

@@ -4,7 +4,6 @@ page, for the visitor whose cookie asks: what is refused is one sentence, and no
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import hmac
 import logging
@@ -27,7 +26,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Scope
 
-from agent import OPERATOR, AivistaError, Settings, storage_failure, write_private_file
+from agent import OPERATOR, AivistaError, Settings, locked_file, storage_failure, write_private_file
 from webui.http.root_path import is_https
 from webui.words import Words, choose_language, load_words
 
@@ -43,6 +42,7 @@ _MOST_KEYS = 10_000
 _LONGEST_NAME = 100
 _KEY_FILE = "gemini.key"
 _LONGEST_KEY_BYTES = 1024
+_SECRET_BYTES = 32
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 _log = logging.getLogger(__name__)
@@ -118,7 +118,8 @@ class KeptKey:
 
 
 def _without_links(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+    # Nor is a pipe waited for.
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 class PageRequest(Protocol):
@@ -294,14 +295,13 @@ def load_secret(home: Path) -> bytes:
     """
     path = home / "session.secret"
     try:
-        with contextlib.suppress(FileNotFoundError):
-            kept = path.read_bytes()
-            if len(kept) >= 32:
+        # A studio that starts at the same moment takes the same one.
+        with locked_file(path):
+            kept = path.read_bytes() if path.exists() else b""
+            if len(kept) >= _SECRET_BYTES:
                 return kept
-        fresh = secrets.token_bytes(32)
-        path.unlink(missing_ok=True)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(fresh)
+            fresh = secrets.token_bytes(_SECRET_BYTES)
+            write_private_file(path, fresh)
     except OSError as error:
         raise storage_failure(error) from error
     return fresh

@@ -6,6 +6,7 @@ import json
 import re
 import stat
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +237,11 @@ def test_a_token_is_told_once_kept_as_a_hash_and_known_at_once(tmp_path: Path) -
         with pytest.raises(TokenNameRefused):
             file.new(name)
     assert [file.remove("anna"), tokens.owner(f"Bearer {token}"), file.remove("anna")] == [True, None, False]
+    # Tokens that are made at the same moment are all kept.
+    names = [f"robot-{number}" for number in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        assert len(set(threads.map(lambda name: TokenFile(tmp_path).new(name), names))) == 8
+    assert sorted(file.hashes()) == names
 
 
 def test_a_file_of_tokens_that_cannot_be_read_lets_nobody_in_and_local_is_the_pages_owner(tmp_path: Path) -> None:
