@@ -145,6 +145,8 @@ def test_vary_and_paint_again_send_the_request_of_the_picture_without_asking_the
     assert "A variation: the same subject" in str(varied)
     assert str(varied).startswith(str(first).partition("snow")[0])
     assert again == first
+    names = elements(ann.tree(key)["tr-pane"], "//*[@data-parents]//button/span")
+    assert [name.text_content() for name in names] == ["#1 draw a fox", "#2 variation", "#3 draw a fox"]
     assert len([one for one in gemini.read("requests") if one["kind"] == "text"]) == 1
 
 

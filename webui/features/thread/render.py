@@ -476,14 +476,6 @@ def welcome_html(
         is_sketch=is_sketch,
         is_kept=is_kept,
         is_shared=is_shared,
-        lost=lost_sentence(words, lost) if lost is not None else "",
+        lost=lost,
         wishes=[(name, *of_it) for name, of_it in _WISHES.items()],
     )
-
-
-def lost_sentence(words: Words, lost: LostRecords) -> str:
-    """Return where the records that could not be read are now, and how to go back to a backup."""
-    if lost.newest_backup_at is None:
-        return words("welcome.lost_without_backup", name=lost.name)
-    newest = lost.newest_backup_at.astimezone().strftime("%Y-%m-%d %H:%M")
-    return words.counted("welcome.lost", lost.backup_count, name=lost.name, newest=newest)

@@ -191,13 +191,14 @@ def label(words: Words, picture: Picture) -> str:
         case "kept_part":
             return words("tree.kept_part")
         case None:
-            return _ours(words, said) or said or receipt.model_label
+            return _ours(words, said, receipt.prompt) or said or receipt.model_label
 
 
-def _ours(words: Words, said: str) -> str:
-    """Return a word for what the page itself said for the person, in whichever language; empty for their own words."""
+def _ours(words: Words, said: str, prompt: str) -> str:
+    """Return a word for what the page itself said for the person, or added to the prompt, in whichever language; empty
+    for their own words."""
     for one in map(load_words, LANGUAGES):
-        if said == one("panel.vary_said"):
+        if said == one("panel.vary_said") or one("panel.vary_difference") in prompt:
             return words("tree.vary")
         if said == one("panel.regenerate_said"):
             return words("tree.again")
