@@ -270,6 +270,7 @@ from .trace import StepSummary as StepSummary
 from .trace import TraceStep as TraceStep
 from .turns import Turns as Turns
 from .untrusted import plain_text as plain_text
+from .version import program_version as program_version
 from .workflow.again import replay_events as replay_events
 from .workflow.fuller_wishes import ExpandedPrompt as ExpandedPrompt
 from .workflow.fuller_wishes import PromptToExpand as PromptToExpand

@@ -11,7 +11,6 @@ import platform
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from importlib import metadata
 
 from pydantic import JsonValue, SecretStr
 
@@ -22,6 +21,7 @@ from agent.pictures import Picture
 from agent.redaction import object_without_secrets, without_homes
 from agent.storage.journal import CallRecord
 from agent.trace import Cutter, Json, TraceStep, image_json, message_json, usage_json
+from agent.version import program_version
 
 REPORT_VERSION = 2
 LIMIT_BYTES = 512 << 10
@@ -59,7 +59,7 @@ def turn_report(
     """
     frame: Json = {
         "report": REPORT_VERSION,
-        "versions": {"aivista": _own_version(), "python": platform.python_version(), **(versions or {})},
+        "versions": {"aivista": program_version(), "python": platform.python_version(), **(versions or {})},
         "platform": platform.platform(),
         "conversation": conversation.id,
         "turn": _turn(turn),
@@ -244,13 +244,6 @@ def _trace(steps: Sequence[TraceStep]) -> list[JsonValue]:
 
 def _time(when: datetime) -> str:
     return when.astimezone(UTC).isoformat(timespec="milliseconds")
-
-
-def _own_version() -> str:
-    try:
-        return metadata.version("aivista")
-    except metadata.PackageNotFoundError:
-        return "not installed"
 
 
 def _fitted(

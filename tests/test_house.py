@@ -23,7 +23,7 @@ NAMES = {name for one in load_catalogue().entries if not one.stands_for_any for 
 
 LEAVES = """
 adjusting cancellation child_process conversation errors events library locales mcp_config messages moved pictures
-pixels prompts proxies requests redaction settings style_look style_rendering trace untrusted wording
+pixels prompts proxies requests redaction settings style_look style_rendering trace untrusted version wording
 """
 # From the top down; a module may import from the floors below its own, and from its own room.
 FLOORS: tuple[tuple[str, ...], ...] = (

@@ -14,7 +14,6 @@ import re
 import zipfile
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from importlib import metadata
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 
 from agent.archive.format import (
@@ -40,6 +39,7 @@ from agent.conversation import WholeConversation
 from agent.errors import RequestRefused
 from agent.messages import ImagePart
 from agent.pictures import mime_type_of
+from agent.version import program_version
 
 if TYPE_CHECKING:
     from agent.storage.images import ImageStore
@@ -164,7 +164,7 @@ class Exporter:
         manifest = Manifest(
             format=FORMAT,
             version=VERSION,
-            app_version=_app_version(),
+            app_version=program_version(),
             created_at=max((one.updated_at for one in self._listed), default=None),
             language=self._language,
             conversations=tuple(self._listed),
@@ -263,10 +263,3 @@ async def _read(images: ImageStore, image: ImagePart) -> tuple[bytes, str | None
     except RequestRefused:
         return b"", None
     return data, SUFFIX_OF_MIME.get(mime_type_of(data) or "")
-
-
-def _app_version() -> str:
-    try:
-        return metadata.version("aivista")
-    except metadata.PackageNotFoundError:
-        return "unknown"

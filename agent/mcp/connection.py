@@ -21,7 +21,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import AsyncExitStack
 from contextvars import Context
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -60,6 +59,7 @@ from agent.mcp.states import ServerProblem, ServerState
 from agent.mcp_config import HttpServer, McpServer, StdioServer
 from agent.redaction import without_secrets
 from agent.untrusted import plain_text
+from agent.version import program_version
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -482,7 +482,7 @@ class Connection:
     async def _connected(self, link: StdioLink | HttpLink) -> None:
         """Connect, and return when the connection is lost."""
         self._is_lost = False
-        us = Implementation(name="aivista", version=version("aivista"))
+        us = Implementation(name="aivista", version=program_version())
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(_CONNECT_S):
                 client = Client(link, client_info=us, message_handler=self._heard, cache=None)

@@ -407,7 +407,7 @@ class TurnScheduler:
         services = self._services
         calls = list((await services.records.journal.calls(turn.id)).values())
         steps = await services.records.traces.steps(conversation.id, [turn.id])
-        versions = {"aivista": version("aivista"), "langgraph": version("langgraph")}
+        versions = {"langgraph": version("langgraph")}
         return await asyncio.to_thread(
             turn_report,
             conversation,

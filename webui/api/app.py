@@ -28,11 +28,11 @@ from agent import (
     ErrorInfo,
     Settings,
     Studio,
+    program_version,
 )
 from webui.api import direct, openai_images, records, turns
 from webui.api.auth import KEY_HEADER, Buckets, Caller, Callers, TokenFile
 from webui.api.calls import Api, Uploads
-from webui.api.models import program_version
 from webui.api.problems import (
     OpenAIProblem,
     Problem,

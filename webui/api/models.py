@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from importlib import metadata
 from typing import Any
 
 from pydantic import Field
@@ -182,11 +181,3 @@ async def whole_view(studio: Studio, conversation_id: str, owner: str) -> WholeV
         turns=tuple(map(turn_view, conversation.turns)),
         pictures=tuple(picture_view(conversation.id, one) for one in conversation.pictures),
     )
-
-
-def program_version() -> str:
-    """Return the version that programs are told."""
-    try:
-        return metadata.version("aivista")
-    except metadata.PackageNotFoundError:
-        return "0"

@@ -7,10 +7,10 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
+from agent import program_version
 from webui.http.root_path import ROOT_PATH
 
 _LANGUAGES = ("en", "zh-CN")
@@ -114,16 +114,9 @@ def read_flags(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="NAME:TOKEN",
         help="a token of the HTTP API and who has it; may be given several times (default: none is needed here)",
     )
-    parser.add_argument("--version", action="version", version=f"aivista {_version()}")
+    parser.add_argument("--version", action="version", version=f"aivista {program_version()}")
     _add_commands(parser)
     return parser.parse_args(argv)
-
-
-def _version() -> str:
-    try:
-        return metadata.version("aivista")
-    except metadata.PackageNotFoundError:
-        return "0 (not installed)"
 
 
 def _add_visitors(parser: argparse.ArgumentParser) -> None:

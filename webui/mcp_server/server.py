@@ -49,9 +49,8 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agent import OPERATOR, AivistaError, ErrorCode, ErrorInfo, GalleryQuery, Settings, Studio
+from agent import OPERATOR, AivistaError, ErrorCode, ErrorInfo, GalleryQuery, Settings, Studio, program_version
 from webui.api.auth import Buckets, Caller, Callers, TokenFile
-from webui.api.models import program_version
 from webui.api.problems import Refused, answer_with, problem_of_refusal
 from webui.http.hosts import LOOPBACK, HostRules
 from webui.mcp_server.tools import PICTURE_URI, TOOLS, URI, WORDS, Call, picture_uri, refusal

@@ -10,7 +10,6 @@ import asyncio
 import webbrowser
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -30,6 +29,7 @@ from agent import (
     ServerProblem,
     ServerState,
     Value,
+    program_version,
 )
 from webui.features.composer import Chosen, fixed
 from webui.features.thread.steps import KEYS_PAGE, next_step, place_link
@@ -223,7 +223,7 @@ async def _around(at: Context) -> dict[str, Any]:
         "newest_backup": await asyncio.to_thread(_newest_backup, studio.settings.home) if is_operator else None,
         "visitors": _visitors(at) if is_operator else [],
         "lines": [_server(at.words, one) for one in servers],
-        "version": metadata.version("aivista"),
+        "version": program_version(),
         "served": at.words(f"about.{_served(at, visitor)}"),
     }
 
