@@ -8,7 +8,7 @@ from datetime import date
 from enum import StrEnum
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
@@ -74,7 +74,7 @@ class ModelEntry(Value):
     takes functions, `returns_thoughts` that what it thought goes back with its calls, `has_stream_usage` that it counts
     tokens when asked to, `limit_field` where it is told how many it may write; `has_edits` that an image model changes
     pictures, which it takes in the field `image_field` of a form, `has_response_format` that it must be told to answer
-    with the picture itself.
+    with the picture itself, `size_field` whether it is told a `size` in pixels, the `aspect_ratio`, or (empty) neither.
     """
 
     id: str
@@ -100,6 +100,7 @@ class ModelEntry(Value):
     has_edits: bool = True
     has_response_format: bool = False
     image_field: str = "image[]"
+    size_field: Literal["size", "aspect_ratio", ""] = "size"
     is_free: bool = False
     is_reviewed: bool = True
     has_own_server: bool = False

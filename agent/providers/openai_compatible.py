@@ -321,6 +321,7 @@ def _endpoint_of_pictures(settings: OpenAISettings) -> Endpoint:
 # ---- what goes wrong: no text of it holds a key
 
 
+_UNKNOWN = r"(parameter|argument|field)s?( not supported| supplied)?\W+"
 # What such servers say of a feature that a model, or the way it is served, does not have.
 _FEATURES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
     (
@@ -343,6 +344,9 @@ _FEATURES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
         ),
         {"image_field": "image"},
     ),
+    # xAI's painters are told the ratio, others nothing. A size that one does not offer is another matter.
+    (re.compile(_UNKNOWN + r"size\b", re.IGNORECASE), {"size_field": "aspect_ratio"}),
+    (re.compile(_UNKNOWN + r"aspect_ratio\b", re.IGNORECASE), {"size_field": ""}),
 )
 # What such servers call a refusal by policy, a conversation that is too long, a picture that is no good.
 _BLOCKING = re.compile(r"content_?(policy|filter)|moderation|safety", re.IGNORECASE)

@@ -304,8 +304,10 @@ def image_body(request: ImageRequest) -> dict[str, str | int]:
         raise DesignRuleBroken(ErrorCode.DESIGN_RULE_BROKEN, rule=f"{request.model.id} has no Google search")
     body: dict[str, str | int] = {"model": request.model.id, "prompt": request.messages[-1].text, "n": 1}
     pixels = request.model.pixels(request.aspect_ratio, request.resolution) if request.aspect_ratio else None
-    if pixels is not None:
+    if pixels is not None and request.model.size_field == "size":
         body["size"] = f"{pixels[0]}x{pixels[1]}"
+    elif request.aspect_ratio and request.model.size_field == "aspect_ratio":
+        body["aspect_ratio"] = request.aspect_ratio
     if request.model.has_response_format:
         body["response_format"] = "b64_json"
     return body

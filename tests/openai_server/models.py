@@ -12,7 +12,8 @@ from tests.support.tables import table
 class ServedModel:
     """What a model takes. `json_mode` is `schema` or `object`; a thinking one wants its thoughts back with calls.
 
-    Pictures to be changed come under `image_field` of a form; `wants_pictures` is said where there are none.
+    Pictures to be changed come under `image_field` of a form; `wants_pictures` is said where there are none. The size
+    comes under `size_field`; what is said of other fields is `unknown`.
     """
 
     name: str
@@ -27,6 +28,8 @@ class ServedModel:
     has_response_format: bool = True
     image_field: str = "image[]"
     wants_pictures: str = "Missing required parameter: 'image'."
+    size_field: str = "size"
+    unknown: str = "Unknown parameter: '{}'."
     sizes: Sequence[str] = ("1024x1024", "1024x1536", "1536x1024")
 
 

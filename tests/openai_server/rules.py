@@ -193,7 +193,7 @@ def _check_format(wanted: Any, messages: list[Json], model: ServedModel) -> None
 
 # Pictures.
 
-_PICTURE_FIELDS = frozenset(["model", "prompt", "n", "size", "response_format"])
+_PICTURE_FIELDS = frozenset(["model", "prompt", "n", "response_format"])
 _ENDINGS = {"image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp"}
 
 
@@ -220,12 +220,12 @@ def _as_text(name: str, value: Any) -> str:
 
 
 def _check_fields(fields: dict[str, str], model: ServedModel) -> None:
-    if unknown := set(fields) - _PICTURE_FIELDS:
-        raise Refused("unknown_field", f"Unknown parameter: '{min(unknown)}'.", code="unknown_parameter")
+    if unknown := set(fields) - _PICTURE_FIELDS - {model.size_field}:
+        raise Refused("unknown_field", model.unknown.format(min(unknown)), code="unknown_parameter")
     refuse(not fields.get("prompt", "").strip(), "prompt", "Missing required parameter: 'prompt'.")
     refuse(fields.get("n", "1") != "1", "n", "One picture at a time.")
-    if "size" in fields and fields["size"] not in model.sizes:
-        raise Refused("size", f"Invalid size '{fields['size']}'. Supported sizes are {', '.join(model.sizes)}.")
+    if (size := fields.get(model.size_field)) and size not in model.sizes:
+        raise Refused("size", f"Invalid size '{size}'. Supported sizes are {', '.join(model.sizes)}.")
     if "response_format" in fields:
         if not model.has_response_format:
             raise Refused("unknown_field", "Unknown parameter: 'response_format'.", code="unknown_parameter")

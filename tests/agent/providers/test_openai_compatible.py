@@ -342,6 +342,18 @@ async def test_a_picture_is_stored_before_it_is_given_and_has_the_size_of_its_ra
     assert (openai.server.violations, openai.server.pictures[1].fields["size"]) == ([], "2560x1440")
 
 
+@each_case(("name", "told"), [("ratio-painter", {"aspect_ratio": "3:2"}), ("square-painter", {})])
+async def test_a_painter_is_told_the_size_as_it_takes_it(tmp_path: Path, name: str, told: dict[str, str]) -> None:
+    with OpenAIServer(key=OPENAI_KEY) as server:
+        async with at_openai(server, image_model=name) as desk:
+            for _ in range(2):
+                await desk.paint(name, prompt("a fox"), aspect_ratio="3:2", resolution="1K")
+        for request in server.pictures:
+            fields = request.fields
+            assert {name: fields[name] for name in ("size", "aspect_ratio") if name in fields} == told
+        assert (len(server.pictures), len(server.violations)) == (2, 2 - len(told))
+
+
 @each_case(("name", "asked"), [("plain-painter", 3), ("fast-painter", 2)])
 async def test_a_painter_gets_its_pictures_in_the_field_that_it_wants(tmp_path: Path, name: str, asked: int) -> None:
     with OpenAIServer(key=OPENAI_KEY) as server:
