@@ -160,11 +160,10 @@ class Importer:
         for conversation in added:
             with contextlib.suppress(AivistaError):
                 await self._store.remove(conversation.id, self._owner)
-        # Somebody else may have sent the very same picture meanwhile.
-        named: set[str] = set()
+        # Somebody else may have sent the very same picture meanwhile. Where nobody can say, housekeeping will.
         with contextlib.suppress(AivistaError):
             named = await self._store.named_digests()
-        await asyncio.to_thread(self._remove, [digest for digest in new if digest not in named])
+            await asyncio.to_thread(self._remove, [digest for digest in new if digest not in named])
 
     def _without_file(self, digests: Iterable[str]) -> list[str]:
         return [digest for digest in digests if not any(self._files_of(digest))]
