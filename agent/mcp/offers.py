@@ -16,6 +16,7 @@ import logging
 import re
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from agent.errors import StorageFailure
 from agent.messages import Value
 from agent.providers.base import ToolDeclaration
-from agent.storage.private_files import storage_failure, write_private_file
+from agent.storage.private_files import locked_file, storage_failure, write_private_file
 from agent.untrusted import plain_text
 
 MAX_SCHEMA_CHARACTERS = 24_000
@@ -305,7 +306,7 @@ class Pins:
 
     def __init__(self, home: Path) -> None:
         self._path = home / _NAME
-        self._kept: dict[str, dict[str, Pin]] | None = None
+        self._kept: dict[str, dict[str, Pin]] = {}
         self._lock = threading.Lock()
 
     async def see(self, server: str, fingerprints: Mapping[str, str]) -> None:
@@ -333,20 +334,23 @@ class Pins:
         return True
 
     def _pin(self, server: str, tool: str) -> Pin:
-        return (self._kept or {}).get(server, {}).get(tool, Pin(known=""))
+        return self._kept.get(server, {}).get(tool, Pin(known=""))
 
     def _change(self, server: str, pins: Mapping[str, Pin], *, is_first_sight: bool = False) -> None:
-        with self._lock:
-            if self._kept is None:
-                self._kept = self._read()
+        with self._lock, ExitStack() as alone:
+            # Where there can be no lock, nothing can be written either.
+            with suppress(OSError):
+                alone.enter_context(locked_file(self._path))
+            # What another studio of this home has seen since is kept, too.
+            for name, pinned in self._read().items():
+                self._kept[name] = {**pinned, **self._kept.get(name, {})}
             before = self._kept.get(server, {})
             known = {**pins, **before} if is_first_sight else {**before, **pins}
             # What was seen just now comes last, and is what is kept.
             after = {tool: known[tool] for tool in (*(one for one in before if one not in pins), *pins)}
             if after == before:
                 return
-            kept = dict(list(after.items())[-_MOST_TOOLS:])
-            self._kept = {**self._kept, server: kept}
+            self._kept[server] = dict(list(after.items())[-_MOST_TOOLS:])
             try:
                 self._write(self._kept)
             except StorageFailure as error:

@@ -127,6 +127,13 @@ async def test_a_tool_is_as_it_was_first_seen_until_what_was_asked_about_is_allo
     await pins.see("files", {"read": "new"})
     assert [await pins.allow("files", "read", one) for one in ("newer", "new")] == [False, True]
     assert [pins.is_changed("files", "read", one) for one in ("new", "old")] == [False, True]
+    # Two studios of one home keep what the other has seen.
+    for one, server in ((pins, "mail"), (later, "maps")):
+        await one.see(server, {"find": "old"})
+    third = Pins(tmp_path)
+    await third.see("mail", {"find": "new"})
+    assert [third.is_changed(server, "find", "new") for server in ("mail", "maps")] == [True, True]
+    assert not third.is_changed("maps", "find", "old")
 
 
 async def test_the_file_is_private_small_and_one_that_is_broken_counts_as_empty(
