@@ -24,6 +24,8 @@ from agent.errors import ErrorCode, StorageFailure
 
 # EFBIG and EDQUOT are how a file-size limit and a quota say that there is no room.
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+# What folders on a network, or mounted by a program, say to what they cannot do.
+_MISSING = frozenset({errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK})
 
 _LOCK_TIMEOUT_S = 30.0
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -69,10 +71,19 @@ def owner_key(owner: str) -> str:
 
 @contextlib.contextmanager
 def locked_file(path: Path) -> Iterator[None]:
-    """Let no other thread or process change the file meanwhile: each of them asks for this. Raises OSError."""
+    """Let no other thread or process change the file meanwhile: each of them asks for this. Raises OSError.
+
+    Where nothing can be locked nothing is: a studio by itself works there all the same.
+    """
     make_private_folder(path.parent)
     # The lock is a file of its own, since the other one is replaced; it stays.
-    with FileLock(path.with_name(f".{path.name}.lock"), timeout=_LOCK_TIMEOUT_S, mode=0o600, preserve_lock_file=True):
+    lock = path.with_name(f".{path.name}.lock")
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(FileLock(lock, timeout=_LOCK_TIMEOUT_S, mode=0o600, preserve_lock_file=True))
+        except OSError as error:
+            if error.errno not in _MISSING:
+                raise
         yield
 
 
@@ -105,14 +116,13 @@ def _write_aside(path: Path, data: bytes) -> Path:
 
 
 def _sync_folder(folder: Path) -> None:
-    # Without this a power cut can take back the rename. Windows cannot open a folder.
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    # Without this a power cut can take back the rename. Windows cannot open a folder, many network folders sync none.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _renew(path: Path, data: bytes) -> None:
@@ -269,8 +279,13 @@ class DiskReserve:
 def _allocate(file: IO[bytes], size_bytes: int) -> None:
     """Have the disk give so many bytes to the file. Raises OSError."""
     if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file.fileno(), 0, size_bytes)
-        return
+        try:
+            os.posix_fallocate(file.fileno(), 0, size_bytes)
+            return
+        except OSError as error:
+            # As ZFS and some C libraries say that there is no such thing.
+            if error.errno not in {errno.EINVAL, *_MISSING}:
+                raise
     # Only what is written takes room where a file may have holes.
     for _ in range(ceil(size_bytes / len(_BLOCK))):
         file.write(_BLOCK)
