@@ -188,6 +188,36 @@ asyncio.run(main())
     assert child.stdout.split() == ["linocut", "cinematic"], child.stderr
 
 
+def test_a_folder_that_locks_nothing_syncs_no_folder_and_sets_no_room_aside_holds_a_studio(tmp_path: Path) -> None:
+    code = """
+import asyncio, errno, fcntl, os, stat, sys
+from pathlib import Path
+from agent import Settings, Studio, TurnRequest
+
+def missing(*_):
+    raise OSError(errno.ENOSYS, "not here")
+
+def fsync(descriptor, sync=os.fsync):
+    return missing() if stat.S_ISDIR(os.fstat(descriptor).st_mode) else sync(descriptor)
+
+fcntl.flock, os.posix_fallocate, os.fsync = missing, missing, fsync
+
+async def main():
+    async with Studio(Settings(home=Path(sys.argv[1]))) as studio:
+        chosen = await studio.preferences.of("local")
+        await studio.preferences.keep("local", chosen.model_copy(update={"cap_day_usd": 2.5}))
+        conversation = await studio.conversations.create()
+        async for event in studio.run_turn(conversation.id, TurnRequest(text="a red fox")):
+            pass
+        pictures = (await studio.conversations.get(conversation.id)).pictures
+        print(event.type, len(pictures), (await studio.preferences.of("local")).cap_day_usd)
+
+asyncio.run(main())
+"""
+    child = run_child(code, str(tmp_path / "home"))
+    assert child.stdout == "turn_done 1 2.5\n", child.stderr
+
+
 # Damage beside which nothing is lost
 
 
