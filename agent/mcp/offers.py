@@ -338,7 +338,7 @@ class Pins:
 
     def _change(self, server: str, pins: Mapping[str, Pin], *, is_first_sight: bool = False) -> None:
         with self._lock, ExitStack() as alone:
-            # Where there can be no lock, nothing can be written either.
+            # Without the lock it is noted all the same: at worst the person is asked once more.
             with suppress(OSError):
                 alone.enter_context(locked_file(self._path))
             # What another studio of this home has seen since is kept, too.

@@ -321,7 +321,7 @@ def _endpoint_of_pictures(settings: OpenAISettings) -> Endpoint:
 # ---- what goes wrong: no text of it holds a key
 
 
-_UNKNOWN = r"(parameter|argument|field)s?( not supported| supplied)?\W+"
+_UNKNOWN = r"((parameter|argument|field)s?( not supported| supplied)?|extra_forbidden\W+loc\W+body)\W+"
 # What such servers say of a feature that a model, or the way it is served, does not have.
 _FEATURES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
     (
