@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import SecretStr, TypeAdapter, ValidationError
 
-from agent import CALLER_NAME, OPERATOR, locked_file, storage_failure, write_private_file
+from agent import CALLER_NAME, OPERATOR, ErrorCode, StorageFailure, locked_file, storage_failure, write_private_file
 from webui.api.problems import RefusalCode, Refused
 from webui.words import Words
 
@@ -117,8 +117,8 @@ class TokenFile:
         seen = (state.st_mtime_ns, state.st_ino)
         if seen != self._seen:
             try:
-                self._hashes = _HASHES.validate_json(self._path.read_bytes())
-            except (OSError, ValidationError):
+                self._hashes = self._read()
+            except StorageFailure:
                 _log.error("%s cannot be read: none of its tokens is let in", TOKENS_FILE)
                 self._hashes = {}
             self._seen = seen
@@ -134,12 +134,23 @@ class TokenFile:
         """Let the hashes be changed, and nobody else change them meanwhile. Raises StorageFailure."""
         try:
             with locked_file(self._path):
-                hashes = dict(self.hashes())
+                kept = self._read()
+                hashes = dict(kept)
                 yield hashes
-                if hashes != self._hashes:
+                if hashes != kept:
                     write_private_file(self._path, _HASHES.dump_json(dict(sorted(hashes.items())), indent=1))
         except OSError as error:
             raise storage_failure(error) from error
+
+    def _read(self) -> dict[str, str]:
+        try:
+            return _HASHES.validate_json(self._path.read_bytes())
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise storage_failure(error) from error
+        except ValidationError as error:
+            raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"{TOKENS_FILE} is damaged") from error
 
 
 class Callers:

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from agent import Settings, SettingsError, secrets_of
+from agent import Settings, SettingsError, StorageFailure, secrets_of
 from tests.support.api import ANNA, BEN, TOKENS, Served, begun, painted, paints, png, sent, served, stream, talks, words
 from tests.support.cases import each_case
 from tests.support.tables import table
@@ -251,6 +251,11 @@ def test_a_file_of_tokens_that_cannot_be_read_lets_nobody_in_and_local_is_the_pa
     (tmp_path / TOKENS_FILE).write_text("garbage")
     tokens = Callers(file, {}, 60, is_open=True)
     assert [tokens.owner(one) for one in ("", "Bearer garbage")] == [None, None]
+    # Nor is it written over: somebody may mend it.
+    for change in (file.new, file.remove):
+        with pytest.raises(StorageFailure, match="is damaged"):
+            change("anna")
+    assert (tmp_path / TOKENS_FILE).read_text() == "garbage"
 
 
 def test_tokens_are_read_from_the_environment_and_never_quoted() -> None:
