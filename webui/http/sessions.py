@@ -4,6 +4,7 @@ page, for the visitor whose cookie asks: what is refused is one sentence, and no
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import hmac
 import logging
@@ -79,8 +80,8 @@ class KeptKey:
             # A link could lead to any file, and what that holds would be sent to Google as a key.
             with open(self._path, "rb", opener=_without_links) as file:
                 # Windows says by other means who may read a file.
-                if os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & _OTHERS:
-                    self._close(file.fileno())
+                if os.name == "posix" and _is_open_to_others(file.fileno()):
+                    self._close_to_others(file.fileno())
                 text = file.read(_LONGEST_KEY_BYTES + 1).decode("ascii", "replace").strip()
         except FileNotFoundError:
             return None
@@ -90,12 +91,14 @@ class KeptKey:
         is_plausible = text and len(text) <= _LONGEST_KEY_BYTES and text.isascii() and text.isprintable()
         return SecretStr(text) if is_plausible else None
 
-    def _close(self, descriptor: int) -> None:
-        try:
+    def _close_to_others(self, descriptor: int) -> None:
+        with contextlib.suppress(OSError):
             os.fchmod(descriptor, 0o600)
+        # Some folders on a network say that it is done, and do nothing.
+        if _is_open_to_others(descriptor):
+            self._warn("can be read by others, and cannot be closed to them here. Please keep the key elsewhere.")
+        else:
             self._warn("could be read by others; it is closed to them now. Please make a new key.")
-        except OSError:
-            self._warn("can be read by others, and is not yours to close. Please make a new key.")
 
     def _warn(self, problem: str) -> None:
         if not self._is_silent and problem != self._told:
@@ -115,6 +118,10 @@ class KeptKey:
             self._path.unlink(missing_ok=True)
         except OSError as error:
             raise storage_failure(error) from error
+
+
+def _is_open_to_others(descriptor: int) -> bool:
+    return bool(stat.S_IMODE(os.fstat(descriptor).st_mode) & _OTHERS)
 
 
 def _without_links(path: str, flags: int) -> int:
