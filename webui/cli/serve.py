@@ -133,19 +133,20 @@ class _Signals:
 
 
 def _prepare_gradio(folder: str) -> None:
-    """Set what Gradio reads when it is imported: nothing leaves this machine, uploads pass through a private folder.
+    """Set what Gradio reads when it is imported: nothing leaves this machine, uploads pass through a private folder. Of
+    what the environment tells it, only by which server it shares holds: more would serve files, or never end.
 
     That folder is not under the studio's home: Gradio would refuse to show an upload from a blocked folder. The working
     directory becomes an empty one, because Gradio serves files from there when a handler names them.
     """
+    for name in [name for name in os.environ if name.startswith("GRADIO_") and name != "GRADIO_SHARE_SERVER_ADDRESS"]:
+        del os.environ[name]
     os.environ.update(
         GRADIO_ANALYTICS_ENABLED="False",
         GRADIO_TEMP_DIR=os.path.join(folder, "uploads"),
         HF_HUB_OFFLINE="1",
         HF_HUB_DISABLE_TELEMETRY="1",
     )
-    for name in ("GRADIO_ALLOWED_PATHS", "GRADIO_LOCAL_DEV_MODE", "GRADIO_SHARE", "GRADIO_ROOT_PATH"):
-        os.environ.pop(name, None)
     for name in ("NO_PROXY", "no_proxy"):
         # A proxy must not stand between Gradio's start-up check and our own port.
         os.environ[name] = ",".join(part for part in (os.environ.get(name), "127.0.0.1,localhost,::1") if part)
