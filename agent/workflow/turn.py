@@ -150,11 +150,15 @@ class Runner:
 
     async def _run(self, deps: Deps, live: LiveTurn, start: TurnProgress | Command[Any] | None) -> None:
         graph, checkpoints = await self._load()
+        from langsmith import tracing_context
+
         states: AsyncIterator[Any] = graph.astream(start, _config(deps.turn), context=deps, stream_mode="values")
         rests = False
-        async for state in states:
-            # LangGraph's own key beside ours: the turn waits for the person.
-            rests = "__interrupt__" in state or rests
+        # LangGraph would send all that is said to LangSmith where the environment asks for that, for other programs.
+        with tracing_context(enabled=False):
+            async for state in states:
+                # LangGraph's own key beside ours: the turn waits for the person.
+                rests = "__interrupt__" in state or rests
         if not rests:
             checkpoints.forget(deps.turn.id)
             return

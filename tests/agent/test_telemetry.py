@@ -231,6 +231,43 @@ asyncio.run(main())
     assert child.stdout.strip() == "[]", child.stderr
 
 
+def test_what_the_environment_says_of_langsmith_sends_nothing_there(settings: Settings) -> None:
+    code = """
+import asyncio, http.server, os, sys, threading
+from pathlib import Path
+
+asked = []
+
+class LangSmith(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        asked.append(self.path)
+        self.send_error(404)
+
+    do_POST = do_GET
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), LangSmith)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+address = f"http://127.0.0.1:{server.server_port}"
+os.environ.update(LANGSMITH_TRACING="true", LANGSMITH_API_KEY="a key", LANGSMITH_ENDPOINT=address)
+
+from agent import Settings, Studio, TurnRequest
+
+async def main():
+    async with Studio(Settings(home=Path(sys.argv[1]), provider="sketch")) as studio:
+        conversation = await studio.conversations.create()
+        async for event in studio.run_turn(conversation.id, TurnRequest(text="a red fox")):
+            pass
+
+asyncio.run(main())
+from langchain_core.tracers.langchain import wait_for_all_tracers
+
+wait_for_all_tracers()
+print("langgraph" in sys.modules, asked)
+"""
+    child = run_child(code, str(settings.home), is_cold=True)
+    assert child.stdout.strip() == "True []", child.stderr
+
+
 def test_a_missing_package_is_told_once_and_costs_no_turn(settings: Settings) -> None:
     code = """
 import logging, sys
