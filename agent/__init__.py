@@ -17,6 +17,10 @@ from agent.proxies import mend_proxies
 for _sentence in mend_proxies(os.environ):
     logging.getLogger(__name__).warning("aivista: %s", _sentence)
 
+# LangGraph runs nothing where one of these stands, which LangChain has given up.
+for _name in ("LANGCHAIN_TRACING", "LANGCHAIN_HANDLER"):
+    os.environ.pop(_name, None)
+
 moved.keep_old_modules()
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
