@@ -179,3 +179,17 @@ def test_the_language_is_the_browsers_until_it_is_switched_and_gradio_speaks_it_
     expect(page.get_by_role("alert").or_(page.locator(".toast-body")).first).to_contain_text("连接")
     expect(page.locator(".toast-body").first).not_to_contain_text("Connection")
     context.close()
+
+
+def test_what_is_told_of_lost_records_is_in_the_readers_time_zone(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "backups").mkdir()
+    (tmp_path / "backups" / "aivista-20261130T140000Z.db").touch()
+    (tmp_path / "aivista.db").write_bytes(b"no database" * 1000)
+    context = browser.new_context(locale="en-US", timezone_id="Asia/Shanghai")
+    with PageProcess(home=tmp_path) as studio:
+        page = context.new_page()
+        page.goto(studio.url)
+        said = page.locator(".welcome [role=alert]")
+        expect(said).to_contain_text("was set aside as aivista.db.unreadable-")
+        expect(said).to_contain_text("There is a backup of Nov 30, 2026, 10:00")
+        context.close()

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sqlite3
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from agent import ImageOrigin
 from tests.adapters.records import WorkspaceStore
-from tests.golden.reading import boxes, elements
 from tests.page import PageProcess, run_command
 from tests.support.commands import done, refused
 from tests.support.galleries import Filled, filled, png
-from tests.webui.people import words
 
 LONG_AGO_S = time.time() - 30 * 24 * 3600
 
@@ -121,12 +117,6 @@ async def test_a_backup_is_made_listed_and_gone_back_to_and_a_running_studio_is_
         assert listed[0] == "Backups, the newest first:"
         name = listed[1].split()[0]
         assert "please end it first" in run_command("restore", name, *home).stderr
-    (kept.home / "aivista.db").write_bytes(b"no database" * 1000)
-    with PageProcess(home=kept.home) as page:
-        async with httpx.AsyncClient(trust_env=False) as browser:
-            welcome = boxes((await browser.get(page.url)).text)["welcome"]
-    assert re.search(r"set aside as aivista\.db\.\S+\. There is a backup of [\d-]+ ", words(welcome))
-    assert len(elements(welcome, "//*[@role='alert']//time/@data-moment")) == 1
     assert "No picture that only the former database knew" in done("restore", name, *home)
     done("check", *home)
     assert "there is no backup yesterday" in refused("restore", "yesterday", *home)

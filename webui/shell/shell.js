@@ -274,6 +274,7 @@ const onSend = then => {
   const sayMoments = from => {
     for (const one of all("[data-moment]", from)) one.textContent = new Date(one.dataset.moment).toLocaleString(document.documentElement.lang || undefined, { dateStyle: "medium", timeStyle: "short" });
   };
+  sayMoments();
   // A box stays: only what is other in it is changed. In one of Gradio's two frames lie around that.
   const fill = (box, html) => {
     const frame = $(":scope > .html-container", box) || box, inside = frame === box ? box : $(":scope > .flat", frame) || frame.appendChild(made("div", { className: "flat" }));
