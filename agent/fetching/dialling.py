@@ -168,11 +168,13 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         ports: frozenset[int] | None = WEB_PORTS,
         *,
         ssl_context: ssl.SSLContext | None = None,
+        keeps_connections: bool = True,
     ) -> None:
         self._ports = ports
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=ssl_context or httpcore2.default_ssl_context(),
             max_connections=_CONNECTIONS,
+            max_keepalive_connections=_CONNECTIONS if keeps_connections else 0,
             network_backend=GuardedBackend(guard or Guard()),
         )
 

@@ -17,10 +17,10 @@ from functools import cached_property
 from types import TracebackType
 from typing import Self
 
-import httpcore2
+import httpx2
 
 from agent.errors import ErrorCode, NetworkFailure, ToolArgumentError
-from agent.fetching.dialling import Guard, GuardedBackend
+from agent.fetching.dialling import Guard, GuardedTransport
 from agent.fetching.urls import WebUrl, followed, refused, web_url
 
 HTML = "text/html"
@@ -166,12 +166,11 @@ def _read(data: bytes, codec: str, errors: str) -> str:
 
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_HEADERS = (
-    (b"User-Agent", b"Mozilla/5.0 (compatible; Aivista)"),
-    (b"Accept", b"text/html,application/xhtml+xml,text/*;q=0.9,application/json,application/xml,application/pdf"),
-    (b"Accept-Encoding", b"identity"),
-)
-_CONNECTIONS = 16
+_HEADERS = {
+    "User-Agent": "Mozilla/5.0 (compatible; Aivista)",
+    "Accept": "text/html,application/xhtml+xml,text/*;q=0.9,application/json,application/xml,application/pdf",
+    "Accept-Encoding": "identity",
+}
 
 
 @dataclass(frozen=True)
@@ -211,12 +210,8 @@ class Fetcher:
         self._limits = limits or FetchLimits()
         self._guard = guard or Guard()
         self._ssl_context = ssl_context
-        self._timeouts = {
-            "connect": self._limits.connect_s,
-            "read": self._limits.read_s,
-            "write": self._limits.read_s,
-            "pool": self._limits.overall_s,
-        }
+        patience = httpx2.Timeout(self._limits.read_s, connect=self._limits.connect_s, pool=self._limits.overall_s)
+        self._timeout = patience.as_dict()
 
     async def __aenter__(self) -> Self:
         return self
@@ -228,19 +223,14 @@ class Fetcher:
 
     async def aclose(self) -> None:
         """Close what is still open."""
-        if "_pool" in vars(self):
-            await self._pool.aclose()
+        if "_transport" in vars(self):
+            await self._transport.aclose()
 
     @cached_property
-    def _pool(self) -> httpcore2.AsyncConnectionPool:
+    def _transport(self) -> GuardedTransport:
         # Made when first needed, since reading the certificates takes time. No connection outlives its page: each one
         # is dialled anew, and what one page left open cannot meet another.
-        return httpcore2.AsyncConnectionPool(
-            ssl_context=self._ssl_context or httpcore2.default_ssl_context(),
-            max_connections=_CONNECTIONS,
-            max_keepalive_connections=0,
-            network_backend=GuardedBackend(self._guard),
-        )
+        return GuardedTransport(self._guard, ssl_context=self._ssl_context, keeps_connections=False)
 
     async def fetch(self, url: str) -> FetchedPage:
         """Return the page at an address.
@@ -253,13 +243,13 @@ class Fetcher:
         try:
             async with asyncio.timeout(self._limits.overall_s):
                 return await self._fetch(asked)
-        except (TimeoutError, httpcore2.TimeoutException) as error:
+        except (TimeoutError, httpx2.TimeoutException) as error:
             seconds = max(1, round(time.monotonic() - started_s))
             detail = type(error).__name__
             raise NetworkFailure(
                 ErrorCode.PAGE_TOO_SLOW, provider_detail=detail, name=asked.host, seconds=seconds
             ) from error
-        except (httpcore2.NetworkError, httpcore2.ProtocolError, ValueError) as error:
+        except (httpx2.NetworkError, httpx2.ProtocolError, ValueError) as error:
             raise _out_of_reach(asked.host, error) from error
 
     async def _fetch(self, asked: WebUrl) -> FetchedPage:
@@ -280,52 +270,33 @@ class Fetcher:
 
     async def _hop(self, place: WebUrl, name: str) -> FetchedPage | str:
         """Return the page, or the redirect's location as it was sent; `name` is for the sentences."""
-        url = httpcore2.URL(
-            scheme=place.scheme.encode(), host=place.host.encode(), port=place.port, target=place.target.encode()
+        sent = httpx2.Request(
+            "GET",
+            f"{place.scheme}://{place.authority}",
+            headers={"Host": place.authority, **_HEADERS},
+            # As it was checked: an address would spell it anew.
+            extensions={"timeout": self._timeout, "target": place.target.encode()},
         )
-        sent = [(b"Host", place.authority.encode()), *_HEADERS]
-        async with self._pool.stream("GET", url, headers=sent, extensions={"timeout": self._timeouts}) as response:
-            headers = _Headers(response.headers)
-            if response.status in _REDIRECTS:
-                return headers.location
-            if not 200 <= response.status < 300:
-                raise ToolArgumentError(ErrorCode.PAGE_REFUSED, name=name, status=response.status)
-            if headers.encoding.strip().lower() not in ("", "identity"):
+        response = await self._transport.handle_async_request(sent)
+        async with contextlib.aclosing(response), contextlib.aclosing(response.aiter_raw()) as chunks:
+            if response.status_code in _REDIRECTS:
+                return _header(response, "location")
+            if not 200 <= response.status_code < 300:
+                raise ToolArgumentError(ErrorCode.PAGE_REFUSED, name=name, status=response.status_code)
+            if _header(response, "content-encoding").strip().lower() not in ("", "identity"):
                 raise unreadable(name, "it is packed, which was not asked for")
             data = bytearray()
-            async with contextlib.aclosing(response.aiter_stream()) as chunks:
-                async for chunk in chunks:
-                    data += chunk
-                    if len(data) > self._limits.max_bytes:
-                        break
+            async for chunk in chunks:
+                data += chunk
+                if len(data) > self._limits.max_bytes:
+                    break
         read = bytes(data[: self._limits.max_bytes])
-        return _page(place, headers.content_type, read, len(data) > len(read), name)
+        return _page(place, _header(response, "content-type"), read, len(data) > len(read), name)
 
 
-class _Headers:
-    """The headers of an answer that are looked at."""
-
-    def __init__(self, headers: list[tuple[bytes, bytes]]) -> None:
-        self._values = {name.lower(): value for name, value in reversed(headers)}
-
-    def _text(self, name: bytes) -> str:
-        value = self._values.get(name, b"")
-        try:
-            return value.decode("utf-8")
-        except UnicodeDecodeError:
-            return value.decode("latin-1")
-
-    @property
-    def location(self) -> str:
-        return self._text(b"location")
-
-    @property
-    def encoding(self) -> str:
-        return self._text(b"content-encoding")
-
-    @property
-    def content_type(self) -> str:
-        return self._text(b"content-type")
+def _header(response: httpx2.Response, name: str) -> str:
+    """Return the first header of that name, or ""."""
+    return next(iter(response.headers.get_list(name)), "")
 
 
 def _page(place: WebUrl, declared: str, data: bytes, is_cut: bool, name: str) -> FetchedPage:
@@ -340,11 +311,11 @@ def _page(place: WebUrl, declared: str, data: bytes, is_cut: bool, name: str) ->
 
 def _out_of_reach(host: str, error: Exception) -> NetworkFailure:
     match error:
-        case httpcore2.ConnectError() if isinstance(error.__context__, ssl.SSLError):
+        case httpx2.ConnectError() if error.__cause__ and isinstance(error.__cause__.__context__, ssl.SSLError):
             problem = "its certificate or its encryption does not hold"
-        case httpcore2.ConnectError():
+        case httpx2.ConnectError():
             problem = "it has no address, or nobody answers there"
-        case httpcore2.NetworkError():
+        case httpx2.NetworkError():
             problem = "the connection broke"
         case _:
             problem = "it does not answer as a web server does"
