@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import random
@@ -60,7 +61,7 @@ from tests.agent.archive.values import PNGS, part_of, whole_conversations
 from tests.support.cases import each_case
 from tests.support.children import full_disk
 from tests.support.galleries import png
-from tests.support.histories import NOW, SOURCE, begun_turn, finished, keep_signatures
+from tests.support.histories import LARGE_SIGNATURE, NOW, SOURCE, begun_turn, finished, keep_signatures
 
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 # Values this large take minutes to be made smaller; what differs is told by pytest.
@@ -91,7 +92,9 @@ def test_whatever_is_exported_is_the_same_after_an_import(wholes: list[WholeConv
     assert [with_plain_ids(one) for one in taken] == [with_plain_ids(as_from_outside(one)) for one in wholes]
 
 
-async def test_a_picture_that_is_gone_is_told_and_never_leads_to_somebody_elses(tmp_path: Path) -> None:
+async def test_a_lost_picture_is_told_and_never_leads_to_somebody_elses_and_signatures_come_along(
+    tmp_path: Path,
+) -> None:
     here, there = place(tmp_path / "here"), place(tmp_path / "there")
     whole = kept_turns()
     [key] = await here.keep(whole)
@@ -106,6 +109,7 @@ async def test_a_picture_that_is_gone_is_told_and_never_leads_to_somebody_elses(
     assert (report.picture_count, report.lost_count) == (len(digests(whole)) - 1, 1)
     assert after.pictures[1].image.handle == lost.handle
     assert after.pictures[0] == whole.pictures[0].model_copy(update={"turn_id": after.turns[0].id})
+    assert await there.images.signature(hashlib.sha256(LARGE_SIGNATURE).hexdigest()) is not None
     with pytest.raises(RequestRefused) as refused:
         await there.images.read(after.pictures[1].image)
     assert refused.value.code is ErrorCode.PICTURE_FILE_MISSING
