@@ -20,6 +20,7 @@ from typing import IO
 
 from filelock import FileLock
 
+from agent.cancellation import shielded
 from agent.errors import ErrorCode, StorageFailure
 
 # EFBIG and EDQUOT are how a file-size limit and a quota say that there is no room.
@@ -236,7 +237,8 @@ class DiskReserve:
         try:
             yield
         finally:
-            self._free(file)
+            # Behind a sync of the records, file systems let this wait as well.
+            await shielded(asyncio.ensure_future(asyncio.to_thread(self._free, file)))
 
     async def stand_by(self) -> None:
         """Hold a little room from now on, if there is any, so that the end of a turn can always be put on record."""
