@@ -1,9 +1,9 @@
 """One server: connected to in the background, listed, called, and connected to again when it is lost.
 
-One that is a program of this machine is spoken to by one line of JSON a message, over its input and output: the SDK's
-own transport reads lines of any length and hands down more of our environment; this one does neither, and no child of
-it outlives it, however it ends. One at an address is asked by the SDK's streamable HTTP, through the guard that every
-outbound request of ours passes.
+One that is a program of this machine is spoken to by one line of JSON a message, over its input and output, and no
+child of it outlives it, however it ends: the SDK's own transport leaves alone what was started by a program that ends
+by itself, and waits for ever for one that lives on when it is cancelled a second time. One at an address is asked by
+the SDK's streamable HTTP, through the guard that every outbound request of ours passes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import re
 import signal
 import sys
 import time
@@ -34,18 +33,12 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     CONNECTION_CLOSED,
-    INTERNAL_ERROR,
     METHOD_NOT_FOUND,
     CallToolRequest,
     CallToolRequestParams,
     CallToolResult,
-    ErrorData,
     Implementation,
-    JSONRPCError,
-    JSONRPCRequest,
-    JSONRPCResponse,
     PaginatedRequestParams,
-    RequestId,
     ToolListChangedNotification,
     jsonrpc_message_adapter,
 )
@@ -64,8 +57,9 @@ from agent.version import program_version
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
-_MAX_MESSAGE_BYTES = 1 << 20
-_TOO_LONG = "its answer is longer than 1 MB"
+# With pictures in it.
+_MAX_MESSAGE_BYTES = 16 << 20
+_TOO_LONG = "its answer is longer than 16 MB"
 _CONNECT_S = 30.0
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 300.0
@@ -162,12 +156,9 @@ class _Short(httpx2.AsyncByteStream):
         await self._answer.aclose()
 
 
-_PIECE_BYTES = 65536
-_ENDS_BYTES = 256
 _LAST_WORDS_BYTES = 2000
 _POLITE_S = 0.3
 _POLL_S = 0.01
-_ID = re.compile(rb'"id"\s*:\s*(\d{1,15})')
 
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
@@ -189,7 +180,6 @@ class StdioLink:
         self._inherited = inherited
         self._on_end = on_end
         self._last_words = bytearray()
-        self._in_flight: dict[RequestId, None] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._streams: list[Incoming | Outgoing | _Theirs | _Ours] = []
         self._process: Process | None = None
@@ -210,6 +200,7 @@ class StdioLink:
             env={**self._inherited, **own},
             cwd=_folder(self._inherited),
             start_new_session=True,
+            limit=_MAX_MESSAGE_BYTES,
         )
         self._process = process
         theirs, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -247,91 +238,36 @@ class StdioLink:
 
     async def _until_the_end(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            # What breaks when a pipe does, or when the session has gone, is the end and no more.
-            with contextlib.suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            # What breaks when a pipe does, or when the session has gone, is the end and no more; a line without an end
+            # is a ValueError.
+            with contextlib.suppress(OSError, ValueError, anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await work()
         finally:
             self._on_end()
 
     async def _read(self, process: Process, theirs: _Theirs) -> None:
         async with theirs:
-            line = _Line()
-            while process.stdout is not None and (piece := await process.stdout.read(_PIECE_BYTES)):
-                *whole, rest = piece.split(b"\n")
-                for part in whole:
-                    line.add(part)
-                    await self._deliver(line, theirs)
-                    line = _Line()
-                line.add(rest)
-                if line.is_too_long:
-                    await self._fail(line, theirs, is_whole=False)
-
-    async def _deliver(self, line: _Line, theirs: _Theirs) -> None:
-        if line.is_too_long:
-            await self._fail(line, theirs, is_whole=True)
-            return
-        text = bytes(line.start).strip()
-        if not text:
-            return
-        try:
-            message = jsonrpc_message_adapter.validate_json(text, by_name=False)
-        except ValueError:
-            # Many a program greets on the wrong pipe.
-            _log.debug("a line of %s is no message of MCP", self._server.command)
-            return
-        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
-            self._in_flight.pop(message.id, None)
-        await theirs.send(SessionMessage(message))
-
-    async def _fail(self, line: _Line, theirs: _Theirs, *, is_whole: bool) -> None:
-        """Answer for a message that is too long, as soon as it is clear which call it belongs to."""
-        answered: list[RequestId] = [one for one in line.ids if one in self._in_flight]
-        if not answered and is_whole and not line.is_answered:
-            answered = list(self._in_flight)
-        for request_id in answered:
-            line.is_answered = True
-            self._in_flight.pop(request_id, None)
-            error = ErrorData(code=INTERNAL_ERROR, message=_TOO_LONG)
-            await theirs.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=request_id, error=error)))
+            while process.stdout is not None and (line := await process.stdout.readline()):
+                try:
+                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                except ValueError:
+                    # Many a program greets on the wrong pipe.
+                    _log.debug("a line of %s is no message of MCP", self._server.command)
+                    continue
+                await theirs.send(SessionMessage(message))
 
     async def _write(self, process: Process, ours: _Ours) -> None:
         async with ours:
             async for message in ours:
                 if process.stdin is None:
                     return
-                if isinstance(message.message, JSONRPCRequest):
-                    self._in_flight[message.message.id] = None
                 process.stdin.write(message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
                 await process.stdin.drain()
 
     async def _listen(self, process: Process) -> None:
-        while process.stderr is not None and (piece := await process.stderr.read(_PIECE_BYTES)):
+        while process.stderr is not None and (piece := await process.stderr.read(_LAST_WORDS_BYTES)):
             self._last_words += piece
             del self._last_words[:-_LAST_WORDS_BYTES]
-
-
-class _Line:
-    """A line as it comes in; of one that is too long, no more than both its ends."""
-
-    def __init__(self) -> None:
-        self.start = bytearray()
-        self.end = b""
-        self.is_too_long = False
-        self.is_answered = False
-
-    def add(self, piece: bytes) -> None:
-        self.end = (self.end + piece)[-_ENDS_BYTES:]
-        if self.is_too_long:
-            return
-        self.start += piece
-        if len(self.start) > _MAX_MESSAGE_BYTES:
-            self.is_too_long = True
-            del self.start[_ENDS_BYTES:]
-
-    @property
-    def ids(self) -> list[int]:
-        """The numbers at its ends that may be the call's: some servers write it first, some last."""
-        return [int(found) for found in (*_ID.findall(self.start[:_ENDS_BYTES]), *_ID.findall(self.end))]
 
 
 def _folder(inherited: Mapping[str, str]) -> Path:

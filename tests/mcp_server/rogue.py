@@ -83,12 +83,9 @@ class Rogue:
                 if self.chosen.noted:
                     self.chosen.noted.touch()
                 return
-            case "flood":
-                tell(id=number, result={"content": [{"type": "text", "text": "x" * FLOOD}]})
-                return
-            case "flood, number last":
-                text = json.dumps({"result": {"content": [{"type": "text", "text": "x" * FLOOD}]}, "jsonrpc": "2.0"})
-                print(f'{text[:-1]},"id":{number}}}', flush=True)
+            case "flood" | "much":
+                text = "x" * (FLOOD if how == "flood" else FLOOD // 10)
+                tell(id=number, result={"content": [{"type": "text", "text": text}]})
                 return
             case "nonsense":
                 tell(id=number, result={"content": "nothing that MCP knows"})

@@ -141,13 +141,13 @@ async def test_its_tools_are_called_and_an_answer_too_long_ends_nothing(
     one_piece = ("--json",) if is_in_one_piece else ()
     with desk_at_an_address(*one_piece, "--key", KEY) as address:
         async with meeting(settings, {"far": far(address, trusted=True)}) as met:
-            lines = [calls(call("far_weigh", thing="egg")), calls(call("far_flood", megabytes=3))]
+            lines = [calls(call("far_weigh", thing="egg")), calls(call("far_flood", megabytes=20))]
             events = await met.turn(*lines, calls(call("far_weigh", thing="stone")), says("Five."))
             answers = [one.content for asked in met.scene.provider.asked[-3:] for one in results(asked)]
             assert met.state("far").problem is None
     assert words(events) == "Five."
     assert '"grams": 3' in str(answers[0]["text"])
-    assert "longer than 1 MB" in str(answers[1]["error"])
+    assert "longer than 16 MB" in str(answers[1]["error"])
     assert '"grams": 5' in str(answers[2]["text"])
 
 
