@@ -32,23 +32,14 @@ class Technique(StrEnum):
     CARVED = "carved"
     CUT_OUT = "cut_out"
     PIXELS = "pixels"
-    CUBES = "cubes"
     STUDS = "studs"
     TILES = "tiles"
     FACETS = "facets"
-    PLANES = "planes"
     GLASS = "glass"
-    STITCHES = "stitches"
-    LAYERS = "layers"
-    SCRAPS = "scraps"
-    SHIFTED = "shifted"
     SCANLINES = "scanlines"
-    DOUBLED = "doubled"
     STREAKS = "streaks"
     MODELLED = "modelled"
-    MAPPED = "mapped"
     PANELS = "panels"
-    RAYS = "rays"
 
 
 class Ground(StrEnum):

@@ -54,7 +54,7 @@ def render_in_style(pixels: Pixels, look: StyleLook) -> Pixels:
     image = _finished(image, look)
     rendered = np.clip(image * 255 + 0.5, 0, 255).astype(np.uint8)
     if scale != 1.0:
-        is_sharp = look.technique in (Technique.PIXELS, Technique.CUBES)
+        is_sharp = look.technique is Technique.PIXELS
         how = cv2.INTER_NEAREST if is_sharp else cv2.INTER_CUBIC
         rendered = cv2.resize(rendered, (width, height), interpolation=how).astype(np.uint8)
     return _bordered(rendered, look)
@@ -358,30 +358,14 @@ def _pixels(image: Plane, look: StyleLook) -> Plane:
     return cv2.resize(few.astype(np.float32), (width, height), interpolation=cv2.INTER_NEAREST)
 
 
-def _blocks(image: Plane, look: StyleLook) -> tuple[Plane, Plane, Plane, int]:
-    """Return the picture in blocks, with where in its block each pixel lies (0 to 1) and the size of a block."""
-    height, width = image.shape[:2]
-    step = max(6, round(look.cell * min(height, width)))
-    small = cv2.resize(
-        image, (max(2, math.ceil(width / step)), max(2, math.ceil(height / step))), interpolation=cv2.INTER_AREA
-    )
-    blocks = np.repeat(np.repeat(small, step, axis=0), step, axis=1)[:height, :width]
-    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
-    return blocks.astype(np.float32), (x % step) / step, (y % step) / step, step
-
-
-def _cubes(image: Plane, look: StyleLook) -> Plane:
-    """Cubes seen from the front, lit from the upper left."""
-    blocks, x, y, _ = _blocks(image, look)
-    blocks = np.round(blocks * 9) / 9
-    light = np.where(y < 0.22, 0.22, 0.0) + np.where(x > 0.82, -0.22, 0.0) + np.where(y > 0.92, -0.3, 0.0)
-    return np.clip(blocks * (1 + light[..., None]), 0, 1).astype(np.float32)
-
-
 def _studs(image: Plane, look: StyleLook) -> Plane:
     """Toy bricks: a round stud on each plate, a seam around it."""
-    blocks, x, y, _ = _blocks(image, look)
-    blocks = np.round(blocks * 6) / 6
+    height, width = image.shape[:2]
+    step = max(6, round(look.cell * min(height, width)))
+    plates = (max(2, math.ceil(width / step)), max(2, math.ceil(height / step)))
+    small = np.round(cv2.resize(image, plates, interpolation=cv2.INTER_AREA) * 6) / 6
+    blocks = np.repeat(np.repeat(small, step, axis=0), step, axis=1)[:height, :width]
+    y, x = np.mgrid[0:height, 0:width].astype(np.float32) % step / step
     radius = np.hypot(x - 0.5, y - 0.5)
     edge = np.exp(-(((radius - 0.31) / 0.045) ** 2))
     slope = (0.5 - x) + (0.5 - y)
@@ -413,13 +397,13 @@ def _tiles(image: Plane, look: StyleLook) -> Plane:
     return np.clip((colours + lit[..., None]) * stone + grout * (1 - stone), 0, 1).astype(np.float32)
 
 
-def _cells(image: Plane, look: StyleLook, regular: float) -> tuple[NDArray[Any], Plane]:
+def _cells(image: Plane, look: StyleLook) -> tuple[NDArray[Any], Plane]:
     """Return which of many cells each pixel belongs to, more of them along edges, and the colour of each."""
     height, width = image.shape[:2]
     step = max(6, round(look.cell * min(height, width)))
     random = np.random.default_rng(_SEED)
     ys, xs = np.mgrid[step // 2 : height : step, step // 2 : width : step]
-    reach = max(1, round(step * (1 - regular) * 0.5))
+    reach = max(1, round(step * 0.35))
     xs = np.clip(xs.ravel() + random.integers(-reach, reach + 1, xs.size), 0, width - 1)
     ys = np.clip(ys.ravel() + random.integers(-reach, reach + 1, ys.size), 0, height - 1)
     edges = _contours(_grey(image), 1.0)
@@ -468,28 +452,9 @@ def _facets(image: Plane, look: StyleLook) -> Plane:
     return faceted.astype(np.float32)
 
 
-def _planes(image: Plane, look: StyleLook) -> Plane:
-    """Cubist planes: angular pieces, each of them shifted and shaded from one edge to the other."""
-    height, width = image.shape[:2]
-    labels, _ = _cells(image, look.model_copy(update={"cell": look.cell}), regular=0.0)
-    random = np.random.default_rng(_SEED)
-    count = int(labels.max()) + 1
-    reach = look.cell * min(height, width)
-    shift = random.normal(0, 0.42 * reach, (count, 2)).astype(np.float32)
-    slope = random.uniform(0, 2 * math.pi, count).astype(np.float32)
-    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
-    moved = cv2.remap(
-        image, x + shift[labels][..., 0], y + shift[labels][..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT
-    )
-    moved = cv2.edgePreservingFilter((moved * 255).astype(np.uint8), flags=1, sigma_s=30, sigma_r=0.4) / 255
-    ramp = np.sin((x * np.cos(slope[labels]) + y * np.sin(slope[labels])) / reach * 1.7)
-    seams = _seams(labels)
-    return np.clip(moved * (1 + 0.16 * ramp[..., None]) * (1 - 0.65 * seams[..., None]), 0, 1).astype(np.float32)
-
-
 def _glass(image: Plane, look: StyleLook) -> Plane:
     """Panes of one colour each, with lead between them and light behind."""
-    labels, colours = _cells(image, look, regular=0.3)
+    labels, colours = _cells(image, look)
     grey = _grey(colours)[:, None]
     colours = np.clip(grey + (colours - grey) * 1.5 + 0.05, 0, 1).astype(np.float32)
     panes = colours[labels]
@@ -499,89 +464,6 @@ def _glass(image: Plane, look: StyleLook) -> Plane:
     lead = cv2.dilate(_seams(labels), np.ones((size, size), np.uint8))
     lead = cv2.GaussianBlur(lead, (0, 0), 0.8)[..., None]
     return np.clip(panes * (1 - lead) + np.array(_rgb(look.line_colour), np.float32) * lead, 0, 1).astype(np.float32)
-
-
-def _stitches(image: Plane, look: StyleLook) -> Plane:
-    """Threads side by side that follow the forms and shine where the light meets them."""
-    angle = _direction(image, look.cell * 2)
-    length = max(4, round(look.cell * min(image.shape[:2]) * 1.5))
-    threads = _along(_noise(image.shape[:2], 1.0), angle, length)
-    threads = (threads - threads.mean()) / (threads.std() + 1e-6)
-    lit = cv2.Sobel(cv2.GaussianBlur(threads, (0, 0), 0.7), cv2.CV_32F, 1, 1, ksize=3)
-    lit = np.clip(lit / (3 * lit.std() + 1e-6), -1, 1)
-    coloured = _along(image, angle, length // 2)
-    return np.clip(coloured * (1 + 0.16 * threads[..., None]) + 0.14 * lit[..., None], 0, 1).astype(np.float32)
-
-
-def _layers(image: Plane, look: StyleLook) -> Plane:
-    """Sheets of paper one above the other, the lighter the nearer, each with a shadow below it."""
-    grey = cv2.medianBlur((_grey(image) * 255).astype(np.uint8), min(_odd(image, 0.02), 21)).astype(np.float32) / 255
-    grey = cv2.GaussianBlur(grey, (0, 0), max(1.5, 0.004 * min(image.shape[:2])))
-    count = look.levels or 6
-    spread = cv2.GaussianBlur(image, (0, 0), max(2.0, 0.012 * min(image.shape[:2])))
-    low, high = float(np.quantile(grey, 0.02)), float(np.quantile(grey, 0.98)) + 1e-3
-    step = np.clip(np.floor((grey - low) / (high - low) * count), 0, count - 1).astype(np.int32)
-    result = np.zeros_like(image)
-    shadow_px = max(2.0, 0.010 * min(image.shape[:2]))
-    drop = max(1, round(shadow_px * 0.8))
-    for level in range(count):
-        above = (step >= level).astype(np.float32)
-        if not above.any():
-            continue
-        weights = (step == level).astype(np.float32)[..., None]
-        own = (spread * weights).sum(axis=(0, 1)) / max(1.0, float(weights.sum()))
-        # The paper keeps a little of the picture's own colours, so that sky and field are two sheets.
-        sheet = np.clip(0.6 * own + 0.4 * spread, 0, 1)
-        shade = cv2.GaussianBlur(np.roll(above, (drop, drop), axis=(0, 1)), (0, 0), shadow_px)
-        result = result * (1 - 0.30 * np.clip(shade - above, 0, 1)[..., None])
-        soft = cv2.GaussianBlur(above, (0, 0), 0.8)[..., None]
-        result = result * (1 - soft) + sheet * soft
-    return result.astype(np.float32)
-
-
-def _scraps(image: Plane, look: StyleLook) -> Plane:
-    """Torn pieces of prints pasted together: shifted, of other colours, with white edges."""
-    height, width = image.shape[:2]
-    random = np.random.default_rng(_SEED)
-    labels, _ = _cells(cv2.GaussianBlur(image, (0, 0), 9), look, regular=0.1)
-    count = int(labels.max()) + 1
-    kind = random.integers(0, 5, count)[labels]
-    shift = random.normal(0, 0.010 * min(height, width), (count, 2)).astype(np.float32)[labels]
-    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
-    moved = cv2.remap(image, x + shift[..., 0], y + shift[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
-    grey = _grey(moved)[..., None]
-    sepia = grey * np.array([1.0, 0.92, 0.76], np.float32) * 0.95 + 0.05
-    halftone = np.clip(_halftone(moved, look.model_copy(update={"cell": 0.008})), 0, 1)
-    choices = [moved, sepia, halftone, np.clip(moved * 1.12, 0, 1), grey.repeat(3, axis=-1) * 0.95 + 0.04]
-    pasted = np.select([kind[..., None] == number for number in range(5)], choices)
-    seams = _seams(labels)
-    torn = cv2.dilate(seams, np.ones((3, 3), np.uint8)) * (0.55 + 0.45 * (_noise((height, width), 1.5) > -0.2))
-    drop = cv2.GaussianBlur(np.roll(seams, (4, 4), axis=(0, 1)), (0, 0), 3)
-    pasted = pasted * (1 - 0.45 * drop[..., None])
-    return np.clip(pasted * (1 - torn[..., None]) + 0.96 * torn[..., None], 0, 1).astype(np.float32)
-
-
-def _shifted(image: Plane, look: StyleLook) -> Plane:
-    """A failing signal: channels apart, rows torn sideways, blocks out of place."""
-    height, width = image.shape[:2]
-    random = np.random.default_rng(_SEED)
-    apart = max(2, round(width * look.cell * 0.6))
-    split = np.stack(
-        [np.roll(image[..., 0], apart, axis=1), image[..., 1], np.roll(image[..., 2], -apart, axis=1)], axis=-1
-    )
-    row = 0
-    while row < height:
-        tall = int(random.integers(max(2, height // 120), max(4, height // 18)))
-        if random.random() < 0.32:
-            split[row : row + tall] = np.roll(split[row : row + tall], int(random.normal(0, width * 0.05)), axis=1)
-        row += tall
-    for _ in range(14):
-        tall, wide = int(random.integers(4, max(6, height // 16))), int(random.integers(8, max(12, width // 4)))
-        top, left = int(random.integers(0, max(1, height - tall))), int(random.integers(0, max(1, width - wide)))
-        block = split[top : top + tall, left : left + wide]
-        split[top : top + tall, left : left + wide] = block[..., random.permutation(3)]
-    split[::3] *= 0.9
-    return split.astype(np.float32)
 
 
 def _scanlines(image: Plane, look: StyleLook) -> Plane:
@@ -601,16 +483,6 @@ def _scanlines(image: Plane, look: StyleLook) -> Plane:
             band[number] = np.roll(band[number], int(random.normal(0, width * 0.02)), axis=0)
         band += random.normal(0, 0.12, band.shape).astype(np.float32)
     return np.clip(tape, 0, 1).astype(np.float32)
-
-
-def _doubled(image: Plane, look: StyleLook) -> Plane:
-    """Two exposures of one film: the dark shapes filled with the picture itself, turned and enlarged."""
-    height, width = image.shape[:2]
-    second = cv2.resize(image[:, ::-1], None, fx=1.5, fy=1.5, interpolation=cv2.INTER_CUBIC)
-    top, left = (second.shape[0] - height) // 2, (second.shape[1] - width) // 2
-    second = np.clip(second[top : top + height, left : left + width], 0, 1)
-    pale = np.clip(image * 0.75 + 0.35, 0, 1)
-    return np.clip(1 - (1 - pale * 0.9) * (1 - second * 0.55 * (1 - _grey(image))[..., None]), 0, 1).astype(np.float32)
 
 
 def _streaks(image: Plane, look: StyleLook) -> Plane:
@@ -638,20 +510,6 @@ def _modelled(image: Plane, look: StyleLook) -> Plane:
     lit = np.clip(lit / (3.5 * lit.std() + 1e-6), -1, 1)
     shine = np.clip(lit - 0.55, 0, 1) ** 2
     return np.clip(even * (1 + 0.26 * lit[..., None]) + 0.45 * shine[..., None], 0, 1).astype(np.float32)
-
-
-def _mapped(image: Plane, look: StyleLook) -> Plane:
-    """Colours by how light it is, around the ramp and back: foil, glass, bubbles."""
-    palette = _palette(look)
-    grey = cv2.GaussianBlur(_grey(image), (0, 0), max(1.5, 0.004 * min(image.shape[:2])))
-    dx, dy = cv2.Sobel(grey, cv2.CV_32F, 1, 0, ksize=5), cv2.Sobel(grey, cv2.CV_32F, 0, 1, ksize=5)
-    phase = grey * 2.4 + np.arctan2(dy, dx + 1e-6) / math.pi * 0.35
-    wheel = np.abs((phase % 2) - 1)
-    if palette is None:
-        return image
-    film = _ramped(wheel.astype(np.float32), palette)
-    shine = np.clip(np.hypot(dx, dy) / (4 * np.hypot(dx, dy).std() + 1e-6), 0, 1)[..., None]
-    return np.clip(image * 0.35 + film * 0.65 * (0.55 + 0.6 * grey[..., None]) + 0.25 * shine, 0, 1).astype(np.float32)
 
 
 def _panels(image: Plane, look: StyleLook) -> Plane:
@@ -687,18 +545,6 @@ def _panels(image: Plane, look: StyleLook) -> Plane:
     return canvas.astype(np.float32)
 
 
-def _rays(image: Plane, look: StyleLook) -> Plane:
-    """Even areas with a sunburst behind and gradients inside of hard edges."""
-    areas = _flat(image, look)
-    height, width = image.shape[:2]
-    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
-    angle = np.arctan2(height * 1.02 - y, x - width / 2)
-    sector = np.floor(angle / math.pi * 18) % 2
-    far = np.clip(np.hypot(x - width / 2, height - y) / height, 0, 1)
-    light = np.where(sector > 0, 0.16, -0.10) * (0.35 + 0.65 * (_grey(areas) > 0.35)) + 0.10 * (0.5 - far)
-    return np.clip(areas * (1 + light[..., None]), 0, 1).astype(np.float32)
-
-
 _TECHNIQUES: dict[Technique, Callable[[Any, StyleLook], Any]] = {
     Technique.PHOTO: _photo,
     Technique.FLAT: _flat,
@@ -713,23 +559,14 @@ _TECHNIQUES: dict[Technique, Callable[[Any, StyleLook], Any]] = {
     Technique.CARVED: _carved,
     Technique.CUT_OUT: _cut_out,
     Technique.PIXELS: _pixels,
-    Technique.CUBES: _cubes,
     Technique.STUDS: _studs,
     Technique.TILES: _tiles,
     Technique.FACETS: _facets,
-    Technique.PLANES: _planes,
     Technique.GLASS: _glass,
-    Technique.STITCHES: _stitches,
-    Technique.LAYERS: _layers,
-    Technique.SCRAPS: _scraps,
-    Technique.SHIFTED: _shifted,
     Technique.SCANLINES: _scanlines,
-    Technique.DOUBLED: _doubled,
     Technique.STREAKS: _streaks,
     Technique.MODELLED: _modelled,
-    Technique.MAPPED: _mapped,
     Technique.PANELS: _panels,
-    Technique.RAYS: _rays,
 }
 
 
