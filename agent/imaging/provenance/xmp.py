@@ -1,7 +1,7 @@
 """XMP: the recipe and what agencies and search engines read of it, beside whatever another program wrote there.
 
-An XMP packet is RDF in XML. Ours is one `rdf:Description` of its own that can be cut out again by bytes, so that the
-rest of a packet stays as it was. Documents with a DTD are refused, hence no entity is ever expanded.
+An XMP packet is RDF in XML. Ours is one `rdf:Description` of its own, so that the rest of a packet stays as it was.
+Documents with a DTD are refused, hence no entity is ever expanded.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from html import escape
-from xml.parsers.expat import ExpatError, ParserCreate
+from typing import Any
 
 from agent.imaging.provenance.recipe import Recipe
 
@@ -23,13 +23,14 @@ _NAMESPACES = {
     "aivista": "urn:aivista:recipe:1#",
 }
 _RDF_SPACE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-_RDF, _DESCRIPTION, _ABOUT = f"{_RDF_SPACE} RDF", f"{_RDF_SPACE} Description", f"{_RDF_SPACE} about"
-_RECIPE = f"{_NAMESPACES['aivista']} Recipe"
+_RDF, _DESCRIPTION, _ABOUT = (f"{{{_RDF_SPACE}}}{name}" for name in ("RDF", "Description", "about"))
+_RECIPE = f"{{{_NAMESPACES['aivista']}}}Recipe"
 _SOURCE_TYPES = "http://cv.iptc.org/newscodes/digitalsourcetype/"
 _PROMPT_CHARACTERS = 2000
 _HEAD = '<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>\n<x:xmpmeta xmlns:x="adobe:ns:meta/">\n'
 _FRESH = f'{_HEAD}<rdf:RDF xmlns:rdf="{_RDF_SPACE}">\n</rdf:RDF>\n</x:xmpmeta>\n<?xpacket end="w"?>'.encode()
-_TAG_END = re.compile(rb"""(?:[^"'>]|"[^"]*"|'[^']*')*+>""")
+# What XML cannot hold.
+_ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def written(existing: bytes, recipe: Recipe, text: str) -> bytes:
@@ -39,111 +40,59 @@ def written(existing: bytes, recipe: Recipe, text: str) -> bytes:
     What another program said already, such as its own source type, is not said again. A packet that cannot be read is
     replaced. Words that another program moved into our part go with it.
     """
-    kept, packet = existing, _read(existing)
-    for start, end in reversed(packet.ours if packet else ()):
-        kept = kept[:start] + kept[end:]
-    packet = _read(kept) if packet and packet.has_others else None
-    if packet is None:
-        kept, packet = _FRESH, _Packet(_FRESH)
+    from lxml import etree
+
+    rdf = _rdf_of(existing)
+    for one in _ours(rdf):
+        rdf.remove(one)
+    if rdf is None or not len(rdf):
+        rdf = _rdf_of(_FRESH)
+    others = rdf.findall(_DESCRIPTION)
+    said = {name for one in others for name in (*one.attrib, *(part.tag for part in one))}
+    about = next((found for one in others if (found := one.get(_ABOUT))), "")
     told = "".join(
-        f"<{name}>{value}</{name}>\n"
-        for name, value in _properties(recipe, text)
-        if " ".join((_NAMESPACES[name.partition(":")[0]], name.partition(":")[2])) not in packet.others
+        f"<{name}>{value}</{name}>\n" for name, value in _properties(recipe, text) if _whole(name) not in said
     )
     spaces = "".join(f' xmlns:{prefix}="{space}"' for prefix, space in _NAMESPACES.items())
-    head = f'<rdf:Description xmlns:rdf="{_RDF_SPACE}" rdf:about="{escape(packet.about)}"{spaces}>\n'
-    ours = f"{head}{told}</rdf:Description>\n".encode()
-    return kept[: packet.end_of_rdf] + ours + kept[packet.end_of_rdf :]
+    head = f'<rdf:Description xmlns:rdf="{_RDF_SPACE}" rdf:about="{escape(about)}"{spaces}>\n'
+    rdf.append(etree.fromstring(f"{head}{told}</rdf:Description>"))
+    rdf[-1].tail = "\n"
+    packet: bytes = etree.tostring(rdf.getroottree(), encoding="utf-8")
+    return packet
+
+
+def _whole(name: str) -> str:
+    """Return a name with its namespace in the place of the prefix."""
+    prefix, _, own = name.partition(":")
+    return f"{{{_NAMESPACES[prefix]}}}{own}"
 
 
 def recipe_text(packet: bytes) -> bytes | None:
     """Return the JSON of the recipe that the packet tells, or None."""
-    found = _read(packet)
-    return None if found is None or found.recipe is None else found.recipe.encode()
+    for one in _ours(_rdf_of(packet)):
+        part = one.find(_RECIPE)
+        return (one.get(_RECIPE) if part is None else "".join(part.itertext())).encode()
+    return None
 
 
-def _read(packet: bytes) -> _Packet | None:
-    """Return what is in a packet; None for one that is empty or too long, no XML, no RDF, or has a type of its own."""
-    if not packet or len(packet) > MAX_PACKET_BYTES:
+def _rdf_of(packet: bytes) -> Any:
+    """Return the RDF of a packet; None for one that is empty or too long, no XML, no RDF, or has a type of its own."""
+    # It takes a while to import, and few files need it.
+    from lxml import etree
+
+    if not packet or len(packet) > MAX_PACKET_BYTES or b"<!DOCTYPE" in packet:
         return None
+    parser = etree.XMLParser(encoding="utf-8", resolve_entities=False, no_network=True)
     try:
-        return _Packet(packet)
-    except ExpatError:
+        return next(etree.fromstring(packet, parser).iter(_RDF), None)
+    except etree.XMLSyntaxError:
         return None
 
 
-class _Packet:
-    """What a walk through a packet finds, by the parser's events; places are bytes from its start. Raises ExpatError.
-
-    `ours` are the parts that tell a recipe, `others` the properties that stand in other parts.
-    """
-
-    def __init__(self, packet: bytes) -> None:
-        self.end_of_rdf = -1
-        self.about = ""
-        self.recipe: str | None = None
-        self.ours: list[tuple[int, int]] = []
-        self.others: set[str] = set()
-        self.has_others = False
-        self._packet = packet
-        self._path: list[str] = []
-        self._start = 0
-        self._properties: set[str] = set()
-        self._text: list[str] | None = None
-        self._parser = parser = ParserCreate("UTF-8", " ")
-        parser.buffer_text = True
-        parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = self._refuse
-        parser.StartElementHandler = self._opened
-        parser.EndElementHandler = self._closed
-        parser.CharacterDataHandler = self._said
-        parser.Parse(packet, True)
-        if self.end_of_rdf < 0:
-            raise ExpatError("no RDF")
-
-    def _refuse(self, *_: object) -> None:
-        raise ExpatError("a document type")
-
-    def _opened(self, name: str, attributes: dict[str, str]) -> None:
-        inside = self._path[-2:]
-        self._path.append(name)
-        if inside[-1:] == [_RDF] and name == _DESCRIPTION:
-            self._start, self._properties = self._parser.CurrentByteIndex, set(attributes) - {_ABOUT}
-            self.about = self.about or attributes.get(_ABOUT, "")
-            self._told(attributes.get(_RECIPE))
-        elif inside[-1:] == [_RDF]:
-            self.has_others = True
-        elif inside == [_RDF, _DESCRIPTION]:
-            self._properties.add(name)
-            self._text = [] if name == _RECIPE else None
-
-    def _told(self, text: str | None) -> None:
-        if self.recipe is None:
-            self.recipe = text
-
-    def _said(self, text: str) -> None:
-        if self._text is not None:
-            self._text.append(text)
-
-    def _closed(self, name: str) -> None:
-        self._path.pop()
-        place = self._parser.CurrentByteIndex
-        if name == _RECIPE and self._text is not None:
-            self._told("".join(self._text))
-            self._text = None
-        elif self._path[-1:] == [_RDF] and name == _DESCRIPTION:
-            if _RECIPE in self._properties:
-                self.ours.append((self._start, self._end_of_tag(place)))
-            else:
-                self.has_others = True
-                self.others |= self._properties
-        elif name == _RDF and self.end_of_rdf < 0 and self._packet[place : place + 2] == b"</":
-            self.end_of_rdf = place
-
-    def _end_of_tag(self, place: int) -> int:
-        end = _TAG_END.match(self._packet, place)
-        if end is None:
-            raise ExpatError("a tag without an end")
-        return end.end() + (self._packet[end.end() : end.end() + 1] == b"\n")
+def _ours(rdf: Any) -> list[Any]:
+    """Return the parts of it that tell a recipe."""
+    parts = [] if rdf is None else rdf.findall(_DESCRIPTION)
+    return [one for one in parts if _RECIPE in one.attrib or one.find(_RECIPE) is not None]
 
 
 def _properties(recipe: Recipe, text: str) -> Iterator[tuple[str, str]]:
@@ -167,4 +116,4 @@ def _properties(recipe: Recipe, text: str) -> Iterator[tuple[str, str]]:
 
 
 def _escaped(text: str) -> str:
-    return escape(text, quote=False)
+    return escape(_ILLEGAL.sub("", text), quote=False)
