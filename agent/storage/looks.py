@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from numpy import float32
-    from numpy.typing import NDArray
+import cv2
+import numpy
+from numpy import float32
+from numpy.typing import NDArray
+from PIL import Image
 
-# Large enough for a page full of pictures, which then finds its thumbnails made.
-EDGE_PX = 256
-# Measured on eight photographs: 0.83 and more for the same one with 30 % more or less light, or cropped by a tenth on
-# each side; 0.43 for two of different things (median), above this line for three pairs of 28.
-ALIKE = 0.6
 _LIGHTS, _TINTS = 4, 5
 _GRID = 8
 _QUARTERS, _DIRECTIONS = 2, 8
@@ -36,10 +33,6 @@ def looks_of(thumbnail: bytes) -> list[float] | None:
     more, because a person can say what each sees, they are made in 4 ms, and 100,000 of them can be compared one by
     one.
     """
-    import cv2
-    import numpy
-    from PIL import Image
-
     try:
         with Image.open(io.BytesIO(thumbnail), formats=("WEBP",)) as picture:
             shown = Image.new("RGBA", picture.size, "white")
@@ -57,8 +50,6 @@ def looks_of(thumbnail: bytes) -> list[float] | None:
 
 
 def _colours(lab: NDArray[float32]) -> NDArray[float32]:
-    import numpy
-
     bins = (_LIGHTS, _TINTS, _TINTS)
     places = numpy.stack(
         [lab[..., 0] / 100 * (_LIGHTS - 1)]
@@ -76,8 +67,6 @@ def _colours(lab: NDArray[float32]) -> NDArray[float32]:
 
 
 def _layout(light: NDArray[float32]) -> NDArray[float32]:
-    import numpy
-
     cell = _SIDE_PX // _GRID
     grid = light.reshape(_GRID, cell, _GRID, cell).mean(axis=(1, 3)).ravel()
     grid = grid - grid.mean()
@@ -85,8 +74,6 @@ def _layout(light: NDArray[float32]) -> NDArray[float32]:
 
 
 def _edges(light: NDArray[float32]) -> NDArray[float32]:
-    import numpy
-
     down, across = numpy.gradient(light)
     strength = numpy.hypot(down, across)
     # An edge has no side: light to dark counts as dark to light.
@@ -103,6 +90,4 @@ def _edges(light: NDArray[float32]) -> NDArray[float32]:
 
 
 def _plain(numbers: NDArray[Any]) -> NDArray[float32]:
-    import numpy
-
     return numpy.asarray(numbers, dtype=numpy.float32)
