@@ -159,7 +159,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     """For `httpx2.AsyncClient(transport=GuardedTransport(), trust_env=False)`.
 
     A refused address raises ToolArgumentError through the client; each redirect that the client follows comes through
-    here again. `ports` None allows every port. Timeouts are the client's.
+    here again. `ports` None allows every port. Without `keeps_connections` each request dials anew. Timeouts are the
+    client's.
     """
 
     def __init__(

@@ -281,14 +281,18 @@ class SimilarPictures:
         return await self._vectors.reading(lambda on: {row.id: row.digest for row in on.execute(there)})
 
     async def _looks_of(self, digest: str) -> list[float] | None:
-        # It needs the libraries of pixels.
-        from agent.storage.looks import looks_of
-
         try:
             thumbnail = await self._images.thumbnail(digest, _EDGE_PX)
         except RequestRefused:
             return None
-        return await asyncio.to_thread(looks_of, thumbnail)
+        return await asyncio.to_thread(_looks_at, thumbnail)
+
+
+def _looks_at(thumbnail: bytes) -> list[float] | None:
+    # The libraries of pixels take a while to load, which the event loop must not wait for.
+    from agent.storage.looks import looks_of
+
+    return looks_of(thumbnail)
 
 
 class _Asked(NamedTuple):
