@@ -8,6 +8,12 @@ from tests.page import PageProcess
 from tests.page.hands import begin_anew, choose_setting, expect_pictures, open_at, open_page, say
 from tests.page.journeys import step
 
+# All turns, as after a picture of each was deleted and came back.
+WRITE_ANEW = """async () => {
+    for (const turn of document.querySelectorAll("#thread > .turn")) turn.removeAttribute("data-is");
+    await window.aivista.shell.act("page.changed", { arg: "" });
+}"""
+
 
 def draw(page: Page, count: int, wish: str) -> None:
     choose_setting(page, "count", str(count))
@@ -39,6 +45,16 @@ def test_sheets_are_walked_opened_and_compared_stand_where_they_stood_and_fit_a_
             expect(words).to_have_count(1)
             expect(words.locator("> .tag")).to_have_text(names[at] or "")
             assert sheet.evaluate("sheet => sheet.offsetHeight") == height
+    with step("one stays at a picture while its turn is written anew"):
+        frames.nth(2).focus()
+        page.evaluate(WRITE_ANEW)
+        expect(sheet.locator("figcaption:visible > .tag")).to_have_text(names[2] or "")
+        page.keyboard.press("Tab")
+        page.evaluate(WRITE_ANEW)
+        expect(words.locator("[data-act=edit]")).to_be_focused()
+        expect(words.locator("> .tag")).to_have_text(names[2] or "")
+    with step("from a picture one comes to its words"):
+        frames.first.focus()
         page.keyboard.press("ArrowLeft")
         expect(frames.first).to_be_focused()
         page.keyboard.press("ArrowRight")

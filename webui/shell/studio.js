@@ -18,6 +18,11 @@
   };
   // Safari gives a button that is clicked no focus.
   on("focusin click", FRAME, frame => take(frame.closest(".sheet"), frame));
+  // Python, which writes a turn anew, does not know where one is.
+  addEventListener("aivista-patched", () => {
+    const here = document.activeElement?.closest(".sheet > figure:not(.now)");
+    if (here) take(here.parentElement, $(".frame", here));
+  });
   on("keydown", FRAME, (frame, event) => {
     const next = target(frame.closest(".sheet"), frame, keys.find(event, "sheet.walk"));
     if (!next) return;
