@@ -271,11 +271,11 @@ from .trace import TraceStep as TraceStep
 from .turns import Turns as Turns
 from .untrusted import plain_text as plain_text
 from .version import program_version as program_version
-from .workflow.again import replay_events as replay_events
-from .workflow.fuller_wishes import ExpandedPrompt as ExpandedPrompt
-from .workflow.fuller_wishes import PromptToExpand as PromptToExpand
 from .workflow.live import LiveTurn as LiveTurn
 from .workflow.masked import LaterEdits as LaterEdits
+from .workflow.prompt_expansion import ExpandedPrompt as ExpandedPrompt
+from .workflow.prompt_expansion import PromptToExpand as PromptToExpand
+from .workflow.replay import replay_events as replay_events
 from .workflow.sponsoring import Sponsor as Sponsor
 from .workflow.sponsoring import TurnLimits as TurnLimits
 

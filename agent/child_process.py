@@ -38,15 +38,15 @@ async def run_child(script: Path, work: bytes, *arguments: str, limit_s: float, 
     # speak before it has read.
     threads, loop = ThreadPoolExecutor(2, thread_name_prefix="child"), asyncio.get_running_loop()
     feeding = loop.run_in_executor(threads, _feed, process, work)
-    hearing = loop.run_in_executor(threads, _hear, process, max_answer_bytes)
+    answering = loop.run_in_executor(threads, _read_answer, process, max_answer_bytes)
     try:
         async with asyncio.timeout(limit_s):
-            answer = await shielded(hearing)
+            answer = await shielded(answering)
     except TimeoutError:
         raise ChildTooSlow from None
     finally:
         _kill(process)
-        await asyncio.wait({feeding, hearing})
+        await asyncio.wait({feeding, answering})
         threads.shutdown(wait=False)
     if len(answer) > max_answer_bytes:
         raise ChildFailure("the answer is too long")
@@ -77,7 +77,7 @@ def _feed(process: subprocess.Popen[bytes], work: bytes) -> None:
                 given.write(work)
 
 
-def _hear(process: subprocess.Popen[bytes], most: int) -> bytes:
+def _read_answer(process: subprocess.Popen[bytes], most: int) -> bytes:
     """Return the answer when the child has ended, at most one byte too long."""
     if process.stdout is None:
         return b""

@@ -246,7 +246,7 @@ _gemini = partial(_field, "Gemini")
 _models = partial(_field, "Models")
 _server = partial(_field, "A server that speaks OpenAI's API")
 _money = partial(_field, "Money")
-_patience = partial(_field, "Patience", _SECONDS)
+_patience = partial(_field, "RetryPolicy", _SECONDS)
 _reach = partial(_field, "Who reaches the studio")
 _otel = partial(_field, "OpenTelemetry")
 
@@ -405,10 +405,10 @@ class Settings(Value):
         "How long a picture may take in all, even if it keeps coming."
     )
     patiences: Patiences = Patiences()
-    retry_budget_s: float = _field("Patience", _PAUSE, 60.0, "AIVISTA_RETRY_BUDGET_S")(
+    retry_budget_s: float = _field("RetryPolicy", _PAUSE, 60.0, "AIVISTA_RETRY_BUDGET_S")(
         "How long one call may wait in all to be tried again when the model is busy."
     )
-    shutdown_grace_s: float | None = _field("Patience", _SECONDS_OR_NONE, None, "AIVISTA_SHUTDOWN_GRACE_S")(
+    shutdown_grace_s: float | None = _field("RetryPolicy", _SECONDS_OR_NONE, None, "AIVISTA_SHUTDOWN_GRACE_S")(
         "How long turns that are at work may go on when the studio is told to end; a second signal ends the "
         "wait. What is not done by then goes on at the next start.",
         "`20` where others come, `0` on your own machine",

@@ -44,9 +44,9 @@ from agent.tools.files import ScriptRun, run_file
 from agent.trace import TraceStep
 from agent.turns import Turns
 from agent.workflow.concurrency import BackgroundTasks, ConcurrencyLimiter
-from agent.workflow.fuller_wishes import ExpandedPrompt, PromptToExpand, fuller_wish
-from agent.workflow.hearing import Breakers
-from agent.workflow.metering import SearchMeters
+from agent.workflow.metering import OwnerMeters
+from agent.workflow.model_answers import CircuitBreakers
+from agent.workflow.prompt_expansion import ExpandedPrompt, PromptToExpand, expand_prompt
 from agent.workflow.sponsoring import Sponsor, SponsorAccount, SponsoredBudget, TurnLimits, TurnRateLimiter
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     from agent.mcp.toolbox import Toolbox
     from agent.providers.sketch.wishes import FoundLook
     from agent.tools.base import Tool
-    from agent.workflow.dispatch import TurnScheduler
     from agent.workflow.masked import LaterEdits
-    from agent.workflow.metering import Meter
+    from agent.workflow.metering import UsageMeter
+    from agent.workflow.scheduler import TurnScheduler
 
 __all__ = ["LostRecords", "StoredPicture", "Studio", "TurnRequest"]
 
@@ -197,8 +197,8 @@ class Studio:
         self.traces = self._records.traces
         self.preferences = PreferenceStore(settings)
         self.keys = KeyStatusCache(self.catalogue, self._providers.check)
-        self._breakers = Breakers()
-        self._meters = SearchMeters(self.catalogue, self._breakers, self.spend, self._cap_day_usd)
+        self._breakers = CircuitBreakers()
+        self._meters = OwnerMeters(self.catalogue, self._breakers, self.spend, self._cap_day_usd)
         self._answers = answers(settings.home) if settings.reuse_plans else None
         self._tools = tools
         self._toolbox: Toolbox | None = None
@@ -479,7 +479,7 @@ class Studio:
     ) -> ExpandedPrompt:
         """Return a short wish written out in full, which is not sent. It is paid and on record also if nobody waits.
 
-        Raises what `fuller_wishes.fuller_wish` does, and KeyProblem when the sponsor's cap is used up.
+        Raises what `prompt_expansion.expand_prompt` does, and KeyProblem when the sponsor's cap is used up.
         """
         writing: asyncio.Task[ExpandedPrompt] = self.keep_alive(self._expanded(wish, owner, key))
         return await shielded(writing)
@@ -492,12 +492,12 @@ class Studio:
             raise problem
         provider = await self._provider(self._key(owner, key))
         charge = sponsor.charge if sponsor is not None else None
-        return await fuller_wish(wish, self._meters.writer(owner, provider, self.provider_name(key, owner), charge))
+        return await expand_prompt(wish, self._meters.writer(owner, provider, self.provider_name(key, owner), charge))
 
     def _new_scheduler(self) -> TurnScheduler:
         from agent.fetching.reading import PageReader
         from agent.workflow.deps import TurnServices
-        from agent.workflow.dispatch import TurnScheduler
+        from agent.workflow.scheduler import TurnScheduler
 
         self._reader = self._reader or PageReader()
         return TurnScheduler(
@@ -532,7 +532,7 @@ class Studio:
             self._toolbox = Toolbox(self.settings, (*TOOLS.values(), *self._tools))
         return self._toolbox
 
-    async def _embedder(self, owner: str, key: SecretStr | None) -> Meter | None:
+    async def _embedder(self, owner: str, key: SecretStr | None) -> UsageMeter | None:
         sponsor, name = self._sponsor_of(owner, key), self.provider_name(key, owner)
         if not self._meters.has_model(name) or (sponsor is not None and await sponsor.problem()):
             return None

@@ -19,13 +19,13 @@ from agent.settings import OPERATOR, TurnSettings
 from agent.spending import Estimate, turn_estimate
 from agent.storage.images import ImageStore
 from agent.storage.records import Records
-from agent.workflow.again import follow_record, repeated, replay_events, request_of
+from agent.workflow.replay import follow_record, repeated, replay_events, request_of
 from agent.workflow.sponsoring import TurnRateLimiter
 
 if TYPE_CHECKING:
     from agent.storage.turns import RunningTurn
-    from agent.workflow.dispatch import TurnScheduler
     from agent.workflow.live import LiveTurn
+    from agent.workflow.scheduler import TurnScheduler
 
 # Another process that is asked to stop a turn does so within a second.
 _STOP_S = 5.0

@@ -43,7 +43,7 @@ class CallState(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Heard(Value):
+class CallAnswer(Value):
     """The answer of a call that is done."""
 
     parts: tuple[ContentPart, ...] = ()
@@ -69,7 +69,7 @@ class CallRecord(Value):
     price_usd: float = 0.0
     reserved_usd: float = 0.0
     error_code: ErrorCode | None = None
-    answer: Heard | None = None
+    answer: CallAnswer | None = None
     handle: str | None = None
 
 
@@ -216,7 +216,7 @@ def _call(row: Any) -> CallRecord:
             "state": row["state"],
             "error_code": row["error_code"],
             "handle": row["handle"],
-            "answer": Heard.model_validate_json(row["answer"]) if row["answer"] else None,
+            "answer": CallAnswer.model_validate_json(row["answer"]) if row["answer"] else None,
         }
     )
 

@@ -31,7 +31,7 @@ _SIDES = ("left", "top", "right", "bottom")
 
 
 @dataclass(frozen=True)
-class UndoWish:
+class UndoRequest:
     """What is asked for, and what of the message is left (`rest`).
 
     Of `back_to` one of `handle`, `place` (from 1) and neither, for the original, says where to. `is_doubtful` when the
@@ -46,7 +46,7 @@ class UndoWish:
     is_doubtful: bool = False
 
 
-def read_undo(text: str) -> UndoWish | None:
+def read_undo(text: str) -> UndoRequest | None:
     """Return what the words ask to go back or forward to, and what else they ask for; None for any other request."""
     plain = unicodedata.normalize("NFKC", text).translate(_SIGNS).strip()
     if not plain or len(plain) > _MOST_CHARACTERS:
@@ -54,7 +54,7 @@ def read_undo(text: str) -> UndoWish | None:
     for move, pattern in _undo_rules():
         match = pattern.fullmatch(plain)
         if match is not None:
-            return _undo_wish(move, match)
+            return _undo_request(move, match)
     return None
 
 
@@ -69,27 +69,27 @@ def _undo_rules() -> tuple[tuple[str, re.Pattern[str]], ...]:
     )
 
 
-def _undo_wish(move: str, match: re.Match[str]) -> UndoWish | None:
+def _undo_request(move: str, match: re.Match[str]) -> UndoRequest | None:
     said = {name: value for name, value in match.groupdict().items() if value}
     rest = said.get("rest", "").strip()
     rest = rest if wording.pattern("undo.polite", flags=re.IGNORECASE).sub("", rest) else ""
     steps = max(1, _number(said["count"], "counts")) if "count" in said else 1
     match move:
         case "undo":
-            return UndoWish("undo", steps=steps, rest=rest)
+            return UndoRequest("undo", steps=steps, rest=rest)
         case "redo":
-            return UndoWish("redo", steps=steps, rest=rest, is_doubtful="doubtful" in said)
+            return UndoRequest("redo", steps=steps, rest=rest, is_doubtful="doubtful" in said)
         case _:
             return _back_to(said, rest)
 
 
-def _back_to(said: dict[str, str], rest: str) -> UndoWish | None:
+def _back_to(said: dict[str, str], rest: str) -> UndoRequest | None:
     if "handle" in said or "number" in said:
         handle = parse_handle(said.get("handle") or said["number"])
-        return UndoWish("back_to", handle=str(handle), rest=rest) if handle else None
+        return UndoRequest("back_to", handle=str(handle), rest=rest) if handle else None
     if "ordinal" in said:
-        return UndoWish("back_to", place=_number(said["ordinal"], "ordinals"), rest=rest)
-    return UndoWish("back_to", rest=rest)
+        return UndoRequest("back_to", place=_number(said["ordinal"], "ordinals"), rest=rest)
+    return UndoRequest("back_to", rest=rest)
 
 
 def _number(written: str, name: str) -> int:
@@ -104,7 +104,7 @@ def _number(written: str, name: str) -> int:
 
 
 @dataclass(frozen=True)
-class ExpansionWish:
+class ExpansionRequest:
     """To which ratio (width to height) a picture shall grow, or on which sides; on all when neither is said.
 
     `rest` is what the words say besides.
@@ -129,7 +129,7 @@ class ExpansionWish:
         return left, top, right, bottom
 
 
-def read_expansion(text: str) -> ExpansionWish | None:
+def read_expansion(text: str) -> ExpansionRequest | None:
     """Return what the words want to have around a picture; None when they ask for anything else."""
     words = unicodedata.normalize("NFKC", text).strip()
     if not words or len(words) > _MOST_CHARACTERS:
@@ -139,21 +139,21 @@ def read_expansion(text: str) -> ExpansionWish | None:
         end = wording.pattern("expand.end", language, flags=re.DOTALL)
         rest = end.match(words, found.end()) if found and found.end() else None
         if found and rest:
-            return _expansion_wish(found, rest["rest"] or "")
+            return _expansion_request(found, rest["rest"] or "")
     return None
 
 
-def _expansion_wish(found: re.Match[str], rest: str) -> ExpansionWish | None:
+def _expansion_request(found: re.Match[str], rest: str) -> ExpansionRequest | None:
     said = {name: caught for name, caught in found.groupdict().items() if caught}
     if "wide" in said:
         wide, high = float(said["wide"]), float(said["high"])
-        return ExpansionWish(ratio=wide / high, rest=rest) if wide and high else None
+        return ExpansionRequest(ratio=wide / high, rest=rest) if wide and high else None
     if wording.pattern("expand.all_sides", flags=re.IGNORECASE).search(found.group()):
-        return ExpansionWish(rest=rest)
+        return ExpansionRequest(rest=rest)
     word = next((said[name] for name in ("side", "place", "around") if name in said), "").lower()
     meant = [wording.section(language, "expand")["sides"] for language in wording.LANGUAGES]
     sides = frozenset(side for side in _SIDES if any(word in words[side] for words in meant))
-    return ExpansionWish(sides=sides or frozenset(_SIDES), rest=rest)
+    return ExpansionRequest(sides=sides or frozenset(_SIDES), rest=rest)
 
 
 # A part that is only pointed at: "change this part", 把这里改成红色. Nothing can be pointed at in words alone, so this

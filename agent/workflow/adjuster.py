@@ -90,7 +90,7 @@ _TOLD: dict[ChangeKind, str] = {
 
 
 @dataclass(frozen=True)
-class AdjustmentWish:
+class AdjustmentRequest:
     """What is to be adjusted, and the picture that is meant; with a mask what that covers, and no other pixel."""
 
     adjustment: Adjustment
@@ -105,7 +105,7 @@ class AdjustmentWish:
 
 
 @dataclass(frozen=True)
-class _Sum:
+class _CombinedAdjustment:
     """All that was adjusted since `original`, the wish included."""
 
     adjustment: Adjustment
@@ -121,9 +121,9 @@ class _Made:
     edit: EditRecord | None = None
 
 
-def adjustment_wish(
+def adjustment_request(
     turn: Turn, conversation: Conversation, words: str = "", target: str | None = None
-) -> AdjustmentWish | None:
+) -> AdjustmentRequest | None:
     """Return what the turn asks for when that is an adjustment alone and it is clear of which picture, else None.
 
     `conversation` is the history before the turn. What is marked, named and sent with the message must all be one
@@ -138,7 +138,7 @@ def adjustment_wish(
         return None
     target = target or (None if turn.starts_anew else conversation.edit_target)
     base = _meant(turn, words, conversation, target)
-    return AdjustmentWish(adjustment, base, masked) if base is not None else None
+    return AdjustmentRequest(adjustment, base, masked) if base is not None else None
 
 
 def _read(words: str, masked: MaskedPicture | None) -> Adjustment | None:
@@ -147,7 +147,7 @@ def _read(words: str, masked: MaskedPicture | None) -> Adjustment | None:
     return None if adjustment is not None and masked is not None and adjustment.has_frame else adjustment
 
 
-def called_adjustment(call: ToolCallPart, deps: Deps, target: str | None) -> AdjustmentWish | None:
+def called_adjustment(call: ToolCallPart, deps: Deps, target: str | None) -> AdjustmentRequest | None:
     """Return what a planner's call asks to be adjusted, None when it asks for anything else.
 
     `target` is the picture that is meant where none is named. What lies beyond a picture, and a sketch, are left to who
@@ -168,24 +168,24 @@ def called_adjustment(call: ToolCallPart, deps: Deps, target: str | None) -> Adj
     adjustment = _read(arguments.prompt, masked) or _read(deps.turn.text, masked)
     if adjustment is None:
         raise ToolArgumentError(ErrorCode.BAD_TOOL_ARGUMENTS, name=call.name, problem=_IN_AMOUNTS)
-    return AdjustmentWish(adjustment, known[handle], masked)
+    return AdjustmentRequest(adjustment, known[handle], masked)
 
 
-async def adjusted(wish: AdjustmentWish, name: str, deps: Deps) -> tuple[Picture, _Sum]:
+async def adjusted(request: AdjustmentRequest, name: str, deps: Deps) -> tuple[Picture, _CombinedAdjustment]:
     """Return the adjusted picture, on record under this name of a call, and all that was adjusted since the picture
     that it began with."""
-    handle = wish.base.handle or ""
+    handle = request.base.handle or ""
     say(deps, Step.ADJUSTING, base=handle)
-    width, height = framed_size(wish.base.width or 1, wish.base.height or 1, wish.adjustment)
+    width, height = framed_size(request.base.width or 1, request.base.height or 1, request.adjustment)
     emit(deps, PaintingStarted(count=1, width=width, height=height, model_label=EXACT_ADJUSTMENT_LABEL))
-    total = _added_up(deps.conversation, wish)
-    picture = await _record(deps, wish, total, await _make(deps, total, wish.masked), name)
+    total = _added_up(deps.conversation, request)
+    picture = await _record(deps, request, total, await _make(deps, total, request.masked), name)
     emit(deps, PictureReady(index=0, picture=picture))
     say(deps, Step.ADJUSTED, base=handle, handle=picture.handle)
     return picture, total
 
 
-def shown(picture: Picture, total: _Sum) -> list[Component]:
+def shown(picture: Picture, total: _CombinedAdjustment) -> list[Component]:
     """Return what the conversation shows of an adjusted picture, and what can be done next with it."""
     # What comes after a part, an effect or another size begins anew, with the picture as it is then.
     so_far = None if picture.edit is not None or total.adjustment.is_final else total.adjustment
@@ -203,15 +203,17 @@ def next_steps(handle: str, adjusted: Adjustment | None = None) -> ActionPanel:
 async def adjuster(state: TurnProgress, deps: Deps) -> Next:
     """Adjust the picture that is meant, exactly and without a model, and put the result on record."""
     notes = [component for component in state["components"] if isinstance(component, TargetNote)]
-    wish = adjustment_wish(deps.turn, deps.conversation, state["words"], notes[-1].change.handle if notes else None)
-    assert wish is not None
-    picture, total = await adjusted(wish, _NAME, deps)
-    return Next("presenter", {"messages": [_told(wish, picture)], "components": shown(picture, total)})
+    request = adjustment_request(
+        deps.turn, deps.conversation, state["words"], notes[-1].change.handle if notes else None
+    )
+    assert request is not None
+    picture, total = await adjusted(request, _NAME, deps)
+    return Next("presenter", {"messages": [_adjustment_note(request, picture)], "components": shown(picture, total)})
 
 
-def _told(wish: AdjustmentWish, picture: Picture) -> PromptMessage:
+def _adjustment_note(request: AdjustmentRequest, picture: Picture) -> PromptMessage:
     """Return how the text model hears of it in later turns: in words, with the placeholder to see the picture by."""
-    note = f"[The studio adjusted {wish.base.handle} exactly: {wish.done}. The result is {picture.handle}.]"
+    note = f"[The studio adjusted {request.base.handle} exactly: {request.done}. The result is {picture.handle}.]"
     return PromptMessage(role=Role.MODEL, parts=(TextPart(text=f"{note} {placeholder(picture.image)}"),))
 
 
@@ -224,16 +226,16 @@ def _meant(turn: Turn, words: str, conversation: Conversation, target: str | Non
     return known.get(meant[0]) if len(meant) == 1 else None
 
 
-def _added_up(conversation: Conversation, wish: AdjustmentWish) -> _Sum:
-    found = conversation.adjusted_from(wish.base.handle or "") if wish.masked is None else None
-    if found is None or not found[1].adds_up_with(wish.adjustment):
-        return _Sum(wish.adjustment, wish.base)
+def _added_up(conversation: Conversation, request: AdjustmentRequest) -> _CombinedAdjustment:
+    found = conversation.adjusted_from(request.base.handle or "") if request.masked is None else None
+    if found is None or not found[1].adds_up_with(request.adjustment):
+        return _CombinedAdjustment(request.adjustment, request.base)
     original, before = found[0].image, found[1]
     fixed = with_fixed_crops(before, original.width or 1, original.height or 1)
-    return _Sum(fixed.combine(wish.adjustment), original)
+    return _CombinedAdjustment(fixed.combine(request.adjustment), original)
 
 
-async def _make(deps: Deps, total: _Sum, masked: MaskedPicture | None) -> _Made:
+async def _make(deps: Deps, total: _CombinedAdjustment, masked: MaskedPicture | None) -> _Made:
     started_s = time.monotonic()
     original = total.original
     if masked is not None:
@@ -251,9 +253,11 @@ async def _make(deps: Deps, total: _Sum, masked: MaskedPicture | None) -> _Made:
     return _Made(image.model_copy(update=size), time.monotonic() - started_s)
 
 
-async def _record(deps: Deps, wish: AdjustmentWish, total: _Sum, made: _Made, name: str) -> Picture:
+async def _record(
+    deps: Deps, request: AdjustmentRequest, total: _CombinedAdjustment, made: _Made, name: str
+) -> Picture:
     now = await deps.conversation_now()
-    base = now.picture(wish.base.handle or "")
+    base = now.picture(request.base.handle or "")
     picture = Picture(
         # Given when it is recorded.
         handle="",
@@ -270,7 +274,7 @@ async def _record(deps: Deps, wish: AdjustmentWish, total: _Sum, made: _Made, na
     return await deps.services.records.conversations.add_picture(deps.conversation.id, picture, base=base.handle)
 
 
-def _receipt(turn: Turn, total: _Sum, made: _Made) -> Receipt:
+def _receipt(turn: Turn, total: _CombinedAdjustment, made: _Made) -> Receipt:
     return Receipt(
         prompt="",
         user_text=turn.text,

@@ -51,7 +51,7 @@ class ConcurrencyLimiter:
             raise RequestRefused(ErrorCode.STUDIO_BUSY, count=self.seats + len(self._line))
         waiting = _Waiting(tell)
         self._line.append(waiting)
-        _tell(waiting, len(self._line))
+        _announce(waiting, len(self._line))
         try:
             await waiting.called.wait()
         except asyncio.CancelledError:
@@ -61,7 +61,7 @@ class ConcurrencyLimiter:
             else:
                 left = self._line.index(waiting)
                 del self._line[left]
-                self._tell_from(left)
+                self._announce_places(left)
             raise
 
     def _give_back(self) -> None:
@@ -70,14 +70,14 @@ class ConcurrencyLimiter:
             self._free += 1
             return
         self._line.pop(0).called.set()
-        self._tell_from(0)
+        self._announce_places(0)
 
-    def _tell_from(self, first: int) -> None:
+    def _announce_places(self, first: int) -> None:
         for place, waiting in enumerate(self._line[first:], first + 1):
-            _tell(waiting, place)
+            _announce(waiting, place)
 
 
-def _tell(waiting: _Waiting, place: int) -> None:
+def _announce(waiting: _Waiting, place: int) -> None:
     waiting.tell(ThoughtLog(step=Step.IN_LINE, parameters={"place": place}))
 
 

@@ -15,52 +15,54 @@ from agent.requests import Decision, PlanEdit
 from agent.spending import review_price, worst_review_usd
 from agent.tools.base import error_result
 from agent.wording.requests import named_number
-from agent.workflow.capping import caps_passed, maximum_passed
-from agent.workflow.commissions import Commission, first_round
 from agent.workflow.critic import review_due
 from agent.workflow.deps import Deps, show, today
+from agent.workflow.image_requests import PreparedImageRequest, first_round
 from agent.workflow.presenter import put_on_record
+from agent.workflow.spending_caps import caps_passed, maximum_passed
 from agent.workflow.state import Next, TurnProgress, serving_node, settle
 
 _DROPPED = "The person saw the plan and dropped it. Nothing was painted."
 
 
-def must_confirm(state: TurnProgress, deps: Deps, orders: Mapping[int, Commission]) -> bool:
+def must_confirm(state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest]) -> bool:
     """Return whether the person sees the plan first: they want to, or should know why it may fail."""
     if state["decision"] is not None:
         return False
     return (
-        deps.turn.settings.confirm or _is_beyond_trust(state, deps, orders) or any(map(_needs_consent, orders.values()))
+        deps.turn.settings.confirm
+        or _is_beyond_trust(state, deps, all_prepared)
+        or any(map(_needs_consent, all_prepared.values()))
     )
 
 
-def _is_beyond_trust(state: TurnProgress, deps: Deps, orders: Mapping[int, Commission]) -> bool:
+def _is_beyond_trust(state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest]) -> bool:
     """Return whether something from outside is before the model and more pictures are asked for than the one that a
     turn may always have, or than the person has locked, said in this very message, or painted masks over: what they
     cost must not be for a web page to decide."""
-    paid = [one.request for order in orders.values() for one in order.each if not one.request.model.is_free]
+    paid = [one.request for prepared in all_prepared.values() for one in prepared.each if not one.request.model.is_free]
     chosen = deps.turn.settings.number_of_images or named_number(deps.turn.text)
     most = chosen * (2 if deps.turn.settings.image_model == "both" else 1) * max(1, len(deps.turn.masked))
     return sum(one.number_of_images for one in paid) > most and deps.trust(state).is_tainted
 
 
 async def caps_in_the_way(
-    state: TurnProgress, deps: Deps, orders: Mapping[int, Commission], *, may_paint: bool
+    state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest], *, may_paint: bool
 ) -> tuple[CapPassed, ...]:
     """Return the caps that painting the orders would pass: then the person sees the plan first, whatever they chose.
 
     Without any, when the turn `may_paint`, its price counts for other turns from now on.
     """
-    passed = await caps_passed(state, deps, price_of(state, deps, orders), may_paint=may_paint)
-    return (*passed, *maximum_passed(state, deps, *_worst_of(state, deps, orders)))
+    passed = await caps_passed(state, deps, price_of(state, deps, all_prepared), may_paint=may_paint)
+    return (*passed, *maximum_passed(state, deps, *_worst_of(state, deps, all_prepared)))
 
 
-def _worst_of(state: TurnProgress, deps: Deps, orders: Mapping[int, Commission]) -> tuple[float, float]:
+def _worst_of(state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest]) -> tuple[float, float]:
     """Return the most that painting the orders can still cost, in US dollars: the pictures alone, and with the reviews
     that are due and what they may send back."""
     alone_usd = all_usd = 0.0
-    for order, own, is_due in first_round(state, deps, orders):
-        is_reviewed = review_due(deps, order.work())
+    for prepared, own, is_due in first_round(state, deps, all_prepared):
+        is_reviewed = review_due(deps, prepared.work())
         look_usd = worst_review_usd(deps.text_model, today()) if is_reviewed else 0.0
         rounds = deps.turn.settings.review_rounds if is_reviewed else 1
         worst_usd = own.worst_usd(today())
@@ -69,16 +71,18 @@ def _worst_of(state: TurnProgress, deps: Deps, orders: Mapping[int, Commission])
     return alone_usd, all_usd
 
 
-def price_of(state: TurnProgress, deps: Deps, orders: Mapping[int, Commission]) -> float:
-    """Return about what painting the orders still costs, in US dollars, with the reviews that are due."""
-    return sum(_each_usd(deps, order, own) for order, own, is_due in first_round(state, deps, orders) if is_due)
+def price_of(state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest]) -> float:
+    """Return about what painting still costs, in US dollars, with the reviews that are due."""
+    return sum(
+        _each_usd(deps, prepared, own) for prepared, own, is_due in first_round(state, deps, all_prepared) if is_due
+    )
 
 
 async def shown_first(
-    state: TurnProgress, deps: Deps, orders: Mapping[int, Commission], caps: Sequence[CapPassed]
+    state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest], caps: Sequence[CapPassed]
 ) -> Next:
     """Put the plan on record, show it, and lead to where the turn rests; `caps` are those it would pass."""
-    plans = tuple(_plan(deps, index, order, caps) for index, order in orders.items())
+    plans = tuple(_plan(deps, index, prepared, caps) for index, prepared in all_prepared.items())
     card = PlanCard(plans=plans)
     await put_on_record(deps, {**state, "plan": card}, TurnState.WAITING)
     return Next("decision", {"plan": show(deps, card)})
@@ -123,43 +127,43 @@ def _as_edited(deps: Deps, plan: Plan, decided: Decision) -> Plan:
     return plan.model_copy(update=changed)
 
 
-def _needs_consent(order: Commission) -> bool:
+def _needs_consent(prepared: PreparedImageRequest) -> bool:
     # To what costs nothing there is nothing to agree.
-    paid = [one.part for one in order.each if one.part is not None and not one.request.model.is_free]
+    paid = [one.part for one in prepared.each if one.part is not None and not one.request.model.is_free]
     return any(part.needs_consent for part in paid)
 
 
-def _plan(deps: Deps, index: int, order: Commission, caps: Sequence[CapPassed]) -> Plan:
-    request, model = order.request, order.request.model
-    base = order.references.base
-    prices = tuple(_price(deps, order, one) for one in order.each)
+def _plan(deps: Deps, index: int, prepared: PreparedImageRequest, caps: Sequence[CapPassed]) -> Plan:
+    request, model = prepared.request, prepared.request.model
+    base = prepared.references.base
+    prices = tuple(_price(deps, prepared, one) for one in prepared.each)
     name = "pro" if model.role.value.endswith("pro") else "flash"
     return Plan(
         call=index,
-        prompt=order.arguments.prompt,
-        model=name if order.partner is None else "both",
+        prompt=prepared.arguments.prompt,
+        model=name if prepared.partner is None else "both",
         model_label=" + ".join(price.model_label for price in prices),
         aspect_ratio=request.aspect_ratio,
         resolution=request.resolution,
         number_of_images=request.number_of_images,
-        references=tuple(picture.handle for picture in order.references.pictures if picture is not base),
+        references=tuple(picture.handle for picture in prepared.references.pictures if picture is not base),
         editing=base.handle if base else None,
         price_usd=round(sum(price.price_usd for price in prices), 6),
-        prices=prices if order.partner else (),
-        seconds=max(one.request.model.typical_seconds for one in order.each),
-        notices=order.part.codes_before_paying if order.part else (),
+        prices=prices if prepared.partner else (),
+        seconds=max(one.request.model.typical_seconds for one in prepared.each),
+        notices=prepared.part.codes_before_paying if prepared.part else (),
         caps=tuple(caps),
     )
 
 
-def _price(deps: Deps, order: Commission, one: Commission) -> ModelPrice:
+def _price(deps: Deps, prepared: PreparedImageRequest, one: PreparedImageRequest) -> ModelPrice:
     """Return what one model's pictures of the order would cost, with a review of each where it is due."""
-    price_usd = _each_usd(deps, order, one) * one.request.number_of_images
+    price_usd = _each_usd(deps, prepared, one) * one.request.number_of_images
     return ModelPrice(model_label=one.request.model.label, price_usd=round(price_usd, 6))
 
 
-def _each_usd(deps: Deps, order: Commission, one: Commission) -> float:
+def _each_usd(deps: Deps, prepared: PreparedImageRequest, one: PreparedImageRequest) -> float:
     price_usd = one.price_usd(today())
-    if one.request.model.is_reviewed and review_due(deps, order.work()):
+    if one.request.model.is_reviewed and review_due(deps, prepared.work()):
         price_usd += review_price(deps.text_model, today())
     return price_usd

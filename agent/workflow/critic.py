@@ -41,12 +41,12 @@ from agent.providers.base import ChatOptions
 from agent.providers.catalogue import ModelRole
 from agent.spending import A_TRIFLE_USD, most_review_tokens, worst_review_usd
 from agent.workflow.adjuster import next_steps
-from agent.workflow.asking import ask_text
-from agent.workflow.capping import spent_within_caps
-from agent.workflow.commissions import said_by_person
 from agent.workflow.deps import Deps, emit, say, today
-from agent.workflow.hearing import json_in
+from agent.workflow.image_requests import person_texts
 from agent.workflow.masked import note_drifts
+from agent.workflow.model_answers import json_in
+from agent.workflow.model_calls import ask_text
+from agent.workflow.spending_caps import spent_within_caps
 from agent.workflow.state import Attempt, Next, TurnProgress, Work, settle
 from agent.worst_case import SHOWN_PICTURE_TOKENS, text_tokens, worst_picture_usd
 
@@ -219,7 +219,7 @@ async def _record(handle: str, review: Review, deps: Deps) -> None:
 
 async def _prices(deps: Deps, looks: Sequence[_Look], works: Mapping[int, Work]) -> dict[str, _Price]:
     """Return what each picture cost, the look at it included, and what another attempt can cost."""
-    worst_usd = dict(_worst_repaints(deps, works)) if deps.purse.is_limited else {}
+    worst_usd = dict(_worst_repaints(deps, works)) if deps.budget.is_limited else {}
     conversation = await deps.conversation_now()
     looked_usd = {look.handle: look.price_usd for look in looks}
     return {
@@ -261,7 +261,7 @@ def _advised(
     Another attempt is taken to cost what the last one did, its review included; what is left must hold all. What is
     left of the turn's maximum must hold the most that each can cost.
     """
-    purse_usd = deps.purse.left_usd
+    budget_usd = deps.budget.left_usd
     settings = deps.turn.settings
     advised, price_of_all_usd = {}, 0.0
     for index, work in works.items():
@@ -272,10 +272,10 @@ def _advised(
             if review is None or review.has_passed or attempt.round >= settings.review_rounds:
                 continue
             price = prices.get(attempt.handle or "", _Price())
-            if price.last_usd <= left_usd and price.worst_usd <= purse_usd:
+            if price.last_usd <= left_usd and price.worst_usd <= budget_usd:
                 advice[attempt.slot] = _advice_of(review)
                 left_usd -= price.last_usd
-                purse_usd -= price.worst_usd
+                budget_usd -= price.worst_usd
                 price_of_all_usd += price.last_usd
         advised[index] = work.model_copy(update={"advice": advice})
     return advised, price_of_all_usd
@@ -306,13 +306,13 @@ async def _review_picture(deps: Deps, work: Work, picture: Picture, facts: Seque
         messages = [await _question(deps, work, picture, facts)]
     except AivistaError:
         return Review(), 0.0
-    limit = most_review_tokens(deps.text_model) if deps.purse.is_limited else None
+    limit = most_review_tokens(deps.text_model) if deps.budget.is_limited else None
     options = ChatOptions(system=prompt("critic"), response_schema=REVIEW_SCHEMA, max_output_tokens=limit)
     answer = await ask_text(deps, f"critic:{picture.handle}", messages, (), options)
     price_usd = deps.spend(deps.text_model, answer.usage).price_usd
     if answer.error is not None:
         return Review(), price_usd
-    review = read_review(answer.text, work.asked, said_by_person(deps), in_chinese=wording.is_chinese(deps.turn.text))
+    review = read_review(answer.text, work.asked, person_texts(deps), in_chinese=wording.is_chinese(deps.turn.text))
     if review is None:
         return Review(), price_usd
     return review.model_copy(update={"model_label": deps.text_model.label}), price_usd
@@ -388,7 +388,7 @@ def read_review(
     score, rows = _score(raw.get("score")), _rows(raw.get("checklist"))
     if score is None and not any(row.is_met is not None for row in rows):
         return None
-    lettering = "\n".join(_lines(raw.get("lettering")))[:_MAX_LETTERING_CHARACTERS]
+    lettering = "\n".join(_texts(raw.get("lettering")))[:_MAX_LETTERING_CHARACTERS]
     checklist = _checked(items, rows, said)
     if isinstance(raw.get("lettering"), str | list):
         checklist = [_read(item, lettering, in_chinese=in_chinese) for item in checklist]
@@ -397,8 +397,8 @@ def read_review(
         score=score if score is not None else sum(met) / len(met),
         checklist=tuple(checklist),
         lettering=lettering,
-        feedback=_line(raw.get("feedback")),
-        suggestions=tuple(filter(None, map(_line, _lines(raw.get("suggestions")))))[:_MAX_SUGGESTIONS],
+        feedback=_one_line(raw.get("feedback")),
+        suggestions=tuple(filter(None, map(_one_line, _texts(raw.get("suggestions")))))[:_MAX_SUGGESTIONS],
     )
     misread = [item.wish for item in checklist if item.kind is AskedKind.TEXT and item.is_met is False]
     return _misread(review, misread, in_chinese=in_chinese) if misread else review
@@ -449,20 +449,20 @@ def _rows(value: object) -> list[ChecklistItem]:
     """Return what the model says of each thing; the names of the fields are those of older prompts, too."""
     items = []
     for row in value if isinstance(value, list) else ():
-        asked = _line(row.get("asked") or row.get("wish")) if isinstance(row, dict) else ""
+        asked = _one_line(row.get("asked") or row.get("wish")) if isinstance(row, dict) else ""
         if asked and row.get("is_met") is not None:
             said = str(row["is_met"]).strip().lower()
             is_met = None if said in _UNSEEN else said in _YES
-            items.append(ChecklistItem(wish=asked, is_met=is_met, why=_line(row.get("seen") or row.get("why"))))
+            items.append(ChecklistItem(wish=asked, is_met=is_met, why=_one_line(row.get("seen") or row.get("why"))))
     return items
 
 
-def _lines(value: object) -> list[str]:
+def _texts(value: object) -> list[str]:
     listed = value if isinstance(value, list) else [value]
     return [line for line in listed if isinstance(line, str) and line.strip()]
 
 
-def _line(value: object) -> str:
+def _one_line(value: object) -> str:
     return " ".join(value.split())[:_MAX_LINE_CHARACTERS] if isinstance(value, str) else ""
 
 

@@ -32,8 +32,8 @@ from agent.tools.base import Tool, ToolContext
 from agent.tools.trust import Trust, trust_before, trust_of
 from agent.wording.requests import requested_search_in_words
 from agent.workflow.concurrency import ConcurrencyLimiter
-from agent.workflow.hearing import Breakers
-from agent.workflow.ledger import Ledger, Purse
+from agent.workflow.ledger import Ledger, TurnBudget
+from agent.workflow.model_answers import CircuitBreakers
 from agent.workflow.sponsoring import SponsoredBudget
 from agent.workflow.state import Spend, TurnProgress, TurnRecord, added_so_far
 from agent.workflow.tracing import Tracer
@@ -66,7 +66,7 @@ class TurnServices:
     sandbox: Sandbox
     answers: ByteCache | None
     room: ConcurrencyLimiter | None
-    breakers: Breakers
+    breakers: CircuitBreakers
     closing: asyncio.Event
 
 
@@ -79,7 +79,7 @@ class Deps:
     the event loop. `stopped` is set when the person stops, `cut` when the studio ends under the turn, `settled` when a
     turn that ended early is on record. `tools` are what the planner may call beside pictures and searches; answers that
     are reused belong to a key by `key_fingerprint`. Every call and every node goes through `trace`, and what a node
-    says and pays through `record`. `sponsored` is what somebody else pays the turn from, and `purse` has what is left
+    says and pays through `record`. `sponsored` is what somebody else pays the turn from, and `budget` has what is left
     of its maximum.
     """
 
@@ -93,7 +93,7 @@ class Deps:
     tools: Mapping[str, Tool]
     key_fingerprint: str
     sponsored: SponsoredBudget | None
-    purse: Purse
+    budget: TurnBudget
     stopped: asyncio.Event
     cut: asyncio.Event
     started_s: float

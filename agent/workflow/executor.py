@@ -40,15 +40,20 @@ from agent.pictures import Caption, Picture, PixelSize, Receipt, Reduction, Redu
 from agent.providers.base import ImageRequest
 from agent.storage.images import copy_size
 from agent.tools.base import error_result
-from agent.workflow.adjuster import AdjustmentWish, adjusted, called_adjustment, shown
-from agent.workflow.asking import ask_picture
-from agent.workflow.capping import beyond_sponsored_budget
-from agent.workflow.commissions import Commission, commission, picture_call, without_signatures_call
+from agent.workflow.adjuster import AdjustmentRequest, adjusted, called_adjustment, shown
 from agent.workflow.confirmer import caps_in_the_way, must_confirm, price_of, shown_first
 from agent.workflow.critic import review_due, settle_paintings
 from agent.workflow.deps import Deps, emit, say, show, today
-from agent.workflow.hearing import Answer
+from agent.workflow.image_requests import (
+    PreparedImageRequest,
+    picture_call,
+    prepare_image_request,
+    without_signatures_call,
+)
 from agent.workflow.masked import Finished, finish_part, note_drifts, pixel_size
+from agent.workflow.model_answers import Answer
+from agent.workflow.model_calls import ask_picture
+from agent.workflow.spending_caps import beyond_sponsored_budget
 from agent.workflow.state import Attempt, Next, Spend, TurnProgress, Work, serving_node, settle
 
 _RATIO_TOLERANCE = 0.03
@@ -69,26 +74,26 @@ async def executor(state: TurnProgress, deps: Deps) -> Next:
     one the person's own setting forbids ends the turn. The turn fails only when nothing at all could be painted.
     """
     try:
-        commissions, wishes, refused = await _commissions(state, deps)
+        all_prepared, adjustments, refused = await _prepared_requests(state, deps)
     except AivistaError as error:
         return _failed(error.info)
-    if not commissions:
-        components, answers = await _adjusted(wishes, state, deps)
+    if not all_prepared:
+        components, answers = await _adjusted(adjustments, state, deps)
         target, settled = settle(state, {**refused, **answers})
         return Next(target if refused else "presenter", {**settled, "components": components})
-    is_shown = must_confirm(state, deps, commissions)
+    is_shown = must_confirm(state, deps, all_prepared)
     # A plan may still be made smaller.
-    too_dear = None if is_shown else beyond_sponsored_budget(state, deps, price_of(state, deps, commissions))
+    too_dear = None if is_shown else beyond_sponsored_budget(state, deps, price_of(state, deps, all_prepared))
     if too_dear is not None:
         return _failed(too_dear)
-    caps = await caps_in_the_way(state, deps, commissions, may_paint=not is_shown)
+    caps = await caps_in_the_way(state, deps, all_prepared, may_paint=not is_shown)
     if caps or is_shown:
-        return await shown_first(state, deps, commissions, caps)
-    components, answers = await _adjusted(wishes, state, deps)
+        return await shown_first(state, deps, all_prepared, caps)
+    components, answers = await _adjusted(adjustments, state, deps)
     works = dict(state["works"])
-    for index, order in commissions.items():
-        work = works.get(index) or order.work()
-        works[index] = await _paint_round(order, partial(picture_call, state, index), work, deps, components)
+    for index, prepared in all_prepared.items():
+        work = works.get(index) or prepared.work()
+        works[index] = await _paint_round(prepared, partial(picture_call, state, index), work, deps, components)
     update: TurnProgress = {"works": works, "answers": {**state["answers"], **refused, **answers}}
     errors = [attempt.error for work in works.values() for attempt in work.attempts if attempt.error]
     if errors and not any(attempt.handle for work in works.values() for attempt in work.attempts):
@@ -101,40 +106,40 @@ async def executor(state: TurnProgress, deps: Deps) -> Next:
     return Next("presenter", {**update, **settled, "components": [*components, *settled["components"]]})
 
 
-async def _commissions(
+async def _prepared_requests(
     state: TurnProgress, deps: Deps
-) -> tuple[dict[int, Commission], dict[int, AdjustmentWish], dict[int, ToolResultPart]]:
+) -> tuple[dict[int, PreparedImageRequest], dict[int, AdjustmentRequest], dict[int, ToolResultPart]]:
     """Return what can be painted, by the call's position, what is adjusted exactly, and the answers to the calls that
     can be neither."""
-    ready: dict[int, Commission] = {}
-    wishes: dict[int, AdjustmentWish] = {}
+    ready: dict[int, PreparedImageRequest] = {}
+    adjustments: dict[int, AdjustmentRequest] = {}
     refused: dict[int, ToolResultPart] = {}
     for index, call in enumerate(state["calls"]):
         if serving_node(call) != "executor" or index in state["answers"]:
             continue
         try:
-            wish = called_adjustment(call, deps, deps.edit_history(state).target)
-            if wish is not None:
-                wishes[index] = wish
+            adjustment = called_adjustment(call, deps, deps.edit_history(state).target)
+            if adjustment is not None:
+                adjustments[index] = adjustment
             else:
-                ready[index] = await commission(state, deps, index)
+                ready[index] = await prepare_image_request(state, deps, index)
         except ToolArgumentError as error:
             refused[index] = error_result(call, error.info.message)
-    return ready, wishes, refused
+    return ready, adjustments, refused
 
 
 async def _adjusted(
-    wishes: Mapping[int, AdjustmentWish], state: TurnProgress, deps: Deps
+    adjustments: Mapping[int, AdjustmentRequest], state: TurnProgress, deps: Deps
 ) -> tuple[list[Component], dict[int, ToolResultPart]]:
     """Adjust what the planner called to be adjusted; return what is shown of it, and the answers to its calls."""
     components: list[Component] = []
     answers: dict[int, ToolResultPart] = {}
-    for index, wish in wishes.items():
-        picture, total = await adjusted(wish, picture_call(state, index, 0, 1), deps)
+    for index, adjustment in adjustments.items():
+        picture, total = await adjusted(adjustment, picture_call(state, index, 0, 1), deps)
         components += shown(picture, total)
         call = state["calls"][index]
         size: dict[str, JsonValue] = {"width": picture.image.width, "height": picture.image.height}
-        content: dict[str, JsonValue] = {"pictures": [{"handle": picture.handle, **size}], "adjusted": wish.done}
+        content: dict[str, JsonValue] = {"pictures": [{"handle": picture.handle, **size}], "adjusted": adjustment.done}
         answers[index] = ToolResultPart(
             name=call.name, call_id=call.call_id, content=content, images=(picture.image,), is_error=False
         )
@@ -146,20 +151,24 @@ def _failed(error: ErrorInfo) -> Next:
 
 
 async def _paint_round(
-    order: Commission, name_of: Callable[[int, int], str], work: Work, deps: Deps, components: list[Component]
+    prepared: PreparedImageRequest,
+    name_of: Callable[[int, int], str],
+    work: Work,
+    deps: Deps,
+    components: list[Component],
 ) -> Work:
     """Return the work with this round's attempts; notes are added to the `components`."""
     number = max((attempt.round for attempt in work.attempts), default=0) + 1
-    advice: Mapping[int, str] = work.advice if number > 1 else dict.fromkeys(range(order.picture_count), "")
+    advice: Mapping[int, str] = work.advice if number > 1 else dict.fromkeys(range(prepared.picture_count), "")
     if not advice:
         return work
-    width, height = order.expected_pixels
-    label = " + ".join(one.request.model.label for one in order.each)
-    name = ", ".join(part for part in (label, order.request.resolution) if part)
+    width, height = prepared.expected_pixels
+    label = " + ".join(one.request.model.label for one in prepared.each)
+    name = ", ".join(part for part in (label, prepared.request.resolution) if part)
     say(deps, Step.PAINTING, count=len(advice), model=name)
     emit(deps, PaintingStarted(count=len(advice), width=width, height=height, model_label=label))
     names = [name_of(slot, number) for slot in advice]
-    painted = await _side_by_side(order, names, number, advice, deps)
+    painted = await _side_by_side(prepared, names, number, advice, deps)
     made = sum(one.picture is not None for one in painted)
     if made:
         say(deps, Step.PAINTED, count=made)
@@ -180,16 +189,16 @@ async def _paint_round(
 
 
 async def _side_by_side(
-    order: Commission, names: Sequence[str], number: int, advice: Mapping[int, str], deps: Deps
+    prepared: PreparedImageRequest, names: Sequence[str], number: int, advice: Mapping[int, str], deps: Deps
 ) -> list[Painted]:
     is_left, asked_at = asyncio.Event(), datetime.now(UTC)
     if len(names) > 1:
-        base = order.references.base
-        models = [order.of_slot(slot)[0].request.model for slot in advice]
+        base = prepared.references.base
+        models = [prepared.of_slot(slot)[0].request.model for slot in advice]
         await deps.ledger.reserve(names, models, base.handle if base is not None else None)
 
     async def paint_one(place: int, slot: int) -> Painted:
-        own, take = order.of_slot(slot)
+        own, take = prepared.of_slot(slot)
         painted = await _paint(
             deps,
             own,
@@ -229,23 +238,23 @@ class Painted:
 
 
 async def _paint(
-    deps: Deps, order: Commission, *, name: str, take: int, number: int, advice: str, asked_at: datetime
+    deps: Deps, prepared: PreparedImageRequest, *, name: str, take: int, number: int, advice: str, asked_at: datetime
 ) -> Painted:
-    """Ask for one picture, the `take`th of its commission in round `number`, and put it on record.
+    """Ask for one picture, the `take`th of its request in round `number`, and put it on record.
 
     `name` is the call's in the journal; `asked_at` is what it is dated by, so that pictures of one request stand in its
     order whichever comes first. A failure is returned, never raised: the other pictures go on.
     """
     try:
         async with AsyncExitStack() as room:
-            return await _painted(deps, order, name, take, number, advice, asked_at, room)
+            return await _painted(deps, prepared, name, take, number, advice, asked_at, room)
     except StorageFailure as failure:
         return Painted(error=failure.info)
 
 
 async def _painted(
     deps: Deps,
-    order: Commission,
+    prepared: PreparedImageRequest,
     name: str,
     take: int,
     number: int,
@@ -254,51 +263,51 @@ async def _painted(
     room: AsyncExitStack,
 ) -> Painted:
     started_s = time.monotonic()
-    answer, spend, attempts = await _ask(deps, order, name, take, advice, room)
+    answer, spend, attempts = await _ask(deps, prepared, name, take, advice, room)
     if answer.error is not None:
         return Painted(error=answer.error)
     image = answer.picture
     if image is None:
-        deps.ledger.spoil(name, ErrorCode.NO_PICTURE)
+        deps.ledger.discard_answer(name, ErrorCode.NO_PICTURE)
         reason = answer.finish_reason or "?"
         return Painted(error=ErrorInfo(code=ErrorCode.NO_PICTURE, parameters={"reason": reason}))
     made = _Made(name, number, advice, answer, image, spend, attempts, time.monotonic() - started_s, asked_at)
     try:
-        picture = await _record(deps, order, made)
+        picture = await _record(deps, prepared, made)
     except StorageFailure:
         # It was paid for: it is asked for no second time, and joins its turn when there is room.
         deps.services.images.offer(deps.conversation.id, image)
-        deps.services.keep_alive(_record_later(deps, order, made))
+        deps.services.keep_alive(_record_later(deps, prepared, made))
         lost = ErrorInfo(code=ErrorCode.PICTURE_NOT_RECORDED, parameters={"digest": image.digest})
         return Painted(error=lost)
     except AivistaError as error:
         if error.code is ErrorCode.BROKEN_PICTURE:
-            deps.ledger.spoil(name, error.code)
+            deps.ledger.discard_answer(name, error.code)
         return Painted(error=error.info)
     grounding = answer.grounding
     return Painted(
         picture=picture,
-        more=await _recorded_also(deps, order, made) if order.part is None else (),
+        more=await _recorded_also(deps, prepared, made) if prepared.part is None else (),
         sources=grounding.sources if grounding else (),
         suggestions_html=grounding.suggestions_html if grounding else "",
     )
 
 
-async def _recorded_also(deps: Deps, order: Commission, made: _Made) -> tuple[Picture, ...]:
+async def _recorded_also(deps: Deps, prepared: PreparedImageRequest, made: _Made) -> tuple[Picture, ...]:
     """Put what other pictures the answer held on record: they were paid for with the last one."""
     kept = []
     for place, image in enumerate(made.answer.pictures[:-1], 2):
         with suppress(AivistaError):
-            kept.append(await _record(deps, order, replace(made, name=f"{made.name}+{place}", image=image)))
+            kept.append(await _record(deps, prepared, replace(made, name=f"{made.name}+{place}", image=image)))
     return tuple(kept)
 
 
-async def _record_later(deps: Deps, order: Commission, made: _Made) -> None:
+async def _record_later(deps: Deps, prepared: PreparedImageRequest, made: _Made) -> None:
     """Put a picture on record as soon as the disk takes it, and show it in its turn."""
     while True:
         await asyncio.sleep(_RECORDED_AGAIN_S)
         try:
-            picture = await _record(deps, order, made)
+            picture = await _record(deps, prepared, made)
             await _show_late(deps, picture)
         except StorageFailure:
             continue
@@ -337,24 +346,24 @@ async def _add_late(deps: Deps, painted: Painted) -> None:
 
 
 async def _ask(
-    deps: Deps, order: Commission, name: str, take: int, advice: str, room: AsyncExitStack
+    deps: Deps, prepared: PreparedImageRequest, name: str, take: int, advice: str, room: AsyncExitStack
 ) -> tuple[Answer, Spend, int]:
     # A picture that was asked for is paid for, also when its turn was stopped meanwhile: it counts from now on, before
     # there is room for it on the disk.
     reserved = deps.sponsored.reserved() if deps.sponsored is not None else nullcontext()
     with reserved:
-        await room.enter_async_context(deps.services.images.reserve.hold(order.room_bytes))
-        model, messages = order.request.model, order.messages(advice)
+        await room.enter_async_context(deps.services.images.reserve.hold(prepared.room_bytes))
+        model, messages = prepared.request.model, prepared.messages(advice)
         request = ImageRequest(
             model=model,
             messages=messages,
-            aspect_ratio=order.request.aspect_ratio,
-            resolution=order.request.resolution,
-            use_grounding=order.request.use_grounding,
+            aspect_ratio=prepared.request.aspect_ratio,
+            resolution=prepared.request.resolution,
+            use_grounding=prepared.request.use_grounding,
             take=take,
-            mask=order.part.mask if order.part and model.takes_masks else None,
+            mask=prepared.part.mask if prepared.part and model.takes_masks else None,
         )
-        about_usd = order.price_usd(today())
+        about_usd = prepared.price_usd(today())
         answer = await ask_picture(deps, name, request, about_usd)
         spend = deps.spend(model, answer.usage)
         if answer.error is None or answer.error.code is not ErrorCode.SIGNATURE_REJECTED:
@@ -380,7 +389,7 @@ class _Made:
     asked_at: datetime
 
 
-async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
+async def _record(deps: Deps, prepared: PreparedImageRequest, made: _Made) -> Picture:
     # The turn goes on after a crash: this picture may be on record already.
     before = await _recorded(deps, made.name)
     if before is not None:
@@ -391,10 +400,10 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
     size["bit_depth"] = probed.bit_depth
     sized = made.image.unsigned().model_copy(update=size)
     # What the studio draws itself is never empty.
-    blank = None if order.request.model.is_sketch else await asyncio.to_thread(blank_of, data)
-    finished = await finish_part(deps, order.part, sized) if order.part else None
-    captions = await _captions(deps, order, await deps.services.images.read(finished.image) if finished else data)
-    base = order.references.base
+    blank = None if prepared.request.model.is_sketch else await asyncio.to_thread(blank_of, data)
+    finished = await finish_part(deps, prepared.part, sized) if prepared.part else None
+    captions = await _captions(deps, prepared, await deps.services.images.read(finished.image) if finished else data)
+    base = prepared.references.base
     origin = ImageOrigin.EDITED if base is not None else ImageOrigin.GENERATED
     image = (finished.image if finished else sized).model_copy(update={"origin": origin})
     picture = Picture(
@@ -402,18 +411,23 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
         image=image.model_copy(update={"handle": _UNNAMED}),
         turn_id=deps.turn.id,
         created_at=made.asked_at,
-        parents=tuple(reference.handle for reference in order.references.pictures),
+        parents=tuple(reference.handle for reference in prepared.references.pictures),
         # A part is shown to the model cut out and marked: its answer is no turn of this picture's.
         answer=None if finished else _unnamed(made.answer.message, made.image, size),
-        receipt=_receipt(deps, order, made, image, finished).model_copy(
+        receipt=_receipt(deps, prepared, made, image, finished).model_copy(
             update={
                 "has_credentials": finished is None and has_credentials(data),
                 "captions": captions,
-                "reductions": (*_reductions(order, image, finished), *(await _lost_transparency(deps, order, data))),
+                "reductions": (
+                    *_reductions(prepared, image, finished),
+                    *(await _lost_transparency(deps, prepared, data)),
+                ),
             }
         ),
         # The sketch model changes pixels alone: the picture still shows what it showed.
-        alt=base.alt if base and order.request.model.is_sketch else order.request.subject or order.request.prompt[:200],
+        alt=base.alt
+        if base and prepared.request.model.is_sketch
+        else prepared.request.subject or prepared.request.prompt[:200],
         after_stop=deps.stopped.is_set(),
         round=made.number,
         call=made.name,
@@ -425,10 +439,10 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
     )
 
 
-async def _captions(deps: Deps, order: Commission, data: bytes) -> tuple[Caption, ...]:
-    if not order.request.model.is_sketch:
+async def _captions(deps: Deps, prepared: PreparedImageRequest, data: bytes) -> tuple[Caption, ...]:
+    if not prepared.request.model.is_sketch:
         return ()
-    words = asked_lettering(order.request.prompt) or asked_lettering(deps.turn.text)
+    words = asked_lettering(prepared.request.prompt) or asked_lettering(deps.turn.text)
     return await asyncio.to_thread(captions_in, data, words)
 
 
@@ -445,13 +459,15 @@ def _unnamed(message: PromptMessage, image: ImagePart, size: dict[str, str | int
     return message.model_copy(update={"parts": tuple(named if part is image else part for part in message.parts)})
 
 
-def _receipt(deps: Deps, order: Commission, made: _Made, image: ImagePart, finished: Finished | None) -> Receipt:
-    request, answer = order.request, made.answer
-    grounding, shown = answer.grounding, order.references.pictures
+def _receipt(
+    deps: Deps, prepared: PreparedImageRequest, made: _Made, image: ImagePart, finished: Finished | None
+) -> Receipt:
+    request, answer = prepared.request, made.answer
+    grounding, shown = answer.grounding, prepared.references.pictures
     width, height = image.width or 0, image.height or 0
-    asked = _asked(order, finished)
+    asked = _asked(prepared, finished)
     return Receipt(
-        prompt=order.prompt_with(made.advice),
+        prompt=prepared.prompt_with(made.advice),
         user_text=deps.turn.text,
         model=request.model.id,
         model_label=request.model.label,
@@ -464,40 +480,40 @@ def _receipt(deps: Deps, order: Commission, made: _Made, image: ImagePart, finis
         height=height,
         mime_type=image.mime_type,
         bit_depth=image.bit_depth,
-        references=tuple(Reference(handle=one.handle, role=order.roles.get(one.handle, "")) for one in shown),
-        left_out=order.references.left_out,
-        styles=order.styles,
-        missing_style=order.missing_style,
-        facts=order.facts,
-        sources=order.sources + (grounding.sources if grounding else ()),
+        references=tuple(Reference(handle=one.handle, role=prepared.roles.get(one.handle, "")) for one in shown),
+        left_out=prepared.references.left_out,
+        styles=prepared.styles,
+        missing_style=prepared.missing_style,
+        facts=prepared.facts,
+        sources=prepared.sources + (grounding.sources if grounding else ()),
         usage=made.spend.usage,
         price_usd=made.spend.price_usd,
         seconds=round(made.seconds, 3),
         attempts=made.attempts,
         finish_reason=answer.finish_reason,
         is_sketch=request.model.is_sketch,
-        asked=order.asked,
+        asked=prepared.asked,
         shortfalls=tuple(
-            one for one in _shortfalls(asked.pixels, (width, height), asked.resolution) if one in _chosen(order)
+            one for one in _shortfalls(asked.pixels, (width, height), asked.resolution) if one in _chosen(prepared)
         ),
     )
 
 
-def _chosen(order: Commission) -> set[str]:
+def _chosen(prepared: PreparedImageRequest) -> set[str]:
     """Return what of the shape the picture is held to: a model may keep that of the picture it changes, where
     nobody chose another."""
     settings = {"aspect_ratio", "resolution"}
-    if not order.request.model.keeps_shape or order.references.base is None:
+    if not prepared.request.model.keeps_shape or prepared.references.base is None:
         return settings
-    return {name for name in settings if order.request.filled.get(name, "default") != "default"}
+    return {name for name in settings if prepared.request.filled.get(name, "default") != "default"}
 
 
-def _reductions(order: Commission, image: ImagePart, finished: Finished | None) -> tuple[Reduction, ...]:
+def _reductions(prepared: PreparedImageRequest, image: ImagePart, finished: Finished | None) -> tuple[Reduction, ...]:
     """Return where less than a picture's own size or bit depth was used to make `image`."""
-    base, part = order.references.base, order.part
-    is_shown = not order.request.model.works_on_originals
+    base, part = prepared.references.base, prepared.part
+    is_shown = not prepared.request.model.works_on_originals
     found = []
-    for one in order.references.pictures if is_shown else ():
+    for one in prepared.references.pictures if is_shown else ():
         # Of a picture that is changed in a part only that part is shown.
         if not (part is not None and one == base):
             width, height = copy_size(one.image)
@@ -507,7 +523,7 @@ def _reductions(order: Commission, image: ImagePart, finished: Finished | None) 
     if base is not None and part is None and is_shown:
         full, used = pixel_size(base.image), pixel_size(image)
         # The person, or the planner for them, may have chosen another shape.
-        is_kept = order.request.filled.get("aspect_ratio") == "default"
+        is_kept = prepared.request.filled.get("aspect_ratio") == "default"
         is_reshaped = is_kept and abs(log(used.width * full.height / (used.height * full.width))) > _SAME_SHAPE
         if is_reshaped:
             found.append(Reduction(kind=ReductionKind.SHAPE, handle=base.handle, full=full, used=used))
@@ -518,10 +534,10 @@ def _reductions(order: Commission, image: ImagePart, finished: Finished | None) 
     return tuple(one for one in found if one is not None)
 
 
-async def _lost_transparency(deps: Deps, order: Commission, data: bytes) -> tuple[Reduction, ...]:
+async def _lost_transparency(deps: Deps, prepared: PreparedImageRequest, data: bytes) -> tuple[Reduction, ...]:
     """Return that the picture is opaque where the one it was made of is not."""
-    base = order.references.base
-    if base is None or order.part is not None or order.request.model.works_on_originals:
+    base = prepared.references.base
+    if base is None or prepared.part is not None or prepared.request.model.works_on_originals:
         return ()
     try:
         before = await deps.services.images.read(base.image)
@@ -560,11 +576,11 @@ class _Shape:
     pixels: tuple[int, int]
 
 
-def _asked(order: Commission, finished: Finished | None) -> _Shape:
+def _asked(prepared: PreparedImageRequest, finished: Finished | None) -> _Shape:
     """Return what the picture's shape is held against: for what was pasted that of the picture it was pasted on."""
-    request, part = order.request, order.part
+    request, part = prepared.request, prepared.part
     if part is None or finished is None:
-        return _Shape(request.aspect_ratio, request.resolution, order.expected_pixels)
+        return _Shape(request.aspect_ratio, request.resolution, prepared.expected_pixels)
     if finished.record.verdict == "refused":
         frame = part.plan.frame
         return _Shape(request.aspect_ratio, request.resolution, (frame.width_px, frame.height_px))

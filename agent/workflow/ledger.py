@@ -12,8 +12,8 @@ from agent.errors import Charge, ErrorCode, ErrorInfo
 from agent.messages import TokenUsage, ToolCallPart
 from agent.providers.catalogue import ModelEntry
 from agent.spending import A_TRIFLE_USD, format_usd
-from agent.storage.journal import CallRecord, CallState, Heard, Journal
-from agent.workflow.hearing import Answer
+from agent.storage.journal import CallAnswer, CallRecord, CallState, Journal
+from agent.workflow.model_answers import Answer
 from agent.workflow.sponsoring import SponsoredBudget
 
 
@@ -58,9 +58,9 @@ class Ledger:
             return Answer(error=ErrorInfo(code=ErrorCode.CALL_UNKNOWN, parameters={"model": model.label}))
         return None
 
-    def know(self, name: str, model: ModelEntry, call: ToolCallPart) -> None:
+    def record_answer(self, name: str, model: ModelEntry, call: ToolCallPart) -> None:
         """Take a call of the model's as answered with this, for nothing."""
-        heard = Heard(parts=(call,), usage=TokenUsage(), finish_reason="STOP")
+        heard = CallAnswer(parts=(call,), usage=TokenUsage(), finish_reason="STOP")
         self.known[name] = self._new(name, model).model_copy(update={"state": CallState.DONE, "answer": heard})
 
     def queue(self, name: str, model: ModelEntry) -> None:
@@ -91,7 +91,7 @@ class Ledger:
         if self.sponsored is not None:
             self.sponsored.charge(price_usd)
         if answer.error is None:
-            heard = Heard(parts=tuple(answer.parts), usage=answer.usage, finish_reason=answer.finish_reason)
+            heard = CallAnswer(parts=tuple(answer.parts), usage=answer.usage, finish_reason=answer.finish_reason)
             self._keep(self.known[name], state=CallState.DONE, answer=heard, price_usd=price_usd, error_code=None)
         else:
             code = answer.error.code
@@ -101,7 +101,7 @@ class Ledger:
             self._keep(self.known[name], state=state, price_usd=price_usd, error_code=code)
         self.journal.change(self.known[name])
 
-    def spoil(self, name: str, code: ErrorCode) -> None:
+    def discard_answer(self, name: str, code: ErrorCode) -> None:
         """Note that an answer was of no use: it cost what it cost, and the next time the call is made anew."""
         call = self.known.get(name)
         if call is not None and call.state is CallState.DONE:
@@ -124,7 +124,7 @@ class Ledger:
 
 # Two of the same amount are two: the one that has ended is taken out, not its like.
 @dataclass(eq=False)
-class Held:
+class Reservation:
     """The worst case of a call that is under way; `paid_usd` is what it cost, once that is known."""
 
     most_usd: float
@@ -132,7 +132,7 @@ class Held:
 
 
 @dataclass
-class Purse:
+class TurnBudget:
     """The money of one turn, in US dollars: its maximum, what was paid of it, and what calls under way may cost.
 
     No call leaves that could cost more than is left.
@@ -142,7 +142,7 @@ class Purse:
     paid_usd: float = 0.0
     more_usd: float = 0.0
     """How much further the turn may go when the person lets it go on."""
-    _held: list[Held] = field(default_factory=list)
+    _held: list[Reservation] = field(default_factory=list)
 
     @property
     def is_limited(self) -> bool:
@@ -154,20 +154,20 @@ class Purse:
         """What no call under way can need any more."""
         return self.limit_usd - self.paid_usd - sum(one.most_usd for one in self._held) + A_TRIFLE_USD
 
-    def raise_to_hold(self, price_usd: float) -> None:
+    def raise_limit_to(self, price_usd: float) -> None:
         """Let the turn pay so much from now on, when the person was told so and agreed."""
         self.limit_usd = max(self.limit_usd, self.paid_usd + price_usd)
 
     @contextmanager
-    def holding(self, most_usd: float) -> Iterator[Held]:
+    def reserving(self, most_usd: float) -> Iterator[Reservation]:
         """Set the worst case of a call aside until it has ended; one that never told what it cost keeps it."""
-        held = Held(most_usd)
-        self._held.append(held)
+        reservation = Reservation(most_usd)
+        self._held.append(reservation)
         try:
-            yield held
+            yield reservation
         finally:
-            self._held.remove(held)
-            self.paid_usd += most_usd if held.paid_usd is None else held.paid_usd
+            self._held.remove(reservation)
+            self.paid_usd += most_usd if reservation.paid_usd is None else reservation.paid_usd
 
     def refusal(self) -> ErrorInfo:
         """Return that the next call could pass the maximum, as the end of a turn."""

@@ -20,7 +20,7 @@ from agent.providers.base import Embedder, Provider
 from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
 from agent.spending import Caps, SoFar, format_usd, used_up
 from agent.storage.spend import SpendBook
-from agent.workflow.hearing import Answer, Breaker, Breakers, paused
+from agent.workflow.model_answers import Answer, CircuitBreaker, CircuitBreakers, paused
 from agent.workflow.sponsoring import ChargeFn
 
 # On a shared link many owners are served by the operator's one key.
@@ -28,7 +28,7 @@ _MOST_KEPT = 64
 _log = logging.getLogger(__name__)
 
 
-class CallBook(Protocol):
+class CallRecorder(Protocol):
     """Where the calls of a meter are put on record."""
 
     async def send(self, model: ModelEntry) -> str:
@@ -46,7 +46,7 @@ class CallBook(Protocol):
 
 # Whoever asks by it knows embedders by what they are, not by what they have used.
 @dataclass(eq=False)
-class Meter:
+class UsageMeter:
     """An embedding model, and the tokens it has used since this meter was made.
 
     Each of its calls is in the book. A model that fails again and again is left alone for a while, whoever asks it.
@@ -54,8 +54,8 @@ class Meter:
 
     model: ModelEntry
     embedder: Embedder
-    breaker: Breaker
-    book: CallBook
+    breaker: CircuitBreaker
+    recorder: CallRecorder
     usage: TokenUsage = field(default_factory=TokenUsage)
 
     @property
@@ -74,7 +74,7 @@ class Meter:
         if left_s is not None:
             raise error_from_info(paused(self.model.label, self.breaker, left_s))
         try:
-            name = await self.book.send(self.model)
+            name = await self.recorder.send(self.model)
         except BaseException:
             self.breaker.release()
             raise
@@ -85,7 +85,7 @@ class Meter:
             raise
         except asyncio.CancelledError:
             self.breaker.release()
-            self.book.cancel(name)
+            self.recorder.cancel(name)
             raise
         self.usage += embedding.usage
         await self._end(name, Answer(usage=embedding.usage))
@@ -93,7 +93,7 @@ class Meter:
 
     async def _end(self, name: str, answer: Answer) -> None:
         self.breaker.note(answer.error)
-        await self.book.end(name, self.model, answer)
+        await self.recorder.end(name, self.model, answer)
 
 
 def embedding_model(catalogue: Catalogue, provider_name: str) -> ModelEntry | None:
@@ -146,17 +146,17 @@ class DayCalls:
 
 
 @dataclass(frozen=True)
-class Writer:
+class PromptWriter:
     """Who writes wishes out: the text models of a provider, and where their calls are put on record."""
 
     catalogue: Catalogue
     provider_name: str
     provider: Provider
-    breakers: Breakers
+    breakers: CircuitBreakers
     calls: DayCalls
 
 
-class SearchMeters:
+class OwnerMeters:
     """A meter for each owner and key, kept so that a model that failed is left alone by the next search as well.
 
     `cap_day_usd` tells what an owner may spend in a day. `charge` puts a call on the account of whoever pays in their
@@ -166,7 +166,7 @@ class SearchMeters:
     def __init__(
         self,
         catalogue: Catalogue,
-        breakers: Breakers,
+        breakers: CircuitBreakers,
         spend: SpendBook,
         cap_day_usd: Callable[[str], Awaitable[float | None]],
     ) -> None:
@@ -175,15 +175,17 @@ class SearchMeters:
         self._spend = spend
         self._cap_day_usd = cap_day_usd
         # By the provider's identity, which nothing else takes while the provider is held here.
-        self._meters: LRUCache[tuple[int, str, bool], tuple[Provider, Meter]] = LRUCache(_MOST_KEPT)
+        self._meters: LRUCache[tuple[int, str, bool], tuple[Provider, UsageMeter]] = LRUCache(_MOST_KEPT)
 
     def calls(self, owner: str, charge: ChargeFn | None = None) -> DayCalls:
         """Return where the owner's calls are put on record that no turn makes."""
         return DayCalls(owner, self._spend, self._cap_day_usd, charge)
 
-    def writer(self, owner: str, provider: Provider, provider_name: str, charge: ChargeFn | None = None) -> Writer:
+    def writer(
+        self, owner: str, provider: Provider, provider_name: str, charge: ChargeFn | None = None
+    ) -> PromptWriter:
         """Return what the owner's wishes are written out with."""
-        return Writer(self._catalogue, provider_name, provider, self._breakers, self.calls(owner, charge))
+        return PromptWriter(self._catalogue, provider_name, provider, self._breakers, self.calls(owner, charge))
 
     def has_model(self, provider_name: str) -> bool:
         """Whether the provider has a model that can be asked."""
@@ -191,7 +193,7 @@ class SearchMeters:
 
     async def of(
         self, owner: str, provider: Provider, provider_name: str, charge: ChargeFn | None = None
-    ) -> Meter | None:
+    ) -> UsageMeter | None:
         """Return the model that the owner's searches ask, None where there is none or the day's cap is used up."""
         calls = self.calls(owner, charge)
         model = embedding_model(self._catalogue, provider_name)
@@ -202,5 +204,5 @@ class SearchMeters:
             embedder = provider.embedder(model)
             if embedder is None:
                 return None
-            self._meters[name] = provider, Meter(model, embedder, self._breakers.of(provider, model.id), calls)
+            self._meters[name] = provider, UsageMeter(model, embedder, self._breakers.of(provider, model.id), calls)
         return self._meters[name][1]

@@ -36,15 +36,15 @@ from agent.messages import (
 from agent.pictures import Picture
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions, ToolDeclaration
-from agent.storage.journal import Heard
+from agent.storage.journal import CallAnswer
 from agent.tools.base import error_result
-from agent.workflow.asking import ask_text
-from agent.workflow.capping import beyond_sponsored_budget, cap_in_the_way, refused_by_cap
-from agent.workflow.commissions import refused_by_locks
 from agent.workflow.deps import Deps, emit, say, show, today
-from agent.workflow.hearing import Answer, OnText
+from agent.workflow.image_requests import refused_by_locks
+from agent.workflow.model_answers import Answer, OnText
+from agent.workflow.model_calls import ask_text
 from agent.workflow.reception import asked_back
 from agent.workflow.searcher import WEB_SEARCH
+from agent.workflow.spending_caps import beyond_sponsored_budget, cap_in_the_way, refused_by_cap
 from agent.workflow.state import SEARCH, Leftovers, Next, Target, TurnProgress, next_target, settle
 from agent.workflow.tools import asked_about_cost
 from agent.workflow.tracing import TextRequest
@@ -108,7 +108,7 @@ async def planner(state: TurnProgress, deps: Deps) -> Next:
     if error is not None:
         left = Leftovers(messages=tuple(update.pop("messages", ())), components=tuple(update.pop("components", ())))
         return Next("failure", {**update, "leftovers": left, "error": error, "failed_node": "planner"})
-    _tell_understood(answer.calls, deps)
+    _announce_understood(answer.calls, deps)
     planned: TurnProgress = {**state, "calls": answer.calls, "answers": too_long}
     if _only_claims(state, deps, answer):
         target, further = _claimed(state["claims"], deps)
@@ -184,7 +184,7 @@ def _only_claims(state: TurnProgress, deps: Deps, answer: Answer) -> bool:
     return not has_called and claims_a_picture(answer.text, deps.turn.text)
 
 
-def _tell_understood(calls: Sequence[ToolCallPart], deps: Deps) -> None:
+def _announce_understood(calls: Sequence[ToolCallPart], deps: Deps) -> None:
     """Tell what was understood of the wish, where the model says so."""
     for call in calls:
         named = (call.arguments.get(name) for name in ("subject", "style") if call.name == GENERATE_IMAGE)
@@ -218,9 +218,9 @@ async def _ask_or_reuse(
     if deps.services.answers is None:
         return await ask_text(deps, name, messages, tools, options, on_text), False
     key = _key_of(deps, messages, tools, options)
-    heard = _heard_in(await deps.services.answers.get(key))
-    if heard is not None:
-        answer = Answer(parts=list(heard.parts), finish_reason=heard.finish_reason)
+    cached = _cached_answer(await deps.services.answers.get(key))
+    if cached is not None:
+        answer = Answer(parts=list(cached.parts), finish_reason=cached.finish_reason)
         with deps.trace.call(name, deps.text_model, TextRequest(messages, tools, options)) as step:
             step.answer(answer, 0.0, "cache")
         if answer.text:
@@ -228,8 +228,8 @@ async def _ask_or_reuse(
         return answer, True
     answer = await ask_text(deps, name, messages, tools, options, on_text)
     if answer.error is None:
-        heard = Heard(parts=tuple(answer.parts), usage=answer.usage, finish_reason=answer.finish_reason)
-        await deps.services.answers.put(key, heard.model_dump_json().encode())
+        kept = CallAnswer(parts=tuple(answer.parts), usage=answer.usage, finish_reason=answer.finish_reason)
+        await deps.services.answers.put(key, kept.model_dump_json().encode())
     return answer, False
 
 
@@ -246,13 +246,13 @@ def _key_of(
     return sha256(json.dumps(request, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _heard_in(kept: bytes | None) -> Heard | None:
+def _cached_answer(kept: bytes | None) -> CallAnswer | None:
     """Return the answer that is kept, None where there is no whole one."""
     try:
-        heard = Heard.model_validate_json(kept or b"")
+        answer = CallAnswer.model_validate_json(kept or b"")
     except ValidationError:
         return None
-    return heard if heard.parts else None
+    return answer if answer.parts else None
 
 
 def _without_the_too_long(answer: Answer) -> tuple[Answer, dict[int, ToolResultPart]]:

@@ -222,15 +222,15 @@ def _expansion_in_words(
 
     Raises RequestRefused for a ratio that the picture has already.
     """
-    wish = read_expansion(request.text)
-    if wish is None or request.references or len(uploads) > 1:
+    expansion = read_expansion(request.text)
+    if expansion is None or request.references or len(uploads) > 1:
         return None
     sent = f"upload:{len(uploads)}" if uploads else None
     marked = sent if request.editing == NO_PICTURE else request.editing or sent or conversation.edit_target
     if marked is None:
         return None
     target = _target(conversation, uploads, marked)
-    left, top, right, bottom = wish.shares(*target.size)
+    left, top, right, bottom = expansion.shares(*target.size)
     if not any((left, top, right, bottom)):
         raise RequestRefused(ErrorCode.EXPANSION_EMPTY, handle=target.name)
     return Expansion(marked, left, top, right, bottom)

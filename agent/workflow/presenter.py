@@ -37,10 +37,10 @@ from agent.messages import PromptMessage, Role, TextPart, ToolCallPart, ToolResu
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions
 from agent.providers.catalogue import ModelRole
-from agent.workflow.asking import ask_text
-from agent.workflow.capping import is_any_cap_used_up
 from agent.workflow.deps import Deps, emit, say
-from agent.workflow.hearing import json_in
+from agent.workflow.model_answers import json_in
+from agent.workflow.model_calls import ask_text
+from agent.workflow.spending_caps import is_any_cap_used_up
 from agent.workflow.state import Leftovers, Next, TurnProgress, with_update
 
 _RECORDED_AGAIN_S = 5.0

@@ -21,8 +21,8 @@ from agent.imaging.intents import is_mask_note
 from agent.imaging.lettering import wants_lettering
 from agent.messages import ImageOrigin, PromptMessage, Role, TextPart
 from agent.pictures import Picture
-from agent.wording.requests import UndoWish, points_at_a_part, read_expansion, read_undo, refers_to_a_mask
-from agent.workflow.adjuster import adjustment_wish, next_steps
+from agent.wording.requests import UndoRequest, points_at_a_part, read_expansion, read_undo, refers_to_a_mask
+from agent.workflow.adjuster import adjustment_request, next_steps
 from agent.workflow.deps import Deps, show
 from agent.workflow.state import Next, TurnProgress
 
@@ -42,14 +42,14 @@ _WENT = {
 }
 
 
-def entrance(state: TurnProgress, deps: Deps) -> Literal["planner", "reception", "undo", "adjuster"]:
+def route_start(state: TurnProgress, deps: Deps) -> Literal["planner", "reception", "undo", "adjuster"]:
     """Return where the turn enters: at the reception when something must be asked back before any model is called,
     at undo or the adjuster when no model is needed at all."""
     if _question(state, deps) is not None:
         return "reception"
-    if _undo_wish(deps.turn, deps.conversation) is not None:
+    if _undo_request(deps.turn, deps.conversation) is not None:
         return "undo"
-    return "planner" if adjustment_wish(deps.turn, deps.conversation) is None else "adjuster"
+    return "planner" if adjustment_request(deps.turn, deps.conversation) is None else "adjuster"
 
 
 async def reception(state: TurnProgress, deps: Deps) -> Next:
@@ -112,7 +112,7 @@ def _has_mask(message: PromptMessage) -> bool:
     return any(isinstance(part, TextPart) and is_mask_note(part.text) for part in message.parts)
 
 
-def _undo_wish(turn: Turn, conversation: Conversation) -> UndoWish | None:
+def _undo_request(turn: Turn, conversation: Conversation) -> UndoRequest | None:
     """Return what the turn asks to go back or forward to; None when it asks for anything else.
 
     `conversation` is the history before the turn. What came with the message, or is marked in a picture, is what the
@@ -120,57 +120,57 @@ def _undo_wish(turn: Turn, conversation: Conversation) -> UndoWish | None:
     """
     if turn.has_area or turn.uploads or turn.references:
         return None
-    wish = read_undo(turn.text)
+    request = read_undo(turn.text)
     # In a talk without a picture "go back" is about the talk.
-    if wish is None or (turn.editing and wish.rest) or not conversation.all_pictures:
+    if request is None or (turn.editing and request.rest) or not conversation.all_pictures:
         return None
     history = conversation.edit_history
     # "Redo it" is a picture painted once more, where nothing was undone.
-    is_other = wish.is_doubtful and history.redone().target == history.target
-    return None if is_other else wish
+    is_other = request.is_doubtful and history.redone().target == history.target
+    return None if is_other else request
 
 
 async def undo(state: TurnProgress, deps: Deps) -> Next:
     """Make another picture the one to change, show it, and go on with what else the message asks for."""
-    wish = _undo_wish(deps.turn, deps.conversation)
-    assert wish is not None
-    change = _target_change(wish, deps.conversation, deps.turn.editing)
+    request = _undo_request(deps.turn, deps.conversation)
+    assert request is not None
+    change = _target_change(request, deps.conversation, deps.turn.editing)
     components: list[Component] = [show(deps, TargetNote(change=change))]
     # Of a picture that is not there nothing more can be done: another one would be changed than the one meant.
-    if wish.rest and not change.missing:
-        update: TurnProgress = {"components": components, "words": wish.rest}
-        is_exact = adjustment_wish(deps.turn, deps.conversation, wish.rest, change.handle) is not None
+    if request.rest and not change.missing:
+        update: TurnProgress = {"components": components, "words": request.rest}
+        is_exact = adjustment_request(deps.turn, deps.conversation, request.rest, change.handle) is not None
         return Next("adjuster" if is_exact else "planner", update)
     if change.has_moved:
         found = deps.conversation.adjusted_from(change.handle)
         components.append(next_steps(change.handle, found[1] if found else None))
-    return Next("presenter", {"components": components, "messages": [_told(change, deps)]})
+    return Next("presenter", {"components": components, "messages": [_target_note(change, deps)]})
 
 
-def _target_change(wish: UndoWish, conversation: Conversation, selected: str | None) -> TargetChanged:
+def _target_change(request: UndoRequest, conversation: Conversation, selected: str | None) -> TargetChanged:
     """Return where the wish leads. `selected` is the picture that the person marked to be changed, if any."""
     history = conversation.edit_history
     known = {picture.handle: picture for picture in conversation.all_pictures}
     before = history.target or ""
-    if wish.move == "back_to":
-        handle, missing = _named(wish, conversation, history)
+    if request.move == "back_to":
+        handle, missing = _named(request, conversation, history)
         return TargetChanged(move="back_to", handle=handle or before, before=before, missing=missing)
-    base = known[selected].parents[:1] if selected in known and wish.move == "undo" else ()
+    base = known[selected].parents[:1] if selected in known and request.move == "undo" else ()
     if base and base[0] in known:
         return TargetChanged(move="back_to", handle=base[0], before=before)
-    moved = history.undone(wish.steps) if wish.move == "undo" else history.redone(wish.steps)
+    moved = history.undone(request.steps) if request.move == "undo" else history.redone(request.steps)
     steps = abs(moved.position - history.position)
-    return TargetChanged(move=wish.move, handle=moved.target or "", before=before, steps=steps)
+    return TargetChanged(move=request.move, handle=moved.target or "", before=before, steps=steps)
 
 
-def _named(wish: UndoWish, conversation: Conversation, history: EditHistory) -> tuple[str, str]:
+def _named(request: UndoRequest, conversation: Conversation, history: EditHistory) -> tuple[str, str]:
     """Return the handle of the picture that is meant, or nothing and what was named."""
-    if wish.handle:
-        is_known = any(picture.handle == wish.handle for picture in conversation.all_pictures)
-        return (wish.handle, "") if is_known else ("", wish.handle)
-    if wish.place:
-        found = _counted(conversation.pictures, wish.place)
-        return (found.handle, "") if found else ("", f"#{wish.place}")
+    if request.handle:
+        is_known = any(picture.handle == request.handle for picture in conversation.all_pictures)
+        return (request.handle, "") if is_known else ("", request.handle)
+    if request.place:
+        found = _counted(conversation.pictures, request.place)
+        return (found.handle, "") if found else ("", f"#{request.place}")
     return _original(conversation, history), ""
 
 
@@ -199,7 +199,7 @@ def _original(conversation: Conversation, history: EditHistory) -> str:
     return uploads[-1] if uploads else handle
 
 
-def _told(change: TargetChanged, deps: Deps) -> PromptMessage:
+def _target_note(change: TargetChanged, deps: Deps) -> PromptMessage:
     """Return how the text model hears of it in later turns: in words, with the placeholder to see the picture by."""
     if not change.has_moved:
         said = "[The person wanted to go back to another picture; there is none.]"

@@ -27,8 +27,8 @@ from agent.providers.base import Embedder, Embedding
 from agent.providers.catalogue import ModelEntry
 from agent.storage.style_match import SURELY_NAMED
 from agent.workflow.deps import Deps, say
-from agent.workflow.hearing import Answer
-from agent.workflow.metering import Meter, embedding_model
+from agent.workflow.metering import UsageMeter, embedding_model
+from agent.workflow.model_answers import Answer
 from agent.workflow.state import Next, TurnProgress, named_style
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ async def retriever(state: TurnProgress, deps: Deps) -> Next:
 
 async def unstyled(state: TurnProgress, deps: Deps, error: Exception) -> Next:
     """Go on without styles when the retriever failed or took too long, and say so of those that were asked for."""
-    logger.warning("the style library failed, the prompt goes on without it: %s", _told(error))
+    logger.warning("the style library failed, the prompt goes on without it: %s", _error_text(error))
     reason = MissingStyleReason.LATE if isinstance(error, TimeoutError) else MissingStyleReason.FAILED
     said = " ".join(message.text for message in state["messages"][:1])
     missing = {
@@ -110,7 +110,7 @@ async def _search(deps: Deps, name: str, call: ToolCallPart) -> tuple[list[Style
         if style and not _is_surely_named(matches):
             matches = await _search_style(deps, name, style) or matches
     except AivistaError as error:
-        logger.warning("the style library failed, the prompt goes on without it: %s", _told(error))
+        logger.warning("the style library failed, the prompt goes on without it: %s", _error_text(error))
         return [], _missing(style, said, MissingStyleReason.FAILED) if style else None
     matches = _meant(matches)
     problem = _missing(style, said, MissingStyleReason.UNKNOWN) if style and not matches else None
@@ -169,12 +169,12 @@ def _missing(style: str, said: str, reason: MissingStyleReason) -> MissingStyle:
     return MissingStyle(requested=told, reason=reason, is_asked_for=style.casefold() in said.casefold())
 
 
-def _told(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
 @dataclass
-class _TurnCalls:
+class _JournalRecorder:
     """The calls of a turn's meter: each has a row in the journal, `name` and a number.
 
     One that the journal knows already is not made again: a turn that goes on after a crash finds its styles by name.
@@ -204,12 +204,12 @@ class _TurnCalls:
 
 
 @dataclass
-class _Traced:
+class _TracedEmbedder:
     """An embedding model whose calls are steps of the turn."""
 
     embedder: Embedder
     model: ModelEntry
-    calls: _TurnCalls
+    calls: _JournalRecorder
 
     @property
     def model_id(self) -> str:
@@ -227,17 +227,19 @@ class _Traced:
         return embedding
 
 
-def _meter_of(deps: Deps, name: str) -> Meter | None:
+def _meter_of(deps: Deps, name: str) -> UsageMeter | None:
     """Return the embedding model behind the key that serves the turn, or None where there is none."""
     model = embedding_model(deps.services.catalogue, deps.provider_name)
     embedder = deps.provider.embedder(model) if model is not None else None
     if model is None or embedder is None:
         return None
-    calls = _TurnCalls(deps, name)
-    return Meter(model, _Traced(embedder, model, calls), deps.services.breakers.of(deps.provider, model.id), calls)
+    calls = _JournalRecorder(deps, name)
+    return UsageMeter(
+        model, _TracedEmbedder(embedder, model, calls), deps.services.breakers.of(deps.provider, model.id), calls
+    )
 
 
-async def _learn_styles(deps: Deps, meter: Meter) -> None:
+async def _learn_styles(deps: Deps, meter: UsageMeter) -> None:
     """Have the model read the curated styles, for the wishes to come. What it costs is in the log, in no turn."""
     try:
         await deps.services.styles.learn_meaning(meter)

@@ -14,9 +14,9 @@ from agent.pictures import Fact
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions, ToolDeclaration
 from agent.tools.trust import framed
-from agent.workflow.asking import ask_text
 from agent.workflow.deps import Deps, say, show, today
-from agent.workflow.hearing import Answer
+from agent.workflow.model_answers import Answer
+from agent.workflow.model_calls import ask_text
 from agent.workflow.state import SEARCH, Next, TurnProgress, serving_node, settle
 
 # What a search may bring, so that no later request grows without measure by it.
@@ -73,7 +73,7 @@ async def searcher(state: TurnProgress, deps: Deps) -> Next:
     findings = None if answer.error else await _read(deps, name, answer)
     if findings is None:
         for one in (name, f"{name}.repair"):
-            deps.ledger.spoil(one, ErrorCode.SEARCH_UNREADABLE)
+            deps.ledger.discard_answer(one, ErrorCode.SEARCH_UNREADABLE)
         error = answer.error or ErrorInfo(code=ErrorCode.SEARCH_UNREADABLE)
         return Next("failure", {"error": error, "failed_node": "searcher"})
     sources = answer.grounding.sources if answer.grounding else ()

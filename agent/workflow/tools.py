@@ -56,7 +56,7 @@ async def tools(state: TurnProgress, deps: Deps) -> Next:
     elif not decided.is_allowed:
         refusals |= dict.fromkeys((ask.call for ask in decided.asks), _DECLINED)
     for call in mine.values():
-        say(deps, Step.TOOL, **_told(call, deps.tools.get(call.name)))
+        say(deps, Step.TOOL, **_step_parameters(call, deps.tools.get(call.name)))
     answering = ((call, _answer(call, deps.tools, context, refusals.get(i))) for i, call in mine.items())
     answers = await asyncio.gather(*(_traced(deps, call, answer) for call, answer in answering))
     target, update = settle(state, {i: result for i, (_, result) in zip(mine, answers, strict=True)})
@@ -122,7 +122,7 @@ def _result(call: ToolCallPart, answer: ToolAnswer) -> ToolResultPart:
     )
 
 
-def _told(call: ToolCallPart, tool: Tool | None) -> dict[str, str]:
+def _step_parameters(call: ToolCallPart, tool: Tool | None) -> dict[str, str]:
     """Return what the line of steps says of a call; a server's tool goes by the name it has there."""
     line = {"name": call.name, "object": _object(call)}
     return line if tool is None or not tool.server else {**line, "name": tool.own_name, "server": tool.server}

@@ -26,7 +26,7 @@ from agent.providers.catalogue import ModelEntry
 from agent.redaction import Redactor
 from agent.storage.traces import Traces
 from agent.trace import Cutter, Json, Retry, StepKind, StepSummary, TraceStep, image_json, message_json, part_json
-from agent.workflow.hearing import Answer
+from agent.workflow.model_answers import Answer
 from agent.workflow.state import Next
 
 # The texts that the steps of one turn may hold together; a long conversation goes with each of its planner's calls.
@@ -70,7 +70,7 @@ class Tracer:
     first: int
     on_close: Callable[[Sequence[TraceStep]], None] | None
     had_error: bool = False
-    _told: list[TraceStep] = field(default_factory=list)
+    _serialized: list[TraceStep] = field(default_factory=list)
     _bytes: int = 0
     # The history goes with each call: what was searched for keys once is not searched again in the same turn.
     _redactor: Redactor | None = None
@@ -103,19 +103,19 @@ class Tracer:
         # What a tool could not do is told to the model, which mends it; other errors are for whoever looks after us.
         self.had_error = self.had_error or (summary.error is not None and summary.kind is not StepKind.TOOL)
         self.publish(StepTraced(step=summary))
-        self.keeper.keep(self.conversation_id, lambda: self._tell(summary, step.sent, step.came))
+        self.keeper.keep(self.conversation_id, lambda: self._serialize(summary, step.sent, step.came))
 
-    def _tell(self, summary: StepSummary, sent: Sent, came: Came) -> TraceStep:
+    def _serialize(self, summary: StepSummary, sent: Sent, came: Came) -> TraceStep:
         if self._redactor is None:
             self._redactor = Redactor(self.secrets)
-        step, size_bytes = told(summary, sent, came, self._redactor, TURN_BYTES - self._bytes)
+        step, size_bytes = serialize_step(summary, sent, came, self._redactor, TURN_BYTES - self._bytes)
         self._bytes += size_bytes
         if self.on_close is not None:
-            self._told.append(step)
+            self._serialized.append(step)
         return step
 
     def _over(self) -> None:
-        steps, self._told = self._told, []
+        steps, self._serialized = self._serialized, []
         if self.on_close is not None and steps:
             self.on_close(steps)
 
@@ -229,7 +229,9 @@ def _asked_for(sent: Sent) -> Literal["", "words", "picture", "vectors"]:
             return ""
 
 
-def told(summary: StepSummary, sent: Sent, came: Came, redactor: Redactor, room_bytes: int) -> tuple[TraceStep, int]:
+def serialize_step(
+    summary: StepSummary, sent: Sent, came: Came, redactor: Redactor, room_bytes: int
+) -> tuple[TraceStep, int]:
     """Return the step as it goes on record, and the bytes of its contents as JSON: at most a megabyte.
 
     Secrets are hidden. Contents for which there is no room are left out.

@@ -20,7 +20,7 @@ from agent.workflow.deps import Deps
 from agent.workflow.live import LiveTurn
 from agent.workflow.nodes import step
 from agent.workflow.presenter import finished_turn, put_on_record
-from agent.workflow.reception import entrance
+from agent.workflow.reception import route_start
 from agent.workflow.state import CHECKPOINTED, TurnProgress, first_progress, with_update
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Runner:
     async def _from_the_start(self, deps: Deps, live: LiveTurn) -> None:
         state = first_progress(deps.turn.messages[0])
         deps.record.begin(state)
-        node: str | None = entrance(state, deps)
+        node: str | None = route_start(state, deps)
         while node in _WITHOUT_GRAPH:
             node, update = await step(node, state, deps)
             state = with_update(state, update)

@@ -15,14 +15,14 @@ from agent.imaging.lettering import asked_lettering, reads_as, wants_lettering
 from agent.pictures import Handle, allot_handle, handles_in, parse_handle, resolve
 from agent.prompts import prompt
 from agent.wording.requests import (
-    UndoWish,
+    UndoRequest,
     named_number,
     names_a_picture,
     read_expansion,
     read_undo,
     requested_search_in_words,
 )
-from agent.workflow.adjuster import adjustment_wish
+from agent.workflow.adjuster import adjustment_request
 from agent.workflow.critic import read_review
 from agent.workflow.planner import ASK_INSTEAD, MOST_PICTURES, pictures_listing
 from agent.workflow.presenter import read_rewordings, reworded_by_rule

@@ -20,7 +20,7 @@ from agent import (
     TurnRequest,
 )
 from tests.adapters.models import ModelRole, calls, load_catalogue
-from tests.agent.workflow.test_fuller_wishes import ToyEmbedder, embedded
+from tests.agent.workflow.test_prompt_expansion import ToyEmbedder, embedded
 from tests.support.gemini import KEY, draw, on_gemini
 from tests.support.scenes import Scene, generate, picture, run
 from tests.support.turns import send

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agent import ImageOrigin, ImagePart, Picture, Question
 from tests.adapters.language import (
     Adjustment,
-    UndoWish,
+    UndoRequest,
     asked_lettering,
     claims_a_picture,
     named_number,
@@ -115,20 +115,20 @@ def test_going_back_or_forward_is_understood_with_what_else_is_asked_for_and_not
 
 def test_how_far_and_where_to_is_understood() -> None:
     wishes = [
-        ("undo the last two changes", UndoWish("undo", steps=2)),
-        ("undo twice", UndoWish("undo", steps=2)),
-        ("go back 3 steps", UndoWish("undo", steps=3)),
-        ("撤销两步", UndoWish("undo", steps=2)),
-        ("回退3步", UndoWish("undo", steps=3)),
-        ("go back to #12b", UndoWish("back_to", handle="#12b")),
-        ("回到＃１", UndoWish("back_to", handle="#1")),
-        ("go back to picture 2", UndoWish("back_to", handle="#2")),
-        ("use the third one again", UndoWish("back_to", place=3)),
-        ("回到第二张", UndoWish("back_to", place=2)),
-        ("back to the 2nd version", UndoWish("back_to", place=2)),
-        ("restore the original", UndoWish("back_to")),
-        ("redo it", UndoWish("redo", is_doubtful=True)),
-        ("redo", UndoWish("redo")),
+        ("undo the last two changes", UndoRequest("undo", steps=2)),
+        ("undo twice", UndoRequest("undo", steps=2)),
+        ("go back 3 steps", UndoRequest("undo", steps=3)),
+        ("撤销两步", UndoRequest("undo", steps=2)),
+        ("回退3步", UndoRequest("undo", steps=3)),
+        ("go back to #12b", UndoRequest("back_to", handle="#12b")),
+        ("回到＃１", UndoRequest("back_to", handle="#1")),
+        ("go back to picture 2", UndoRequest("back_to", handle="#2")),
+        ("use the third one again", UndoRequest("back_to", place=3)),
+        ("回到第二张", UndoRequest("back_to", place=2)),
+        ("back to the 2nd version", UndoRequest("back_to", place=2)),
+        ("restore the original", UndoRequest("back_to")),
+        ("redo it", UndoRequest("redo", is_doubtful=True)),
+        ("redo", UndoRequest("redo")),
     ]
     assert {text: read for text, wish in wishes if (read := read_undo(text)) != wish} == {}
 

@@ -38,7 +38,7 @@ from agent import (
     TurnState,
     TurnStopped,
 )
-from tests.adapters.language import Adjustment, AdjustmentChange, ChangeKind, adjustment_wish, read_adjustment
+from tests.adapters.language import Adjustment, AdjustmentChange, ChangeKind, adjustment_request, read_adjustment
 from tests.adapters.pixels import apply_adjustment
 from tests.behaviour.talk import Talk
 from tests.support.cases import each_case
@@ -110,7 +110,7 @@ def test_which_picture_is_meant_is_clear_or_left_to_the_planner(
 ) -> None:
     uploads = tuple(image(handle, ImageOrigin.UPLOADED) for handle in said.get("uploads", ()))
     turn = Turn(id="now", text=text, settings=TurnSettings(), started_at=NOW, **said | {"uploads": uploads})
-    wish = adjustment_wish(turn, conversation)
+    wish = adjustment_request(turn, conversation)
     assert (wish.base.handle if wish else None) == expected
 
 

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 from langgraph.graph import END, START
 
 from agent.workflow.nodes import NODES
-from agent.workflow.reception import entrance
+from agent.workflow.reception import route_start
 
 PAGE = Path(__file__).parents[2] / "docs" / "turn-graph.md"
 COMMAND = "python -m tests.docs"
@@ -40,7 +40,7 @@ def page() -> str:
 
 def arrows() -> list[tuple[str, str]]:
     """Return where each node leads."""
-    entered: tuple[str, ...] = get_args(get_type_hints(entrance)["return"])
+    entered: tuple[str, ...] = get_args(get_type_hints(route_start)["return"])
     led = {START: entered, **{name: node.leads_to or (END,) for name, node in NODES.items()}}
     order = [START, *NODES, END]
     return [(name, target) for name in led for target in sorted(led[name], key=order.index)]

@@ -28,7 +28,7 @@ STACKS = signal.SIGQUIT
 # What a studio imports when it is first asked for a picture, a file or a style. LanceDB itself is not among it: it
 # starts threads, and a fork has none of them. What it stands on takes longer, and starts none that a fork would miss.
 _AT_THE_FIRST_TURN = (
-    *("agent.workflow.dispatch", "agent.providers.gemini", "agent.storage.conversations", "agent.storage.disk_cache"),
+    *("agent.workflow.scheduler", "agent.providers.gemini", "agent.storage.conversations", "agent.storage.disk_cache"),
     *("agent.adjusting.toning", "agent.mcp.servers", "agent.storage.housekeeping", "agent.storage.gallery"),
     *("PIL.ImageCms", "markdown_it", "uvicorn", "pandas", "pyarrow.dataset", "lance_namespace"),
 )

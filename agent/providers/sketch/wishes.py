@@ -323,7 +323,7 @@ _OWN_LIGHT = frozenset({"space", "abstract"})
 _END = re.compile(r"[\s.。!！,，;；]*$")
 
 
-def fuller_wish(text: str) -> str:
+def expand_description(text: str) -> str:
     """Return the wish with a place and a light where it names none; unchanged when it is no wish for a drawing, or
     says both already."""
     if not isinstance(understand(text, has_pictures=False), Draw):

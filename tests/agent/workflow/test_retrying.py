@@ -18,7 +18,7 @@ from agent import (
     TextPart,
     error_from_info,
 )
-from agent.workflow.hearing import Answer, Breaker, Breakers, Patience, hear_patiently
+from agent.workflow.model_answers import Answer, CircuitBreaker, CircuitBreakers, RetryPolicy, collect_with_retry
 from tests.support.cases import each_case
 from tests.support.clock import Standing
 
@@ -56,14 +56,14 @@ class Server:
         if self.is_stopped:
             raise asyncio.CancelledError
 
-    async def ask(self, *, is_text: bool = True, breaker: Breaker | None = None) -> Answer:
+    async def ask(self, *, is_text: bool = True, breaker: CircuitBreaker | None = None) -> Answer:
         async def sleep(_: float) -> None:
             return None
 
-        return await hear_patiently(
+        return await collect_with_retry(
             self.answer,
-            patience=Patience(sleep=sleep, jitter=lambda low, high: high),
-            breaker=breaker or Breaker(limit=100),
+            policy=RetryPolicy(sleep=sleep, jitter=lambda low, high: high),
+            breaker=breaker or CircuitBreaker(limit=100),
             model_label="Flash",
             is_text=is_text,
             on_send=self._send,
@@ -104,11 +104,11 @@ def clock() -> Standing:
 
 
 @pytest.fixture
-def breaker(clock: Standing) -> Breaker:
-    return Breaker(limit=5, rest_s=30.0, clock=clock)
+def breaker(clock: Standing) -> CircuitBreaker:
+    return CircuitBreaker(limit=5, rest_s=30.0, clock=clock)
 
 
-async def open_up(breaker: Breaker) -> None:
+async def open_up(breaker: CircuitBreaker) -> None:
     """Let a model fail until it is paused."""
     failing = Server([OVERLOADED] * 100)
     await failing.ask(breaker=breaker)
@@ -118,7 +118,7 @@ async def open_up(breaker: Breaker) -> None:
 
 
 async def test_after_the_pause_one_call_probes_the_model_and_a_success_lets_all_others_through(
-    breaker: Breaker, clock: Standing
+    breaker: CircuitBreaker, clock: Standing
 ) -> None:
     await open_up(breaker)
     clock.now = 30.0
@@ -129,7 +129,7 @@ async def test_after_the_pause_one_call_probes_the_model_and_a_success_lets_all_
 
 
 async def test_a_probe_that_fails_pauses_the_model_anew_and_one_that_is_given_up_leaves_room_for_the_next(
-    breaker: Breaker, clock: Standing
+    breaker: CircuitBreaker, clock: Standing
 ) -> None:
     await open_up(breaker)
     clock.now = 100.0
@@ -146,12 +146,12 @@ async def test_a_probe_that_fails_pauses_the_model_anew_and_one_that_is_given_up
 
 
 def test_each_key_and_model_has_its_own_breaker_and_a_key_that_is_gone_leaves_its_own_to_nobody() -> None:
-    breakers, mine, yours = Breakers(), object(), object()
+    breakers, mine, yours = CircuitBreakers(), object(), object()
     assert breakers.of(mine, "flash") is breakers.of(mine, "flash")
     assert breakers.of(mine, "flash") is not breakers.of(yours, "flash")
     assert breakers.of(mine, "flash") is not breakers.of(mine, "pro")
     # An object that takes the place of one that is gone may have the same identity.
-    breakers = Breakers(lambda: Breaker(limit=1))
+    breakers = CircuitBreakers(lambda: CircuitBreaker(limit=1))
     for _ in range(50):
         breaker = breakers.of(object(), "flash")
         assert breaker.admit() is None

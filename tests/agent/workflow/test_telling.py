@@ -35,8 +35,8 @@ from agent import (
 )
 from agent.providers.base import ChatOptions, ToolDeclaration
 from agent.redaction import Redactor
-from agent.workflow.hearing import Answer
-from agent.workflow.tracing import STEP_BYTES, Came, Sent, TextRequest, told
+from agent.workflow.model_answers import Answer
+from agent.workflow.tracing import STEP_BYTES, Came, Sent, TextRequest, serialize_step
 from tests.adapters.language import (
     MOST_PICTURES,
     parse_findings,
@@ -333,7 +333,7 @@ def request(*texts: str, **options: Any) -> TextRequest:
 
 
 def record(sent: Sent, came: Came = None, *secrets: str, room_bytes: int = PLENTY) -> TraceStep:
-    step, _ = told(SUMMARY, sent, came, Redactor([SecretStr(one) for one in secrets]), room_bytes)
+    step, _ = serialize_step(SUMMARY, sent, came, Redactor([SecretStr(one) for one in secrets]), room_bytes)
     return step
 
 
@@ -361,7 +361,7 @@ def test_what_json_cannot_say_is_told_all_the_same() -> None:
 
 
 def test_beyond_a_turns_room_the_line_is_kept_without_its_contents() -> None:
-    step, size_bytes = told(
+    step, size_bytes = serialize_step(
         SUMMARY, request("hello" * 100), Answer(parts=[TextPart(text="hi")]), Redactor(), room_bytes=200
     )
     assert (step.is_left_out, step.sent, step.came, size_bytes) == (True, {}, {}, 0)

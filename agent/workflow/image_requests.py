@@ -52,7 +52,7 @@ Chosen = TypeVar("Chosen", GenerateImageArgs, TurnSettings)
 
 
 @dataclass(frozen=True)
-class Commission:
+class PreparedImageRequest:
     """One request of the planner, ready for the image model. `replay` is the model's own answer that made the base;
     `part` is there when only a part of the base may change, `partner` is the same for the model to be set beside."""
 
@@ -68,7 +68,7 @@ class Commission:
     sources: tuple[Source, ...]
     asked: tuple[AskedItem, ...] = ()
     part: PartEdit | None = None
-    partner: Commission | None = None
+    partner: PreparedImageRequest | None = None
 
     @property
     def expected_pixels(self) -> tuple[int, int]:
@@ -93,7 +93,7 @@ class Commission:
         return answer_bytes * (1 + depth) + ROWS_BYTES
 
     def work(self) -> Work:
-        """Return the commission as the turn's state holds it, before anything was tried."""
+        """Return the request as the turn's state holds it, before any attempt."""
         return Work(
             request=self.judged_by,
             planned=self.arguments.prompt,
@@ -111,8 +111,8 @@ class Commission:
         return self.request.model_copy(update={"aspect_ratio": f"{width}:{height}", "resolution": None})
 
     @property
-    def each(self) -> tuple[Commission, ...]:
-        """The commissions of the models to be asked: this one, and its partner's."""
+    def each(self) -> tuple[PreparedImageRequest, ...]:
+        """The requests of all models to be asked: this one, and its partner."""
         return (self,) if self.partner is None else (self, self.partner)
 
     @property
@@ -131,8 +131,8 @@ class Commission:
         request, tokens = self.request, message_tokens(self.messages())
         return worst_picture_usd(request.model, request.resolution, tokens, on, is_grounded=request.use_grounding)
 
-    def of_slot(self, slot: int) -> tuple[Commission, int]:
-        """Return whose picture stands in the slot, and the how manyth of that model's it is, from 1."""
+    def of_slot(self, slot: int) -> tuple[PreparedImageRequest, int]:
+        """Return the request that the picture in this slot belongs to, and its number among its model's, from 1."""
         own = self.request.number_of_images
         return (self, slot + 1) if self.partner is None or slot < own else (self.partner, slot - own + 1)
 
@@ -159,11 +159,11 @@ def without_signatures_call(name: str) -> str:
     return f"{name}.unsigned"
 
 
-class FirstTry(NamedTuple):
-    """One picture of an order, and whose it is: the order's own, or its partner's."""
+class FirstAttempt(NamedTuple):
+    """One picture of a prepared request. `own` is the request of its model: the prepared one itself, or its partner."""
 
-    order: Commission
-    own: Commission
+    prepared: PreparedImageRequest
+    own: PreparedImageRequest
     is_due: bool
 
 
@@ -172,21 +172,23 @@ def picture_call(state: TurnProgress, index: int, slot: int, number: int) -> str
     return f"picture:{state['planner_steps']}.{index}.{slot}.{number}"
 
 
-def first_round(state: TurnProgress, deps: Deps, orders: Mapping[int, Commission]) -> Iterator[FirstTry]:
+def first_round(
+    state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest]
+) -> Iterator[FirstAttempt]:
     """Yield every picture of the first round, and whether it is still to be paid.
 
     What the journal has an answer to is not asked for again when a turn goes on: it is weighed against no cap and no
     maximum a second time.
     """
-    for index, order in orders.items():
-        for slot in range(order.picture_count):
-            own, _ = order.of_slot(slot)
+    for index, prepared in all_prepared.items():
+        for slot in range(prepared.picture_count):
+            own, _ = prepared.of_slot(slot)
             name = picture_call(state, index, slot, 1)
             answers = (deps.ledger.answered(one, own.request.model) for one in (name, without_signatures_call(name)))
-            yield FirstTry(order, own, is_due=not any(answers))
+            yield FirstAttempt(prepared, own, is_due=not any(answers))
 
 
-async def commission(state: TurnProgress, deps: Deps, index: int) -> Commission:
+async def prepare_image_request(state: TurnProgress, deps: Deps, index: int) -> PreparedImageRequest:
     """Return what will be painted for a call: arguments held against the locks, references and handles resolved.
 
     Raises ToolArgumentError for what the planner must mend, RequestRefused for what the person must change.
@@ -203,7 +205,7 @@ async def commission(state: TurnProgress, deps: Deps, index: int) -> Commission:
     return replace(flash, partner=pro)
 
 
-async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSettings) -> Commission:
+async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSettings) -> PreparedImageRequest:
     """Return what one image model will be asked for."""
     call, edit = state["calls"][index], _edit_of(state, index)
     planned = parse_arguments(_edited(call, edit))
@@ -254,7 +256,7 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
     roles = {one.handle: roles[one.handle] for one in references.pictures if one.handle in roles and one != base}
     check_limits(request.model, _marked(deps), roles.values())
     part = await plan_part(deps, base, request.model) if base and deps.turn.has_area else None
-    return Commission(
+    return PreparedImageRequest(
         arguments=planned,
         request=part.fitted(request) if part else request,
         prompt=_prompt(request, state["facts"], references, roles, part),
@@ -270,12 +272,12 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
         missing_style=state.get("missing_styles", {}).get(index),
         facts=tuple(state["facts"]),
         sources=tuple(state["sources"]),
-        asked=checklist_of(planned.checklist, said_by_person(deps)),
+        asked=checklist_of(planned.checklist, person_texts(deps)),
         part=part,
     )
 
 
-def said_by_person(deps: Deps) -> list[str]:
+def person_texts(deps: Deps) -> list[str]:
     """Return what the person has said in this conversation, the newest first."""
     return [deps.turn.text, *(turn.text for turn in reversed(deps.conversation.turns))]
 

@@ -45,14 +45,14 @@ def maximum_passed(state: TurnProgress, deps: Deps, needed_usd: float, most_usd:
 
     Whoever runs a plan has seen what it costs at most, with reviews and repaints: `most_usd`. The turn may pay that.
     """
-    purse, decided = deps.purse, state["decision"]
-    if not purse.is_limited or _has_painted(state):
+    budget, decided = deps.budget, state["decision"]
+    if not budget.is_limited or _has_painted(state):
         return ()
     if decided is not None and decided.run and state["plan"] is not None:
-        purse.raise_to_hold(most_usd)
-    if needed_usd <= purse.left_usd:
+        budget.raise_limit_to(most_usd)
+    if needed_usd <= budget.left_usd:
         return ()
-    return (CapPassed(cap="turn", cap_usd=purse.limit_usd, spent_usd=purse.paid_usd, price_usd=most_usd),)
+    return (CapPassed(cap="turn", cap_usd=budget.limit_usd, spent_usd=budget.paid_usd, price_usd=most_usd),)
 
 
 def beyond_sponsored_budget(state: TurnProgress, deps: Deps, price_usd: float = 0.0) -> ErrorInfo | None:
@@ -71,12 +71,12 @@ def beyond_sponsored_budget(state: TurnProgress, deps: Deps, price_usd: float = 
 
 async def _weighed(deps: Deps, choose: Callable[[SoFar], tuple[T, float]]) -> T:
     """Return what is chosen; what the turn may come to with it counts for the owner's other turns from now on."""
-    book = SpendBook(deps.services.records.db)
+    spending = SpendBook(deps.services.records.db)
     if caps_of(deps.turn.settings):
-        return await book.weigh(deps.conversation.owner, deps.conversation.id, deps.turn.id, choose)
+        return await spending.weigh(deps.conversation.owner, deps.conversation.id, deps.turn.id, choose)
     # There is nothing to read, and so nothing to wait for.
     chosen, price_usd = choose(SoFar())
-    book.reserve(deps.turn.id, price_usd)
+    spending.reserve(deps.turn.id, price_usd)
     return chosen
 
 
@@ -141,5 +141,5 @@ def _has_painted(state: TurnProgress) -> bool:
 
 async def _so_far(deps: Deps, own_usd: float) -> SoFar:
     """Return what has been spent of each cap, the turn's own `own_usd` and what others have reserved included."""
-    book = SpendBook(deps.services.records.db)
-    return await book.before(deps.conversation.owner, deps.conversation.id, deps.turn.id) + own_usd
+    spending = SpendBook(deps.services.records.db)
+    return await spending.before(deps.conversation.owner, deps.conversation.id, deps.turn.id) + own_usd

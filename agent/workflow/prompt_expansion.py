@@ -16,14 +16,14 @@ from agent.prompts import prompt
 from agent.providers.base import ChatOptions
 from agent.providers.catalogue import ModelEntry, ModelRole
 from agent.settings import TextModelChoice
-from agent.workflow.hearing import Answer, Patience, hear_patiently
-from agent.workflow.metering import Writer
+from agent.workflow.metering import PromptWriter
+from agent.workflow.model_answers import Answer, RetryPolicy, collect_with_retry
 
 MAX_CHARACTERS = 4000
 _LONGEST_ANSWER = 4000
 _LIMIT_S = 60.0
 # Somebody looks at the composer meanwhile, and can ask again.
-_PATIENCE = Patience(tries=2, budget_s=6.0)
+_RETRIES = RetryPolicy(tries=2, budget_s=6.0)
 _FENCE = re.compile(r"^```[a-z]*\n(.*?)\n?```$", re.DOTALL | re.IGNORECASE)
 _MARKS = re.compile(r"^\[/?WISH\]|\[/?WISH\]$")
 _QUOTES = (('"', '"'), ("“", "”"), ("「", "」"), ("『", "』"), ("'", "'"))
@@ -65,25 +65,25 @@ class ExpandedPrompt(Value):
     price_usd: float = Field(default=0.0, ge=0)
 
 
-async def fuller_wish(wish: PromptToExpand, writer: Writer) -> ExpandedPrompt:
+async def expand_prompt(request: PromptToExpand, writer: PromptWriter) -> ExpandedPrompt:
     """Return the wish written out. What the model costs is in the book before this returns or raises.
 
     Raises RequestRefused for an empty or a too long wish and when the day's cap is used up, and the failures of the
     provider.
     """
-    text = wish.text.strip()
+    text = request.text.strip()
     if not text:
         raise RequestRefused(ErrorCode.NOTHING_SENT)
     if len(text) > MAX_CHARACTERS:
         raise RequestRefused(ErrorCode.WISH_TOO_LONG, limit=MAX_CHARACTERS)
-    model = writer.catalogue.model(ModelRole(wish.text_model), writer.provider_name)
+    model = writer.catalogue.model(ModelRole(request.text_model), writer.provider_name)
     if model.is_sketch:
-        if wish.pictures != "none":
+        if request.pictures != "none":
             return ExpandedPrompt(text=text, by="nobody")
-        from agent.providers.sketch.wishes import fuller_wish as fuller_by_rules
+        from agent.providers.sketch.wishes import expand_description
 
-        return ExpandedPrompt(text=fuller_by_rules(text), by="rules")
-    answer = await _ask(wish, text, model, writer)
+        return ExpandedPrompt(text=expand_description(text), by="rules")
+    answer = await _ask(request, text, model, writer)
     if answer.error is not None:
         raise error_from_info(answer.error)
     written = _cleaned(answer.text)
@@ -93,16 +93,16 @@ async def fuller_wish(wish: PromptToExpand, writer: Writer) -> ExpandedPrompt:
     return ExpandedPrompt(text=written, by="model", label=model.label, price_usd=price_usd)
 
 
-async def _ask(wish: PromptToExpand, text: str, model: ModelEntry, writer: Writer) -> Answer:
+async def _ask(request: PromptToExpand, text: str, model: ModelEntry, writer: PromptWriter) -> Answer:
     ask = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=f"[WISH]\n{text}\n[/WISH]"),))
-    options = ChatOptions(system=_system(wish, text))
+    options = ChatOptions(system=_system(request, text))
 
     async def send() -> None:
         await writer.calls.send(model)
 
-    answer = await hear_patiently(
+    answer = await collect_with_retry(
         lambda: writer.provider.stream(model, [ask], (), options),
-        patience=_PATIENCE,
+        policy=_RETRIES,
         breaker=writer.breakers.of(writer.provider, model.id),
         model_label=model.label,
         is_text=True,
@@ -114,18 +114,18 @@ async def _ask(wish: PromptToExpand, text: str, model: ModelEntry, writer: Write
     return answer
 
 
-def _system(wish: PromptToExpand, text: str) -> str:
+def _system(request: PromptToExpand, text: str) -> str:
     # The sketch model is not loaded before it is asked for something: every start would wait for it.
     from agent import wording
 
     shape = "the person chooses them beside the wish."
-    if wish.aspect_ratio is not None:
-        shape += f" Frame it for {wish.aspect_ratio}, which they chose."
-    if (wish.number_of_images or 1) > 1:
-        shape += f" There will be {wish.number_of_images} pictures of this one wish: write it once, for one picture."
+    if request.aspect_ratio is not None:
+        shape += f" Frame it for {request.aspect_ratio}, which they chose."
+    if (request.number_of_images or 1) > 1:
+        shape += f" There will be {request.number_of_images} pictures of this one wish: write it once, for one picture."
     length = "150 Chinese characters" if wording.is_chinese(text) else "90 words"
-    kind = _KINDS[wish.pictures]
-    filled = prompt("fuller_wish").replace("{length}", length).replace("{shape}", shape)
+    kind = _KINDS[request.pictures]
+    filled = prompt("expand_prompt").replace("{length}", length).replace("{shape}", shape)
     return filled.replace("{kind}", kind)
 
 

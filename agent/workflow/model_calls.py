@@ -15,8 +15,8 @@ from agent.messages import CompletionChunk, PromptMessage, TokenUsage
 from agent.providers.base import ChatOptions, ImageRequest, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
 from agent.workflow.deps import Deps, today
-from agent.workflow.hearing import Answer, OnText, Patience, hear_patiently
-from agent.workflow.ledger import Held
+from agent.workflow.ledger import Reservation
+from agent.workflow.model_answers import Answer, OnText, RetryPolicy, collect_with_retry
 from agent.workflow.tracing import OpenStep, TextRequest
 from agent.worst_case import affordable_tokens, input_usage, message_tokens, picture_limit, worst_picture_usd
 
@@ -41,9 +41,9 @@ async def ask_text(
     most_usd = 0.0
     if _is_weighed(deps, name, model):
         given_usd = model.price_usd(input_usage(messages, tools, options), today())
-        tokens = affordable_tokens(model, deps.purse.left_usd - given_usd, today())
+        tokens = affordable_tokens(model, deps.budget.left_usd - given_usd, today())
         if not tokens:
-            return Answer(error=deps.purse.refusal())
+            return Answer(error=deps.budget.refusal())
         tokens = min(tokens, options.max_output_tokens or tokens)
         options = options.model_copy(update={"max_output_tokens": tokens})
         most_usd = given_usd + model.price_usd(TokenUsage(output_tokens=tokens), today())
@@ -60,8 +60,8 @@ async def ask_picture(deps: Deps, name: str, request: ImageRequest, about_usd: f
         most_usd = worst_picture_usd(
             request.model, request.resolution, tokens, today(), is_grounded=request.use_grounding
         )
-        if most_usd > deps.purse.left_usd:
-            return Answer(error=deps.purse.refusal())
+        if most_usd > deps.budget.left_usd:
+            return Answer(error=deps.budget.refusal())
         limit = picture_limit(request.model, request.resolution)
         request = request.model_copy(update={"max_output_tokens": limit})
     with deps.trace.call(name, request.model, request) as step:
@@ -72,7 +72,7 @@ async def ask_picture(deps: Deps, name: str, request: ImageRequest, about_usd: f
 
 def _is_weighed(deps: Deps, name: str, model: ModelEntry) -> bool:
     """Return whether the call is held against the turn's maximum: it costs something, and is made now."""
-    return deps.purse.is_limited and bool(model.prices) and deps.ledger.answered(name, model) is None
+    return deps.budget.is_limited and bool(model.prices) and deps.ledger.answered(name, model) is None
 
 
 @dataclass(frozen=True)
@@ -101,16 +101,16 @@ class _Call:
             if known.error is None:
                 self.deps.record.pay(self.deps.spend(self.model, known.usage, self.name), is_known=True)
             return known
-        with self.deps.purse.holding(self.most_usd) as held:
-            return await self._paid(held, on_text)
+        with self.deps.budget.reserving(self.most_usd) as reservation:
+            return await self._paid(reservation, on_text)
 
-    async def _paid(self, held: Held, on_text: OnText | None) -> Answer:
+    async def _paid(self, reservation: Reservation, on_text: OnText | None) -> Answer:
         ledger, settings = self.deps.ledger, self.deps.services.settings
         ledger.queue(self.name, self.model)
         try:
-            answer = await hear_patiently(
+            answer = await collect_with_retry(
                 self.make,
-                patience=Patience(budget_s=settings.retry_budget_s),
+                policy=RetryPolicy(budget_s=settings.retry_budget_s),
                 breaker=self.deps.services.breakers.of(self.deps.provider, self.model.id),
                 model_label=self.model.label,
                 is_text=self.is_text,
@@ -132,15 +132,15 @@ class _Call:
             answer.parts = [await self.deps.services.images.keep_signature(part) for part in answer.parts]
         finally:
             # Also where the turn is stopped meanwhile: it was charged.
-            self._end(answer, held)
+            self._end(answer, reservation)
         return answer
 
-    def _end(self, answer: Answer, held: Held) -> None:
+    def _end(self, answer: Answer, reservation: Reservation) -> None:
         spend = self.deps.spend(self.model, answer.usage, *([self.name] if answer.error is None else []))
         self.deps.record.pay(spend)
         price_usd = spend.price_usd
         if answer.error is None or answer.error.charged is not Charge.MAYBE:
-            held.paid_usd = price_usd
+            reservation.paid_usd = price_usd
         self.step.answer(answer, price_usd)
         self.deps.ledger.end(self.name, answer, price_usd, is_repeatable=self.is_text or self.model.is_free)
 

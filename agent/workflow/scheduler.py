@@ -29,11 +29,11 @@ from agent.storage.journal import CallRecord
 from agent.storage.quota import NEARLY_FULL
 from agent.storage.turns import ConversationBusy, ConversationChanged, TurnKnown
 from agent.telemetry import telemetry_of
-from agent.workflow.again import follow_record
 from agent.workflow.deps import Deps, TurnServices, today
-from agent.workflow.ledger import Ledger, Purse
+from agent.workflow.ledger import Ledger, TurnBudget
 from agent.workflow.live import LiveTurn, RecentTurns
 from agent.workflow.preparing import kept_uploads, prepare
+from agent.workflow.replay import follow_record
 from agent.workflow.sponsoring import SponsoredBudget
 from agent.workflow.state import TurnRecord, first_progress
 from agent.workflow.tracing import Tracer
@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class _Who:
+class _Identity:
     """Whose turn it is, in which conversation, with which key, and what somebody else pays it from."""
 
     conversation_id: str
@@ -60,7 +60,7 @@ class _Who:
 
 
 @dataclass
-class _Entry:
+class _QueuedTurn:
     """A turn on its way to its beginning: its request, of kept pictures once they were taken in; its place in the queue
     of its conversation once it had to wait; and what it runs with once it was prepared."""
 
@@ -70,7 +70,7 @@ class _Entry:
     prepared: list[Deps] = field(default_factory=list)
 
 
-_Work = Callable[[_Who, LiveTurn, _Entry], Awaitable[None]]
+_Work = Callable[[_Identity, LiveTurn, _QueuedTurn], Awaitable[None]]
 
 
 class TurnScheduler:
@@ -144,11 +144,11 @@ class TurnScheduler:
         if name in self._requests:
             return self._requests[name]
 
-        async def work(who: _Who, live: LiveTurn, entry: _Entry) -> None:
+        async def work(who: _Identity, live: LiveTurn, entry: _QueuedTurn) -> None:
             entry.request = entry.request or request
             await self._begin(who, entry.request, live, entry, is_again=is_again)
 
-        live = self._line_up(_Who(conversation_id, owner, key), _Entry(request.request_id), work)
+        live = self._enqueue(_Identity(conversation_id, owner, key), _QueuedTurn(request.request_id), work)
         if request.request_id:
             self._requests[name] = live
         return live
@@ -168,11 +168,11 @@ class TurnScheduler:
         With `may_repeat` the person has said so, and a call of unknown outcome is made again.
         """
 
-        async def work(who: _Who, live: LiveTurn, entry: _Entry) -> None:
-            await self._go_on(who, turn_id, decision, live, entry, may_repeat=may_repeat)
+        async def work(who: _Identity, live: LiveTurn, entry: _QueuedTurn) -> None:
+            await self._resume(who, turn_id, decision, live, entry, may_repeat=may_repeat)
 
         asks = decision is None or decision.run
-        return self._line_up(_Who(conversation_id, owner, key), _Entry(), work, asks=asks, goes_on=turn_id)
+        return self._enqueue(_Identity(conversation_id, owner, key), _QueuedTurn(), work, asks=asks, goes_on=turn_id)
 
     def can_go_on(self, conversation: Conversation, turn: Turn, key: SecretStr | None) -> bool:
         """Return whether the turn rests as the newest of the branch that is shown, and its provider is there."""
@@ -180,8 +180,8 @@ class TurnScheduler:
         has_provider = not turn.provider or turn.provider == self._services.provider_name(key)
         return is_newest and has_provider and can_go_on(turn)
 
-    def _line_up(
-        self, who: _Who, entry: _Entry, work: _Work, *, asks: bool = True, goes_on: str | None = None
+    def _enqueue(
+        self, who: _Identity, entry: _QueuedTurn, work: _Work, *, asks: bool = True, goes_on: str | None = None
     ) -> LiveTurn:
         """Start a turn's task: it waits for those of its conversation that came before.
 
@@ -189,14 +189,14 @@ class TurnScheduler:
         """
         turns = self._live[who.conversation_id]
 
-        async def in_line(live: LiveTurn) -> None:
+        async def queued(live: LiveTurn) -> None:
             if self._services.closing.is_set():
                 raise RequestRefused(ErrorCode.STUDIO_CLOSING)
             try:
                 if not live.is_first.is_set():
-                    await self._take_place(who, live, entry)
+                    await self._join_queue(who, live, entry)
                     await live.is_first.wait()
-                await self._when_free(who, live, entry, work, asks=asks)
+                await self._run_when_free(who, live, entry, work, asks=asks)
             finally:
                 if entry.place is not None:
                     await self._services.records.turns.leave_queue(entry.place)
@@ -211,14 +211,14 @@ class TurnScheduler:
             return TurnStopped()
 
         before = self._recent.find(who.conversation_id, goes_on, who.owner) if goes_on is not None else None
-        live = LiveTurn(who.conversation_id, who.owner, in_line, on_stop, self._forget, goes_on=goes_on, before=before)
+        live = LiveTurn(who.conversation_id, who.owner, queued, on_stop, self._forget, goes_on=goes_on, before=before)
         turns.append(live)
         if turns[0] is live:
             live.is_first.set()
         self._look_for_stops_soon()
         return live
 
-    async def _take_place(self, who: _Who, live: LiveTurn, entry: _Entry) -> None:
+    async def _join_queue(self, who: _Identity, live: LiveTurn, entry: _QueuedTurn) -> None:
         """Take a place in the queue of the conversation, which other processes see.
 
         Raises RequestRefused(QUEUE_FULL).
@@ -229,11 +229,16 @@ class TurnScheduler:
         entry.place = place.id
         live.publish(_behind(max(1, place.ahead)))
 
-    async def _when_free(self, who: _Who, live: LiveTurn, entry: _Entry, work: _Work, *, asks: bool) -> None:
+    async def _run_when_free(
+        self, who: _Identity, live: LiveTurn, entry: _QueuedTurn, work: _Work, *, asks: bool
+    ) -> None:
         """Do the work once no turn of another process goes first; tell the turn from its record where it has begun."""
         while True:
             try:
-                async with self._seat(live), self._services.sponsored(who.owner, who.key, asks) as sponsored:
+                async with (
+                    self._concurrency_slot(live),
+                    self._services.sponsored(who.owner, who.key, asks) as sponsored,
+                ):
                     await work(replace(who, sponsored=sponsored), live, entry)
                     return
             except ConversationBusy:
@@ -250,15 +255,15 @@ class TurnScheduler:
                 for deps in entry.prepared:
                     deps.trace.close()
             entry.prepared.clear()
-            await self._others_first(who, live, entry)
+            await self._wait_for_others(who, live, entry)
 
-    async def _others_first(self, who: _Who, live: LiveTurn, entry: _Entry) -> None:
+    async def _wait_for_others(self, who: _Identity, live: LiveTurn, entry: _QueuedTurn) -> None:
         """Wait until no turn of another process goes before this one."""
         records, told = self._services.records, 0
         while True:
             seen = records.changes()
             if entry.place is None:
-                await self._take_place(who, live, entry)
+                await self._join_queue(who, live, entry)
             if entry.place is None:
                 # The same request waits in another process: it is told from its record as soon as it is there.
                 assert entry.request_id is not None
@@ -293,7 +298,7 @@ class TurnScheduler:
                 self._services.keep_alive(live.stop())
         self._look_for_stops_soon()
 
-    def _seat(self, live: LiveTurn) -> AbstractAsyncContextManager[None]:
+    def _concurrency_slot(self, live: LiveTurn) -> AbstractAsyncContextManager[None]:
         return self._services.room.slot(live.publish) if self._services.room is not None else nullcontext()
 
     async def _record_cut(self, prepared: list[Deps]) -> TurnPaused:
@@ -304,7 +309,9 @@ class TurnScheduler:
             raise RequestRefused(ErrorCode.STUDIO_CLOSING) from None
         return TurnPaused(turn_id=prepared[0].turn.id, is_cut=True)
 
-    async def _begin(self, who: _Who, request: TurnRequest, live: LiveTurn, entry: _Entry, *, is_again: bool) -> None:
+    async def _begin(
+        self, who: _Identity, request: TurnRequest, live: LiveTurn, entry: _QueuedTurn, *, is_again: bool
+    ) -> None:
         services, runner, entry.prepared = self._services, self._runner, []
         conversation = await services.records.conversations.get(who.conversation_id, who.owner)
         if request.request_id:
@@ -326,14 +333,14 @@ class TurnScheduler:
         entry.request = replace(request, images=kept_uploads(request, uploads)) if uploads else request
         deps = await self._deps(who, conversation, turn, live, may_repeat=is_again)
         if request.repeats is not None:
-            deps.ledger.know("planner:1", deps.text_model, request.repeats)
+            deps.ledger.record_answer("planner:1", deps.text_model, request.repeats)
         # Before the first write: a turn stopped while it is recorded must not stay there as running.
         entry.prepared.append(deps)
         await services.records.turns.begin(
             conversation.id, turn, uploads, prepared_at=conversation.version, place=entry.place
         )
         entry.place = None
-        await self._leave_behind(conversation, runner)
+        await self._supersede_resting(conversation, runner)
         await runner.begin(deps, live)
         await self._log_failure(who, deps, live)
 
@@ -359,8 +366,15 @@ class TurnScheduler:
             return None
         return guess.most_usd if request.maximum_usd is None else min(guess.most_usd, request.maximum_usd)
 
-    async def _go_on(
-        self, who: _Who, turn_id: str, decision: Decision | None, live: LiveTurn, entry: _Entry, *, may_repeat: bool
+    async def _resume(
+        self,
+        who: _Identity,
+        turn_id: str,
+        decision: Decision | None,
+        live: LiveTurn,
+        entry: _QueuedTurn,
+        *,
+        may_repeat: bool,
     ) -> None:
         services, runner, entry.prepared = self._services, self._runner, []
         conversation = await services.records.conversations.get(who.conversation_id, who.owner)
@@ -372,7 +386,7 @@ class TurnScheduler:
             raise RequestRefused(ErrorCode.PLAN_GONE if decision is not None else ErrorCode.CANNOT_GO_ON)
         deps = await self._deps(who, before(conversation, turn.id), turn, live, may_repeat=may_repeat)
         if decision is None and may_repeat:
-            deps.purse.raise_to_hold(deps.purse.more_usd)
+            deps.budget.raise_limit_to(deps.budget.more_usd)
         entry.prepared.append(deps)
         try:
             await services.records.turns.take_up(conversation.id, turn, place=entry.place)
@@ -389,7 +403,7 @@ class TurnScheduler:
             raise
         await self._log_failure(who, deps, live)
 
-    async def _leave_behind(self, conversation: Conversation, runner: Runner) -> None:
+    async def _supersede_resting(self, conversation: Conversation, runner: Runner) -> None:
         """Let go of the turn before a new one, if it rested: the conversation goes on without it."""
         last = conversation.turns[-1] if conversation.turns else None
         if last is None or not can_go_on(last):
@@ -419,7 +433,7 @@ class TurnScheduler:
             limit_bytes=limit_bytes,
         )
 
-    async def _log_failure(self, who: _Who, deps: Deps, live: LiveTurn) -> None:
+    async def _log_failure(self, who: _Identity, deps: Deps, live: LiveTurn) -> None:
         """Print the report of a turn to the log, if it failed, or any of its steps."""
         if not isinstance(live.last, TurnFailed) and not deps.trace.had_error:
             return
@@ -434,7 +448,7 @@ class TurnScheduler:
             _log.error("a step of a turn failed and no report of it can be made: %s", error)
 
     async def _deps(
-        self, who: _Who, conversation: Conversation, turn: Turn, live: LiveTurn, *, may_repeat: bool
+        self, who: _Identity, conversation: Conversation, turn: Turn, live: LiveTurn, *, may_repeat: bool
     ) -> Deps:
         services = self._services
         is_new, traces = turn.state is TurnState.RUNNING, services.records.traces
@@ -452,7 +466,7 @@ class TurnScheduler:
             key_fingerprint=self._fingerprint(who.key),
             ledger=Ledger(services.records.journal, conversation.id, turn.id, calls, may_repeat, who.sponsored),
             sponsored=who.sponsored,
-            purse=_purse(turn, calls.values()),
+            budget=_turn_budget(turn, calls.values()),
             record=TurnRecord(first_progress(turn.messages[0])),
             stopped=live.stopped,
             cut=live.cut,
@@ -495,12 +509,12 @@ class TurnScheduler:
                 other.publish(_behind(place))
 
 
-def _purse(turn: Turn, calls: Iterable[CallRecord]) -> Purse:
+def _turn_budget(turn: Turn, calls: Iterable[CallRecord]) -> TurnBudget:
     """Return the money of a turn that begins, or goes on after these calls."""
     if turn.maximum_usd is None:
-        return Purse()
+        return TurnBudget()
     paid_usd = max(turn.price_usd, sum(call.price_usd for call in calls))
-    return Purse(turn.maximum_usd, paid_usd, more_usd=turn.maximum_usd)
+    return TurnBudget(turn.maximum_usd, paid_usd, more_usd=turn.maximum_usd)
 
 
 def _behind(count: int) -> ThoughtLog:

@@ -30,8 +30,8 @@ from agent import (
 )
 from agent.providers.base import Embedding
 from agent.providers.sketch.painter import compose
-from agent.providers.sketch.wishes import Draw, fuller_wish, understand
-from agent.workflow.fuller_wishes import MAX_CHARACTERS
+from agent.providers.sketch.wishes import Draw, expand_description, understand
+from agent.workflow.prompt_expansion import MAX_CHARACTERS
 from tests.adapters.models import ModelRole, calls, load_catalogue
 from tests.support.cases import each_case
 from tests.support.gemini import SMALL, on_gemini, paint
@@ -140,7 +140,7 @@ async def test_without_a_key_rules_write_it_for_nothing(settings: Settings) -> N
 
 @each_case("wish", ["Draw a red fox", "a cup", "画一只猫", "画一艘船", "paint a robot, 16:9", "一位宇航员"])
 def test_every_word_that_the_rules_add_is_one_that_the_sketch_obeys(wish: str) -> None:
-    full = fuller_wish(wish)
+    full = expand_description(wish)
     before, after = understand(wish, has_pictures=False), understand(full, has_pictures=False)
     assert isinstance(before, Draw)
     assert isinstance(after, Draw)
@@ -148,7 +148,7 @@ def test_every_word_that_the_rules_add_is_one_that_the_sketch_obeys(wish: str) -
     assert new.figure == old.figure, "the thing that was wished for stays the same"
     assert (new.place, new.palette.moods) != (old.place, old.palette.moods)
     assert before.aspect_ratio == after.aspect_ratio
-    assert fuller_wish(full) == full, "what says it all is left alone"
+    assert expand_description(full) == full, "what says it all is left alone"
 
 
 @each_case(
@@ -159,7 +159,7 @@ def test_every_word_that_the_rules_add_is_one_that_the_sketch_obeys(wish: str) -
     ],
 )
 def test_the_rules_leave_alone_what_they_cannot_make_fuller(wish: str) -> None:
-    assert fuller_wish(wish) == wish
+    assert expand_description(wish) == wish
 
 
 # What a curated style looks like, in words that are none of its names.

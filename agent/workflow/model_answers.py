@@ -85,7 +85,7 @@ class Answer:
         return next((part for part in reversed(self.parts) if isinstance(part, GroundingPart)), None)
 
 
-async def _hear(
+async def _collect_stream(
     chunks: AsyncIterator[CompletionChunk],
     on_text: OnText | None,
     *,
@@ -184,7 +184,7 @@ _MOST_BREAKERS = 256
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """How long to go on asking: at most `tries` in all and `budget_s` of pauses; `sleep` and `jitter` are the clock's
     and the dice's, for tests."""
 
@@ -203,7 +203,7 @@ class Patience:
 
 
 @dataclass
-class Breaker:
+class CircuitBreaker:
     """Stops asking a model that fails again and again.
 
     Closed, every call may be made. After `limit` failures within `window_s` it opens for `rest_s`: calls fail at once.
@@ -253,30 +253,30 @@ class Breaker:
         self._is_probing = False
 
 
-class Breakers:
+class CircuitBreakers:
     """One breaker for each model and key; those of one person never stop another's calls."""
 
-    def __init__(self, make: Callable[[], Breaker] = Breaker) -> None:
+    def __init__(self, make: Callable[[], CircuitBreaker] = CircuitBreaker) -> None:
         self._make = make
         # By the provider's identity, which nothing else takes while the provider is held here.
-        self._breakers: LRUCache[tuple[int, str], tuple[object, Breaker]] = LRUCache(_MOST_BREAKERS)
+        self._breakers: LRUCache[tuple[int, str], tuple[object, CircuitBreaker]] = LRUCache(_MOST_BREAKERS)
 
-    def of(self, provider: object, model_id: str) -> Breaker:
+    def of(self, provider: object, model_id: str) -> CircuitBreaker:
         """Return the breaker of a model behind a provider's key."""
         return self._breakers.setdefault((id(provider), model_id), (provider, self._make()))[1]
 
 
-def paused(model_label: str, breaker: Breaker, left_s: float) -> ErrorInfo:
+def paused(model_label: str, breaker: CircuitBreaker, left_s: float) -> ErrorInfo:
     """Return that a breaker holds a call back: nothing was sent."""
     parameters: dict[str, str | int | float] = {"model": model_label, "count": breaker.limit, "seconds": ceil(left_s)}
     return ErrorInfo(code=ErrorCode.MODEL_PAUSED, parameters=parameters)
 
 
-async def hear_patiently(
+async def collect_with_retry(
     call: Callable[[], AsyncIterator[CompletionChunk]],
     *,
-    patience: Patience,
-    breaker: Breaker,
+    policy: RetryPolicy,
+    breaker: CircuitBreaker,
     model_label: str,
     is_text: bool,
     limit_s: float | None = None,
@@ -305,7 +305,7 @@ async def hear_patiently(
             return answer or Answer(error=paused(model_label, breaker, left_s))
         try:
             await on_send()
-            answer = await _hear(
+            answer = await _collect_stream(
                 call(), on_text, limit_s=limit_s, idle_s=idle_s, begins_late=begins_late, model_label=model_label
             )
         except BaseException:
@@ -317,13 +317,13 @@ async def hear_patiently(
         answer.usage = usage = usage + answer.usage
         if answer.error is None or not answer.is_silent:
             return answer
-        pause_s = patience.pause_s(answer.error, tried, spent_s)
+        pause_s = policy.pause_s(answer.error, tried, spent_s)
         if pause_s is None and is_text and not was_repeated and _may_repeat_text(answer.error):
-            pause_s, was_repeated = patience.jitter(0.0, 1.0), True
-        if pause_s is None or spent_s + pause_s > patience.budget_s:
+            pause_s, was_repeated = policy.jitter(0.0, 1.0), True
+        if pause_s is None or spent_s + pause_s > policy.budget_s:
             return answer
         on_pause(pause_s, tried, answer.error)
-        await patience.sleep(pause_s)
+        await policy.sleep(pause_s)
         spent_s += pause_s
 
 
