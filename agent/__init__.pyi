@@ -103,8 +103,8 @@ from .imaging.provenance import RecipeRefusal as RecipeRefusal
 from .imaging.provenance import RecipeSettings as RecipeSettings
 from .imaging.provenance import RefusedRecipe as RefusedRecipe
 from .imaging.provenance import read_recipe as read_recipe
-from .imaging.recipe_desk import PictureFile as PictureFile
-from .imaging.recipe_desk import RecipeService as RecipeService
+from .imaging.recipe_service import PictureFile as PictureFile
+from .imaging.recipe_service import RecipeService as RecipeService
 from .library import MAX_GALLERY_PAGE as MAX_GALLERY_PAGE
 from .library import MAX_TAG_CHARACTERS as MAX_TAG_CHARACTERS
 from .library import GalleryFacets as GalleryFacets
@@ -232,7 +232,7 @@ from .spending import picture_price as picture_price
 from .spending import review_price as review_price
 from .spending import turn_estimate as turn_estimate
 from .storage.backups import Backups as Backups
-from .storage.finding import ConversationHit as ConversationHit
+from .storage.conversation_search import ConversationHit as ConversationHit
 from .storage.gallery import Gallery as Gallery
 from .storage.housekeeping import CheckProblem as CheckProblem
 from .storage.housekeeping import CheckReport as CheckReport

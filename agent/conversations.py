@@ -14,7 +14,7 @@ from agent.storage.conversations import ConversationStore
 from agent.storage.quota import Quota
 
 if TYPE_CHECKING:
-    from agent.storage.finding import ConversationHit
+    from agent.storage.conversation_search import ConversationHit
 
 _MAX_REQUEST_CHARACTERS = 200
 

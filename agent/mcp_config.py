@@ -208,10 +208,10 @@ def _server(file: str, name: str, row: Any) -> McpServer:
     try:
         return _KINDS[kinds[0]].validate_python(row)
     except ValidationError as error:
-        raise _told(place, error) from None
+        raise _settings_error(place, error) from None
 
 
-def _told(place: str, error: ValidationError) -> SettingsError:
+def _settings_error(place: str, error: ValidationError) -> SettingsError:
     first = error.errors(include_url=False)[0]
     where = [place, *(str(one) for one in first["loc"])]
     # Whatever stands under these may be a secret, also where it does not fit.

@@ -42,7 +42,7 @@ class Asked(Value):
 
     @model_validator(mode="before")
     @classmethod
-    def _is_told(cls, told: Any) -> Any:
+    def _drop_nulls(cls, told: Any) -> Any:
         return without_nulls(cls, told)
 
 

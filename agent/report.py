@@ -64,7 +64,7 @@ def turn_report(
         "conversation": conversation.id,
         "turn": _turn(turn),
         "error": _error(turn),
-        "said": _said(turn),
+        "said": _request(turn),
         "settings": turn.settings.model_dump(mode="json"),
         "steps": _steps(turn),
         "calls": _calls(turn, calls, conversation.all_pictures),
@@ -154,7 +154,7 @@ def _error(turn: Turn) -> Json | None:
     }
 
 
-def _said(turn: Turn) -> Json:
+def _request(turn: Turn) -> Json:
     return {
         "text": turn.text,
         "uploads": [image_json(image) for image in turn.uploads],
@@ -288,8 +288,8 @@ def _size(value: JsonValue) -> int:
 
 def _readable(text: str) -> str:
     """Return the text without data and home folders."""
-    return without_homes(_DATA.sub(_data_told, _DATA_URL.sub(_data_told, text)))
+    return without_homes(_DATA.sub(_data_length, _DATA_URL.sub(_data_length, text)))
 
 
-def _data_told(found: re.Match[str]) -> str:
+def _data_length(found: re.Match[str]) -> str:
     return f"[{len(found[0])} characters of data]"

@@ -234,11 +234,11 @@ _TOKENS = Kind("`name:token` pairs with commas between them; a token has 16 char
 def _field(group: str, kind: Kind, default: Any, name: str) -> Callable[..., Any]:
     """Return what makes a field of the words about its variable; `also` is one more variable, which wins."""
 
-    def told(meaning: str, otherwise: str = "", *, also: Variable | None = None) -> Any:
+    def field(meaning: str, otherwise: str = "", *, also: Variable | None = None) -> Any:
         extra: Any = {"variables": [Variable(group, name, kind, meaning, otherwise), *filter(None, [also])]}
         return Field(default, json_schema_extra=extra, **kind.bounds)
 
-    return told
+    return field
 
 
 _kept = partial(_field, "What is kept")
@@ -246,7 +246,7 @@ _gemini = partial(_field, "Gemini")
 _models = partial(_field, "Models")
 _server = partial(_field, "A server that speaks OpenAI's API")
 _money = partial(_field, "Money")
-_patience = partial(_field, "RetryPolicy", _SECONDS)
+_time_limit = partial(_field, "Time limits", _SECONDS)
 _reach = partial(_field, "Who reaches the studio")
 _otel = partial(_field, "OpenTelemetry")
 
@@ -290,16 +290,16 @@ class Patiences(Value):
     `Settings.image_deadline_s`.
     """
 
-    planner_s: float = _patience(60.0, "AIVISTA_PLANNER_TIMEOUT_S")(
+    planner_s: float = _time_limit(60.0, "AIVISTA_PLANNER_TIMEOUT_S")(
         "How long planning may give no sign of life before the turn fails."
     )
-    searcher_s: float = _patience(60.0, "AIVISTA_SEARCHER_TIMEOUT_S")(
+    searcher_s: float = _time_limit(60.0, "AIVISTA_SEARCHER_TIMEOUT_S")(
         "How long a search may give no sign of life before the turn fails."
     )
-    retriever_s: float = _patience(5.0, "AIVISTA_RETRIEVER_TIMEOUT_S")(
+    retriever_s: float = _time_limit(5.0, "AIVISTA_RETRIEVER_TIMEOUT_S")(
         "How long a turn waits for styles; then it goes on without."
     )
-    critic_s: float = _patience(30.0, "AIVISTA_CRITIC_TIMEOUT_S")(
+    critic_s: float = _time_limit(30.0, "AIVISTA_CRITIC_TIMEOUT_S")(
         "How long a review may give no sign of life; then the picture passes unreviewed."
     )
 
@@ -391,24 +391,24 @@ class Settings(Value):
         "The very same request to the model for words within an hour is answered from disk and not paid again."
     )
 
-    text_timeout_s: float = _patience(60.0, "AIVISTA_TEXT_TIMEOUT_S")(
+    text_timeout_s: float = _time_limit(60.0, "AIVISTA_TEXT_TIMEOUT_S")(
         "How long to wait for the next piece of an answer in words. A server of your own may take until the deadline: "
         "it loads its model first."
     )
-    image_timeout_s: float = _patience(300.0, "AIVISTA_IMAGE_TIMEOUT_S")(
+    image_timeout_s: float = _time_limit(300.0, "AIVISTA_IMAGE_TIMEOUT_S")(
         "How long to wait for the next piece of a picture. A server of your own may take until the deadline."
     )
-    text_deadline_s: float = _patience(300.0, "AIVISTA_TEXT_DEADLINE_S")(
+    text_deadline_s: float = _time_limit(300.0, "AIVISTA_TEXT_DEADLINE_S")(
         "How long an answer in words may take in all, even if it keeps coming."
     )
-    image_deadline_s: float = _patience(600.0, "AIVISTA_IMAGE_DEADLINE_S")(
+    image_deadline_s: float = _time_limit(600.0, "AIVISTA_IMAGE_DEADLINE_S")(
         "How long a picture may take in all, even if it keeps coming."
     )
     patiences: Patiences = Patiences()
-    retry_budget_s: float = _field("RetryPolicy", _PAUSE, 60.0, "AIVISTA_RETRY_BUDGET_S")(
+    retry_budget_s: float = _field("Time limits", _PAUSE, 60.0, "AIVISTA_RETRY_BUDGET_S")(
         "How long one call may wait in all to be tried again when the model is busy."
     )
-    shutdown_grace_s: float | None = _field("RetryPolicy", _SECONDS_OR_NONE, None, "AIVISTA_SHUTDOWN_GRACE_S")(
+    shutdown_grace_s: float | None = _field("Time limits", _SECONDS_OR_NONE, None, "AIVISTA_SHUTDOWN_GRACE_S")(
         "How long turns that are at work may go on when the studio is told to end; a second signal ends the "
         "wait. What is not done by then goes on at the next start.",
         "`20` where others come, `0` on your own machine",
@@ -473,15 +473,15 @@ class Settings(Value):
 
         Raises SettingsError naming the variable that cannot be read.
         """
-        told = _told(cls, environ)
-        told["home"] = home = _home(told.get("home"), home)
-        mcp_config = told.get("mcp_servers")
-        told["mcp_servers"] = read_mcp_config(mcp_config or home / MCP_CONFIG, is_required=mcp_config is not None)
+        field = _fields_in(cls, environ)
+        field["home"] = home = _home(field.get("home"), home)
+        mcp_config = field.get("mcp_servers")
+        field["mcp_servers"] = read_mcp_config(mcp_config or home / MCP_CONFIG, is_required=mcp_config is not None)
         return cls(
-            **told
+            **field
             | {
-                "openai": _openai(environ, told.get("provider")),
-                "patiences": Patiences(**_told(Patiences, environ)),
+                "openai": _openai(environ, field.get("provider")),
+                "patiences": Patiences(**_fields_in(Patiences, environ)),
                 "telemetry": _telemetry(environ),
                 "model_overrides": {
                     name.removeprefix(MODEL_PREFIX).lower(): model
@@ -508,17 +508,17 @@ def variables_of(cls: type[BaseModel], field: str) -> list[Variable]:
     return list(extra["variables"]) if extra else []
 
 
-def _told(cls: type[BaseModel], environ: Mapping[str, str]) -> dict[str, Any]:
+def _fields_in(cls: type[BaseModel], environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the fields that the environment holds."""
     read = {name: [variable.of(environ) for variable in variables_of(cls, name)] for name in cls.model_fields}
     held = {name: [value for value in values if value is not None] for name, values in read.items()}
     return {name: values[-1] for name, values in held.items() if values}
 
 
-def _home(told: Path | None, given: Path | None) -> Path:
+def _home(field: Path | None, given: Path | None) -> Path:
     name = "home" if given is not None else variables_of(Settings, "home")[0].name
     try:
-        home = _path(name, str(given)) if given else told or user_data_path("aivista", appauthor=False).absolute()
+        home = _path(name, str(given)) if given else field or user_data_path("aivista", appauthor=False).absolute()
     except RuntimeError:
         # Containers may be run by a user that nobody has entered anywhere.
         raise SettingsError(name, "", "this user has no home folder; name a whole path") from None
@@ -532,25 +532,25 @@ def _openai(environ: Mapping[str, str], chosen: ProviderChoice | None) -> OpenAI
     def missing(field: str, why: str) -> SettingsError:
         return SettingsError(variables_of(OpenAISettings, field)[0].name, "", why)
 
-    told = _told(OpenAISettings, environ)
-    if "base_url" not in told:
+    field = _fields_in(OpenAISettings, environ)
+    if "base_url" not in field:
         if chosen in _WITH_OWN_SERVER:
             name = variables_of(Settings, "provider")[0].name
             raise missing("base_url", f"{name} is {chosen}, so say where its server is")
         return None
-    if "text_model" not in told:
-        raise missing("text_model", f"say which model of {told['base_url']} shall answer")
-    if "image_base_url" in told and "image_model" not in told:
-        raise missing("image_model", f"say which model of {told['image_base_url']} shall paint")
-    return OpenAISettings(**told)
+    if "text_model" not in field:
+        raise missing("text_model", f"say which model of {field['base_url']} shall answer")
+    if "image_base_url" in field and "image_model" not in field:
+        raise missing("image_model", f"say which model of {field['image_base_url']} shall paint")
+    return OpenAISettings(**field)
 
 
 def _telemetry(environ: Mapping[str, str]) -> TelemetrySettings | None:
     """Return where spans go; `AIVISTA_OTEL` turns them off, or on for a collector on this machine."""
     wish, disabled = (one.of(environ) for one in variables_of(Settings, "telemetry"))
     base, endpoint = (one.of(environ) for one in variables_of(TelemetrySettings, "endpoint"))
-    told = _told(TelemetrySettings, environ)
+    field = _fields_in(TelemetrySettings, environ)
     if wish is False or str(disabled).lower() == "true" or not (wish or base or endpoint):
         return None
-    told["endpoint"] = endpoint or f"{(base or 'http://localhost:4318').rstrip('/')}/v1/traces"
-    return TelemetrySettings(**told)
+    field["endpoint"] = endpoint or f"{(base or 'http://localhost:4318').rstrip('/')}/v1/traces"
+    return TelemetrySettings(**field)

@@ -20,7 +20,7 @@ from agent.cancellation import shielded
 from agent.conversations import Conversations
 from agent.errors import AivistaError, RequestRefused
 from agent.events import TurnEvent, TurnFailed
-from agent.imaging.recipe_desk import RecipeService
+from agent.imaging.recipe_service import RecipeService
 from agent.mcp.states import ServerState
 from agent.pictures import StoredPicture
 from agent.providers.base import PictureBytes, Provider
@@ -51,9 +51,9 @@ from agent.workflow.sponsoring import Sponsor, SponsorAccount, SponsoredBudget, 
 
 if TYPE_CHECKING:
     from agent.archive.archive import Archive
-    from agent.fetching.reading import PageReader
+    from agent.fetching.page_reader import PageReader
     from agent.mcp.toolbox import Toolbox
-    from agent.providers.sketch.wishes import FoundLook
+    from agent.providers.sketch.intent import FoundLook
     from agent.tools.base import Tool
     from agent.workflow.masked import LaterEdits
     from agent.workflow.metering import UsageMeter
@@ -116,7 +116,7 @@ def _find_look(text: str) -> FoundLook | None:
     The style library and the sketch model do not know each other.
     """
     # Loaded with the first sketch: no start needs the styles.
-    from agent.providers.sketch.wishes import FoundLook
+    from agent.providers.sketch.intent import FoundLook
     from agent.storage.styles import curated_looks, find_curated
 
     found = find_curated(text)
@@ -495,7 +495,7 @@ class Studio:
         return await expand_prompt(wish, self._meters.writer(owner, provider, self.provider_name(key, owner), charge))
 
     def _new_scheduler(self) -> TurnScheduler:
-        from agent.fetching.reading import PageReader
+        from agent.fetching.page_reader import PageReader
         from agent.workflow.deps import TurnServices
         from agent.workflow.scheduler import TurnScheduler
 

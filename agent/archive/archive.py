@@ -15,14 +15,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from agent.archive.exporting import Exporter, Paper, ReadableFormat
+from agent.archive.exporting import Exporter, ReadableExport, ReadableFormat
 from agent.archive.format import ArchiveLanguage, ArchiveLimits, unreadable
 from agent.archive.importing import Importer, ImportReport
 from agent.archive.reading import ArchiveReader
 from agent.conversation import Conversation, ConversationInfo, Turn, TurnState, WholeConversation
 from agent.errors import RequestRefused
 from agent.events import AgentMessage, Component, SmartCanvas
-from agent.imaging.intake import TakenIn, check_request, take_in_image
+from agent.imaging.intake import CleanPicture, check_request, take_in_image
 from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart
 from agent.pictures import Picture, allot_handle
 from agent.settings import OPERATOR, TurnSettings
@@ -100,7 +100,7 @@ class Archive:
         whole = await self._store.whole(conversation_id, owner)
 
         async def write(file: BinaryIO) -> str:
-            suffix = await Paper(file, self._images, language, self._limits).write(whole, kind)
+            suffix = await ReadableExport(file, self._images, language, self._limits).write(whole, kind)
             return _file_name(whole.title, whole.updated_at, suffix)
 
         return await self._filed(write)
@@ -230,7 +230,7 @@ async def _whole_of_context(told: Sequence[ContextMessage], images: ImageStore) 
     the next handle. All are looked at before the first is stored. Raises RequestRefused for a picture or a text that
     no message may hold.
     """
-    taken: list[list[TakenIn]] = []
+    taken: list[list[CleanPicture]] = []
     for message in told:
         check_request(message.text, len(message.pictures))
         named = [(name or f"Picture {number}", data) for number, (name, data) in enumerate(message.pictures, 1)]

@@ -183,7 +183,7 @@ class Exporter:
         self._zip.writestr(entry, data, compresslevel=6)
 
 
-class Paper:
+class ReadableExport:
     """A file to be read that is being written. One picture at a time is in memory.
 
     Raises RequestRefused(EXPORT_TOO_LARGE), OSError.

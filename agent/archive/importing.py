@@ -27,7 +27,7 @@ from agent.events import SearchNote
 from agent.imaging.intake import probe_image
 from agent.messages import ImageOrigin, ImagePart, Value
 from agent.pictures import mime_type_of
-from agent.storage.trees import fit_for_record
+from agent.storage.branches import fit_for_record
 
 if TYPE_CHECKING:
     from agent.storage.conversations import ConversationStore
@@ -54,7 +54,7 @@ class ImportReport(Value):
     lost_count: int
 
 
-class _Unwanted(Exception):
+class _Cancelled(Exception):
     """Whoever asked for the import has gone."""
 
 
@@ -89,7 +89,7 @@ class Importer:
         except asyncio.CancelledError:
             # What a thread writes just now would be there after everything else is gone: it is waited for.
             self._is_wanted = False
-            with contextlib.suppress(_Unwanted):
+            with contextlib.suppress(_Cancelled):
                 await taking_in
             raise
 
@@ -98,7 +98,7 @@ class Importer:
         digests = sorted(self._used & contents.pictures.keys())
         new = await asyncio.to_thread(self._without_file, [*digests, *reader.blobs])
         added: list[ImportedConversation] = []
-        adoption = Adoption(reader, contents)
+        adoption = ImportAdapter(reader, contents)
         try:
             for digest in digests:
                 # The origin stands in each reference; of the file it says nothing.
@@ -109,7 +109,7 @@ class Importer:
                 await self._images.write_blob(await asyncio.to_thread(reader.read, f"blobs/{digest}"))
                 self._go_on()
             for listed in reader.manifest.conversations:
-                whole = await asyncio.to_thread(adoption.adopted, listed.folder)
+                whole = await asyncio.to_thread(adoption.adapted, listed.folder)
                 conversation = await self._store.add_whole(self._owner, whole)
                 counts = {"turn_count": len(whole.turns), "picture_count": len(whole.pictures)}
                 added.append(ImportedConversation(id=conversation.id, title=whole.title, **counts))
@@ -154,7 +154,7 @@ class Importer:
 
     def _go_on(self) -> None:
         if not self._is_wanted:
-            raise _Unwanted
+            raise _Cancelled
 
     async def _undo(self, added: Iterable[ImportedConversation], new: Iterable[str]) -> None:
         for conversation in added:
@@ -179,7 +179,7 @@ class Importer:
         return [path for name in ("pictures", "blobs") for path in (self._home / name / digest[:2]).glob(f"{digest}*")]
 
 
-class Adoption:
+class ImportAdapter:
     """What makes the conversations of one archive ours: what only their first home could make good of stays behind.
 
     * Turns get ids of our own: the journal of paid calls and the checkpoints go by them, and an archive could name
@@ -193,7 +193,7 @@ class Adoption:
         self._contents = contents
         self._secret = secrets.token_bytes(32)
 
-    def adopted(self, folder: str) -> WholeConversation:
+    def adapted(self, folder: str) -> WholeConversation:
         """Return the conversation of a folder as it goes on record."""
         whole = changed(unpacked(self._reader.conversation(folder), self._reader.read), ImagePart, self._image)
         whole = changed(whole, SearchNote, lambda note: note.model_copy(update={"suggestions_html": ""}))

@@ -39,7 +39,7 @@ from agent.locales import sentences
 from agent.messages import ImagePart, Source
 from agent.pictures import Picture, Receipt
 from agent.spending import format_usd
-from agent.storage.trees import path_to
+from agent.storage.branches import path_to
 
 # Characters of files: the page is to be read.
 _MOST_OF_A_FILE = 20_000
@@ -55,7 +55,7 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class Said:
+class Speech:
     """Words of a speaker, several lines perhaps."""
 
     speaker: str
@@ -101,7 +101,7 @@ class Code:
     text: str
 
 
-Block: TypeAlias = Heading | Said | Note | Shown | Facts | Links | Code
+Block: TypeAlias = Heading | Speech | Note | Shown | Facts | Links | Code
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def conversation_page(whole: WholeConversation, language: ArchiveLanguage, addre
     `addresses` leads from a picture's digest to its file, from where the page lies; a lost one is not in it.
     """
     title = whole.title or _word(language, "untitled")
-    return Page(language, title, tuple(_Telling(whole, language, addresses).blocks(title)))
+    return Page(language, title, tuple(_PageBuilder(whole, language, addresses).blocks(title)))
 
 
 def branch_shown(whole: WholeConversation) -> tuple[Turn, ...]:
@@ -134,7 +134,7 @@ def _moment_text(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-class _Telling:
+class _PageBuilder:
     """A conversation that is being told."""
 
     def __init__(self, whole: WholeConversation, language: ArchiveLanguage, addresses: Mapping[str, str]) -> None:
@@ -169,7 +169,7 @@ class _Telling:
             head += f" · {self._word('follows', number=parent) if parent else self._word('first')}"
         yield Heading(3 if is_elsewhere else 2, head)
         if turn.text.strip():
-            yield Said(self._word("you"), turn.text, is_person=True)
+            yield Speech(self._word("you"), turn.text, is_person=True)
         if turn.editing:
             yield Note(self._word("marked", handle=turn.editing))
         if turn.references:
@@ -190,7 +190,7 @@ class _Telling:
     def _component(self, component: Component, seen: set[str | None]) -> Iterator[Block]:
         match component:
             case AgentMessage():
-                yield Said(self._word("agent"), component.text, is_person=False)
+                yield Speech(self._word("agent"), component.text, is_person=False)
             case SmartCanvas():
                 yield from self._canvas(component, seen)
             case PlanCard():
@@ -391,7 +391,7 @@ def _markdown_block(block: Block) -> str:
     match block:
         case Heading():
             return f"{'#' * block.level} {escaped(block.text)}"
-        case Said():
+        case Speech():
             quote = "> " if block.is_person else ""
             return f"{quote}**{escaped(block.speaker)}**\n{quote.rstrip()}\n{_lines(block.text, quote)}"
         case Note():

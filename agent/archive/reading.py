@@ -107,7 +107,7 @@ class ArchiveReader:
         if file.read(2) != b"PK":
             raise unreadable("not a ZIP")
         try:
-            self._zip = zipfile.ZipFile(_Careful(file, limits))
+            self._zip = zipfile.ZipFile(_LimitedFile(file, limits))
         except _BROKEN as error:
             raise unreadable(str(error)) from error
         # What all that is in it may come to.
@@ -232,7 +232,7 @@ class ArchiveReader:
         return bytes(data)
 
 
-class _Careful(io.BufferedIOBase):
+class _LimitedFile(io.BufferedIOBase):
     """The file for zipfile, which reads the whole list of files at once, as long as the archive claims it to be."""
 
     def __init__(self, file: BinaryIO, limits: ArchiveLimits) -> None:
@@ -350,7 +350,7 @@ class Contents:
     files: Mapping[str, int]
 
 
-class _Wrong(Exception):
+class _Inconsistent(Exception):
     """What does not fit, in words for the debug report."""
 
 
@@ -365,119 +365,119 @@ def check_conversation(conversation: ArchivedConversation, contents: Contents, n
         _check_files(conversation.files, contents.files)
         for value in models_in(conversation):
             _check_value(value, contents)
-        _hold(len(conversation.title) <= MAX_TITLE_CHARACTERS, "a title too long")
-    except _Wrong as wrong:
+        _require(len(conversation.title) <= MAX_TITLE_CHARACTERS, "a title too long")
+    except _Inconsistent as wrong:
         raise inconsistent(name, str(wrong)) from wrong
 
 
 def _check_turns(conversation: ArchivedConversation) -> None:
     known: set[str] = set()
     for turn in conversation.turns:
-        _hold(0 < len(turn.id) <= _LONGEST_ID, "not a turn's id")
-        _hold(turn.id not in known, "two turns of one id")
+        _require(0 < len(turn.id) <= _LONGEST_ID, "not a turn's id")
+        _require(turn.id not in known, "two turns of one id")
         # Whoever stands before its children can be no part of a circle.
-        _hold(turn.parent is None or turn.parent in known, "a turn without the one before it")
+        _require(turn.parent is None or turn.parent in known, "a turn without the one before it")
         known.add(turn.id)
-    _hold(conversation.head is None or conversation.head in known, "a head that is no turn")
+    _require(conversation.head is None or conversation.head in known, "a head that is no turn")
 
 
 def _check_pictures(conversation: ArchivedConversation) -> None:
     turns = {turn.id for turn in conversation.turns}
     handles = [picture.handle for picture in conversation.pictures]
     known = frozenset(handles)
-    _hold(len(known) == len(handles), "two pictures of one handle")
+    _require(len(known) == len(handles), "two pictures of one handle")
     for picture in conversation.pictures:
-        _hold(_is_handle(picture.handle), "not a handle")
-        _hold(picture.turn_id in turns, "a picture of no turn")
-        _hold(picture.round >= 1, "a round that is none")
-    _hold(known.issuperset(conversation.starred), "a star of no picture")
+        _require(_is_handle(picture.handle), "not a handle")
+        _require(picture.turn_id in turns, "a picture of no turn")
+        _require(picture.round >= 1, "a round that is none")
+    _require(known.issuperset(conversation.starred), "a star of no picture")
     for handle, tags in conversation.tags.items():
-        _hold(handle in known, "a tag of no picture")
-        _hold(all(tag and tag == plain_tag(tag) for tag in tags), "not a tag")
-        _hold(len({tag.casefold() for tag in tags}) == len(tags), "a tag twice")
+        _require(handle in known, "a tag of no picture")
+        _require(all(tag and tag == plain_tag(tag) for tag in tags), "not a tag")
+        _require(len({tag.casefold() for tag in tags}) == len(tags), "a tag twice")
     # No picture descends from itself, in whatever order they stand.
     waiting = {picture.handle: known.intersection(picture.parents) for picture in conversation.pictures}
     while gone := frozenset(handle for handle, parents in waiting.items() if not parents):
         waiting = {handle: parents - gone for handle, parents in waiting.items() if handle not in gone}
-    _hold(not waiting, "a picture that descends from itself")
+    _require(not waiting, "a picture that descends from itself")
 
 
 def _check_files(files: Sequence[ArchivedWorkspaceFile], sizes: Mapping[str, int]) -> None:
     """Hold the files of a workspace to its own rules, as though each had been written here."""
     limits = WorkspaceLimits()
-    _hold(len(files) <= limits.files, "too many files")
-    _hold(sum(file.size_bytes for file in files) <= limits.total_bytes, "files too large together")
+    _require(len(files) <= limits.files, "too many files")
+    _require(sum(file.size_bytes for file in files) <= limits.total_bytes, "files too large together")
     for file in files:
-        _hold(is_name(file.name), "not a file's name")
-        _hold(file.size_bytes <= limits.file_bytes, "a file too large")
-        _hold(0 < file.version <= _MOST_VERSIONS, "a version out of range")
-        _hold(file.digest in sizes, "a file that is not there")
-        _hold(sizes[file.digest] == file.size_bytes, "a file of another size")
+        _require(is_name(file.name), "not a file's name")
+        _require(file.size_bytes <= limits.file_bytes, "a file too large")
+        _require(0 < file.version <= _MOST_VERSIONS, "a version out of range")
+        _require(file.digest in sizes, "a file that is not there")
+        _require(sizes[file.digest] == file.size_bytes, "a file of another size")
     keys = [key_of(file.name) for file in files]
-    _hold(len(set(keys)) == len(keys), "two files of one name")
-    _hold(not any(is_in_the_way(key, keys) for key in keys), "a file that is a folder")
+    _require(len(set(keys)) == len(keys), "two files of one name")
+    _require(not any(is_in_the_way(key, keys) for key in keys), "a file that is a folder")
 
 
 def _check_image(image: ImagePart, contents: Contents) -> None:
-    _hold(image.handle is None or _is_handle(image.handle), "not a handle")
+    _require(image.handle is None or _is_handle(image.handle), "not a handle")
     if image.digest in contents.lost:
         return
     facts = contents.pictures.get(image.digest)
     if facts is None:
-        raise _Wrong("a picture that is not there")
-    _hold((image.md5, image.size_bytes) == (facts.md5, facts.size_bytes), "a picture that is another")
+        raise _Inconsistent("a picture that is not there")
+    _require((image.md5, image.size_bytes) == (facts.md5, facts.size_bytes), "a picture that is another")
 
 
 def _check_value(value: BaseModel, contents: Contents) -> None:
     for name, found in value:
         for number in found if isinstance(found, tuple) else (found,):
             if isinstance(number, int | float):
-                _hold(math.isfinite(number) and abs(number) <= _LARGEST, f"a number out of range ({name})")
+                _require(math.isfinite(number) and abs(number) <= _LARGEST, f"a number out of range ({name})")
         if isinstance(found, datetime):
-            _hold(is_moment(found), f"a moment out of range ({name})")
-        _hold(_is_short(found), f"a text too long ({name})")
+            _require(is_moment(found), f"a moment out of range ({name})")
+        _require(_is_short(found), f"a text too long ({name})")
     if isinstance(value, SignedPart) and value.signature_digest is not None:
         # Somebody else's could be named.
-        _hold(value.signature_digest in contents.blobs, "a signature that is not there")
-        _hold(value.thought_signature is None, "two signatures of one part")
+        _require(value.signature_digest in contents.blobs, "a signature that is not there")
+        _require(value.thought_signature is None, "two signatures of one part")
     match value:
         case TurnSettings():
             for choice in (value.aspect_ratio, value.resolution):
-                _hold(choice is None or _CHOICE.fullmatch(choice) is not None, "a setting out of range")
+                _require(choice is None or _CHOICE.fullmatch(choice) is not None, "a setting out of range")
         case ImagePart():
             _check_image(value, contents)
         case OriginalFile():
             # So could be the file that somebody else has sent.
-            _hold(not value.digest, "a file that stays at home")
+            _require(not value.digest, "a file that stays at home")
         case Turn():
-            _hold(not value.model_fields_set & STAY_HOME, "what stays at home")
-            _hold(min(value.price_usd, value.seconds) >= 0, "less than nothing")
-            _hold(len(value.text) <= MAX_TEXT_CHARACTERS, "words too long")
-            _hold(max(len(value.messages), len(value.components)) <= _MOST_OF_A_TURN, "a turn too long")
+            _require(not value.model_fields_set & STAY_HOME, "what stays at home")
+            _require(min(value.price_usd, value.seconds) >= 0, "less than nothing")
+            _require(len(value.text) <= MAX_TEXT_CHARACTERS, "words too long")
+            _require(max(len(value.messages), len(value.components)) <= _MOST_OF_A_TURN, "a turn too long")
             feathers = [value.feather_px, *(one.feather_px for one in value.more_masks)]
-            _hold(all(one is None or 0 <= one <= MAX_SIDE_PX for one in feathers), "a feather out of range")
+            _require(all(one is None or 0 <= one <= MAX_SIDE_PX for one in feathers), "a feather out of range")
         case Margins():
             sides = (value.left, value.top, value.right, value.bottom)
-            _hold(all(0 <= side <= MAX_SIDE_PX for side in sides), "margins out of range")
+            _require(all(0 <= side <= MAX_SIDE_PX for side in sides), "margins out of range")
         case EditRecord():
-            _hold(value.reason in set(Reason), "a reason nobody knows")
+            _require(value.reason in set(Reason), "a reason nobody knows")
         case Placement():
             _check_placement(value)
         case EditNotice():
-            _hold(value.code in set(Notice), "a notice nobody knows")
+            _require(value.code in set(Notice), "a notice nobody knows")
             _check_parameters(value.parameters)
         case PlanCard():
-            _hold(all(code in set(Notice) for plan in value.plans for code in plan.notices), "a notice nobody knows")
-            _hold(bool(value.plans), "a plan of nothing")
+            _require(all(code in set(Notice) for plan in value.plans for code in plan.notices), "a notice nobody knows")
+            _require(bool(value.plans), "a plan of nothing")
         case Ask():
             # What the page reads of a call: why it waited, and its arguments, which are JSON as far as they go.
-            _hold(value.reason in get_args(AskReason), "a reason nobody knows")
+            _require(value.reason in get_args(AskReason), "a reason nobody knows")
             try:
                 check_json(value.arguments.encode(), "", ArchiveLimits())
             except RequestRefused as refused:
-                raise _Wrong("arguments too deep") from refused
+                raise _Inconsistent("arguments too deep") from refused
         case ThoughtLog():
-            _hold(isinstance(value.parameters.get("count", 1), int), "a count that is none")
+            _require(isinstance(value.parameters.get("count", 1), int), "a count that is none")
             _check_parameters({name: one for name, one in value.parameters.items() if name != "count"})
         case ErrorInfo():
             _check_parameters({name: one for name, one in value.parameters.items() if name != "count"})
@@ -497,21 +497,21 @@ def _check_placement(placement: Placement) -> None:
     """Hold the sizes by which masked edits allocate."""
     left, top, width, height = placement.box
     for across, down in ((width, height), placement.frame, placement.work):
-        _hold(min(across, down) >= 1 and max(across, down) <= MAX_SIDE_PX, "a size out of range")
-        _hold(across * down <= MAX_MEGAPIXELS * 1_000_000, "a size out of range")
-    _hold(max(abs(left), abs(top)) <= MAX_SIDE_PX, "a place out of range")
-    _hold(0 <= placement.feather_px <= MAX_SIDE_PX, "a feather out of range")
-    _hold(len(placement.matrix) == _MATRIX_VALUES, "a matrix of another size")
-    _hold(all(abs(value) <= _LARGEST_SHIFT for value in placement.matrix), "a matrix out of range")
+        _require(min(across, down) >= 1 and max(across, down) <= MAX_SIDE_PX, "a size out of range")
+        _require(across * down <= MAX_MEGAPIXELS * 1_000_000, "a size out of range")
+    _require(max(abs(left), abs(top)) <= MAX_SIDE_PX, "a place out of range")
+    _require(0 <= placement.feather_px <= MAX_SIDE_PX, "a feather out of range")
+    _require(len(placement.matrix) == _MATRIX_VALUES, "a matrix of another size")
+    _require(all(abs(value) <= _LARGEST_SHIFT for value in placement.matrix), "a matrix out of range")
     bends = placement.bends_rows * placement.bends_columns * _BYTES_OF_A_BEND
-    _hold(min(placement.bends_rows, placement.bends_columns) >= 0, "bends out of range")
-    _hold(len(placement.bends) == bends or not placement.bends, "bends of another size")
+    _require(min(placement.bends_rows, placement.bends_columns) >= 0, "bends out of range")
+    _require(len(placement.bends) == bends or not placement.bends, "bends of another size")
 
 
 def _check_parameters(parameters: Mapping[str, float | str]) -> None:
     for name, value in parameters.items():
-        _hold(_PARAMETER.fullmatch(name) is not None and name not in _TAKEN, "a parameter nobody knows")
-        _hold(isinstance(value, str) or math.isfinite(value), "a number out of range")
+        _require(_PARAMETER.fullmatch(name) is not None and name not in _TAKEN, "a parameter nobody knows")
+        _require(isinstance(value, str) or math.isfinite(value), "a number out of range")
 
 
 def _is_handle(name: str) -> bool:
@@ -519,6 +519,6 @@ def _is_handle(name: str) -> bool:
     return handle is not None and str(handle) == name
 
 
-def _hold(is_right: bool, otherwise: str) -> None:
+def _require(is_right: bool, otherwise: str) -> None:
     if not is_right:
-        raise _Wrong(otherwise)
+        raise _Inconsistent(otherwise)

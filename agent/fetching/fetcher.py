@@ -20,8 +20,8 @@ from typing import Self
 import httpx2
 
 from agent.errors import ErrorCode, NetworkFailure, ToolArgumentError
-from agent.fetching.dialling import Guard, GuardedTransport
-from agent.fetching.urls import WebUrl, followed, refused, web_url
+from agent.fetching.guarded_transport import Guard, GuardedTransport
+from agent.fetching.urls import WebUrl, refused, resolve_link, web_url
 
 HTML = "text/html"
 PDF = "application/pdf"
@@ -258,7 +258,7 @@ class Fetcher:
             for _ in range(self._limits.max_hops):
                 if isinstance(answer, FetchedPage):
                     break
-                place = followed(place, answer)
+                place = resolve_link(place, answer)
                 answer = await self._hop(place, asked.host)
         except ToolArgumentError as error:
             if error.code is ErrorCode.ADDRESS_REFUSED:

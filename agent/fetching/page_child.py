@@ -1,4 +1,4 @@
-"""The child that reads one page: web page to Markdown, PDF to text. Run as a script by `extraction.py`, never imported.
+"""The child that reads one page: a web page to Markdown, a PDF to text. `page_reader.py` runs it; nothing imports it.
 
 Its input is one line of JSON (`kind`, `url`, `paths`, `max_characters`, `max_pages`, `memory_bytes`, `cpu_s`) and then
 the page; its output is JSON, either `text`, `title`, `links` and `is_truncated`, or `problem`.

@@ -199,7 +199,7 @@ def host_of(url: str) -> str:
         return ""
 
 
-def followed(base: WebUrl, location: str) -> WebUrl:
+def resolve_link(base: WebUrl, location: str) -> WebUrl:
     """Return where a link or a redirect of a page leads, checked anew. Raises ToolArgumentError."""
     # Joining drops tabs and line ends unseen, so what is refused must be refused before it.
     _refuse_unseen(location)

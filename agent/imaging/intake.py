@@ -63,7 +63,7 @@ _AV1_CONFIG_WITHIN_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
-class TakenIn:
+class CleanPicture:
     """A picture fit for use: a PNG, upright, at its own size, with 8 or 16 bits and its colour profile, nothing else.
 
     `file_mime_type` and `file_bit_depth` are those of the file that was sent: its bits are kept, but for those of AVIF
@@ -80,7 +80,7 @@ class TakenIn:
 
 
 @dataclass(frozen=True)
-class Probed:
+class PictureInfo:
     """What a picture's own bytes say of it."""
 
     mime_type: str
@@ -89,7 +89,7 @@ class Probed:
     bit_depth: int
 
 
-async def take_in_image(data: bytes, name: str, *, limit_megabytes: int = MAX_UPLOAD_MEGABYTES) -> TakenIn:
+async def take_in_image(data: bytes, name: str, *, limit_megabytes: int = MAX_UPLOAD_MEGABYTES) -> CleanPicture:
     """Return the upload as a clean PNG; `name` is the file's name, for the sentence when it cannot be used.
 
     Runs in a thread, two at a time in the whole process and large ones alone: at most about 1 GB.
@@ -101,7 +101,7 @@ async def take_in_image(data: bytes, name: str, *, limit_megabytes: int = MAX_UP
     return await asyncio.get_running_loop().run_in_executor(_decoders(), work)
 
 
-async def probe_image(data: bytes) -> Probed:
+async def probe_image(data: bytes) -> PictureInfo:
     """Return type and size of a picture that a model delivered, after decoding all of it; the bytes stay as they are.
 
     Runs where `take_in` runs. Raises ProviderFailure(BROKEN_PICTURE).
@@ -144,7 +144,7 @@ def _decoders() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=_DECODERS_AT_ONCE, thread_name_prefix="intake")
 
 
-def _take_in(data: bytes, name: str, limit_megabytes: int) -> TakenIn:
+def _take_in(data: bytes, name: str, limit_megabytes: int) -> CleanPicture:
     harden_pillow()
     if len(data) > limit_megabytes << 20:
         megabytes = _rounded_up(len(data) / (1 << 20))
@@ -156,7 +156,7 @@ def _take_in(data: bytes, name: str, limit_megabytes: int) -> TakenIn:
         raise _too_many_pixels(name, _check_size(image, name), LOW_MEMORY_MEGAPIXELS)
 
 
-def _decoded(data: bytes, name: str) -> TakenIn:
+def _decoded(data: bytes, name: str) -> CleanPicture:
     try:
         with _open(data, name) as image:
             pixels = _check_size(image, name)
@@ -173,7 +173,7 @@ def _decoded(data: bytes, name: str) -> TakenIn:
         raise RequestRefused(ErrorCode.PICTURE_TRUNCATED, name=name, provider_detail=str(error)[:200]) from error
 
 
-def _probe(data: bytes) -> Probed:
+def _probe(data: bytes) -> PictureInfo:
     harden_pillow()
     try:
         with _open(data, "The picture") as image:
@@ -185,7 +185,7 @@ def _probe(data: bytes) -> Probed:
     # A decoder fed with damaged bytes may raise anything.
     except Exception as error:
         raise ProviderFailure(ErrorCode.BROKEN_PICTURE, provider_detail=str(error)[:200]) from error
-    return Probed(mime_type=mime_type, width=width, height=height, bit_depth=depth)
+    return PictureInfo(mime_type=mime_type, width=width, height=height, bit_depth=depth)
 
 
 def _open(data: bytes, name: str) -> Image.Image:
@@ -258,7 +258,7 @@ def _bit_depth(image: Image.Image, data: bytes) -> int:
             return 8
 
 
-def _cleaned(image: Image.Image, data: bytes, depth: int) -> TakenIn:
+def _cleaned(image: Image.Image, data: bytes, depth: int) -> CleanPicture:
     """Return an opened and loaded picture as a PNG of its own size, with nothing but pixels and colour profile."""
     from agent.pixels import Raster, encode_png, sound_profile, upright
 
@@ -269,7 +269,7 @@ def _cleaned(image: Image.Image, data: bytes, depth: int) -> TakenIn:
     pixels, turn, has_profile = _pixels_of(image, data, depth, profile)
     raster = Raster(upright(pixels, turn), sound_profile(profile, pixels.shape[2]) if has_profile else None)
     del pixels
-    return TakenIn(
+    return CleanPicture(
         data=encode_png(raster),
         mime_type="image/png",
         width=raster.width,

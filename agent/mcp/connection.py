@@ -45,10 +45,10 @@ from mcp_types import (
 from mcp_types import Tool as ListedTool
 
 from agent.errors import ToolArgumentError
-from agent.fetching.dialling import GuardedTransport
+from agent.fetching.guarded_transport import GuardedTransport
 from agent.fetching.urls import refused
-from agent.mcp.offers import Offer, Pins, offers_of
 from agent.mcp.states import ServerProblem, ServerState
+from agent.mcp.tool_listing import Offer, Pins, offers_of
 from agent.mcp_config import HttpServer, McpServer, StdioServer
 from agent.redaction import without_secrets
 from agent.untrusted import plain_text
@@ -81,7 +81,7 @@ class HttpLink:
         self._stack = AsyncExitStack()
         self.is_refused = False
         self.is_locked = False
-        self.last_words = ""
+        self.stderr_tail = ""
 
     async def __aenter__(self) -> TransportStreams:
         """Return the streams of the server's messages and of ours; nothing is sent yet."""
@@ -89,7 +89,7 @@ class HttpLink:
         # What is unpacked may be a thousand times as long as what was counted.
         headers["Accept-Encoding"] = "identity"
         client = httpx2.AsyncClient(
-            transport=_Watched(self, self._server), headers=headers, timeout=_TIMES, trust_env=False
+            transport=_LimitedTransport(self, self._server), headers=headers, timeout=_TIMES, trust_env=False
         )
         await self._stack.enter_async_context(client)
         streams = streamable_http_client(self._server.url, http_client=client, max_sse_event_size=_MAX_MESSAGE_BYTES)
@@ -102,7 +102,7 @@ class HttpLink:
         return await self._stack.__aexit__(kind, error, trace)
 
 
-class _Watched(httpx2.AsyncBaseTransport):
+class _LimitedTransport(httpx2.AsyncBaseTransport):
     """Notes why nothing came, and lets no answer grow. Which port a server listens on, the operator has said.
 
     An address of this machine or its network, which the guard would never dial, is dialled as the operator wrote it:
@@ -132,14 +132,14 @@ class _Watched(httpx2.AsyncBaseTransport):
             # It may go on for hours; each event of it is limited where it is put together.
             return answer
         return httpx2.Response(
-            answer.status_code, headers=answer.headers, stream=_Short(answer), extensions=answer.extensions
+            answer.status_code, headers=answer.headers, stream=_LimitedBody(answer), extensions=answer.extensions
         )
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
-class _Short(httpx2.AsyncByteStream):
+class _LimitedBody(httpx2.AsyncByteStream):
     def __init__(self, answer: httpx2.Response) -> None:
         self._answer = answer
 
@@ -185,7 +185,7 @@ class StdioLink:
         self._process: Process | None = None
 
     @property
-    def last_words(self) -> str:
+    def stderr_tail(self) -> str:
         """The end of what the program wrote to its log."""
         return self._last_words.decode(errors="replace").strip()
 
@@ -344,7 +344,7 @@ class Connection:
         """How it stands."""
         return ServerState(self.name, len(self.offers), self._problem)
 
-    def need(self) -> None:
+    def ensure_connected(self) -> None:
         """Connect, if that was not begun yet, and look whether what is known of its tools is still so."""
         if self._keeper is None:
             self._problem = "connecting"
@@ -412,7 +412,7 @@ class Connection:
 
     def _link(self) -> StdioLink | HttpLink:
         if isinstance(self.server, StdioServer):
-            return StdioLink(self.server, self._inherited, on_end=self._lose)
+            return StdioLink(self.server, self._inherited, on_end=self._mark_lost)
         return HttpLink(self.server)
 
     async def _connected(self, link: StdioLink | HttpLink) -> None:
@@ -421,7 +421,7 @@ class Connection:
         us = Implementation(name="aivista", version=program_version())
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(_CONNECT_S):
-                client = Client(link, client_info=us, message_handler=self._heard, cache=None)
+                client = Client(link, client_info=us, message_handler=self._on_message, cache=None)
                 await stack.enter_async_context(client)
                 await self._list(client)
             self._client, self._problem = client, None
@@ -447,8 +447,8 @@ class Connection:
         self._client, self.offers, self._problem = None, (), problem
         reason = self._shown(error) if error is not None else "the connection was lost"
         _log.log(level, "the MCP server %s gives no tools (%s): %s", self.name, problem, reason)
-        if link.last_words:
-            _log.log(level, "the MCP server %s wrote: %s", self.name, self._hidden(link.last_words))
+        if link.stderr_tail:
+            _log.log(level, "the MCP server %s wrote: %s", self.name, self._hidden(link.stderr_tail))
 
     async def _list(self, client: Client) -> None:
         listed: list[ListedTool] = []
@@ -474,11 +474,11 @@ class Connection:
         self.offers, self.away = offers, ()
         self._listed_s = time.monotonic()
 
-    async def _heard(self, message: IncomingMessage) -> None:
+    async def _on_message(self, message: IncomingMessage) -> None:
         if isinstance(message, ToolListChangedNotification):
             self._wake.set()
 
-    def _lose(self) -> None:
+    def _mark_lost(self) -> None:
         self._is_lost = True
         self._wake.set()
 
@@ -487,7 +487,7 @@ class Connection:
         if _TOO_LONG in said or _EVENT_TOO_LONG in said:
             return CallFailed(f"{self.name} failed: {_TOO_LONG}. Ask it for less at once.")
         if error.code == CONNECTION_CLOSED or _SESSION_GONE in said:
-            self._lose()
+            self._mark_lost()
             return CallFailed(f"{self.name} broke off before it answered; whether it did anything is not known.")
         return CallFailed(f"{self.name} answers with an error: {self._hidden(said)}")
 

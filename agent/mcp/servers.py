@@ -29,8 +29,8 @@ from pydantic import JsonValue, SecretStr
 from agent.errors import AivistaError
 from agent.imaging.intake import take_in_image
 from agent.mcp.connection import CallFailed, Connection
-from agent.mcp.offers import Offer, Pins
 from agent.mcp.states import ServerState
+from agent.mcp.tool_listing import Offer, Pins
 from agent.mcp_config import McpServer
 from agent.messages import ImageOrigin, ImagePart
 from agent.providers.base import PictureBytes
@@ -146,12 +146,12 @@ class McpServers:
             Connection(name, server, inherited=inherited, pins=self._pins, taken=taken)
             for name, server in servers.items()
         )
-        self._told: frozenset[str] = frozenset()
+        self._logged: frozenset[str] = frozenset()
 
-    def need(self) -> None:
+    def ensure_connected(self) -> None:
         """Connect in the background what is not connected, and have what is looked at anew if that was long ago."""
         for one in self._connections:
-            one.need()
+            one.ensure_connected()
 
     async def tools(self, wait_s: float) -> dict[str, Tool]:
         """Return the tools of the servers that are connected, by the names that models call them by.
@@ -159,10 +159,10 @@ class McpServers:
         It waits so long for servers that are just being connected; one that needs longer comes in at a later turn.
         Those of a server that was lost are there as well: they are not offered, and a call is told that it is away.
         """
-        self.need()
+        self.ensure_connected()
         await self._wait(wait_s)
         offered = [(offer, one) for one in self._connections for offer in one.offers]
-        self._tell_of(frozenset(offer.declaration.name for offer, _ in offered[_MOST_TOOLS:]))
+        self._log_left_out(frozenset(offer.declaration.name for offer, _ in offered[_MOST_TOOLS:]))
         lost = [(offer, one) for one in self._connections for offer in one.away]
         return {
             **{offer.declaration.name: away_tool_of(offer, one) for offer, one in lost},
@@ -187,10 +187,10 @@ class McpServers:
             for wait in waits:
                 wait.cancel()
 
-    def _tell_of(self, left_out: frozenset[str]) -> None:
-        if left_out and left_out != self._told:
+    def _log_left_out(self, left_out: frozenset[str]) -> None:
+        if left_out and left_out != self._logged:
             _log.warning("more than %d tools of MCP servers; left out: %s", _MOST_TOOLS, ", ".join(sorted(left_out)))
-        self._told = left_out
+        self._logged = left_out
 
 
 def tool_of(offer: Offer, connection: Connection, pins: Pins) -> Tool:

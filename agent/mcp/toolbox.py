@@ -80,7 +80,7 @@ class Toolbox:
             taken=frozenset((*self._own, *_PLANNERS)),
         )
         # The turn that began this may have gone on already.
-        self._servers.need()
+        self._servers.ensure_connected()
         return self._servers
 
 

@@ -25,8 +25,8 @@ from agent.messages import Source
 from agent.providers.catalogue import ModelEntry, override_variable
 from agent.providers.http_failures import (
     LIMITS,
-    Asked,
     Endpoint,
+    ProviderCall,
     close_with_body,
     in_sentence,
     info_without_keys,
@@ -227,7 +227,7 @@ class GeminiConnection:
         page = _web_page_failure(response, asked) if response is not None else None
         return page or failure_of(error, asked, has_response=response is not None, event=call.events.error)
 
-    def asked(self, call: GeminiCall, model: ModelEntry) -> Asked:
+    def asked(self, call: GeminiCall, model: ModelEntry) -> ProviderCall:
         """Return what a call asks of whom, for the sentence of its failure."""
         endpoint = Endpoint(
             base_url=self._base_url,
@@ -238,7 +238,7 @@ class GeminiConnection:
             key_variable="GEMINI_API_KEY",
             is_usual=self._base_url == DEFAULT_BASE_URL,
         )
-        return Asked(
+        return ProviderCall(
             endpoint=endpoint,
             model=model,
             model_variable=override_variable(model.role),
@@ -306,7 +306,7 @@ _UNFIT = re.compile(r"(is not|are not|isn't) (enabled|supported|available) for|d
 
 
 def failure_of(
-    error: Exception, asked: Asked, *, has_response: bool, event: Mapping[str, Any] | None = None
+    error: Exception, asked: ProviderCall, *, has_response: bool, event: Mapping[str, Any] | None = None
 ) -> AivistaError:
     """Return the failure that stands for the SDK's or its HTTP client's; no text of it holds the key.
 
@@ -326,14 +326,14 @@ def failure_of(
     return asked.failure(ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
 
 
-def _web_page_failure(response: httpx2.Response, asked: Asked) -> AivistaError | None:
+def _web_page_failure(response: httpx2.Response, asked: ProviderCall) -> AivistaError | None:
     """Return that something else than the API answers there, when a good answer is a web page; else None."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_page = response.status_code == 200 and kind in ("text/html", "application/xhtml+xml")
     return wrong_address(response.status_code, "", asked) if is_page else None
 
 
-def _from_event(event: Mapping[str, Any], asked: Asked) -> AivistaError:
+def _from_event(event: Mapping[str, Any], asked: ProviderCall) -> AivistaError:
     """Return the failure that an event of an answer tells: the call had begun by then, and may have been charged."""
     told = event.get("error")
     body = told if isinstance(told, dict) else {"message": str(told)}
@@ -343,7 +343,7 @@ def _from_event(event: Mapping[str, Any], asked: Asked) -> AivistaError:
     return may_have_been_charged(_from_body(status, body, said, {}, asked))
 
 
-def _from_api(error: errors.APIError, asked: Asked) -> AivistaError:
+def _from_api(error: errors.APIError, asked: ProviderCall) -> AivistaError:
     headers: Mapping[str, str] = getattr(error.response, "headers", None) or {}
     details, status = error.details, error.code if isinstance(error.code, int) else 500
     if isinstance(details, dict) and isinstance(details.get("error"), dict):
@@ -353,7 +353,7 @@ def _from_api(error: errors.APIError, asked: Asked) -> AivistaError:
 
 
 def _from_body(
-    status: int, body: Mapping[str, Any], said: str, headers: Mapping[str, str], asked: Asked
+    status: int, body: Mapping[str, Any], said: str, headers: Mapping[str, str], asked: ProviderCall
 ) -> AivistaError:
     """Return the failure that the API itself tells: `body` is its error object."""
     key_code = _key_code(body, said)
@@ -374,7 +374,7 @@ def _from_body(
             return by_status or _rejection(body, said, asked)
 
 
-def _from_elsewhere(status: int, body: object, headers: Mapping[str, str], asked: Asked) -> AivistaError:
+def _from_elsewhere(status: int, body: object, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:
     """Return the failure of an answer that has not the API's form: a gateway's, a proxy's, or another server's."""
     told = body if isinstance(body, dict) else {"message": body}
     said = str(next((told[name] for name in ("message", "detail", "error", "status") if told.get(name)), ""))
@@ -391,7 +391,7 @@ def _from_elsewhere(status: int, body: object, headers: Mapping[str, str], asked
     return _rejection({}, said, asked)
 
 
-def _rejection(body: Mapping[str, Any], said: str, asked: Asked) -> AivistaError:
+def _rejection(body: Mapping[str, Any], said: str, asked: ProviderCall) -> AivistaError:
     model = asked.model.label
     if body.get("status") == "FAILED_PRECONDITION" and "billing" in said.lower():
         return asked.failure(ErrorCode.BILLING_REQUIRED, said, model=model)
@@ -417,7 +417,7 @@ def _key_code(body: Mapping[str, Any], said: str) -> ErrorCode | None:
     return told or next((code for code in reasons if code is not None), None)
 
 
-def _quota_failure(body: Mapping[str, Any], said: str, headers: Mapping[str, str], asked: Asked) -> AivistaError:
+def _quota_failure(body: Mapping[str, Any], said: str, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:
     violations = [entry for part in _objects(body.get("details")) for entry in _objects(part.get("violations"))]
     model = asked.model.label
     if re.search(r"credits are depleted", said, re.IGNORECASE):

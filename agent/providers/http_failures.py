@@ -106,7 +106,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ProviderCall:
     """What was asked of whom, for the sentence of a failure; `keys` are never in one."""
 
     endpoint: Endpoint
@@ -161,7 +161,7 @@ def may_have_been_charged(error: AivistaError) -> AivistaError:
     return error
 
 
-def transport_failure(error: Exception, asked: Asked) -> AivistaError:
+def transport_failure(error: Exception, asked: ProviderCall) -> AivistaError:
     """Return the failure that stands for one of the HTTP client's."""
     said = f"{type(error).__name__}: {error}"
     model, there = asked.model.label, asked.endpoint.reached
@@ -196,7 +196,7 @@ def transport_failure(error: Exception, asked: Asked) -> AivistaError:
             return asked.failure(ErrorCode.STREAM_CUT, said)
 
 
-def status_failure(status: int, said: str, headers: Mapping[str, str], asked: Asked) -> AivistaError | None:
+def status_failure(status: int, said: str, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError | None:
     """Return the failure that an HTTP status stands for whoever answers, or None when only the body tells."""
     model = asked.model.label
     match status:
@@ -219,7 +219,7 @@ def status_failure(status: int, said: str, headers: Mapping[str, str], asked: As
             return None
 
 
-def overloaded(said: str, headers: Mapping[str, str], asked: Asked) -> AivistaError:
+def overloaded(said: str, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:
     """Return that the model has no room; when the server says for how long, that is waited out."""
     hint_s = retry_after_s(headers)
     told: dict[str, str | int | float] = {"model": asked.model.label}
@@ -228,27 +228,27 @@ def overloaded(said: str, headers: Mapping[str, str], asked: Asked) -> AivistaEr
     return asked.failure(ErrorCode.OVERLOADED, said, **told)
 
 
-def rate_limited(hint_s: float | None, said: str, asked: Asked) -> AivistaError:
+def rate_limited(hint_s: float | None, said: str, asked: ProviderCall) -> AivistaError:
     """Return that the server wants fewer requests, and when to come back where it says so."""
     if hint_s is None:
         return asked.failure(ErrorCode.SLOW_DOWN, said)
     return asked.failure(ErrorCode.RATE_LIMITED, said, seconds=max(1, ceil(hint_s)))
 
 
-def wrong_address(status: int, said: str, asked: Asked) -> AivistaError:
+def wrong_address(status: int, said: str, asked: ProviderCall) -> AivistaError:
     """Return that something else than the API answers there: a wrong address, or a proxy or firewall in between."""
     endpoint = asked.endpoint
     told = {"address": endpoint.address, "variable": endpoint.url_variable, "api": endpoint.api}
     return asked.failure(ErrorCode.WRONG_ADDRESS, said, **told, status=status)
 
 
-def unexplained(said: str, asked: Asked) -> AivistaError:
+def unexplained(said: str, asked: ProviderCall) -> AivistaError:
     """Return that an answer which had begun ended with an error that says no more than these words."""
     reason = in_sentence(said, asked) or "error"
     return may_have_been_charged(asked.failure(ErrorCode.UNKNOWN_REASON, said, reason=reason))
 
 
-def _redirected(headers: Mapping[str, str], asked: Asked) -> AivistaError:
+def _redirected(headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:
     # Redirects are not followed: the key would go to whatever host they name.
     target = urlsplit(headers.get("location", ""))
     named = f"{target.scheme}://{target.netloc.rpartition('@')[2]}" if target.netloc else asked.clean(target.path)[:80]
@@ -257,7 +257,7 @@ def _redirected(headers: Mapping[str, str], asked: Asked) -> AivistaError:
     return asked.failure(ErrorCode.REDIRECTED, **told)
 
 
-def in_sentence(said: str, asked: Asked) -> str:
+def in_sentence(said: str, asked: ProviderCall) -> str:
     """Return what a server says, short enough to stand in a sentence."""
     return asked.clean(said)[:_LONGEST_IN_SENTENCE]
 

@@ -106,13 +106,13 @@ class ChatReader:
         """Yield the thoughts and the words of the event; of one that holds none that something came, which is a sign of
         life: a call may take minutes to be written."""
         has_told = False
-        for chunk in self._told(event):
+        for chunk in self._chunks_of(event):
             has_told = True
             yield chunk
         if not has_told:
             yield CompletionChunk()
 
-    def _told(self, event: Wire) -> Iterator[CompletionChunk]:
+    def _chunks_of(self, event: Wire) -> Iterator[CompletionChunk]:
         self._usage = _object(event.get("usage")) or self._usage
         choice = _object(next(iter(_list(event.get("choices"))), None))
         delta = _object(choice.get("delta"))

@@ -21,8 +21,8 @@ from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes,
 from agent.providers.catalogue import JsonMode, ModelEntry
 from agent.providers.http_failures import (
     LIMITS,
-    Asked,
     Endpoint,
+    ProviderCall,
     close_with_body,
     in_sentence,
     info_without_keys,
@@ -94,7 +94,7 @@ class OpenAIProvider:
         """Stream the text model's answer; see `ChatModel.stream`."""
         wanted = pictures_to_send(messages) if model.has_vision else {}
         picture_bytes = {digest: await self._pictures.read(image) for digest, image in wanted.items()}
-        asked = Asked(
+        asked = ProviderCall(
             self._talker, model, "AIVISTA_OPENAI_TEXT_MODEL", self._text_timeout_s, self._keys, "/chat/completions"
         )
 
@@ -117,14 +117,14 @@ class OpenAIProvider:
                 async with asyncio.timeout(_END_S):
                     await anext(events, None)
         for chunk in reader.end():
-            yield self._told(chunk)
+            yield self._without_keys(chunk)
 
     async def generate(self, request: ImageRequest) -> AsyncGenerator[CompletionChunk, None]:
         """Make or change one picture; it is in the store before its chunk is given."""
         images = pictures_to_show(request)
         data = [await self._pictures.read(image) for image in images]
         path = "/images/edits" if images else "/images/generations"
-        asked = Asked(
+        asked = ProviderCall(
             self._painter, request.model, "AIVISTA_OPENAI_IMAGE_MODEL", self._image_timeout_s, self._keys, path
         )
 
@@ -145,7 +145,7 @@ class OpenAIProvider:
         if isinstance(found, ErrorInfo):
             # Without a count of what it used, nobody can tell whether it was charged.
             found = found.model_copy(update={"charge": Charge.MAYBE if usage is None else Charge.YES})
-            yield self._told(CompletionChunk(usage=usage, finish_reason="stop", error=found))
+            yield self._without_keys(CompletionChunk(usage=usage, finish_reason="stop", error=found))
             return
         origin = ImageOrigin.EDITED if images else ImageOrigin.GENERATED
         yield CompletionChunk(part=await self._pictures.write(found.data, found.mime_type, origin))
@@ -173,7 +173,7 @@ class OpenAIProvider:
                     raise
                 plainer, self._missing[model.id] = less, self._missing.get(model.id, {}) | missing
 
-    async def _begin(self, asked: Asked, body: Wire) -> httpx2.Response:
+    async def _begin(self, asked: ProviderCall, body: Wire) -> httpx2.Response:
         answer = await self._send(asked, json=body)
         content_type = answer.headers.get("content-type", "").partition(";")[0]
         if content_type in ("text/html", "application/json"):
@@ -181,7 +181,7 @@ class OpenAIProvider:
             raise _not_a_stream(content_type, asked)
         return answer
 
-    async def _next(self, events: AsyncIterator[str], asked: Asked) -> Wire | None:
+    async def _next(self, events: AsyncIterator[str], asked: ProviderCall) -> Wire | None:
         """Return what the next event says, or None at the end."""
         try:
             event: Wire | None = _read(await anext(events, ""))
@@ -195,7 +195,7 @@ class OpenAIProvider:
         raise failure
 
     async def _ask_for_picture(
-        self, asked: Asked, body: dict[str, str | int], files: list[tuple[str, tuple[str, bytes, str]]]
+        self, asked: ProviderCall, body: dict[str, str | int], files: list[tuple[str, tuple[str, bytes, str]]]
     ) -> Wire:
         answer = await self._send(asked, **({"data": body, "files": files} if files else {"json": body}))
         try:
@@ -212,7 +212,7 @@ class OpenAIProvider:
             raise as_ours(ValueError(f"the answer is {type(found).__name__}"), asked)
         return found
 
-    async def _send(self, asked: Asked, **content: Any) -> httpx2.Response:
+    async def _send(self, asked: ProviderCall, **content: Any) -> httpx2.Response:
         """Return an answer whose body is still to be read. Raises the failure that any other answer stands for."""
         http, address = self._open(asked.endpoint), f"{asked.endpoint.base_url.rstrip('/')}{asked.path}"
         try:
@@ -221,7 +221,7 @@ class OpenAIProvider:
             if answer.is_success:
                 return answer
             async with aclosing(answer):
-                told = _told_in(_json_or_text(await answer.aread()), f"HTTP {answer.status_code}")
+                told = _failure_details(_json_or_text(await answer.aread()), f"HTTP {answer.status_code}")
         except Exception as error:
             # Not chained: an exception of the HTTP client may quote the header that holds the key.
             raise as_ours(error, asked) from None
@@ -229,7 +229,7 @@ class OpenAIProvider:
         del told
         raise failure
 
-    async def _fetch(self, url: str, asked: Asked) -> ArrivedPicture | ErrorInfo:
+    async def _fetch(self, url: str, asked: ProviderCall) -> ArrivedPicture | ErrorInfo:
         """Return the picture at an address of the same server."""
         http, data = self._open(asked.endpoint), bytearray()
         try:
@@ -245,7 +245,7 @@ class OpenAIProvider:
             raise as_ours(error, asked) from None
         return picture_of(bytes(data))
 
-    def _told(self, chunk: CompletionChunk) -> CompletionChunk:
+    def _without_keys(self, chunk: CompletionChunk) -> CompletionChunk:
         if chunk.error is None:
             return chunk
         return chunk.model_copy(update={"error": info_without_keys(chunk.error, self._keys)})
@@ -368,7 +368,7 @@ def _refused_features(said: str) -> dict[str, Any]:
     return {name: value for one in missing for name, value in one.items()}
 
 
-def as_ours(error: Exception, asked: Asked) -> AivistaError:
+def as_ours(error: Exception, asked: ProviderCall) -> AivistaError:
     """Return the failure that stands for one of the HTTP client's, or of reading what came."""
     if isinstance(error, httpx2.HTTPError | httpx2.InvalidURL):
         return transport_failure(error, asked)
@@ -376,7 +376,7 @@ def as_ours(error: Exception, asked: Asked) -> AivistaError:
     return asked.failure(ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
 
 
-class _Told(NamedTuple):
+class _FailureDetails(NamedTuple):
     """What a server says of a failure: in words, by its code and by its type."""
 
     said: str
@@ -384,13 +384,13 @@ class _Told(NamedTuple):
     kind: str
 
 
-def _told_in(body: object, otherwise: str) -> _Told:
+def _failure_details(body: object, otherwise: str) -> _FailureDetails:
     """Return what the body of an error says, whatever its form; nothing in it is said `otherwise`."""
     told = body.get("error", body) if isinstance(body, dict) else body
     if not isinstance(told, dict):
-        return _Told(told if isinstance(told, str) and told else otherwise, "", "")
+        return _FailureDetails(told if isinstance(told, str) and told else otherwise, "", "")
     said = told.get("message") or told.get("detail") or told.get("error") or told
-    return _Told(
+    return _FailureDetails(
         said if isinstance(said, str) else str(said), *(str(told.get(name) or "") for name in ("code", "type"))
     )
 
@@ -403,33 +403,33 @@ def _json_or_text(body: bytes) -> object:
         return text
 
 
-def _failure_in(event: object, asked: Asked) -> AivistaError | None:
+def _failure_in(event: object, asked: ProviderCall) -> AivistaError | None:
     """Return the failure that an event of a stream, or an answer, stands for: it tells one, or cannot be read."""
     if not isinstance(event, dict):
         return as_ours(ValueError(f"an event is {type(event).__name__}"), asked)
     if not event.get("error") and event.get("object") != "error":
         return None
     # The server gave up in the middle of its answer.
-    told = _told_in(event, "error")
+    told = _failure_details(event, "error")
     if not (told.code.isdigit() and 400 <= int(told.code) < 600):
         return unexplained(told.said, asked)
     return may_have_been_charged(_from_status(int(told.code), told, {}, asked))
 
 
-def _wrong_path(said: str, asked: Asked) -> AivistaError:
+def _wrong_path(said: str, asked: ProviderCall) -> AivistaError:
     """Return that the server does not offer what was asked for at its address: most addresses end in /v1."""
     told = {"address": asked.endpoint.address, "path": asked.path, "variable": asked.endpoint.url_variable}
     return asked.failure(ErrorCode.WRONG_PATH, said, **told)
 
 
-def _not_a_stream(content_type: str, asked: Asked) -> AivistaError:
+def _not_a_stream(content_type: str, asked: ProviderCall) -> AivistaError:
     """Return the failure of a server that answered something else than a stream of events."""
     if content_type == "text/html":
         return wrong_address(200, "", asked)
     return may_have_been_charged(_wrong_path(f"it answers with {content_type}", asked))
 
 
-def _from_status(status: int, failed: _Told, headers: Mapping[str, str], asked: Asked) -> AivistaError:
+def _from_status(status: int, failed: _FailureDetails, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:
     said, code = failed.said, f"{failed.code} {failed.kind}"
     if 400 <= status < 500 and _BLOCKING.search(code):
         blocked = ErrorCode.PICTURE_BLOCKED if asked.paints else ErrorCode.PROMPT_BLOCKED
@@ -459,7 +459,7 @@ def _from_status(status: int, failed: _Told, headers: Mapping[str, str], asked: 
     return _rejection(status, said, code, asked)
 
 
-def _rejection(status: int, said: str, code: str, asked: Asked) -> AivistaError:
+def _rejection(status: int, said: str, code: str, asked: ProviderCall) -> AivistaError:
     """Return why the server took the key and refused the request."""
     whole = f"{said} {code}"
     if status == 404 and "model" in whole.lower():

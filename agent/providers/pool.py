@@ -20,7 +20,7 @@ from agent.settings import OpenAISettings, ProviderChoice, Settings
 if TYPE_CHECKING:
     import httpx2
 
-    from agent.providers.sketch.wishes import FindLook
+    from agent.providers.sketch.intent import FindLook
 
 # Whoever brings this is served without any key, not with the operator's either.
 NO_KEY = SecretStr("")

@@ -34,7 +34,7 @@ class _Stopped(Exception):
     """A limit of the engine's ended the script."""
 
 
-class _Meter:
+class _CpuBudget:
     """The processor time that is left: the engine counts each entry anew, a script is not to gain by many."""
 
     def __init__(self, context: Any, cpu_s: float) -> None:
@@ -102,29 +102,29 @@ def _outcome(engine: ModuleType, boot: str, job: str, limits: dict[str, Any]) ->
     host = context.eval(boot)
     stopped = ""
     try:
-        meter = _Meter(context, limits["cpu_s"])
-        meter.enter(host, "load", job)
+        budget = _CpuBudget(context, limits["cpu_s"])
+        budget.enter(host, "load", job)
         del job
-        meter.enter(host, "start")
+        budget.enter(host, "start")
         for _ in range(limits["most_jobs"]):
-            if not meter.enter(context.execute_pending_job):
+            if not budget.enter(context.execute_pending_job):
                 break
         else:
             stopped = "jobs"
     except _Stopped as error:
         stopped = str(error) or "interrupted"
     context.set_memory_limit(limits["heap_bytes"] + _REPORT_BYTES)
-    return {"stopped": stopped, **_report(host, _Meter(context, _REPORT_S), has_ended=not stopped)}
+    return {"stopped": stopped, **_report(host, _CpuBudget(context, _REPORT_S), has_ended=not stopped)}
 
 
-def _report(host: Callable[..., Any], meter: _Meter, *, has_ended: bool) -> dict[str, Any]:
+def _report(host: Callable[..., Any], budget: _CpuBudget, *, has_ended: bool) -> dict[str, Any]:
     """Return what the script left; the files only of one that came to its end. None of its code runs any more."""
     try:
-        report = json.loads(meter.enter(host, "report"))
+        report = json.loads(budget.enter(host, "report"))
         names = report.pop("written")
         files = {}
         if has_ended and report["state"] == "done":
-            files = {name: json.loads(meter.enter(host, "file", str(i))) for i, name in enumerate(names)}
+            files = {name: json.loads(budget.enter(host, "file", str(i))) for i, name in enumerate(names)}
     except (_Stopped, TypeError, ValueError) as error:
         return {"unreadable": str(error)}
     return {**report, "written": files}

@@ -168,7 +168,7 @@ class Sandbox:
         self._wall_s = wall_s
         self._heap_bytes = heap_bytes
         self._places = asyncio.Semaphore(at_once or os.cpu_count() or 1)
-        self._has_told = False
+        self._has_logged = False
 
     async def run(self, code: str, files: Mapping[str, str]) -> ScriptResult:
         """Run JavaScript with these files, text by name, to read; return what came of it, failures too.
@@ -188,7 +188,7 @@ class Sandbox:
             except ChildFailure as failure:
                 return _not_run(str(failure), time.monotonic() - started)
             seconds = time.monotonic() - started
-        return await asyncio.to_thread(self._told, spoken, seconds)
+        return await asyncio.to_thread(self._result_of, spoken, seconds)
 
     async def _in_child(self, job: bytes) -> bytes:
         engine = importlib.util.find_spec(_ENGINE)
@@ -197,11 +197,11 @@ class Sandbox:
         folder = str(Path(engine.origin).parent)
         return await run_child(_CHILD, job, folder, limit_s=self._wall_s, max_answer_bytes=MAX_REPLY_BYTES)
 
-    def _told(self, spoken: bytes, seconds: float) -> ScriptResult:
+    def _result_of(self, spoken: bytes, seconds: float) -> ScriptResult:
         reply = read_reply(spoken)
         if reply is None:
             return _not_run("the process gave no answer that can be read", seconds)
-        self._tell(reply)
+        self._log_protection(reply)
         return ScriptResult(
             result=reply.result,
             error=self._error(reply),
@@ -257,11 +257,11 @@ class Sandbox:
             f"the script was stopped: it may compute for {self._cpu_s:g} s, {self._wall_s:g} s in all",
         )
 
-    def _tell(self, reply: Reply) -> None:
+    def _log_protection(self, reply: Reply) -> None:
         """Log once what protects this machine from a script."""
-        if self._has_told:
+        if self._has_logged:
             return
-        self._has_told = True
+        self._has_logged = True
         match reply.protection:
             case Protection.SECCOMP:
                 _log.info("Scripts run in a process of their own, under resource limits and seccomp.")

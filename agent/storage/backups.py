@@ -24,8 +24,8 @@ from pathlib import Path
 
 from agent.errors import ErrorCode, StorageFailure
 from agent.storage.database import upgrade
-from agent.storage.liveness import ProcessLock
 from agent.storage.private_files import make_private_folder, storage_failure
+from agent.storage.process_lock import ProcessLock
 from agent.storage.upgrade import HEAD, NAME
 
 _FOLDER = "backups"

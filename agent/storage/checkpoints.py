@@ -136,7 +136,7 @@ class Checkpoints(SqliteSaver):
         self.put(*put)
 
     def _soon(self, work: Callable[[], None]) -> None:
-        self._db.write_soon(self._work(work)).add_done_callback(_tell)
+        self._db.write_soon(self._work(work)).add_done_callback(_log_failure)
 
     def _work(self, work: Callable[[], T]) -> Callable[[Connection], T]:
         def run(on: Connection) -> T:
@@ -151,7 +151,7 @@ def _has_next(checkpoint: Checkpoint) -> bool:
     return any(channel.startswith("branch:to:") for channel in checkpoint["channel_values"])
 
 
-def _tell(written: asyncio.Future[None]) -> None:
+def _log_failure(written: asyncio.Future[None]) -> None:
     error = None if written.cancelled() else written.exception()
     if error is not None:
         # The turn itself goes on; only after a crash it would be taken up one step earlier.

@@ -21,13 +21,21 @@ from agent.events import ActionPanel, SmartCanvas, TargetNote
 from agent.library import KEPT_FOR
 from agent.messages import PromptMessage
 from agent.pictures import DriftRecord, EditRecord, Picture, Review
-from agent.storage import gallery_rows, sweeping
+from agent.storage import gallery_rows, purging
+from agent.storage.branches import as_copy, fit_for_record, newest_below, shown
 from agent.storage.conversation_cache import Change, ConversationCache
+from agent.storage.conversation_search import (
+    ConversationHit,
+    hit_of,
+    index_documents,
+    matching_documents,
+    search_words,
+    stale_documents,
+)
 from agent.storage.database import Database
-from agent.storage.finding import ConversationHit, as_found, found_wordings, put_words, split_words, stale_wordings
 from agent.storage.images import ImageStore
 from agent.storage.journal import next_slots, reserved_slot
-from agent.storage.liveness import ProcessLock
+from agent.storage.process_lock import ProcessLock
 from agent.storage.rows import (
     PICTURE_COLUMNS,
     TURN_COLUMNS,
@@ -41,7 +49,6 @@ from agent.storage.rows import (
 )
 from agent.storage.tables import CONVERSATIONS, PICTURES, TURN_QUEUE, TURNS
 from agent.storage.titles import checked_title
-from agent.storage.trees import as_copy, fit_for_record, newest_below, shown
 from agent.storage.turns import ADD_PICTURE, CHANGED, LAST_POSITION, TOUCH, TurnStore, touched
 from agent.storage.word_index import match_query
 from agent.storage.workspace import add_files, files_of
@@ -333,18 +340,18 @@ class ConversationStore:
         after: str | None = ""
         while after is not None:
             after = await self._index_some(after)
-        wordings = await self.db.read(lambda on: found_wordings(on, owner, match, limit))
+        wordings = await self.db.read(lambda on: matching_documents(on, owner, match, limit))
         infos = await self.db.read(lambda on: _infos(on, [one.id for one in wordings]))
         by_id = {one.id: one for one in wordings}
-        return await asyncio.to_thread(lambda: [as_found(info, by_id[info.id], query) for info in infos])
+        return await asyncio.to_thread(lambda: [hit_of(info, by_id[info.id], query) for info in infos])
 
     async def _index_some(self, after: str) -> str | None:
         """Put the words of a few conversations into the full text; return after which one to go on."""
-        stale = await self.db.read(lambda on: stale_wordings(on, after, _INDEXED_AT_ONCE))
+        stale = await self.db.read(lambda on: stale_documents(on, after, _INDEXED_AT_ONCE))
         if stale:
-            words = await asyncio.to_thread(lambda: [(one, split_words(one.wording)) for one in stale])
-            await self.db.write(lambda on: put_words(on, words), is_spare=True)
-        return stale[-1].wording.id if len(stale) == _INDEXED_AT_ONCE else None
+            words = await asyncio.to_thread(lambda: [(one, search_words(one.document)) for one in stale])
+            await self.db.write(lambda on: index_documents(on, words), is_spare=True)
+        return stale[-1].document.id if len(stale) == _INDEXED_AT_ONCE else None
 
     # Changes
 
@@ -504,13 +511,13 @@ class ConversationStore:
 
     async def empty_trash(self, owner: str) -> int:
         """Remove all of the owner's deleted conversations for good; return how many those were."""
-        ids = await self.db.read(lambda on: sweeping.deleted_of(on, owner))
+        ids = await self.db.read(lambda on: purging.deleted_of(on, owner))
         # One by one: others write meanwhile.
         return sum([await self._delete_forever(one, owner) for one in ids])
 
     async def _delete_forever(self, conversation_id: str, owner: str) -> bool:
         return await self.db.write(
-            lambda on: sweeping.delete_forever(on, conversation_id, owner=owner),
+            lambda on: purging.delete_forever(on, conversation_id, owner=owner),
             lambda _: self._cache.drop(conversation_id),
         )
 
@@ -518,7 +525,7 @@ class ConversationStore:
         """Remove the owner's conversation at once, with all its rows, as though it had never been on record."""
 
         def remove(on: Connection) -> None:
-            if not sweeping.remove(on, conversation_id, owner):
+            if not purging.remove(on, conversation_id, owner):
                 raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
 
         await self.db.write(remove, lambda _: self._cache.drop(conversation_id))
@@ -529,12 +536,12 @@ class ConversationStore:
         Turns are written meanwhile: what is new has to be spared by its age.
         """
         named: set[str] = set()
-        for table in sweeping.tables_with_texts():
+        for table in purging.tables_with_texts():
             after: int | None = 0
             while after is not None:
-                some = partial(sweeping.texts_of, table=table, after=after, limit=_ROWS_AT_ONCE)
+                some = partial(purging.texts_of, table=table, after=after, limit=_ROWS_AT_ONCE)
                 after, texts = await self.db.read(some)
-                named |= await asyncio.to_thread(sweeping.digests_in, texts)
+                named |= await asyncio.to_thread(purging.digests_in, texts)
         return named
 
     # Copies

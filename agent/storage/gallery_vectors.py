@@ -72,7 +72,7 @@ class Tasks:
         """
         task = self._under_way.get(name)
         if task is None:
-            task = self._under_way[name] = asyncio.create_task(_told(work()))
+            task = self._under_way[name] = asyncio.create_task(_logging_failure(work()))
             task.add_done_callback(lambda _: self._under_way.pop(name, None))
         done, _ = await asyncio.wait({task}, timeout=patience_s)
         return any(one.result() for one in done if not one.cancelled())
@@ -106,7 +106,7 @@ class Tasks:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _told(work: Coroutine[Any, Any, None]) -> bool:
+async def _logging_failure(work: Coroutine[Any, Any, None]) -> bool:
     try:
         await work
     except (AivistaError, ValueError) as error:
@@ -290,9 +290,9 @@ class SimilarPictures:
 
 def _looks_at(thumbnail: bytes) -> list[float] | None:
     # The libraries of pixels take a while to load, which the event loop must not wait for.
-    from agent.storage.looks import looks_of
+    from agent.storage.appearance import appearance_vector
 
-    return looks_of(thumbnail)
+    return appearance_vector(thumbnail)
 
 
 class _Asked(NamedTuple):

@@ -23,9 +23,9 @@ from agent.errors import AivistaError, StorageFailure
 from agent.library import KEPT_FOR
 from agent.messages import Value
 from agent.storage.gallery import TEMPORARY
-from agent.storage.housekeeping_rows import NAME, AnotherVersion, KeptPicture, KeptRecords
-from agent.storage.liveness import ProcessLock
+from agent.storage.housekeeping_rows import NAME, AnotherVersion, RecordsOnDisk, ReferencedPicture
 from agent.storage.private_files import storage_failure
+from agent.storage.process_lock import ProcessLock
 
 PICTURES, ORIGINALS, BLOBS, SIGNS = "pictures", "originals", "blobs", "running"
 # Folders in which files are written under another name first.
@@ -242,7 +242,7 @@ class Housekeeping:
         report, and everything else is done all the same. A dry run counts, without the files that only a conversation
         names which would go.
         """
-        records = KeptRecords(self._home, is_writing=not is_dry_run)
+        records = RecordsOnDisk(self._home, is_writing=not is_dry_run)
         try:
             records.refuse_another_version()
             return _Sweep(self._home, records, self._now(), self._grace, is_dry_run).run()
@@ -256,7 +256,7 @@ class Housekeeping:
 
         A file that is written while this runs may be told as one that nothing names.
         """
-        records = KeptRecords(self._home, is_writing=False)
+        records = RecordsOnDisk(self._home, is_writing=False)
         try:
             return _Check(self._home, records, self._now()).run()
         finally:
@@ -264,7 +264,7 @@ class Housekeeping:
 
 
 class _Sweep:
-    def __init__(self, home: Path, records: KeptRecords, now: datetime, grace: timedelta, is_dry_run: bool) -> None:
+    def __init__(self, home: Path, records: RecordsOnDisk, now: datetime, grace: timedelta, is_dry_run: bool) -> None:
         self._home = home
         self._records = records
         self._deleted_before = now - KEPT_FOR
@@ -310,7 +310,7 @@ class _Sweep:
             return FileTotals(), FileTotals(), FileTotals()
         # Before the records are read: what is recorded meanwhile is among these files or too young.
         files = {folder: self._old(stored_files(self._home, folder)) for folder in (PICTURES, ORIGINALS, BLOBS)}
-        named = self._records.named_digests() - self._records.let_go(self._deleted_before)
+        named = self._records.named_digests() - self._records.purgeable_digests(self._deleted_before)
         pictures, originals, blobs = (
             [one for one in files[folder] if one.digest not in named] for folder in (PICTURES, ORIGINALS, BLOBS)
         )
@@ -368,7 +368,7 @@ class _Sweep:
 
 
 class _Check:
-    def __init__(self, home: Path, records: KeptRecords, now: datetime) -> None:
+    def __init__(self, home: Path, records: RecordsOnDisk, now: datetime) -> None:
         self._home = home
         self._records = records
         self._now = now
@@ -392,7 +392,7 @@ class _Check:
             self._missing_pictures(kept, have)
             self._missing_blobs({one.digest for one in blobs})
             heaps["files"] = self._workspace_files()
-            named = self._records.named_digests() - self._records.let_go(before)
+            named = self._records.named_digests() - self._records.purgeable_digests(before)
             heaps["unnamed"] = _heap(one for one in (*originals, *blobs) if one.digest not in named)
             heaps["thumbnails"] = _heap(one for one in pictures if one.is_thumbnail and one.digest not in have)
             counts |= {"conversations": self._records.conversations(), "records": len(kept)}
@@ -429,7 +429,7 @@ class _Check:
                 self._findings.append(Finding(trouble=CheckProblem.FILE_UNREADABLE, what=what))
         return heap
 
-    def _missing_pictures(self, kept: Iterable[KeptPicture], have: set[str]) -> None:
+    def _missing_pictures(self, kept: Iterable[ReferencedPicture], have: set[str]) -> None:
         for one in kept:
             for digest in sorted((one.parts | {one.digest}) - have):
                 part = "" if digest == one.digest else ", a part of its edit"

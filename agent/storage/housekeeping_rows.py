@@ -14,7 +14,7 @@ from sqlalchemy import Integer, delete, func, literal_column, select, text
 
 from agent.errors import ErrorCode, StorageFailure
 from agent.pictures import Picture
-from agent.storage import sweeping
+from agent.storage import purging
 from agent.storage.database import engine_of, transaction
 from agent.storage.rows import picture_of
 from agent.storage.tables import CALLS, CONVERSATIONS, PICTURE_VECTORS, PICTURES, TURNS, WORKSPACE_FILES
@@ -57,7 +57,7 @@ _ASTRAY = (
 )
 
 
-class KeptPicture(NamedTuple):
+class ReferencedPicture(NamedTuple):
     """A picture that is not deleted: its digest, its handle, the title of its conversation, and the digests of what
     else is kept of it: masks, what was pasted, what is to be compared."""
 
@@ -67,7 +67,7 @@ class KeptPicture(NamedTuple):
     parts: frozenset[str]
 
 
-class KeptFile(NamedTuple):
+class ReferencedFile(NamedTuple):
     """A file of a workspace: its name, the title of its conversation, and whether it holds what was written."""
 
     name: str
@@ -80,7 +80,7 @@ class AnotherVersion(StorageFailure):
     """The database is whole, but not one that this Aivista can read."""
 
 
-class KeptRecords:
+class RecordsOnDisk:
     """The database of a home, as it is. Raises StorageFailure when there is none, and when it cannot be read.
 
     `is_writing` tells whether anything may be changed.
@@ -113,26 +113,26 @@ class KeptRecords:
         ids = self.deleted_before(before)
         for one in ids:
             with self._writing() as connection:
-                sweeping.delete_forever(connection, one, before=before)
+                purging.delete_forever(connection, one, before=before)
         return len(ids)
 
     def deleted_before(self, moment: datetime) -> list[str]:
         """Return the conversations that were deleted before the moment."""
         with self._reading() as connection:
-            return sweeping.deleted_before(connection, moment)
+            return purging.deleted_before(connection, moment)
 
     def named_digests(self) -> set[str]:
         """Return the digest of every picture and blob that any row names, deleted ones included."""
         named: set[str] = set()
-        for table in sweeping.tables_with_texts():
+        for table in purging.tables_with_texts():
             after: int | None = 0
             while after is not None:
                 with self._reading() as connection:
-                    after, texts = sweeping.texts_of(connection, table, after, _ROWS_AT_ONCE)
-                named |= sweeping.digests_in(texts)
+                    after, texts = purging.texts_of(connection, table, after, _ROWS_AT_ONCE)
+                named |= purging.digests_in(texts)
         return named
 
-    def let_go(self, before: datetime) -> set[str]:
+    def purgeable_digests(self, before: datetime) -> set[str]:
         """Return the digests of pictures deleted before the moment that no picture which is there leans on.
 
         What was said of such a picture in its conversation still names it, and is no reason to keep it. With it goes
@@ -145,7 +145,7 @@ class KeptRecords:
             return mine
         is_there = _P.deleted_at.is_(None) | (_P.deleted_at >= before)
         for rows in self._portions(select(_P.id, _P.details).where(is_there)):
-            mine -= sweeping.digests_in(row.details for row in rows)
+            mine -= purging.digests_in(row.details for row in rows)
         return mine
 
     def forget_words(self, before: datetime) -> None:
@@ -162,15 +162,15 @@ class KeptRecords:
         with self._writing() as connection:
             return connection.execute(delete(PICTURE_VECTORS).where(old)).rowcount
 
-    def pictures(self, before: datetime) -> Iterator[KeptPicture]:
+    def pictures(self, before: datetime) -> Iterator[ReferencedPicture]:
         """Return every picture that is there, or was deleted since the moment."""
         joined = PICTURES.join(CONVERSATIONS, CONVERSATIONS.c.id == _P.conversation_id)
         found = select(_P.id, _P.digest, _P.handle, _P.details, CONVERSATIONS.c.title).select_from(joined)
         for rows in self._portions(found.where(_P.deleted_at.is_(None) | (_P.deleted_at >= before))):
             for row in rows:
-                yield KeptPicture(row.digest, row.handle, row.title, frozenset(sweeping.digests_in([row.details])))
+                yield ReferencedPicture(row.digest, row.handle, row.title, frozenset(purging.digests_in([row.details])))
 
-    def files(self) -> Iterator[KeptFile]:
+    def files(self) -> Iterator[ReferencedFile]:
         """Return the files of every workspace, those of deleted conversations included."""
         after = 0
         while True:
@@ -180,7 +180,7 @@ class KeptRecords:
                 return
             for row in rows:
                 is_whole = len(row.content) == row.size_bytes and hashlib.sha256(row.content).digest() == row.digest
-                yield KeptFile(row.name, row.title, row.size_bytes, is_whole)
+                yield ReferencedFile(row.name, row.title, row.size_bytes, is_whole)
             after = rows[-1].number
 
     def blob_digests(self) -> set[str]:

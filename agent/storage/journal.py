@@ -166,10 +166,10 @@ class Journal:
         return {call.name: call for call in found}
 
     def _soon(self, record: Callable[[Connection], object]) -> None:
-        self._db.write_soon(record).add_done_callback(_tell)
+        self._db.write_soon(record).add_done_callback(_log_failure)
 
 
-def _tell(written: asyncio.Future[Any]) -> None:
+def _log_failure(written: asyncio.Future[Any]) -> None:
     # The next awaited write of the turn meets the same trouble and tells the person.
     error = None if written.cancelled() else written.exception()
     if error is not None:

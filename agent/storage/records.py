@@ -16,8 +16,8 @@ from agent.storage.conversations import ConversationStore
 from agent.storage.database import Database
 from agent.storage.images import ImageStore
 from agent.storage.journal import Journal
-from agent.storage.liveness import ProcessLock
 from agent.storage.private_files import storage_failure
+from agent.storage.process_lock import ProcessLock
 from agent.storage.tables import TURNS
 from agent.storage.traces import LIMIT_BYTES, Traces
 from agent.storage.turns import RunningTurn, TurnStore

@@ -12,8 +12,8 @@ from agent.conversation import Conversation, Turn, TurnState, WholeConversation,
 from agent.events import Component
 from agent.messages import ImageOrigin, PromptMessage, Value
 from agent.pictures import Picture, Receipt, shape_of
+from agent.storage.branches import shown
 from agent.storage.tables import PICTURES, TURNS
-from agent.storage.trees import shown
 
 _T, _P = TURNS.c, PICTURES.c
 # What `turn_of` and `picture_of` read.

@@ -142,7 +142,7 @@ class Words:
         number = bisect_left(self.starts, offset)
         return number if number < len(self.starts) and self.starts[number] == offset else None
 
-    def said(self, first: int, end: int) -> str:
+    def text_between(self, first: int, end: int) -> str:
         """Return the words as they stand in the text, with what is between them."""
         return self.text[self._places[first][0] : self._places[end - 1][1]]
 
@@ -237,19 +237,19 @@ class StyleNames:
                 for wrong in range(1, min(core, len(joined) - 1)):
                     self._by_pattern[f"{joined[:wrong]}?{joined[wrong + 1 :]}"].append(name)
 
-    def found_in(self, wish: Words, *, is_style: bool = False) -> dict[str, Naming]:
+    def found_in(self, request: Words, *, is_style: bool = False) -> dict[str, Naming]:
         """Return the best naming of each style by its id; with `is_style` no name can be a thing.
 
         What stands inside another style's longer name counts little, and so does a name that is denied or a thing.
         """
-        namings = [(place.name.style_id, _naming(wish, place, is_style=is_style)) for place in self._places(wish)]
+        namings = [(place.name.style_id, _naming(request, place, is_style=is_style)) for place in self._places(request)]
         # "一盒彩色铅笔" holds a thing; the shorter name inside of it is no style either.
         things = [naming for _, naming in namings if naming.similarity <= _AS_A_THING]
         for number, (style_id, naming) in enumerate(namings):
             if any(thing.first <= naming.first and naming.end <= thing.end for thing in things):
                 namings[number] = style_id, naming._replace(similarity=min(naming.similarity, _AS_A_THING))
         best: dict[str, Naming] = {}
-        for style_id, naming in (*namings, *self._by_phrases(wish)):
+        for style_id, naming in (*namings, *self._by_phrases(request)):
             if style_id not in best or naming.rank > best[style_id].rank:
                 best[style_id] = naming
         return {
@@ -259,36 +259,40 @@ class StyleNames:
             for style_id, naming in best.items()
         }
 
-    def _places(self, wish: Words) -> Iterator[_Place]:
+    def _places(self, request: Words) -> Iterator[_Place]:
         exact: set[str] = set()
-        for place in self._whole(wish):
+        for place in self._whole(request):
             exact.add(place.name.text)
             yield place
-        for place in (*self._one_wrong_character(wish), *self._wrong_letters(wish), *self._wrongly_joined(wish)):
+        for place in (
+            *self._one_wrong_character(request),
+            *self._wrong_letters(request),
+            *self._wrongly_joined(request),
+        ):
             if place.name.text not in exact:
                 yield place
 
-    def _whole(self, wish: Words) -> Iterator[_Place]:
+    def _whole(self, request: Words) -> Iterator[_Place]:
         """Yield names that are said letter for letter, however they are spaced, in singular or plural."""
-        for first, end, letters in _spans(wish):
+        for first, end, letters in _spans(request):
             for plural, similarity in (("", 1.0), ("s", _PLURAL), ("es", _PLURAL)):
                 if letters.endswith(plural):
                     for name in self._by_letters.get(letters.removesuffix(plural), ()):
-                        if _may_be_split(name.words, wish, first, end):
+                        if _may_be_split(name.words, request, first, end):
                             yield _Place(name, first, end, similarity)
 
-    def _one_wrong_character(self, wish: Words) -> Iterator[_Place]:
+    def _one_wrong_character(self, request: Words) -> Iterator[_Place]:
         """Yield names with one other character inside: at the ends it would make too many other words."""
-        for first, end, letters in _spans(wish):
+        for first, end, letters in _spans(request):
             if end - first == len(letters) >= _SHORTEST_CORE:
                 for wrong in range(1, len(letters) - 1):
                     for name in self._by_pattern.get(f"{letters[:wrong]}?{letters[wrong + 1 :]}", ()):
                         if name.words.joined != letters:
                             yield _Place(name, first, end, 1 - 1 / len(letters))
 
-    def _wrong_letters(self, wish: Words) -> Iterator[_Place]:
+    def _wrong_letters(self, request: Words) -> Iterator[_Place]:
         """Yield names of which some words are misspelt, none of them as another ordinary word."""
-        meant = [self._meant(word) for word in wish.words]
+        meant = [self._meant(word) for word in request.words]
         for first, candidates in enumerate(meant):
             for word in candidates:
                 for name in self._by_first_word.get(word, ()):
@@ -312,53 +316,55 @@ class StyleNames:
                     found[known] = wrong
         return found
 
-    def _wrongly_joined(self, wish: Words) -> Iterator[_Place]:
+    def _wrongly_joined(self, request: Words) -> Iterator[_Place]:
         """Yield names of two or more words that are run together or torn apart, with a letter wrong besides."""
         from rapidfuzz.distance import OSA
 
-        for first, end, letters in _spans(wish, longest=4):
-            said = wish.words[first:end]
-            if len(letters) < _SHORTEST_SPLIT_NAME - 1 or (wish.has_ideographs and any(map(is_ideograph, said))):
+        for first, end, letters in _spans(request, longest=4):
+            text_between = request.words[first:end]
+            if len(letters) < _SHORTEST_SPLIT_NAME - 1 or (
+                request.has_ideographs and any(map(is_ideograph, text_between))
+            ):
                 continue
-            if len(said) == 1 and letters in ordinary_words():
+            if len(text_between) == 1 and letters in ordinary_words():
                 continue
             for joined in self._joined_by_letter.get(letters[0], ()):
                 if abs(len(joined) - len(letters)) <= 1 and OSA.distance(joined, letters, score_cutoff=1) == 1:
                     for name in self._by_letters[joined]:
                         count = len(name.words.words)
-                        is_torn_well = len(said) < count or min(map(len, said)) >= _SHORTEST_SPLIT_WORD
-                        if len(said) != count and is_torn_well and not name.is_loose:
+                        is_torn_well = len(text_between) < count or min(map(len, text_between)) >= _SHORTEST_SPLIT_WORD
+                        if len(text_between) != count and is_torn_well and not name.is_loose:
                             yield _Place(name, first, end, 1 - 1.5 / len(joined))
 
-    def _by_phrases(self, wish: Words) -> Iterator[tuple[str, Naming]]:
+    def _by_phrases(self, request: Words) -> Iterator[tuple[str, Naming]]:
         """Take phrases for a sign of the style only where several of them are said: one alone is just a wish."""
         found: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
         for style_id, text, words in self._phrases:
-            offset = wish.joined.find(words.joined)
-            first = wish.word_at(offset) if offset >= 0 else None
-            end = wish.word_at(offset + len(words.joined)) if offset >= 0 else None
+            offset = request.joined.find(words.joined)
+            first = request.word_at(offset) if offset >= 0 else None
+            end = request.word_at(offset + len(words.joined)) if offset >= 0 else None
             if first is not None and end is not None:
                 found[style_id].append((text, first, end))
-        for style_id, said in found.items():
-            text, first, end = said[0]
-            similarity = _PHRASES_FOUND[min(len(said), len(_PHRASES_FOUND) - 1)]
-            reason = MatchReason(kind=MatchKind.PHRASE, text=text, words=wish.said(first, end))
+        for style_id, text_between in found.items():
+            text, first, end = text_between[0]
+            similarity = _PHRASES_FOUND[min(len(text_between), len(_PHRASES_FOUND) - 1)]
+            reason = MatchReason(kind=MatchKind.PHRASE, text=text, words=request.text_between(first, end))
             yield style_id, Naming(similarity, reason, first, end)
 
 
-def _spans(wish: Words, longest: int = _LONGEST_NAME_WORDS) -> Iterator[tuple[int, int, str]]:
-    for first in range(len(wish.words)):
+def _spans(request: Words, longest: int = _LONGEST_NAME_WORDS) -> Iterator[tuple[int, int, str]]:
+    for first in range(len(request.words)):
         letters = ""
-        for end in range(first + 1, min(first + longest, len(wish.words)) + 1):
-            letters += wish.words[end - 1]
+        for end in range(first + 1, min(first + longest, len(request.words)) + 1):
+            letters += request.words[end - 1]
             yield first, end, letters
 
 
-def _may_be_split(name: Words, wish: Words, first: int, end: int) -> bool:
+def _may_be_split(name: Words, request: Words, first: int, end: int) -> bool:
     """Return whether these words can be the name: "how much a car costs" does not speak of Mucha."""
     if end - first <= len(name.words) or name.has_ideographs:
         return True
-    return len(name.joined) >= _SHORTEST_SPLIT_NAME and min(map(len, wish.words[first:end])) >= _SHORTEST_SPLIT_WORD
+    return len(name.joined) >= _SHORTEST_SPLIT_NAME and min(map(len, request.words[first:end])) >= _SHORTEST_SPLIT_WORD
 
 
 def _is_inside(inner: Naming, outer: Naming) -> bool:
@@ -370,17 +376,17 @@ def _is_inside(inner: Naming, outer: Naming) -> bool:
     return shorter_by > 0 or (shorter_by == 0 and is_name)
 
 
-def _naming(wish: Words, place: _Place, *, is_style: bool) -> Naming:
+def _naming(request: Words, place: _Place, *, is_style: bool) -> Naming:
     name, first, end, similarity = place
-    if _is_denied(wish, first):
+    if _is_denied(request, first):
         similarity = 0.0
-    elif not is_style and _is_a_thing(wish, first, end):
+    elif not is_style and _is_a_thing(request, first, end):
         similarity = _AS_A_THING
     elif name.is_loose and is_style:
         similarity = min(similarity, _LOOSE_AS_STYLE)
     elif name.is_loose:
-        similarity = _LOOSE_AS_STYLE if _means_the_style(wish, first, end) else _AS_A_THING
-    reason = MatchReason(kind=name.kind, text=name.text, words=wish.said(first, end))
+        similarity = _LOOSE_AS_STYLE if _means_the_style(request, first, end) else _AS_A_THING
+    reason = MatchReason(kind=name.kind, text=name.text, words=request.text_between(first, end))
     return Naming(similarity, reason, first, end)
 
 
@@ -390,10 +396,10 @@ _DENIAL_REACH = 5
 _DENIAL_REACH_ZH = 7
 
 
-def _is_denied(wish: Words, first: int) -> bool:
+def _is_denied(request: Words, first: int) -> bool:
     words, patterns, _ = rules("names")
-    reach = _DENIAL_REACH_ZH if is_ideograph(wish.words[first]) else _DENIAL_REACH
-    before = wish.words[max(wish.clause_start(first), first - reach) : first]
+    reach = _DENIAL_REACH_ZH if is_ideograph(request.words[first]) else _DENIAL_REACH
+    before = request.words[max(request.clause_start(first), first - reach) : first]
     for number, word in reversed(list(enumerate(before))):
         if word in words["but"]:
             return word == "but" and before[max(0, number - 1)] in words["all_but"]
@@ -402,22 +408,22 @@ def _is_denied(wish: Words, first: int) -> bool:
     return bool(patterns["denied_before"].search("".join(before)))
 
 
-def _is_a_thing(wish: Words, first: int, end: int) -> bool:
+def _is_a_thing(request: Words, first: int, end: int) -> bool:
     """Whether the words around a name speak of a thing: of somebody holding, hanging or selling one, or of a shop."""
     words, patterns, _ = rules("names")
-    before, after = wish.words[wish.clause_start(first) : first], wish.words[end : end + 1]
+    before, after = request.words[request.clause_start(first) : first], request.words[end : end + 1]
     if after and after[0] in words["things_after"]:
         return True
-    tail = "".join(wish.words[end : end + 4]) if wish.clause_end(end) > end else ""
+    tail = "".join(request.words[end : end + 4]) if request.clause_end(end) > end else ""
     if tail and is_ideograph(tail[0]) and patterns["thing_after"].match(tail):
         return True
     if before and before[-1] in words["determiners"] and after and after[0] in words["standing"]:
         return True
-    if is_ideograph(wish.words[first]):
+    if is_ideograph(request.words[first]):
         said_before = "".join(before[-12:])
         if patterns["handled_before"].search(said_before) or patterns["place_before"].search(said_before):
             return True
-        if patterns["lettering_before"].search("".join(wish.words[max(0, first - 8) : first])):
+        if patterns["lettering_before"].search("".join(request.words[max(0, first - 8) : first])):
             return True
     named = [word for word in before[-4:] if word not in words["determiners"]]
     near = [word for word in named if word not in words["qualities"]]
@@ -428,22 +434,22 @@ def _is_a_thing(wish: Words, first: int, end: int) -> bool:
         verb = near[-2] if len(near) > 1 and near[-1] in words["about_a_thing"] else near[-1]
         if near[-1] in words["handling"] or (verb.endswith("ing") and len(verb) > 5 and verb not in words["not_doing"]):
             return True
-    place = " ".join(wish.words[end : min(end + 6, wish.clause_end(end))])
+    place = " ".join(request.words[end : min(end + 6, request.clause_end(end))])
     return bool(before and patterns["place_after"].match(place))
 
 
-def _means_the_style(wish: Words, first: int, end: int) -> bool:
+def _means_the_style(request: Words, first: int, end: int) -> bool:
     """Whether the words around a loose name make clear that the style is meant."""
     words, patterns, _ = rules("names")
-    rest = wish.words[end : end + 2]
+    rest = request.words[end : end + 2]
     if (rest and rest[0] in words["style_words"]) or patterns["style_after"].match("".join(rest)):
         return True
-    lead = [word for word in wish.words[max(0, first - 3) : first] if word not in words["articles"]]
+    lead = [word for word in request.words[max(0, first - 3) : first] if word not in words["articles"]]
     if len(lead) > 1 and lead[-1] == "of" and lead[-2] in words["style_of"]:
         return True
-    before, after = wish.words[wish.clause_start(first) : first], wish.words[end : wish.clause_end(end)]
-    is_before_a_creature = "".join(wish.words[first:end]) not in words["not_before_creatures"]
-    if is_ideograph(wish.words[first]):
+    before, after = request.words[request.clause_start(first) : first], request.words[end : request.clause_end(end)]
+    is_before_a_creature = "".join(request.words[first:end]) not in words["not_before_creatures"]
+    if is_ideograph(request.words[first]):
         said_before, said_after = "".join(before), "".join(after)
         return bool(
             (patterns["filling"].fullmatch(said_before) and patterns["filling"].fullmatch(said_after))
@@ -538,19 +544,21 @@ class StyleDescriptions:
             self._styles_of[term].add(text.style_id)
         self._texts.append(text)
 
-    def found_in(self, wish: Words, *, without: Iterable[tuple[int, int]] = (), limit: int = 3) -> list[DescribedStyle]:
+    def found_in(
+        self, request: Words, *, without: Iterable[tuple[int, int]] = (), limit: int = 3
+    ) -> list[DescribedStyle]:
         """Return the styles that the request may describe, the surest first; above 0 a style is rather meant than not.
 
         `without` are the words, from the first to before the end, that are known to mean something else.
         """
         # Changes of a picture speak of light, things and lettering, not of a look.
-        if rules("descriptions").patterns["change"].search(wish.text):
+        if rules("descriptions").patterns["change"].search(request.text):
             return []
         hidden = {number for first, end in without for number in range(first, end)}
         found: dict[str, DescribedStyle] = {}
-        for first, end in _parts(wish):
-            words = [wish.words[number] if number not in hidden else "" for number in range(first, end)]
-            for one in self._search(words, wish.said(first, end), limit):
+        for first, end in _parts(request):
+            words = [request.words[number] if number not in hidden else "" for number in range(first, end)]
+            for one in self._search(words, request.text_between(first, end), limit):
                 if one.style_id not in found or one.log_odds > found[one.style_id].log_odds:
                     found[one.style_id] = one
         return sorted(found.values(), key=lambda one: one.log_odds, reverse=True)[:limit]
@@ -622,13 +630,13 @@ _WEIGHTS = (0.11, 1.059, 0.434, 0.176, -1.348, -3.1, 0.817, 1.747, -2.654, -1.21
 _BIAS = -5.163
 
 
-def _parts(wish: Words) -> list[tuple[int, int]]:
+def _parts(request: Words) -> list[tuple[int, int]]:
     """Return the whole request and its clauses: a look is often said in a clause of its own."""
-    count = len(wish.words)
+    count = len(request.words)
     whole = [(0, count)] if 0 < count <= _MOST_WORDS else []
     clauses = [
         (first, min(end, first + _MOST_WORDS))
-        for first, end in pairwise((*wish.clause_starts, count))
+        for first, end in pairwise((*request.clause_starts, count))
         if end - first >= 2
     ]
     return list(dict.fromkeys([*whole, *clauses]))[:_MOST_PARTS]
@@ -700,7 +708,7 @@ _SUREST_GUESS = 0.97
 
 
 @dataclass(frozen=True)
-class Shelf:
+class StyleSet:
     """Styles that belong together, and the name of their table of vectors."""
 
     name: str
@@ -723,7 +731,7 @@ def digest_of(text: str) -> str:
 
 
 def find_styles(
-    shelves: Sequence[Shelf],
+    style_sets: Sequence[StyleSet],
     descriptions: StyleDescriptions,
     text: str,
     meaning: Mapping[str, float],
@@ -738,23 +746,23 @@ def find_styles(
     `meaning` holds similarities by the ids of styles. With `is_style` words that could be about things are taken for a
     style.
     """
-    wish = Words(text)
+    request = Words(text)
     named: dict[str, Naming] = {}
-    for shelf in shelves:
-        named |= shelf.names.found_in(wish, is_style=is_style)
+    for style_set in style_sets:
+        named |= style_set.names.found_in(request, is_style=is_style)
     surest = max((naming.similarity for naming in named.values()), default=0.0)
     things = [(naming.first, naming.end) for naming in named.values() if naming.similarity < FLOOR]
-    described = {one.style_id: one for one in descriptions.found_in(wish, without=things, limit=limit)}
+    described = {one.style_id: one for one in descriptions.found_in(request, without=things, limit=limit)}
     needed = _DESCRIBED_AS_A_STYLE if is_style else _DESCRIBED_IN_A_REQUEST
     # Whoever names a style rarely describes another one.
     needed += _BESIDE_A_NAME if surest >= FLOOR else 0.0
     ranked = []
-    for style in (style for shelf in shelves for style in shelf.styles):
-        naming, said, by_meaning = named.get(style.id), described.get(style.id), meaning.get(style.id, 0.0)
+    for style in (style for style_set in style_sets for style in style_set.styles):
+        naming, text_between, by_meaning = named.get(style.id), described.get(style.id), meaning.get(style.id, 0.0)
         if surest >= SURELY_NAMED:
             by_meaning *= _BESIDE_A_NAMED_ONE
         by_name = naming.similarity if naming else 0.0
-        as_described = _similarity(said.log_odds - needed) if said else 0.0
+        as_described = _similarity(text_between.log_odds - needed) if text_between else 0.0
         # Two guesses that agree are surer than each.
         guessed = min(_SUREST_GUESS, 1 - (1 - by_meaning) * (1 - as_described))
         similarity = max(by_name, guessed)
@@ -764,8 +772,8 @@ def find_styles(
         is_said = naming is not None and naming.reason.kind is MatchKind.PHRASE and by_name >= FLOOR
         if naming is not None and (by_name == similarity or is_said):
             reason, length = naming.reason, naming.end - naming.first
-        elif said is not None and as_described >= by_meaning:
-            reason = MatchReason(kind=MatchKind.DESCRIPTION, text=said.description)
+        elif text_between is not None and as_described >= by_meaning:
+            reason = MatchReason(kind=MatchKind.DESCRIPTION, text=text_between.description)
         else:
             its_own = style.description.en or style.description.zh or style.title
             reason = MatchReason(kind=MatchKind.MEANING, text=its_own)
@@ -782,19 +790,19 @@ def _similarity(surplus: float) -> float:
     return FLOOR + (_SUREST_DESCRIBED - FLOOR) * (1 - math.exp(-surplus / 4))
 
 
-def find_style(shelf: Shelf, descriptions: StyleDescriptions, text: str) -> tuple[str, str] | None:
+def find_style(style_set: StyleSet, descriptions: StyleDescriptions, text: str) -> tuple[str, str] | None:
     """Return the id of the one style that a request asks for and the words that name it (empty when they describe it).
 
     None when it asks for no style.
     """
-    wish = Words(text.strip()[:LONGEST_WISH])
-    named = shelf.names.found_in(wish)
+    request = Words(text.strip()[:LONGEST_WISH])
+    named = style_set.names.found_in(request)
     if named:
         style_id, naming = max(named.items(), key=lambda item: item[1].rank)
         if naming.similarity >= FLOOR:
             return style_id, naming.reason.words
     things = [(naming.first, naming.end) for naming in named.values()]
-    for one in descriptions.found_in(wish, without=things, limit=1):
+    for one in descriptions.found_in(request, without=things, limit=1):
         if one.log_odds >= _DESCRIBED_IN_A_REQUEST:
             return one.style_id, ""
     return None

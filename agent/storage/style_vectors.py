@@ -27,7 +27,7 @@ from agent.library import Style
 from agent.messages import Value
 from agent.storage.embedding import PLAIN_WISHES, EmbeddingModel, TextEmbedder, cosines, embedded
 from agent.storage.private_files import make_private_folder, storage_failure
-from agent.storage.style_match import FLOOR, Shelf, digest_of
+from agent.storage.style_match import FLOOR, StyleSet, digest_of
 
 T = TypeVar("T")
 
@@ -204,7 +204,7 @@ class StyleVectors:
         self._paused_until_s: WeakKeyDictionary[TextEmbedder, float] = WeakKeyDictionary()
 
     async def similarities(
-        self, shelves: Sequence[Shelf], wish: str, embedder: TextEmbedder, patience_s: float
+        self, style_sets: Sequence[StyleSet], request: str, embedder: TextEmbedder, patience_s: float
     ) -> dict[str, float] | None:
         """Return the similarity of the closest styles by their ids, or None when the model cannot tell now.
 
@@ -215,8 +215,8 @@ class StyleVectors:
             return None
         try:
             async with asyncio.timeout(patience_s):
-                await shielded(self._preparation(shelves, embedder))
-                [vector] = await embedded([wish], embedder)
+                await shielded(self._preparation(style_sets, embedder))
+                [vector] = await embedded([request], embedder)
         except TimeoutError:
             _log.warning("the embedding model %s takes too long; styles are found by their names", embedder.model_id)
             return None
@@ -226,23 +226,23 @@ class StyleVectors:
             self._paused_until_s[embedder] = self._clock() + _PAUSE_S
             _log.warning("the embedding model %s failed; styles are found by their names: %s", embedder.model_id, error)
             return None
-        return await self._guarded(lambda: self._closest(shelves, vector, EmbeddingModel.of(embedder)))
+        return await self._guarded(lambda: self._closest(style_sets, vector, EmbeddingModel.of(embedder)))
 
-    async def is_ready(self, shelf: Shelf, embedder: TextEmbedder) -> bool:
+    async def is_ready(self, style_set: StyleSet, embedder: TextEmbedder) -> bool:
         """Whether the shelf's table holds this model's vectors. Raises StorageFailure."""
-        return await self._guarded(lambda: self._known_vectors(shelf, EmbeddingModel.of(embedder))) is None
+        return await self._guarded(lambda: self._known_vectors(style_set, EmbeddingModel.of(embedder))) is None
 
-    async def prepare(self, shelf: Shelf, embedder: TextEmbedder) -> None:
+    async def prepare(self, style_set: StyleSet, embedder: TextEmbedder) -> None:
         """Ask the model about the shelf by which its scale is measured, unless somebody is at it already.
 
         Raises AivistaError when the model or the disk fails, ValueError when the answer is no vectors.
         """
         if not self._building.locked():
-            await shielded(self._preparation([shelf], embedder))
+            await shielded(self._preparation([style_set], embedder))
 
-    async def warm_up(self, shelf: Shelf) -> None:
+    async def warm_up(self, style_set: StyleSet) -> None:
         """Load LanceDB and the shelf's table."""
-        await self._guarded(lambda: self._tables.about(shelf.name))
+        await self._guarded(lambda: self._tables.about(style_set.name))
 
     async def aclose(self) -> None:
         """Stop what is still being prepared, and let go of the files."""
@@ -253,41 +253,41 @@ class StyleVectors:
         await asyncio.to_thread(self._thread.shutdown)
         self._tables.close()
 
-    def _preparation(self, shelves: Sequence[Shelf], embedder: TextEmbedder) -> asyncio.Task[None]:
-        key = (id(embedder), tuple(shelf.content for shelf in shelves))
+    def _preparation(self, style_sets: Sequence[StyleSet], embedder: TextEmbedder) -> asyncio.Task[None]:
+        key = (id(embedder), tuple(style_set.content for style_set in style_sets))
         task = self._under_way.get(key)
         if task is None:
-            task = self._under_way[key] = asyncio.create_task(self._prepare(shelves, embedder))
+            task = self._under_way[key] = asyncio.create_task(self._prepare(style_sets, embedder))
             task.add_done_callback(lambda _: self._under_way.pop(key, None))
         return task
 
-    async def _prepare(self, shelves: Sequence[Shelf], embedder: TextEmbedder) -> None:
+    async def _prepare(self, style_sets: Sequence[StyleSet], embedder: TextEmbedder) -> None:
         model = EmbeddingModel.of(embedder)
         async with self._building:
-            for shelf in shelves:
-                known = await self._guarded(lambda: self._known_vectors(shelf, model))  # noqa: B023  # awaited at once
+            for style_set in style_sets:
+                known = await self._guarded(lambda: self._known_vectors(style_set, model))  # noqa: B023  # awaited at once
                 if known is not None:
-                    about, rows = await _made(shelf, known, embedder, is_measure=shelf is shelves[0])
-                    await self._guarded(lambda: self._tables.build(shelf.name, about, rows))  # noqa: B023
+                    about, rows = await _made(style_set, known, embedder, is_measure=style_set is style_sets[0])
+                    await self._guarded(lambda: self._tables.build(style_set.name, about, rows))  # noqa: B023
 
-    def _known_vectors(self, shelf: Shelf, model: EmbeddingModel) -> dict[str, array[float]] | None:
+    def _known_vectors(self, style_set: StyleSet, model: EmbeddingModel) -> dict[str, array[float]] | None:
         """Return what the table already knows from this very model, or None when it is ready as it is."""
-        about = self._tables.about(shelf.name)
+        about = self._tables.about(style_set.name)
         if about is None or about.model != model:
             return {}
-        return None if about.content == shelf.content else self._tables.vectors(shelf.name)
+        return None if about.content == style_set.content else self._tables.vectors(style_set.name)
 
     def _closest(
-        self, shelves: Sequence[Shelf], vector: Sequence[float], model: EmbeddingModel
+        self, style_sets: Sequence[StyleSet], vector: Sequence[float], model: EmbeddingModel
     ) -> dict[str, float] | None:
-        notes = [self._tables.about(shelf.name) for shelf in shelves]
-        for shelf, about in zip(shelves, notes, strict=True):
-            if about is None or about.model != model or about.content != shelf.content:
+        notes = [self._tables.about(style_set.name) for style_set in style_sets]
+        for style_set, about in zip(style_sets, notes, strict=True):
+            if about is None or about.model != model or about.content != style_set.content:
                 return None
         scale = MeaningScale.measured(notes[0].background, notes[0].foreground) if notes[0] else None
         if scale is None:
             return {}
-        near = [one for shelf in shelves for one in self._tables.closest(shelf.name, vector)]
+        near = [one for style_set in style_sets for one in self._tables.closest(style_set.name, vector)]
         return {style_id: scale.similarity(cosine) for style_id, cosine in near}
 
     async def _guarded(self, work: Callable[[], T]) -> T:
@@ -301,24 +301,24 @@ def _text_of(style: Style) -> str:
 
 
 async def _made(
-    shelf: Shelf, known: dict[str, array[float]], embedder: TextEmbedder, *, is_measure: bool
+    style_set: StyleSet, known: dict[str, array[float]], embedder: TextEmbedder, *, is_measure: bool
 ) -> tuple[_About, list[dict[str, Any]]]:
     """Return a shelf's table. The model is asked about what is not in `known` yet, and measured where the shelf is the
     measure."""
-    texts = [_text_of(style) for style in shelf.styles]
+    texts = [_text_of(style) for style in style_set.styles]
     missing = [text for text in texts if digest_of(text) not in known]
     for text, vector in zip(missing, await embedded(missing, embedder), strict=True):
         known[digest_of(text)] = array("f", vector)
     rows = [
         {"id": style.id, "digest": digest_of(text), "vector": known[digest_of(text)]}
-        for style, text in zip(shelf.styles, texts, strict=True)
+        for style, text in zip(style_set.styles, texts, strict=True)
     ]
-    about = _About(content=shelf.content, model=EmbeddingModel.of(embedder))
+    about = _About(content=style_set.content, model=EmbeddingModel.of(embedder))
     if is_measure:
         # How close wishes without a style come to any, and enough wishes that name one to theirs.
         naming = [
             (template.format(en=style.name.en, zh=style.name.zh), place)
-            for place, style in list(enumerate(shelf.styles))[::_NAMED_EVERY]
+            for place, style in list(enumerate(style_set.styles))[::_NAMED_EVERY]
             for template in _NAMING_WISHES
         ]
         asked = await embedded([*PLAIN_WISHES, *(text for text, _ in naming)], embedder)

@@ -26,7 +26,7 @@ from agent.errors import ErrorCode, RequestRefused
 from agent.library import Style, StyleDraft, StyleFile, StyleMatch
 from agent.storage.embedding import EmbeddingModel, TextEmbedder
 from agent.storage.private_files import file_state, locked_file, owner_key, storage_failure, write_private_file
-from agent.storage.style_match import FLOOR, LONGEST_WISH, Shelf, StyleDescriptions, find_style, find_styles
+from agent.storage.style_match import FLOOR, LONGEST_WISH, StyleDescriptions, StyleSet, find_style, find_styles
 from agent.storage.style_vectors import StyleVectors
 from agent.style_look import StyleLook
 
@@ -68,8 +68,8 @@ def _rows() -> list[dict[str, Any]]:
 
 
 @lru_cache(maxsize=1)
-def _curated() -> Shelf:
-    return Shelf("curated", curated_styles())
+def _curated() -> StyleSet:
+    return StyleSet("curated", curated_styles())
 
 
 @lru_cache(maxsize=1)
@@ -97,28 +97,28 @@ class OwnStyles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._read: LRUCache[str, tuple[object, Shelf]] = LRUCache(_MOST_OWNERS)
+        self._read: LRUCache[str, tuple[object, StyleSet]] = LRUCache(_MOST_OWNERS)
 
-    def shelf(self, owner: str) -> Shelf:
+    def style_set(self, owner: str) -> StyleSet:
         """Return the owner's styles, the oldest first; a file that cannot be read is set aside."""
         key = owner_key(owner)
         path = self._folder / f"{key}.json"
         state = file_state(path)
         known = self._read.get(key)
         if known is None or state is None or known[0] != state:
-            known = self._read[key] = state, Shelf(f"own_{key}", self._styles_in(path))
+            known = self._read[key] = state, StyleSet(f"own_{key}", self._styles_in(path))
         return known[1]
 
     def change(self, owner: str, change: Callable[[tuple[Style, ...]], tuple[Style, ...]]) -> None:
         """Keep what the change makes of the owner's styles. Raises RequestRefused for one style too many."""
         with self._locked():
-            self._write(owner, change(self.shelf(owner).styles))
+            self._write(owner, change(self.style_set(owner).styles))
 
     def hand_over(self, owner: str, new_owner: str) -> None:
         """Give an owner's styles to another one; what has the name of one of theirs stays, so do the newest for want of
         room."""
         with self._locked():
-            theirs, ours = self.shelf(new_owner).styles, self.shelf(owner).styles
+            theirs, ours = self.style_set(new_owner).styles, self.style_set(owner).styles
             names = {_name_key(style) for style in theirs}
             given = [style for style in ours if _name_key(style) not in names][: MOST_STYLES - len(theirs)]
             if given:
@@ -179,8 +179,8 @@ def _problem_of(error: ValidationError) -> str:
     """Return the first thing that is wrong, and where; nothing of the input but its field names."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(part if isinstance(part, str) and part.isidentifier() else str(part)[:20] for part in first["loc"])
-    said = first["msg"].removeprefix("Value error, ")
-    return f"{place}: {said}"[:200] if place else said[:200]
+    text_between = first["msg"].removeprefix("Value error, ")
+    return f"{place}: {text_between}"[:200] if place else text_between[:200]
 
 
 def _with_id(draft: StyleDraft, style_id: str | None = None) -> Style:
@@ -249,27 +249,36 @@ class StyleLibrary:
         while the model fails, is late or has yet to be asked about the library, names and descriptions are gone by
         alone. The same search within five minutes is answered from memory.
         """
-        wish = text.strip()
-        if not wish or limit < 1:
+        request = text.strip()
+        if not request or limit < 1:
             return []
         half = LONGEST_WISH // 2
-        wish = wish if len(wish) <= LONGEST_WISH else f"{wish[:half]}\n{wish[-half:]}"
+        request = request if len(request) <= LONGEST_WISH else f"{request[:half]}\n{request[-half:]}"
         model = EmbeddingModel.of(embedder) if embedder is not None else None
 
-        def asked() -> tuple[list[Shelf], tuple[object, ...]]:
-            shelves = self._shelves(owner)
-            return shelves, (model, limit, floor, is_style, wish, *(shelf.content for shelf in shelves))
+        def asked() -> tuple[list[StyleSet], tuple[object, ...]]:
+            style_sets = self._style_sets(owner)
+            return style_sets, (
+                model,
+                limit,
+                floor,
+                is_style,
+                request,
+                *(style_set.content for style_set in style_sets),
+            )
 
-        shelves, key = await self._call(asked)
+        style_sets, key = await self._call(asked)
         known = self._searches.get(key)
         if known is not None:
             return list(known)
         meaning: Mapping[str, float] | None = {}
         if embedder is not None:
-            meaning = await self._vectors.similarities(shelves, wish, embedder, self._patience_s)
+            meaning = await self._vectors.similarities(style_sets, request, embedder, self._patience_s)
         by_meaning = meaning or {}
         found = await self._call(
-            lambda: find_styles(shelves, _descriptions(), wish, by_meaning, limit=limit, floor=floor, is_style=is_style)
+            lambda: find_styles(
+                style_sets, _descriptions(), request, by_meaning, limit=limit, floor=floor, is_style=is_style
+            )
         )
         if meaning is not None:
             self._searches[key] = found
@@ -289,12 +298,12 @@ class StyleLibrary:
     async def warm_up(self, owner: str = "local", *, with_meaning: bool = False) -> None:
         """Make ready what a search needs, so that the first one need not wait; with meaning, load LanceDB too."""
         await self._call(lambda: shutil.rmtree(self._old_cache, ignore_errors=True))
-        await self._call(lambda: [_descriptions(), *(shelf.names for shelf in self._shelves(owner))])
+        await self._call(lambda: [_descriptions(), *(style_set.names for style_set in self._style_sets(owner))])
         if with_meaning:
             await self._vectors.warm_up(await self._call(_curated))
 
-    def _shelves(self, owner: str) -> list[Shelf]:
-        own = self._own.shelf(owner)
+    def _style_sets(self, owner: str) -> list[StyleSet]:
+        own = self._own.style_set(owner)
         return [_curated(), own] if own.styles else [_curated()]
 
     def drawn(self, style_id: str, picture: bytes, side_px: int) -> bytes | None:
@@ -321,7 +330,7 @@ class StyleLibrary:
 
     async def all(self, owner: str = "local") -> tuple[Style, ...]:
         """Return every style the owner sees: their own, then the curated ones."""
-        return await self._call(lambda: (*self._own.shelf(owner).styles, *curated_styles()))
+        return await self._call(lambda: (*self._own.style_set(owner).styles, *curated_styles()))
 
     async def get(self, style_id: str, owner: str = "local") -> Style:
         """Return the style. Raises RequestRefused(STYLE_NOT_FOUND)."""
@@ -378,7 +387,7 @@ class StyleLibrary:
 
     async def export_styles(self, owner: str = "local") -> bytes:
         """Return the owner's styles as a JSON file."""
-        own = await self._call(lambda: self._own.shelf(owner).styles)
+        own = await self._call(lambda: self._own.style_set(owner).styles)
         return StyleFile(styles=tuple(style.draft for style in own)).model_dump_json(indent=2).encode()
 
     async def aclose(self) -> None:

@@ -95,7 +95,7 @@ TURNS = Table(
     Column("id", String(64), primary_key=True),
     Column("position", Integer, nullable=False),
     Column("state", String(16), nullable=False, index=True),
-    # Who runs it: a sign of life of `liveness`, by which an abandoned turn is told from a running one.
+    # Who runs it: a sign of life of `process_lock`, by which an abandoned turn is told from a running one.
     Column("runner", String(64), nullable=False),
     Column("started_at", UtcDateTime, nullable=False),
     Column("text", Text, nullable=False),

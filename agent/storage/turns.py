@@ -24,7 +24,7 @@ from agent.pictures import Picture
 from agent.storage.conversation_cache import VERSION, Change, ConversationCache
 from agent.storage.database import Database
 from agent.storage.journal import forget_answers, lose_calls, reserved_handles, turns_with_old_answers
-from agent.storage.liveness import ProcessLock
+from agent.storage.process_lock import ProcessLock
 from agent.storage.rows import COMPONENTS, TURN_COLUMNS, changed_turn, picture_row, turn_of, turn_row
 from agent.storage.tables import CHECKPOINT_TABLES, CONVERSATIONS, PICTURES, TURN_QUEUE, TURNS
 from agent.storage.titles import subject_title, title_of
@@ -131,7 +131,7 @@ class RunningTurn(NamedTuple):
     started_at: datetime
 
 
-class Place(NamedTuple):
+class QueuePlace(NamedTuple):
     """A place in the queue, none where no more may wait, and how many go before it.
 
     `same_request` is true where the very same request waits in another process already: then no place was taken.
@@ -308,18 +308,18 @@ class TurnStore:
 
     # The queue
 
-    async def join_queue(self, conversation_id: str, request_id: str | None, limit: int) -> Place:
+    async def join_queue(self, conversation_id: str, request_id: str | None, limit: int) -> QueuePlace:
         """Take the last place in a conversation's queue, where fewer than `limit` turns of all processes wait."""
 
-        def join(on: Connection) -> Place:
+        def join(on: Connection) -> QueuePlace:
             waiting = self._waiting(on, conversation_id)
             ahead = len(waiting) + len(self._running(on, conversation_id))
             if request_id is not None and any(one.request_id == request_id for one in waiting):
-                return Place(None, ahead, same_request=True)
+                return QueuePlace(None, ahead, same_request=True)
             if len(waiting) >= limit:
-                return Place(None, ahead)
+                return QueuePlace(None, ahead)
             row = {"conversation_id": conversation_id, "runner": self._mine, "request_id": request_id}
-            return Place(on.execute(_JOIN, row).scalar_one(), ahead)
+            return QueuePlace(on.execute(_JOIN, row).scalar_one(), ahead)
 
         joining = asyncio.create_task(self._db.write(join))
         try:
@@ -329,7 +329,7 @@ class TurnStore:
             await self._db.durably(self._leave_again(joining))
             raise
 
-    async def _leave_again(self, joining: asyncio.Task[Place]) -> None:
+    async def _leave_again(self, joining: asyncio.Task[QueuePlace]) -> None:
         await asyncio.wait([joining])
         is_there = not joining.cancelled() and joining.exception() is None
         if is_there and (place := joining.result().id) is not None:

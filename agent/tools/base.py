@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, c
 
 from agent.conversation import Conversation
 from agent.errors import ErrorCode, ToolArgumentError
-from agent.fetching.reading import PageReader
+from agent.fetching.page_reader import PageReader
 from agent.messages import ImageOrigin, ImagePart, ToolCallPart, ToolResultPart
 from agent.providers.base import PictureBytes, ToolDeclaration
 from agent.sandbox.runner import Sandbox
@@ -122,7 +122,7 @@ def tool(*, rule: Rule | None = None, most_a_turn: int | None = None) -> Callabl
     def declared(work: _Work[P]) -> Tool:
         name = getattr(work, "__name__", "")
         model = _arguments_of(work, name)
-        declaration = ToolDeclaration(name=name, description=_told(work), parameters=_schema_of(model))
+        declaration = ToolDeclaration(name=name, description=_paragraphs(work), parameters=_schema_of(model))
 
         async def answer(arguments: Arguments, context: ToolContext) -> ToolAnswer:
             given = _checked(model, name, arguments)
@@ -160,7 +160,7 @@ def error_result(call: ToolCallPart, sentence: str) -> ToolResultPart:
     return ToolResultPart(name=call.name, call_id=call.call_id, content={"error": sentence}, is_error=True)
 
 
-def _told(work: Callable[..., object]) -> str:
+def _paragraphs(work: Callable[..., object]) -> str:
     """Return the docstring as paragraphs without line breaks in them."""
     paragraphs = inspect.cleandoc(work.__doc__ or "").split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)

@@ -198,7 +198,7 @@ async def run_javascript(
     written = await write_all(
         context.workspace, run.written, by="agent", is_untrusted=is_untrusted, expected_version=expected
     )
-    return ToolAnswer({**_told(run), **_files_told(written)}, source=source)
+    return ToolAnswer({**_run_content(run), **_written_content(written)}, source=source)
 
 
 def _why(error: ErrorInfo) -> str:
@@ -207,13 +207,13 @@ def _why(error: ErrorInfo) -> str:
     return error.message
 
 
-def _told(run: ScriptResult) -> dict[str, JsonValue]:
+def _run_content(run: ScriptResult) -> dict[str, JsonValue]:
     """Return what came of the program, without what there is nothing to say of."""
     told: dict[str, JsonValue] = {}
     if run.error is None:
         told["result"] = run.result
     else:
-        told["error"] = _error_told(run.error)
+        told["error"] = _error_text(run.error)
     if run.console:
         told["console"] = [
             line.text if line.level in {"log", "info"} else f"[{line.level}] {line.text}" for line in run.console
@@ -223,13 +223,13 @@ def _told(run: ScriptResult) -> dict[str, JsonValue]:
     return told
 
 
-def _error_told(error: ScriptError) -> str:
+def _error_text(error: ScriptError) -> str:
     if error.ending is not ScriptEnding.THROWN:
         return error.message
     return f"{error.name}: {error.message}" + (f" (line {error.line})" if error.line is not None else "")
 
 
-def _files_told(files: Written) -> dict[str, JsonValue]:
+def _written_content(files: Written) -> dict[str, JsonValue]:
     told: dict[str, JsonValue] = {}
     if files.names:
         told["written"] = list(files.names)

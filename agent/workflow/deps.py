@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from agent.conversation import Conversation, EditHistory, Turn
 from agent.events import Component, Step, TargetNote, ThoughtLog, TurnEvent, component_events
-from agent.fetching.reading import PageReader
+from agent.fetching.page_reader import PageReader
 from agent.messages import TokenUsage
 from agent.providers.base import Provider
 from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole

@@ -80,7 +80,7 @@ async def expand_prompt(request: PromptToExpand, writer: PromptWriter) -> Expand
     if model.is_sketch:
         if request.pictures != "none":
             return ExpandedPrompt(text=text, by="nobody")
-        from agent.providers.sketch.wishes import expand_description
+        from agent.providers.sketch.intent import expand_description
 
         return ExpandedPrompt(text=expand_description(text), by="rules")
     answer = await _ask(request, text, model, writer)

@@ -19,7 +19,7 @@ from agent.imaging.masking import (
     finish_edit,
     grow_mask,
     keep_only,
-    laying,
+    overlay,
     plan_edit,
     plan_expansion,
     read_mask,

@@ -20,8 +20,7 @@ from agent.providers.catalogue import JsonMode, Prices, load_catalogue, override
 from agent.providers.gemini import GeminiEmbedder, GeminiProvider, check_key
 from agent.providers.gemini_connection import GeminiConnection, failure_of
 from agent.providers.gemini_wire import DUMMY_SIGNATURE, AnswerReader, Wire, to_wire
-from agent.providers.http_failures import Asked as AskedServer
-from agent.providers.http_failures import Endpoint
+from agent.providers.http_failures import Endpoint, ProviderCall
 from agent.providers.key_status import KeyStatusCache
 from agent.providers.openai_answer import TEXT_ENDS
 from agent.providers.openai_compatible import OpenAIProvider, as_ours

@@ -17,7 +17,7 @@ from agent.adjusting.adjustment import MAX_SIDE_PIXELS
 from agent.adjusting.applying import Adjusted, apply_adjustment
 from agent.adjusting.toning import toned
 from agent.imaging.checks import blank_of
-from agent.imaging.intake import TakenIn, shown_name
+from agent.imaging.intake import CleanPicture, shown_name
 from agent.pixels import (
     Raster,
     eight_bits,

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Annotated
 
 from agent import ScriptEnding, ScriptError, ScriptResult, ServerState, Tool, ToolAnswer, ToolContext, sandbox, tool
-from agent.fetching.reading import PageReader
-from agent.mcp.offers import Pins, UnusableSchema, offered_name, reduced
+from agent.fetching.page_reader import PageReader
+from agent.mcp.tool_listing import Pins, UnusableSchema, offered_name, reduced
 from agent.mcp_config import HttpServer, McpServer, StdioServer, read_mcp_config
 from agent.sandbox.runner import MAX_CODE_BYTES, MAX_INPUT_CHARACTERS, Protection, Sandbox, read_reply
 from agent.storage.cache import history_images

@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.adapters.masks import EditOutcome, EditPlan, alignment, finish_edit, laying, packed, plan_edit
+from tests.adapters.masks import EditOutcome, EditPlan, alignment, finish_edit, overlay, packed, plan_edit
 from tests.adapters.pixels import read_rgb
 from tests.bench.masking_simulator import (
     NAMES,
@@ -85,7 +85,7 @@ def genuine(seed: int, how: Redrawing) -> Genuine:
     answer = Answer(edited(made.sent, area, seed, bleed_px=how.bleed_px), how)
     outcome = finish_edit(made.plan, answer.data)
     assert outcome.placement is not None
-    fit = laying.fit_of(outcome.placement, outcome.judgement)
+    fit = overlay.fit_of(outcome.placement, outcome.judgement)
     rows, columns = np.indices(area.shape, np.float32)
     x, y = alignment.places(fit.matrix, area.shape, fit.bends)
     missed = np.hypot(*np.moveaxis(answer.back(np.stack([x, y], -1)), -1, 0) - (columns, rows))

@@ -67,7 +67,7 @@ def page() -> str:
 
 
 HEADINGS = (
-    *("What is kept", "Gemini", "Models", "A server that speaks OpenAI's API", "Money", "RetryPolicy"),
+    *("What is kept", "Gemini", "Models", "A server that speaks OpenAI's API", "Money", "Time limits"),
     *("Who reaches the studio", "OpenTelemetry"),
 )
 

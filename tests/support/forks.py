@@ -75,7 +75,7 @@ def _import_all() -> None:
     import_module("webui.app")
     for name in _AT_THE_FIRST_TURN:
         import_module(name)
-    from agent.providers.sketch.wishes import understand
+    from agent.providers.sketch.intent import understand
     from agent.storage.styles import find_curated
     from webui.shell.templates import environment
 

@@ -186,7 +186,7 @@ _DRAWN_FROM, _DRAWN_TO = 8.0, 32.0
 
 
 @dataclass(frozen=True)
-class Laid:
+class PlacedAnswer:
     """An answer (8-bit RGB as it came) and how it lies over a box of the picture, by the work frame between them."""
 
     answer: Bytes
@@ -198,20 +198,20 @@ class Laid:
     correction: Correction
 
 
-def pasted(picture: Raster, mask: Bytes, laid: Laid, feather_px: float) -> Raster:
+def pasted(picture: Raster, mask: Bytes, placed_answer: PlacedAnswer, feather_px: float) -> Raster:
     """Return the picture with the answer inside the mask; wherever the mask is 0, the very same values.
 
     `feather_px` is in pixels of the work frame; it is less in narrow places, and there is no fade where the mask meets
     the picture's edge.
     """
     pixels = picture.pixels.copy()
-    area = box_of(mask).within(laid.box)
-    fade = _Fade(mask, area, feather_px * laid.box.width / laid.work_width)
+    area = box_of(mask).within(placed_answer.box)
+    fade = _Fade(mask, area, feather_px * placed_answer.box.width / placed_answer.work_width)
     for band in _bands(area):
         weight = fade.weight(band)
         rows, columns = slice(band.top, band.bottom), slice(band.left, band.right)
         part = picture.pixels[rows, columns]
-        mixed = _mixed(part, _sampled(laid, band), weight, picture)
+        mixed = _mixed(part, _sampled(placed_answer, band), weight, picture)
         pixels[rows, columns] = np.where(weight[..., None] > 0, mixed, part)
     return Raster(pixels, picture.profile)
 
@@ -306,27 +306,29 @@ def _bands(area: Box) -> Iterator[Box]:
         yield Box(area.left, top, area.width, min(_BAND_ROWS, area.bottom - top))
 
 
-def _sampled(laid: Laid, band: Box) -> Floats:
+def _sampled(placed_answer: PlacedAnswer, band: Box) -> Floats:
     """Return the answer's corrected colours (0 to 255) at the picture's pixels of the band."""
-    box, (work_width, work_height) = laid.box, (laid.work_width, laid.work_height)
+    box, (work_width, work_height) = placed_answer.box, (placed_answer.work_width, placed_answer.work_height)
     x = (np.arange(band.left, band.right, dtype=np.float32) - box.left + 0.5) * (work_width / box.width) - 0.5
     y = (np.arange(band.top, band.bottom, dtype=np.float32) - box.top + 0.5) * (work_height / box.height) - 0.5
     columns, rows = (np.ascontiguousarray(axis, np.float32) for axis in np.meshgrid(x, y))
-    tint = _looked_up(laid.correction.field, columns, rows, work_width, work_height)
-    if laid.bends is not None:
-        bend = _looked_up(laid.bends, columns, rows, work_width, work_height, cv2.INTER_CUBIC)
+    tint = _looked_up(placed_answer.correction.field, columns, rows, work_width, work_height)
+    if placed_answer.bends is not None:
+        bend = _looked_up(placed_answer.bends, columns, rows, work_width, work_height, cv2.INTER_CUBIC)
         columns, rows = columns + bend[..., 0], rows + bend[..., 1]
-    matrix = laid.matrix
+    matrix = placed_answer.matrix
     across = matrix[0, 0] * columns + matrix[0, 1] * rows + matrix[0, 2]
     down = matrix[1, 0] * columns + matrix[1, 1] * rows + matrix[1, 2]
-    height, width = laid.answer.shape[:2]
+    height, width = placed_answer.answer.shape[:2]
     across, down = (across + 0.5) * (width / work_width) - 0.5, (down + 0.5) * (height / work_height) - 0.5
     finer = min(width / box.width, height / box.height)
-    return np.asarray(_resampled(laid, across, down, finer) + tint, np.float32)
+    return np.asarray(_resampled(placed_answer, across, down, finer) + tint, np.float32)
 
 
-def _resampled(laid: Laid, across: NDArray[np.floating], down: NDArray[np.floating], finer: float) -> Floats:
-    height = laid.answer.shape[0]
+def _resampled(
+    placed_answer: PlacedAnswer, across: NDArray[np.floating], down: NDArray[np.floating], finer: float
+) -> Floats:
+    height = placed_answer.answer.shape[0]
     sigma = 0.45 * finer if finer > _FINER else 0.0
     margin = _CUBIC_REACH_PX + int(np.ceil(4 * sigma))
     low, high = float(down.min()) - margin, float(down.max()) + margin + 1
@@ -334,8 +336,8 @@ def _resampled(laid: Laid, across: NDArray[np.floating], down: NDArray[np.floati
     low, high = min(low, 2 * (height - 1) - high), max(high, -low)
     first = int(np.clip(np.floor(low), 0, max(height - 2, 0)))
     last = int(np.clip(np.ceil(high), first + 2, max(height, first + 2)))
-    table = np.ascontiguousarray(laid.correction.table[None], np.float32)
-    toned = cv2.LUT(np.ascontiguousarray(laid.answer[first:last]), table)
+    table = np.ascontiguousarray(placed_answer.correction.table[None], np.float32)
+    toned = cv2.LUT(np.ascontiguousarray(placed_answer.answer[first:last]), table)
     if sigma:
         toned = cv2.GaussianBlur(toned, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)
     shown = cv2.remap(

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from agent.errors import RequestRefused
-from agent.imaging.masking import alignment, compositing, crops, laying, masks, verdicts
+from agent.imaging.masking import alignment, compositing, crops, masks, overlay, verdicts
 from agent.imaging.masking.alignment import Matrix
 from agent.imaging.masking.crops import Crop
-from agent.imaging.masking.laying import Fit, Surface
+from agent.imaging.masking.overlay import Fit, Surface
 from agent.imaging.masking.values import (
     DEFAULT_FEATHER_PX,
     Box,
@@ -90,7 +90,7 @@ def change_inside(
         composite,
         changed_outside=compositing.changed_outside(picture, open_picture(composite), values),
         outside=int((values == 0).sum()),
-        notices=() if (made.pixels != picture.pixels).any() else (_said(Notice.NOTHING_CHANGED),),
+        notices=() if (made.pixels != picture.pixels).any() else (_notice(Notice.NOTHING_CHANGED),),
     )
 
 
@@ -169,8 +169,8 @@ def finish_edit(plan: EditPlan, answer: bytes) -> EditOutcome:
     surface = Surface.over(open_picture(plan.original), plan.box, crops.work_size(*frame))
     values = masks.unpacked(plan.mask)
     pixels = shown_rgb(part.pixels, part.profile)
-    fit = laying.aligned(surface, values, pixels)
-    return outcome(surface, values, pixels, fit, laying.placed(surface, fit, frame, plan.feather_px))
+    fit = overlay.aligned(surface, values, pixels)
+    return outcome(surface, values, pixels, fit, overlay.placed(surface, fit, frame, plan.feather_px))
 
 
 def regrow(original: bytes, answer: bytes, mask: Mask, placement: Placement, judgement: Judgement) -> EditOutcome:
@@ -185,19 +185,19 @@ def regrow(original: bytes, answer: bytes, mask: Mask, placement: Placement, jud
     if not box.holds(masks.box_of(values)):
         raise MaskRefused(MaskProblem.BEYOND_THE_ANSWER)
     surface = Surface.over(picture, box, placement.work)
-    return outcome(surface, values, read_rgb(answer), laying.fit_of(placement, judgement), placement)
+    return outcome(surface, values, read_rgb(answer), overlay.fit_of(placement, judgement), placement)
 
 
 def outcome(surface: Surface, values: Bytes, answer: Bytes, fit: Fit, placement: Placement) -> EditOutcome:
     """Return the paste as a file, with everything counted and said; nothing is pasted that was refused."""
     if fit.judgement.verdict == "refused":
         return EditOutcome(fit.judgement, placement=placement, outside=int((values == 0).sum()))
-    made = laying.paste(surface, values, answer, fit, placement.feather_px)
+    made = overlay.paste(surface, values, answer, fit, placement.feather_px)
     return _counted(surface, values, made, placement, fit.judgement)
 
 
 def _counted(
-    surface: Surface, values: Bytes, made: laying.Paste, placement: Placement, judgement: Judgement
+    surface: Surface, values: Bytes, made: overlay.Paste, placement: Placement, judgement: Judgement
 ) -> EditOutcome:
     composite = encode_png(made.picture)
     # Counted on the file itself, so that neither paste nor encoder can break the promise unseen.
@@ -211,22 +211,22 @@ def _counted(
         outside=int((values == 0).sum()),
         spill_px=made.spill_px,
         grown_mask=masks.packed(_grown_within(values, made.spill_px, surface.box)) if made.spill_px else None,
-        before=laying.preview(surface.picture, surface) if is_unsure else None,
-        after=laying.preview(made.picture, surface) if is_unsure else None,
-        notices=tuple(_said_of(made, judgement)),
+        before=overlay.preview(surface.picture, surface) if is_unsure else None,
+        after=overlay.preview(made.picture, surface) if is_unsure else None,
+        notices=tuple(_outcome_notices(made, judgement)),
     )
 
 
-def _said_of(made: laying.Paste, judgement: Judgement) -> list[EditNotice]:
+def _outcome_notices(made: overlay.Paste, judgement: Judgement) -> list[EditNotice]:
     said = []
     if made.spill_px:
-        said.append(_said(Notice.SPILLS, pixels=made.spill_px))
+        said.append(_notice(Notice.SPILLS, pixels=made.spill_px))
     if made.is_unchanged and judgement.reason != Reason.COVERS_ALL:
-        said.append(_said(Notice.NOTHING_CHANGED))
+        said.append(_notice(Notice.NOTHING_CHANGED))
     return said
 
 
-def _said(notice: Notice, **parameters: float | str) -> EditNotice:
+def _notice(notice: Notice, **parameters: float | str) -> EditNotice:
     return EditNotice(code=notice.value, parameters=parameters)
 
 
@@ -252,19 +252,19 @@ def _notices(
     said = []
     whole = Box(0, 0, picture.width, picture.height)
     if covers_all:
-        said.append(_said(Notice.COVERS_ALL))
+        said.append(_notice(Notice.COVERS_ALL))
     else:
         size = crops.work_size(crop.frame.width_px, crop.frame.height_px)
         outside = 255 - crops.in_frame(values, crop.box, size, beyond=255)
-        tiles = verdicts.textured_tiles(laying.fitted(sent, size), outside)
+        tiles = verdicts.textured_tiles(overlay.fitted(sent, size), outside)
         if tiles < verdicts.TILES_NEEDED:
-            said.append(_said(Notice.LITTLE_TO_ALIGN_BY, tiles=tiles, needed=verdicts.TILES_NEEDED))
+            said.append(_notice(Notice.LITTLE_TO_ALIGN_BY, tiles=tiles, needed=verdicts.TILES_NEEDED))
     if crop.softness > crops.MAX_SOFTNESS:
         said.append(_softer(picture, crop, areas, frames))
     inside = crop.box.within(whole)
     beyond = 1 - inside.width * inside.height / (crop.box.width * crop.box.height)
     if beyond > _BEYOND_SAID:
-        said.append(_said(Notice.BEYOND_THE_PICTURE, share=round(beyond, 3)))
+        said.append(_notice(Notice.BEYOND_THE_PICTURE, share=round(beyond, 3)))
     return said
 
 
@@ -273,8 +273,8 @@ def _softer(picture: Raster, crop: Crop, areas: Sequence[Box], frames: Sequence[
     alone = [crops.chosen_crop(area, picture.width, picture.height, frames) for area in areas[:8]]
     finest = max((each.softness for each in alone if each), default=crop.softness)
     if len(areas) > 1 and finest <= crop.softness / crops.MAX_SOFTNESS:
-        return _said(Notice.AREAS_FAR_APART, areas=len(areas), factor=factor)
-    return _said(Notice.SOFTER, factor=factor)
+        return _notice(Notice.AREAS_FAR_APART, areas=len(areas), factor=factor)
+    return _notice(Notice.SOFTER, factor=factor)
 
 
 def margins_for(width: int, height: int, ratio: float) -> Margins:
@@ -339,7 +339,7 @@ def drift(original: bytes, edited: bytes) -> Drift:
     answer = shown_rgb(edited_picture.pixels, edited_picture.profile)
     size = (surface.work_width, surface.work_height)
     everywhere = np.full(size[::-1], 255, np.uint8)
-    small, nominals = laying.fitted(answer, size), laying.nominal_maps(answer, size)
+    small, nominals = overlay.fitted(answer, size), overlay.nominal_maps(answer, size)
     template, moving = alignment.normalised(surface.sent), alignment.normalised(small)
     found = alignment.align(surface.sent, small, template, moving, everywhere, nominals)
     is_plausible = alignment.is_plausible(found.matrix, nominals, *size)
@@ -350,7 +350,7 @@ def drift(original: bytes, edited: bytes) -> Drift:
     if is_comparable:
         bends = alignment.bends_of(template, moving, everywhere, found.matrix)
         changed = _changed(surface, small, found.matrix, bends, comparable)
-    return _told(surface, answer, found.matrix, changed, is_comparable, judgement)
+    return _drift_of(surface, answer, found.matrix, changed, is_comparable, judgement)
 
 
 def keep_only(original: bytes, edited: bytes, area: Mask, feather_px: float = DEFAULT_FEATHER_PX) -> EditOutcome:
@@ -361,8 +361,8 @@ def keep_only(original: bytes, edited: bytes, area: Mask, feather_px: float = DE
     surface, edited_picture = _whole(original), _read_answer(edited)
     answer = shown_rgb(edited_picture.pixels, edited_picture.profile)
     values, size = _values(area, surface.picture), (surface.picture.width, surface.picture.height)
-    fit = laying.aligned(surface, values, answer)
-    return outcome(surface, values, answer, fit, laying.placed(surface, fit, size, feather_px))
+    fit = overlay.aligned(surface, values, answer)
+    return outcome(surface, values, answer, fit, overlay.placed(surface, fit, size, feather_px))
 
 
 def _whole(original: bytes) -> Surface:
@@ -383,10 +383,10 @@ def _changed(surface: Surface, small: Bytes, matrix: Matrix, bends: alignment.Be
     shown = alignment.seen_through(small, matrix, bends)
     nowhere = np.full(comparable.shape, 255, np.uint8)
     correction = compositing.colour_correction(surface.sent, shown, nowhere, comparable)
-    return laying.changed_area(surface.sent, laying.true_colours(correction, shown), comparable)
+    return overlay.changed_area(surface.sent, overlay.true_colours(correction, shown), comparable)
 
 
-def _told(
+def _drift_of(
     surface: Surface, answer: Bytes, matrix: Matrix, changed: Bytes, is_comparable: bool, judgement: Judgement
 ) -> Drift:
     picture = surface.picture

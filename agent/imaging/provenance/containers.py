@@ -114,7 +114,7 @@ class _Png:
             return Block(Kind.OTHER, raw)
         value = b""
         if len(raw) <= MAX_PACKET_BYTES and zlib.crc32(raw[4:-4]) == int.from_bytes(raw[-4:], "big"):
-            value = _said(name, bytes(raw[8 + len(keyword) + 1 : -4]))
+            value = _text_of_chunk(name, bytes(raw[8 + len(keyword) + 1 : -4]))
         if kind in (Kind.RECIPE, Kind.XMP):
             return Block(kind, raw, value)
         text = value.decode("utf-8" if name == b"iTXt" else "latin-1", "replace")
@@ -144,7 +144,7 @@ class _Png:
         return block.raw
 
 
-def _said(name: bytes, body: bytes) -> bytes:
+def _text_of_chunk(name: bytes, body: bytes) -> bytes:
     """Return the text of a PNG's chunk, after its keyword, unpacked up to 2 MB; nothing of one that is damaged."""
     if name == b"tEXt":
         return body

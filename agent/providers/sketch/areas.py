@@ -13,6 +13,7 @@ from agent import wording
 from agent.adjusting import Adjustment, read_adjustment
 from agent.pictures import without_handles
 from agent.providers.sketch.instructions import MISSING, clauses, read_clause, read_inscription
+from agent.providers.sketch.intent import MAX_CHARACTERS, AskBack, Edit, Reason, Talk, Topic, understand
 from agent.providers.sketch.operations import (
     AddText,
     Erase,
@@ -25,7 +26,6 @@ from agent.providers.sketch.operations import (
 )
 from agent.providers.sketch.palette import Colour, colour_words, find_colours
 from agent.providers.sketch.phrases import blank_quoted, find_quoted, fold, has_words
-from agent.providers.sketch.wishes import MAX_CHARACTERS, AskBack, Edit, Reason, Talk, Topic, understand
 
 _MAX_WORDS = 120
 _POLITE = r"^(?:\s*(?:{})[\s,，]*)+"
@@ -70,15 +70,15 @@ def _ink(folded: str) -> Colour | None:
     return colours[0] if colours else None
 
 
-def read_area_wish(text: str) -> Edit | AskBack | Talk:
+def read_area_intent(text: str) -> Edit | AskBack | Talk:
     """Return what the person wants inside their mask; Talk(MASK) when none of it can be done there."""
     text = text[:MAX_CHARACTERS]
     if not has_words(text):
         return AskBack(Reason.PICTURE_ONLY)
     plain = _plainly(text)
     if _is_talk(plain):
-        wish = understand(text, has_pictures=True)
-        return wish if isinstance(wish, Talk) else Talk(Topic.MASK)
+        intent = understand(text, has_pictures=True)
+        return intent if isinstance(intent, Talk) else Talk(Topic.MASK)
     lettering, rest = _read_lettering(plain)
     operations: list[Operation] = [lettering] if isinstance(lettering, AddText) else []
     left_out: list[str] = []
@@ -97,9 +97,9 @@ def read_area_wish(text: str) -> Edit | AskBack | Talk:
 
 def _is_talk(plain: str) -> bool:
     """Whether the words, without their politeness, are a question, a greeting or the like."""
-    wish = understand(plain, has_pictures=True)
+    intent = understand(plain, has_pictures=True)
     topics = {Topic.GREETING, Topic.THANKS, Topic.ABILITIES, Topic.QUESTION, Topic.SEARCH}
-    return isinstance(wish, Talk) and wish.topic in topics
+    return isinstance(intent, Talk) and intent.topic in topics
 
 
 def _plainly(text: str) -> str:

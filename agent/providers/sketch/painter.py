@@ -16,7 +16,7 @@ from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageOps
 
 from agent import wording
 from agent.providers.sketch import creatures, lettering, things
-from agent.providers.sketch.brush import Canvas, Easel
+from agent.providers.sketch.canvas import Canvas, FigureFrame
 from agent.providers.sketch.operations import Position
 from agent.providers.sketch.palette import INK, PAPER, Colour, Palette, mix, palette_for
 from agent.providers.sketch.phrases import find_quoted
@@ -216,7 +216,7 @@ def _mark(page: Image.Image, right: float, middle: float, unit: int, word: str) 
 class _Figure:
     """A drawing, its size as a share of the shorter side for one unit of its own, and its natural colour."""
 
-    draw: Callable[[Easel, Colour], None]
+    draw: Callable[[FigureFrame, Colour], None]
     scale: float
     colour: Colour | None = None
     is_floating: bool = False
@@ -266,7 +266,7 @@ def _paint_figure(name: str, plan: Composition, canvas: Canvas, stand: float, *,
     if is_aside:
         x, scale = x - (_ASIDE if is_wide else _ASIDE / 2), scale * _SMALLER
     # The words are for what only some drawings show: a hat, grey hair.
-    easel = Easel(canvas, palette, x, 0.5 if figure.is_floating else stand, scale, plan.words)
+    frame = FigureFrame(canvas, palette, x, 0.5 if figure.is_floating else stand, scale, plan.words)
     if figure.has_shadow and not figure.is_floating:
-        easel.shadow()
-    figure.draw(easel, colour)
+        frame.shadow()
+    figure.draw(frame, colour)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from agent.providers.sketch.brush import Canvas
+from agent.providers.sketch.canvas import Canvas
 from agent.providers.sketch.palette import Colour, Palette, darker, lighter, mix
 
 

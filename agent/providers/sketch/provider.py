@@ -18,8 +18,25 @@ from agent.pictures import handles_in
 from agent.pixels import Raster, open_picture, pixels_of
 from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
-from agent.providers.sketch.areas import read_area_wish
-from agent.providers.sketch.briefs import (
+from agent.providers.sketch.areas import read_area_intent
+from agent.providers.sketch.instructions import cropped_to
+from agent.providers.sketch.intent import (
+    AskBack,
+    Draw,
+    Edit,
+    FindLook,
+    FoundLook,
+    Intent,
+    Reason,
+    Talk,
+    Topic,
+    in_style,
+    read_drawing,
+    understand,
+)
+from agent.providers.sketch.operations import Erase, Operation
+from agent.providers.sketch.phrases import has_words
+from agent.providers.sketch.planning import (
     base_picture,
     has_pictures,
     image_call,
@@ -29,30 +46,13 @@ from agent.providers.sketch.briefs import (
     masked_pictures,
     newest_is_upload,
     paint_again,
+    person_text,
     starts_anew,
     take_of,
     tool_problem,
-    wish_text,
 )
-from agent.providers.sketch.instructions import cropped_to
-from agent.providers.sketch.operations import Erase, Operation
-from agent.providers.sketch.phrases import has_words
 from agent.providers.sketch.replies import closing, fill_form, reply
 from agent.providers.sketch.subjects import Retake, Take
-from agent.providers.sketch.wishes import (
-    AskBack,
-    Draw,
-    Edit,
-    FindLook,
-    FoundLook,
-    Reason,
-    Talk,
-    Topic,
-    Wish,
-    in_style,
-    read_drawing,
-    understand,
-)
 from agent.wording.requests import read_expansion
 
 _PNG = "image/png"
@@ -93,21 +93,21 @@ class SketchProvider:
         if options.google_search and tools:
             raise DesignRuleBroken(ErrorCode.DESIGN_RULE_BROKEN, rule="google_search and functions in one request")
         prompt = last_prompt(messages)
-        text = said = wish_text(prompt)
+        text = said = person_text(prompt)
         if is_to_grow(prompt) and (grown := read_expansion(text)) is not None:
             # How far is marked already; what is left says what shall be there.
             text = grown.rest
         if options.response_schema is not None:
-            answer, wish = json.dumps(fill_form(options.response_schema, text), ensure_ascii=False), None
+            answer, intent = json.dumps(fill_form(options.response_schema, text), ensure_ascii=False), None
         else:
             found = await self._found(text)
-            wish = _planned(prompt, text, messages, found)
-            answer = self._sentence(wish, messages, said)
+            intent = _planned(prompt, text, messages, found)
+            answer = self._sentence(intent, messages, said)
         async for chunk in self._say(answer):
             yield chunk
-        if isinstance(wish, Draw | Edit):
+        if isinstance(intent, Draw | Edit):
             words = text or (_CONTINUE_ZH if wording.is_chinese(said) else _CONTINUE)
-            for one in _each_masked(wish, prompt):
+            for one in _each_masked(intent, prompt):
                 call = image_call(one, words, tools, is_upload=newest_is_upload(messages))
                 if call is not None:
                     yield CompletionChunk(part=call)
@@ -120,7 +120,7 @@ class SketchProvider:
         yielded. Raises RequestRefused when the base picture cannot be read, and for a mask with a wish beyond it.
         """
         prompt = last_prompt(request.messages)
-        text = wish_text(prompt)
+        text = person_text(prompt)
         base = base_picture(request.messages, handles_in(text))
         if request.mask is not None:
             data = await self._inside(request, request.mask, text)
@@ -130,17 +130,17 @@ class SketchProvider:
         take = take_of(prompt)
         # A mark is only written behind what is to be painted.
         found = await self._found(text)
-        wish: Wish | Retake = read_drawing(text)
+        intent: Intent | Retake = read_drawing(text)
         if not take.mark:
-            wish = in_style(understand(text, base is not None), text, found, has_pictures=base is not None)
-        if base is not None and isinstance(wish, Edit):
+            intent = in_style(understand(text, base is not None), text, found, has_pictures=base is not None)
+        if base is not None and isinstance(intent, Edit):
             source = await self._pictures.read(base)
             name = base.handle or base.digest[:8]
-            data = await asyncio.to_thread(_edited, source, name, wish.operations, request)
+            data = await asyncio.to_thread(_edited, source, name, intent.operations, request)
             origin = ImageOrigin.EDITED
         else:
             take = replace(take, number=take.number + request.take - 1)
-            data = await asyncio.to_thread(_sketched, wish, text, _pixels(request), take, found)
+            data = await asyncio.to_thread(_sketched, intent, text, _pixels(request), take, found)
             origin = ImageOrigin.GENERATED
         yield CompletionChunk(part=await self._pictures.write(data, _PNG, origin))
         yield CompletionChunk(usage=_usage(request.messages, ""), finish_reason=_DONE)
@@ -152,26 +152,26 @@ class SketchProvider:
         """Do nothing: there is no connection."""
 
     async def _inside(self, request: ImageRequest, mask: ImagePart, text: str) -> bytes:
-        images, wish = last_prompt(request.messages).images, read_area_wish(text)
+        images, intent = last_prompt(request.messages).images, read_area_intent(text)
         # The planner asks for no such thing: a person may have written other words into its plan.
-        if not images or not isinstance(wish, Edit):
+        if not images or not isinstance(intent, Edit):
             raise RequestRefused(ErrorCode.PART_NOT_SUPPORTED, model=request.model.label)
         base = images[0]
         source, shape = await self._pictures.read(base), await self._pictures.read(mask)
         name = base.handle or base.digest[:8]
-        return await asyncio.to_thread(_edited, source, name, wish.operations, request, shape)
+        return await asyncio.to_thread(_edited, source, name, intent.operations, request, shape)
 
     async def _found(self, text: str) -> FoundLook | None:
         """Return the style that the words ask for, None where they ask for none or nobody can tell."""
         return await asyncio.to_thread(self._find_look, text) if self._find_look is not None else None
 
-    def _sentence(self, wish: Wish | None, messages: Sequence[PromptMessage], text: str) -> str:
-        if wish is None:
+    def _sentence(self, intent: Intent | None, messages: Sequence[PromptMessage], text: str) -> str:
+        if intent is None:
             return closing(tool_problem(messages[-1]), in_chinese=wording.is_chinese(text))
         # What is no wish is in no language either: it is answered in that of the words before it.
-        is_gibberish = wish == AskBack(Reason.UNCLEAR) and not (wording.is_chinese(text) or _ENGLISH.search(text))
-        said = _said_before(messages) if is_gibberish else text
-        return reply(wish, in_chinese=wording.is_chinese(said))
+        is_gibberish = intent == AskBack(Reason.UNCLEAR) and not (wording.is_chinese(text) or _ENGLISH.search(text))
+        said = _previous_text(messages) if is_gibberish else text
+        return reply(intent, in_chinese=wording.is_chinese(said))
 
     async def _say(self, answer: str) -> AsyncIterator[CompletionChunk]:
         for match in _PIECES.finditer(answer):
@@ -182,7 +182,7 @@ class SketchProvider:
 
 def _planned(
     prompt: PromptMessage, text: str, messages: Sequence[PromptMessage], found: FoundLook | None
-) -> Wish | None:
+) -> Intent | None:
     """Return what the newest message asks for, with the picture that the person marked; None once a tool answered."""
     if messages and messages[-1].role is Role.TOOL:
         return None
@@ -191,33 +191,33 @@ def _planned(
         return _planned_area(text, marked, is_to_grow=is_to_grow(prompt))
     is_anew = starts_anew(prompt) and not handles_in(text)
     has_some = bool(marked) or (not is_anew and has_pictures(messages))
-    wish = in_style(understand(text, has_some), text, found, has_pictures=has_some)
-    if marked and isinstance(wish, Edit | Retake):
-        wish = replace(wish, handles=tuple(dict.fromkeys((marked, *wish.handles))))
-    if isinstance(wish, Retake):
-        wish = paint_again(wish, messages, is_upload=newest_is_upload(messages))
-    return wish
+    intent = in_style(understand(text, has_some), text, found, has_pictures=has_some)
+    if marked and isinstance(intent, Edit | Retake):
+        intent = replace(intent, handles=tuple(dict.fromkeys((marked, *intent.handles))))
+    if isinstance(intent, Retake):
+        intent = paint_again(intent, messages, is_upload=newest_is_upload(messages))
+    return intent
 
 
-def _planned_area(text: str, marked: str, *, is_to_grow: bool) -> Wish:
+def _planned_area(text: str, marked: str, *, is_to_grow: bool) -> Intent:
     """Return what the words ask for inside a mask, or beyond the edges, of the marked picture."""
     if is_to_grow and not has_words(text):
         return Edit((Erase(),), handles=(marked,))
-    wish = read_area_wish(text)
-    if is_to_grow and (wish == Talk(Topic.MASK) or (isinstance(wish, Edit) and Erase() not in wish.operations)):
+    intent = read_area_intent(text)
+    if is_to_grow and (intent == Talk(Topic.MASK) or (isinstance(intent, Edit) and Erase() not in intent.operations)):
         return Talk(Topic.BEYOND_EDGES)
-    return replace(wish, handles=(marked,)) if isinstance(wish, Edit) else wish
+    return replace(intent, handles=(marked,)) if isinstance(intent, Edit) else intent
 
 
-def _each_masked(wish: Draw | Edit, prompt: PromptMessage) -> list[Draw | Edit]:
+def _each_masked(intent: Draw | Edit, prompt: PromptMessage) -> list[Draw | Edit]:
     """Return the wish, once for each of the pictures that the person painted a mask over."""
     masked = masked_pictures(prompt)
-    return [replace(wish, handles=(handle,)) for handle in masked] if len(masked) > 1 else [wish]
+    return [replace(intent, handles=(handle,)) for handle in masked] if len(masked) > 1 else [intent]
 
 
-def _said_before(messages: Sequence[PromptMessage]) -> str:
+def _previous_text(messages: Sequence[PromptMessage]) -> str:
     """Return what the person said before their newest words."""
-    said = [wish_text(message) for message in messages if message.role is Role.PROMPT]
+    said = [person_text(message) for message in messages if message.role is Role.PROMPT]
     return said[-2] if len(said) > 1 else ""
 
 
@@ -238,13 +238,13 @@ def _pixels(request: ImageRequest) -> tuple[int, int]:
     return request.model.pixels(ratio, request.resolution) or request.model.pixels(ratio, None) or _DEFAULT_SIZE
 
 
-def _sketched(wish: Wish | Retake, text: str, size: tuple[int, int], take: Take, found: FoundLook | None) -> bytes:
+def _sketched(intent: Intent | Retake, text: str, size: tuple[int, int], take: Take, found: FoundLook | None) -> bytes:
     # NumPy is loaded with it.
     from agent.providers.sketch.painter import paint
 
     caption, style = " ".join(text.split())[:120], ""
-    if isinstance(wish, Draw):
-        text, caption, style = wish.description, wish.subject, wish.style
+    if isinstance(intent, Draw):
+        text, caption, style = intent.description, intent.subject, intent.style
     painted = paint(
         text, caption, style, size, take.number, is_variation=take.is_variation, look=found.look if found else None
     )

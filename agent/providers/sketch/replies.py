@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from agent.adjusting import A_BIT, MUCH, PLAIN, AdjustmentChange, ChangeKind, describe
+from agent.providers.sketch.intent import AskBack, Draw, Edit, Intent, Talk
 from agent.providers.sketch.operations import AddText, Erase, Fill, Operation, Recolour, Restyle
 from agent.providers.sketch.vocabulary import sentences
-from agent.providers.sketch.wishes import AskBack, Draw, Edit, Talk, Wish
 
 _DEGREES = {PLAIN: "plain", A_BIT: "a_bit", MUCH: "much"}
 # Their number is said in their words.
@@ -17,17 +17,17 @@ _TURNS = (ChangeKind.TURNED_LEFT, ChangeKind.TURNED_RIGHT)
 _SIZES = (ChangeKind.RESIZED_WIDE, ChangeKind.RESIZED_HIGH, ChangeKind.SCALED)
 
 
-def reply(wish: Wish, *, in_chinese: bool) -> str:
+def reply(intent: Intent, *, in_chinese: bool) -> str:
     """Return the planner's sentence for a wish."""
-    match wish:
+    match intent:
         case Talk(topic):
             return sentences("topics", in_chinese=in_chinese)[topic]
         case AskBack(reason):
             return sentences("questions", in_chinese=in_chinese)[reason]
         case Draw():
-            return _about_drawing(wish, sentences("drawing", in_chinese=in_chinese))
+            return _about_drawing(intent, sentences("drawing", in_chinese=in_chinese))
         case Edit():
-            return _about_edit(wish, in_chinese=in_chinese)
+            return _about_edit(intent, in_chinese=in_chinese)
 
 
 def closing(problem: str, *, in_chinese: bool) -> str:
@@ -35,21 +35,21 @@ def closing(problem: str, *, in_chinese: bool) -> str:
     return sentences("closing", in_chinese=in_chinese)["failed" if problem else "done"].format(problem=problem)
 
 
-def _about_drawing(wish: Draw, said: Mapping[str, str]) -> str:
-    count = wish.number_of_images or 1
+def _about_drawing(intent: Draw, said: Mapping[str, str]) -> str:
+    count = intent.number_of_images or 1
     key = "many" if count > 1 else "one"
-    if wish.retaken:
-        key += ("_variation" if wish.take.is_variation else "_take") + ("s" if count > 1 else "")
-    sentence = said[key].format(count=count, picture=wish.retaken, subject=wish.subject)
-    return sentence + (said["from_the_first"] if wish.retaken and wish.was_changed else "")
+    if intent.retaken:
+        key += ("_variation" if intent.take.is_variation else "_take") + ("s" if count > 1 else "")
+    sentence = said[key].format(count=count, picture=intent.retaken, subject=intent.subject)
+    return sentence + (said["from_the_first"] if intent.retaken and intent.was_changed else "")
 
 
-def _about_edit(wish: Edit, *, in_chinese: bool) -> str:
+def _about_edit(intent: Edit, *, in_chinese: bool) -> str:
     said = sentences("editing", in_chinese=in_chinese)
-    parts = [part for operation in wish.operations for part in _described(operation, in_chinese=in_chinese)]
-    handle = wish.handles[0] if wish.handles else ""
+    parts = [part for operation in intent.operations for part in _described(operation, in_chinese=in_chinese)]
+    handle = intent.handles[0] if intent.handles else ""
     sentence = said["handle" if handle else "picture"].format(handle=handle, changes=said["comma"].join(parts))
-    return sentence + (said["left_out"].format(words=wish.left_out[0]) if wish.left_out else "")
+    return sentence + (said["left_out"].format(words=intent.left_out[0]) if intent.left_out else "")
 
 
 def _described(operation: Operation, *, in_chinese: bool) -> list[str]:

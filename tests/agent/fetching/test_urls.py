@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent import ToolArgumentError
-from tests.adapters.fetcher import MAX_URL_CHARACTERS, decoded, followed, is_public, normalized, web_url
+from tests.adapters.fetcher import MAX_URL_CHARACTERS, decoded, is_public, normalized, resolve_link, web_url
 from tests.support.cases import each_case
 from tests.support.tables import table
 
@@ -50,10 +50,10 @@ def test_addresses_that_a_server_can_tell_apart_stay_apart_and_what_may_not_be_a
 
 def test_a_link_is_followed_from_where_it_stands_and_checked_as_an_address_is() -> None:
     start = web_url("http://example.org/b/a")
-    assert [one for one in table("web_addresses")["followed"] if "b" not in str(followed(start, one))] == []
+    assert [one for one in table("web_addresses")["followed"] if "b" not in str(resolve_link(start, one))] == []
     for location in table("web_addresses")["not_followed"]:
         with pytest.raises(ToolArgumentError):
-            followed(web_url("http://example.org/"), location)
+            resolve_link(web_url("http://example.org/"), location)
 
 
 def test_the_length_holds_for_what_is_sent() -> None:

@@ -23,8 +23,8 @@ from agent import Blank, Caption, EditRecord, ErrorCode, ProviderFailure, Reques
 from tests.adapters.language import asked_lettering
 from tests.adapters.models import captions_in, refused_review
 from tests.adapters.pixels import (
+    CleanPicture,
     Raster,
-    TakenIn,
     blank_of,
     check_request,
     encode_png,
@@ -91,7 +91,7 @@ def kinds_of(png: bytes) -> list[bytes]:
     return kinds
 
 
-def opened(taken: TakenIn) -> Image.Image:
+def opened(taken: CleanPicture) -> Image.Image:
     image = Image.open(io.BytesIO(taken.data))
     image.load()
     assert (image.format, taken.mime_type) == ("PNG", "image/png")

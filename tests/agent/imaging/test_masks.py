@@ -30,8 +30,8 @@ from tests.adapters.masks import (
     grow_mask,
     in_frame,
     keep_only,
-    laying,
     margins_for,
+    overlay,
     packed,
     plan_edit,
     plan_expansion,
@@ -456,7 +456,7 @@ def test_a_drifted_genuine_answer_is_accepted_and_laid_back_to_a_fraction_of_a_p
     assert outcome.judgement.verdict == "good"
     assert outcome.placement is not None
     assert not outcome.placement.bends
-    matrix = laying.fit_of(outcome.placement, outcome.judgement).matrix
+    matrix = overlay.fit_of(outcome.placement, outcome.judgement).matrix
     points = points_of(edit.area())
     assert missed(answer, points @ matrix[:, :2].T + matrix[:, 2], points).max() <= 0.25
 
@@ -518,7 +518,7 @@ def test_a_wobbling_answer_is_bent_back() -> None:
     outcome = finish_edit(edit.plan, answer.data)
     assert outcome.placement is not None
     assert outcome.placement.bends
-    fit = laying.fit_of(outcome.placement, outcome.judgement)
+    fit = overlay.fit_of(outcome.placement, outcome.judgement)
     x, y = alignment.places(fit.matrix, edit.area().shape, fit.bends)
     border = cv2.morphologyEx(edit.area(), cv2.MORPH_GRADIENT, np.ones((3, 3), np.uint8)) > 0
     points = points_of(border)

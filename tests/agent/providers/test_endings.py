@@ -29,10 +29,10 @@ from tests import openai_server as openai_wire
 from tests import wire_server
 from tests.adapters.models import (
     TEXT_ENDS,
-    AskedServer,
     Endpoint,
     ModelEntry,
     ModelRole,
+    ProviderCall,
     as_ours,
     failure_of,
     load_catalogue,
@@ -275,10 +275,10 @@ def exceptions_of(module: Any) -> dict[str, type[Exception]]:
     }
 
 
-def asked(model: ModelEntry = FLASH) -> AskedServer:
+def asked(model: ModelEntry = FLASH) -> ProviderCall:
     where: dict[str, Any] = {"base_url": "https://models.example.org", "service": "models.example.org", "api": "API"}
     endpoint = Endpoint(**where, key=SecretStr(KEY), url_variable="THE_URL", key_variable="THE_KEY")
-    return AskedServer(endpoint, model, "THE_MODEL", 60.0, [SecretStr(KEY)], "/chat/completions")
+    return ProviderCall(endpoint, model, "THE_MODEL", 60.0, [SecretStr(KEY)], "/chat/completions")
 
 
 def misread(found: Iterable[tuple[str, ErrorInfo, End]]) -> list[tuple[str, ErrorInfo]]:

@@ -56,7 +56,7 @@ from tests.adapters.sketch import (
     SketchProvider,
     Talk,
     Topic,
-    read_area_wish,
+    read_area_intent,
     understand,
 )
 from tests.adapters.webui import LANGUAGES, PanelAmounts, PanelPress, amounts_sentence, load_words, pressed_sentence
@@ -120,12 +120,12 @@ def test_a_wish_for_a_picture_is_drawn() -> None:
 def test_a_wish_for_a_change_gives_its_operations_in_order_and_what_is_neither_is_answered_in_words() -> None:
     assert misunderstood(edits("edited") + edits("mixed") + answers("answered")) == {}
     inside = [*edits("inside"), *answers("answered_inside"), *((wish, Edit((Erase(),))) for wish in WISHES["erased"])]
-    assert misunderstood(inside, read_area_wish) == {}
+    assert misunderstood(inside, read_area_intent) == {}
     assert [wish for wish in WISHES["unchanged"] if isinstance(whole(wish), Edit)] == []
     # What needs eyes or a painter is left out and named.
     brighter = Edit((Adjustment(brightness=30),), left_out=("blur the background",))
     assert whole("make the photo brighter, blur the background") == brighter
-    assert read_area_wish("remove the hat and add a cap") == Edit((Erase(),), left_out=("add a cap",))
+    assert read_area_intent("remove the hat and add a cap") == Edit((Erase(),), left_out=("add a cap",))
 
 
 def test_without_any_picture_a_change_asks_for_one_and_once_more_asks_what_to_paint() -> None:
@@ -162,7 +162,7 @@ def test_nearly_all_phrases_of_the_benchmark_are_understood_and_none_exactly_wro
 def test_patterns_inside_a_mask_are_understood() -> None:
     for wish, (written, *_) in WISHES["inside"]:
         if "fill" in written:
-            understood = read_area_wish(wish)
+            understood = read_area_intent(wish)
             assert isinstance(understood, Edit), wish
             (fill,) = understood.operations
             assert isinstance(fill, Fill), wish

@@ -35,7 +35,7 @@ from tests.adapters.sketch import (
     fit,
     names,
     paint,
-    read_area_wish,
+    read_area_intent,
     wrap,
 )
 from tests.adapters.sketch import apply as applied
@@ -312,7 +312,7 @@ def light_of(image: Image.Image, mask: Image.Image) -> NDArray[np.float64]:
 
 
 def asked(wish: str, image: Image.Image, mask: Image.Image) -> Image.Image:
-    understood = read_area_wish(wish)
+    understood = read_area_intent(wish)
     assert isinstance(understood, Edit)
     return changed(image, mask, understood.operations)
 

@@ -29,8 +29,8 @@ from agent import (
     TurnEvent,
 )
 from agent.providers.base import Embedding
+from agent.providers.sketch.intent import Draw, expand_description, understand
 from agent.providers.sketch.painter import compose
-from agent.providers.sketch.wishes import Draw, expand_description, understand
 from agent.workflow.prompt_expansion import MAX_CHARACTERS
 from tests.adapters.models import ModelRole, calls, load_catalogue
 from tests.support.cases import each_case

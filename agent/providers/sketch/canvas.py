@@ -1,6 +1,6 @@
 """A canvas of paint: soft gradients, washes with darker rims, wobbly lines and grain, all from one seed.
 
-An easel on it is a small frame for one figure: its own coordinates, so that a drawing reads like the thing it draws.
+`FigureFrame` is a coordinate system for one figure on it, so that a drawing reads like the thing it draws.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def _between(around: Sequence[Point], t: float) -> Point:
     return x, y
 
 
-class Easel:
+class FigureFrame:
     """Draws in units of the figure: x to the right from its middle, y up from where it stands.
 
     `scale` is one unit as a share of the canvas's shorter side.

@@ -13,9 +13,9 @@ from pydantic import JsonValue
 from agent.messages import ImagePart, PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
 from agent.pictures import handles_in
 from agent.providers.base import ToolDeclaration
+from agent.providers.sketch.intent import MAX_CHARACTERS, Draw, Edit, Talk, Topic
 from agent.providers.sketch.operations import Restyle
 from agent.providers.sketch.subjects import Retake, RetakeKind, Take, find_subject, read_take, without_take
-from agent.providers.sketch.wishes import MAX_CHARACTERS, Draw, Edit, Talk, Topic
 from agent.settings import ReferenceMode
 
 _NOTHING_SAID = PromptMessage(role=Role.PROMPT, parts=())
@@ -47,7 +47,7 @@ def last_prompt(messages: Sequence[PromptMessage]) -> PromptMessage:
     return next((one for one in reversed(messages) if one.role is Role.PROMPT), _NOTHING_SAID)
 
 
-def wish_text(message: PromptMessage) -> str:
+def person_text(message: PromptMessage) -> str:
     """Return the person's own words: without facts, legends of pictures, placeholders and notes of what they marked."""
     joined = _written(message)
     for pattern in (_NOTE, _BLOCK, _BRACKETED, _LEGEND, _EXTRA_LINE):
@@ -156,7 +156,7 @@ _ADJUSTING = ("adjust_parameters", "adjust", "edit")
 
 
 def image_call(
-    wish: Draw | Edit, text: str, tools: Sequence[ToolDeclaration], *, is_upload: bool
+    intent: Draw | Edit, text: str, tools: Sequence[ToolDeclaration], *, is_upload: bool
 ) -> ToolCallPart | None:
     """Return the call for a wish, or None when `generate_image` is not declared.
 
@@ -167,7 +167,7 @@ def image_call(
     declared = next((tool for tool in tools if tool.name == _GENERATE_IMAGE), None)
     if declared is None:
         return None
-    arguments = _drawing(wish) if isinstance(wish, Draw) else _editing(wish, text, is_upload=is_upload)
+    arguments = _drawing(intent) if isinstance(intent, Draw) else _editing(intent, text, is_upload=is_upload)
     properties = declared.parameters.get("properties")
     known = properties if isinstance(properties, dict) else {}
     kept = {
@@ -175,32 +175,32 @@ def image_call(
         for name, value in arguments.items()
         if value is not None and name in known and _is_allowed(value, known[name])
     }
-    action = _action(known.get("action"), _DRAWING_ACTIONS if isinstance(wish, Draw) else _ADJUSTING)
+    action = _action(known.get("action"), _DRAWING_ACTIONS if isinstance(intent, Draw) else _ADJUSTING)
     return ToolCallPart(name=_GENERATE_IMAGE, arguments={**({"action": action} if action else {}), **kept})
 
 
-def _drawing(wish: Draw) -> dict[str, JsonValue]:
+def _drawing(intent: Draw) -> dict[str, JsonValue]:
     return {
-        "subject": wish.subject,
-        "style": wish.style or None,
+        "subject": intent.subject,
+        "style": intent.style or None,
         "confidence": 0.9,
-        "prompt": f"{wish.description} {wish.take.mark}".strip(),
-        "aspect_ratio": wish.aspect_ratio,
-        "number_of_images": wish.number_of_images,
-        "handles": list(wish.handles) or None,
+        "prompt": f"{intent.description} {intent.take.mark}".strip(),
+        "aspect_ratio": intent.aspect_ratio,
+        "number_of_images": intent.number_of_images,
+        "handles": list(intent.handles) or None,
     }
 
 
-def _editing(wish: Edit, text: str, *, is_upload: bool) -> dict[str, JsonValue]:
+def _editing(intent: Edit, text: str, *, is_upload: bool) -> dict[str, JsonValue]:
     mode = ReferenceMode.USER_UPLOADED_ONLY if is_upload else ReferenceMode.LAST_GENERATED
     return {
         "confidence": 0.95,
-        "prompt": _naming_first(wish.handles, text),
-        "style": next((one.name for one in wish.operations if isinstance(one, Restyle)), None),
-        "aspect_ratio": wish.aspect_ratio,
-        "number_of_images": wish.number_of_images,
+        "prompt": _naming_first(intent.handles, text),
+        "style": next((one.name for one in intent.operations if isinstance(one, Restyle)), None),
+        "aspect_ratio": intent.aspect_ratio,
+        "number_of_images": intent.number_of_images,
         "reference_mode": mode.value,
-        "handles": list(wish.handles) or None,
+        "handles": list(intent.handles) or None,
     }
 
 
@@ -282,8 +282,8 @@ def paint_again(retake: Retake, messages: Sequence[PromptMessage], *, is_upload:
     painting = _painting_of(handle, paintings) or _painting_of(first, paintings)
     if painting is None or not without_take(painting.prompt):
         return Talk(Topic.NEVER_PAINTED)
-    wish = without_take(painting.prompt)
-    takes = [one.last_take for one in paintings if one.is_new and without_take(one.prompt) == wish]
+    intent = without_take(painting.prompt)
+    takes = [one.last_take for one in paintings if one.is_new and without_take(one.prompt) == intent]
     take = Take(max(takes) + 1, is_variation=retake.kind is RetakeKind.VARIATION)
     return painting.drawn(take, retake, handle, was_changed=handle not in painting.handles)
 

@@ -78,7 +78,7 @@ class ConversationHit(Value):
     turn_id: str | None = None
 
 
-class Passage(NamedTuple):
+class Snippet(NamedTuple):
     """A text of a conversation that can be found."""
 
     place: Place
@@ -87,7 +87,7 @@ class Passage(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Wording:
+class SearchDocument:
     """The words of one conversation as its rows hold them: of each turn its id, text and components, oldest first; of
     each picture the id of its turn and its receipt."""
 
@@ -96,31 +96,31 @@ class Wording:
     turns: Sequence[tuple[str, str, str]]
     pictures: Sequence[tuple[str, str | None]]
 
-    def passages(self) -> Iterator[Passage]:
+    def snippets(self) -> Iterator[Snippet]:
         """Yield every text, the title first, then those of the newest turn."""
-        yield Passage("title", self.title)
+        yield Snippet("title", self.title)
         for turn_id, said, components in reversed(self.turns):
-            yield Passage("said", said, turn_id)
+            yield Snippet("said", said, turn_id)
             for written in dict.fromkeys(_prompts(turn_id, self.pictures)):
-                yield Passage("prompt", written, turn_id)
-            yield from _shown(turn_id, components)
+                yield Snippet("prompt", written, turn_id)
+            yield from _shown_snippets(turn_id, components)
 
 
-def split_words(wording: Wording) -> str:
+def search_words(document: SearchDocument) -> str:
     """Return the words of a conversation as they go into the full-text table."""
-    return words_of("\n".join(dict.fromkeys(passage.text for passage in wording.passages() if passage.text)))
+    return words_of("\n".join(dict.fromkeys(passage.text for passage in document.snippets() if passage.text)))
 
 
-def as_found(info: ConversationInfo, wording: Wording, query: str) -> ConversationHit:
+def hit_of(info: ConversationInfo, document: SearchDocument, query: str) -> ConversationHit:
     """Return what is shown of a conversation that was found: its passage that holds most of the query's words."""
-    best = _best(wording.passages(), query)
+    best = _best(document.snippets(), query)
     excerpt = excerpt_of(best.text, query)
     return ConversationHit(info=info, place=best.place, excerpt=excerpt.text, marks=excerpt.marks, turn_id=best.turn_id)
 
 
-def _best(passages: Iterable[Passage], query: str) -> Passage:
-    best, most = Passage("title", ""), -1
-    for passage in passages:
+def _best(snippets: Iterable[Snippet], query: str) -> Snippet:
+    best, most = Snippet("title", ""), -1
+    for passage in snippets:
         count = found_in(passage.text, query)
         if count > most:
             best, most = passage, count
@@ -133,17 +133,17 @@ def _prompts(turn_id: str, pictures: Iterable[tuple[str, str | None]]) -> Iterat
             yield _text(_JSON.validate_json(receipt), "prompt")
 
 
-def _shown(turn_id: str, components: str) -> Iterator[Passage]:
+def _shown_snippets(turn_id: str, components: str) -> Iterator[Snippet]:
     """Yield what the agent said in the turn, and the prompts of plans, which may never have been painted."""
     listed = _JSON.validate_json(components)
     for one in listed if isinstance(listed, list) else ():
         if not isinstance(one, dict):
             continue
         if one.get("type") == "agent_message":
-            yield Passage("answered", _text(one, "text"), turn_id)
+            yield Snippet("answered", _text(one, "text"), turn_id)
         plans = one.get("plans")
         for plan in plans if isinstance(plans, list) else ():
-            yield Passage("prompt", _text(plan, "prompt"), turn_id)
+            yield Snippet("prompt", _text(plan, "prompt"), turn_id)
 
 
 def _text(value: JsonValue, name: str) -> str:
@@ -151,39 +151,39 @@ def _text(value: JsonValue, name: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-class Stale(NamedTuple):
+class StaleDocument(NamedTuple):
     """A conversation whose words are to be put into the full text, as it was when they were read."""
 
-    wording: Wording
+    document: SearchDocument
     updated_at: datetime
 
 
-def stale_wordings(connection: Connection, after: str, limit: int) -> list[Stale]:
+def stale_documents(connection: Connection, after: str, limit: int) -> list[StaleDocument]:
     """Return conversations that changed since their words were put in, by id, those after one of them."""
     rows = connection.execute(STALE, {"after": after, "page": limit}).all()
     moments = {row.id: row.updated_at for row in rows}
     titles = {row.id: row.title for row in rows}
-    return [Stale(one, moments[one.id]) for one in _wordings(connection, titles)]
+    return [StaleDocument(one, moments[one.id]) for one in _documents(connection, titles)]
 
 
-def put_words(connection: Connection, words: Sequence[tuple[Stale, str]]) -> None:
+def index_documents(connection: Connection, words: Sequence[tuple[StaleDocument, str]]) -> None:
     """Put the words of conversations into the full text, in place of those that were there."""
     for one, split in words:
-        wording = one.wording
-        seen = {"key": wording.id, "seen": one.updated_at, "seen_title": wording.title}
+        document = one.document
+        seen = {"key": document.id, "seen": one.updated_at, "seen_title": document.title}
         number = connection.execute(_INDEXED, seen).scalar_one_or_none()
         if number is not None:
             connection.execute(_PUT, {"number": number, "words": split})
 
 
-def found_wordings(connection: Connection, owner: str, match: str, limit: int) -> list[Wording]:
+def matching_documents(connection: Connection, owner: str, match: str, limit: int) -> list[SearchDocument]:
     """Return the owner's conversations that a query of `word_index.match_query` finds, the newest first."""
     ids = list(connection.scalars(_FOUND, {"whose": owner, "query": match, "page": limit}))
     titles = {row.id: row.title for row in connection.execute(_TITLES, {"these": ids})}
-    return _wordings(connection, {one: titles[one] for one in ids})
+    return _documents(connection, {one: titles[one] for one in ids})
 
 
-def _wordings(connection: Connection, titles: dict[str, str]) -> list[Wording]:
+def _documents(connection: Connection, titles: dict[str, str]) -> list[SearchDocument]:
     turns: dict[str, list[tuple[str, str, str]]] = {one: [] for one in titles}
     pictures: dict[str, list[tuple[str, str | None]]] = {one: [] for one in titles}
     if titles:
@@ -192,4 +192,4 @@ def _wordings(connection: Connection, titles: dict[str, str]) -> list[Wording]:
             turns[row.conversation_id].append((row.id, row.text, row.components))
         for made in connection.execute(_RECEIPTS, these):
             pictures[made.conversation_id].append((made.turn_id, made.receipt))
-    return [Wording(one, title, turns[one], pictures[one]) for one, title in titles.items()]
+    return [SearchDocument(one, title, turns[one], pictures[one]) for one, title in titles.items()]

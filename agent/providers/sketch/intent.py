@@ -96,14 +96,14 @@ class Talk:
     topic: Topic
 
 
-Wish: TypeAlias = Draw | Edit | AskBack | Talk
+Intent: TypeAlias = Draw | Edit | AskBack | Talk
 
 
 def _says(name: str, words: str) -> re.Match[str] | None:
-    return wording.pattern(f"wishes.{name}").search(words)
+    return wording.pattern(f"intent.{name}").search(words)
 
 
-def understand(text: str, has_pictures: bool) -> Wish | Retake:
+def understand(text: str, has_pictures: bool) -> Intent | Retake:
     """Return what the person wants. `has_pictures` says whether the message or the history holds any picture."""
     text = text[:MAX_CHARACTERS]
     if not has_words(text):
@@ -144,7 +144,7 @@ def _is_only_instructions(folded: str) -> bool:
     return _says("only_edits", folded) is not None
 
 
-def _edit_or_talk(text: str, folded: str, instructions: Instructions, has_pictures: bool) -> Wish:
+def _edit_or_talk(text: str, folded: str, instructions: Instructions, has_pictures: bool) -> Intent:
     is_about_picture = bool(_says("target", folded)) or bool(handles_in(text))
     if _is_plain_question(folded, instructions):
         return Talk(Topic.QUESTION)
@@ -182,7 +182,7 @@ def _small_talk(folded: str) -> Talk | None:
     return None
 
 
-def _edit(text: str, instructions: Instructions, has_pictures: bool) -> Wish:
+def _edit(text: str, instructions: Instructions, has_pictures: bool) -> Intent:
     handles = handles_in(text)
     if not has_pictures and not handles:
         return AskBack(Reason.NO_PICTURE)
@@ -221,7 +221,7 @@ def _named(ratio: tuple[int, int] | None) -> str | None:
 def _is_noun_phrase(folded: str) -> bool:
     """Whether the words begin as a thing does ("a black and white cat") and not as a change ("a bit darker")."""
     begins = (
-        (wording.pattern(f"wishes.{name}", one).match(folded) for name in ("thing", "change"))
+        (wording.pattern(f"intent.{name}", one).match(folded) for name in ("thing", "change"))
         for one in wording.LANGUAGES
     )
     return any(thing and not change for thing, change in begins)
@@ -229,7 +229,7 @@ def _is_noun_phrase(folded: str) -> bool:
 
 def _names_a_thing(folded: str, is_about_picture: bool) -> bool:
     """Whether bare words can be drawn as they stand ("a red fox in the snow", "雪中的红狐")."""
-    if _is_noun_phrase(folded) and not wording.pattern("wishes.target").match(folded):
+    if _is_noun_phrase(folded) and not wording.pattern("intent.target").match(folded):
         return True
     if is_about_picture or _says("speaker", folded) or _says("vague", folded):
         return False
@@ -258,34 +258,34 @@ class FoundLook:
 FindLook: TypeAlias = Callable[[str], FoundLook | None]
 
 
-def in_style(wish: Wish | Retake, text: str, found: FoundLook | None, *, has_pictures: bool) -> Wish | Retake:
+def in_style(intent: Intent | Retake, text: str, found: FoundLook | None, *, has_pictures: bool) -> Intent | Retake:
     """Return the wish with the style that its words ask for: of a sketch, or as an operation on a picture."""
-    if found is None and isinstance(wish, Draw):
-        return replace(wish, style=_asked_in_so_many_words(text) or wish.style)
-    if found is None or isinstance(wish, Retake):
-        return wish
+    if found is None and isinstance(intent, Draw):
+        return replace(intent, style=_asked_in_so_many_words(text) or intent.style)
+    if found is None or isinstance(intent, Retake):
+        return intent
     is_all = _is_all_there_is(text, found)
-    if isinstance(wish, Draw):
+    if isinstance(intent, Draw):
         if is_all:
             return _restyle(text, found) if has_pictures else AskBack(Reason.NO_SUBJECT)
-        return replace(wish, style=found.name)
+        return replace(intent, style=found.name)
     if not has_pictures and not handles_in(text):
-        return wish
-    if isinstance(wish, Edit):
+        return intent
+    if isinstance(intent, Edit):
         # What is carried out exactly needs no approximation beside it: "black and white" is one, too.
-        if not wish.left_out and not _only_pixelates(wish.operations):
-            return wish
-        kept = tuple(one for one in wish.operations if not _is_pixelating(one))
-        left_out = tuple(clause for clause in wish.left_out if not found.words or found.words not in fold(clause))
-        return replace(wish, operations=(*kept, _operation(found)), left_out=left_out)
+        if not intent.left_out and not _only_pixelates(intent.operations):
+            return intent
+        kept = tuple(one for one in intent.operations if not _is_pixelating(one))
+        left_out = tuple(clause for clause in intent.left_out if not found.words or found.words not in fold(clause))
+        return replace(intent, operations=(*kept, _operation(found)), left_out=left_out)
     is_of_a_picture = is_all or bool(_says("target", fold(text)) or handles_in(text))
-    can_be_one = isinstance(wish, AskBack) or wish == Talk(Topic.BEYOND)
-    return _restyle(text, found) if is_of_a_picture and can_be_one else wish
+    can_be_one = isinstance(intent, AskBack) or intent == Talk(Topic.BEYOND)
+    return _restyle(text, found) if is_of_a_picture and can_be_one else intent
 
 
 def _asked_in_so_many_words(text: str) -> str:
     """Return the style that a wish asks for by that word, whether or not anybody knows it; else nothing."""
-    match = wording.pattern("wishes.in_the_style_of", flags=re.IGNORECASE).search(text)
+    match = wording.pattern("intent.in_the_style_of", flags=re.IGNORECASE).search(text)
     return next((group for group in match.groups() if group), "").strip() if match else ""
 
 
@@ -305,7 +305,7 @@ def _is_all_there_is(text: str, found: FoundLook) -> bool:
     rest = folded.replace(found.words, " ", 1)
     for handle in handles_in(text):
         rest = rest.replace(handle, " ")
-    return not re.search(r"\w", wording.pattern("wishes.around_style").sub(" ", rest))
+    return not re.search(r"\w", wording.pattern("intent.around_style").sub(" ", rest))
 
 
 def _only_pixelates(operations: tuple[Operation, ...]) -> bool:

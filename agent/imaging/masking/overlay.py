@@ -230,12 +230,12 @@ def paste(surface: Surface, mask: Bytes, answer: Bytes, fit: Fit, feather_px: fl
     outside = surface.outside(mask)
     comparable = outside & alignment.inside_answer(matrix, outside.shape, _EDGE_PX)
     correction = compositing.colour_correction(surface.sent, shown, outside, comparable)
-    laid = compositing.Laid(answer, surface.box, *size, matrix, bends, correction)
+    placed_answer = compositing.PlacedAnswer(answer, surface.box, *size, matrix, bends, correction)
     inside = surface.masked(mask)
     toned = true_colours(correction, shown)
     wide_px = _CLEAR_TIMES * feather_px
     reach = reach_of(surface.sent, toned, inside, comparable, wide_px)
-    result = compositing.pasted(surface.picture, mask, laid, wide_px if reach.keeps_clear else feather_px)
+    result = compositing.pasted(surface.picture, mask, placed_answer, wide_px if reach.keeps_clear else feather_px)
     return Paste(result, math.ceil(reach.spill_px * surface.box.width / size[0]), reach.is_unchanged)
 
 

@@ -19,20 +19,20 @@ from agent.messages import TokenUsage
 Parents = Mapping[str, str | None]
 
 
-class Shown(NamedTuple):
+class ShownBranch(NamedTuple):
     """The branch that is shown, from the first turn to its newest, and all the turns beside each of its turns."""
 
     path: tuple[str, ...]
     forks: dict[str, tuple[str, ...]]
 
 
-def shown(head: str | None, parents: Parents) -> Shown:
+def shown(head: str | None, parents: Parents) -> ShownBranch:
     """Return the branch of `head`, as far as it goes; without a head the branch of the newest turn."""
     if not parents:
-        return Shown((), {})
+        return ShownBranch((), {})
     known = head if head in parents else next(reversed(list(parents)))
     path = path_to(newest_below(known or "", parents), parents)
-    return Shown(path, _forks(path, parents))
+    return ShownBranch(path, _forks(path, parents))
 
 
 def path_to(turn_id: str, parents: Parents) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ _TINT_REACH = 60.0
 _LEAST_CONTRAST = 2.0
 
 
-def looks_of(thumbnail: bytes) -> list[float] | None:
+def appearance_vector(thumbnail: bytes) -> list[float] | None:
     """Return how a picture looks, None for one that cannot be read.
 
     196 numbers of length 1, so that their dot product is the likeness: the share of each colour in CIELAB (4 x 5 x 5
