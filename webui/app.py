@@ -19,16 +19,16 @@ from starlette.middleware import Middleware
 
 from agent import MAX_UPLOAD_MEGABYTES, AivistaError, Settings, Studio
 from webui.api import api_mounts
+from webui.deployment import Deployment
 from webui.features.all import FEATURES
 from webui.features.viewer.image_routes import media_routes
 from webui.http.gate import PageGate
 from webui.http.hosts import LOOPBACK, Guard, Health, HostRules, is_address
 from webui.http.root_path import RootPath
 from webui.http.sessions import open_sessions
-from webui.http.sign_in import Accounts, SignIn, WayIn
+from webui.http.sign_in import AccessPolicy, Accounts, SignIn
 from webui.page import build_page
 from webui.page_assets import aivista_theme, asset_routes
-from webui.place import Place
 from webui.shell.actions import action_routes
 from webui.shell.document import Document
 
@@ -44,16 +44,16 @@ _GLANCE_S = 0.1
 class LaunchOptions:
     """How the server is reached: address, port, the fixed language if any, whether a share link is asked for.
 
-    `place` is there where others come: each of them has a space of their own then. `password` is asked of everybody but
-    the operator before anything is shown. `names` are the host names that lead to a studio where whoever comes is the
-    operator; a place has its own. `root_path` is where a proxy shows the studio, empty or such as `/studio`.
+    `deployment` is set when others can reach the studio; each visitor has a space of their own then. `password` is
+    asked of everybody but the operator before anything is shown. `names` are the host names of a studio that only its
+    operator uses; a deployment has its own. `root_path` is where a proxy shows the studio, empty or such as `/studio`.
     """
 
     host: str = "127.0.0.1"
     port: int = 7860
     language: str | None = None
     is_shared: bool = False
-    place: Place | None = None
+    deployment: Deployment | None = None
     password: str = ""
     names: frozenset[str] = frozenset()
     root_path: str = ""
@@ -62,17 +62,17 @@ class LaunchOptions:
 def as_reached(settings: Settings, options: LaunchOptions) -> Settings:
     """Return the settings with `is_public` set where others than the operator can reach the page, and without lending
     them the operator's keys where they pay for themselves."""
-    place = options.place
-    if place is None and options.host in LOOPBACK and not (options.is_shared or options.names):
+    deployment = options.deployment
+    if deployment is None and options.host in LOOPBACK and not (options.is_shared or options.names):
         return settings
-    changed = {"is_public": True, "lends_keys": place is None or place.sponsor is not None}
+    changed = {"is_public": True, "lends_keys": deployment is None or deployment.sponsor is not None}
     return settings.model_copy(update=changed)
 
 
-def _studio_of(settings: Settings, place: Place | None) -> Studio:
-    if place is None:
+def _studio_of(settings: Settings, deployment: Deployment | None) -> Studio:
+    if deployment is None:
         return Studio(settings, sketch_pace_s=SKETCH_PACE_S)
-    return Studio(settings, sketch_pace_s=SKETCH_PACE_S, limits=place.limits, sponsor=place.sponsor)
+    return Studio(settings, sketch_pace_s=SKETCH_PACE_S, limits=deployment.limits, sponsor=deployment.sponsor)
 
 
 def _in_address(host: str) -> str:
@@ -82,12 +82,14 @@ def _in_address(host: str) -> str:
 
 def host_rules(options: LaunchOptions) -> HostRules:
     """Return which hosts may be asked for: where whoever comes is the operator, by no name that was not given here."""
-    place, is_loopback = options.place, options.host in LOOPBACK
-    if place is None:
+    deployment, is_loopback = options.deployment, options.host in LOOPBACK
+    if deployment is None:
         # An address stays out of the names: these may write from any port.
         own = set() if is_address(options.host) else {options.host.lower()}
         return HostRules(is_loopback, {*LOOPBACK, *own, *options.names}, is_named=True)
-    return HostRules(is_loopback, {*LOOPBACK, *place.names}, is_named=bool(place.names), embedders=place.embedders)
+    return HostRules(
+        is_loopback, {*LOOPBACK, *deployment.names}, is_named=bool(deployment.names), embedders=deployment.embedders
+    )
 
 
 class Server:
@@ -100,19 +102,19 @@ class Server:
         self._failure: AivistaError | None = None
         settings = as_reached(settings, options)
         self._settings = settings
-        self._studio = _studio_of(settings, options.place)
+        self._studio = _studio_of(settings, options.deployment)
         self._open = AsyncExitStack()
         self._closing = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._rules = host_rules(options)
-        place = options.place
-        issuer = place.issuer if place is not None else None
+        deployment = options.deployment
+        issuer = deployment.issuer if deployment is not None else None
         self._sessions = open_sessions(
-            settings, is_shared=place is not None, language=options.language, has_accounts=issuer is not None
+            settings, is_shared=deployment is not None, language=options.language, has_accounts=issuer is not None
         )
         self._accounts = Accounts(issuer, self._sessions, self._studio.hand_over) if issuer is not None else None
-        self._way_in = WayIn(self._sessions, options.password, is_behind_proxy=settings.is_behind_proxy)
-        is_kept = options.place is None or options.place.is_kept
+        self._way_in = AccessPolicy(self._sessions, options.password, is_behind_proxy=settings.is_behind_proxy)
+        is_kept = options.deployment is None or options.deployment.is_kept
         page = build_page(lambda: self._studio, self._studio.catalogue, self._sessions, is_kept=is_kept)
         self._page, self._screen = page.blocks, page.screen
 
@@ -242,7 +244,7 @@ class Server:
         server = getattr(self._page, "server", None)
         if server is None or self._loop is None or not self._loop.is_running():
             return
-        ending = Ending(self._studio, self._close_studio, self._loop, server)
+        ending = Shutdown(self._studio, self._close_studio, self._loop, server)
         ending.finish_turns(self._settings.grace_s, hurried or threading.Event())
         self._close_tunnels()
         # That end cancels the server's own tasks, which it would report as errors.
@@ -285,7 +287,7 @@ def _silence_server_log() -> None:
 # The end of a studio that a thread serves: its turns first, then its streams, then all the rest
 
 
-class Serving(Protocol):
+class ServerThread(Protocol):
     """What is used of Gradio's server: uvicorn in a thread."""
 
     should_exit: bool
@@ -294,13 +296,13 @@ class Serving(Protocol):
 
 
 @dataclass(frozen=True)
-class Ending:
+class Shutdown:
     """Ends what is served on `loop`. `close` closes the studio, once, whoever calls it; it runs on the loop."""
 
     studio: Studio
     close: Callable[[], Coroutine[Any, Any, None]]
     loop: asyncio.AbstractEventLoop
-    server: Serving
+    server: ServerThread
 
     def finish_turns(self, grace_s: float, hurried: threading.Event) -> None:
         """Have no turn begin any more, wait for those at work until the time is over or somebody is in a hurry, and

@@ -12,12 +12,12 @@ import orjson
 from pydantic import ValidationError
 
 from agent import AivistaError, Catalogue, ErrorCode, ErrorInfo, Studio
-from webui.api.gradio_chat import add_chat_endpoint, saying_failures
+from webui.api.gradio_chat import add_chat_endpoint, report_failures
 from webui.features.composer import Composer, build_composer
 from webui.features.files import build_editor
 from webui.http.sessions import Sessions
 from webui.screen import OVER, SENT, Screen
-from webui.shell.actions import Composed, Context
+from webui.shell.actions import ComposerState, Context
 from webui.shell.templates import Reply, Toast
 from webui.turns import Turns
 from webui.whole_json import whole_json
@@ -65,18 +65,18 @@ def _wire(screen: Screen, composer: Composer, editor: gr.Code, blocks: gr.Blocks
     async def send(request: gr.Request, message: dict[str, Any] | None, composed: str) -> str:
         visitor = screen.sessions.visitor(request)
         try:
-            sent = Composed.model_validate_json(whole_json(composed or "{}"))
+            sent = ComposerState.model_validate_json(whole_json(composed or "{}"))
         except ValidationError:
-            return _told(visitor.words, Reply(toast=_problem(visitor.words("gallery.unreadable"))))
+            return _reply_json(visitor.words, Reply(toast=_problem(visitor.words("gallery.unreadable"))))
         at = Context(screen, visitor, sent)
         try:
-            return _told(visitor.words, at.reply({**await Turns(at).send(message, sent), SENT: sent.request}))
+            return _reply_json(visitor.words, at.reply({**await Turns(at).send(message, sent), SENT: sent.request}))
         except Exception as error:
             info = error.info if isinstance(error, AivistaError) else ErrorInfo(code=ErrorCode.INTERNAL)
             _log.exception("a message was not sent")
             # The page has emptied the box when the press was taken: it comes back.
             reply = at.reply({OVER: {sent.request: "failed"}, SENT: sent.request})
-            return _told(visitor.words, reply.model_copy(update={"toast": _problem(visitor.words.error(info))}))
+            return _reply_json(visitor.words, reply.model_copy(update={"toast": _problem(visitor.words.error(info))}))
 
     answered = "told => { if (told) window.aivista.sending.answered(JSON.parse(told)); }"
     said = "message => [message, window.aivista.sending.composed()]"
@@ -85,16 +85,16 @@ def _wire(screen: Screen, composer: Composer, editor: gr.Code, blocks: gr.Blocks
 
     async def stop(request: gr.Request, conversation: str) -> None:
         visitor = screen.sessions.visitor(request)
-        with saying_failures(visitor.words):
+        with report_failures(visitor.words):
             await screen.studio().cancel(conversation, visitor.owner)
 
-    where = "() => window.aivista.shell.place().conversation"
+    where = "() => window.aivista.shell.pageState().conversation"
     composer.message.stop(stop, composed, None, js=where, **_QUIET)
 
     async def narrow(request: gr.Request, **chips: Any) -> str:
         visitor = screen.sessions.visitor(request)
-        with saying_failures(visitor.words):
-            return _told(visitor.words, screen.reply(screen.narrowed(visitor, chips)))
+        with report_failures(visitor.words):
+            return _reply_json(visitor.words, screen.reply(screen.narrowed(visitor, chips)))
 
     settings = composer.settings
     others_follow = [settings[name].input for name in ("image_model", "allow_search", "reference_mode")]
@@ -119,6 +119,6 @@ def _problem(sentence: str) -> Toast:
     return Toast(text=sentence, is_problem=True)
 
 
-def _told(words: Words, reply: Reply) -> str:
+def _reply_json(words: Words, reply: Reply) -> str:
     """Return a reply as JSON, for the page's script."""
     return orjson.dumps(reply.written(words)).decode()

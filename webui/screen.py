@@ -28,14 +28,14 @@ from agent import (
     upload_limit_megabytes,
 )
 from webui.features import composer
-from webui.features.composer import Chosen
+from webui.features.composer import ChosenSettings
 from webui.features.thread.live import ShownTurn, resumed
 from webui.features.thread.render import (
     Article,
     article_id,
     render_conversation,
     render_live,
-    thread_told,
+    thread_update,
     top_html,
     welcome_html,
 )
@@ -51,7 +51,7 @@ Updates = dict[str, Any]
 """What changes on the page: HTML by the id of its box in `shell/document.html`, properties by the id of an input of
 Gradio's."""
 THREAD = "thread"
-"""In updates: the thread, as `thread_told` gives it."""
+"""In updates: the thread, as `thread_update` gives it."""
 WORDS = "words"
 """In updates: words for the composer, instead of those that stand there; what else is in the message stays."""
 PAINTED = "painted"
@@ -122,7 +122,7 @@ class Screen:
         note = limits_html(visitor.words, self._limits(visitor), is_unknown=is_unknown)
         return {"models-note": note}
 
-    def learn(self, visitor: Visitor, error: ErrorInfo, node: str) -> Updates:
+    def record_key_failure(self, visitor: Visitor, error: ErrorInfo, node: str) -> Updates:
         """Remember what a failed turn has shown of the key in use, and return the note as it is then."""
         key = self.key_in_use(visitor)
         if key is None or not self.takes_keys(visitor):
@@ -130,7 +130,7 @@ class Screen:
         roles = IMAGE_ROLES if node == "executor" else TEXT_ROLES
         return self.limits(visitor) if self.studio().keys.record_failure(key, error, roles) else {}
 
-    def unlearn(self, visitor: Visitor, model_ids: Collection[str]) -> Updates:
+    def clear_key_failure(self, visitor: Visitor, model_ids: Collection[str]) -> Updates:
         """Forget what was wrong with the key in use for models that answered, and return the note as it is then."""
         key = self.key_in_use(visitor)
         if key is None or not self.takes_keys(visitor):
@@ -249,11 +249,11 @@ class Screen:
         more: Article | None = None,
         is_answer: bool = False,
     ) -> dict[str, JsonValue]:
-        """Return the thread for the page's script; see `articles` and `thread_told`."""
+        """Return the thread for the page's script; see `articles` and `thread_update`."""
         first = self.at_work(conversation) or live
         followed = article_id(first.turn_id) if first is not None else ""
         shown = self.articles(visitor, conversation, live, more)
-        return thread_told(visitor.words, conversation, shown, followed=followed, is_answer=is_answer)
+        return thread_update(visitor.words, conversation, shown, followed=followed, is_answer=is_answer)
 
     def reply(self, updates: Updates) -> Reply:
         """Return what the page does for updates: boxes get their HTML, Gradio's inputs what is other about them, by a
@@ -270,9 +270,9 @@ class Screen:
         """Return the chips as they were for the newest message; a new conversation has those that its visitor chose for
         all new ones, else it leaves them as they are."""
         if conversation is not None and conversation.turns:
-            return self.chips(visitor, Chosen.of(conversation.turns[-1].settings), conversation)
+            return self.chips(visitor, ChosenSettings.of(conversation.turns[-1].settings), conversation)
         defaults = await self.studio().preferences.defaults(visitor.owner)
-        return self.chips(visitor, Chosen.of(defaults)) if defaults is not None else {}
+        return self.chips(visitor, ChosenSettings.of(defaults)) if defaults is not None else {}
 
     def context(
         self, view: View, editing: str, references: tuple[str, ...], roles: Mapping[str, ReferenceRole] | None = None
@@ -284,7 +284,7 @@ class Screen:
         """Return words for the composer; without any, nothing changes."""
         return {WORDS: text} if text else {}
 
-    def chips(self, visitor: Visitor, chosen: Chosen, conversation: Conversation | None = None) -> Updates:
+    def chips(self, visitor: Visitor, chosen: ChosenSettings, conversation: Conversation | None = None) -> Updates:
         """Return the settings for the model in use."""
         words, studio, provider = visitor.words, self.studio(), self.provider(visitor)
         updates = composer.chip_updates(words, studio.catalogue, provider, chosen)
@@ -316,7 +316,7 @@ class Screen:
 
         The value of one that stays as it was sent is left out: it may have been changed since. So is the price.
         """
-        updates = self.chips(visitor, Chosen.model_validate(sent))
+        updates = self.chips(visitor, ChosenSettings.model_validate(sent))
         del updates["cost"]
         for name, part in composer.INPUTS.items():
             if name != fixed and updates[part]["value"] == sent[name]:
@@ -348,7 +348,9 @@ def limits_html(words: Words, limits: Limits, *, is_unknown: bool = False) -> Ma
     Nothing where the key can use everything; where nobody knows yet (`is_unknown`), a sign for the script to ask.
     """
     named = {
-        chip: {_name(words, value): words.error(_told(info, _name(words, value))) for value, info in missing.items()}
+        chip: {
+            _name(words, value): words.error(_with_model(info, _name(words, value))) for value, info in missing.items()
+        }
         for chip, missing in limits.items()
     }
     by_code: dict[str, tuple[ErrorInfo, list[str]]] = {}
@@ -358,13 +360,13 @@ def limits_html(words: Words, limits: Limits, *, is_unknown: bool = False) -> Ma
                 name = words("limits.name", chip=words(f"limits.{chip}"), model=_name(words, value))
                 by_code.setdefault(info.code.value, (info, []))[1].append(name)
     lines = [
-        (words.error(_told(info, words("did.join").join(names))), next_step(words, info.code))
+        (words.error(_with_model(info, words("did.join").join(names))), next_step(words, info.code))
         for info, names in by_code.values()
     ]
     return render("composer/limits.html", words, named=named, lines=lines, is_unknown=is_unknown)
 
 
-def _told(info: ErrorInfo, model: str) -> ErrorInfo:
+def _with_model(info: ErrorInfo, model: str) -> ErrorInfo:
     return info.model_copy(update={"parameters": {**info.parameters, "model": model}})
 
 

@@ -28,7 +28,7 @@ from agent import (
     needs_no_model,
     turn_estimate,
 )
-from webui.features.composer import Chosen
+from webui.features.composer import ChosenSettings
 from webui.shell.templates import render
 from webui.whole_json import whole_json
 from webui.words import Words
@@ -58,7 +58,7 @@ def dollars_up(amount: float) -> str:
     return f"${tenths / 1000:.3f}"
 
 
-class Beside(Value):
+class MessageFacts(Value):
     """What else a message is made of, as the page's script counts it: its letters in steps, the files in the box, the
     pictures marked, and of how many only a part may change. `about` is what the words alone would change; nothing where
     that is not a single picture."""
@@ -71,26 +71,26 @@ class Beside(Value):
     about: Literal["", "target", "picture", "part"] = ""
 
 
-def read_beside(text: str | None) -> Beside:
+def read_message_facts(text: str | None) -> MessageFacts:
     """Return what the script wrote; nothing where it cannot be read."""
     try:
-        return Beside.model_validate_json(whole_json(text or "{}"))
+        return MessageFacts.model_validate_json(whole_json(text or "{}"))
     except ValidationError:
-        return Beside()
+        return MessageFacts()
 
 
 def chosen_estimate(
     catalogue: Catalogue,
     provider: str,
-    chosen: Chosen,
-    beside: Beside | None = None,
+    chosen: ChosenSettings,
+    beside: MessageFacts | None = None,
     conversation: Conversation | None = None,
 ) -> Estimate:
     """Return what a message with these chips is likely to cost today, and its maximum.
 
     Raises ValueError for values that no chip offers.
     """
-    more = beside or Beside()
+    more = beside or MessageFacts()
     if more.about and needs_no_model(more.text, more.about):
         return Estimate()
     return turn_estimate(
@@ -113,14 +113,16 @@ def button_prices(catalogue: Catalogue, provider: str) -> dict[str, str]:
 
     Nothing where that is free or nobody knows the price.
     """
-    turn, text = chosen_estimate(catalogue, provider, Chosen()), (PartKind.TEXT, PartKind.THINKING)
+    turn, text = chosen_estimate(catalogue, provider, ChosenSettings()), (PartKind.TEXT, PartKind.THINKING)
     prices = {"turn": _at_most(turn), "text_model:flash": _likely(turn, *text)}
-    prices["text_model:thinking"] = _likely(chosen_estimate(catalogue, provider, Chosen(text_model="thinking")), *text)
+    prices["text_model:thinking"] = _likely(
+        chosen_estimate(catalogue, provider, ChosenSettings(text_model="thinking")), *text
+    )
     for name, role in (("flash", ModelRole.IMAGE_FLASH), ("pro", ModelRole.IMAGE_PRO)):
-        guess = chosen_estimate(catalogue, provider, Chosen(image_model=name, number_of_images="1"))
+        guess = chosen_estimate(catalogue, provider, ChosenSettings(image_model=name, number_of_images="1"))
         prices[f"image_model:{name}"] = _likely(guess, PartKind.PICTURES)
         prices[catalogue.model(role, provider).id] = _at_most(
-            chosen_estimate(catalogue, provider, Chosen(image_model=name))
+            chosen_estimate(catalogue, provider, ChosenSettings(image_model=name))
         )
     return {name: price for name, price in prices.items() if price}
 
@@ -134,13 +136,13 @@ def _likely(guess: Estimate, *kinds: PartKind) -> str:
     return f"≈ {dollars(amount)}" if amount > 0 and not guess.unpriced else ""
 
 
-def maximum_told(guess: Estimate, chosen: Chosen) -> str:
+def maximum_token(guess: Estimate, chosen: ChosenSettings) -> str:
     """Return the maximum that a price says, with a sign of the settings that it was told for; empty for none."""
     return f"{_sign_of(chosen)} {guess.most_usd!r}" if guess.most_usd > 0 else ""
 
 
-def shown_maximum(told: str, chosen: Chosen) -> float | None:
-    """Return the maximum that the page shows, as `maximum_told` wrote it; None where that was for other settings."""
+def shown_maximum(told: str, chosen: ChosenSettings) -> float | None:
+    """Return the maximum that the page shows, as `maximum_token` wrote it; None where that was for other settings."""
     sign, _, amount = told.partition(" ")
     try:
         most_usd = float(amount)
@@ -149,7 +151,7 @@ def shown_maximum(told: str, chosen: Chosen) -> float | None:
     return most_usd if sign == _sign_of(chosen) and 0 < most_usd < inf else None
 
 
-def _sign_of(chosen: Chosen) -> str:
+def _sign_of(chosen: ChosenSettings) -> str:
     return sha256(chosen.model_dump_json().encode()).hexdigest()[:16]
 
 
@@ -164,7 +166,7 @@ def estimate_html(words: Words, guess: Estimate, beside: str = "", told: str = "
     if guess.unpriced:
         shown, why = "—", words("spend.unknown", models=words("did.join").join(guess.unpriced))
     else:
-        shown, why = _range(guess.low_usd, guess.high_usd), "\n".join((most, *_told(words, guess)))
+        shown, why = _range(guess.low_usd, guess.high_usd), "\n".join((most, *_breakdown(words, guess)))
     is_known = not guess.unpriced
     return render(
         "composer/price.html",
@@ -209,7 +211,7 @@ def _range(low: float, high: float) -> str:
     return f"≈ {dollars(high)}"
 
 
-def _told(words: Words, guess: Estimate) -> list[str]:
+def _breakdown(words: Words, guess: Estimate) -> list[str]:
     lines = [words("spend.title")]
     for part in guess.parts:
         name = _pictures(words, part) if part.kind is PartKind.PICTURES else words(f"spend.{part.kind}")

@@ -32,7 +32,7 @@ from agent import (
     TurnState,
     TurnStopped,
 )
-from webui.features.composer import Chosen
+from webui.features.composer import ChosenSettings
 from webui.features.thread.live import Ending, ShownTurn, advance, advance_all, resumed
 from webui.features.thread.plans import after, decision_to_run, read_run
 from webui.features.thread.render import Article, Block, article, render_live
@@ -40,7 +40,7 @@ from webui.features.thread.steps import failure
 from webui.features.viewer import PanelPress, pressed_sentence
 from webui.features.viewer.painter import PainterRefusal, read_painted
 from webui.screen import LISTED, OVER, THREAD, Updates
-from webui.shell.actions import Composed, Context
+from webui.shell.actions import ComposerState, Context
 from webui.shell.templates import render
 from webui.spend import shown_maximum
 from webui.view import View
@@ -49,7 +49,7 @@ from webui.view import View
 _FIRST_S = 2.0
 
 
-class Told(Protocol):
+class TurnSource(Protocol):
     """A turn as the agent tells it."""
 
     async def first(self) -> TurnEvent | None:
@@ -63,7 +63,7 @@ class Turns:
 
     at: Context
 
-    async def send(self, message: dict[str, Any] | None, sent: Composed) -> Updates:
+    async def send(self, message: dict[str, Any] | None, sent: ComposerState) -> Updates:
         """Send what the composer and the painter hold. The same press is one turn however often it is sent.
 
         Words that were said to an older state of the conversation are held back, because they would change a picture
@@ -101,7 +101,7 @@ class Turns:
         self,
         text: str,
         handle: str = "",
-        chosen: Chosen | None = None,
+        chosen: ChosenSettings | None = None,
         images: Sequence[tuple[str, bytes]] = (),
         conversation: Conversation | None = None,
     ) -> Updates:
@@ -109,7 +109,7 @@ class Turns:
         composer stays as it is."""
         if not text:
             return {}
-        settings = (chosen or self.at.place.chosen).turn_settings()
+        settings = (chosen or self.at.state.chosen).turn_settings()
         request = TurnRequest(text=text, images=images, settings=settings, editing=handle or None)
         conversation = conversation or await self.at.conversation()
         if conversation is None:
@@ -141,7 +141,7 @@ class Turns:
         rests = turn.state in (TurnState.FAILED, TurnState.INTERRUPTED) and conversation.turns[-1].id == turn.id
         live = resumed(turn) if rests else ShownTurn(turn.text, resumed(turn).named)
 
-        async def start() -> Told:
+        async def start() -> TurnSource:
             return await self.at.screen.studio().turns.retry(
                 conversation.id, turn.id, owner=self.at.visitor.owner, key=self._key
             )
@@ -171,7 +171,7 @@ class Turns:
     async def begin(self, conversation: Conversation, request: TurnRequest, live: ShownTurn | None = None) -> Updates:
         """Start the turn of a request, shown as `live` at first, and return what the page shows then."""
 
-        async def start() -> Told:
+        async def start() -> TurnSource:
             turns = self.at.screen.studio().turns
             return turns.start(conversation.id, request, owner=self.at.visitor.owner, key=self._key)
 
@@ -187,7 +187,7 @@ class Turns:
         return {**updates, OVER: lost | updates.get(OVER, {})}
 
     async def _end(self, turn_id: str) -> Updates:
-        at, conversation_id = self.at, self.at.place.conversation
+        at, conversation_id = self.at, self.at.state.conversation
         turns, owner = at.screen.studio().turns, at.visitor.owner
         if not turn_id:
             # The thread says already what became of it.
@@ -205,7 +205,7 @@ class Turns:
         self,
         conversation: Conversation,
         live: ShownTurn,
-        start: Callable[[], Awaitable[Told]],
+        start: Callable[[], Awaitable[TurnSource]],
         request_id: str | None = None,
     ) -> Updates:
         screen, visitor = self.at.screen, self.at.visitor
@@ -246,9 +246,9 @@ class Turns:
             how = "failed"
         elif isinstance(ending, TurnDone) and not live.pictures and not live.has_gone_back:
             how = "unused"
-        learnt = screen.unlearn(visitor, self._answered(conversation, live))
+        learnt = screen.clear_key_failure(visitor, self._answered(conversation, live))
         if isinstance(ending, TurnFailed):
-            learnt |= screen.learn(visitor, ending.error, ending.node)
+            learnt |= screen.record_key_failure(visitor, ending.error, ending.node)
         is_another = bool(live.pictures) or live.has_gone_back
         newest = (conversation.edit_target or "") if conversation and is_another else ""
         more = _unrecorded(screen.view(visitor, conversation_id), conversation, live)
@@ -268,7 +268,7 @@ class Turns:
         if turn is None or card is None:
             return self._refused(conversation, self.at.words.error(ErrorInfo(code=ErrorCode.PLAN_GONE)))
 
-        async def start() -> Told:
+        async def start() -> TurnSource:
             turns = self.at.screen.studio().turns
             return turns.decide(conversation.id, turn_id, decision, owner=self.at.visitor.owner, key=self._key)
 

@@ -12,7 +12,7 @@ from webui.features.page import DiffKind, diff_html, word_diff
 from webui.features.prompts import Prompt, prompt_groups
 from webui.features.shortcuts import NATIVE, chords_of, is_single, key_groups, key_table, script_table
 from webui.features.thread.markdown import MOST_FORMATTED_CHARACTERS, markdown_html, own_words_html
-from webui.features.tree import Kin, Lineage, lineage
+from webui.features.tree import Lineage, PlacedPicture, lineage
 from webui.features.viewer import PanelAmounts, PanelPress, amounts_sentence, pressed_sentence
 from webui.http.hosts import ALIVE
 from webui.http.sessions import COOKIE

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agent import ErrorCode, ImageOrigin, ImagePart, Picture, ToolArgumentError
 from tests.adapters.language import Handle, allot_handle, handles_in, next_letter, next_number, parse_handle, resolve
-from tests.adapters.webui import Kin, Lineage, lineage
+from tests.adapters.webui import Lineage, PlacedPicture, lineage
 from tests.support.cases import each_case
 from tests.support.histories import NOW, image_part
 
@@ -131,10 +131,10 @@ def random_pictures(seed: int, count: int) -> list[Picture]:
 
 
 def place(tree: Lineage) -> dict[str, tuple[int, int]]:
-    return {one.handle: (one.column, one.row) for one in tree.kin}
+    return {one.handle: (one.column, one.row) for one in tree.placed}
 
 
-def find(tree: Lineage, handle: str) -> Kin:
+def find(tree: Lineage, handle: str) -> PlacedPicture:
     found = tree.find(handle)
     assert found is not None
     return found
@@ -180,7 +180,7 @@ def test_a_reference_stands_next_to_the_family_that_leans_on_it() -> None:
 def test_deleted_pictures_are_left_out_unless_another_was_made_from_them() -> None:
     pictures = [made(1), made(2, "#1"), made(3, "#2"), made(4, "#1"), made(5, "#4", is_edit=False)]
     tree = lineage(pictures, gone={"#2", "#4"})
-    assert [one.handle for one in tree.kin if one.is_gone] == ["#2"]
+    assert [one.handle for one in tree.placed if one.is_gone] == ["#2"]
     assert tree.find("#4") is None
     assert find(tree, "#5").references == ()
     assert find(lineage(pictures, gone={"#1", "#2", "#3", "#4"}), "#5").row == 0
@@ -198,7 +198,7 @@ def test_deleted_pictures_are_left_out_unless_another_was_made_from_them() -> No
 )
 def test_records_that_go_in_a_ring_or_nowhere_are_cut_open(pictures: list[Picture]) -> None:
     tree = lineage(pictures)
-    assert {one.handle for one in tree.kin} == {one.handle for one in pictures}
+    assert {one.handle for one in tree.placed} == {one.handle for one in pictures}
     check(tree, pictures)
 
 
@@ -224,7 +224,7 @@ def test_a_tree_without_the_deleted_is_sound_too(seed: int) -> None:
     pictures = random_pictures(seed, 60)
     gone = {one.handle for one in random.Random(seed).sample(pictures, 30)}
     tree = lineage(pictures, gone)
-    assert {one.handle for one in tree.kin if not one.is_gone} == {one.handle for one in pictures} - gone
+    assert {one.handle for one in tree.placed if not one.is_gone} == {one.handle for one in pictures} - gone
     assert all(any(not tree_kin(tree, child).is_gone for child in tree.branch_of(one.handle)) for one in gone_of(tree))
     check(tree, pictures)
 
@@ -236,31 +236,31 @@ def test_a_long_line_of_descent_is_placed_without_recursion() -> None:
     assert len(tree.path_to("#2999")) == len(tree.branch_of("#0")) == 3000
 
 
-def tree_kin(tree: Lineage, handle: str) -> Kin:
+def tree_kin(tree: Lineage, handle: str) -> PlacedPicture:
     return find(tree, handle)
 
 
-def gone_of(tree: Lineage) -> Iterable[Kin]:
-    return (one for one in tree.kin if one.is_gone)
+def gone_of(tree: Lineage) -> Iterable[PlacedPicture]:
+    return (one for one in tree.placed if one.is_gone)
 
 
 def check(tree: Lineage, pictures: Sequence[Picture]) -> None:
     """Assert what holds in every tree: no two overlap, all stand below what they come from, no solid lines cross."""
-    for one in tree.kin:
+    for one in tree.placed:
         assert 0 <= one.column <= tree.columns - 2
         assert 0 <= one.row < tree.rows
         for parent in (*filter(None, (one.base,)), *one.references):
             assert find(tree, parent).row < one.row
         assert set(one.references) <= set(one.picture.parents) - {one.base}
-    by_row: dict[int, list[Kin]] = {}
-    for one in tree.kin:
+    by_row: dict[int, list[PlacedPicture]] = {}
+    for one in tree.placed:
         by_row.setdefault(one.row, []).append(one)
     for row in by_row.values():
         assert all(left.column + 2 <= right.column for left, right in pairwise(row))
-    lines = [(find(tree, one.base), one) for one in tree.kin if one.base]
+    lines = [(find(tree, one.base), one) for one in tree.placed if one.base]
     for base, one in lines:
         # A line runs down in its picture's own column: nobody stands in it between the two.
-        between = (other for other in tree.kin if base.row < other.row < one.row)
+        between = (other for other in tree.placed if base.row < other.row < one.row)
         assert all(abs(other.column - one.column) >= 2 for other in between)
     for base, one in lines:
         for other_base, other in lines:

@@ -22,8 +22,8 @@ from tests.support.gemini import on_gemini, paint, search
 from tests.support.pixels import encoded
 from tests.support.turns import decide, newest, retry, send
 from tests.wire_server import Answer, Call, Calls, GeminiServer, Grounding, HttpError, PictureAnswer, Search, Text
-from webui.features.composer import Chosen
-from webui.spend import Beside, chosen_estimate
+from webui.features.composer import ChosenSettings
+from webui.spend import MessageFacts, chosen_estimate
 
 _WISH = "a red fox in the snow, watercolour, soft morning light, seen from the side, with a small village behind it"
 _GOOD, _POOR = (
@@ -128,8 +128,8 @@ async def _say(studio: Studio, server: GeminiServer, key: str, message: Message)
         picture = conversation.picture("#1").image
         mask = _mask(picture.width or 1, picture.height or 1)
         sent |= {"editing": "#1", "mask": [Mask(mask, handle) for handle in message.masked]}
-    chosen = Chosen.model_validate(message.chosen)
-    beside = Beside(
+    chosen = ChosenSettings.model_validate(message.chosen)
+    beside = MessageFacts(
         characters=len(text) // 500 * 500,
         files=0,
         marked=len({sent.get("editing"), *sent.get("references", ())} - {None}),

@@ -108,7 +108,7 @@ class Stranger:
 
         What goes has None. What a script does with the reply stands there as JSON under `events`.
         """
-        asked = {"args": args, "place": {"conversation": at}}
+        asked = {"args": args, "state": {"conversation": at}}
         reply = self.http.post(f"/aivista/act/{name}", json=asked).json()
         changed = {patch["id"]: patch.get("html") for patch in reply["patches"]}
         return changed | ({"events": json.dumps(reply["events"])} if reply["events"] else {})

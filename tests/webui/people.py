@@ -78,7 +78,7 @@ class Person(Stranger):
 
     def ask(self, action: str, open_: str = "", at: dict[str, Any] | None = None, /, **args: Any) -> dict[str, Any]:
         """Ask for an action, and follow the turn that begins; return all that was changed, by element's id."""
-        answer = self.http.post(f"/aivista/act/{action}", json={"args": args, "place": self._place(open_, at or {})})
+        answer = self.http.post(f"/aivista/act/{action}", json={"args": args, "state": self._place(open_, at or {})})
         changed = self.changed(answer.json())
         return changed | self._followed(changed)
 

@@ -11,13 +11,13 @@ from tests.adapters.webui import read_flags
 from tests.support.cases import each_case
 from tests.support.children import run_child
 from webui.app import LaunchOptions, as_reached, host_rules
-from webui.cli.serve import place_of
-from webui.place import Place
+from webui.cli.serve import deployment_of
+from webui.deployment import Deployment
 
 
-def place(*flags: str) -> Place | None:
+def place(*flags: str) -> Deployment | None:
     """Return what flags make of a studio on one's own machine."""
-    return place_of(read_flags(flags), Settings(home=Path("home")))
+    return deployment_of(read_flags(flags), Settings(home=Path("home")))
 
 
 PAID = place("--share", "--visitors-spend", "0.2")
@@ -34,9 +34,9 @@ NAMED = frozenset({"studio.example.org"})
         (LaunchOptions(host="192.168.1.5"), True, True),
         (LaunchOptions(names=NAMED), True, True),
         # Visitors bring their own key, unless the operator allows theirs up to a cap.
-        (LaunchOptions(is_shared=True, place=place("--share")), True, False),
-        (LaunchOptions(place=place("--host", "0.0.0.0")), True, False),
-        (LaunchOptions(place=PAID), True, True),
+        (LaunchOptions(is_shared=True, deployment=place("--share")), True, False),
+        (LaunchOptions(deployment=place("--host", "0.0.0.0")), True, False),
+        (LaunchOptions(deployment=PAID), True, True),
     ],
 )
 def test_whoever_can_be_reached_by_others_is_public_and_lends_its_key_to_nobody_unasked(
@@ -71,7 +71,7 @@ def test_others_come_by_a_link_or_an_address_and_spend_what_they_are_allowed() -
         (LaunchOptions(), ("LOCALHOST", "[::1]:7860"), ("127.0.0.1.evil.test", "192.168.1.5:7860")),
         (LaunchOptions(host="Studio.lan"), ("studio.lan:7860",), ("other.lan:7860",)),
         (LaunchOptions(names=NAMED), ("studio.example.org",), ("192.168.1.5:7860",)),
-        (LaunchOptions(host="0.0.0.0", place=place("--share")), ("studio.lan",), ()),
+        (LaunchOptions(host="0.0.0.0", deployment=place("--share")), ("studio.lan",), ()),
     ],
 )
 def test_where_all_are_the_operator_a_name_that_merely_points_at_the_studio_opens_nothing(

@@ -79,7 +79,7 @@ def test_nobody_changes_what_is_somebody_elses(ann: Person, ben: Person) -> None
         more = {"text": "mine"} if act == "rename" else {}
         assert GONE in words(ben.changes(act, key, **more)["toast"]), act
     turn = turns(ann, key)[0]
-    assert ben.ask("page.say_otherwise", key, turn=turn, text="x") == {}
+    assert ben.ask("page.edit_message", key, turn=turn, text="x") == {}
     assert "hello" in words(ann.look())
     assert turns(ann, key) == [turn]
 
@@ -107,7 +107,7 @@ def test_words_said_otherwise_make_a_version_and_enter_pressed_twice_sends_once(
     assert (ann.rows(), len(turns(ann, key))) == ([key], 2)
     ann.says("make it darker", "draw a red fox", conversation=key)
     [_, _, second, _] = turns(ann, key)
-    ann.ask("page.say_otherwise", key, turn=second, text="make it brighter")
+    ann.ask("page.edit_message", key, turn=second, text="make it brighter")
     assert "make it brighter" in ann.shown(key)
     assert "make it darker" not in ann.shown(key)
     back = ann.press("switch", second, key)
@@ -283,13 +283,13 @@ def test_a_draft_brings_back_its_chips_and_the_pictures_that_are_still_there(ann
 
 def test_a_wish_is_written_out_for_its_person_and_nothing_is_sent(ann: Person, person: Callable[..., Person]) -> None:
     def written(one: Person, text: str, **marked: str) -> str:
-        return words(one.ask("page.expand", "", marked, text=text)["fuller"])
+        return words(one.ask("page.expand", "", marked, text=text)["expanded"])
 
     assert "Draw a red fox, " in written(ann, "Draw a red fox")
     assert "without a model" in written(ann, "Draw a red fox")
     assert "only prompts for new pictures" in written(ann, "make it darker", editing="#1")
     assert "只能扩写新图片" in written(person(**{"Accept-Language": "zh-CN"}), "暗一些", editing="#1")
-    evil = ann.ask("page.expand", text='a "><script>x</script>')["fuller"]
+    evil = ann.ask("page.expand", text='a "><script>x</script>')["expanded"]
     assert elements(evil, "//script") == []
     assert ann.rows() == []
 
@@ -408,7 +408,7 @@ def test_every_example_makes_a_picture_on_sketch_and_sliders_do_just_what_they_s
 ) -> None:
     one, said = person(**{"Accept-Language": language}), {"brightness": 20, "contrast": -10, "saturation": 0}
     for name in ("fox", "poster", "city", "photo", "crop", "letters"):
-        one.press("try_wish", name, "")
+        one.press("try_example", name, "")
     chips = elements(one.gallery("count")["gal-chips"], "//button/small")
     assert ([chip.text for chip in chips[::2]][:2], len(one.rows())) == (["9", "3"], 6)
     key = one.rows()[-1]
@@ -417,7 +417,7 @@ def test_every_example_makes_a_picture_on_sketch_and_sliders_do_just_what_they_s
     assert "/1b?size" in shown
     for amount in ("20", "10", "100", "35"):
         assert amount in words(shown)
-    assert one.press("try_wish", "../fox", "") == {}
+    assert one.press("try_example", "../fox", "") == {}
 
 
 # The page as it comes

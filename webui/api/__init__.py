@@ -33,7 +33,7 @@ def api_mounts(
 
         return api_application(studio, sessions, settings, language, has_password=has_password)
 
-    app = _Lazily(application)
+    app = _LazyApp(application)
     mounts = [Mount("/api/v1", app), Mount("/v1", app)]
     for mount in mounts:
         # Every address below the path: a plain mount leaves out those in which a line ends.
@@ -41,7 +41,7 @@ def api_mounts(
     return mounts
 
 
-class _Lazily:
+class _LazyApp:
     """An application that is made at its first request. It sees the whole path, whatever it is mounted under."""
 
     def __init__(self, make: Callable[[], ASGIApp]) -> None:

@@ -166,12 +166,12 @@ def _answer(request: Request, error: Exception) -> Response:
         case RequestValidationError() | ValidationError():
             found: Sequence[Any] = error.errors()
             # What was sent is not said again: it may be long, and hold a key.
-            told = [
+            as_json = [
                 {"where": ".".join(str(step) for step in one["loc"]) or "body", "what": str(one["msg"])}
                 for one in found[:_MOST_ERRORS]
             ]
-            first = f"{told[0]['where']}: {told[0]['what']}" if told else "body"
-            problem = problem_of_refusal(words, Refused(RefusalCode.UNREADABLE, problem=first.rstrip(".")), told)
+            first = f"{as_json[0]['where']}: {as_json[0]['what']}" if as_json else "body"
+            problem = problem_of_refusal(words, Refused(RefusalCode.UNREADABLE, problem=first.rstrip(".")), as_json)
         case RouteMissing(status_code=404):
             problem = problem_of_refusal(words, Refused(RefusalCode.NO_SUCH_ADDRESS))
         case RouteMissing(status_code=405):

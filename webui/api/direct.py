@@ -96,7 +96,7 @@ class ChatBody(Asked):
 
 
 @dataclass(frozen=True)
-class Place:
+class ContextEnd:
     """Where a turn can follow in a conversation: after the turn `newest`, or, when that one failed, instead of it."""
 
     conversation_id: str
@@ -108,9 +108,9 @@ class Place:
 class Contexts:
     """The places that contexts name; the oldest are forgotten first."""
 
-    _places: LRUCache[tuple[str, str], Place] = field(default_factory=lambda: LRUCache(_MOST_PLACES))
+    _places: LRUCache[tuple[str, str], ContextEnd] = field(default_factory=lambda: LRUCache(_MOST_PLACES))
 
-    def take(self, owner: str, digest: str) -> Place | None:
+    def take(self, owner: str, digest: str) -> ContextEnd | None:
         """Return the place that a context names, which from now on is the caller's alone."""
         found = self._places.get((owner, digest))
         if found is not None:
@@ -118,7 +118,7 @@ class Contexts:
                 del self._places[name]
         return found
 
-    def keep(self, owner: str, digests: Iterable[str], place: Place) -> None:
+    def keep(self, owner: str, digests: Iterable[str], place: ContextEnd) -> None:
         """Have these contexts name the place."""
         for digest in digests:
             self._places[owner, digest] = place
@@ -142,7 +142,7 @@ async def chat(call: TurnCall, contexts: Annotated[Contexts, Depends(_contexts)]
     if not messages[0].is_person or not messages[-1].is_person:
         raise Refused(RefusalCode.CONTEXT_ORDER)
     *context, asked = messages
-    lines = list(map(_line, messages))
+    lines = list(map(_fingerprint, messages))
     digest = _digest(lines[:-1])
     # In conversation mode a request is known in its conversation alone: its ids are none of these.
     request_id = f"chat:{body.request_id}" if body.request_id is not None else None
@@ -160,14 +160,14 @@ async def chat(call: TurnCall, contexts: Annotated[Contexts, Depends(_contexts)]
         if live.turn_id is None or isinstance(live.last, TurnPaused):
             return
         if not isinstance(live.last, TurnDone):
-            contexts.keep(call.owner, [digest], Place(live.conversation_id, live.turn_id, is_instead=True))
+            contexts.keep(call.owner, [digest], ContextEnd(live.conversation_id, live.turn_id, is_instead=True))
             return
         # The answer in words, with its pictures or without.
         outcome = await outcome_of(call.studio, live, call.words)
         text = text_of(live.events, call.words, separator="")
         answers = ([one.image.digest for one in made] for made in ((), outcome.pictures, outcome.attempts))
         digests = [_digest([*lines, _line_of(False, text, answer)]) for answer in answers]
-        contexts.keep(call.owner, digests, Place(live.conversation_id, live.turn_id))
+        contexts.keep(call.owner, digests, ContextEnd(live.conversation_id, live.turn_id))
 
     try:
         live = call.studio.turns.start(place.conversation_id, request, owner=call.owner, key=call.key)
@@ -180,22 +180,22 @@ async def chat(call: TurnCall, contexts: Annotated[Contexts, Depends(_contexts)]
 
 async def _place(
     call: Call, contexts: Contexts, context: Sequence[ContextMessage], *, digest: str, request_id: str | None
-) -> Place:
+) -> ContextEnd:
     """Return where the turn follows: where the context was known to end, else in a new conversation of it."""
     if request_id is not None:
         known = await call.studio.turns.conversation_of_request(request_id, call.owner)
         if known is not None:
-            return Place(known, None)
+            return ContextEnd(known, None)
     place = contexts.take(call.owner, digest)
     if place is not None and await _stands(call, place):
         return place
     if not context:
-        return Place((await call.studio.conversations.create(call.owner, request_id)).id, None)
+        return ContextEnd((await call.studio.conversations.create(call.owner, request_id)).id, None)
     conversation = await call.studio.archive.take_context(context, call.owner)
-    return Place(conversation.id, conversation.turns[-1].id)
+    return ContextEnd(conversation.id, conversation.turns[-1].id)
 
 
-async def _stands(call: Call, place: Place) -> bool:
+async def _stands(call: Call, place: ContextEnd) -> bool:
     """Return whether the conversation is still as the context tells it: nobody has gone on in it since."""
     try:
         conversation = await call.studio.conversations.get(place.conversation_id, call.owner)
@@ -214,7 +214,7 @@ def _message(role: Role, content: str | Sequence[Content]) -> ContextMessage:
     return ContextMessage(is_person, words, pictures)
 
 
-def _line(message: ContextMessage) -> str:
+def _fingerprint(message: ContextMessage) -> str:
     return _line_of(message.is_person, message.text, [hashlib.sha256(data).hexdigest() for _, data in message.pictures])
 
 

@@ -126,26 +126,26 @@ class Streams:
         live = turns.find(self.conversation_id, turn_id, owner)
         if live is not None and (live.is_whole or not live.is_done):
             return self._follow(live, 0)
-        return await self._recorded(turn_id, cursor)
+        return await self._record_frames(turn_id, cursor)
 
-    async def _told(self, live: LiveTurn, after: int) -> AsyncIterator[bytes]:
+    async def _live_frames(self, live: LiveTurn, after: int) -> AsyncIterator[bytes]:
         async for number, event in live.follow(after):
             frames = await self._frames(event, goes_on=live.goes_on_at(number))
             cursor = Cursor(live.turn_id, number) if live.turn_id is not None else None
             if frames:
-                yield _written(frames, cursor)
+                yield _encoded(frames, cursor)
 
-    async def _recorded(self, turn_id: str, cursor: Cursor | None) -> Response | None:
+    async def _record_frames(self, turn_id: str, cursor: Cursor | None) -> Response | None:
         after = cursor.number if cursor is not None and cursor.is_record and cursor.turn_id == turn_id else 0
         events = await self.call.studio.turns.on_record(self.conversation_id, turn_id, self.call.owner)
         parts = [
-            _written(await self._frames(event), Cursor(turn_id, number, is_record=True))
+            _encoded(await self._frames(event), Cursor(turn_id, number, is_record=True))
             for number, event in enumerate(events[after:], after + 1)
         ]
         return Response(b"".join(parts), media_type="text/event-stream", headers=HEADERS) if any(parts) else None
 
     def _follow(self, live: LiveTurn, after: int) -> StreamingResponse:
-        return event_stream(self._told(live, after))
+        return event_stream(self._live_frames(live, after))
 
     async def _frames(self, event: TurnEvent, *, goes_on: bool = False) -> list[Frame]:
         """Return what tells the event: nothing, one frame or several. `goes_on`: what was told of the turn before
@@ -206,14 +206,14 @@ class Streams:
         return [("gen_ui_component", one.model_dump(mode="json")) for one in shown]
 
     def _problem(self, info: ErrorInfo) -> dict[str, Any]:
-        return problem_of_failure(self.call.words, info).told
+        return problem_of_failure(self.call.words, info).as_json
 
 
 def _data(event: TurnEvent) -> dict[str, Any]:
     return event.model_dump(mode="json", exclude={"type"})
 
 
-def _written(frames: Sequence[Frame], cursor: Cursor | None) -> bytes:
+def _encoded(frames: Sequence[Frame], cursor: Cursor | None) -> bytes:
     """Return the frames of an event as they are sent; JSON holds no line break, so no text can begin another event.
 
     Earlier frames have the id before, so that an event that was cut is told again from its first. Before the turn has

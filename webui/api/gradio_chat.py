@@ -32,7 +32,7 @@ from agent import (
     TurnStopped,
 )
 from webui.api.outcomes import outcome_of, text_of
-from webui.features.composer import Chosen, Composer
+from webui.features.composer import ChosenSettings, Composer
 from webui.features.thread.steps import step_sentence
 from webui.features.thread.stream import batches
 from webui.http.root_path import public_url
@@ -77,8 +77,8 @@ def add_chat_endpoint(screen: Screen, composer: Composer, concurrency_limit: int
         """
         script = _script_of(screen.sessions, request, conversation)
         base_url = public_url(request.request) if request.request else ""
-        with saying_failures(script.visitor.words):
-            chosen = Chosen(
+        with report_failures(script.visitor.words):
+            chosen = ChosenSettings(
                 text_model=text_model,
                 image_model=image_model,
                 allow_search=allow_search,
@@ -109,7 +109,7 @@ def add_chat_endpoint(screen: Screen, composer: Composer, concurrency_limit: int
 
 
 @contextmanager
-def saying_failures(words: Words) -> Iterator[None]:
+def report_failures(words: Words) -> Iterator[None]:
     """Have what an event of Gradio's raises reach the log whole, and the person as one sentence: Gradio alone says
     nothing."""
     try:
@@ -155,7 +155,9 @@ class _ChatTurn:
     script: _Script
     base_url: str
 
-    async def run(self, message: dict[str, Any] | None, chosen: Chosen, decision: str) -> AsyncIterator[dict[str, Any]]:
+    async def run(
+        self, message: dict[str, Any] | None, chosen: ChosenSettings, decision: str
+    ) -> AsyncIterator[dict[str, Any]]:
         """Stream one turn; without a conversation a new one begins. With a decision the plan that waits is meant."""
         visitor, place = self.script.visitor, self.script.conversation_id
         try:
@@ -176,7 +178,7 @@ class _ChatTurn:
         yield self._state(conversation.id, events, outcome.pictures, done=True)
 
     async def _start(
-        self, conversation: Conversation, message: dict[str, Any], chosen: Chosen, decision: str
+        self, conversation: Conversation, message: dict[str, Any], chosen: ChosenSettings, decision: str
     ) -> tuple[LiveTurn, list[TurnEvent]]:
         """Return the turn, and what it told before. Raises RequestRefused when no plan waits for the decision."""
         turns, owner = self.studio.turns, self.script.visitor.owner

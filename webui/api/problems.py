@@ -70,7 +70,7 @@ class Problem(Value):
     errors: tuple[dict[str, str], ...] = ()
 
     @property
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """The document as it is sent."""
         return self.model_dump(exclude_defaults=True)
 
@@ -160,7 +160,7 @@ def answer_with(problem: Problem, path: str) -> JSONResponse:
     if problem.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     if not path.startswith(OPENAI_PREFIX):
-        return JSONResponse(problem.told, problem.status, headers, media_type=PROBLEM_TYPE)
+        return JSONResponse(problem.as_json, problem.status, headers, media_type=PROBLEM_TYPE)
     otherwise = "server_error" if problem.status >= 500 else "invalid_request_error"
     kind = _OPENAI_TYPES.get(problem.status, otherwise)
     where = problem.errors[0]["where"] if problem.errors else None

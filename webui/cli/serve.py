@@ -24,7 +24,7 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from webui.cli.parser import CommandFailed
-from webui.place import CAP_TURN_USD, TURNS_AT_ONCE, TURNS_PER_VISITOR, Place
+from webui.deployment import CAP_TURN_USD, TURNS_AT_ONCE, TURNS_PER_VISITOR, Deployment
 
 if TYPE_CHECKING:
     from agent import Settings
@@ -81,10 +81,10 @@ def _allow_open_files() -> None:
 def prepare_log(settings: Settings) -> None:
     """Send the log to the terminal, with no key in it, whoever writes to it."""
     from agent import RedactingFilter, secrets_of
-    from webui.http.sessions import KeptKey
+    from webui.http.sessions import StoredKey
 
     # The key that is kept may be another one by the next line of the log.
-    secrets, kept = secrets_of(settings), KeptKey(settings.home, is_silent=True)
+    secrets, kept = secrets_of(settings), StoredKey(settings.home, is_silent=True)
     redacting = RedactingFilter(lambda: (*secrets, *filter(None, [kept.read()])))
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for handler in logging.getLogger().handlers:
@@ -94,7 +94,7 @@ def prepare_log(settings: Settings) -> None:
         logging.getLogger(name).addFilter(redacting)
 
 
-def open_studio(flags: Namespace, settings: Settings, space: Callable[[], Place] | None = None) -> int:
+def open_studio(flags: Namespace, settings: Settings, space: Callable[[], Deployment] | None = None) -> int:
     """Serve the page until the process is told to end; return the exit code. `space` returns the Space
     that it serves, once Gradio may be imported.
 
@@ -191,7 +191,7 @@ def _garbage_collector_off() -> Iterator[None]:
         gc.enable()
 
 
-def place_of(flags: Namespace, settings: Settings) -> Place | None:
+def deployment_of(flags: Namespace, settings: Settings) -> Deployment | None:
     """Return the place of a studio that others reach: by a link or a proxy, or because it listens on more than this
     machine; None where whoever comes is the operator."""
     from agent import Sponsor, TurnLimits
@@ -203,23 +203,23 @@ def place_of(flags: Namespace, settings: Settings) -> Place | None:
     spend = flags.visitors_spend
     sponsor = None if spend is None else Sponsor(cap_day_usd=spend, cap_turn_usd=min(CAP_TURN_USD, spend))
     limits = TurnLimits(turns_at_once=TURNS_AT_ONCE, turns_per_visitor=TURNS_PER_VISITOR)
-    return Place(frozenset(flags.domain), limits, sponsor)
+    return Deployment(frozenset(flags.domain), limits, sponsor)
 
 
-def _serve(flags: Namespace, settings: Settings, signals: _Signals, space: Callable[[], Place] | None) -> None:
+def _serve(flags: Namespace, settings: Settings, signals: _Signals, space: Callable[[], Deployment] | None) -> None:
     # A public link gets a password unless it shall have none.
     password = "" if flags.no_password else flags.password or (token_urlsafe(9) if flags.share else "")
     with _garbage_collector_off():
         import_gradio()
         from webui.app import LaunchOptions, Server
 
-        place = space() if space is not None else place_of(flags, settings)
+        deployment = space() if space is not None else deployment_of(flags, settings)
         options = LaunchOptions(
             host=flags.host,
             port=flags.port,
             language=flags.lang,
             is_shared=flags.share,
-            place=place,
+            deployment=deployment,
             password=password,
             names=frozenset(flags.domain if flags.single_user else ()),
             root_path=flags.root_path,
@@ -235,7 +235,7 @@ def _serve(flags: Namespace, settings: Settings, signals: _Signals, space: Calla
                 print(f"aivista: {problem}", file=sys.stderr)
             else:
                 print(f"Shared at {server.share_url}", flush=True)
-        if place is not None and space is None:
+        if deployment is not None and space is None:
             print(f"Open it as yourself, with all that is yours: {server.operator_url}", flush=True)
         if password and password != flags.password:
             print(f"Visitors sign in with the password {password}", flush=True)
@@ -243,7 +243,7 @@ def _serve(flags: Namespace, settings: Settings, signals: _Signals, space: Calla
             sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
         )
         if sys.stdout.isatty() and has_display:
-            webbrowser.open(url if place is None else server.operator_url)
+            webbrowser.open(url if deployment is None else server.operator_url)
         # A signal that comes together with another, such as of a child that ended, may be heard by another thread, and
         # does not wake this one.
         while not signals.ended.wait(_HEARD_WITHIN_S):

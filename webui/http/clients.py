@@ -113,7 +113,7 @@ class Rate:
             raise _too_often(wait_s)
 
 
-class AtWork:
+class ActiveJobs:
     """What takes long and is under way: one for a client, a few for all of their group, any for the operator."""
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent import MAX_VISITOR_UPLOAD_MEGABYTES
-from webui.http.clients import AtWork, Client, Rate, RejectedRequest, Upload, Uploads, client_of
+from webui.http.clients import ActiveJobs, Client, Rate, RejectedRequest, Upload, Uploads, client_of
 from webui.http.hosts import PROGRAMS
 from webui.http.sessions import Sessions, body_of
 from webui.whole_json import whole_body
@@ -80,7 +80,7 @@ class PageGate:
         self._config = config
         self._folder = folder
         self._is_behind_proxy = is_behind_proxy
-        self._event_rate, self._upload_rate, self._at_work = Rate(events_a_minute), Rate(uploads_a_minute), AtWork()
+        self._event_rate, self._upload_rate, self._at_work = Rate(events_a_minute), Rate(uploads_a_minute), ActiveJobs()
         # Whose each of Gradio's sessions is: the first who names it. It opens a queue of answers.
         self._owners: LRUCache[str, str] = LRUCache(_MOST_SESSIONS)
 

@@ -51,7 +51,7 @@ class RootPath:
             query = scope["query_string"].decode("latin-1")
             await RedirectResponse(f"{root}/{'?' if query else ''}{query}", 308)(scope, receive, send)
         else:
-            await self.app(_below(scope, root), receive, _told(root, send))
+            await self.app(_below(scope, root), receive, _below_root(root, send))
 
     def _root(self, scope: Scope) -> str:
         if self.root_path or not self.is_trusted:
@@ -72,8 +72,8 @@ def _below(scope: Scope, root: str) -> Scope:
     return within
 
 
-def _told(root: str, send: Send) -> Send:
-    async def told(message: Message) -> None:
+def _below_root(root: str, send: Send) -> Send:
+    async def forward(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(raw=message["headers"])
             if headers.get("location", "").startswith("/"):
@@ -84,4 +84,4 @@ def _told(root: str, send: Send) -> Send:
                 headers.append("set-cookie", one)
         await send(message)
 
-    return told
+    return forward

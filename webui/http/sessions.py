@@ -60,7 +60,7 @@ IMMUTABLE = {"Cache-Control": "private, max-age=86400, immutable", "Vary": "Cook
 PER_VISITOR = 4
 
 
-class KeptKey:
+class StoredKey:
     """The key that a person keeps on their own machine: one file below the home, readable by them alone, and read anew
     each time: another process may have changed or removed it.
 
@@ -140,7 +140,7 @@ class PageRequest(Protocol):
 
 
 @dataclass(frozen=True)
-class Pass:
+class SessionCookie:
     """What a cookie of ours says: a visitor's token, and whose things it opens where those are not the token's own."""
 
     token: str
@@ -174,7 +174,7 @@ class Sessions:
     fixed_language: str | None = None
     has_accounts: bool = False
     clock: Callable[[], float] = time.time
-    kept: KeptKey | None = None
+    kept: StoredKey | None = None
     _names: LRUCache[str, str] = field(default_factory=lambda: LRUCache(_MOST_NAMES), repr=False)
 
     def __post_init__(self) -> None:
@@ -188,13 +188,13 @@ class Sessions:
         until = str(int(self.clock()) + OWNED_LIFE_S)
         return f"{token}.{owner}.{until}.{self.sign('owned', token, owner, until)}"
 
-    def read(self, cookie: str | None) -> Pass | None:
+    def read(self, cookie: str | None) -> SessionCookie | None:
         """Return what a cookie says that we signed, and that is not too old; else None."""
         match (cookie or "").split("."):
             case [token, signature] if token and self.is_signed(signature, "cookie", token):
-                return Pass(token)
+                return SessionCookie(token)
             case [token, owner, until, signature] if self.is_signed(signature, "owned", token, owner, until):
-                return Pass(token, owner) if self.clock() <= int(until) else None
+                return SessionCookie(token, owner) if self.clock() <= int(until) else None
             case _:
                 return None
 
@@ -290,7 +290,7 @@ def cookie_line(scope: Scope, name: str, value: str, life_s: int, *, is_embedded
 
 def open_sessions(settings: Settings, *, is_shared: bool, language: str | None, has_accounts: bool = False) -> Sessions:
     """Return the sessions of a studio that lives in `settings.home`. A key is kept only where nobody else can come."""
-    kept = None if is_shared or settings.is_public else KeptKey(settings.home)
+    kept = None if is_shared or settings.is_public else StoredKey(settings.home)
     secret = load_secret(settings.home)
     return Sessions(secret, is_shared=is_shared, fixed_language=language, kept=kept, has_accounts=has_accounts)
 
@@ -376,7 +376,7 @@ def attachment(name: str) -> dict[str, str]:
 
 
 @dataclass
-class Workbench:
+class ImageJobs:
     """Where pictures are worked out while somebody looks: `places` at once for everybody, and `PER_VISITOR` at work or
     waiting for each.
 

@@ -109,7 +109,7 @@ class SignInLimits:
 
 
 @dataclass
-class WayIn:
+class AccessPolicy:
     """Who is let in. Without a `password` everyone is; whoever has the path of the operator is the operator from then
     on."""
 
@@ -120,7 +120,7 @@ class WayIn:
     operator_path: str = field(default_factory=lambda: f"{ENTER}{secrets.token_urlsafe(24)}")
     """Nobody else may learn it."""
 
-    def lets_in(self, request: Request) -> bool:
+    def allows(self, request: Request) -> bool:
         """Whether a request may go on: an open place, a signed link, the operator, or a pass that was given here."""
         if not self.password or request.url.path.startswith(_OPEN_PATHS):
             return True
@@ -161,7 +161,7 @@ class WayIn:
 class SignIn:
     """ASGI middleware before the page and every route of ours: nothing is answered to whoever is not let in."""
 
-    def __init__(self, app: ASGIApp, way_in: WayIn) -> None:
+    def __init__(self, app: ASGIApp, way_in: AccessPolicy) -> None:
         self.app = app
         self.way_in = way_in
 
@@ -181,7 +181,7 @@ class SignIn:
             return answer
         if self.way_in.password and path.rstrip("/") == SIGN_IN and request.method == "POST":
             return await self._sign_in(request)
-        if self.way_in.lets_in(request):
+        if self.way_in.allows(request):
             return None
         if request.method == "GET":
             return self._page(request, "", 401)

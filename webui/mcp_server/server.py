@@ -256,7 +256,7 @@ async def serve_stdio(settings: Settings) -> None:
 
     Raises AivistaError when the studio's records cannot be opened.
     """
-    ended = _told_to_end()
+    ended = _end_signal()
     async with Studio(settings) as studio:
         studio.start_housekeeping()
         serving, end = asyncio.create_task(_stdio(studio)), asyncio.create_task(ended.wait())
@@ -280,7 +280,7 @@ async def serve_http(settings: Settings, host: str, port: int) -> None:
     if not is_open and not settings.api_tokens and not tokens.hashes():
         raise TokenNeeded(f"{host} can be reached by others, so a token is needed; make one: aivista token new NAME.")
     settings = settings if is_open else settings.model_copy(update={"is_public": True})
-    ended = _told_to_end()
+    ended = _end_signal()
     async with Studio(settings) as studio:
         studio.start_housekeeping()
         server = mcp_server(studio, Buckets(settings.api_turns_per_minute))
@@ -366,7 +366,7 @@ class _Http(uvicorn.Server):
         self.should_exit = True
 
 
-def _told_to_end() -> asyncio.Event:
+def _end_signal() -> asyncio.Event:
     """Return an event that is set when the process is told to end."""
     ended, loop = asyncio.Event(), asyncio.get_running_loop()
 

@@ -1,6 +1,6 @@
 """Actions: what the page asks of Python by name, and how it is answered.
 
-The browser sends `POST /aivista/act/<feature>.<action>` with JSON: `args` are the action's own, `place` says where the
+The browser sends `POST /aivista/act/<feature>.<action>` with JSON: `args` are the action's own, `state` says where the
 page stands. The answer is a `Reply`, which `shell.js` carries out. An action that fails answers with one sentence.
 """
 
@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from agent import AivistaError, Conversation, ErrorCode, ErrorInfo, ReferenceRole, Value
-from webui.features.composer import Chosen
+from webui.features.composer import ChosenSettings
 from webui.http.sessions import Visitor, body_of
 from webui.screen import Screen, Updates
 from webui.shell.templates import Patch, Reply, Toast, Undo, render
@@ -34,7 +34,7 @@ _HEADERS = {"Cache-Control": "no-store"}
 _log = logging.getLogger(__name__)
 
 
-class Place(Value):
+class PageState(Value):
     """Where the page stands: the open conversation, empty for a new one, which picture is to be changed (`NO_PICTURE`
     for a new one), the references and what some of them are for, and the settings by name."""
 
@@ -50,12 +50,12 @@ class Place(Value):
         return roles_of(self.roles, self.references)
 
     @property
-    def chosen(self) -> Chosen:
+    def chosen(self) -> ChosenSettings:
         """The settings; what the composer does not offer counts as not chosen."""
-        return Chosen.from_chips(self.chips)
+        return ChosenSettings.from_chips(self.chips)
 
 
-class Composed(Place):
+class ComposerState(PageState):
     """All that the page sends beside the words: also what the painter holds, unread, a name for the press of Send and
     one for a new conversation, the newest turn that the page shows, and the price that it shows, as `shown_maximum`
     reads it."""
@@ -76,7 +76,7 @@ def roles_of(roles: Mapping[str, str], references: Collection[str]) -> dict[str,
 
 class _Asked(Value):
     args: dict[str, JsonValue] = Field(default_factory=dict)
-    place: Place = Place()
+    state: PageState = PageState()
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Context:
 
     screen: Screen
     visitor: Visitor
-    place: Place
+    state: PageState
 
     @property
     def words(self) -> Words:
@@ -95,11 +95,11 @@ class Context:
     @property
     def view(self) -> View:
         """What the open conversation is shown with."""
-        return self.screen.view(self.visitor, self.place.conversation)
+        return self.screen.view(self.visitor, self.state.conversation)
 
     async def conversation(self) -> Conversation | None:
         """Return the conversation that is open, if the visitor has it."""
-        return await self.screen.conversation(self.visitor, self.place.conversation)
+        return await self.screen.conversation(self.visitor, self.state.conversation)
 
     def reply(self, updates: Updates) -> Reply:
         """Return what the page does for updates of its components; see `Screen.reply`."""
@@ -173,7 +173,7 @@ def action_routes(features: Sequence[Feature], screen: Screen) -> list[Route]:
         except ValidationError:
             return problem(visitor.words("gallery.unreadable"), 400)
         try:
-            return answered(await action.handler(Context(screen, visitor, asked.place), *given))
+            return answered(await action.handler(Context(screen, visitor, asked.state), *given))
         except AivistaError as error:
             return problem(feature.refusal(visitor.words, error.info))
         except Exception:

@@ -24,7 +24,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent import MAX_UPLOAD_MEGABYTES, AivistaError
-from webui.features.composer import PANEL, Chosen
+from webui.features.composer import PANEL, ChosenSettings
 from webui.features.conversations import first_rows
 from webui.features.gallery import gallery_html
 from webui.features.thread.render import TURNS_AT_ONCE, earlier_html, log_html, newest
@@ -182,13 +182,13 @@ def files_ahead(kinds: frozenset[str]) -> list[str]:
     Gradio 6.31: the document names one script, which loads the app, and that the blocks; the core's table says what
     each kind needs.
     """
-    files = [*_told_by("index-", r"import\(`\./Index-"), *_told_by("Index-", r"import\(`\./Blocks-")]
+    files = [*_preloads_of("index-", r"import\(`\./Index-"), *_preloads_of("Index-", r"import\(`\./Blocks-")]
     for kind in sorted(kinds):
-        files += _told_by("core-", rf"\b{kind}:\{{.*?component:")
+        files += _preloads_of("core-", rf"\b{kind}:\{{.*?component:")
     return [one for one in dict.fromkeys(files) if not one.startswith("index-")]
 
 
-def _told_by(name: str, place: str) -> list[str]:
+def _preloads_of(name: str, place: str) -> list[str]:
     """Return what a script of Gradio's says is loaded at a place of it, where there is such a place."""
     for file in GRADIOS.iterdir():
         if file.name.startswith(name) and file.name.endswith(".js"):
@@ -221,7 +221,7 @@ async def filled(screen: Screen, visitor: Visitor, name: str) -> Updates:
     earlier = earlier_html(visitor.words) if len(articles) > TURNS_AT_ONCE else ""
     rows, foot = await first_rows(screen, visitor)
     return {
-        **screen.chips(visitor, Chosen()),
+        **screen.chips(visitor, ChosenSettings()),
         "rail-rows": rows,
         "rail-foot": foot,
         **await screen.opened(visitor, conversation),

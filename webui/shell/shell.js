@@ -231,7 +231,7 @@ const onSend = then => {
   // A browser offers `crypto.randomUUID` to pages of this machine and of HTTPS alone.
   const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, "0")).join("");
   // What the page shows is what the composer works on: the marked pictures, each reference with its field.
-  const place = () => {
+  const pageState = () => {
     const open = conversation(), fields = all("#ctx select[data-role]");
     return {
       conversation: open === "new" ? "" : open,
@@ -353,16 +353,16 @@ const onSend = then => {
     finally { if (newest[asked] === mine) delete newest[asked]; }
   };
   const ask = async (name, args = {}, { isNewest = false, isOther }) => {
-    const isOpening = OPENING.includes(name), here = place();
+    const isOpening = OPENING.includes(name), here = pageState();
     let reply;
     try {
-      const answer = await fetch(`aivista/act/${name}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ args, place: here }) });
+      const answer = await fetch(`aivista/act/${name}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ args, state: here }) });
       reply = await answer.json();
     } catch {
       say(aivista.words.say("cut"), { isProblem: true });
       return {};
     }
-    const isLeft = () => name.startsWith("page.") && !isOpening && place().conversation !== here.conversation;
+    const isLeft = () => name.startsWith("page.") && !isOpening && pageState().conversation !== here.conversation;
     const isLate = () => isLeft() || ((isNewest || isOpening) && isOther());
     if (isLate()) return {};
     if (reply.error) { say(reply.error, { isProblem: true }); return {}; }
@@ -402,7 +402,7 @@ const onSend = then => {
     download(address, name);
     setTimeout(() => URL.revokeObjectURL(address), TOAST_MS);
   });
-  aivista.shell = { act, isAwaited, say, hush, take, remove, unfold, set, inputs, areSet, newId, place };
+  aivista.shell = { act, isAwaited, say, hush, take, remove, unfold, set, inputs, areSet, newId, pageState };
 }
 
 // Dialogs over the page: focus goes in, the rest is inert, Escape closes, focus goes back. One is open at a time.

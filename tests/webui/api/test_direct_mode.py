@@ -31,7 +31,7 @@ from tests.support.api import (
 from tests.support.cases import each_case
 from tests.support.tables import table
 from tests.support.tool_calls import call, results
-from webui.api.direct import Contexts, Place
+from webui.api.direct import ContextEnd, Contexts
 
 Message = list[Any]
 QUIET = {"review": "off"}
@@ -200,6 +200,6 @@ async def test_a_context_that_cannot_be_one_is_refused_in_a_sentence(
 def test_of_the_places_the_oldest_are_forgotten_and_each_is_given_once() -> None:
     contexts = Contexts()
     for number in range(2001):
-        contexts.keep("anna", [f"d{number}", f"e{number}"], Place(f"c{number}", None))
+        contexts.keep("anna", [f"d{number}", f"e{number}"], ContextEnd(f"c{number}", None))
     asked_for = (("anna", "d0"), ("ben", "d2000"), ("anna", "e2000"), ("anna", "d2000"))
-    assert [contexts.take(*one) for one in asked_for] == [None, None, Place("c2000", None), None]
+    assert [contexts.take(*one) for one in asked_for] == [None, None, ContextEnd("c2000", None), None]

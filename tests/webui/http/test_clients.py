@@ -14,7 +14,7 @@ from starlette.types import Scope
 from agent import OPERATOR
 from tests.support.cases import each_case
 from tests.support.tables import filled, table
-from webui.http.clients import UPLOADS_KEPT_S, AtWork, Client, Rate, RejectedRequest, Uploads, address_of, client_of
+from webui.http.clients import UPLOADS_KEPT_S, ActiveJobs, Client, Rate, RejectedRequest, Uploads, address_of, client_of
 from webui.http.sessions import COOKIE, Sessions
 from webui.words import load_words
 
@@ -76,7 +76,7 @@ def test_a_fresh_cookie_for_each_question_does_not_help_and_unknown_addresses_sh
 
 
 def test_one_is_at_work_of_a_visitor_and_a_few_of_an_address_and_what_failed_is_no_more() -> None:
-    at_work = AtWork()
+    at_work = ActiveJobs()
     group = [at_work.one(client(f"fresh {number}")) for number in range(5)]
     for one in group:
         one.__enter__()

@@ -21,8 +21,8 @@ from webui.http.sessions import (
     LANGUAGE_COOKIE,
     LINK_LIFE_S,
     OWNED_LIFE_S,
-    KeptKey,
     Sessions,
+    StoredKey,
     Visitor,
     load_secret,
     open_sessions,
@@ -131,14 +131,14 @@ def test_the_language_comes_from_the_cookie_or_the_browser() -> None:
 @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
 def test_the_secret_and_a_kept_key_are_private_and_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     home = tmp_path / "new" / "home"
-    kept = KeptKey(home)
+    kept = StoredKey(home)
     assert kept.read() is None
     kept.keep(OTHER)
     kept.keep(KEY)
     [path] = home.iterdir()
     assert [stat.S_IMODE(one.stat().st_mode) for one in (home, path)] == [0o700, 0o600]
     path.chmod(0o644)
-    assert KeptKey(home).read() == KEY
+    assert StoredKey(home).read() == KEY
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "could be read by others" in caplog.text
     assert KEY.get_secret_value() not in caplog.text + repr(vars(kept))
@@ -168,7 +168,7 @@ def test_the_secret_and_a_kept_key_are_private_and_read_again(tmp_path: Path, ca
     path.symlink_to(elsewhere)
     assert kept.read() is None
     with pytest.raises(StorageFailure) as caught:
-        KeptKey(elsewhere).keep(KEY)
+        StoredKey(elsewhere).keep(KEY)
     assert KEY.get_secret_value() not in f"{caught.value!r} {caught.value.info!r}"
 
 
@@ -176,7 +176,7 @@ def test_the_secret_and_a_kept_key_are_private_and_read_again(tmp_path: Path, ca
 def test_the_key_of_the_session_goes_first_and_where_others_come_none_is_kept_and_none_is_read(
     tmp_path: Path, is_shared: bool, is_public: bool
 ) -> None:
-    KeptKey(tmp_path).keep(KEY)
+    StoredKey(tmp_path).keep(KEY)
     ours = open_sessions(Settings(home=tmp_path, is_public=is_public), is_shared=is_shared, language=None)
     kept = None if is_shared or is_public else KEY
     assert (ours.kept is None, ours.key(ME)) == (kept is None, kept)
@@ -192,9 +192,9 @@ from pathlib import Path
 from pydantic import SecretStr
 from agent.settings import Settings
 from webui.cli.serve import prepare_log
-from webui.http.sessions import KeptKey
+from webui.http.sessions import StoredKey
 
-KeptKey(Path(sys.argv[1])).keep(SecretStr("the-one-that-is-kept"))
+StoredKey(Path(sys.argv[1])).keep(SecretStr("the-one-that-is-kept"))
 prepare_log(Settings(home=Path(sys.argv[1]), gemini_api_key=SecretStr("a-key-of-no-shape")))
 import uvicorn
 uvicorn.Config(app=None, log_level="warning")

@@ -16,7 +16,15 @@ from starlette.routing import Route
 from agent import OPERATOR
 from tests.support.clock import Standing
 from webui.http.sessions import COOKIE, Sessions
-from webui.http.sign_in import LET_IN_COOKIE, SIGN_IN, TRIES_OF_ALL_A_MINUTE, WAS_IN_COOKIE, SignIn, SignInLimits, WayIn
+from webui.http.sign_in import (
+    LET_IN_COOKIE,
+    SIGN_IN,
+    TRIES_OF_ALL_A_MINUTE,
+    WAS_IN_COOKIE,
+    AccessPolicy,
+    SignIn,
+    SignInLimits,
+)
 
 PASSWORD = "a red fox"
 PAGE = {"Accept": "text/html,application/xhtml+xml"}
@@ -28,12 +36,12 @@ Browser = Callable[..., AbstractAsyncContextManager[httpx2.AsyncClient]]
 
 
 @pytest.fixture
-def way_in() -> WayIn:
-    return WayIn(Sessions(b"s" * 32, is_shared=True), PASSWORD)
+def way_in() -> AccessPolicy:
+    return AccessPolicy(Sessions(b"s" * 32, is_shared=True), PASSWORD)
 
 
 @pytest.fixture
-def browser(way_in: WayIn) -> Browser:
+def browser(way_in: AccessPolicy) -> Browser:
     """Return a function that opens a browser with cookies of its own before a page behind the password."""
 
     async def page(request: Request) -> PlainTextResponse:
@@ -72,7 +80,7 @@ async def guess_until_refused(client: httpx2.AsyncClient, **headers: str) -> Non
 
 
 async def test_without_the_password_nothing_is_answered_and_a_browser_is_asked_for_it_in_its_language(
-    browser: Browser, way_in: WayIn
+    browser: Browser, way_in: AccessPolicy
 ) -> None:
     async with browser() as stranger:
         for path in ("/", "/media/c/1", "/gradio_api/upload", "/aivista/gallery/zip/x", "/no-such-page"):
@@ -96,7 +104,9 @@ async def test_without_the_password_nothing_is_answered_and_a_browser_is_asked_f
         assert (await visitor.get("/")).status_code == 200
 
 
-async def test_with_the_password_the_studio_opens_until_there_is_another(browser: Browser, way_in: WayIn) -> None:
+async def test_with_the_password_the_studio_opens_until_there_is_another(
+    browser: Browser, way_in: AccessPolicy
+) -> None:
     async with browser() as guest:
         answer = await sign_in(guest, PASSWORD, **PAGE)
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
@@ -118,7 +128,9 @@ async def test_with_the_password_the_studio_opens_until_there_is_another(browser
         assert (answer.status_code, answer.json()) == (200, {"success": True}), "a program signs in by the same form"
 
 
-async def test_a_wrong_password_is_told_and_who_guesses_waits_ever_longer(browser: Browser, way_in: WayIn) -> None:
+async def test_a_wrong_password_is_told_and_who_guesses_waits_ever_longer(
+    browser: Browser, way_in: AccessPolicy
+) -> None:
     clock = Standing()
     way_in.limits = SignInLimits(clock)
     pauses, refused = [], None
@@ -139,7 +151,9 @@ async def test_a_wrong_password_is_told_and_who_guesses_waits_ever_longer(browse
         assert [(await sign_in(guesser, "guess")).status_code for _ in range(5)] == [401] * 5
 
 
-async def test_whoever_guesses_keeps_out_no_other_browser_at_the_same_address(browser: Browser, way_in: WayIn) -> None:
+async def test_whoever_guesses_keeps_out_no_other_browser_at_the_same_address(
+    browser: Browser, way_in: AccessPolicy
+) -> None:
     new = {COOKIE: way_in.sessions.new_cookie()}
     async with browser(GUESSERS) as guesser, browser(GUESSERS, **new) as neighbour:
         answers = [(await sign_in(guesser, "guess")).status_code for _ in range(400)]
@@ -150,7 +164,7 @@ async def test_whoever_guesses_keeps_out_no_other_browser_at_the_same_address(br
 @pytest.mark.parametrize("gets_cookies", [False, True])
 @pytest.mark.parametrize("addresses", ["one", "many", "unknown"])
 async def test_hundreds_of_wrong_tries_keep_out_nobody(
-    browser: Browser, way_in: WayIn, addresses: str, gets_cookies: bool
+    browser: Browser, way_in: AccessPolicy, addresses: str, gets_cookies: bool
 ) -> None:
     came_before = await let_in_before(browser)
 
@@ -173,7 +187,7 @@ async def test_hundreds_of_wrong_tries_keep_out_nobody(
 
 
 async def test_more_than_may_be_tried_in_a_minute_holds_up_new_ones_alone_and_not_for_long(
-    browser: Browser, way_in: WayIn
+    browser: Browser, way_in: AccessPolicy
 ) -> None:
     clock = Standing()
     way_in.limits = SignInLimits(clock)
@@ -187,7 +201,9 @@ async def test_more_than_may_be_tried_in_a_minute_holds_up_new_ones_alone_and_no
         assert (await sign_in(guest, PASSWORD)).status_code == 200
 
 
-async def test_a_mark_of_having_been_in_lets_in_nobody_and_cannot_be_forged(browser: Browser, way_in: WayIn) -> None:
+async def test_a_mark_of_having_been_in_lets_in_nobody_and_cannot_be_forged(
+    browser: Browser, way_in: AccessPolicy
+) -> None:
     came_before = await let_in_before(browser)
     async with browser(**came_before) as returning:
         assert (await returning.get("/")).status_code == 401
@@ -199,7 +215,7 @@ async def test_a_mark_of_having_been_in_lets_in_nobody_and_cannot_be_forged(brow
 
 
 async def test_addresses_that_one_may_choose_among_count_as_one_and_a_proxys_word_counts_for_who_guesses(
-    browser: Browser, way_in: WayIn
+    browser: Browser, way_in: AccessPolicy
 ) -> None:
     async with (
         browser("2a00:1450:4001:80b::1") as guesser,
@@ -215,7 +231,9 @@ async def test_addresses_that_one_may_choose_among_count_as_one_and_a_proxys_wor
         assert (await sign_in(proxy, PASSWORD, **{"X-Forwarded-For": GUESTS})).status_code == 200
 
 
-async def test_the_operators_link_makes_a_browser_the_operators_and_no_other(browser: Browser, way_in: WayIn) -> None:
+async def test_the_operators_link_makes_a_browser_the_operators_and_no_other(
+    browser: Browser, way_in: AccessPolicy
+) -> None:
     async with browser() as own:
         told = [await own.get(path) for path in (way_in.operator_path + "x", "/enter/", "/enter/" + "é" * 32)]
         assert [(one.status_code, "set-cookie" in one.headers) for one in told] == [(404, False)] * 3

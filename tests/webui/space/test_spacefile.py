@@ -21,7 +21,7 @@ from tests.webui.space.conftest import ROOT, Clone
 from webui.cli.parser import CommandFailed
 from webui.cli.space.build import build, pinned_requirements
 from webui.cli.space.check import space_environment
-from webui.cli.space.run import EMBEDDERS, host_of, kept_home, place_of, port_of, settings_of
+from webui.cli.space.run import EMBEDDERS, deployment_of, host_of, kept_home, port_of, settings_of
 from webui.cli.space.spacefile import Spacefile, read_spacefile, spacefile_of
 from webui.http.hosts import LOOPBACK, HostRules
 
@@ -172,7 +172,7 @@ def test_gradio_is_not_imported_before_its_environment_is_set() -> None:
 
 
 def test_a_space_answers_to_its_names_and_only_its_own_page_may_write_to_it() -> None:
-    place = place_of(read('domains = ["foxes.example.org"]'), {"SPACE_HOST": "ada-foxes.hf.space"}, is_kept=True)
+    place = deployment_of(read('domains = ["foxes.example.org"]'), {"SPACE_HOST": "ada-foxes.hf.space"}, is_kept=True)
     rules = HostRules(False, {*LOOPBACK, *place.names}, is_named=True, embedders=place.embedders)
     hosts, origins = table("doors")["names_of_a_space"], table("doors")["origins_of_a_space"]
     assert [[host, rules.allows_host(host)] for host, _ in hosts] == hosts

@@ -16,7 +16,7 @@ from agent import Settings, Sponsor, TurnLimits
 from webui.cli.parser import exit_code_of, read_flags
 from webui.cli.serve import open_studio
 from webui.cli.space.spacefile import Spacefile, read_spacefile
-from webui.place import Place
+from webui.deployment import Deployment
 
 EVERYWHERE = str(IPv4Address(0))
 # Hugging Face shows a Space inside of its own pages.
@@ -39,7 +39,7 @@ def _run(path: Path) -> int:
         # With it Gradio would look for changes of the program that are sent to a running Space.
         os.environ.pop("SYSTEM", None)
         flags = read_flags(["--host", EVERYWHERE, "--port", str(port_of(os.environ))])
-        return open_studio(flags, settings, partial(place_of, spacefile, os.environ, is_kept=kept is not None))
+        return open_studio(flags, settings, partial(deployment_of, spacefile, os.environ, is_kept=kept is not None))
 
 
 def host_of(environ: Mapping[str, str]) -> str:
@@ -56,7 +56,7 @@ def port_of(environ: Mapping[str, str]) -> int:
     return next((int(port) for port in ports if port.isdigit() and 0 < int(port) < 65536), _PORT)
 
 
-def place_of(spacefile: Spacefile, environ: Mapping[str, str], *, is_kept: bool) -> Place:
+def deployment_of(spacefile: Spacefile, environ: Mapping[str, str], *, is_kept: bool) -> Deployment:
     """Return where the studio is: at the Space's own host and the Spacefile's domains, inside Hugging Face's page."""
     # It leads to Gradio, which reads the environment when it is imported.
     from webui.http.sign_in import Issuer
@@ -64,7 +64,7 @@ def place_of(spacefile: Spacefile, environ: Mapping[str, str], *, is_kept: bool)
     pays, sponsor = spacefile.pays, None
     if pays.cap_day_usd is not None:
         sponsor = Sponsor(cap_day_usd=pays.cap_day_usd, cap_turn_usd=pays.cap_turn_usd)
-    return Place(
+    return Deployment(
         names=frozenset({host_of(environ), *spacefile.domains} - {""}),
         limits=TurnLimits(**spacefile.limits.model_dump()),
         sponsor=sponsor,

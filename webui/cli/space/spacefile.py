@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from webui.cli.parser import CommandFailed
-from webui.place import CAP_TURN_USD, TURNS_AT_ONCE, TURNS_PER_VISITOR
+from webui.deployment import CAP_TURN_USD, TURNS_AT_ONCE, TURNS_PER_VISITOR
 
 SPACEFILE = "Spacefile"
 

@@ -28,7 +28,7 @@ from webui.words import Words
 AUTO = "auto"
 BOTH = "both"
 MESSAGE = "box"
-# The ids of the settings' inputs, by the names that `Chosen` gives them.
+# The ids of the settings' inputs, by the names that `ChosenSettings` gives them.
 INPUTS = {
     "text_model": "text-model",
     "image_model": "image-model",
@@ -64,7 +64,7 @@ Update: TypeAlias = dict[str, Any]
 """Properties of an input of Gradio's."""
 
 
-class Chosen(Value):
+class ChosenSettings(Value):
     """What the chips say; `auto` leaves the choice to the agent."""
 
     text_model: str = "flash"
@@ -81,7 +81,7 @@ class Chosen(Value):
     reference_count: str = AUTO
 
     @classmethod
-    def of(cls, settings: TurnSettings | RecipeSettings) -> Chosen:
+    def of(cls, settings: TurnSettings | RecipeSettings) -> ChosenSettings:
         """Return what the chips say when a turn was sent with these settings."""
         given = {name: value for name in cls.model_fields if (value := getattr(settings, name, None)) is not None}
         given |= {name: str(given[name]) for name in ("number_of_images", "reference_count") if name in given}
@@ -95,7 +95,7 @@ class Chosen(Value):
         return TurnSettings.model_validate(given | {"image_model": self.image_model})
 
     @classmethod
-    def from_chips(cls, chips: Mapping[str, Any]) -> Chosen:
+    def from_chips(cls, chips: Mapping[str, Any]) -> ChosenSettings:
         """Return what the chips of a page say; what no chip could say counts as not chosen."""
         try:
             return cls.model_validate(chips)
@@ -105,7 +105,7 @@ class Chosen(Value):
 
 
 class Composer(NamedTuple):
-    """The inputs of the composer: the message, and the settings by the names that `Chosen` gives them."""
+    """The inputs of the composer: the message, and the settings by the names that `ChosenSettings` gives them."""
 
     message: gr.MultimodalTextbox
     settings: dict[str, Setting]
@@ -120,7 +120,7 @@ def build_composer(catalogue: Catalogue) -> Composer:
 
     def common(name: str) -> dict[str, Any]:
         # Gradio takes one that no event asks for to be shown only.
-        default = Chosen.model_fields[name].default
+        default = ChosenSettings.model_fields[name].default
         return {"value": default, "label": name, "elem_id": INPUTS[name], "interactive": True}
 
     def switch(name: str) -> None:
@@ -191,7 +191,7 @@ def offered(catalogue: Catalogue, provider: str, image_model: str) -> tuple[list
     return ratios, sizes
 
 
-def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chosen) -> dict[str, Update]:
+def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: ChosenSettings) -> dict[str, Update]:
     """Return the update of every setting, by name: its label, its choices in the visitor's words, whether it is shown.
 
     A value that the chosen model does not obey falls back to `auto`. Without a key the models and the search are shown
@@ -304,7 +304,7 @@ def next_target_html(view: View, conversation: Conversation | None) -> Markup:
     return view.render("composer/next.html", handle=handle) if handle is not None else Markup()
 
 
-def fixed(words: Words, chosen: Chosen) -> list[str]:
+def fixed(words: Words, chosen: ChosenSettings) -> list[str]:
     """Return what settings fix, in words: only what is not left to the agent."""
     image_model = "flash_pro" if chosen.image_model == "both" else chosen.image_model
     avoided = chosen.negative_prompt

@@ -196,11 +196,11 @@
   // ---- a wish written out: asked for, shown, taken, undone; only the newest question's answer is looked at
   let asked = null, before = null;
   // What is said aloud has a place of its own from the start: a region that comes together with its words is passed over.
-  const line = made("div", { id: "fuller-heard", role: "status", className: "sr" });
+  const line = made("div", { id: "expanded-heard", role: "status", className: "sr" });
   const say = text => { line.textContent = text || ""; };
-  const panel = () => $("#fuller .fuller");
-  const waiting = () => $("#composer .fuller-wait");
-  const show = state => $("#fuller")?.setAttribute("data-state", state);
+  const panel = () => $("#expanded .expanded");
+  const waiting = () => $("#composer .expanded-wait");
+  const show = state => $("#expanded")?.setAttribute("data-state", state);
   const settled = () => { waiting()?.remove(); for (const button of all("[data-aid=expand]")) button.removeAttribute("aria-busy"); };
   const drop = () => { asked = before = null; settled(); show(""); say(""); };
   const expand = async () => {
@@ -209,13 +209,13 @@
     if (waiting()) return;
     drop();
     const mine = asked = {};
-    $("#fuller").after(cloned($("#tpl-working")));
+    $("#expanded").after(cloned($("#tpl-working")));
     for (const button of all("[data-aid=expand]")) button.setAttribute("aria-busy", "true");
     const told = { text, files: all("#box .thumbnail-item").length, is_painted: Boolean($("#mask").value || $("#expand").value) };
     const { patches } = await aivista.shell.act("page.expand", told, { isNewest: true });
     if (asked !== mine) return;
     settled();
-    if (!patches?.some(one => one.id === "fuller")) return;
+    if (!patches?.some(one => one.id === "expanded")) return;
     show("shown");
     say(panel().dataset.heard);
     $(".words", panel())?.scrollTo(0, 0);

@@ -278,7 +278,7 @@
   // all that is said in it, and holds words back that were said to a conversation which has gone on elsewhere.
   const page = aivista.shell.newId();
   const composed = () => JSON.stringify({
-    ...aivista.shell.place(), mask: $("#mask").value, expand: $("#expand").value, request: press?.id || "", seen: press?.seen || "",
+    ...aivista.shell.pageState(), mask: $("#mask").value, expand: $("#expand").value, request: press?.id || "", seen: press?.seen || "",
     begun: `${page} ${stamp()}`, price: $("#cost .price")?.dataset.told || "",
   });
 
@@ -315,7 +315,7 @@
     const mine = kept.find(one => one.id === request);
     if (!mine) return;
     kept = kept.filter(one => one !== mine);
-    const place = aivista.shell.place(), isMarked = place.editing === mine.editing && place.references.join() === mine.references.join();
+    const place = aivista.shell.pageState(), isMarked = place.editing === mine.editing && place.references.join() === mine.references.join();
     if (how === "failed") back(mine);
     else if (how === "refused") back({ ...mine, mask: "", expand: "" });
     else if (how === "unused" && (mine.mask || mine.expand)) back({ ...mine, message: { text: "", files: [] } });
@@ -376,11 +376,11 @@
   let where = "", last = "", isSending = false, isMoving = false, moves = 0, goesAlongUntil = 0;
   let leaving = null;  // what the box held when another conversation was asked for, until that one is there
   let awaited = null;  // chips and marks on their way back: until they are shown, a draft has them all the same
-  const areShown = ({ chips, editing, references }) => shell.place().editing === editing && shell.place().references.join() === references.join()
+  const areShown = ({ chips, editing, references }) => shell.pageState().editing === editing && shell.pageState().references.join() === references.join()
     && Object.entries(chips).every(([name, value]) => aivista.chips.values[name] === value);
   const now = () => {
     if (awaited && (Date.now() > awaited.until || areShown(awaited.marks))) awaited = null;
-    const { chips, editing, references, roles } = shell.place(), marks = awaited?.marks || { chips: { ...chips }, editing, references, roles };
+    const { chips, editing, references, roles } = shell.pageState(), marks = awaited?.marks || { chips: { ...chips }, editing, references, roles };
     const draft = { text: text().slice(0, LONGEST), ...marks };
     return draft.text.trim() || draft.editing || draft.references.length ? draft : null;
   };

@@ -45,7 +45,7 @@ from agent import (
 )
 from webui.http.sessions import NO_STORE, Sessions, Visitor, visitor_route
 from webui.screen import Screen
-from webui.shell.actions import Context, Feature, Place
+from webui.shell.actions import Context, Feature, PageState
 from webui.shell.templates import Reply, Toast, render
 from webui.spend import spend_html
 from webui.view import marked
@@ -64,7 +64,7 @@ _MOST_BYTES_OF_VISITOR = 256 << 20
 _RESERVE_BYTES = 1 << 30
 
 
-class Look(Value):
+class ListView(Value):
     """What of the list is looked at: how many rows beside the pinned, what a search found, or the trash."""
 
     shown: int = Field(default=ROWS_AT_ONCE, ge=1, le=_MOST_ROWS)
@@ -72,19 +72,19 @@ class Look(Value):
     is_trash: bool = False
 
 
-class Chosen(Look):
+class ConversationArg(ListView):
     """A conversation of the list."""
 
     id: str = Field(max_length=64)
 
 
-class Named(Chosen):
+class NewTitle(ConversationArg):
     """A conversation, and its new name."""
 
     text: str = Field(max_length=2000)
 
 
-class Deleted(Chosen):
+class RestoreArg(ConversationArg):
     """A conversation to be brought back, and whether it was the open one."""
 
     is_open: bool = False
@@ -103,34 +103,34 @@ class Row(NamedTuple):
 
 
 @conversations.action
-async def look(at: Context, look: Look) -> Reply:
+async def look(at: Context, view: ListView) -> Reply:
     """Show the list."""
-    return await listed(at, look)
+    return await listed(at, view)
 
 
 @conversations.action
-async def rename(at: Context, named: Named) -> Reply:
+async def rename(at: Context, named: NewTitle) -> Reply:
     """Give a conversation a name."""
     await at.screen.studio().conversations.rename(named.id, named.text, at.visitor.owner)
     return await _kept(at, named)
 
 
 @conversations.action
-async def pin(at: Context, chosen: Chosen) -> Reply:
+async def pin(at: Context, chosen: ConversationArg) -> Reply:
     """Have a conversation stand above the others."""
     await at.screen.studio().conversations.pin(chosen.id, True, at.visitor.owner)
     return await _kept(at, chosen)
 
 
 @conversations.action
-async def unpin(at: Context, chosen: Chosen) -> Reply:
+async def unpin(at: Context, chosen: ConversationArg) -> Reply:
     """Have a conversation stand in its place again."""
     await at.screen.studio().conversations.pin(chosen.id, False, at.visitor.owner)
     return await _kept(at, chosen)
 
 
 @conversations.action
-async def duplicate(at: Context, chosen: Chosen) -> Reply:
+async def duplicate(at: Context, chosen: ConversationArg) -> Reply:
     """Copy a conversation, and open the copy."""
     studio, words, owner = at.screen.studio(), at.words, at.visitor.owner
     title = (await studio.conversations.get(chosen.id, owner)).title
@@ -141,9 +141,9 @@ async def duplicate(at: Context, chosen: Chosen) -> Reply:
 
 
 @conversations.action
-async def delete(at: Context, chosen: Chosen) -> Reply:
+async def delete(at: Context, chosen: ConversationArg) -> Reply:
     """Put a conversation into the trash; in the place of the open one a new one is opened."""
-    studio, owner, was_open = at.screen.studio(), at.visitor.owner, chosen.id == at.place.conversation
+    studio, owner, was_open = at.screen.studio(), at.visitor.owner, chosen.id == at.state.conversation
     title = _called(at.words, (await studio.conversations.get(chosen.id, owner)).title)
     await studio.conversations.delete(chosen.id, owner)
     undo = conversations.undo(restore, {**chosen.model_dump(), "is_open": was_open})
@@ -152,7 +152,7 @@ async def delete(at: Context, chosen: Chosen) -> Reply:
 
 
 @conversations.action
-async def restore(at: Context, deleted: Deleted) -> Reply:
+async def restore(at: Context, deleted: RestoreArg) -> Reply:
     """Bring a conversation back from the trash, and open it if it was the open one."""
     back = await at.screen.studio().conversations.undelete(deleted.id, at.visitor.owner)
     toast = Toast(text=at.words("conversations.restored", title=_called(at.words, back.title)))
@@ -160,36 +160,38 @@ async def restore(at: Context, deleted: Deleted) -> Reply:
 
 
 @conversations.action
-async def forget(at: Context, chosen: Chosen) -> Reply:
+async def forget(at: Context, chosen: ConversationArg) -> Reply:
     """Delete a conversation for good."""
     await at.screen.studio().conversations.delete_forever(chosen.id, at.visitor.owner)
     return await listed(at, chosen, Toast(text=at.words("trash.forgotten")))
 
 
 @conversations.action
-async def empty(at: Context, look: Look) -> Reply:
+async def empty(at: Context, view: ListView) -> Reply:
     """Delete for good what is in the trash."""
     await at.screen.studio().conversations.empty_trash(at.visitor.owner)
-    return await listed(at, look, Toast(text=at.words("trash.emptied")))
+    return await listed(at, view, Toast(text=at.words("trash.emptied")))
 
 
-async def _kept(at: Context, chosen: Chosen) -> Reply:
+async def _kept(at: Context, chosen: ConversationArg) -> Reply:
     """Return the list, and how the conversation is called and kept now: the open one says so above itself."""
     kept = await at.screen.studio().conversations.get(chosen.id, at.visitor.owner)
     shown = {"id": kept.id, "title": kept.title, "pinned": kept.is_pinned, "version": kept.version}
     return await listed(at, chosen, events={"conversation": shown})
 
 
-async def listed(at: Context, look: Look, toast: Toast | None = None, events: dict[str, Any] | None = None) -> Reply:
+async def listed(
+    at: Context, view: ListView, toast: Toast | None = None, events: dict[str, Any] | None = None
+) -> Reply:
     """Return the rows and the foot, what is said, and what the page does."""
-    rows = at.fragment("rail-list", "conversations/rows.html", "rail-rows", **await _rows(at, look))
+    rows = at.fragment("rail-list", "conversations/rows.html", "rail-rows", **await _rows(at, view))
     foot = at.fragment("rail-sum", "conversations/foot.html", "rail-foot", **await _sums(at))
     return Reply(patches=(rows, foot), toast=toast, events=events or {})
 
 
 async def first_rows(screen: Screen, visitor: Visitor) -> tuple[str, str]:
     """Return the list and its foot as a page comes with them."""
-    rows, foot = (await listed(Context(screen, visitor, Place()), Look())).patches
+    rows, foot = (await listed(Context(screen, visitor, PageState()), ListView())).patches
     return rows.html or "", foot.html or ""
 
 
@@ -203,18 +205,18 @@ async def _sums(at: Context) -> dict[str, Any]:
     return {"spend": Markup(account + spend)}  # noqa: S704  its texts are escaped
 
 
-async def _rows(at: Context, look: Look) -> dict[str, Any]:
+async def _rows(at: Context, view: ListView) -> dict[str, Any]:
     kept, words, owner = at.screen.studio().conversations, at.words, at.visitor.owner
-    current, query = at.place.conversation, look.query.strip()
+    current, query = at.state.conversation, view.query.strip()
     if query:
         found = [_found(words, one, current) for one in await kept.search(query, owner, _MOST_FOUND)]
         return {"kind": "found", "query": query, "groups": [("", found)], "count": len(found), "has_more": False}
-    if look.is_trash:
-        deleted = await kept.trash(owner, look.shown + 1)
-        rows = [_in_trash(words, one) for one in deleted[: look.shown]]
-        return {"kind": "trash", "groups": [("", rows)], "count": len(rows), "has_more": len(deleted) > look.shown}
-    infos = await kept.pinned_and_newest(owner, look.shown + 1)
-    most = sum(info.is_pinned for info in infos) + look.shown
+    if view.is_trash:
+        deleted = await kept.trash(owner, view.shown + 1)
+        rows = [_in_trash(words, one) for one in deleted[: view.shown]]
+        return {"kind": "trash", "groups": [("", rows)], "count": len(rows), "has_more": len(deleted) > view.shown}
+    infos = await kept.pinned_and_newest(owner, view.shown + 1)
+    most = sum(info.is_pinned for info in infos) + view.shown
     groups = list(_by_day(words, infos[:most], current))
     return {"kind": "list", "groups": groups, "count": len(infos), "has_more": len(infos) > most}
 
@@ -295,7 +297,7 @@ def export_routes(
     async def take_in(request: Request, visitor: Visitor) -> Response:
         report = await _taken_in(studio(), request, visitor.owner, room_for(visitor))
         newest = report.conversations[-1].id if report.conversations else ""
-        return _answer(_told(visitor.words, report), 200, conversation=newest)
+        return _answer(_import_summary(visitor.words, report), 200, conversation=newest)
 
     def asking(request: Request) -> Visitor | None:
         # The type of the body is one that no form of another site can send unasked.
@@ -397,7 +399,7 @@ def _new_file(folder: Path) -> BinaryIO:
     return cast(BinaryIO, tempfile.TemporaryFile(dir=folder))
 
 
-def _told(words: Words, report: ImportReport) -> str:
+def _import_summary(words: Words, report: ImportReport) -> str:
     count = len(report.conversations)
     text = words.counted("conversations.imported", count) if count else words("conversations.imported_none")
     return words("conversations.lost", text=text, count=report.lost_count) if report.lost_count else text

@@ -82,7 +82,7 @@ _AROUND, _MOST_LINES = 2, 2000
 _MOST_UPLOAD_BYTES = 1 << 20
 
 
-class Doc(Value):
+class OpenFile(Value):
     """A file that is open in the page: the id of its element there, the version that the person sees, and the one that
     they are asked about."""
 
@@ -93,22 +93,22 @@ class Doc(Value):
     asked: Version | None = None
 
 
-class Seen(Value):
+class OpenFiles(Value):
     """A conversation, empty for a new one, what of it is open, and whether the pane was shown before."""
 
     conversation: str = Field(default="", max_length=64)
-    docs: tuple[Doc, ...] = Field(default=(), max_length=_MOST_FILES)
+    docs: tuple[OpenFile, ...] = Field(default=(), max_length=_MOST_FILES)
     is_begun: bool = True
 
 
-class Named(Seen):
+class Named(OpenFiles):
     """A file, or a folder with all that is in it."""
 
     name: Name
     is_folder: bool = False
 
 
-class Opened(Seen):
+class Opened(OpenFiles):
     """A file, and the id of its element in the page."""
 
     key: Key
@@ -128,14 +128,14 @@ class Renamed(Named):
     new_name: Name
 
 
-class Back(Seen):
+class Back(OpenFiles):
     """Files to be brought back, by what their deletion was answered with."""
 
     token: str = Field(max_length=64)
 
 
 @dataclass
-class Bin:
+class DeletedFiles:
     """What was deleted last, for as long as there is room for it: it comes back as it was, marks and all."""
 
     _kept: dict[str, tuple[Workspace, tuple[WorkspaceFile, ...]]] = field(default_factory=dict)
@@ -165,7 +165,7 @@ class Bin:
         return sum(file.size_bytes for _, deleted in self._kept.values() for file in deleted)
 
 
-_bin = Bin()
+_bin = DeletedFiles()
 
 
 def build_editor() -> gr.Code:
@@ -175,7 +175,7 @@ def build_editor() -> gr.Code:
 
 
 @files.action
-async def show(at: Context, seen: Seen) -> Reply:
+async def show(at: Context, seen: OpenFiles) -> Reply:
     """Show the tree, and of what is open what has changed; the first time with its frame."""
     reply = await _shown(at, seen)
     if seen.is_begun:
@@ -189,7 +189,7 @@ async def open(at: Context, opened: Opened) -> Reply:
     """Show a file as it is now."""
     file = await _workspace(at, opened).read(opened.name)
     version = next((doc.version for doc in opened.docs if doc.key == opened.key), NEW_FILE)
-    return await _shown(at, _with(opened, Doc(key=opened.key, name=file.name, version=version)))
+    return await _shown(at, _with(opened, OpenFile(key=opened.key, name=file.name, version=version)))
 
 
 @files.action
@@ -204,7 +204,7 @@ async def create(at: Context, opened: Opened) -> Reply:
         is_there = error.code is ErrorCode.FILE_CHANGED
         said = at.words("files.exists", names=opened.name) if is_there else at.words.error(error.info)
         return await _shown(at, seen, Toast(text=said, is_problem=True), events)
-    return await _shown(at, _with(seen, Doc(key=opened.key, name=info.name)), events=events)
+    return await _shown(at, _with(seen, OpenFile(key=opened.key, name=info.name)), events=events)
 
 
 @files.action
@@ -216,7 +216,7 @@ async def save(at: Context, saved: Text) -> Reply:
         if error.code is not ErrorCode.FILE_CHANGED:
             raise
         return await _shown(at, saved)
-    return await _shown(at, _with(saved, Doc(key=saved.key, name=info.name, version=info.version)))
+    return await _shown(at, _with(saved, OpenFile(key=saved.key, name=info.name, version=info.version)))
 
 
 @files.action
@@ -288,11 +288,11 @@ async def run(at: Context, opened: Opened) -> Reply:
     return Reply(patches=(said,))
 
 
-def _workspace(at: Context, seen: Seen) -> Workspace:
+def _workspace(at: Context, seen: OpenFiles) -> Workspace:
     return at.screen.studio().files(seen.conversation, at.visitor.owner)
 
 
-def _with(seen: Seen, doc: Doc) -> Seen:
+def _with(seen: OpenFiles, doc: OpenFile) -> OpenFiles:
     others = tuple(one for one in seen.docs if one.key != doc.key)
     return seen.model_copy(update={"docs": (*others, doc)})
 
@@ -305,7 +305,7 @@ async def _meant(workspace: Workspace, named: Named) -> list[str]:
 
 async def _shown(
     at: Context,
-    seen: Seen,
+    seen: OpenFiles,
     toast: Toast | None = None,
     events: Mapping[str, Any] | None = None,
     *,
@@ -335,7 +335,7 @@ async def _shown(
             told[doc.key] = None
             continue
         patches.append(Patch(id=notice))
-        told[doc.key] = _told(at.words, info)
+        told[doc.key] = _file_facts(at.words, info)
         if info.version != doc.version or doc.name in moved:
             file = await workspace.read(doc.name)
             kind, text = kind_of(file), file.text
@@ -349,7 +349,7 @@ async def _shown(
     return Reply(patches=tuple(patches), toast=toast, events={**(events or {}), "files": told})
 
 
-def _told(words: Words, info: FileInfo) -> dict[str, Any]:
+def _file_facts(words: Words, info: FileInfo) -> dict[str, Any]:
     by = words("files.by_agent" if info.written_by == "agent" else "files.by_person", time="{time}")
     return {
         "name": info.name,

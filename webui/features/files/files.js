@@ -425,7 +425,7 @@
   // ---- when to look: somebody comes to the tab, opens another conversation, a tool or a turn has ended
   let seenOf = "";
   follow(() => {
-    const line = live(), id = shell.place().conversation, now = `${id} ${line ? line.dataset.tools || "0" : "-"}`;
+    const line = live(), id = shell.pageState().conversation, now = `${id} ${line ? line.dataset.tools || "0" : "-"}`;
     if (seenOf === now) return;
     seenOf = now;
     if (here.id !== id) { keep(); here = space(id); shownDoc = null; $("#fi-tree")?.replaceChildren(); draw(); }

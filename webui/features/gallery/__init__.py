@@ -60,7 +60,7 @@ _LEAD = 10
 Name: TypeAlias = Annotated[str, Field(max_length=100)]
 
 
-class Look(GalleryQuery):
+class GalleryFilter(GalleryQuery):
     """What is looked for, and how it is grouped. `when` is a number of days or a month, else the days from and to
     count. Days are those of the person's time `zone`."""
 
@@ -101,20 +101,20 @@ class Look(GalleryQuery):
 
 
 # What is looked for when nothing is, but words.
-PLAIN: dict[str, JsonValue] = Look().model_dump(
+PLAIN: dict[str, JsonValue] = GalleryFilter().model_dump(
     mode="json", exclude={"words", "zone", "is_by_conversation", "conversation_id", "after", "limit"}
 )
 _ANY_DAY: dict[str, JsonValue] = {"when": "", "day_from": None, "day_to": None}
 
 
-class Shown(Look):
+class PageRequest(GalleryFilter):
     """So many pictures, or those `after` a page; `there` are the groups that the page has already."""
 
     count: int = Field(default=PAGE_SIZE, ge=1, le=MOST_AT_ONCE)
     there: tuple[Name, ...] = Field(default=(), max_length=MOST_AT_ONCE)
 
 
-class Chosen(Value):
+class ChosenPictures(Value):
     """Pictures by the gallery's ids."""
 
     ids: Ids
@@ -126,7 +126,7 @@ class Together(Value):
     ids: Annotated[tuple[Annotated[int, Field(ge=0, lt=1 << 63)], ...], Field(min_length=1, max_length=MAX_REFERENCES)]
 
 
-class Changed(Look, Chosen):
+class Changed(GalleryFilter, ChosenPictures):
     """Pictures, out of those that are looked at."""
 
 
@@ -142,7 +142,7 @@ class Tagged(Starred):
     name: str = Field(max_length=MAX_TAG_CHARACTERS)
 
 
-class Wanted(Chosen):
+class Wanted(ChosenPictures):
     """Pictures to take away; `clean` ones carry no recipe, nor anything else that is said of them."""
 
     clean: bool = False
@@ -150,14 +150,14 @@ class Wanted(Chosen):
 
 def gallery_html(words: Words) -> str:
     """Return the pane without a picture: they come when it is first looked at."""
-    return render("gallery/pane.html", words, **_LIMITS, **filters(words, Look()), page=None)
+    return render("gallery/pane.html", words, **_LIMITS, **filters(words, GalleryFilter()), page=None)
 
 
 gallery = Feature("gallery", lambda screen: packed_routes(screen))
 
 
 @gallery.action
-async def show(at: Context, shown: Shown) -> Reply:
+async def show(at: Context, shown: PageRequest) -> Reply:
     """Show pictures and what there is to choose from, or append a page. The script is told of the page after it."""
     page = await _page(at, shown)
     grouped = groups(at.words, shown, page.items)
@@ -176,7 +176,7 @@ async def show(at: Context, shown: Shown) -> Reply:
 
 
 @gallery.action
-async def count(at: Context, look: Look) -> Reply:
+async def count(at: Context, look: GalleryFilter) -> Reply:
     """Show how many pictures there are of each kind."""
     return Reply(patches=await _counts(at, look))
 
@@ -191,7 +191,7 @@ async def star(at: Context, starred: Starred) -> Reply:
 
 
 @gallery.action
-async def tags(at: Context, chosen: Chosen) -> Reply:
+async def tags(at: Context, chosen: ChosenPictures) -> Reply:
     """Show the tags that there are, and which of them the chosen pictures have."""
     return Reply(patches=(await _tags(at, chosen.ids),))
 
@@ -215,15 +215,15 @@ async def delete(at: Context, changed: Changed) -> Reply:
     ids: list[JsonValue] = [*done]
     said = Toast(text=at.words.counted("gallery.deleted", len(done)), undo=gallery.undo(undelete, {"ids": ids}))
     patches = (*(Patch(id=f"gal-{one}") for one in done), *await _counts(at, changed))
-    return Reply(patches=patches, toast=said if done else _gone(at), events=_told(at, items))
+    return Reply(patches=patches, toast=said if done else _gone(at), events=_changed_event(at, items))
 
 
 @gallery.action
-async def undelete(at: Context, chosen: Chosen) -> Reply:
+async def undelete(at: Context, chosen: ChosenPictures) -> Reply:
     """Bring back pictures that were just deleted; the script asks for them, wherever they stand now."""
     done = await at.screen.studio().gallery.undelete(at.visitor.owner, chosen.ids)
     said = Toast(text=at.words.counted("gallery.restored", len(done)))
-    events: dict[str, JsonValue] = {**_told(at, await _items(at, done)), "gallery-back": len(done)}
+    events: dict[str, JsonValue] = {**_changed_event(at, await _items(at, done)), "gallery-back": len(done)}
     return Reply(toast=said if done else _gone(at), events=events)
 
 
@@ -269,17 +269,17 @@ async def reference(at: Context, which: Together) -> Reply:
     items = await _together(at, which)
     if not items:
         return Reply(toast=_gone(at))
-    if any(item.conversation_id != at.place.conversation for item in items):
+    if any(item.conversation_id != at.state.conversation for item in items):
         files: list[JsonValue] = []
         for item in items:
             view = at.screen.view(at.visitor, item.conversation_id)
             files.append({"url": view.url(item.picture.handle), "name": download_name(item.picture)})
         reply = at.reply(await opened(at, ""))
         return reply.model_copy(update={"events": {**reply.events, "attach": files}})
-    named = [item.picture.handle for item in items if item.picture.handle != at.place.editing]
-    kept = [handle for handle in at.place.references if handle not in named]
+    named = [item.picture.handle for item in items if item.picture.handle != at.state.editing]
+    kept = [handle for handle in at.state.references if handle not in named]
     references = (*kept, *named)[-MAX_REFERENCES:]
-    return at.reply(at.screen.context(at.view, at.place.editing, references, at.place.given_roles))
+    return at.reply(at.screen.context(at.view, at.state.editing, references, at.state.given_roles))
 
 
 async def _together(at: Context, which: Together) -> tuple[GalleryItem, ...]:
@@ -297,14 +297,14 @@ async def _staged(at: Context, items: Sequence[GalleryItem]) -> Reply:
         html = canvas_html(view, conversation, pictures[0])
     else:
         html = compare_html(view, conversation, *sorted(pictures, key=lambda one: one.created_at))
-    around = await opened(at, key) if key != at.place.conversation else {}
+    around = await opened(at, key) if key != at.state.conversation else {}
     return at.reply({**around, "canvas": html})
 
 
-async def _page(at: Context, shown: Shown) -> GalleryPage:
+async def _page(at: Context, shown: PageRequest) -> GalleryPage:
     """Return as many pictures as are wanted, whatever a page holds."""
     items = list[GalleryItem]()
-    query = shown.query(at.place.conversation or "-")
+    query = shown.query(at.state.conversation or "-")
     after = shown.after
     while True:
         asked = {"after": after, "limit": min(MAX_GALLERY_PAGE, shown.count - len(items))}
@@ -316,13 +316,13 @@ async def _page(at: Context, shown: Shown) -> GalleryPage:
             return page.model_copy(update={"items": tuple(items)})
 
 
-async def _filters(at: Context, look: Look) -> dict[str, Any]:
-    library, owner, here = at.screen.studio().gallery, at.visitor.owner, at.place.conversation
+async def _filters(at: Context, look: GalleryFilter) -> dict[str, Any]:
+    library, owner, here = at.screen.studio().gallery, at.visitor.owner, at.state.conversation
     count = await library.count(owner, GalleryQuery(conversation_id=here)) if here else 0
     return filters(at.words, look, await library.facets(owner), count)
 
 
-async def _counts(at: Context, look: Look) -> tuple[Patch, ...]:
+async def _counts(at: Context, look: GalleryFilter) -> tuple[Patch, ...]:
     values = await _filters(at, look)
     return tuple(at.fragment(f"gal-{one}", f"gallery/{one}.html", **values) for one in ("chips", "more-in"))
 
@@ -350,9 +350,9 @@ def _gone(at: Context) -> Toast:
     return Toast(text=at.words("gallery.gone"), is_problem=True)
 
 
-def _told(at: Context, items: Sequence[GalleryItem]) -> dict[str, JsonValue]:
+def _changed_event(at: Context, items: Sequence[GalleryItem]) -> dict[str, JsonValue]:
     """Return the event by which what else shows pictures of the open conversation hears of it."""
-    return {"pictures": True} if any(item.conversation_id == at.place.conversation for item in items) else {}
+    return {"pictures": True} if any(item.conversation_id == at.state.conversation for item in items) else {}
 
 
 # Packed files that are not fetched yet: each is given once, at an address that nobody guesses
@@ -433,7 +433,7 @@ class Group(NamedTuple):
     cells: list[Cell]
 
 
-def filters(words: Words, look: Look, facets: GalleryFacets | None = None, here: int = 0) -> dict[str, Any]:
+def filters(words: Words, look: GalleryFilter, facets: GalleryFacets | None = None, here: int = 0) -> dict[str, Any]:
     """Return what there is to choose from; without `facets` nothing has been counted."""
     dates, known = _dates(words, look), facets or GalleryFacets()
 
@@ -469,7 +469,7 @@ def filters(words: Words, look: Look, facets: GalleryFacets | None = None, here:
     }
 
 
-def groups(words: Words, look: Look, items: Sequence[GalleryItem]) -> list[Group]:
+def groups(words: Words, look: GalleryFilter, items: Sequence[GalleryItem]) -> list[Group]:
     """Return the pictures in their groups, in their order."""
     grouped: dict[str, Group] = {}
     zone = look.own_zone
@@ -543,7 +543,7 @@ def _title(words: Words, item: GalleryItem) -> str:
     return item.conversation_title or words("top.untitled")
 
 
-def _dates(words: Words, look: Look) -> str:
+def _dates(words: Words, look: GalleryFilter) -> str:
     """Return when the pictures are from that are looked for; empty for any time."""
     if look.when:
         names = {"1": "today", "7": "week", "30": "month"}

@@ -29,10 +29,10 @@ from agent import (
     Value,
     check_request,
 )
-from webui.features.composer import Chosen
+from webui.features.composer import ChosenSettings
 from webui.features.styles import SAMPLE_NAME, sample_picture, title_of
 from webui.features.thread.live import ShownTurn, resumed
-from webui.features.thread.render import wish_of
+from webui.features.thread.render import example_of
 from webui.features.viewer import (
     PAINTING,
     amounts_sentence,
@@ -46,9 +46,9 @@ from webui.features.viewer import (
     read_press,
 )
 from webui.screen import LISTED, THREAD, Updates
-from webui.shell.actions import MAX_REFERENCES, Context, Feature, Place, roles_of
+from webui.shell.actions import MAX_REFERENCES, Context, Feature, PageState, roles_of
 from webui.shell.templates import Reply, render
-from webui.spend import chosen_estimate, dollars, estimate_html, maximum_told, read_beside
+from webui.spend import chosen_estimate, dollars, estimate_html, maximum_token, read_message_facts
 from webui.turns import Turns
 
 # The longest text fits.
@@ -72,7 +72,7 @@ class Arg(Value):
 # Which conversation the page shows, and what of it: as it is on record now, one picture, two compared
 
 
-class Over(Value):
+class EndedTurn(Value):
     """A turn that is over, by its id, which is empty for one that never was on record; and the names of the requests
     that the page keeps until it hears what became of them."""
 
@@ -104,7 +104,7 @@ async def refresh(at: Context) -> Reply:
 
 
 @page.action
-async def ended(at: Context, over: Over) -> Reply:
+async def ended(at: Context, over: EndedTurn) -> Reply:
     """Show what has changed around a turn that is over."""
     return at.reply(await Turns(at).end(over.turn, over.kept))
 
@@ -116,7 +116,7 @@ async def changed(at: Context, asked: Arg) -> Reply:
 
     The stage is emptied when one that is gone stands there, and marks of such pictures are taken away.
     """
-    screen, visitor, place, conversation = at.screen, at.visitor, at.place, await at.conversation()
+    screen, visitor, place, conversation = at.screen, at.visitor, at.state, await at.conversation()
     if conversation is None:
         return Reply()
     there = {picture.handle for picture in conversation.all_pictures}
@@ -170,24 +170,24 @@ async def edit_words(at: Context, turn: Arg) -> Reply:
 @page.action
 async def edit(at: Context, picture: Arg) -> Reply:
     """Mark a picture to be changed, or `NO_PICTURE`."""
-    references = tuple(one for one in at.place.references if one != picture.arg)
+    references = tuple(one for one in at.state.references if one != picture.arg)
     return await _marked(at, picture.arg, picture.arg, references)
 
 
 @page.action
 async def drop(at: Context, picture: Arg) -> Reply:
     """Take a mark away."""
-    editing = "" if at.place.editing == picture.arg else at.place.editing
-    return await _marked(at, picture.arg, editing, tuple(one for one in at.place.references if one != picture.arg))
+    editing = "" if at.state.editing == picture.arg else at.state.editing
+    return await _marked(at, picture.arg, editing, tuple(one for one in at.state.references if one != picture.arg))
 
 
 @page.action
 async def reference(at: Context, picture: Arg) -> Reply:
     """Mark a picture as a reference."""
-    references = at.place.references
-    if picture.arg != at.place.editing:
+    references = at.state.references
+    if picture.arg != at.state.editing:
         references = (*(one for one in references if one != picture.arg), picture.arg)[-MAX_REFERENCES:]
-    return await _marked(at, picture.arg, at.place.editing, references)
+    return await _marked(at, picture.arg, at.state.editing, references)
 
 
 async def _marked(at: Context, handle: str, editing: str, references: tuple[str, ...]) -> Reply:
@@ -197,7 +197,7 @@ async def _marked(at: Context, handle: str, editing: str, references: tuple[str,
         conversation = await at.conversation()
         if conversation is None or conversation.picture(handle).handle != handle:
             return Reply()
-    return at.reply(at.screen.context(at.view, editing, references, at.place.given_roles))
+    return at.reply(at.screen.context(at.view, editing, references, at.state.given_roles))
 
 
 @page.action
@@ -205,7 +205,7 @@ async def set_(at: Context, asked: Arg) -> Reply:
     """Choose a value of a setting: `arg` names both."""
     name, _, value = asked.arg.partition(" ")
     try:
-        changed = Chosen.model_validate({**at.place.chosen.model_dump(), name: value})
+        changed = ChosenSettings.model_validate({**at.state.chosen.model_dump(), name: value})
         changed.turn_settings()
     except ValueError:
         return Reply()
@@ -215,14 +215,14 @@ async def set_(at: Context, asked: Arg) -> Reply:
 @page.action
 async def reset(at: Context) -> Reply:
     """Leave every setting to the agent."""
-    return at.reply(at.screen.chips(at.visitor, Chosen(allow_search=at.place.chosen.allow_search)))
+    return at.reply(at.screen.chips(at.visitor, ChosenSettings(allow_search=at.state.chosen.allow_search)))
 
 
 @page.action
 async def use_preset(at: Context, asked: Arg) -> Reply:
     """Choose what a preset says."""
     preset = await at.screen.studio().preferences.presets.find(at.visitor.owner, asked.arg)
-    return at.reply(at.screen.chips(at.visitor, Chosen.of(preset.settings)))
+    return at.reply(at.screen.chips(at.visitor, ChosenSettings.of(preset.settings)))
 
 
 @page.action
@@ -233,29 +233,31 @@ async def models(at: Context) -> Reply:
         # The list of what it is offered costs nothing.
         await at.screen.studio().keys.listed(key)
     frame = await at.screen.frame(at.visitor, await at.conversation())
-    return at.reply({**at.screen.narrowed(at.visitor, at.place.chosen.model_dump()), **frame})
+    return at.reply({**at.screen.narrowed(at.visitor, at.state.chosen.model_dump()), **frame})
 
 
-class Beside(Value):
-    """What stands beside the words, as `read_beside` reads it."""
+class PriceQuery(Value):
+    """What stands beside the words, as `read_message_facts` reads it."""
 
     beside: str = Field(default="", max_length=_LONGEST_BESIDE)
 
 
 @page.action
-async def price(at: Context, told: Beside) -> Reply:
+async def price(at: Context, told: PriceQuery) -> Reply:
     """Show what a message would cost."""
-    catalogue, chosen, conversation = at.screen.studio().catalogue, at.place.chosen, await at.conversation()
-    guess = chosen_estimate(catalogue, at.screen.provider(at.visitor), chosen, read_beside(told.beside), conversation)
-    shown = estimate_html(at.words, guess, told.beside, maximum_told(guess, chosen))
+    catalogue, chosen, conversation = at.screen.studio().catalogue, at.state.chosen, await at.conversation()
+    guess = chosen_estimate(
+        catalogue, at.screen.provider(at.visitor), chosen, read_message_facts(told.beside), conversation
+    )
+    shown = estimate_html(at.words, guess, told.beside, maximum_token(guess, chosen))
     return at.reply({"cost": shown})
 
 
 @page.action
-async def restore(at: Context, draft: Place) -> Reply:
+async def restore(at: Context, draft: PageState) -> Reply:
     """Give the composer the settings and the marks of a draft, of pictures that are still there."""
     # What is open may be another conversation by now.
-    if draft.conversation != at.place.conversation:
+    if draft.conversation != at.state.conversation:
         return Reply()
     conversation, updates = await at.conversation(), Updates()
     # One of another version may say what no chip offers any more.
@@ -282,11 +284,11 @@ class Words(Value):
 @page.action
 async def expand(at: Context, asked: Words) -> Reply:
     """Write a prompt out, to be shown beside the person's own words; nothing is sent."""
-    settings = at.place.chosen.turn_settings()
+    settings = at.state.chosen.turn_settings()
     wanted = PromptToExpand(
         text=asked.text,
         text_model=settings.text_model,
-        pictures=_pictures(asked, at.place.editing, at.place.references),
+        pictures=_pictures(asked, at.state.editing, at.state.references),
         aspect_ratio=settings.aspect_ratio,
         number_of_images=settings.number_of_images,
     )
@@ -294,23 +296,23 @@ async def expand(at: Context, asked: Words) -> Reply:
     try:
         written = await studio.expand_prompt(wanted, at.visitor.owner, at.screen.sessions.key(at.visitor))
     except AivistaError as error:
-        return _fuller(at, at.words.error(error.info), is_bad=True)
+        return _expanded(at, at.words.error(error.info), is_bad=True)
     if written.by == "nobody":
-        return _fuller(at, at.words("fuller.only_new"))
+        return _expanded(at, at.words("expanded.only_new"))
     if written.text == asked.text.strip():
-        return _fuller(at, at.words("fuller.same"))
-    by = at.words("fuller.by_rules")
+        return _expanded(at, at.words("expanded.same"))
+    by = at.words("expanded.by_rules")
     if written.by == "model":
-        by = at.words("fuller.by_model", model=written.label, price=dollars(written.price_usd))
+        by = at.words("expanded.by_model", model=written.label, price=dollars(written.price_usd))
     pieces = await asyncio.to_thread(word_diff, asked.text.strip(), written.text)
-    return _fuller(at, text=written.text, by=by, difference=diff_html(pieces))
+    return _expanded(at, text=written.text, by=by, difference=diff_html(pieces))
 
 
-def _fuller(at: Context, line: str = "", *, is_bad: bool = False, **shown: str) -> Reply:
+def _expanded(at: Context, line: str = "", *, is_bad: bool = False, **shown: str) -> Reply:
     """Return what is shown above the composer: one line, or the prompt beside the person's own."""
-    html = render("composer/fuller.html", at.words, line=line, is_bad=is_bad, **shown)
+    html = render("composer/expanded.html", at.words, line=line, is_bad=is_bad, **shown)
     # The rail's foot tells what was spent.
-    return at.reply({"fuller": html, LISTED: {}})
+    return at.reply({"expanded": html, LISTED: {}})
 
 
 def _pictures(asked: Words, editing: str, references: tuple[str, ...]) -> Literal["none", "beside", "change"]:
@@ -324,9 +326,9 @@ def _pictures(asked: Words, editing: str, references: tuple[str, ...]) -> Litera
 
 
 @page.action
-async def try_wish(at: Context, asked: Arg) -> Reply:
+async def try_example(at: Context, asked: Arg) -> Reply:
     """Run an example of the first page where that is free; elsewhere it only fills the composer."""
-    wish = wish_of(at.words, asked.arg)
+    wish = example_of(at.words, asked.arg)
     if wish is None:
         return Reply()
     if not at.screen.is_sketch(at.visitor):
@@ -343,7 +345,7 @@ async def try_style(at: Context, asked: Arg) -> Reply:
     handles = [picture.handle for picture in conversation.pictures] if conversation else []
     if not handles:
         return Reply()
-    handle = at.place.editing if at.place.editing in handles else handles[-1]
+    handle = at.state.editing if at.state.editing in handles else handles[-1]
     return at.reply(await Turns(at).say(at.words("styles.try_said", title=title_of(at.words, style)), handle))
 
 
@@ -406,43 +408,43 @@ async def refuse_calls(at: Context, turn: Arg) -> Reply:
 @page.action
 async def grow_mask(at: Context, picture: Arg) -> Reply:
     """Let an edit reach further."""
-    await at.screen.studio().edits.grow_mask(at.place.conversation, picture.arg, at.visitor.owner)
+    await at.screen.studio().edits.grow_mask(at.state.conversation, picture.arg, at.visitor.owner)
     return await _edited(at)
 
 
 @page.action
 async def keep_only(at: Context, picture: Arg) -> Reply:
     """Keep of an edit what lies in the marked part alone."""
-    await at.screen.studio().edits.keep_only(at.place.conversation, picture.arg, at.visitor.owner)
+    await at.screen.studio().edits.keep_only(at.state.conversation, picture.arg, at.visitor.owner)
     return await _edited(at)
 
 
 @page.action
 async def keep_transparency(at: Context, picture: Arg) -> Reply:
     """Give an edit the transparency of what it was made from."""
-    await at.screen.studio().edits.keep_transparency(at.place.conversation, picture.arg, at.visitor.owner)
+    await at.screen.studio().edits.keep_transparency(at.state.conversation, picture.arg, at.visitor.owner)
     return await _edited(at)
 
 
 @page.action
 async def keep_edit(at: Context, picture: Arg) -> Reply:
     """Keep an edit as it is."""
-    await at.screen.studio().edits.keep(at.place.conversation, picture.arg, True, at.visitor.owner)
+    await at.screen.studio().edits.keep(at.state.conversation, picture.arg, True, at.visitor.owner)
     return await _edited(at)
 
 
 @page.action
 async def discard_edit(at: Context, picture: Arg) -> Reply:
     """Go back to what stood before an edit."""
-    await at.screen.studio().edits.keep(at.place.conversation, picture.arg, False, at.visitor.owner)
+    await at.screen.studio().edits.keep(at.state.conversation, picture.arg, False, at.visitor.owner)
     return await _edited(at)
 
 
 async def _edited(at: Context) -> Reply:
-    return at.reply(await opened(at, at.place.conversation, has_chips=False))
+    return at.reply(await opened(at, at.state.conversation, has_chips=False))
 
 
-class Otherwise(Value):
+class EditedMessage(Value):
     """A turn, and other words for it. What a message may hold is judged by the studio."""
 
     turn: str = Field(max_length=64)
@@ -450,7 +452,7 @@ class Otherwise(Value):
 
 
 @page.action
-async def say_otherwise(at: Context, asked: Otherwise) -> Reply:
+async def edit_message(at: Context, asked: EditedMessage) -> Reply:
     """Send a turn's words said otherwise, with all else as it was, in its place: a branch of its own."""
     studio, conversation, owner = at.screen.studio(), await at.conversation(), at.visitor.owner
     if conversation is None:

@@ -10,7 +10,7 @@ import re
 from pydantic import Field, field_validator
 
 from agent import MAX_PRESET_NAME_CHARACTERS, AivistaError, Preset, Value
-from webui.features.composer import Chosen, fixed
+from webui.features.composer import ChosenSettings, fixed
 from webui.shell.actions import Context, Feature
 from webui.shell.templates import Reply, Undo
 
@@ -20,7 +20,7 @@ _EDGE_PX = 14
 _LEAST_PX = 4
 
 
-class Seen(Value):
+class MenuState(Value):
     """Whether the menu was shown before."""
 
     is_begun: bool
@@ -30,11 +30,11 @@ class Saved(Value):
     """A name, and the settings as the page says them."""
 
     name: str = Field(max_length=400)
-    settings: Chosen
+    settings: ChosenSettings
 
     @field_validator("settings")
     @classmethod
-    def _are_offered(cls, settings: Chosen) -> Chosen:
+    def _are_offered(cls, settings: ChosenSettings) -> ChosenSettings:
         settings.turn_settings()
         return settings
 
@@ -58,7 +58,7 @@ class Deleted(Value):
 
 
 @presets.action
-async def show(at: Context, seen: Seen) -> Reply:
+async def show(at: Context, seen: MenuState) -> Reply:
     """Show the presets, the first time with the menu around them and its field to save the settings."""
     return await _listed(at, is_begun=seen.is_begun)
 
@@ -116,7 +116,7 @@ async def _listed(
 ) -> Reply:
     """Return the presets, and one sentence about what was just done."""
     kept = await at.screen.studio().preferences.presets.of(at.visitor.owner)
-    rows = [(one, fixed(at.words, Chosen.of(one.settings))) for one in kept]
+    rows = [(one, fixed(at.words, ChosenSettings.of(one.settings))) for one in kept]
     values = {"rows": rows, "said": said, "undo": undo, "is_problem": is_problem, "shape": shape_size}
     if is_begun:
         return Reply(patches=(at.fragment("presets-rows", "presets/rows.html", "presets", **values),))

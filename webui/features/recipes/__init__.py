@@ -33,10 +33,10 @@ from agent import (
     read_recipe,
     upload_limit_megabytes,
 )
-from webui.features.composer import AUTO, Chosen
+from webui.features.composer import AUTO, ChosenSettings
 from webui.features.page import opened
 from webui.features.viewer.receipt import asked_pixels, changes_text, repainter
-from webui.http.sessions import NO_STORE, Sessions, Visitor, Workbench, as_text, body_of, visitor_route
+from webui.http.sessions import NO_STORE, ImageJobs, Sessions, Visitor, as_text, body_of, visitor_route
 from webui.screen import THREAD, Updates
 from webui.shell.actions import Context, Feature
 from webui.shell.templates import Reply, render
@@ -50,7 +50,7 @@ _WORDS_ON_CARD = 160
 MAX_FOUND_CHARACTERS = 2 << 20
 
 
-class Told(Value):
+class FileFinding(Value):
     """What was found in a file, as the route told it; `is_written` says that words stand in the box."""
 
     told: str = Field(max_length=MAX_FOUND_CHARACTERS)
@@ -59,7 +59,7 @@ class Told(Value):
     @property
     def found(self) -> FoundRecipe:
         """What it is."""
-        return read_told(self.told)
+        return read_found(self.told)
 
 
 class Of(Value):
@@ -69,7 +69,7 @@ class Of(Value):
 
 
 @recipes.action
-async def found(at: Context, file: Told) -> Reply:
+async def found(at: Context, file: FileFinding) -> Reply:
     """Show the card of what a file says."""
     what = file.found
     known = isinstance(what, Recipe) and await _known(at, what) is not None
@@ -77,7 +77,7 @@ async def found(at: Context, file: Told) -> Reply:
 
 
 @recipes.action
-async def read(at: Context, file: Told) -> Reply:
+async def read(at: Context, file: FileFinding) -> Reply:
     """Show all that a file says."""
     match file.found:
         case Recipe() | ForeignRecipe() as what:
@@ -87,24 +87,24 @@ async def read(at: Context, file: Told) -> Reply:
 
 
 @recipes.action
-async def restore(at: Context, file: Told) -> Reply:
+async def restore(at: Context, file: FileFinding) -> Reply:
     """Put the settings and the words of a recipe into the composer."""
     what = file.found
     if not isinstance(what, Recipe):
         return Reply()
-    chosen = chosen_as(what.settings, what, at.place.chosen)
+    chosen = chosen_as(what.settings, what, at.state.chosen)
     return _without_file(at.reply(_in_composer(at, chosen, what.words or what.prompt)))
 
 
 @recipes.action
-async def take_prompt(at: Context, file: Told) -> Reply:
+async def take_prompt(at: Context, file: FileFinding) -> Reply:
     """Put the prompt of another program's recipe into the composer."""
     what = file.found
     return _without_file(at.reply(at.screen.wording(what.prompt))) if isinstance(what, ForeignRecipe) else Reply()
 
 
 @recipes.action
-async def branch(at: Context, file: Told) -> Reply:
+async def branch(at: Context, file: FileFinding) -> Reply:
     """Go on from the picture where it is known, else from the file itself, with what it was made from in words."""
     what = file.found
     if not isinstance(what, Recipe):
@@ -122,7 +122,7 @@ async def branch(at: Context, file: Told) -> Reply:
 @recipes.action
 async def keep(at: Context, picture: Of) -> Reply:
     """Keep a picture that is smaller than was asked."""
-    await at.screen.studio().recipes.keep_shortfall(at.place.conversation, picture.arg, at.visitor.owner)
+    await at.screen.studio().recipes.keep_shortfall(at.state.conversation, picture.arg, at.visitor.owner)
     return at.reply({THREAD: at.screen.thread(at.visitor, await at.conversation())})
 
 
@@ -134,7 +134,7 @@ async def upscale(at: Context, asked: Of) -> Reply:
     if conversation is None or picture is None or receipt is None:
         return Reply()
     offer, pixels = repainter(at.screen.offers(at.visitor), receipt), asked_pixels(receipt)
-    chosen, said = at.place.chosen.model_copy(update={"number_of_images": "1"}), ""
+    chosen, said = at.state.chosen.model_copy(update={"number_of_images": "1"}), ""
     if offer is not None:
         size = receipt.asked_resolution or AUTO
         ratio = receipt.asked_aspect_ratio or AUTO
@@ -152,7 +152,7 @@ async def reuse(at: Context, asked: Of) -> Reply:
     turn = await _turn(at, asked)
     if turn is None:
         return Reply()
-    return at.reply(_in_composer(at, chosen_as(turn.settings, None, at.place.chosen), turn.text))
+    return at.reply(_in_composer(at, chosen_as(turn.settings, None, at.state.chosen), turn.text))
 
 
 @recipes.action
@@ -189,7 +189,7 @@ def _without_file(reply: Reply) -> Reply:
     return reply.model_copy(update={"events": {**reply.events, "recipe-taken": True}})
 
 
-def _in_composer(at: Context, chosen: Chosen, text: str) -> Updates:
+def _in_composer(at: Context, chosen: ChosenSettings, text: str) -> Updates:
     """Return the settings as chosen, as far as the models in use obey, and the words in the box."""
     return {**at.screen.chips(at.visitor, chosen), **at.screen.wording(text)}
 
@@ -224,7 +224,7 @@ def card_html(words: Words, found: FoundRecipe, *, is_known: bool = False) -> Ma
     """Return the card for what a file says; `is_known` when the picture it tells of is one of the visitor's own."""
     match found:
         case Recipe():
-            said = _line(words, found)
+            said = _summary(words, found)
         case ForeignRecipe():
             shown = _shortened(found.prompt)
             said = words("recipe.foreign_said", words=shown) if found.prompt else words("recipe.foreign")
@@ -254,7 +254,7 @@ def recipe_html(words: Words, found: FoundRecipe) -> Markup:
             return Markup()
 
 
-def _line(words: Words, recipe: Recipe) -> str:
+def _summary(words: Words, recipe: Recipe) -> str:
     """Return what the picture is in one sentence: the words, the model, what was asked."""
     said = _shortened(recipe.words or recipe.prompt)
     facts = words("recipe.join").join(
@@ -266,8 +266,8 @@ def _line(words: Words, recipe: Recipe) -> str:
         )
         if part
     )
-    told = words("recipe.quoted", words=said) if said else ""
-    listed = words("recipe.join").join(part for part in (told, facts) if part)
+    quoted = words("recipe.quoted", words=said) if said else ""
+    listed = words("recipe.join").join(part for part in (quoted, facts) if part)
     return words("recipe.found", recipe=listed or f"{recipe.width}×{recipe.height}")
 
 
@@ -310,7 +310,7 @@ class Found(Value):
         return self.recipe or self.foreign or self.refused
 
 
-def told(found: FoundRecipe) -> Found | None:
+def found_of(found: FoundRecipe) -> Found | None:
     """Return what was found as the page keeps it; None for nothing."""
     match found:
         case Recipe():
@@ -323,7 +323,7 @@ def told(found: FoundRecipe) -> Found | None:
             return None
 
 
-def read_told(text: str) -> FoundRecipe:
+def read_found(text: str) -> FoundRecipe:
     """Return what the page sent back, or None when it sent something else."""
     if not text or len(text) > MAX_FOUND_CHARACTERS:
         return None
@@ -333,7 +333,9 @@ def read_told(text: str) -> FoundRecipe:
         return None
 
 
-def chosen_as(settings: TurnSettings | RecipeSettings | None, recipe: Recipe | None, now: Chosen) -> Chosen:
+def chosen_as(
+    settings: TurnSettings | RecipeSettings | None, recipe: Recipe | None, now: ChosenSettings
+) -> ChosenSettings:
     """Return the chips as they were for the turn, the others as they are.
 
     Without settings on record what was asked for stands in. Values that no model in use obeys are left out when the
@@ -343,7 +345,7 @@ def chosen_as(settings: TurnSettings | RecipeSettings | None, recipe: Recipe | N
         ratio = recipe.asked_aspect_ratio if recipe else None
         size = recipe.asked_resolution if recipe else None
         return now.model_copy(update={"aspect_ratio": ratio or AUTO, "resolution": size or AUTO})
-    return now.model_copy(update=Chosen.of(settings).model_dump(include=set(type(settings).model_fields)))
+    return now.model_copy(update=ChosenSettings.of(settings).model_dump(include=set(type(settings).model_fields)))
 
 
 def recipe_routes(sessions: Sessions) -> list[Route]:
@@ -352,7 +354,7 @@ def recipe_routes(sessions: Sessions) -> list[Route]:
     204 when it says nothing, 413 for more than may be sent as a picture, 429 for one who asks too much at once. Nothing
     is kept.
     """
-    bench = Workbench(places=2)
+    bench = ImageJobs(places=2)
 
     async def read(request: Request, visitor: Visitor) -> Response:
         limit = upload_limit_megabytes(visitor.owner)
@@ -362,7 +364,7 @@ def recipe_routes(sessions: Sessions) -> list[Route]:
             return as_text(visitor.words("builtin.too_large", limit=limit), 413)
 
         async def work() -> Response:
-            found = told(await asyncio.to_thread(read_recipe, data))
+            found = found_of(await asyncio.to_thread(read_recipe, data))
             if found is None:
                 return Response(status_code=204, headers=NO_STORE)
             return Response(found.model_dump_json(exclude_none=True), media_type="application/json", headers=NO_STORE)

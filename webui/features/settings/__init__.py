@@ -31,7 +31,7 @@ from agent import (
     Value,
     program_version,
 )
-from webui.features.composer import Chosen, fixed
+from webui.features.composer import ChosenSettings, fixed
 from webui.features.thread.steps import KEYS_PAGE, next_step, place_link
 from webui.http.sessions import Visitor
 from webui.shell.actions import Context, Feature
@@ -134,7 +134,7 @@ async def cap(at: Context, caps: Caps) -> Reply:
 @settings.action
 async def defaults(at: Context, given: Defaults) -> Reply:
     """Have every new conversation begin with the settings as they are now, or leave them as they are then."""
-    chosen = at.place.chosen if given.are_kept else None
+    chosen = at.state.chosen if given.are_kept else None
     kept = chosen.turn_settings() if chosen is not None else None
     await at.screen.studio().preferences.keep_defaults(at.visitor.owner, kept)
     said = at.words("defaults.kept" if chosen else "defaults.cleared")
@@ -205,7 +205,7 @@ def _key(at: Context) -> dict[str, Any]:
     }
 
 
-def _defaults(at: Context, chosen: Chosen | None) -> dict[str, Any]:
+def _defaults(at: Context, chosen: ChosenSettings | None) -> dict[str, Any]:
     return {"defaults": fixed(at.words, chosen) or [at.words("presets.all_auto")] if chosen else []}
 
 
@@ -216,7 +216,7 @@ async def _around(at: Context) -> dict[str, Any]:
     kept = await studio.preferences.defaults(visitor.owner)
     return {
         "caps": await studio.preferences.of(visitor.owner),
-        **_defaults(at, Chosen.of(kept) if kept is not None else None),
+        **_defaults(at, ChosenSettings.of(kept) if kept is not None else None),
         "languages": {one: load_words(one)("page.language") for one in LANGUAGES},
         "home": str(studio.settings.home) if is_operator else "",
         "can_open": not studio.settings.is_public,

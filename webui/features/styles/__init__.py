@@ -79,7 +79,7 @@ _HILLS = ((0.52, 0.05, 5.0), (0.58, 0.07, 3.4), (0.66, 0.06, 2.3), (0.75, 0.05, 
 Pixels = NDArray[np.floating]
 
 
-class Look(Value):
+class StyleFilter(Value):
     """What is looked for: words, a family, or everything. Who is `patient` waits for styles that mean the same."""
 
     query: str = Field(default="", max_length=LONGEST_QUERY)
@@ -87,26 +87,26 @@ class Look(Value):
     patient: bool = False
 
 
-class Chosen(Look):
+class ChosenStyle(StyleFilter):
     """A style, out of those that are looked at."""
 
     id: str = Field(default="", max_length=64)
 
 
-class Form(Value):
+class StyleForm(Value):
     """A style as it was written; without an id a new one."""
 
     id: str = Field(default="", max_length=64)
     fields: Mapping[str, Annotated[str, Field(max_length=5000)]]
 
 
-class Deleted(Look):
+class DeletedStyle(StyleFilter):
     """A style that was deleted, to be brought back."""
 
     style: StyleDraft
 
 
-class File(Value):
+class StyleFile(Value):
     """A file of styles."""
 
     text: str
@@ -149,7 +149,7 @@ styles = Feature("styles", _routes, refusal)
 
 
 @styles.action
-async def open(at: Context, look: Look) -> Reply:
+async def open(at: Context, look: StyleFilter) -> Reply:
     """Show the library."""
     at.screen.studio().keep_alive(_warm_up(at))
     shown = await _shown(at, look)
@@ -157,7 +157,7 @@ async def open(at: Context, look: Look) -> Reply:
 
 
 @styles.action
-async def find(at: Context, look: Look) -> Reply:
+async def find(at: Context, look: StyleFilter) -> Reply:
     """Show what fits. Where the library takes its time, first what merely says the words."""
     finding = asyncio.create_task(_shown(at, look))
     try:
@@ -170,7 +170,7 @@ async def find(at: Context, look: Look) -> Reply:
 
 
 @styles.action
-async def form(at: Context, chosen: Chosen) -> Reply:
+async def form(at: Context, chosen: ChosenStyle) -> Reply:
     """Show the form of a style of one's own, or of a new one."""
     style = await _own(at, chosen.id) if chosen.id else None
     fields = fields_of(style, at.words.language)
@@ -183,7 +183,7 @@ async def form(at: Context, chosen: Chosen) -> Reply:
 
 
 @styles.action
-async def save(at: Context, form: Form) -> Reply:
+async def save(at: Context, form: StyleForm) -> Reply:
     """Keep a style as it was written, and show one's own."""
     library, owner = at.screen.studio().styles, at.visitor.owner
     if form.id:
@@ -191,11 +191,11 @@ async def save(at: Context, form: Form) -> Reply:
         style = await library.edit(before.id, draft_fields(form.fields, before), owner)
     else:
         style = await library.add(draft_fields(form.fields), owner)
-    return await _done(at, Look(family=MINE), at.words("styles.saved", title=title_of(at.words, style)))
+    return await _done(at, StyleFilter(family=MINE), at.words("styles.saved", title=title_of(at.words, style)))
 
 
 @styles.action
-async def delete(at: Context, chosen: Chosen) -> Reply:
+async def delete(at: Context, chosen: ChosenStyle) -> Reply:
     """Delete a style of one's own."""
     style = await _own(at, chosen.id)
     await at.screen.studio().styles.delete(style.id, at.visitor.owner)
@@ -205,18 +205,18 @@ async def delete(at: Context, chosen: Chosen) -> Reply:
 
 
 @styles.action
-async def restore(at: Context, deleted: Deleted) -> Reply:
+async def restore(at: Context, deleted: DeletedStyle) -> Reply:
     """Bring back a style that was just deleted."""
     style = await at.screen.studio().styles.add(deleted.style, at.visitor.owner)
     return await _done(at, deleted, at.words("styles.restored", title=title_of(at.words, style)))
 
 
 @styles.action
-async def take(at: Context, file: File) -> Reply:
+async def take(at: Context, file: StyleFile) -> Reply:
     """Take in styles from a file. The page sends no more of one than shows that it is too large."""
     text = file.text[: MAX_STYLE_IMAGE_BYTES + 1].encode()
     taken = await at.screen.studio().styles.import_styles(text, at.visitor.owner)
-    return await _done(at, Look(family=MINE), at.words.counted("styles.imported", len(taken)))
+    return await _done(at, StyleFilter(family=MINE), at.words.counted("styles.imported", len(taken)))
 
 
 @styles.action
@@ -231,7 +231,7 @@ async def export(at: Context) -> Reply:
     return Reply(toast=said, events={"save": {"name": FILE_NAME, "text": text}})
 
 
-async def _done(at: Context, look: Look, said: str, undo: Undo | None = None) -> Reply:
+async def _done(at: Context, look: StyleFilter, said: str, undo: Undo | None = None) -> Reply:
     """Return the list as it is now, without the form, and what was done."""
     patches = _list(at, await _shown(at, look)), Patch(id="sty-form")
     return Reply(patches=patches, toast=Toast(text=said, undo=undo), events={"styles-done": look.family})
@@ -241,13 +241,13 @@ def _list(at: Context, shown: Mapping[str, Any]) -> Patch:
     return at.fragment("sty-list", "styles/list.html", "styles-box", **shown)
 
 
-async def _shown(at: Context, look: Look, *, is_quick: bool = False) -> dict[str, Any]:
+async def _shown(at: Context, look: StyleFilter, *, is_quick: bool = False) -> dict[str, Any]:
     """Return what the list shows: by family, or the surest first when something is sought."""
     library, words, query = at.screen.studio().styles, at.words, look.query.strip()
     everything, matches = await library.all(at.visitor.owner), list[StyleMatch]()
     if query and not is_quick:
         matches = await library.search(query, _MOST_MATCHES, _FLOOR, owner=at.visitor.owner, is_style=True)
-    chosen = found(words, query, everything, matches) if query else [Shown(style) for style in everything]
+    chosen = found(words, query, everything, matches) if query else [ListedStyle(style) for style in everything]
     chosen = [one for one in chosen if in_family(one.style, look.family)]
     is_flat = bool(query or look.family)
     families = {"": words("styles.all"), MINE: words("styles.mine")}
@@ -295,7 +295,7 @@ async def _warm_up(at: Context) -> None:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ListedStyle:
     """A style of the list, and why it is there: a sentence when something was searched for."""
 
     style: Style
@@ -324,21 +324,21 @@ def in_family(style: Style, family: str) -> bool:
     return not family or (style.is_own if family == MINE else family in style.tags)
 
 
-def found(words: Words, query: str, styles: Sequence[Style], matches: Sequence[StyleMatch]) -> list[Shown]:
+def found(words: Words, query: str, styles: Sequence[Style], matches: Sequence[StyleMatch]) -> list[ListedStyle]:
     """Return what the library found, then every other style that says the words somewhere, each with the reason."""
-    surest = [Shown(match.style, _reason(words, match)) for match in matches]
+    surest = [ListedStyle(match.style, _reason(words, match)) for match in matches]
     known = {shown.style.id for shown in surest}
     wanted = query.casefold()
-    rest: list[tuple[int, Shown]] = []
+    rest: list[tuple[int, ListedStyle]] = []
     for style in styles:
         hit = next((hit for hit in _sayings(words, style) if wanted in hit[1].casefold()), None)
         if hit is not None and style.id not in known:
             rank, text, key = hit
-            rest.append((rank, Shown(style, words(key, text=text))))
+            rest.append((rank, ListedStyle(style, words(key, text=text))))
     return surest + [shown for _, shown in sorted(rest, key=lambda entry: entry[0])]
 
 
-def grouped(shown: Sequence[Shown]) -> list[tuple[str, list[Shown]]]:
+def grouped(shown: Sequence[ListedStyle]) -> list[tuple[str, list[ListedStyle]]]:
     """Return the styles by family, one's own first."""
     families = (MINE, *FAMILIES, "")
     members = {family: [one for one in shown if family_of(one.style) == family] for family in families}

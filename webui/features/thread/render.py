@@ -171,7 +171,7 @@ def render_turn(
     answer = "\n\n".join(one.text for one in turn.components if isinstance(one, AgentMessage)).strip()
     if answer and turn.state is not TurnState.RUNNING:
         told.append(Block(view.render("thread/told-tools.html", answer=answer), "copy"))
-    return article(turn.id, told, _said(view, turn.id, turn.text, named, turn.uploads, beside, is_busy=is_busy))
+    return article(turn.id, told, _person_block(view, turn.id, turn.text, named, turn.uploads, beside, is_busy=is_busy))
 
 
 def render_live(view: View, turn: ShownTurn, seconds: float, pictures: Mapping[str, Picture] | None = None) -> Article:
@@ -192,11 +192,11 @@ def render_live(view: View, turn: ShownTurn, seconds: float, pictures: Mapping[s
     told += now
     # A message refused before it was stored goes back to the composer and leaves no bubble.
     is_shown = turn.is_on_record or not isinstance(turn.ending, TurnFailed)
-    said = _said(view, turn.turn_id, turn.text, turn.named, turn.uploads, turn.beside, is_busy=True)
+    said = _person_block(view, turn.turn_id, turn.text, turn.named, turn.uploads, turn.beside, is_busy=True)
     return article(turn.turn_id, told, said if is_shown else None)
 
 
-def _said(
+def _person_block(
     view: View,
     turn_id: str,
     text: str,
@@ -372,7 +372,7 @@ def _model(picture: Picture) -> str:
 def log_html(
     conversation: Conversation | None, articles: Sequence[Article], earlier: str | Markup = "", *, is_live: bool = False
 ) -> Markup:
-    """Return the thread's own element. Only its script changes it, by what `thread_told` and the stream of a turn
+    """Return the thread's own element. Only its script changes it, by what `thread_update` and the stream of a turn
     tell."""
     live = Markup(" data-live") if is_live else ""
     shown = Markup(
@@ -396,7 +396,7 @@ def earlier_html(words: Words) -> Markup:
     return shown.format(words("thread.earlier"))
 
 
-def thread_told(
+def thread_update(
     words: Words,
     conversation: Conversation | None,
     articles: Sequence[Article],
@@ -449,16 +449,16 @@ _WISHES = {
 
 
 @dataclass(frozen=True)
-class Wish:
+class Example:
     """An example of the first page: its words, and whether a picture must come along."""
 
     text: str
     needs_picture: bool
 
 
-def wish_of(words: Words, name: str) -> Wish | None:
+def example_of(words: Words, name: str) -> Example | None:
     """Return the example of that name in the visitor's words, or None when there is none."""
-    return Wish(words(f"wish.{name}_text"), _WISHES[name][1]) if name in _WISHES else None
+    return Example(words(f"wish.{name}_text"), _WISHES[name][1]) if name in _WISHES else None
 
 
 def welcome_html(

@@ -131,7 +131,7 @@ class Following:
             # One that is not on record yet has its words in the page already.
             live = self.screen.at_work(self.conversation) or ShownTurn("")
             pictures = {picture.handle: picture for picture in self.conversation.pictures}
-            async for batch in batches(_refusals_told(studio.attach(key, owner))):
+            async for batch in batches(_with_refusals(studio.attach(key, owner))):
                 for full in (one for one in batch if isinstance(one, ThoughtLog) and one.step is Step.NEARLY_FULL):
                     yield Reply(toast=Toast(text=step_sentence(self.visitor.words, full), is_problem=True))
                 before, live = live, advance_all(live, batch)
@@ -213,7 +213,7 @@ class Following:
         return await self.screen.conversation(self.visitor, self.conversation.id) or self.conversation
 
 
-async def _refusals_told(events: AsyncIterator[TurnEvent]) -> AsyncIterator[TurnEvent]:
+async def _with_refusals(events: AsyncIterator[TurnEvent]) -> AsyncIterator[TurnEvent]:
     """Pass the events on; a failure that was raised before or between them ends the stream as an event."""
     try:
         async for event in events:

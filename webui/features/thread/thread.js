@@ -167,7 +167,7 @@
   };
   const say = form => {
     // Refused, the form stays with the words; else the thread is drawn without it.
-    once($("[type=submit]", form), () => aivista.shell.act("page.say_otherwise", { turn: form.dataset.turn, text: $("textarea", form).value }));
+    once($("[type=submit]", form), () => aivista.shell.act("page.edit_message", { turn: form.dataset.turn, text: $("textarea", form).value }));
   };
 
   const copy = async button => {

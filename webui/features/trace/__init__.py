@@ -54,7 +54,7 @@ _CALL_ICONS = {"words": "message-square-text", "picture": "image", "vectors": "b
 _SOURCES = {"journal": "trace.from_journal", "cache": "trace.from_cache"}
 
 
-class Seen(Value):
+class ShownTrace(Value):
     """The last of the turns that are shown already, if any are, and whether only those with errors are."""
 
     since: str = Field(default="", max_length=200)
@@ -97,7 +97,7 @@ trace = Feature("trace", routes=_files)
 
 
 @trace.action
-async def show(at: Context, seen: Seen) -> Reply:
+async def show(at: Context, seen: ShownTrace) -> Reply:
     """Show the newest turns of the branch; of a trace that is there only what has come since its last turn began."""
     conversation = await at.conversation()
     ids = [turn.id for turn in conversation.turns] if conversation is not None else []
@@ -109,7 +109,7 @@ async def show(at: Context, seen: Seen) -> Reply:
         return Reply(patches=tuple(come))
     else:
         values = {**await _page(at, conversation, len(ids)), "newest": ids[-1]}
-    values |= {"conversation": at.place.conversation, "errors_only": seen.errors_only}
+    values |= {"conversation": at.state.conversation, "errors_only": seen.errors_only}
     return Reply(patches=(_fragment(at, "trc", "pane.html", "trace", **values),))
 
 
@@ -146,14 +146,14 @@ async def step(at: Context, opened: OfStep) -> Reply:
 
 def _fragment(at: Context, name: str, template: str, parent: str, **values: Any) -> Patch:
     def address(turn_id: str = "", number: int | None = None) -> str:
-        parts = [quote(one, safe="") for one in (at.place.conversation, turn_id) if one]
+        parts = [quote(one, safe="") for one in (at.state.conversation, turn_id) if one]
         return "/".join(["aivista/trace", *parts, *([str(number)] if number is not None else [])]) + ".json"
 
     return at.fragment(name, f"trace/{template}", parent, address=address, **FUNCTIONS, **values)
 
 
 async def _conversation(at: Context) -> Conversation:
-    return await at.screen.studio().conversations.get(at.place.conversation, at.visitor.owner)
+    return await at.screen.studio().conversations.get(at.state.conversation, at.visitor.owner)
 
 
 def _place(conversation: Conversation, turn_id: str) -> int:

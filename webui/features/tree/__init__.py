@@ -37,27 +37,27 @@ SHELF_COLUMNS = 3
 """How many columns a shelf has, where no single family needs more."""
 
 
-class Seen(Value):
+class ShownTree(Value):
     """The handle of the picture that is looked at, and whether the tree was shown before."""
 
     opened: str = Field(default="", max_length=64)
     is_begun: bool = True
 
 
-class Branch(Seen):
+class Branch(ShownTree):
     """A picture by its handle, with all that was made from it."""
 
     handle: str = Field(max_length=64)
 
 
-class Deleted(Seen):
+class Deleted(ShownTree):
     """What was deleted, by the gallery's ids."""
 
     ids: tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Grown:
+class ConversationTree:
     """A conversation's tree, and the gallery's id of each picture that is there."""
 
     tree: Lineage
@@ -71,7 +71,7 @@ class Grown:
 
 
 @tree.action
-async def show(at: Context, seen: Seen) -> Reply:
+async def show(at: Context, seen: ShownTree) -> Reply:
     """Show the tree as it is now, the first time with its head and menu."""
     head = () if seen.is_begun else (at.fragment("tr-head", "tree/head.html", "tree"),)
     return Reply(patches=(*head, await _shown(at, seen)))
@@ -80,7 +80,7 @@ async def show(at: Context, seen: Seen) -> Reply:
 @tree.action
 async def ask(at: Context, branch: Branch) -> Reply:
     """Ask whether a picture and all made from it shall be deleted."""
-    others = len((await _grown(at)).branch(branch.handle)) - 1
+    others = len((await _tree(at)).branch(branch.handle)) - 1
     if others < 0:
         return Reply()
     words, handle = at.words, branch.handle
@@ -91,7 +91,7 @@ async def ask(at: Context, branch: Branch) -> Reply:
 @tree.action
 async def delete(at: Context, branch: Branch) -> Reply:
     """Delete a picture and all made from it."""
-    ids = await at.screen.studio().gallery.delete(at.visitor.owner, (await _grown(at)).branch(branch.handle))
+    ids = await at.screen.studio().gallery.delete(at.visitor.owner, (await _tree(at)).branch(branch.handle))
     undo = tree.undo(undelete, {"ids": list(ids), "opened": branch.opened}) if ids else None
     return await _changed(at, branch, Toast(text=at.words.counted("tree.deleted", len(ids)), undo=undo))
 
@@ -103,23 +103,23 @@ async def undelete(at: Context, deleted: Deleted) -> Reply:
     return await _changed(at, deleted, Toast(text=at.words.counted("tree.restored", len(back))))
 
 
-async def _changed(at: Context, seen: Seen, toast: Toast) -> Reply:
+async def _changed(at: Context, seen: ShownTree, toast: Toast) -> Reply:
     """Return the tree without a question; what else shows pictures of the conversation is told."""
     return Reply(patches=(await _shown(at, seen), Patch(id="tr-note")), toast=toast, events={"pictures": True})
 
 
-async def _shown(at: Context, seen: Seen) -> Patch:
-    shown = drawn(at.view, (await _grown(at)).tree, seen.opened)
-    return at.fragment("tr-pane", "tree/tree.html", "tree", conversation=at.place.conversation, **shown)
+async def _shown(at: Context, seen: ShownTree) -> Patch:
+    shown = drawn(at.view, (await _tree(at)).tree, seen.opened)
+    return at.fragment("tr-pane", "tree/tree.html", "tree", conversation=at.state.conversation, **shown)
 
 
-async def _grown(at: Context) -> Grown:
+async def _tree(at: Context) -> ConversationTree:
     """Return the tree; pictures that the gallery does not have any more are gone from it."""
     gallery, ids, after = at.screen.studio().gallery, dict[str, int](), None
     if await at.conversation() is None:
-        return Grown(Lineage(), ids)
+        return ConversationTree(Lineage(), ids)
     while True:
-        query = GalleryQuery(conversation_id=at.place.conversation, limit=MAX_GALLERY_PAGE, after=after)
+        query = GalleryQuery(conversation_id=at.state.conversation, limit=MAX_GALLERY_PAGE, after=after)
         page = await gallery.page(at.visitor.owner, query)
         ids |= {item.picture.handle: item.id for item in page.items}
         after = page.next
@@ -129,10 +129,10 @@ async def _grown(at: Context) -> Grown:
     conversation = await at.conversation()
     pictures = conversation.all_pictures if conversation is not None else ()
     there = {one.handle for one in pictures}
-    deleted = await gallery.deleted(at.visitor.owner, at.place.conversation)
+    deleted = await gallery.deleted(at.visitor.owner, at.state.conversation)
     ghosts = [one for one in deleted if one.handle not in there]
     gone = {*(there - ids.keys()), *(one.handle for one in ghosts)}
-    return Grown(lineage((*pictures, *ghosts), gone), ids)
+    return ConversationTree(lineage((*pictures, *ghosts), gone), ids)
 
 
 # How the tree is drawn
@@ -141,7 +141,7 @@ async def _grown(at: Context) -> Grown:
 class Node(NamedTuple):
     """A picture on the plane: its place in pixels, its words, and its preview unless it is gone."""
 
-    kin: Kin
+    placed: PlacedPicture
     left: int
     top: int
     label: str
@@ -154,16 +154,16 @@ class Node(NamedTuple):
 def drawn(view: View, tree: Lineage, opened: str) -> dict[str, Any]:
     """Return the plane, its lines and its pictures; `opened` is the handle of the picture that is looked at."""
     path = tree.path_to(opened)
-    first = opened if path else tree.kin[-1].handle if tree.kin else ""
+    first = opened if path else tree.placed[-1].handle if tree.placed else ""
     return {
         "width": 2 * EDGE + tree.columns * (WIDTH + GAP_X) // 2 - GAP_X,
         "height": 2 * EDGE + tree.rows * (HEIGHT + GAP_Y) - GAP_Y,
         "lines": _lines(tree, path),
-        "nodes": [_node(view, one, path, first) for one in tree.kin],
+        "nodes": [_node(view, one, path, first) for one in tree.placed],
     }
 
 
-def _node(view: View, one: Kin, path: Sequence[str], first: str) -> Node:
+def _node(view: View, one: PlacedPicture, path: Sequence[str], first: str) -> Node:
     return Node(
         one,
         *_corner(one),
@@ -213,7 +213,7 @@ def _restyling() -> Sequence[re.Pattern[str]]:
     return tuple(re.compile(re.escape(one).replace(re.escape("\0"), "(.+)")) for one in templates)
 
 
-def _corner(one: Kin) -> tuple[int, int]:
+def _corner(one: PlacedPicture) -> tuple[int, int]:
     return EDGE + one.column * (WIDTH + GAP_X) // 2, EDGE + one.row * (HEIGHT + GAP_Y)
 
 
@@ -221,7 +221,7 @@ def _lines(tree: Lineage, path: Sequence[str]) -> list[tuple[str, str]]:
     """Return the kind and the path of each line, those to the open picture last, so that they lie over the others."""
     plain: list[tuple[str, str]] = []
     thick: list[tuple[str, str]] = []
-    for one in tree.kin:
+    for one in tree.placed:
         base = tree.find(one.base)
         if base is not None:
             kind, lines = ("path", thick) if one.handle in path else ("", plain)
@@ -231,7 +231,7 @@ def _lines(tree: Lineage, path: Sequence[str]) -> list[tuple[str, str]]:
     return [*plain, *thick]
 
 
-def _made_from(base: Kin, one: Kin) -> str:
+def _made_from(base: PlacedPicture, one: PlacedPicture) -> str:
     """Return the line from the foot of one picture to the head of another: into its column, then straight down."""
     (left, top), (to_left, to_top) = _corner(base), _corner(one)
     x, y, to_x = left + WIDTH // 2, top + HEIGHT, to_left + WIDTH // 2
@@ -239,7 +239,7 @@ def _made_from(base: Kin, one: Kin) -> str:
     return f"M{x} {y}C{x} {middle} {to_x} {middle} {to_x} {y + GAP_Y}V{to_top}"
 
 
-def _leaned_on(other: Kin, one: Kin) -> str:
+def _leaned_on(other: PlacedPicture, one: PlacedPicture) -> str:
     """Return the line from the foot of a reference through the gutter beside a picture into its side."""
     (left, top), (to_left, to_top) = _corner(other), _corner(one)
     x, y = left + WIDTH // 2, top + HEIGHT
@@ -254,7 +254,7 @@ def _leaned_on(other: Kin, one: Kin) -> str:
 
 
 @dataclass(frozen=True)
-class Kin:
+class PlacedPicture:
     """A picture in its place.
 
     `column` counts half columns from the left: a picture is two wide. `row` counts from the top, `generation` from the
@@ -280,23 +280,23 @@ class Kin:
 class Lineage:
     """All pictures of a conversation in their places, row by row from the left. `columns` counts half columns."""
 
-    kin: tuple[Kin, ...] = ()
+    placed: tuple[PlacedPicture, ...] = ()
     columns: int = 0
     rows: int = 0
 
     @cached_property
-    def _by_handle(self) -> Mapping[str, Kin]:
-        return {one.handle: one for one in self.kin}
+    def _by_handle(self) -> Mapping[str, PlacedPicture]:
+        return {one.handle: one for one in self.placed}
 
     @cached_property
     def _children(self) -> Mapping[str, tuple[str, ...]]:
         found: dict[str, list[str]] = defaultdict(list)
-        for one in sorted(self.kin, key=lambda one: (one.picture.created_at, one.row, one.column)):
+        for one in sorted(self.placed, key=lambda one: (one.picture.created_at, one.row, one.column)):
             if one.base:
                 found[one.base].append(one.handle)
         return {handle: tuple(children) for handle, children in found.items()}
 
-    def find(self, handle: str) -> Kin | None:
+    def find(self, handle: str) -> PlacedPicture | None:
         """Return the picture with this handle, or None."""
         return self._by_handle.get(handle)
 
@@ -426,10 +426,10 @@ def _families(drafts: Mapping[str, _Draft]) -> list[list[str]]:
             if one != other:
                 joined[one][other] = joined[other][one] = None
     seen: set[str] = set()
-    return [_kindred(one, joined, seen) for one in joined if one not in seen]
+    return [_related_roots(one, joined, seen) for one in joined if one not in seen]
 
 
-def _kindred(first: str, joined: Mapping[str, Mapping[str, None]], seen: set[str]) -> list[str]:
+def _related_roots(first: str, joined: Mapping[str, Mapping[str, None]], seen: set[str]) -> list[str]:
     """Return the roots that are joined to the first, each next to one that it is joined to."""
     found, waiting = [], [first]
     while waiting:
@@ -475,7 +475,7 @@ def _shelved(
 ) -> Lineage:
     """Set the families side by side, on the next shelf where one has no room any more."""
     width = max([shelf_columns, *(family.columns for family in families)])
-    kin: list[Kin] = []
+    placed: list[PlacedPicture] = []
     left = top = height = widest = 0
     for family in families:
         if left and left + family.columns > width:
@@ -483,8 +483,10 @@ def _shelved(
         for handle in family.members:
             one = drafts[handle]
             place = {"column": left + one.column, "row": top + one.generation, "generation": one.generation}
-            kin.append(Kin(one.picture, **place, base=one.base, references=one.references, is_gone=handle in gone))
+            placed.append(
+                PlacedPicture(one.picture, **place, base=one.base, references=one.references, is_gone=handle in gone)
+            )
         left, height = left + family.columns, max(height, family.rows)
         widest = max(widest, left)
-    kin.sort(key=lambda one: (one.row, one.column))
-    return Lineage(tuple(kin), widest, top + height if families else 0)
+    placed.sort(key=lambda one: (one.row, one.column))
+    return Lineage(tuple(placed), widest, top + height if families else 0)

@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agent import Adjustment, PanelSetting, Studio
-from webui.http.sessions import IMMUTABLE, Sessions, Visitor, Workbench, as_text, visitor_route
+from webui.http.sessions import IMMUTABLE, ImageJobs, Sessions, Visitor, as_text, visitor_route
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,7 +88,7 @@ def image_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route
     -100 to 100, one left out is 0; 400 for any other query. 429 for one who asks too much at once.
     """
     # A picture of 64 megapixels takes 200 MB while it is decoded, and in a difference there are two.
-    comparing, adjusting, copies = Workbench(places=1), Workbench(places=2), LRUCache[str, bytes](_KEPT_BYTES, len)
+    comparing, adjusting, copies = ImageJobs(places=1), ImageJobs(places=2), LRUCache[str, bytes](_KEPT_BYTES, len)
 
     async def compare(request: Request, visitor: Visitor) -> Response:
         edge_px, where = _edge(request.query_params.get("edge", str(DEFAULT_EDGE_PX))), request.path_params

@@ -16,7 +16,7 @@ CAP_TURN_USD = 0.5
 
 
 @dataclass(frozen=True)
-class Place:
+class Deployment:
     """The host names it answers to, how much may be asked there, who pays for visitors without a key (None: nobody),
     which sites may show it inside of theirs, whether what is made there outlives a restart, and who knows the accounts
     of those who come, if anybody does."""
