@@ -36,7 +36,7 @@ SKETCH_PACE_S = 0.02
 _STREAMS_S = 1.0
 _STUDIO_S = 10.0
 _THREAD_S = 0.5
-# How soon it is noticed that somebody is in a hurry, or that the thread has ended.
+# Seconds between two looks at whether the shutdown was hurried, or the thread has ended.
 _GLANCE_S = 0.1
 
 
@@ -60,8 +60,8 @@ class LaunchOptions:
 
 
 def as_reached(settings: Settings, options: LaunchOptions) -> Settings:
-    """Return the settings with `is_public` set where others than the operator can reach the page, and without lending
-    them the operator's keys where they pay for themselves."""
+    """Return the settings with `is_public` set where others than the operator can reach the page. Where visitors pay
+    for themselves, the operator's keys are not lent."""
     deployment = options.deployment
     if deployment is None and options.host in LOOPBACK and not (options.is_shared or options.names):
         return settings
@@ -76,15 +76,16 @@ def _studio_of(settings: Settings, deployment: Deployment | None) -> Studio:
 
 
 def _in_address(host: str) -> str:
-    """Return a host as it stands in an address: one of IPv6 in brackets."""
+    """Return a host as it is written in a URL: IPv6 in brackets."""
     return f"[{host}]" if ":" in host else host
 
 
 def host_rules(options: LaunchOptions) -> HostRules:
-    """Return which hosts may be asked for: where whoever comes is the operator, by no name that was not given here."""
+    """Return which hosts a request may name. A studio that only its operator uses answers to no name but those given
+    here."""
     deployment, is_loopback = options.deployment, options.host in LOOPBACK
     if deployment is None:
-        # An address stays out of the names: these may write from any port.
+        # A bare address does not go into the names: a name listed there is allowed on any port.
         own = set() if is_address(options.host) else {options.host.lower()}
         return HostRules(is_loopback, {*LOOPBACK, *own, *options.names}, is_named=True)
     return HostRules(
@@ -123,7 +124,7 @@ class Server:
 
         Raises AivistaError when the studio's records cannot be opened.
         """
-        # A limit of turns, not of people: each turn mostly waits for a model.
+        # A limit of turns, not of users: a turn mostly waits for a model.
         self._page.queue(max_size=256, default_concurrency_limit=16)
         try:
             self._launch()
@@ -141,7 +142,7 @@ class Server:
 
     @property
     def operator_url(self) -> str:
-        """The local address by which a browser becomes the operator's."""
+        """The local address that makes a browser the operator's."""
         return f"{self.url}{self._way_in.operator_path}"
 
     def _launch(self) -> None:
@@ -209,7 +210,7 @@ class Server:
             await self._open.enter_async_context(self._studio)
             self._studio.start_housekeeping()
         except AivistaError as error:
-            # The server can only say that it did not start; `start` says why.
+            # The server only reports that it did not start; `start` says why.
             self._failure = error
             _silence_server_log()
             raise
@@ -231,15 +232,16 @@ class Server:
                 share_server_tls_certificate=None,
             ).replace("http://", "https://")
         except Exception as error:
-            # Whatever goes wrong with the tunnel (no network, no binary), the local page stands.
+            # Whatever fails in the tunnel (no network, no binary), the local page stays up.
             self.share_failure = " ".join(str(error).split()) or type(error).__name__
         else:
             self._rules.names.add(urlsplit(self.share_url).hostname or "")
 
     def close(self, hurried: threading.Event | None = None) -> None:
-        """Let the turns at work end within their time, put the others on record, and end streams, studio and server.
+        """Give running turns their time to finish, record the others, and end streams, studio and server.
 
-        The studio says that it is closing meanwhile, and takes no new turn; once `hurried` is set it waits no more.
+        Meanwhile the studio reports that it is closing and takes no new turns. Once `hurried` is set, it waits no
+        longer.
         """
         server = getattr(self._page, "server", None)
         if server is None or self._loop is None or not self._loop.is_running():
@@ -247,7 +249,7 @@ class Server:
         ending = Shutdown(self._studio, self._close_studio, self._loop, server)
         ending.finish_turns(self._settings.grace_s, hurried or threading.Event())
         self._close_tunnels()
-        # That end cancels the server's own tasks, which it would report as errors.
+        # Ending the loop cancels the server's own tasks, which it would log as errors.
         _silence_server_log()
         ending.end_streams(self._page.app.stop_event)
         ending.close_studio()
@@ -265,8 +267,8 @@ class Server:
 
 
 def _wait_for_server() -> None:
-    """Have Gradio (6.x) wait for its server until that serves or has ended. Of one that takes more than five seconds it
-    says that the port is taken: a studio may have records to bring up to date, or a slow disk."""
+    """Make Gradio (6.x) wait for its server until it serves or has ended. By itself, Gradio says after five seconds
+    that the port is taken; a studio may need longer to upgrade its records, or on a slow disk."""
     http_server: Any = import_module("gradio.http_server")
 
     def run_in_thread(server: Any) -> None:
@@ -284,11 +286,11 @@ def _silence_server_log() -> None:
     logging.getLogger("uvicorn.error").disabled = True
 
 
-# The end of a studio that a thread serves: its turns first, then its streams, then all the rest
+# Shutdown of a studio served by a thread: first its turns, then its streams, then the rest
 
 
 class ServerThread(Protocol):
-    """What is used of Gradio's server: uvicorn in a thread."""
+    """The part of Gradio's server that is used here: uvicorn in a thread."""
 
     should_exit: bool
     force_exit: bool
@@ -297,7 +299,7 @@ class ServerThread(Protocol):
 
 @dataclass(frozen=True)
 class Shutdown:
-    """Ends what is served on `loop`. `close` closes the studio, once, whoever calls it; it runs on the loop."""
+    """Shuts down what is served on `loop`. `close` is run on the loop and closes the studio once, whoever calls it."""
 
     studio: Studio
     close: Callable[[], Coroutine[Any, Any, None]]
@@ -305,19 +307,19 @@ class Shutdown:
     server: ServerThread
 
     def finish_turns(self, grace_s: float, hurried: threading.Event) -> None:
-        """Have no turn begin any more, wait for those at work until the time is over or somebody is in a hurry, and
-        put the rest on record. The server answers all the while."""
+        """Refuse new turns, wait for running ones until the time is over or `hurried` is set, and record the rest.
+        The server keeps answering."""
         finishing = self._begun(self.studio.wind_down(grace_s))
         self._wait(finishing, grace_s + _STUDIO_S, hurried)
         if not finishing.done():
-            # What waited is cancelled, and puts the turns on record on its way out.
+            # Cancelling a turn makes it record itself on its way out.
             finishing.cancel()
             self._wait(self._begun(self.studio.wind_down(0)), _STUDIO_S)
 
     def end_streams(self, stop_event: asyncio.Event) -> None:
-        """Take no connection any more, and give those that are open a moment for their last words.
+        """Refuse new connections, and give open ones a moment to send their last events.
 
-        An open page keeps an endless stream, which ends by `stop_event`. When the last one has ended the server closes
+        An open page keeps an endless stream, which `stop_event` ends. When the last stream has ended, the server closes
         the studio by itself.
         """
         self.loop.call_soon_threadsafe(stop_event.set)
@@ -325,7 +327,7 @@ class Shutdown:
         self.server.thread.join(timeout=_STREAMS_S)
 
     def close_studio(self) -> None:
-        """Close the studio, and cut what still streams."""
+        """Close the studio, and cut the streams that are still open."""
         if self.server.thread.is_alive():
             self._wait(self._begun(self.close()), _STUDIO_S)
         self.server.force_exit = True
@@ -335,7 +337,7 @@ class Shutdown:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def _wait(self, work: Future[None], most_s: float, hurried: threading.Event | None = None) -> None:
-        """Wait for work on the loop; when its thread has ended, nothing comes of it any more."""
+        """Wait for work on the loop. If the loop's thread has ended, the work never completes."""
         until = time.monotonic() + most_s
         while self.server.thread.is_alive() and time.monotonic() < until:
             if wait([work], _GLANCE_S).done or (hurried is not None and hurried.is_set()):

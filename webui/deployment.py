@@ -1,4 +1,4 @@
-"""A studio that others come to, as the page knows it."""
+"""A studio that others can reach, as the page knows it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from agent import Sponsor, TurnLimits
     from webui.http.sign_in import Issuer
 
-# What visitors may ask, and what one turn may cost whoever pays for them, where nothing else is said.
+# Defaults: what visitors may ask, and what one turn may cost whoever pays for them.
 TURNS_AT_ONCE = 8
 TURNS_PER_VISITOR = 20
 CAP_TURN_USD = 0.5
@@ -17,9 +17,9 @@ CAP_TURN_USD = 0.5
 
 @dataclass(frozen=True)
 class Deployment:
-    """The host names it answers to, how much may be asked there, who pays for visitors without a key (None: nobody),
-    which sites may show it inside of theirs, whether what is made there outlives a restart, and who knows the accounts
-    of those who come, if anybody does."""
+    """The host names of the studio, the limits for visitors, who pays for visitors without a key (None: nobody),
+    which sites may embed the page, whether data survives a restart, and the issuer of accounts, if visitors can sign
+    in."""
 
     names: frozenset[str]
     limits: TurnLimits

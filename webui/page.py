@@ -1,5 +1,5 @@
-"""Gradio's part of the page: the inputs of the composer, and the few events by which they call Python. The rest is our
-own HTML (`shell/document.html`), and everything else an action (`webui.shell.actions`)."""
+"""Gradio's part of the page: the inputs of the composer, and the few events by which they call Python. The rest of
+the page is our own HTML (`shell/document.html`), and everything else is an action (`webui.shell.actions`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from webui.words import Words
 
 _log = logging.getLogger(__name__)
 
-# Where no component is named, Gradio tells each output of an event that it waits, and draws it anew for that.
+# Where no component is named, Gradio shows each output of an event as loading, and redraws it for that.
 _QUIET: dict[str, Any] = {
     "show_progress": "hidden",
     "show_progress_on": [],
@@ -36,16 +36,16 @@ TURNS_AT_ONCE = 64
 
 
 class Page(NamedTuple):
-    """The page: what Gradio serves, and what fills it and reads its actions."""
+    """The page: Gradio's app, and the screen that fills it and answers its actions."""
 
     blocks: gr.Blocks
     screen: Screen
 
 
 def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Sessions, *, is_kept: bool = True) -> Page:
-    """Return the page. `studio` is asked for when a handler runs, not before.
+    """Return the page. `studio` is called when a handler runs, not before.
 
-    Without `is_kept` it says that what is made is gone when the studio restarts.
+    Without `is_kept` the page says that everything is gone when the studio restarts.
     """
     with gr.Blocks(title="Aivista", fill_width=True, analytics_enabled=False, delete_cache=(600, 7200)) as blocks:
         screen, composer = Screen(studio, sessions, is_kept), build_composer(catalogue)
@@ -55,10 +55,10 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
 
 
 def _wire(screen: Screen, composer: Composer, editor: gr.Code, blocks: gr.Blocks) -> None:
-    """Let Send, Stop and the settings that others follow from call Python. What changes on the page comes back as a
-    `Reply`, for its script; the script changes Gradio's inputs by an event of its own."""
-    # What is not visible is not drawn, and the page loads nothing for it. What is asked to set the inputs is of a kind
-    # that the page has anyway.
+    """Connect Send, Stop and the settings that affect others to Python. A change of the page comes back as a `Reply`
+    for its script; the script sets Gradio's inputs by an event of its own."""
+    # Invisible components are not drawn, and the page loads nothing for them. The event that sets the inputs is
+    # triggered by a kind of component that the page has anyway.
     composed, told = (gr.Textbox("", label=name, visible=False) for name in ("composed", "told"))
     setting = gr.HTML(elem_classes="wire", js_on_load="addEventListener('aivista-set-inputs', () => trigger('click'))")
 
@@ -74,7 +74,7 @@ def _wire(screen: Screen, composer: Composer, editor: gr.Code, blocks: gr.Blocks
         except Exception as error:
             info = error.info if isinstance(error, AivistaError) else ErrorInfo(code=ErrorCode.INTERNAL)
             _log.exception("a message was not sent")
-            # The page has emptied the box when the press was taken: it comes back.
+            # The page emptied the box when Send was pressed: the text goes back into it.
             reply = at.reply({OVER: {sent.request: "failed"}, SENT: sent.request})
             return _reply_json(visitor.words, reply.model_copy(update={"toast": _problem(visitor.words.error(info))}))
 
@@ -102,7 +102,7 @@ def _wire(screen: Screen, composer: Composer, editor: gr.Code, blocks: gr.Blocks
     take = "told => { if (told) window.aivista.shell.take(JSON.parse(told)); }"
     narrowed.then(None, told, None, js=take, **_QUIET)
 
-    # The page's script hears what the settings say, and sets them.
+    # The page's script is told what the settings are, and sets them.
     names, chips = list(settings), list(settings.values())
     said = f"window.aivista.chips?.({names}.map((name, at) => [name, values[at]]))"
     gr.on(
@@ -111,7 +111,7 @@ def _wire(screen: Screen, composer: Composer, editor: gr.Code, blocks: gr.Blocks
     changed = [composer.message, *chips, editor]
     given = f"() => window.aivista.shell.inputs({[one.elem_id for one in changed]})"
     set_ = setting.click(None, None, changed, js=given, trigger_mode="multiple", **_QUIET)
-    # One that is not drawn yet does not say that it has changed.
+    # A component that is not drawn yet does not report its change.
     set_.then(None, chips, None, js=f"(...values) => {{ {said}; window.aivista.shell.areSet(); }}", **_QUIET)
 
 

@@ -1,8 +1,8 @@
-"""The look of the page, and its files, which browsers keep, since the name of each tells what is in it: one of our
-styles, one of our scripts, and Gradio's.
+"""The look of the page, and its static files: our stylesheets, our scripts, and Gradio's files. Browsers may cache them
+for ever, because the name of each contains its digest.
 
-Tokens of colour, type and shape become CSS custom properties (`--av-*`) for light and dark; the variables of Gradio's
-theme only point at them, so that `.dark` on the body switches Gradio's components and our own HTML together.
+Tokens of colour, type and shape become CSS custom properties (`--av-*`) for light and dark. The variables of Gradio's
+theme only refer to them, so that `.dark` on the body switches Gradio's components and our own HTML together.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from starlette.routing import Route
 from webui.features.shortcuts import script_table
 from webui.shell.templates import icon
 
-# Below the page, wherever that stands: behind a proxy it may have a prefix.
+# Relative to the page: behind a proxy it may have a prefix.
 PLACE = "aivista/page/"
-# In the order of the cascade: what all share first, and last what a narrow page, a finger and paper change.
+# In the order of the cascade: first what all share, last the rules for narrow pages, touch and print.
 STYLES = (
     "shell/frame",
     *(f"features/{name}/{name}" for name in ("conversations", "thread", "composer", "viewer", "settings", "styles")),
     *(f"features/{name}/{name}" for name in ("gallery", "recipes", "tree", "files", "trace", "shortcuts")),
     "shell/shell",
 )
-# In each, a block for each subject. Those after the first stand on it.
+# One block for each subject. The blocks after the first use it.
 SCRIPTS = (
     *("shell/shell", "features/composer/sending", "features/composer/composer", "features/thread/thread"),
     *("features/styles/styles", "features/settings/settings", "features/viewer/painter", "features/viewer/viewer"),
     *(f"features/{name}/{name}" for name in ("gallery", "conversations", "recipes", "tree", "files", "trace")),
     "shell/studio",
 )
-# What cannot be nested, as all else of the sheets is.
+# These rules cannot be nested, as all others are.
 _KEYFRAMES = """\
 @keyframes sweep { from { background-position: 100% 0; } to { background-position: -50% 0; } }
 @keyframes beat { 50% { opacity: .3; } }
 @keyframes appear { from { opacity: 0; } to { opacity: 1; } }"""
 _FOREVER = "public, max-age=31536000, immutable"
-# Where Gradio 6.31 has the files of its app.
+# The folder of Gradio 6.31's front end.
 GRADIOS = resources.files("gradio").joinpath("templates", "frontend", "assets")
 _MEDIA_TYPES = {
     **{"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"},
@@ -104,7 +104,7 @@ SHAPE: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Asset:
-    """A file of the page: its address, what it holds, and its media type."""
+    """A static file: its address, content and media type."""
 
     path: str
     data: bytes
@@ -112,13 +112,13 @@ class Asset:
 
     @cached_property
     def packed(self) -> bytes:
-        """The file in Brotli. Level 9 takes ten times as long for a hundredth of the size."""
+        """The content compressed with Brotli. Level 9 takes ten times as long for a hundredth of the size."""
         return brotli.compress(self.data, quality=7)
 
 
 @cache
 def stylesheet() -> Asset:
-    """Return all styles. They are nested in a selector that outranks Gradio's own."""
+    """Return all styles, nested in a selector that outranks Gradio's own."""
     sheets = "\n".join(_read(f"{name}.css") for name in STYLES)
     names = ("globe", "list-checks", "scan-eye", "x", "lock", "copy", "check", "image-off", "star")
     masks = "".join(f"--av-{name}:url({icon_url(name)});" for name in names)
@@ -134,7 +134,7 @@ def stylesheet() -> Asset:
 def script() -> Asset:
     """Return all scripts."""
     table = json.dumps(script_table(), ensure_ascii=False)
-    # One that fails is reported as before, and takes none of the others along.
+    # A script that throws is reported as usual, and does not stop the others.
     each = (f"try {{\n{_read(f'{name}.js')}\n}} catch (error) {{ reportError(error); }}" for name in SCRIPTS[1:])
     code = ("(() => {", f"window.aivista = {{ shortcuts: {table} }};", _read(f"{SCRIPTS[0]}.js"), *each, "})();")
     return _asset("\n".join(code), "js", "text/javascript")
@@ -147,10 +147,10 @@ def favicon_url() -> str:
 
 
 def asset_routes() -> list[Route]:
-    """Return the routes of the files. A page that was opened before an update finds those of its time gone.
+    """Return the routes of the files. After an update, a page opened before it does not find its files any more.
 
-    Each is read and packed once. Gradio would do so for every visitor, with dozens of files for a first page. All that
-    can be asked for are 24 MB.
+    Each file is read and compressed once. Gradio would do so for every visitor, for the dozens of files of a first
+    page. All files together are 24 MB.
     """
 
     async def ours(request: Request) -> Response:
@@ -185,7 +185,7 @@ def _of_gradio(name: str) -> Asset:
 
 
 def icon_url(name: str, colour: str = "currentColor") -> str:
-    """Return an icon as a quoted data URL, for the masks and grounds of real inputs."""
+    """Return an icon as a quoted data URL, for masks and backgrounds of inputs."""
     drawn = str(icon(name, 24)).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     return as_data_url(drawn.replace("currentColor", colour))
 
@@ -207,14 +207,14 @@ def _asset(text: str, ending: str, media_type: str) -> Asset:
 
 
 def tokens_css() -> str:
-    """Return the tokens as custom properties, for light on the root and for `.dark`, which is for screens."""
+    """Return the tokens as custom properties: for light on the root, and for `.dark` on screens."""
     light = "".join(f"--av-{name}:{pair[0]};" for name, pair in COLOURS.items())
     dark = "".join(f"--av-{name}:{pair[1]};" for name, pair in COLOURS.items())
     shape = "".join(f"--av-{name}:{value};" for name, value in SHAPE.items())
     return f":root{{color-scheme:light;{light}{shape}}}\n@media not print{{.dark{{color-scheme:dark;{dark}}}}}\n"
 
 
-# Of Gradio's variables those that its parts of the page use: one of our tokens, or a value of its own after "=".
+# The variables of Gradio that its parts of our page use: the name of one of our tokens, or a value after "=".
 _POINTERS: dict[str, str] = {
     "body_background_fill": "bg",
     "body_text_color": "text",

@@ -1,4 +1,4 @@
-"""The whole screen for a visitor and a conversation, as updates of the page's components."""
+"""The whole screen for a visitor and a conversation, as updates of the page's elements."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ LISTED = "listed"
 """In updates: the list of conversations may be another one now; after a turn, how it `ended` (`done`, `failed`,
 `waiting`, `stopped`) and which is the `newest` picture."""
 _EVENTS = (THREAD, WORDS, PAINTED, OVER, SENT, LISTED)
-# The chips' values, by the chip, and the role of the model that each stands for.
+# The names of settings by chip, and the role of the model behind each of their values.
 _ROLES = {
     "text_model": {"flash": ModelRole.FLASH, "thinking": ModelRole.THINKING},
     "image_model": {"flash": ModelRole.IMAGE_FLASH, "pro": ModelRole.IMAGE_PRO},
@@ -78,7 +78,8 @@ NONE: Limits = {}
 
 @dataclass(frozen=True)
 class Screen:
-    """Fills the page from what the studio holds. Where that is not kept over a restart, the first page says so."""
+    """Fills the page from the studio's data. Without `is_kept`, the first page warns that nothing survives a
+    restart."""
 
     studio: Callable[[], Studio]
     sessions: Sessions
@@ -94,36 +95,36 @@ class Screen:
         return self.studio().provider_name(self.sessions.key(visitor), visitor.owner)
 
     def takes_keys(self, visitor: Visitor) -> bool:
-        """Whether what serves this visitor answers to a key that they may bring and test."""
+        """Whether this visitor can bring a key and test it: only some providers use one."""
         return self._planner(visitor).takes_keys
 
     def _planner(self, visitor: Visitor) -> ModelEntry:
         return self.studio().catalogue.model(ModelRole.FLASH, self.provider(visitor))
 
     def offers(self, visitor: Visitor) -> tuple[Offer, ...]:
-        """Return what the image models that serve this visitor offer."""
+        """Return the image models that serve this visitor, with what each accepts."""
         studio = self.studio()
         return image_offers(studio.catalogue, self.provider(visitor), self._diagnosis(visitor))
 
     def key_in_use(self, visitor: Visitor) -> SecretStr | None:
-        """Return the key of Gemini's that this visitor is served with: their own, else the studio's, if it is lent."""
+        """Return the Gemini key that serves this visitor: their own, else the studio's, if it is lent to them."""
         return self.sessions.key(visitor) or self.studio().settings.lent_key(visitor.owner)
 
     def _diagnosis(self, visitor: Visitor) -> KeyDiagnosis | None:
-        """Return what is known of the key that serves this visitor."""
+        """Return what is known of that key."""
         return self.studio().keys.known(self.key_in_use(visitor)) if self.takes_keys(visitor) else None
 
     def _limits(self, visitor: Visitor) -> Limits:
         return limits_of(self.studio().catalogue, self._diagnosis(visitor))
 
     def limits(self, visitor: Visitor) -> Updates:
-        """Return the note on the models that the key in use cannot use."""
+        """Return the note on the models that the key cannot use."""
         is_unknown = self.takes_keys(visitor) and self._diagnosis(visitor) is None
         note = limits_html(visitor.words, self._limits(visitor), is_unknown=is_unknown)
         return {"models-note": note}
 
     def record_key_failure(self, visitor: Visitor, error: ErrorInfo, node: str) -> Updates:
-        """Remember what a failed turn has shown of the key in use, and return the note as it is then."""
+        """Record what a failed turn showed about the key, and return the note as it is then."""
         key = self.key_in_use(visitor)
         if key is None or not self.takes_keys(visitor):
             return {}
@@ -131,18 +132,18 @@ class Screen:
         return self.limits(visitor) if self.studio().keys.record_failure(key, error, roles) else {}
 
     def clear_key_failure(self, visitor: Visitor, model_ids: Collection[str]) -> Updates:
-        """Forget what was wrong with the key in use for models that answered, and return the note as it is then."""
+        """Forget what was wrong with the key for models that have answered, and return the note as it is then."""
         key = self.key_in_use(visitor)
         if key is None or not self.takes_keys(visitor):
             return {}
         return self.limits(visitor) if self.studio().keys.clear(key, model_ids) else {}
 
     def view(self, visitor: Visitor, conversation_id: str) -> View:
-        """Return what a conversation is shown with."""
+        """Return the view of a conversation."""
         return View(visitor.words, conversation_id, self.offers(visitor), self._prices(visitor))
 
     def _prices(self, visitor: Visitor) -> dict[str, str]:
-        """Return what buttons of a conversation may cost at most, by what they ask for."""
+        """Return the maximum price of the buttons of a conversation, by what they ask for."""
         name = self.provider(visitor), datetime.now(UTC).date()
         if name not in self._button_prices:
             self._button_prices.clear()
@@ -150,7 +151,7 @@ class Screen:
         return self._button_prices[name]
 
     async def conversation(self, visitor: Visitor, conversation_id: str) -> Conversation | None:
-        """Return the conversation if the visitor has it."""
+        """Return the conversation, if the visitor owns it."""
         if not conversation_id:
             return None
         try:
@@ -164,7 +165,7 @@ class Screen:
         return await self.conversation(visitor, newest) if newest else None
 
     def at_work(self, conversation: Conversation | None) -> ShownTurn | None:
-        """Return the turn that is at work, as far as it is on record, if there is one: in whichever process."""
+        """Return the running turn as far as it is on record, in whichever process it runs; None without one."""
         if conversation is None:
             return None
         turn = next((one for one in reversed(conversation.turns) if one.state is TurnState.RUNNING), None)
@@ -174,7 +175,7 @@ class Screen:
         return ShownTurn("") if is_running else None
 
     async def frame(self, visitor: Visitor, conversation: Conversation | None, *, opened_at: int = 0) -> Updates:
-        """Return what stands around the thread: the rail, the top bar, the first page, what the next words change."""
+        """Return what surrounds the thread: the rail, the top bar, the first page, and the next edit target."""
         is_sketch = self.is_sketch(visitor)
         is_empty = conversation is None or not conversation.turns
         return {
@@ -185,7 +186,7 @@ class Screen:
         }
 
     def next_target(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
-        """Return the line of the picture that the next words change."""
+        """Return the line that names the picture which the next prompt changes."""
         view = self.view(visitor, conversation.id if conversation else "")
         return {"ctx-next": composer.next_target_html(view, conversation)}
 
@@ -197,7 +198,7 @@ class Screen:
         )
 
     async def top(self, visitor: Visitor, conversation: Conversation | None, *, opened_at: int = 0) -> str:
-        """Return the bar above the conversation, with what all its branches have cost."""
+        """Return the bar above the conversation, with the cost of all its branches."""
         spent_usd = 0.0
         if conversation is not None and conversation.turns:
             spent_usd = (await self.studio().spend.conversation(conversation.id, visitor.owner)).price_usd
@@ -205,7 +206,7 @@ class Screen:
         return top_html(visitor.words, conversation, is_sketch=is_sketch, spent_usd=spent_usd, opened_at=opened_at)
 
     async def opened(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
-        """Return the screen with a conversation open, or a new one, and an empty composer context."""
+        """Return the screen with a conversation open, or a new one, and nothing marked in the composer."""
         view = self.view(visitor, conversation.id if conversation else "")
         return {
             **await self.frame(visitor, conversation, opened_at=time.monotonic_ns()),
@@ -226,9 +227,9 @@ class Screen:
         live: ShownTurn | None = None,
         more: Article | None = None,
     ) -> list[Article]:
-        """Return the turns of a conversation: as they are on record, and the one at work as far as it is there.
+        """Return the turns of a conversation: those on record, and the running one as far as it has come.
 
-        `live` is a turn that has just begun. `more` stands below all, and is on no record.
+        `live` is a turn that has just begun. `more` is shown below all of them, and is not recorded.
         """
         shown = list[Article]()
         if conversation is not None:
@@ -256,8 +257,8 @@ class Screen:
         return thread_update(visitor.words, conversation, shown, followed=followed, is_answer=is_answer)
 
     def reply(self, updates: Updates) -> Reply:
-        """Return what the page does for updates: boxes get their HTML, Gradio's inputs what is other about them, by a
-        script."""
+        """Return the reply for updates: HTML for our own elements, and changed properties of Gradio's inputs, which
+        a script sets."""
         events: dict[str, JsonValue] = {name: updates[name] for name in _EVENTS if name in updates}
         others = {part: update for part, update in updates.items() if part not in _EVENTS}
         inputs: dict[str, JsonValue] = {part: told for part, told in others.items() if isinstance(told, dict) and told}
@@ -267,8 +268,8 @@ class Screen:
         return Reply(patches=tuple(Patch(id=part, html=html) for part, html in boxes.items()), events=events)
 
     async def chips_of(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
-        """Return the chips as they were for the newest message; a new conversation has those that its visitor chose for
-        all new ones, else it leaves them as they are."""
+        """Return the settings of the newest message. A new conversation has the visitor's defaults, if they chose
+        any, else the settings stay as they are."""
         if conversation is not None and conversation.turns:
             return self.chips(visitor, ChosenSettings.of(conversation.turns[-1].settings), conversation)
         defaults = await self.studio().preferences.defaults(visitor.owner)
@@ -277,15 +278,15 @@ class Screen:
     def context(
         self, view: View, editing: str, references: tuple[str, ...], roles: Mapping[str, ReferenceRole] | None = None
     ) -> Updates:
-        """Return the line of what the next message works on. It is also where the page remembers that."""
+        """Return the line that shows what the next message works on. The page's state is read from it as well."""
         return {"ctx": composer.context_html(view, editing, references, roles)}
 
     def wording(self, text: str) -> Updates:
-        """Return words for the composer; without any, nothing changes."""
+        """Return text for the composer; an empty one changes nothing."""
         return {WORDS: text} if text else {}
 
     def chips(self, visitor: Visitor, chosen: ChosenSettings, conversation: Conversation | None = None) -> Updates:
-        """Return the settings for the model in use."""
+        """Return the settings, limited to what the model in use accepts."""
         words, studio, provider = visitor.words, self.studio(), self.provider(visitor)
         updates = composer.chip_updates(words, studio.catalogue, provider, chosen)
         is_sketch, prices = self.is_sketch(visitor), self._prices(visitor)
@@ -312,9 +313,9 @@ class Screen:
         }
 
     def narrowed(self, visitor: Visitor, sent: Mapping[str, Any], fixed: str = "") -> Updates:
-        """Return the settings, sent as `sent`, for the model in use; `fixed` is the name of one that is set here.
+        """Return the settings (`sent`), limited to what the model in use accepts; `fixed` names one that is set here.
 
-        The value of one that stays as it was sent is left out: it may have been changed since. So is the price.
+        A value that stays the same is left out, because the user may have changed it since. So is an unchanged price.
         """
         updates = self.chips(visitor, ChosenSettings.model_validate(sent))
         del updates["cost"]
@@ -324,12 +325,12 @@ class Screen:
         return updates
 
 
-# The models that a key cannot use: greyed in the composer, with the reason. What was chosen stays chosen
+# The models that a key cannot use: greyed in the composer, with the reason. A chosen value stays chosen
 
 
 def limits_of(catalogue: Catalogue, diagnosis: KeyDiagnosis | None) -> Limits:
-    """Return which values of the chips `text_model` and `image_model` the key has no model for; both image models side
-    by side need both."""
+    """Return the values of the chips `text_model` and `image_model` for which the key has no model. Both image
+    models side by side need both."""
     if diagnosis is None:
         return NONE
     found: dict[str, dict[str, ErrorInfo]] = {}
@@ -343,9 +344,10 @@ def limits_of(catalogue: Catalogue, diagnosis: KeyDiagnosis | None) -> Limits:
 
 
 def limits_html(words: Words, limits: Limits, *, is_unknown: bool = False) -> Markup:
-    """Return one line on what is greyed and why, with what the page's script needs: the reason by the name shown.
+    """Return one line on the greyed models and why they are greyed, with the reasons by shown name for the page's
+    script.
 
-    Nothing where the key can use everything; where nobody knows yet (`is_unknown`), a sign for the script to ask.
+    Empty when the key can use every model. When that is unknown (`is_unknown`), a marker that makes the script ask.
     """
     named = {
         chip: {

@@ -1,4 +1,4 @@
-"""What things cost, as the page shows it: before Send, on a plan, at the foot of the rail."""
+"""Prices as the page shows them: before Send, on a plan, and at the foot of the rail."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from webui.shell.templates import render
 from webui.whole_json import whole_json
 from webui.words import Words
 
-# Ends of a range that are nearer than this are one price.
+# A range whose ends are nearer than this is shown as one price.
 _ONE_PRICE = 1.25
 _MOST_CHARACTERS = 2_000_000
 _LONGEST_TEXT = 2000
@@ -41,17 +41,17 @@ _MOST_BESIDE = 200
 
 
 def dollars(amount: float) -> str:
-    """Return an amount: whole cents, more digits below one cent."""
+    """Return an amount as text: whole cents, with more digits below one cent."""
     return f"${format_usd(amount)}"
 
 
 def price(words: Words, amount: float) -> str:
-    """Return a price, `free` for nothing."""
+    """Return a price as text, `free` for nothing."""
     return dollars(amount) if amount > 0 else words("receipt.free")
 
 
 def dollars_up(amount: float) -> str:
-    """Return an amount that nothing may pass, rounded up: whole cents, and tenths of them below ten."""
+    """Return a maximum as text, rounded up: to whole cents, and below ten cents to tenths of a cent."""
     tenths = ceil(amount * 1000 - 1e-6)
     if tenths >= 100 or tenths % 10 == 0:
         return dollars(ceil(tenths / 10) / 100)
@@ -59,9 +59,9 @@ def dollars_up(amount: float) -> str:
 
 
 class MessageFacts(Value):
-    """What else a message is made of, as the page's script counts it: its letters in steps, the files in the box, the
-    pictures marked, and of how many only a part may change. `about` is what the words alone would change; nothing where
-    that is not a single picture."""
+    """What a message consists of besides its text, as the page's script counts it: its length in steps, the files in
+    the box, the marked pictures, and how many of them have a mask. `about` is the picture that the text alone would
+    change; empty unless it is a single one."""
 
     characters: int = Field(default=0, ge=0, le=_MOST_CHARACTERS)
     files: int = Field(default=0, ge=0, le=_MOST_BESIDE)
@@ -72,7 +72,7 @@ class MessageFacts(Value):
 
 
 def read_message_facts(text: str | None) -> MessageFacts:
-    """Return what the script wrote; nothing where it cannot be read."""
+    """Return the facts that the script wrote; the defaults when they cannot be read."""
     try:
         return MessageFacts.model_validate_json(whole_json(text or "{}"))
     except ValidationError:
@@ -86,9 +86,9 @@ def chosen_estimate(
     beside: MessageFacts | None = None,
     conversation: Conversation | None = None,
 ) -> Estimate:
-    """Return what a message with these chips is likely to cost today, and its maximum.
+    """Return the likely cost of a message with these settings today, and its maximum.
 
-    Raises ValueError for values that no chip offers.
+    Raises ValueError for values that the composer does not offer.
     """
     more = beside or MessageFacts()
     if more.about and needs_no_model(more.text, more.about):
@@ -108,10 +108,10 @@ def chosen_estimate(
 
 
 def button_prices(catalogue: Catalogue, provider: str) -> dict[str, str]:
-    """Return what a button may cost at most: `turn` where a message is sent once more, and by the model's id where one
-    picture is painted again; and what each model is likely to cost for a message, by `setting:value`.
+    """Return the maximum prices of buttons: `turn` for a message that is sent once more, and by the model's id for one
+    repainted picture. Also the likely price of a message with each model, by `setting:value`.
 
-    Nothing where that is free or nobody knows the price.
+    Left out where it is free or the price is unknown.
     """
     turn, text = chosen_estimate(catalogue, provider, ChosenSettings()), (PartKind.TEXT, PartKind.THINKING)
     prices = {"turn": _at_most(turn), "text_model:flash": _likely(turn, *text)}
@@ -137,12 +137,13 @@ def _likely(guess: Estimate, *kinds: PartKind) -> str:
 
 
 def maximum_token(guess: Estimate, chosen: ChosenSettings) -> str:
-    """Return the maximum that a price says, with a sign of the settings that it was told for; empty for none."""
+    """Return the maximum as the page keeps it, with a digest of the settings that it was computed for; empty for
+    none."""
     return f"{_sign_of(chosen)} {guess.most_usd!r}" if guess.most_usd > 0 else ""
 
 
 def shown_maximum(told: str, chosen: ChosenSettings) -> float | None:
-    """Return the maximum that the page shows, as `maximum_token` wrote it; None where that was for other settings."""
+    """Return the maximum that the page shows, as written by `maximum_token`; None if it was for other settings."""
     sign, _, amount = told.partition(" ")
     try:
         most_usd = float(amount)
@@ -156,11 +157,10 @@ def _sign_of(chosen: ChosenSettings) -> str:
 
 
 def estimate_html(words: Words, guess: Estimate, beside: str = "", told: str = "") -> Markup:
-    """Return the price before Send: free, about so much and at most so much, or unknown; its parts for whoever points
-    at it.
+    """Return the price before Send: free, a range with its maximum, or unknown; with its parts as a tooltip.
 
-    One that something beside the words changes says for what it was told, for the script to compare; `told` is the
-    maximum, which the script sends along.
+    A price that depends on more than the text carries those facts, for the script to compare. `told` is the maximum,
+    which the script sends back.
     """
     most = words("spend.at_most", amount=dollars_up(guess.most_usd))
     if guess.unpriced:
@@ -181,7 +181,7 @@ def estimate_html(words: Words, guess: Estimate, beside: str = "", told: str = "
 
 
 def expand_price(words: Words, model: ModelEntry) -> str:
-    """Return what writing a prompt out costs with a text model."""
+    """Return the price of having a text model expand a prompt."""
     if model.is_sketch:
         return words("aids.expand_rules")
     if not model.prices:
@@ -192,14 +192,14 @@ def expand_price(words: Words, model: ModelEntry) -> str:
 
 
 def cap_sentence(words: Words, cap: CapPassed) -> str:
-    """Return which cap would be passed, and by how much."""
+    """Return which cap would be exceeded, and by how much."""
     key = f"spend.passes_{cap.cap}"
     amounts = {"cap": cap.cap_usd, "over": cap.over_usd, "spent": cap.spent_usd, "price": cap.price_usd}
     return words(key, **{name: dollars(amount) for name, amount in amounts.items()})
 
 
 def spend_html(words: Words, sums: SpendSums, caps: Preferences) -> Markup:
-    """Return the rail's foot: this month's spend, and with a cap for the day how much of it is used."""
+    """Return the foot of the rail: this month's spend and, with a daily cap, how much of it is used."""
     cap = caps.cap_day_usd
     used = 1.0 if not cap else min(1.0, sums.day_usd / cap)
     return render("conversations/spend.html", words, sums=sums, cap=cap, used=used, dollars=dollars)

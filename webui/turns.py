@@ -1,5 +1,5 @@
-"""Turns of the page: how each begins, and what the page shows at its begin and at its end. In between the thread
-follows it by a stream of its own (`webui.features.thread`)."""
+"""Turns of the page: how each begins, and what the page shows when it begins and ends. In between, the thread
+follows it by a stream (`webui.features.thread`)."""
 
 from __future__ import annotations
 
@@ -45,29 +45,29 @@ from webui.shell.templates import render
 from webui.spend import shown_maximum
 from webui.view import View
 
-# A turn is on record within a few milliseconds, where the records are not very slow.
+# A turn is recorded within a few milliseconds, unless the database is very slow.
 _FIRST_S = 2.0
 
 
 class TurnSource(Protocol):
-    """A turn as the agent tells it."""
+    """A source of the events of a turn."""
 
     async def first(self) -> TurnEvent | None:
-        """Return its first event."""
+        """Return the first event."""
         ...
 
 
 @dataclass(frozen=True)
 class Turns:
-    """Begins the turns of the conversation that the page is about, and shows their ends."""
+    """Starts turns in the conversation of the page, and shows their ends."""
 
     at: Context
 
     async def send(self, message: dict[str, Any] | None, sent: ComposerState) -> Updates:
-        """Send what the composer and the painter hold. The same press is one turn however often it is sent.
+        """Send what the composer and the painter hold. One press of Send is one turn, however often it arrives.
 
-        Words that were said to an older state of the conversation are held back, because they would change a picture
-        that the person has not seen.
+        A message is held back when the conversation has a newer turn than the page shows: it would change a picture
+        that the user has not seen.
         """
         at, studio = self.at, self.at.screen.studio()
         painted = read_painted(sent.mask, sent.expand, sent.editing)
@@ -105,8 +105,8 @@ class Turns:
         images: Sequence[tuple[str, bytes]] = (),
         conversation: Conversation | None = None,
     ) -> Updates:
-        """Send a sentence that the page says for the person, with a picture marked or with `images` of ours; the
-        composer stays as it is."""
+        """Send a sentence on behalf of the user, with a picture marked or with `images` of ours. The composer stays
+        as it is."""
         if not text:
             return {}
         settings = (chosen or self.at.state.chosen).turn_settings()
@@ -117,8 +117,8 @@ class Turns:
         return await self.begin(conversation, request)
 
     async def paint_again(self, press: PanelPress) -> Updates:
-        """Paint a picture once more beside it, from the same request: with nothing changed, or with the difference that
-        is stated. One that no such request made is asked for in words."""
+        """Paint a picture again beside it, from the same request: unchanged, or with the stated difference. A
+        picture that no such request made is asked for in words."""
         at, request, conversation = self.at, None, await self.at.conversation()
         difference = at.words("panel.vary_difference") if press.action == "vary" else ""
         if conversation is not None and not at.screen.is_sketch(at.visitor):
@@ -132,12 +132,12 @@ class Turns:
         return await self.begin(conversation, request)
 
     async def retry(self, turn_id: str) -> Updates:
-        """Let a turn that failed or was cut off go on; the studio sends it again where it cannot."""
+        """Resume a failed or interrupted turn; the studio sends it again where it cannot be resumed."""
         conversation = await self.at.conversation()
         turn = conversation.turn(turn_id) if conversation is not None else None
         if conversation is None or turn is None:
             return {}
-        # One that the conversation has left behind stays where it is, and its words are said once more below.
+        # A turn that the conversation has left behind stays where it is, and its text is sent again below.
         rests = turn.state in (TurnState.FAILED, TurnState.INTERRUPTED) and conversation.turns[-1].id == turn.id
         live = resumed(turn) if rests else ShownTurn(turn.text, resumed(turn).named)
 
@@ -149,7 +149,7 @@ class Turns:
         return await self._begin(conversation, live, start)
 
     async def run_plan(self, argument: str) -> Updates:
-        """Run a plan that waits, with what the person changed in it."""
+        """Run a waiting plan, with the user's changes."""
         run, words, conversation = read_run(argument), self.at.words, await self.at.conversation()
         if conversation is None:
             return {}
@@ -164,7 +164,7 @@ class Turns:
         return await self._decide(conversation, run.turn, decision)
 
     async def decide(self, turn_id: str, *, is_allowed: bool) -> Updates:
-        """Let calls run that wait for the person, or have the agent go on without them; or drop a plan that waits."""
+        """Allow or refuse waiting tool calls; refusing a plan drops it."""
         conversation = await self.at.conversation()
         return await self._decide(conversation, turn_id, Decision(run=is_allowed)) if conversation is not None else {}
 
@@ -179,8 +179,8 @@ class Turns:
         return await self._begin(conversation, live, start, request.request_id)
 
     async def end(self, turn_id: str, kept: Sequence[str]) -> Updates:
-        """Return what the page shows once a turn is over, whoever began it, and which of the requests that it `kept`
-        have come to nothing: a turn that ends before it is on record tells nobody that it did."""
+        """Return what the page shows once a turn has ended, whoever started it, and which of the requests that the
+        page `kept` came to nothing: a turn that ends before it is recorded reports that to nobody."""
         turns, owner = self.at.screen.studio().turns, self.at.visitor.owner
         lost = {one: "failed" for one in kept if await turns.conversation_of_request(one, owner) is None}
         updates = await self._end(turn_id)
@@ -190,12 +190,12 @@ class Turns:
         at, conversation_id = self.at, self.at.state.conversation
         turns, owner = at.screen.studio().turns, at.visitor.owner
         if not turn_id:
-            # The thread says already what became of it.
+            # The thread already says what became of it.
             frame = await at.screen.frame(at.visitor, await at.conversation())
             return {**frame, LISTED: {"ended": "failed"}}
         told = turns.find(conversation_id, turn_id, owner)
         try:
-            # Of one that rested, what was told since.
+            # For a turn that was resumed, only the events since then.
             events = told.events[told.before :] if told else await turns.on_record(conversation_id, turn_id, owner)
         except RequestRefused:
             return {THREAD: at.screen.thread(at.visitor, await at.conversation())}
@@ -213,7 +213,7 @@ class Turns:
         failure: ErrorInfo | None = None
         try:
             told = await start()
-            # One that fails before it is on record may be over before it could be followed.
+            # A turn that fails before it is recorded may be over before it can be followed.
             async with asyncio.timeout(None if ahead else _FIRST_S):
                 first = None if ahead else await told.first()
             failure = first.error if isinstance(first, TurnFailed) else None
@@ -229,7 +229,8 @@ class Turns:
         return {
             THREAD: screen.thread(visitor, conversation, live=live, is_answer=True),
             "welcome": "",
-            # One that has a title is shown already, with all that its branches cost; a new one has just got its first.
+            # A conversation with a title is already shown with the cost of all its branches; a new one has just got its
+            # title.
             **({} if conversation.title else {"top": await screen.top(visitor, await self._now(conversation))}),
         }
 
@@ -241,7 +242,7 @@ class Turns:
         turn = conversation.turn(live.turn_id) if conversation is not None else None
         request_id = request_id or (turn.request_id if turn is not None else None)
         how = "used"
-        # A turn that was stopped while it still waited is nowhere on record: its words go back, too.
+        # A turn that was stopped while it waited is not recorded: its text goes back into the composer.
         if isinstance(ending, TurnFailed) or not live.is_on_record:
             how = "failed"
         elif isinstance(ending, TurnDone) and not live.pictures and not live.has_gone_back:
@@ -257,7 +258,7 @@ class Turns:
             LISTED: {"ended": _how(ending), "newest": newest},
             **learnt,
             "welcome": "",
-            # At its end the next message may have been sent already, and stands there until its own answer.
+            # At the end of a turn the next message may have been sent already; it stays until its own answer comes.
             THREAD: screen.thread(visitor, conversation, more=more, is_answer=is_answer),
             OVER: {request_id: how} if request_id else {},
         }
@@ -284,19 +285,19 @@ class Turns:
         return await self.at.screen.conversation(self.at.visitor, conversation.id) or conversation
 
     async def _newer(self, seen: str) -> Conversation | None:
-        """Return the conversation where it has a newest turn at rest that this page does not show."""
+        """Return the conversation if its newest turn has ended and this page does not show it."""
         conversation = await self.at.conversation()
         if conversation is None or not conversation.turns or self.at.screen.at_work(conversation):
             return None
         return conversation if conversation.turns[-1].id != seen else None
 
     def _refused(self, conversation: Conversation | None, sentence: str) -> Updates:
-        """Return the thread with the reason why what was asked for was not carried out."""
+        """Return the thread with the reason why a request was refused."""
         more = article("", [Block(render("thread/refused.html", self.at.words, sentence=sentence))])
         return {THREAD: self.at.screen.thread(self.at.visitor, conversation, more=more, is_answer=True)}
 
     def _answered(self, conversation: Conversation | None, live: ShownTurn) -> set[str]:
-        """Return the ids of the models that have answered in a turn, as far as it tells."""
+        """Return the ids of the models that answered in a turn, as far as its events tell."""
         answered = {one.receipt.model for one in live.pictures if one.receipt is not None}
         turn = conversation.turn(live.turn_id) if conversation is not None else None
         has_said_something = turn is not None and turn.usage.output_tokens + turn.usage.thought_tokens > 0
@@ -326,7 +327,7 @@ def _how(ending: Ending | None) -> str:
 
 
 def _unrecorded(view: View, conversation: Conversation | None, live: ShownTurn) -> Article | None:
-    """Return what a turn ended with that is not on record."""
+    """Return how a turn ended that was not recorded."""
     turn = conversation.turn(live.turn_id) if conversation is not None else None
     if turn is None:
         return render_live(view, live, 0)
@@ -336,7 +337,7 @@ def _unrecorded(view: View, conversation: Conversation | None, live: ShownTurn) 
 
 
 def _waiting(turn: Turn | None) -> PlanCard | ConsentCard | None:
-    """Return the plan or the calls that wait for the person in a turn, if any do."""
+    """Return the plan or the tool calls that wait for the user in a turn, if there are any."""
     if turn is None or turn.state is not TurnState.WAITING:
         return None
     cards = (one for one in turn.components if isinstance(one, PlanCard | ConsentCard))

@@ -1,4 +1,4 @@
-"""Who looks at what: the visitor's words, addresses of a conversation's pictures, and what models offer for them."""
+"""Who looks at what: the visitor's language, the URLs of a conversation's pictures, and the image models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agent import Catalogue, ErrorInfo, KeyDiagnosis, ModelRole, Picture
 from webui.shell.templates import render
 from webui.words import Words
 
-# The longer edge of a picture in the thread, on a fine screen, and of a thumbnail.
+# The longer edge of a picture in the thread, on a high-density screen, and of a thumbnail.
 THREAD_EDGE_PX = 1344
 _THUMBNAIL_EDGE_PX = 192
 _ROLES = {"flash": ModelRole.IMAGE_FLASH, "pro": ModelRole.IMAGE_PRO}
@@ -20,7 +20,7 @@ _ROLES = {"flash": ModelRole.IMAGE_FLASH, "pro": ModelRole.IMAGE_PRO}
 
 @dataclass(frozen=True)
 class Offer:
-    """One image model: its name in the page, `flash` or `pro`, and the aspect ratios and resolutions it obeys.
+    """One image model: its name on the page (`flash` or `pro`), and the aspect ratios and resolutions it accepts.
 
     `problem` says why the key cannot use it.
     """
@@ -33,9 +33,9 @@ class Offer:
 
 
 def image_offers(catalogue: Catalogue, provider: str, diagnosis: KeyDiagnosis | None = None) -> tuple[Offer, ...]:
-    """Return what can be chosen; where one model plays both roles there is one offer, and no choice.
+    """Return the image models to choose from. Where one model plays both roles there is one, and no choice.
 
-    A model that the key cannot use by its `diagnosis` is among them, with the reason.
+    A model that the key cannot use, according to its `diagnosis`, is included with the reason.
     """
     models = {name: catalogue.model(role, provider) for name, role in _ROLES.items()}
     offers = tuple(
@@ -47,9 +47,9 @@ def image_offers(catalogue: Catalogue, provider: str, diagnosis: KeyDiagnosis | 
 
 @dataclass(frozen=True)
 class View:
-    """Who looks, at what: the words of their language, the conversation whose pictures are shown, and what the image
-    models offer that serve them. `prices` are what a button may cost at most: `turn` for a message sent once more, and
-    by its id for one picture of a model's; without any, nothing costs anything, or nobody knows what."""
+    """The language of the visitor, the conversation whose pictures are shown, and the image models that serve them.
+    `prices` are maximum prices of buttons: `turn` for a message sent once more, and by model id for one picture;
+    empty when everything is free or nobody knows."""
 
     words: Words
     conversation_id: str
@@ -57,18 +57,18 @@ class View:
     prices: Mapping[str, str] = field(default_factory=dict)
 
     def render(self, template: str, /, **values: object) -> Markup:
-        """Return a template's HTML, which may ask for `view`."""
+        """Return the HTML of a template, which can use `view`."""
         return render(template, self.words, view=self, **values)
 
     @property
     def turn_price(self) -> str:
-        """What a message that is sent once more may cost at most."""
+        """The maximum price of a message that is sent once more."""
         return self.prices.get("turn", "")
 
     def url(self, handle: str, edge_px: int | None = None, *, is_download: bool = False, kind: str = "") -> str:
-        """Return the address of a picture on our own route; with `edge_px` of a preview that fits into that square.
+        """Return the URL of a picture; with `edge_px`, of a preview that fits into that square.
 
-        `kind` is that of a download: `clean`, `original`, or with its recipe.
+        `kind` is the kind of a download: `clean`, `original`, or with its recipe.
         """
         query = f"?size={edge_px}" if edge_px else ""
         if is_download:
@@ -76,29 +76,29 @@ class View:
         return f"media/{quote(self.conversation_id)}/{quote(handle.lstrip('#'))}{query}"
 
     def thumbnail(self, handle: str) -> str:
-        """Return the address of a picture as it stands small beside words."""
+        """Return the URL of a small picture beside text."""
         return self.url(handle, _THUMBNAIL_EDGE_PX)
 
     def unrecorded_url(self, digest: str) -> str:
-        """Return the address of a picture that the full disk takes no record of."""
+        """Return the URL of a picture that the full disk took no record of."""
         return f"media/{quote(self.conversation_id)}/{quote(digest)}?unrecorded=1"
 
     def preview_url(self, handle: str) -> str:
-        """Return the address of a picture as sliders would make it; their amounts go into the query."""
+        """Return the URL of a picture as adjusted by the sliders; their amounts go into the query."""
         return f"aivista/preview/{quote(self.conversation_id)}/{quote(handle.lstrip('#'))}"
 
     def difference_url(self, first: str, second: str) -> str:
-        """Return the address of where two pictures differ."""
+        """Return the URL of the difference between two pictures."""
         pair = f"{quote(first.lstrip('#'))}/{quote(second.lstrip('#'))}"
         return f"aivista/difference/{quote(self.conversation_id)}/{pair}"
 
     def report_url(self, turn_id: str) -> str:
-        """Return the address of a turn's debug report."""
+        """Return the URL of a turn's debug report."""
         return f"aivista/report/{quote(self.conversation_id)}/{quote(turn_id)}.json"
 
 
 def picture_alt(words: Words, picture: Picture) -> str:
-    """Return what a screen reader says of the picture."""
+    """Return the text alternative of a picture for screen readers."""
     text = picture.alt or (picture.receipt.user_text if picture.receipt else "")
     if not text:
         return words("picture.upload_alt", handle=picture.handle)
@@ -106,7 +106,7 @@ def picture_alt(words: Words, picture: Picture) -> str:
 
 
 def marked(text: str, marks: Sequence[tuple[int, int]], at: int = 0) -> list[tuple[str, bool]]:
-    """Return a text from a place on in pieces: those from where a mark begins to where it ends, and those between."""
+    """Return a text from a position on in pieces, alternating between unmarked and marked."""
     pieces = []
     for start, end in marks:
         pieces += [(text[at:start], False), (text[start:end], True)]

@@ -1,4 +1,4 @@
-"""JSON as people's programs send it, without halves of characters: an emoji that was cut in two is an escape alone."""
+"""Repairs JSON with unpaired surrogates: a client may cut an emoji in two and escape one half."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-# Every escape is taken in turn, so that the `u` of `\\u` begins none.
+# Every escape is consumed in turn, so that the `u` of `\\u` does not begin another one.
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
@@ -16,20 +16,21 @@ _ESCAPE = re.compile(
 
 
 def whole_json(text: str) -> str:
-    """Return JSON in which U+FFFD stands for each half of a surrogate pair: no database takes those."""
+    """Return JSON with U+FFFD for each unpaired surrogate: no database takes those."""
     if _SURROGATE.search(text) is None:
         return text
     return _ESCAPE.sub(lambda escape: r"\ufffd" if escape["half"] else escape[0], text)
 
 
 def whole_body(body: bytes) -> bytes:
-    """Return the body of a request with JSON, made whole."""
-    # What is no UTF-8 comes out as it went in.
+    """Return a JSON body, repaired."""
+    # Bytes that are no UTF-8 pass unchanged.
     return whole_json(body.decode("latin-1")).encode("latin-1") if b"\\u" in body else body
 
 
 def receiving_whole(scope: Scope, receive: Receive, most_bytes: int) -> Receive:
-    """Return `receive` that brings JSON in one piece, made whole; anything else, and more than so much, as it comes."""
+    """Return a `receive` that delivers a JSON body in one piece, repaired. Other bodies, and those larger than
+    `most_bytes`, pass as they come."""
     if scope["method"] not in ("POST", "PATCH") or "json" not in Headers(scope=scope).get("content-type", ""):
         return receive
     is_gathering = True

@@ -1,4 +1,4 @@
-"""Every word on the page, by key, in the language of whoever looks at it."""
+"""Every text on the page, by key, in the visitor's language."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 from agent import EXACT_ADJUSTMENT_LABEL, ErrorInfo, error_sentences
 
 LANGUAGES: tuple[str, ...] = ("en", "zh-CN")
-# By the labels under which the records have them.
+# The names of models that are no models, by their labels in the records.
 _OWN_MODELS = {EXACT_ADJUSTMENT_LABEL: "receipt.exact", "Sketch": "composer.sketch"}
 
 
 class _Blank(dict[str, Any]):
-    """Parameters of a sentence; one that is missing reads as a question mark."""
+    """Parameters of a sentence; a missing one reads as a question mark."""
 
     def __missing__(self, key: str) -> str:
         return "?"
@@ -25,7 +25,7 @@ class _Blank(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Words:
-    """The words of one language; calling it with a key returns the sentence with its {parameters} filled in."""
+    """The texts of one language. Calling it with a key returns the sentence with its {parameters} filled in."""
 
     language: str
     table: Mapping[str, str]
@@ -34,12 +34,12 @@ class Words:
         return self.table[key].format_map(_Blank(parameters))
 
     def counted(self, key: str, count: int, **parameters: object) -> str:
-        """Return the sentence for that many things: `<key>_one` when it is exactly one and there is such a key."""
+        """Return the sentence for a count: `<key>_one` when the count is one and that key exists."""
         chosen = f"{key}_one" if count == 1 and f"{key}_one" in self.table else key
         return self(chosen, count=f"{count:,}", **parameters)
 
     def model(self, label: str) -> str:
-        """Return what a model is called; what the studio does itself has a name in every language."""
+        """Return the name of a model; the studio's own operations have translated names."""
         return self(_OWN_MODELS[label]) if label in _OWN_MODELS else label
 
     def error(self, info: ErrorInfo) -> str:
@@ -49,7 +49,7 @@ class Words:
 
 @cache
 def load_words(language: str) -> Words:
-    """Return the words of one of LANGUAGES, with what failures say in it under `error.<code>`."""
+    """Return the texts of one of LANGUAGES; sentences of failures stand under `error.<code>`."""
     text = resources.files("webui").joinpath("locales", f"{language}.toml").read_text(encoding="utf-8")
     groups = {**tomllib.loads(text), "error": error_sentences(language)}
     table = {f"{group}.{key}": value for group, keys in groups.items() for key, value in keys.items()}
@@ -57,7 +57,7 @@ def load_words(language: str) -> Words:
 
 
 def choose_language(fixed: str | None, chosen: str | None, accepted: str) -> str:
-    """Return the page's language: what the visitor chose, else what the operator fixed, else what the browser asks for.
+    """Return the page's language: the visitor's choice, else the operator's, else what the browser accepts.
 
     `accepted` is an Accept-Language header; English when nothing fits.
     """

@@ -1,1 +1,1 @@
-"""What stands around every request: hosts, the password, who asks, how much they may, and what of Gradio is open."""
+"""Middleware around every request: hosts, password, visitors, limits, and which of Gradio's routes are open."""

@@ -1,4 +1,4 @@
-"""Who asks, as far as limits go, and how much they may: how often, what takes long, and files."""
+"""Clients and their limits: request rates, concurrent jobs, and uploads."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from webui.http.sessions import COOKIE, Sessions
 from webui.words import Words
 
 UPLOADS_KEPT_S = 2 * 3600.0
-# Behind one address may be an office; where addresses are not known, everybody is in one group.
+# An address may be a whole office. Where addresses are unknown, everybody is in one group.
 _TIMES_OF_AN_ADDRESS, _TIMES_OF_UNKNOWN = 5, 20
 _WAIT_S = 5
 _MOST_BYTES = 4 << 30
 _MOST_BYTES_OF_ONE = 400 << 20
-# Less than all even for a group whose addresses are not known: something is left for the operator.
+# Less than the total even for a group of unknown addresses, so that something is left for the operator.
 _BYTES_TIMES_OF_AN_ADDRESS, _BYTES_TIMES_OF_UNKNOWN = 4, 8
 
 
 class RejectedRequest(Exception):
-    """A request that is turned away: `status`, and the key of the sentence that says why, with what fills it."""
+    """A rejected request: its HTTP `status`, and the key and parameters of the sentence that says why."""
 
     def __init__(self, status: int, key: str, **parameters: str | int) -> None:
         self.status = status
@@ -43,8 +43,8 @@ class RejectedRequest(Exception):
 
 @dataclass(frozen=True)
 class Client:
-    """One who asks. `name` tells them from others, by cookie or else by address; `address` is None where several may
-    stand behind it, or anybody could have made it up. `is_operator` says that no limit is meant for them."""
+    """The sender of a request. `name` identifies them, by cookie or else by address. `address` is None where several
+    users may share it, or anybody could have forged it. `is_operator` exempts them from all limits."""
 
     name: str
     address: str | None
@@ -53,12 +53,13 @@ class Client:
 
     @property
     def group(self) -> str:
-        """With whom they are counted: a cookie is dropped easily, where one comes from is not."""
+        """The name under which the client is counted together with others: cookies are easily dropped, addresses are
+        not."""
         return f"from {self.address or 'anywhere'}"
 
 
 def client_of(scope: Scope, sessions: Sessions, *, is_behind_proxy: bool) -> Client:
-    """Return who sent a request. Where nobody but the operator comes, everybody is the same."""
+    """Return who sent a request. Where only the operator can come, all requests have the same sender."""
     request = Request(scope)
     words, address = sessions.words(request), address_of(scope, is_behind_proxy=is_behind_proxy)
     if not sessions.is_shared:
@@ -70,17 +71,17 @@ def client_of(scope: Scope, sessions: Sessions, *, is_behind_proxy: bool) -> Cli
 
 
 def address_of(scope: Scope, *, is_behind_proxy: bool) -> str | None:
-    """Return the public address that a request comes from, None where that cannot be known. Of IPv6 it is the first of
-    its network: whoever has one address there has all the 2**64 beside it.
+    """Return the public address that a request comes from, None where it cannot be known. For IPv6, return the first
+    address of its network: a client owns all 2**64 addresses beside its own.
 
-    Whoever asks can write any `X-Forwarded-For`, and each proxy adds whom it heard at its end: of a proxy that is
-    trusted, the last public address counts.
+    A client can write any `X-Forwarded-For`, and each proxy appends the address it was called from. Behind a trusted
+    proxy, the last public address counts.
     """
     if is_behind_proxy:
         told = reversed(Headers(scope=scope).get("x-forwarded-for", "").split(","))
         return next(filter(None, map(_public, told)), None)
     host, port = scope.get("client") or ("", 0)
-    # Without a port uvicorn has it from the header, which it believes whoever comes by the loopback.
+    # Without a port, uvicorn took it from the header, which it believes on the loopback interface.
     return _public(host) if port else None
 
 
@@ -95,8 +96,8 @@ def _public(address: str) -> str | None:
 
 
 class Rate:
-    """How often one client may ask something, all behind one address together, and all whose address is not known. The
-    operator may as often as they like."""
+    """Limits how often a client may ask for something. All clients behind one address share a limit, and so do all
+    whose address is unknown. The operator has none."""
 
     def __init__(self, per_minute: float) -> None:
         self._own = Buckets(per_minute)
@@ -104,7 +105,7 @@ class Rate:
         self._of_unknown = Buckets(per_minute * _TIMES_OF_UNKNOWN)
 
     def count(self, client: Client) -> None:
-        """Count what they ask. Raises RejectedRequest when it is too much."""
+        """Count one request. Raises RejectedRequest when it is too much."""
         if client.is_operator:
             return
         group = self._of_unknown if client.address is None else self._of_address
@@ -114,14 +115,14 @@ class Rate:
 
 
 class ActiveJobs:
-    """What takes long and is under way: one for a client, a few for all of their group, any for the operator."""
+    """Limits long jobs: one at a time for a client, a few for its group, any number for the operator."""
 
     def __init__(self) -> None:
         self._under_way: list[Client] = []
 
     @contextmanager
     def one(self, client: Client) -> Iterator[None]:
-        """Count one more for as long as this is open. Raises RejectedRequest when it is one too many."""
+        """Count one job while the context is open. Raises RejectedRequest when it is one too many."""
         if client.is_operator:
             yield
             return
@@ -142,7 +143,7 @@ def _too_often(wait_s: float) -> RejectedRequest:
 
 @dataclass
 class Upload:
-    """What somebody sends: how large it is; while it is under way, how large it may become."""
+    """One upload: its size, or the largest size that it may reach while it is under way."""
 
     client: Client
     size_bytes: int
@@ -152,11 +153,11 @@ class Upload:
 
 @dataclass
 class Uploads:
-    """The folder that files pass through on their way from a browser: whose they are, and how much of it each may fill.
-    After `UPLOADS_KEPT_S` they are gone; `clock` tells Unix seconds.
+    """The folder that uploads from browsers pass through: who owns each file, and how much each client may store there.
+    Files are removed after `UPLOADS_KEPT_S`; `clock` returns Unix seconds.
 
-    A file belongs to whoever has sent it: its path can be told from its content, so that knowing it proves nothing.
-    All but the scan of the folder is for the event loop alone.
+    A file belongs to the clients that sent it: its path follows from its content, so that knowing a path proves
+    nothing. Everything but the scan of the folder runs on the event loop only.
     """
 
     folder: Path
@@ -164,18 +165,18 @@ class Uploads:
     most_bytes_of_one: int = _MOST_BYTES_OF_ONE
     clock: Callable[[], float] = time.time
     _sent: list[Upload] = field(default_factory=list)
-    # By path and client, when it was sent last.
+    # When each file was last sent, by path and client.
     _owners: dict[tuple[str, str], float] = field(default_factory=dict)
 
     async def begin(self, client: Client, announced_bytes: int) -> Upload:
-        """Count what somebody begins to send. What is too old is removed first, whoever left it. Of how much nothing is
-        announced, all that there is room for is thought to come. Raises RejectedRequest when there is no room."""
+        """Count the beginning of an upload. Old files are removed first, whoever sent them. An upload of unannounced
+        size is counted as if it filled all the room there is. Raises RejectedRequest when there is no room."""
         taken = await anyio.to_thread.run_sync(_cleared, self.folder, self.clock() - UPLOADS_KEPT_S)
         since = self.clock() - UPLOADS_KEPT_S
         self._sent = [one for one in self._sent if one.is_under_way or one.at_s > since]
-        # A file that was sent again meanwhile is young again, however old the scan found it.
+        # A file that was sent again meanwhile counts as new, whatever age the scan found.
         self._owners = {one: at_s for one, at_s in self._owners.items() if at_s > since}
-        # Others send at the same time: what is under way counts as though all of it were there.
+        # Uploads run in parallel: those under way count at their full size.
         room = self.most_bytes - taken - sum(one.size_bytes for one in self._sent if one.is_under_way)
         if not client.is_operator:
             own = sum(one.size_bytes for one in self._sent if one.client.name == client.name)
@@ -190,20 +191,20 @@ class Uploads:
         return upload
 
     def end(self, upload: Upload, size_bytes: int) -> None:
-        """Count what has come of it, whether it came to its end or not."""
+        """Count what an upload has brought, whether it completed or not."""
         upload.size_bytes, upload.at_s, upload.is_under_way = size_bytes, self.clock(), False
 
     def keep(self, path: str, client: Client) -> None:
-        """Remember whose a file is; several may have sent the same."""
+        """Remember who owns a file; several clients may have sent the same one."""
         self._owners[path, client.name] = self.clock()
 
     def is_of(self, path: str, client: Client) -> bool:
-        """Whether a file is theirs: they sent it, and it is asked for by the very path that they were told."""
+        """Whether a client owns a file: it sent the file, and asks for the very path that it was told."""
         return (path, client.name) in self._owners
 
 
 def _cleared(folder: Path, before_s: float) -> int:
-    """Remove what is older; return the size of the rest."""
+    """Remove files older than the moment; return the total size of the rest."""
     taken = 0
     for place, _, names in os.walk(folder):
         for name in names:

@@ -1,4 +1,4 @@
-"""Server-Sent Events: how a stream of them is answered, and kept open while there is nothing to tell."""
+"""Server-Sent Events: the response of a stream, and heartbeats that keep it open."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from starlette.responses import StreamingResponse
 
 from webui.api.problems import HEADERS
 
-# A connection on which nothing comes for a while is closed by proxies.
+# Proxies close a connection on which nothing comes for a while.
 _HEARTBEAT_S = 15.0
 _HEARTBEAT = b": still here\n\n"
-# A proxy that gathers answers would show a turn only once it has ended.
+# A proxy that buffers responses would show a turn only once it has ended.
 _HEADERS = {**HEADERS, "X-Accel-Buffering": "no"}
 
 
 def event_stream(events: AsyncIterator[bytes]) -> StreamingResponse:
-    """Return the answer that sends these events as they come, with a comment where none has come for a while."""
+    """Return the streaming response that sends these events, with a comment whenever none came for a while."""
     return StreamingResponse(with_heartbeats(events, _HEARTBEAT_S), media_type="text/event-stream", headers=_HEADERS)
 
 
 async def with_heartbeats(events: AsyncIterator[bytes], pause_s: float) -> AsyncIterator[bytes]:
-    """Pass the events on, and a comment, which readers skip, whenever nothing has come for so long."""
+    """Yield the events, and a comment, which readers skip, whenever nothing came for `pause_s` seconds."""
     while True:
         coming = asyncio.ensure_future(anext(events, None))
         try:

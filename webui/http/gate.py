@@ -1,8 +1,8 @@
-"""The gate before Gradio's routes: what the page and programs use and nothing else, each of it held against who asks
-and how much. Of our own routes beside them it counts what changes something, or takes long.
+"""The gate before Gradio's routes. It opens only what the page and programs use, and checks each request against its
+sender and their limits. Of our own routes it counts those that change something or take long.
 
-What an event may do is decided here once for all of them: handlers that are `private` to the page are callable by
-number, a session's name is made up by whoever asks, and Gradio would follow a path wherever it stands.
+All events are checked here, in one place: handlers that are `private` to the page can still be called by number, a
+client can make up the name of a session, and Gradio would follow a file path anywhere in the data.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from webui.http.sessions import Sessions, body_of
 from webui.whole_json import whole_body
 
 _GRADIO = "/gradio_api/"
-# What is open below it. The page sends its events to run/predict; streams, results and the others are for programs.
+# The open routes below it. The page sends its events to run/predict; programs use streams, results and the others.
 _READ = re.compile(
     r"info|app_id|startup-events|queue/status|upload_progress|login_check|user|theme\.css|call/[a-z_0-9]+/[0-9a-f]+"
 )
@@ -41,7 +41,7 @@ _STREAM = re.compile(r"queue/data|heartbeat/(?P<session>[^/]+)")
 _FILE = re.compile(r"file=(?P<path>.+)")
 _EVENT = re.compile(r"(?P<page>run/predict)|queue/join|call/(?P<name>[a-z_0-9]+)")
 _END = re.compile(r"cancel|reset")
-# Of ours: each makes or takes a file that may be large.
+# Our own routes that make or take a file that may be large.
 _HEAVY = re.compile(r"/import|/export(/.*)?|/aivista/act/gallery\.pack|/aivista/files/[^/]+/zip")
 
 _MB = 1 << 20
@@ -53,16 +53,16 @@ _MOST_SESSIONS = 20_000
 
 
 class _Event(NamedTuple):
-    """An event of the page's configuration: the kinds of its inputs, and whether it waits in Gradio's queue, as those
-    of programs do. The page's own are answered at once."""
+    """An event of the page's configuration: the kinds of its inputs, and whether it waits in Gradio's queue.
+    Programs' events do; the page's own are answered at once."""
 
     kinds: tuple[str, ...]
     is_queued: bool
 
 
 class PageGate:
-    """ASGI middleware. `config` is how Gradio describes the page, `folder` where its uploads go: both are there once
-    the page is."""
+    """ASGI middleware. `config` returns Gradio's description of the page, `folder` its upload folder: both exist
+    once the page does."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class PageGate:
         self._folder = folder
         self._is_behind_proxy = is_behind_proxy
         self._event_rate, self._upload_rate, self._at_work = Rate(events_a_minute), Rate(uploads_a_minute), ActiveJobs()
-        # Whose each of Gradio's sessions is: the first who names it. It opens a queue of answers.
+        # The owner of each of Gradio's sessions: whoever names it first. A session opens a queue of answers.
         self._owners: LRUCache[str, str] = LRUCache(_MOST_SESSIONS)
 
     @cached_property
@@ -90,7 +90,7 @@ class PageGate:
 
     @cached_property
     def _events(self) -> dict[object, _Event]:
-        """The events by number, and those with a public name by that as well."""
+        """The events by number; those with a public name also by name."""
         config = self._config()
         types = {one["id"]: str(one["type"]) for one in config["components"]}
         found: dict[object, _Event] = {}
@@ -108,7 +108,7 @@ class PageGate:
             return
         method, path = scope["method"], scope["path"]
         is_gradios, is_heavy = path.startswith(_GRADIO), _HEAVY.fullmatch(path) is not None
-        # What only looks is free elsewhere but for the page, which comes with all of a conversation; and programs have
+        # Reading is free elsewhere, except for the page itself, which comes with a whole conversation. Programs have
         # rates of their own.
         is_free = method in ("GET", "HEAD", "OPTIONS") and not is_heavy and (method, path) != ("GET", "/")
         if not is_gradios and (is_free or path.startswith(PROGRAMS)):
@@ -129,7 +129,7 @@ class PageGate:
             await _answer(client, rejected, path)(scope, receive, send)
 
     async def _gradio(self, client: Client, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request to Gradio on, if it is open. Raises RejectedRequest before anything was answered."""
+        """Pass a request on to Gradio, if its route is open. Raises RejectedRequest before anything was answered."""
         path = scope["path"].removeprefix(_GRADIO)
         match scope["method"]:
             case "OPTIONS":
@@ -155,22 +155,22 @@ class PageGate:
 
     async def _stream(self, client: Client, session: str | None, scope: Scope, receive: Receive, send: Send) -> None:
         named = [session] if session else QueryParams(scope["query_string"]).getlist("session_hash")
-        # Of several values each reader takes another one.
+        # Each reader takes another one of several values.
         if len(named) > 1:
             raise _unreadable("session_hash")
         self._check_session(client, named[0] if named else None)
         try:
             await self.app(scope, receive, send)
         except RuntimeError as error:
-            # Of a session that it does not know, as after a restart, Gradio 6.31 tells the browser in the stream, and
-            # then raises what nobody can answer any more: strangers would fill the log with it.
+            # For a session that it does not know, as after a restart, Gradio 6.31 tells the browser so in the stream,
+            # and then raises an error that nobody can answer any more: strangers could fill the log with it.
             if not isinstance(error.__cause__, HTTPException) or not named:
                 raise
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _check_session(self, client: Client, session: object) -> None:
-        """Make a session theirs that is nobody's so far; one that is somebody else's, or has a name that Gradio's
-        client makes for none, is rejected."""
+        """Give a session without an owner to this client. Reject a session of somebody else, and a name that
+        Gradio's client never makes."""
         if session is None:
             return
         if not isinstance(session, str) or not _SESSION.fullmatch(session):
@@ -179,13 +179,14 @@ class PageGate:
             raise RejectedRequest(404, "refusal.not_your_session")
 
     def _check_event(self, client: Client, path: str, told: dict[str, Any], files: list[str]) -> None:
-        """Hold what was sent against the page: neither it nor a program could have sent anything else."""
+        """Check an event against the page's configuration: neither the page nor a program could have sent anything
+        else."""
         self._check_session(client, told.get("session_hash"))
         asked = _EVENT.fullmatch(path)
         if asked is None:
             return
         number = asked["name"] or told.get("fn_index")
-        # To Python, True is 1.
+        # In Python, True is 1.
         event = self._events.get(number) if asked["name"] or type(number) is int else None
         if event is None or event.is_queued == bool(asked["page"]):
             raise _unreadable("fn_index")
@@ -211,12 +212,12 @@ class PageGate:
 
 
 class _TooMuch(MultipartParseError):
-    """More has come than may. Gradio removes what it has of an upload that it cannot parse."""
+    """The body is too large. Gradio removes what it has of an upload that it cannot parse."""
 
 
 class _PassingUpload:
-    """An upload on its way to Gradio, until it has brought more than there is room for, or a file that is too large;
-    and Gradio's answer, of whose paths each is kept first."""
+    """Passes an upload on to Gradio until it exceeds the free room or the limit of a file. Of Gradio's answer it
+    records the owner of each path before passing it on."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, upload: Upload, uploads: Uploads) -> None:
         self.size_bytes = 0
@@ -236,7 +237,7 @@ class _PassingUpload:
         message = await self._receive()
         data = message.get("body", b"")
         self.size_bytes += len(data)
-        # What cannot be parsed Gradio refuses, in its own words.
+        # Gradio refuses what cannot be parsed, in its own words.
         with suppress(MultipartParseError):
             if self._parser is not None:
                 self._parser.write(data)
@@ -264,19 +265,19 @@ class _PassingUpload:
         elif self._status == 200:
             self._answer += message.get("body", b"")
             if not message.get("more_body", False):
-                # Before it is told: whoever knows the path asks for it at once.
+                # The owner is recorded before the answer is sent: the client asks for the path at once.
                 for path in json.loads(self._answer):
                     self._uploads.keep(path, self._upload.client)
         await self._send(message)
 
 
 def _read(body: bytes) -> tuple[dict[str, Any], list[str]]:
-    """Return what a body says, and the paths that it names as files, wherever in it. Rejects what is no object of JSON,
-    also for numbers that JSON has not, for a NUL, which neither paths nor records can hold, and for what is nested
-    deeper than anything of the page."""
+    """Return the body as JSON, and all paths in it that name files. Reject a body that is no JSON object, holds
+    numbers that JSON does not have, or a NUL (neither paths nor records can hold it), or is nested deeper than
+    anything of the page."""
     files = []
     try:
-        # Decoded strictly: JSON that is read from bytes may have halves of characters.
+        # Decoded strictly: JSON read from bytes may hold halves of surrogate pairs.
         found = json.loads(body.decode())
         for one in _within(found):
             if (isinstance(one, str) and "\0" in one) or (isinstance(one, float) and not isfinite(one)):
@@ -291,7 +292,7 @@ def _read(body: bytes) -> tuple[dict[str, Any], list[str]]:
 
 
 def _within(found: object, depth: int = 0) -> Iterator[object]:
-    """Yield a value and all that is in it. Raises ValueError for what is nested too deep."""
+    """Yield a value and everything in it. Raises ValueError when it is nested too deeply."""
     if depth > _DEEPEST:
         raise ValueError("too deep")
     yield found
@@ -301,7 +302,7 @@ def _within(found: object, depth: int = 0) -> Iterator[object]:
 
 
 def _fits(kind: str, value: Any) -> bool:
-    """Whether a value is of an input's kind; of other kinds than these the page has none."""
+    """Whether a value fits the kind of an input; the page has no kinds but these."""
     match kind, value:
         case ("textbox" | "dropdown" | "radio" | "multimodaltextbox", None):
             return True
@@ -324,7 +325,7 @@ async def _body(scope: Scope, receive: Receive) -> bytes:
 
 def _length(scope: Scope) -> int:
     told = Headers(scope=scope).get("content-length", "")
-    # So many digits that they cannot be a number are too many bytes as well.
+    # A length with more digits than this is too many bytes anyway.
     return int(told[:20]) if told.isascii() and told.isdigit() else 0
 
 
@@ -342,7 +343,7 @@ def _unreadable(problem: str, status: int = 422) -> RejectedRequest:
 
 
 def _answer(client: Client, rejected: RejectedRequest, path: str) -> Response:
-    """Return the sentence in the form in which Gradio's client, or the page, reads what is refused there."""
+    """Return the sentence in the form in which Gradio's client, or the page, reads a refusal."""
     sentence, headers = client.words(rejected.key, **rejected.parameters), {"Cache-Control": "no-store"}
     if "seconds" in rejected.parameters:
         headers["Retry-After"] = str(rejected.parameters["seconds"])

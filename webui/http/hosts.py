@@ -1,5 +1,5 @@
-"""What every request passes first: how the studio is, known hosts only, nothing for pages of other sites, and our
-cookie and headers on the page."""
+"""Checks that every request passes first: health, known hosts, no requests from pages of other sites; and our cookie
+and headers on the page."""
 
 from __future__ import annotations
 
@@ -18,29 +18,28 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from webui.api.problems import HEADERS, RefusalCode, Refused, answer_with, problem_of_refusal
 from webui.http.sessions import COOKIE, COOKIE_LIFE_S, Sessions, cookie_line
 
-# Where programs ask, which read problem documents.
+# Routes of programs, which read problem documents.
 PROGRAMS = ("/api/", "/v1/")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 ALIVE, READY = "/healthz", "/readyz"
 
-# Gradio's page needs inline scripts, and `new Function` for the little scripts of gr.HTML; pictures from anywhere but
-# here are what an injected instruction would use to carry words away.
+# Gradio's page needs inline scripts, and `new Function` for the small scripts of gr.HTML. Pictures from other sites are
+# forbidden: an injected instruction could send data away in their addresses.
 _PAGE_POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; media-src 'self' data: blob:; font-src 'self' data:; "
     "connect-src 'self' blob: data:; worker-src 'self' blob:; object-src 'none'; base-uri 'self'; form-action 'self'; "
-    # The last one: who else may show the page is said after it.
+    # The last directive: it is completed by the sites that may embed the page.
     "frame-ancestors 'self'"
 )
 
 
 @dataclass
 class HostRules:
-    """Which hosts may be asked for. `names` grows by the share link's host once that is known.
+    """The host names that a request may ask for. The host of the share link is added to `names` once it is known.
 
-    One on the network that knows its names (`is_named`) answers to them, and to bare addresses: no name server can have
-    those point elsewhere, and whoever runs it looks by its address whether it lives. `embedders` are the sites that may
-    show the page inside of theirs.
+    A deployment that knows its names (`is_named`) answers to them and to bare addresses: no name server can redirect
+    those, and health checks use them. `embedders` are the sites that may embed the page.
     """
 
     is_loopback: bool
@@ -49,7 +48,7 @@ class HostRules:
     embedders: tuple[str, ...] = ()
 
     def allows_host(self, host: str) -> bool:
-        """Whether a request for this `Host` is for us; a name that merely resolves here is a rebinding attack."""
+        """Whether a request for this `Host` is for us. A name that merely resolves here is a DNS rebinding attack."""
         name = _name(host)
         if self.is_loopback:
             return name in self.names
@@ -61,7 +60,8 @@ class HostRules:
         return " ".join((_PAGE_POLICY, *self.embedders))
 
     def allows_origin(self, origin: str | None, headers: Headers) -> bool:
-        """Whether a page of this origin may ask: one that came from the very host it now asks, or none at all."""
+        """Whether a page of this origin may send requests: one that came from the very host it now asks, or none at
+        all."""
         if origin is None:
             return True
         place = urlsplit(origin).netloc.lower()
@@ -72,7 +72,7 @@ class HostRules:
 
 
 def is_address(name: str) -> bool:
-    """Whether a host is named by its bare address."""
+    """Whether a host is named by a bare address."""
     try:
         ip_address(name)
     except ValueError:
@@ -87,11 +87,11 @@ def _name(host: str) -> str:
 
 
 class Health:
-    """ASGI middleware before all others: whether the process lives and whether it takes turns, for whoever runs it. No
-    cookie, no password, nothing private.
+    """ASGI middleware before all others: liveness and readiness for the operator. It needs no cookie and no password,
+    and tells nothing private.
 
-    `/healthz` answers as long as the process does: where it stays silent, start the process again. `/readyz` is 503
-    while the studio closes or cannot write, as `not_ready` says: send visitors elsewhere meanwhile.
+    `/healthz` answers as long as the process lives; when it does not answer, restart the process. `/readyz` is 503
+    while the studio closes or cannot write, with the reasons of `not_ready`: send visitors elsewhere meanwhile.
     """
 
     def __init__(self, app: ASGIApp, rules: HostRules, not_ready: Callable[[], Awaitable[Sequence[str]]]) -> None:
@@ -108,7 +108,7 @@ class Health:
 
     async def _answer(self, scope: Scope) -> Response:
         host = Headers(scope=scope).get("host", "")
-        # A bare address, or no host: nobody's name server can have those point at somebody else's machine.
+        # A bare address, or no host: no name server can redirect those to somebody else's machine.
         if host and not is_address(_name(host)) and not self.rules.allows_host(host):
             return PlainTextResponse("This studio does not answer to that host name.", 403, HEADERS)
         if scope["method"] not in ("GET", "HEAD"):
@@ -134,7 +134,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            # Nothing of the studio speaks it.
+            # The studio uses no WebSockets.
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] != "http":
@@ -143,7 +143,8 @@ class Guard:
         headers, refused = Headers(scope=scope), None
         if not self.rules.allows_host(headers.get("host", "")):
             refused = RefusalCode.FOREIGN_HOST
-        # Nor read: on other hosts than localhost Gradio lets a page of any origin read, with whatever cookies it has.
+        # Nor may they read: on hosts other than localhost Gradio lets a page of any origin read, with the cookies it
+        # has.
         elif not self.rules.allows_origin(headers.get("origin"), headers):
             refused = RefusalCode.FOREIGN_ORIGIN
         if refused is not None:
@@ -156,7 +157,7 @@ class Guard:
         if self.sessions.token_of(cookies.get(COOKIE)) is None:
             given = self.sessions.new_cookie()
             if scope["path"] == "/":
-                # The first page is its visitor's already.
+                # The first page already belongs to its visitor.
                 carried = "; ".join(f"{name}={value}" for name, value in {**cookies, COOKIE: given}.items())
                 others = [one for one in scope["headers"] if one[0] != b"cookie"]
                 scope = {**scope, "headers": [*others, (b"cookie", carried.encode("latin-1"))]}
@@ -174,6 +175,6 @@ class Guard:
                         headers.append("set-cookie", line)
             await send(message)
 
-        # Whoever left before all was sent is nobody to answer.
+        # A client that left before everything was sent gets no answer.
         with suppress(ClientDisconnect):
             await self.app(scope, receive, with_headers)

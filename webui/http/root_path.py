@@ -1,4 +1,4 @@
-"""The path below which a proxy shows the studio, such as `/studio`."""
+"""The path under which a proxy serves the studio, such as `/studio`."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _COOKIE_PATH = re.compile(r"(;\s*path=)/", re.IGNORECASE)
 
 
 def root_path(request: Request) -> str:
-    """Return the path below which whoever asks finds the studio: empty, or such as `/studio`."""
+    """Return the path under which the client reaches the studio: empty, or such as `/studio`."""
     return str(request.scope.get(_ROOT, ""))
 
 
 def public_url(request: Request) -> str:
-    """Return the address at which whoever asks finds the studio, without a slash at its end."""
+    """Return the URL at which the client reaches the studio, without a trailing slash."""
     return f"{'https' if is_https(request.scope) else 'http'}://{request.url.netloc}{root_path(request)}"
 
 
 def is_https(scope: Scope) -> bool:
-    """Whether whoever asks did so by HTTPS, at a proxy perhaps."""
+    """Whether the client used HTTPS, perhaps up to a proxy."""
     return bool(scope.get("scheme") == "https" or Headers(scope=scope).get("x-forwarded-proto") == "https")
 
 
 class RootPath:
-    """ASGI middleware before all others, behind which every path is as if the studio had a host of its own.
+    """ASGI middleware before all others. Behind it, every path is as if the studio had its own host.
 
-    The path is `root_path` (empty or `/studio`), or what a proxy that `is_trusted` says in `X-Forwarded-Prefix`. It is
-    taken off, whether the proxy did so or not, and put before redirects and the paths of cookies.
+    The prefix is `root_path` (empty or `/studio`), or what a proxy that `is_trusted` sends in `X-Forwarded-Prefix`. It
+    is removed from the request, whether the proxy did so or not, and added to redirects and to the paths of cookies.
     """
 
     def __init__(self, app: ASGIApp, root_path: str, *, is_trusted: bool) -> None:
@@ -47,7 +47,7 @@ class RootPath:
         if not root:
             await self.app(scope, receive, send)
         elif scope["path"] == root:
-            # From here the page's relative addresses would lead above it.
+            # Without the trailing slash, the page's relative addresses would leave the prefix.
             query = scope["query_string"].decode("latin-1")
             await RedirectResponse(f"{root}/{'?' if query else ''}{query}", 308)(scope, receive, send)
         else:
@@ -61,13 +61,13 @@ class RootPath:
 
 
 def _below(scope: Scope, root: str) -> Scope:
-    """Return what is asked for, seen from below that path."""
+    """Return the scope as seen from below that path."""
     within = {**scope, _ROOT: root, "headers": list(scope["headers"])}
     if scope["path"].startswith(f"{root}/"):
         within["path"] = scope["path"].removeprefix(root)
         within["raw_path"] = (scope.get("raw_path") or b"").removeprefix(root.encode())
     headers = MutableHeaders(scope=within)
-    # Gradio makes its addresses of this header, and of nothing else that differs from one request to the next.
+    # Gradio builds its URLs from this header, and from nothing else that differs between requests.
     headers["x-forwarded-host"] = (headers.get("x-forwarded-host") or headers.get("host", "")).split(",")[0] + root
     return within
 

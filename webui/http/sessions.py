@@ -1,5 +1,5 @@
-"""Who is looking: a signed cookie of ours, the owner it stands for, and its key; and routes beside the actions of the
-page, for the visitor whose cookie asks: what is refused is one sentence, and no answer could be taken for a page."""
+"""Visitors: our signed cookie, the owner it stands for, and the visitor's key. Also the HTTP routes beside the
+page's actions: a refusal there is one sentence, and no answer can be taken for a page."""
 
 from __future__ import annotations
 
@@ -53,33 +53,33 @@ _SAFE = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 NO_STORE = {"Cache-Control": "no-store", **_SAFE}
-# It may say something else tomorrow.
+# The same address may have another answer tomorrow.
 NO_CACHE = {"Cache-Control": "private, no-cache", **_SAFE}
-# A handle never stands for other pixels, so an address with all its parameters always gives the same answer.
+# A handle never stands for other pixels, so an address with all its parameters always has the same answer.
 IMMUTABLE = {"Cache-Control": "private, max-age=86400, immutable", "Vary": "Cookie", **_SAFE}
 PER_VISITOR = 4
 
 
 class StoredKey:
-    """The key that a person keeps on their own machine: one file below the home, readable by them alone, and read anew
-    each time: another process may have changed or removed it.
+    """The key that the user keeps on their own machine: one file below the home, readable by its user alone. It is read
+    anew each time, because another process may have changed or removed it.
 
-    For a studio that its person alone can reach; what is here serves whoever opens the page. One that is silent tells
-    the log nothing: the log itself asks it for the key that no line may hold.
+    It exists only where nobody but the user can reach the studio, because everybody who opens the page is served with
+    it. One that `is_silent` logs nothing: the log filter itself asks it for the key that no line may hold.
     """
 
     def __init__(self, home: Path, *, is_silent: bool = False) -> None:
         self._path = home / _KEY_FILE
         self._is_silent = is_silent
-        # Said once, not for each page.
+        # Warn once, not for each page.
         self._told = ""
 
     def read(self) -> SecretStr | None:
         """Return the key, or None where none is kept or the file cannot be read as one."""
         try:
-            # A link could lead to any file, and what that holds would be sent to Google as a key.
+            # A link could lead to any file, whose content would be sent to Google as a key.
             with open(self._path, "rb", opener=_without_links) as file:
-                # Windows says by other means who may read a file.
+                # Windows has other means to say who may read a file.
                 if os.name == "posix" and _is_open_to_others(file.fileno()):
                     self._close_to_others(file.fileno())
                 text = file.read(_LONGEST_KEY_BYTES + 1).decode("ascii", "replace").strip()
@@ -94,7 +94,7 @@ class StoredKey:
     def _close_to_others(self, descriptor: int) -> None:
         with contextlib.suppress(OSError):
             os.fchmod(descriptor, 0o600)
-        # Some folders on a network say that it is done, and do nothing.
+        # Some network file systems report success and do nothing.
         if _is_open_to_others(descriptor):
             self._warn("can be read by others, and cannot be closed to them here. Please keep the key elsewhere.")
         else:
@@ -125,12 +125,12 @@ def _is_open_to_others(descriptor: int) -> bool:
 
 
 def _without_links(path: str, flags: int) -> int:
-    # Nor is a pipe waited for.
+    # A named pipe is not waited for either.
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 class PageRequest(Protocol):
-    """What of a request this module reads; Gradio's and Starlette's both have it."""
+    """The part of a request that this module reads; Gradio's and Starlette's requests both have it."""
 
     @property
     def cookies(self) -> Mapping[str, str]: ...
@@ -141,7 +141,8 @@ class PageRequest(Protocol):
 
 @dataclass(frozen=True)
 class SessionCookie:
-    """What a cookie of ours says: a visitor's token, and whose things it opens where those are not the token's own."""
+    """The content of our cookie: the visitor's token, and the owner whose data it opens when that is not the token
+    itself."""
 
     token: str
     owner: str | None = None
@@ -149,9 +150,9 @@ class SessionCookie:
 
 @dataclass(frozen=True)
 class Visitor:
-    """One who looks: their token (None without a cookie), whose conversations they may open, and their words.
+    """A visitor: their token (None without a cookie), the owner whose conversations they may open, and their language.
 
-    `is_known` says that they signed in, or are the operator: what is theirs does not hang on this one cookie.
+    `is_known` says that they signed in, or are the operator: their data does not depend on this one cookie.
     """
 
     token: str | None
@@ -162,11 +163,12 @@ class Visitor:
 
 @dataclass
 class Sessions:
-    """Knows visitors by their cookie and signs links to pictures.
+    """Identifies visitors by their cookie, and signs links to pictures.
 
-    On one's own machine everyone is the owner `local`. Where others can come each cookie is its own owner, but for the
-    operator's, and where it `has_accounts` for those of people who signed in: these are good for `OWNED_LIFE_S`. Keys
-    that visitors type live here only, in memory, until they are idle for `KEY_IDLE_S` or too many were used since.
+    On the user's own machine everyone is the owner `local`. Where others can come, each cookie is an owner of its own,
+    except for the operator's cookie and, with `has_accounts`, those of signed-in users; these are valid for
+    `OWNED_LIFE_S`. Keys that visitors type are held in memory only, until they are idle for `KEY_IDLE_S` or displaced
+    by newer ones.
     """
 
     secret: bytes
@@ -181,7 +183,7 @@ class Sessions:
         self._keys: TTLCache[str, SecretStr] = TTLCache(_MOST_KEYS, KEY_IDLE_S, self.clock)
 
     def new_cookie(self, owner: str | None = None) -> str:
-        """Return the value of a fresh cookie: 128 random bits and their signature, with `owner` one of theirs."""
+        """Return the value of a fresh cookie: 128 random bits and their signature; with `owner`, one for that owner."""
         token = secrets.token_hex(16)
         if owner is None:
             return f"{token}.{self.sign('cookie', token)}"
@@ -189,7 +191,7 @@ class Sessions:
         return f"{token}.{owner}.{until}.{self.sign('owned', token, owner, until)}"
 
     def read(self, cookie: str | None) -> SessionCookie | None:
-        """Return what a cookie says that we signed, and that is not too old; else None."""
+        """Return the content of a cookie that we signed and that has not expired, else None."""
         match (cookie or "").split("."):
             case [token, signature] if token and self.is_signed(signature, "cookie", token):
                 return SessionCookie(token)
@@ -199,7 +201,7 @@ class Sessions:
                 return None
 
     def token_of(self, cookie: str | None) -> str | None:
-        """Return the token in a cookie that is good, else None."""
+        """Return the token of a valid cookie, else None."""
         found = self.read(cookie)
         return found.token if found is not None else None
 
@@ -208,7 +210,8 @@ class Sessions:
         return self.visitor_of(request.cookies.get(COOKIE), self.words(request))
 
     def visitor_of(self, cookie: str | None, words: Words) -> Visitor:
-        """Return whose a cookie is. Where each is its own owner, nobody's things are those of who has none."""
+        """Return the visitor of a cookie. Where each cookie is its own owner, one without a valid cookie owns
+        nothing."""
         found = self.read(cookie)
         token = found.token if found is not None else None
         if not self.is_shared:
@@ -226,18 +229,18 @@ class Sessions:
         return load_words(language)
 
     def key(self, visitor: Visitor) -> SecretStr | None:
-        """Return the key this visitor typed, if it is still held, else the one that is kept on this machine."""
+        """Return the key that this visitor typed, if it is still held, else the one that is kept on this machine."""
         return self.session_key(visitor) or (self.kept.read() if self.kept is not None else None)
 
     def session_key(self, visitor: Visitor) -> SecretStr | None:
-        """Return the key this visitor typed for this session, if it is still held. Using it keeps it."""
+        """Return the key that this visitor typed for this session, if it is still held. Using it renews it."""
         held = self._keys.get(visitor.token or "")
         if held is not None:
             self._keys[visitor.token or ""] = held
         return held
 
     def hold_key(self, visitor: Visitor, key: SecretStr | None) -> bool:
-        """Keep (or with None forget) a key for this visitor; return whether they could be told apart by a cookie."""
+        """Hold a key for this visitor, or forget it (None). Return whether the visitor has a cookie to hold it for."""
         if visitor.token is None:
             return False
         self._keys.pop(visitor.token, None)
@@ -246,11 +249,11 @@ class Sessions:
         return True
 
     def name_owner(self, owner: str, name: str) -> None:
-        """Remember how somebody who signed in is called."""
+        """Remember the name of a signed-in user."""
         self._names[owner] = name[:_LONGEST_NAME]
 
     def name_of(self, owner: str) -> str:
-        """Return how somebody who signed in is called, nothing when that is not known any more."""
+        """Return the name of a signed-in user, empty when it is not known any more."""
         return self._names.get(owner, "")
 
     def link_query(self, owner: str, conversation_id: str, handle: str) -> str:
@@ -259,44 +262,45 @@ class Sessions:
         return f"owner={owner}&until={until}&sig={self.sign('link', owner, conversation_id, handle, str(until))}"
 
     def link_owner(self, query: Mapping[str, str], conversation_id: str, handle: str) -> str | None:
-        """Return the owner a signed link speaks for, or None when it is forged or too old."""
+        """Return the owner that a signed link stands for, or None when it is forged or expired."""
         owner, until = query.get("owner", ""), query.get("until", "")
         is_ours = self.is_signed(query.get("sig", ""), "link", owner, conversation_id, handle, until)
         return owner if is_ours and self.clock() <= int(until) else None
 
     def is_signed(self, signature: str, *parts: str) -> bool:
-        """Whether a signature is ours for these parts."""
+        """Whether we signed these parts."""
         try:
             told, ours = signature.encode(), self.sign(*parts).encode()
         except UnicodeEncodeError:
-            # JSON can hold half of a character, which nothing of ours has.
+            # JSON can hold half of a surrogate pair, which no text of ours has.
             return False
         return hmac.compare_digest(told, ours)
 
     def sign(self, *parts: str) -> str:
-        """Return what only this studio can write under these parts; the first says what for."""
+        """Return our signature of these parts; the first part names the purpose."""
         text = "\n".join(parts).encode()
         return hmac.new(self.secret, text, hashlib.sha256).hexdigest()[:32]
 
 
 def cookie_line(scope: Scope, name: str, value: str, life_s: int, *, is_embedded: bool = False) -> str:
-    """Return a cookie for the whole studio that no script reads, as the header says it."""
+    """Return a `Set-Cookie` header for the whole studio, of a cookie that scripts cannot read."""
     site = "SameSite=Lax"
     if is_https(scope):
-        # A page inside of another site gets no cookie back that is not marked for that.
+        # A page that is embedded in another site gets only cookies back that are marked so.
         site = "SameSite=None; Secure; Partitioned" if is_embedded else "SameSite=Lax; Secure"
     return f"{name}={value}; Path=/; Max-Age={life_s}; HttpOnly; {site}"
 
 
 def open_sessions(settings: Settings, *, is_shared: bool, language: str | None, has_accounts: bool = False) -> Sessions:
-    """Return the sessions of a studio that lives in `settings.home`. A key is kept only where nobody else can come."""
+    """Return the sessions of a studio with its home at `settings.home`. A key is kept only where nobody else can
+    come."""
     kept = None if is_shared or settings.is_public else StoredKey(settings.home)
     secret = load_secret(settings.home)
     return Sessions(secret, is_shared=is_shared, fixed_language=language, kept=kept, has_accounts=has_accounts)
 
 
 def load_secret(home: Path) -> bytes:
-    """Return the secret that signs cookies and links, made on first use and readable by its user alone.
+    """Return the secret that signs cookies and links. It is made on first use and readable by its user alone.
 
     Raises StorageFailure.
     """
@@ -315,12 +319,12 @@ def load_secret(home: Path) -> bytes:
 
 
 def as_text(sentence: str, status: int, code: str = "") -> Response:
-    """Return a refusal as its sentence alone."""
+    """Return a refusal as plain text."""
     return PlainTextResponse(sentence, status, NO_STORE)
 
 
 def as_json(sentence: str, status: int, code: str = "") -> Response:
-    """Return a refusal as its sentence under `error`, and its code."""
+    """Return a refusal as JSON: its sentence under `error`, and its code."""
     return JSONResponse({"error": sentence, "code": code}, status, NO_STORE)
 
 
@@ -340,9 +344,10 @@ def visitor_route(
     refusal: Refusal = as_text,
     visitor_of: Callable[[Request], Visitor | None] | None = None,
 ) -> Route:
-    """Return a route that `work` answers for whoever has a cookie of ours, or whom `visitor_of` finds otherwise.
+    """Return a route that `work` answers for visitors with a valid cookie, or for those that `visitor_of` finds
+    otherwise.
 
-    To others it answers 403; what the studio refuses, or fails at, is a sentence with the status of its code.
+    Everybody else gets 403. An error of the studio is answered with its sentence, under the status of its code.
     """
 
     async def answer(request: Request) -> Response:
@@ -359,7 +364,7 @@ def visitor_route(
 
 
 async def body_of(request: Request, most_bytes: int) -> bytes | None:
-    """Return what was sent; None as soon as it is more than may be."""
+    """Return the body; None as soon as it is larger than allowed."""
     found = bytearray()
     async for some in request.stream():
         found += some
@@ -369,7 +374,7 @@ async def body_of(request: Request, most_bytes: int) -> bytes | None:
 
 
 def attachment(name: str) -> dict[str, str]:
-    """Return the header with which an answer is saved under a name."""
+    """Return the header that has the browser save an answer under this name."""
     plain = re.sub(r"[^\w. -]", "_", name, flags=re.ASCII)
     exact = f"; filename*=UTF-8''{quote(name)}" if plain != name else ""
     return {"Content-Disposition": f'attachment; filename="{plain}"{exact}'}
@@ -377,10 +382,10 @@ def attachment(name: str) -> dict[str, str]:
 
 @dataclass
 class ImageJobs:
-    """Where pictures are worked out while somebody looks: `places` at once for everybody, and `PER_VISITOR` at work or
-    waiting for each.
+    """Limits image work for previews: `places` jobs at once in all, and `PER_VISITOR` running or waiting for each
+    visitor.
 
-    A browser that gave its request up before its turn came costs nothing.
+    A request that the browser gave up before its job began costs nothing.
     """
 
     places: int
@@ -391,7 +396,7 @@ class ImageJobs:
         self._room = asyncio.Semaphore(self.places)
 
     async def run(self, request: Request, visitor: Visitor, work: Callable[[], Awaitable[Response]]) -> Response:
-        """Return what the work makes: 429 for one who asks too much at once."""
+        """Return the result of the work, or 429 for a visitor with too many jobs."""
         token = visitor.token or ""
         if self._held[token] >= PER_VISITOR:
             return as_text(visitor.words("route.too_much"), 429)

@@ -1,12 +1,12 @@
-"""The way in: a password before everything, where there is one, and the operator's own link past it.
+"""Access control: the optional password, the operator's own link past it, and sign-in with Hugging Face.
 
-Who guesses the password waits ever longer. Wrong tries are counted by a cookie that says "was let in before", else by
-address and visitor's cookie: after a few, that one alone waits. An address that is known may try so many a minute, and
-so may all together; a browser that was in before is held up by its own wrong tries alone.
+Guessing the password becomes slower and slower. Failed tries are counted by a cookie that says "was let in before",
+else by address and visitor's cookie: after a few, that client alone must wait. A known address has a limit of tries per
+minute, and so have all together; a browser that was let in before is held up by its own failures alone.
 
-On a Space that offers it, people sign in with Hugging Face: what somebody made is theirs in every browser then. The
-flow is OpenID Connect's, by authlib: authorization code with PKCE, state and nonce, and an ID token whose signature is
-checked against the issuer's keys. Of the account only its id and its name are used, and no token of it is kept.
+On a Space that offers it, users sign in with Hugging Face, so that their data is theirs in every browser. The flow is
+OpenID Connect by authlib: authorization code with PKCE, state and nonce, and an ID token whose signature is checked
+against the issuer's keys. Of the account only its id and name are used, and no token of it is kept.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ WAS_IN_COOKIE = "aivista_was_in"
 
 _PASS_LIFE_S = 30 * 24 * 3600
 _MOST_BYTES = 4096
-# Liveness says nothing; Gradio asks the first one when it starts; programs bring tokens of their own.
+# Liveness tells nothing private; Gradio asks for the first path when it starts; programs bring tokens of their own.
 _OPEN_PATHS = ("/healthz", "/readyz", "/gradio_api/startup-events", "/api/v1/", "/v1/")
 
 FREE_TRIES = 5
@@ -66,8 +66,8 @@ _log = logging.getLogger(__name__)
 
 
 class Attempt(NamedTuple):
-    """Who tries the password: `name` tells them from others, empty where nothing does; `address` is None where it is
-    not known. One who `was_in` before has a cookie of ours that says so."""
+    """A client that tries the password. `name` identifies it, empty where nothing does; `address` is None where it
+    is unknown. A client that `was_in` before has a cookie of ours that says so."""
 
     name: str
     address: str | None
@@ -76,18 +76,18 @@ class Attempt(NamedTuple):
 
 @dataclass
 class SignInLimits:
-    """Counts the wrong tries of each. `clock` tells seconds."""
+    """Counts the failed tries of each client. `clock` returns seconds."""
 
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        # How many, and when the last one was.
+        # The number of failures, and the time of the last one.
         self._wrong: TTLCache[str, tuple[int, float]] = TTLCache(_MOST_GUESSERS, _FORGOTTEN_S, self.clock)
         self._of_address = Buckets(TRIES_OF_AN_ADDRESS_A_MINUTE, self.clock)
         self._of_all = Buckets(TRIES_OF_ALL_A_MINUTE, self.clock)
 
     def wait_s(self, attempt: Attempt) -> float:
-        """Return 0 when this one is to be looked at, else in how many seconds to try again."""
+        """Return 0 when this try may be checked, else the seconds to wait before the next one."""
         tries, at_s = self._wrong.get(attempt.name, (0, 0.0))
         pause_s = min(2.0 ** (tries - FREE_TRIES), LONGEST_PAUSE_S) if tries >= FREE_TRIES else 0.0
         left_s = max(0.0, at_s + pause_s - self.clock())
@@ -97,21 +97,20 @@ class SignInLimits:
         return of_address_s or self._of_all.take("")
 
     def failed(self, attempt: Attempt) -> None:
-        """Count a wrong try."""
+        """Count a failed try."""
         if not attempt.name:
             return
         tries, _ = self._wrong.get(attempt.name, (0, 0.0))
         self._wrong[attempt.name] = (tries + 1, self.clock())
 
     def succeeded(self, attempt: Attempt) -> None:
-        """Forget the wrong tries of one who knew the password in the end."""
+        """Forget the failed tries of a client that got the password right in the end."""
         self._wrong.pop(attempt.name, None)
 
 
 @dataclass
 class AccessPolicy:
-    """Who is let in. Without a `password` everyone is; whoever has the path of the operator is the operator from then
-    on."""
+    """Who is let in. Without a `password` everyone is. Opening the operator's path makes a browser the operator's."""
 
     sessions: Sessions
     password: str = ""
@@ -121,11 +120,12 @@ class AccessPolicy:
     """Nobody else may learn it."""
 
     def allows(self, request: Request) -> bool:
-        """Whether a request may go on: an open place, a signed link, the operator, or a pass that was given here."""
+        """Whether a request may go on: a public path, a signed link, the operator's cookie, or a pass that was
+        issued here."""
         if not self.password or request.url.path.startswith(_OPEN_PATHS):
             return True
         if request.url.path.startswith("/media/") and request.query_params.get("sig") and COOKIE not in request.cookies:
-            # The route looks whether the signature is good, and who it speaks for.
+            # The route checks the signature and the owner.
             return True
         visitor = self.sessions.read(request.cookies.get(COOKIE))
         if visitor is not None and visitor.owner == OPERATOR:
@@ -136,7 +136,7 @@ class AccessPolicy:
         return is_ours and self.sessions.clock() <= int(until)
 
     def new_pass(self) -> str:
-        """Return the value of a cookie that lets in until the password changes, or it is too old."""
+        """Return the value of a cookie that lets its browser in until the password changes or the cookie expires."""
         nonce, until = secrets.token_hex(16), str(int(self.sessions.clock()) + _PASS_LIFE_S)
         return f"{nonce}.{until}.{self.sessions.sign(*self._pass_parts(nonce, until))}"
 
@@ -144,7 +144,7 @@ class AccessPolicy:
         return "pass", nonce, until, hashlib.sha256(self.password.encode()).hexdigest()
 
     def attempt(self, request: Request) -> Attempt:
-        """Return who tries the password."""
+        """Return the client that tries the password."""
         address = address_of(request.scope, is_behind_proxy=self.is_behind_proxy)
         nonce, _, signature = request.cookies.get(WAS_IN_COOKIE, "").partition(".")
         if nonce and self.sessions.is_signed(signature, "was in", nonce):
@@ -153,13 +153,13 @@ class AccessPolicy:
         return Attempt(" ".join(filter(None, (address, token))), address, was_in=False)
 
     def new_mark(self, attempt: Attempt) -> str:
-        """Return the value of a cookie that says that a browser was let in."""
+        """Return the value of a cookie that says that its browser was let in once."""
         nonce = attempt.name.removeprefix("was in ") if attempt.was_in else secrets.token_hex(16)
         return f"{nonce}.{self.sessions.sign('was in', nonce)}"
 
 
 class SignIn:
-    """ASGI middleware before the page and every route of ours: nothing is answered to whoever is not let in."""
+    """ASGI middleware before the page and all our routes: a client that is not let in gets no answer from them."""
 
     def __init__(self, app: ASGIApp, way_in: AccessPolicy) -> None:
         self.app = app
@@ -170,7 +170,7 @@ class SignIn:
         await (answer or self.app)(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response | None:
-        """Return what is said before the page, or None to go on."""
+        """Return the answer that is given instead of the page, or None to go on."""
         path, sessions = request.url.path, self.way_in.sessions
         if path.startswith(ENTER):
             if not hmac.compare_digest(path.encode(), self.way_in.operator_path.encode()):
@@ -198,7 +198,7 @@ class SignIn:
             answer = self._page(request, "sign_in.too_often", 429, seconds=seconds)
             answer.headers["Retry-After"] = str(seconds)
             return answer
-        # Of hashes: how long it takes tells nothing of the password.
+        # Hashes are compared, so that the time tells nothing of the password.
         hashes = [hashlib.sha256(one.encode("utf-8", "replace")).digest() for one in (typed, self.way_in.password)]
         if not hmac.compare_digest(*hashes):
             limits.failed(attempt)
@@ -228,7 +228,7 @@ class SignIn:
 
 @dataclass(frozen=True)
 class Issuer:
-    """Who knows the accounts, and as whom this studio asks: what Hugging Face gives a Space with `hf_oauth`."""
+    """The issuer of accounts, and the studio's credentials there: what Hugging Face gives a Space with `hf_oauth`."""
 
     url: str
     client_id: str
@@ -244,20 +244,20 @@ class Issuer:
 
 
 class Accounts:
-    """The routes below `/account`. `hand_over` gives all that one owner has to another."""
+    """The routes below `/account`. `hand_over` moves all data of one owner to another."""
 
     def __init__(self, issuer: Issuer, sessions: Sessions, hand_over: Callable[[str, str], Awaitable[None]]) -> None:
         self._issuer = issuer
         self._sessions = sessions
         self._hand_over = hand_over
-        # authlib brings no types, and is imported when the first one signs in.
+        # authlib has no types; it is imported at the first sign-in.
         self._client: Any = None
 
     def mount(self) -> Mount:
         """Return the routes: to sign in, back from the issuer, and to sign out."""
         from starlette.middleware.sessions import SessionMiddleware
 
-        # What a sign-in under way needs to be known again by; nothing of the account is in it.
+        # The state of a sign-in under way; it holds nothing of the account.
         under_way = Middleware(
             SessionMiddleware,
             secret_key=self._sessions.sign("sign-in"),
@@ -297,7 +297,7 @@ class Accounts:
         return self._moved(request, self._sessions.new_cookie(owner), OWNED_LIFE_S)
 
     async def _leave(self, request: Request) -> Response:
-        """Whoever sits here next starts with nothing."""
+        """Sign out: whoever uses this browser next starts with nothing."""
         self._sessions.hold_key(self._sessions.visitor(request), None)
         return self._moved(request, self._sessions.new_cookie(), COOKIE_LIFE_S)
 
@@ -307,7 +307,7 @@ class Accounts:
         return answer
 
     def _failed(self, request: Request, error: Exception) -> Response:
-        # What an issuer says goes to the log without the token or code it may be about.
+        # What the issuer says is logged without the token or code that it may contain.
         _log.warning("a sign-in failed: %s", type(error).__name__)
         return _refused(self._sessions.words(request)("account.failed"), _UNREACHABLE)
 
@@ -329,7 +329,8 @@ def _refused(sentence: str, status_code: int) -> Response:
 
 
 def _failures() -> tuple[type[Exception], ...]:
-    """Return what goes wrong with an issuer: it cannot be reached, refuses, or answers what is not to be believed."""
+    """Return the exceptions of a failed sign-in: the issuer is unreachable, refuses, or answers something
+    untrustworthy."""
     from httpx2 import HTTPError
     from joserfc.errors import JoseError
 
@@ -338,5 +339,5 @@ def _failures() -> tuple[type[Exception], ...]:
 
 
 def owner_of(account_id: str) -> str:
-    """Return the owner that an account stands for."""
+    """Return the owner of an account's data."""
     return f"account-{hashlib.sha256(account_id.encode()).hexdigest()[:32]}"

@@ -1,1 +1,1 @@
-"""What every feature of the page stands on: actions that Python answers with HTML, and the templates of that HTML."""
+"""The base of every feature of the page: actions that Python answers with HTML, and templates of that HTML."""

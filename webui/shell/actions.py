@@ -1,7 +1,7 @@
-"""Actions: what the page asks of Python by name, and how it is answered.
+"""Actions: how the page calls Python by name, and how it is answered.
 
-The browser sends `POST /aivista/act/<feature>.<action>` with JSON: `args` are the action's own, `state` says where the
-page stands. The answer is a `Reply`, which `shell.js` carries out. An action that fails answers with one sentence.
+The browser sends `POST /aivista/act/<feature>.<action>` with JSON: `args` are the action's arguments, `state` is the
+state of the page. The answer is a `Reply`, which `shell.js` carries out. A failed action is answered with one sentence.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from webui.view import View
 from webui.whole_json import whole_body
 from webui.words import Words
 
-# A file of styles is the largest thing that most actions take.
+# The largest argument of most actions is a file of styles.
 MOST_BYTES = 2 << 20
 MAX_REFERENCES = 14
 Handle = Annotated[str, Field(max_length=16)]
@@ -35,8 +35,8 @@ _log = logging.getLogger(__name__)
 
 
 class PageState(Value):
-    """Where the page stands: the open conversation, empty for a new one, which picture is to be changed (`NO_PICTURE`
-    for a new one), the references and what some of them are for, and the settings by name."""
+    """The state of the page: the open conversation (empty for a new one), the picture to change (`NO_PICTURE` to
+    make a new one), the references and the roles of some of them, and the settings by name."""
 
     conversation: str = Field(default="", max_length=64)
     editing: str = Field(default="", max_length=16)
@@ -46,19 +46,19 @@ class PageState(Value):
 
     @property
     def given_roles(self) -> dict[str, ReferenceRole]:
-        """What references are for, as far as that is a role."""
+        """The roles of the references, without unknown ones."""
         return roles_of(self.roles, self.references)
 
     @property
     def chosen(self) -> ChosenSettings:
-        """The settings; what the composer does not offer counts as not chosen."""
+        """The settings; a value that the composer does not offer counts as not chosen."""
         return ChosenSettings.from_chips(self.chips)
 
 
 class ComposerState(PageState):
-    """All that the page sends beside the words: also what the painter holds, unread, a name for the press of Send and
-    one for a new conversation, the newest turn that the page shows, and the price that it shows, as `shown_maximum`
-    reads it."""
+    """All that the page sends besides the text: the unparsed fields of the painter, an id for the press of Send and
+    one for a new conversation, the newest turn that the page shows, and the price that it shows (see
+    `shown_maximum`)."""
 
     mask: str = ""
     expand: str = ""
@@ -69,7 +69,7 @@ class ComposerState(PageState):
 
 
 def roles_of(roles: Mapping[str, str], references: Collection[str]) -> dict[str, ReferenceRole]:
-    """Return the roles that there are, of the references that there are."""
+    """Return the known roles of existing references."""
     known = set(ReferenceRole)
     return {one: ReferenceRole(role) for one, role in roles.items() if one in references and role in known}
 
@@ -81,7 +81,8 @@ class _Asked(Value):
 
 @dataclass(frozen=True)
 class Context:
-    """Who asks, and where their page stands. All that an action reads or changes is the visitor's own."""
+    """The visitor that called an action, and the state of their page. An action reads and changes only the visitor's
+    own data."""
 
     screen: Screen
     visitor: Visitor
@@ -94,23 +95,23 @@ class Context:
 
     @property
     def view(self) -> View:
-        """What the open conversation is shown with."""
+        """The view of the open conversation."""
         return self.screen.view(self.visitor, self.state.conversation)
 
     async def conversation(self) -> Conversation | None:
-        """Return the conversation that is open, if the visitor has it."""
+        """Return the open conversation, if the visitor owns it."""
         return await self.screen.conversation(self.visitor, self.state.conversation)
 
     def reply(self, updates: Updates) -> Reply:
-        """Return what the page does for updates of its components; see `Screen.reply`."""
+        """Return the reply for updates of the page's elements; see `Screen.reply`."""
         return self.screen.reply(updates)
 
     def fragment(self, name: str, template: str, parent: str = "", **values: object) -> Patch:
-        """Return the element with this id, as a template makes it."""
+        """Return a patch of the element with this id, rendered from a template."""
         return Patch(id=name, html=render(template, self.words, **values), parent=parent)
 
 
-# Takes a Context, and if the action has arguments a Value of them.
+# Takes a Context and, when the action has arguments, a Value of them.
 Handler: TypeAlias = Callable[..., Awaitable[Reply]]
 
 
@@ -121,8 +122,8 @@ class _Action(NamedTuple):
 
 @dataclass(frozen=True)
 class Feature:
-    """A part of the page: its actions, the routes beside them, how its refusals read where they read otherwise, and
-    how much an action of it takes."""
+    """A part of the page: its actions, its HTTP routes, the wording of its refusals where it differs, and the
+    largest body of an action in bytes."""
 
     name: str
     routes: Callable[[Screen], Sequence[Route]] = lambda _: ()
@@ -131,22 +132,23 @@ class Feature:
     actions: dict[str, _Action] = field(default_factory=dict)
 
     def action(self, handler: Handler) -> Handler:
-        """Have the page ask for the function under its own name, without the `_` of one that means more to Python."""
+        """Register a function as an action under its own name. A trailing `_` avoids Python's names and is left out."""
         parameters = [name for name in inspect.signature(handler).parameters if name != "at"]
         arguments = get_type_hints(handler)[parameters[0]] if parameters else None
         self.actions[handler.__name__.rstrip("_")] = _Action(handler, arguments)
         return handler
 
     def undo(self, action: Handler, args: dict[str, JsonValue]) -> Undo:
-        """Return the way back by one of its actions."""
+        """Return the undo button that calls an action of this feature."""
         return Undo(action=f"{self.name}.{action.__name__}", args=args)
 
 
 def action_routes(features: Sequence[Feature], screen: Screen) -> list[Route]:
-    """Return the route of the actions, and those that the features have beside it.
+    """Return the route of all actions, and the features' own routes.
 
-    What the studio refuses is an answer like any other. Without our cookie an action answers 403, to what cannot be
-    read 400, to an unknown name 404, and 500 when it fails; always with a `Reply` that says so.
+    An error of the studio is an answer like any other. The status is 403 without our cookie, 400 for an unreadable
+    body, 404 for an unknown action, and 500 when the action fails unexpectedly; the body is always a `Reply` with the
+    reason.
     """
     named = {feature.name: feature for feature in features}
 

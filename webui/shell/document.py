@@ -1,12 +1,12 @@
-"""The document of the page: our own HTML, complete for its visitor before a script has run, around Gradio's inputs.
+"""The document of the page: our own HTML around Gradio's inputs, complete for its visitor before any script has run.
 
-Gradio builds its app from a configuration in the document, the same for everybody. Its own document is asked for that,
-and for the addresses of its script and its styles; what its inputs look like to the visitor is written into the
-configuration, so that they need no second drawing.
+Gradio builds its app from a configuration in the document, which is the same for everybody. We ask Gradio for its own
+document, take the configuration and the addresses of its script and styles from it, and write the visitor's values of
+the inputs into the configuration, so that Gradio need not draw them twice.
 
-The words that scripts write go along: a script asks for `aivista.words.say("key")`, a key of the section [script]. What
-Gradio names in English alone is replaced on the page: an exact text by the sentence for it, a text about a file or a
-queue by what it must hold.
+The texts that scripts write are part of the document: a script calls `aivista.words.say("key")` for a key of the
+section [script]. Texts that Gradio writes in English only are replaced on the page: an exact text by its translation, a
+text about a file or a queue by the words it contains.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from webui.screen import Screen, Updates
 from webui.shell.templates import render
 from webui.words import Words
 
-# By then a page has its styles and scripts, and nobody has finished a sentence.
+# By then a page has its styles and scripts, and no user has finished a sentence.
 _DRAWN_AFTER_S = 2.0
 _AGAIN_S = 5
-# Gradio 6.31's document, as far as it is used.
+# The parts of Gradio 6.31's document that are used.
 _GRADIO = re.compile(
     r'<base href="(?P<base>[^"]*)".*?'
     r"window\.gradio_config = (?P<config>.*?);</script>"
@@ -46,7 +46,7 @@ _GRADIO = re.compile(
     r'(?P<script><script type="module"[^>]*></script>)\s*(?P<style><link rel="stylesheet"[^>]*>)',
     re.DOTALL,
 )
-# Gradio 6.31's own English, by what it is called here: names of parts, and what its notices say.
+# Gradio 6.31's own English, by our keys: names of controls, and texts of its notices.
 NAMES: dict[str, str] = {
     "Upload a file": "builtin.attach",
     "File thumbnail": "builtin.thumbnail",
@@ -67,7 +67,7 @@ NAMES: dict[str, str] = {
     "Connection errored out.": "script.cut",
     "This application is currently busy. Please try again.": "builtin.busy",
 }
-# A notice that holds these words, whatever else it says.
+# A notice is recognised by these words, whatever else it says.
 PARTS: dict[str, str] = {
     "Invalid file type": "builtin.wrong_type",
     "maximum allowed size": "builtin.too_large",
@@ -80,8 +80,8 @@ NEW = "new"
 
 
 class Document:
-    """ASGI middleware around Gradio's page: what it answers is ours. One that cannot be filled is a sentence that says
-    why. A document of another version of Gradio's raises ValueError."""
+    """ASGI middleware that answers `GET /` with our document instead of Gradio's. If the document cannot be built,
+    the answer is a sentence that says why. A document of another version of Gradio raises ValueError."""
 
     def __init__(self, app: ASGIApp, screen: Screen) -> None:
         self.app = app
@@ -113,14 +113,14 @@ class Document:
         await self.app(scope, receive, held)
 
     def _warm_up_once(self) -> None:
-        """Once the first page is out and drawn, have the studio load what its first turn would wait for."""
+        """Have the studio load what its first turn needs, after the first page was sent and drawn."""
         if not self._has_served:
             self._has_served = True
             asyncio.get_running_loop().call_later(_DRAWN_AFTER_S, self.screen.studio().warm_up)
 
     async def _answer(self, request: Request, gradio: str) -> Response:
         visitor = self.screen.sessions.visitor(request)
-        # It is this visitor's, and of this moment: no cache may show it again.
+        # It belongs to this visitor and this moment: no cache may reuse it.
         headers = {"cache-control": "no-store"}
         try:
             updates = await filled(self.screen, visitor, request.query_params.get("c", ""))
@@ -129,7 +129,7 @@ class Document:
             headers |= {"refresh": str(_AGAIN_S), "retry-after": str(_AGAIN_S)}
             return PlainTextResponse(visitor.words.error(error.info), 503, headers)
         body = document(gradio, visitor, updates)
-        # A sixth of it is sent then.
+        # Compressed, it is a sixth of the size.
         if "gzip" in request.headers.get("accept-encoding", ""):
             headers |= {"content-encoding": "gzip", "vary": "Accept-Encoding"}
             body = gzip.compress(body, compresslevel=4, mtime=0)
@@ -137,7 +137,7 @@ class Document:
 
 
 def document(gradio: str, visitor: Visitor, updates: Updates) -> bytes:
-    """Return the page as after the updates. Raises ValueError for another version's document of Gradio's."""
+    """Return the document with these updates. Raises ValueError for a document of another version of Gradio."""
     found = _GRADIO.search(gradio)
     if found is None:
         raise ValueError("this version of Gradio is not known")
@@ -146,7 +146,7 @@ def document(gradio: str, visitor: Visitor, updates: Updates) -> bytes:
         part = one["props"].get("elem_id")
         told = updates.get(part, {})
         one["props"].update(told if isinstance(told, dict) else {"value": told})
-        # Gradio loads and draws at once what is visible: the panel's inputs come when the page rests.
+        # Gradio loads and draws visible components at once: those of the settings panel come when the page is idle.
         if part in PANEL and one["props"]["visible"]:
             one["props"]["visible"], later[part] = False, {"visible": True}
     kinds = frozenset(one["type"] for one in config["components"] if one["props"].get("visible", True))
@@ -170,17 +170,17 @@ def document(gradio: str, visitor: Visitor, updates: Updates) -> bytes:
         stylesheet=stylesheet().path,
         script=script().path,
     )
-    # Half a character, as only a program writes it, is none that could be sent.
+    # Half of a surrogate pair, which only a program writes, cannot be encoded.
     return page.encode("utf-8", "replace")
 
 
 @cache
 def files_ahead(kinds: frozenset[str]) -> list[str]:
-    """Return the names of the files that Gradio's app loads to draw these kinds of components. By itself it asks for
-    them in four rounds, each told by the files of the one before.
+    """Return the names of the files that Gradio's app loads to draw these kinds of components. By itself it requests
+    them in four rounds, each named by the files of the one before.
 
-    Gradio 6.31: the document names one script, which loads the app, and that the blocks; the core's table says what
-    each kind needs.
+    Gradio 6.31: the document names one script, which loads the app, which loads the blocks; a table in the core names
+    the files of each kind.
     """
     files = [*_preloads_of("index-", r"import\(`\./Index-"), *_preloads_of("Index-", r"import\(`\./Blocks-")]
     for kind in sorted(kinds):
@@ -189,7 +189,7 @@ def files_ahead(kinds: frozenset[str]) -> list[str]:
 
 
 def _preloads_of(name: str, place: str) -> list[str]:
-    """Return what a script of Gradio's says is loaded at a place of it, where there is such a place."""
+    """Return the files that a script of Gradio preloads at a place in it; empty where there is no such place."""
     for file in GRADIOS.iterdir():
         if file.name.startswith(name) and file.name.endswith(".js"):
             text = file.read_text(encoding="utf-8")
@@ -201,7 +201,7 @@ def _preloads_of(name: str, place: str) -> list[str]:
 
 
 def script_words_html(words: Words) -> str:
-    """Return a hidden element with all of it, for the page's script to read."""
+    """Return a hidden element with all of these texts, for the page's scripts."""
     script = {key.removeprefix("script."): text for key, text in words.table.items() if key.startswith("script.")}
     names = {theirs: words(key) for theirs, key in NAMES.items()}
     parts = {theirs: words(key, limit=MAX_UPLOAD_MEGABYTES) for theirs, key in PARTS.items()}
@@ -211,8 +211,7 @@ def script_words_html(words: Words) -> str:
 
 
 async def filled(screen: Screen, visitor: Visitor, name: str) -> Updates:
-    """Return all that stands in the document: the conversation that its address names, else the newest, else a new
-    one."""
+    """Return all updates of the document: the conversation named in its address, else the newest, else a new one."""
     conversation = await screen.conversation(visitor, name)
     if conversation is None and name != NEW:
         conversation = await screen.newest(visitor)

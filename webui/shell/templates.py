@@ -1,5 +1,5 @@
-"""The templates of the features, and what an answer changes on the page with them: elements by their ids, one sentence,
-and what only a script can do. What people, models and files say is escaped; only templates write markup."""
+"""The templates of the features, and the changes that an answer makes to the page: elements by id, one sentence, and
+events for scripts. Texts of users, models and files are escaped; only templates write markup."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pydantic import Field, JsonValue
 from agent import Value
 from webui.words import Words
 
-# The package brings no types.
+# The package has no types.
 _lucide = import_module("lucide")
 
 
 @cache
 def icon(name: str, size_px: int = 16) -> Markup:
-    """Return one icon as inline SVG in the colour of the text around it, hidden from screen readers."""
+    """Return an icon as inline SVG in the colour of the text around it, hidden from screen readers."""
     found = re.search(r"<svg[^>]*>(.*)</svg>", _lucide.lucide_icon(name), re.DOTALL)
     shapes = found[1].strip() if found else ""
     return Markup(  # noqa: S704  nothing that anybody said is in it
@@ -32,14 +32,14 @@ def icon(name: str, size_px: int = 16) -> Markup:
 
 
 def render(template: str, words: Words, /, **values: object) -> Markup:
-    """Return a template's HTML: `styles/card.html` lies in the folder of the feature `styles`. `t` are the words."""
+    """Return the HTML of a template: `styles/card.html` lies in the folder of the feature `styles`. `t` translates."""
     shown = environment().get_template(template).render(t=words, **values)
     return Markup(shown.strip())  # noqa: S704  all that was said is escaped in it
 
 
 @cache
 def environment() -> jinja2.Environment:
-    """Return the templates of this process; each is compiled when it is first shown."""
+    """Return the templates of this process; each is compiled when it is first used."""
     made = jinja2.Environment(
         loader=jinja2.ChoiceLoader([jinja2.PackageLoader("webui", one) for one in ("features", "shell")]),
         autoescape=True,
@@ -58,7 +58,7 @@ def environment() -> jinja2.Environment:
 
 
 def _parts(address: str) -> tuple[str, str]:
-    """Return the scheme and the host of an address; both empty for what is none."""
+    """Return the scheme and the host of a URL; both empty for an invalid one."""
     try:
         parts = urlsplit(address)
     except ValueError:
@@ -67,8 +67,8 @@ def _parts(address: str) -> tuple[str, str]:
 
 
 class Patch(Value):
-    """HTML of the element with this id: it takes the place of the one that is there, else it comes into the element
-    `parent`, or into the body: before the element with the id `before`, or last. Without HTML the element goes."""
+    """HTML for the element with this id. It replaces the element if it exists; else it is inserted into the element
+    `parent`, or the body: before the element with the id `before`, or last. Without HTML the element is removed."""
 
     id: str
     html: str | None = None
@@ -77,14 +77,14 @@ class Patch(Value):
 
 
 class Undo(Value):
-    """The action that takes back what was just done, and its arguments."""
+    """The action that undoes what was just done, and its arguments."""
 
     action: str
     args: dict[str, JsonValue]
 
 
 class Toast(Value):
-    """One sentence about what was done, with the way back if there is one, or about why it was not."""
+    """One sentence about what was done, with an undo button if it can be undone, or about why it failed."""
 
     text: str
     is_problem: bool = False
@@ -92,14 +92,14 @@ class Toast(Value):
 
 
 class Reply(Value):
-    """What the page does: change its HTML, say a sentence, and by name what only a script can do."""
+    """What the page does in answer to an action: patches of HTML, a toast, and events for scripts."""
 
     patches: tuple[Patch, ...] = ()
     toast: Toast | None = None
     events: dict[str, JsonValue] = Field(default_factory=dict)
 
     def written(self, words: Words) -> dict[str, Any]:
-        """Return the reply as JSON: what it says is an element like the others."""
+        """Return the reply as JSON; the toast becomes a patch like the others."""
         patches = self.patches
         if self.toast is not None:
             patches += (Patch(id="toast", html=render("toast.html", words, toast=self.toast)),)
