@@ -1,1 +1,1 @@
-"""The parts of the page, a folder each: actions or what others show of it, templates, script and style."""
+"""The parts of the page, one folder each: actions or fragments for other features, templates, script and style."""

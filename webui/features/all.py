@@ -1,4 +1,4 @@
-"""Every part of the page that asks Python by actions."""
+"""All features of the page that have actions."""
 
 from __future__ import annotations
 

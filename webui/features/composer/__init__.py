@@ -1,4 +1,4 @@
-"""The composer: words and pictures, what the turn works on, and the settings that the chosen model obeys."""
+"""The composer: prompt and pictures, the line of what the turn works on, and the settings that the model accepts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from webui.words import Words
 AUTO = "auto"
 BOTH = "both"
 MESSAGE = "box"
-# The ids of the settings' inputs, by the names that `ChosenSettings` gives them.
+# The ids of the settings' inputs, by their names in `ChosenSettings`.
 INPUTS = {
     "text_model": "text-model",
     "image_model": "image-model",
@@ -43,7 +43,7 @@ INPUTS = {
     "reference_mode": "reference-mode",
     "reference_count": "reference-count",
 }
-# Those in the panel that one button opens.
+# The settings in the panel that one button opens.
 PANEL = frozenset(INPUTS.values()) - {INPUTS["allow_search"]}
 TEXT_MODELS = ("flash", "thinking")
 IMAGE_MODELS = (AUTO, "flash", "pro")
@@ -65,7 +65,7 @@ Update: TypeAlias = dict[str, Any]
 
 
 class ChosenSettings(Value):
-    """What the chips say; `auto` leaves the choice to the agent."""
+    """The settings as chosen on the page; `auto` leaves the choice to the agent."""
 
     text_model: str = "flash"
     image_model: str = AUTO
@@ -82,7 +82,7 @@ class ChosenSettings(Value):
 
     @classmethod
     def of(cls, settings: TurnSettings | RecipeSettings) -> ChosenSettings:
-        """Return what the chips say when a turn was sent with these settings."""
+        """Return the choices on the page that stand for a turn's settings."""
         given = {name: value for name in cls.model_fields if (value := getattr(settings, name, None)) is not None}
         given |= {name: str(given[name]) for name in ("number_of_images", "reference_count") if name in given}
         if given.get("number_of_images") not in COUNTS:
@@ -90,13 +90,13 @@ class ChosenSettings(Value):
         return cls(**given)
 
     def turn_settings(self) -> TurnSettings:
-        """Return the turn's settings. Raises ValueError for values that no chip offers."""
+        """Return the turn's settings. Raises ValueError for values that the page does not offer."""
         given = {name: None if value in (AUTO, "") else value for name, value in self.model_dump().items()}
         return TurnSettings.model_validate(given | {"image_model": self.image_model})
 
     @classmethod
     def from_chips(cls, chips: Mapping[str, Any]) -> ChosenSettings:
-        """Return what the chips of a page say; what no chip could say counts as not chosen."""
+        """Return the choices sent by a page; a value that the page does not offer counts as not chosen."""
         try:
             return cls.model_validate(chips)
         except ValidationError as error:
@@ -105,21 +105,21 @@ class ChosenSettings(Value):
 
 
 class Composer(NamedTuple):
-    """The inputs of the composer: the message, and the settings by the names that `ChosenSettings` gives them."""
+    """The inputs of the composer: the message, and the settings by their names in `ChosenSettings`."""
 
     message: gr.MultimodalTextbox
     settings: dict[str, Setting]
 
 
 def build_composer(catalogue: Catalogue) -> Composer:
-    """Return the composer with every choice of the catalogue; `chip_updates` narrows it to the chosen model's. The
-    settings are real inputs of Gradio's, in a panel that one button opens."""
+    """Return the composer with every choice of the catalogue; `chip_updates` narrows them to those of the chosen
+    model. The settings are real Gradio inputs, in a panel that one button opens."""
     painters = [entry for entry in catalogue.entries if entry.aspect_ratios]
     ratios = list(dict.fromkeys(ratio for entry in painters for ratio in entry.aspect_ratios))
     made = dict[str, Setting]()
 
     def common(name: str) -> dict[str, Any]:
-        # Gradio takes one that no event asks for to be shown only.
+        # Gradio makes an input read-only when no event uses it.
         default = ChosenSettings.model_fields[name].default
         return {"value": default, "label": name, "elem_id": INPUTS[name], "interactive": True}
 
@@ -133,7 +133,7 @@ def build_composer(catalogue: Catalogue) -> Composer:
         made[name] = gr.Radio(list(choices), **common(name))
 
     def box(name: str) -> None:
-        # Laid out as if it were our own element with that id: without prose styles and wrappers of Gradio's.
+        # Laid out as if it were our own element with that id: without Gradio's prose styles and wrappers.
         gr.HTML(apply_default_css=False, elem_classes="flat", elem_id=name)
 
     message = gr.MultimodalTextbox(
@@ -147,8 +147,8 @@ def build_composer(catalogue: Catalogue) -> Composer:
         file_types=["image", ".heic", ".heif", ".avif"],
         sources=["upload"],
         max_plain_text_length=1_000_000,
-        # Both are always there: the style shows Stop while the thread has a live line. Gradio applies quick
-        # changes of these two out of order.
+        # Both buttons always exist: the style shows Stop while the thread has a live line. Gradio would apply quick
+        # changes of the two out of order.
         submit_btn=True,
         stop_btn=True,
     )
@@ -176,14 +176,14 @@ def build_composer(catalogue: Catalogue) -> Composer:
 
 
 def painters(catalogue: Catalogue, provider: str, image_model: str) -> list[ModelEntry]:
-    """Return the image models a choice may end with: both for `auto` and for `both`."""
+    """Return the image models that may paint for a choice: both for `auto` and for `both`."""
     roles = {"flash": [ModelRole.IMAGE_FLASH], "pro": [ModelRole.IMAGE_PRO]}
     chosen = roles.get(image_model, [ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO])
     return [catalogue.model(role, provider) for role in chosen]
 
 
 def offered(catalogue: Catalogue, provider: str, image_model: str) -> tuple[list[str], list[str]]:
-    """Return the aspect ratios and the resolutions that every model the choice may end with obeys."""
+    """Return the aspect ratios and resolutions that all models of a choice accept."""
     models = painters(catalogue, provider, image_model)
     first = models[0]
     ratios = [ratio for ratio in first.aspect_ratios if all(ratio in model.aspect_ratios for model in models)]
@@ -192,10 +192,10 @@ def offered(catalogue: Catalogue, provider: str, image_model: str) -> tuple[list
 
 
 def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: ChosenSettings) -> dict[str, Update]:
-    """Return the update of every setting, by name: its label, its choices in the visitor's words, whether it is shown.
+    """Return the update of every setting, by name: its label, its translated choices, and whether it is visible.
 
-    A value that the chosen model does not obey falls back to `auto`. Without a key the models and the search are shown
-    all the same, greyed: `summary_html` says why.
+    A value that the chosen model does not accept falls back to `auto`. Without a key, the models and the search are
+    still shown, greyed; `summary_html` says why.
     """
     planner = catalogue.model(ModelRole(chosen.text_model), provider)
     # Where the text model cannot search, there is nothing to permit.
@@ -211,7 +211,7 @@ def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chos
     image = chosen.image_model if not is_sketch and chosen.image_model in {name for _, name in models} else AUTO
     size = chosen.resolution if chosen.resolution in sizes and not is_sketch else AUTO
     ratio = chosen.aspect_ratio if chosen.aspect_ratio in ratios else AUTO
-    # A sketch is drawn from the words alone, and a model that changes no picture is shown none.
+    # A sketch is drawn from the prompt alone, and a model that cannot change pictures is shown none.
     takes_pictures = not is_sketch and all(one.has_edits for one in painters(catalogue, provider, chosen.image_model))
     mode = chosen.reference_mode if takes_pictures and chosen.reference_mode in set(ReferenceMode) else AUTO
     modes = [(auto, AUTO), *((words(key), one.value) for one, key in REFERENCE_MODES.items())]
@@ -264,7 +264,7 @@ def _choices(
     return {"label": label, "choices": listed, "value": value, "visible": visible, "interactive": interactive}
 
 
-# What the button of the settings says of a value that is fixed, by `setting:value`; ratios and sizes say it themselves.
+# How the settings button names a fixed value, by `setting:value`; ratios and sizes name themselves.
 _SAID = {
     "text_model:thinking": "composer.thinking",
     "image_model:flash": "composer.flash",
@@ -278,14 +278,14 @@ _SAID = {
 
 
 def summary_html(words: Words, *, needs_key: bool) -> Markup:
-    """Return the button that says what will be made and opens the settings. With `needs_key` the panel says why the
+    """Return the button that says what will be made and opens the settings. With `needs_key`, the panel says why the
     models and the search are greyed."""
     said = {name: words(key) for name, key in _SAID.items()} | {"negative_prompt": words("presets.avoids", words="{}")}
     return render("composer/summary.html", words, said=said, needs_key=needs_key)
 
 
 def models_html(words: Words, setting: str, values: Sequence[str], prices: Mapping[str, str]) -> Markup:
-    """Return models as buttons, each with a sentence and its price by `setting:value`, where it is known."""
+    """Return models as buttons, each with a sentence and, where it is known, its price (by `setting:value`)."""
     models = [(value, words(f"composer.{setting}_{value}")) for value in values]
     return render("composer/models.html", words, setting=setting, models=models, prices=prices)
 
@@ -293,19 +293,20 @@ def models_html(words: Words, setting: str, values: Sequence[str], prices: Mappi
 def context_html(
     view: View, editing: str, references: Sequence[str], roles: Mapping[str, ReferenceRole] | None = None
 ) -> Markup:
-    """Return the line of what the next message works on; with NO_PICTURE for `editing` it makes a new picture."""
+    """Return the line of what the next message works on; with NO_PICTURE for `editing`, it makes a new picture."""
     given, every = roles or {}, list(ReferenceRole)
     return view.render("composer/context.html", editing=editing, references=references, roles=given, all_roles=every)
 
 
 def next_target_html(view: View, conversation: Conversation | None) -> Markup:
-    """Return the line of the picture that the next words change when nothing is marked; nothing before there is one."""
+    """Return the line that names the picture which the next prompt changes when nothing is marked; empty without a
+    picture."""
     handle = conversation.edit_target if conversation is not None else None
     return view.render("composer/next.html", handle=handle) if handle is not None else Markup()
 
 
 def fixed(words: Words, chosen: ChosenSettings) -> list[str]:
-    """Return what settings fix, in words: only what is not left to the agent."""
+    """Return the fixed settings in words, without those that are left to the agent."""
     image_model = "flash_pro" if chosen.image_model == "both" else chosen.image_model
     avoided = chosen.negative_prompt
     if len(avoided) > _LONGEST_AVOIDED:

@@ -1,6 +1,6 @@
-"""The list of conversations: by day, found by their words, or deleted; renamed, pinned, copied, deleted, brought back.
+"""The list of conversations: by day, found by text, or deleted; they are renamed, pinned, copied, deleted and restored.
 
-Beside it, what was spent. The page asks for the list as it is looked at, which only the page knows.
+Its foot shows what was spent. The page requests the list as it is shown, because only the page knows that.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from webui.view import marked
 from webui.words import Words
 
 conversations = Feature("conversations", routes=lambda screen: export_routes(screen.studio, screen.sessions))
-# So many are listed at first, and so many more whenever one asks for more.
+# Rows listed at first, and added whenever the user asks for more.
 ROWS_AT_ONCE = 50
 _MOST_ROWS = 100_000
 _MOST_FOUND = 30
@@ -60,12 +60,13 @@ _TYPES = {".zip": "application/zip", ".md": "text/markdown; charset=utf-8", ".ht
 _IMPORTS = "imports"
 _WRITE_AT_ONCE = 1 << 20
 _MOST_BYTES_OF_VISITOR = 256 << 20
-# Free for the records and the pictures of everybody else.
+# Bytes that must stay free for everybody else's records and pictures.
 _RESERVE_BYTES = 1 << 30
 
 
 class ListView(Value):
-    """What of the list is looked at: how many rows beside the pinned, what a search found, or the trash."""
+    """The part of the list that is shown: the number of rows besides the pinned ones, the hits of a search, or the
+    trash."""
 
     shown: int = Field(default=ROWS_AT_ONCE, ge=1, le=_MOST_ROWS)
     query: str = Field(default="", max_length=200)
@@ -79,19 +80,19 @@ class ConversationArg(ListView):
 
 
 class NewTitle(ConversationArg):
-    """A conversation, and its new name."""
+    """A conversation and its new name."""
 
     text: str = Field(max_length=2000)
 
 
 class RestoreArg(ConversationArg):
-    """A conversation to be brought back, and whether it was the open one."""
+    """A conversation to restore, and whether it was the open one."""
 
     is_open: bool = False
 
 
 class Row(NamedTuple):
-    """A conversation of the list: its title, and the excerpt that a search found, in pieces, marked or not."""
+    """A conversation of the list: its title, and the excerpt of a search in pieces, marked or not."""
 
     id: str
     title: str
@@ -117,14 +118,14 @@ async def rename(at: Context, named: NewTitle) -> Reply:
 
 @conversations.action
 async def pin(at: Context, chosen: ConversationArg) -> Reply:
-    """Have a conversation stand above the others."""
+    """Pin a conversation to the top of the list."""
     await at.screen.studio().conversations.pin(chosen.id, True, at.visitor.owner)
     return await _kept(at, chosen)
 
 
 @conversations.action
 async def unpin(at: Context, chosen: ConversationArg) -> Reply:
-    """Have a conversation stand in its place again."""
+    """Unpin a conversation."""
     await at.screen.studio().conversations.pin(chosen.id, False, at.visitor.owner)
     return await _kept(at, chosen)
 
@@ -142,7 +143,7 @@ async def duplicate(at: Context, chosen: ConversationArg) -> Reply:
 
 @conversations.action
 async def delete(at: Context, chosen: ConversationArg) -> Reply:
-    """Put a conversation into the trash; in the place of the open one a new one is opened."""
+    """Move a conversation to the trash. If it was open, open a new one."""
     studio, owner, was_open = at.screen.studio(), at.visitor.owner, chosen.id == at.state.conversation
     title = _called(at.words, (await studio.conversations.get(chosen.id, owner)).title)
     await studio.conversations.delete(chosen.id, owner)
@@ -153,7 +154,7 @@ async def delete(at: Context, chosen: ConversationArg) -> Reply:
 
 @conversations.action
 async def restore(at: Context, deleted: RestoreArg) -> Reply:
-    """Bring a conversation back from the trash, and open it if it was the open one."""
+    """Restore a conversation from the trash, and open it if it was the open one."""
     back = await at.screen.studio().conversations.undelete(deleted.id, at.visitor.owner)
     toast = Toast(text=at.words("conversations.restored", title=_called(at.words, back.title)))
     return await listed(at, deleted, toast, {"open": back.id} if deleted.is_open else {})
@@ -161,20 +162,20 @@ async def restore(at: Context, deleted: RestoreArg) -> Reply:
 
 @conversations.action
 async def forget(at: Context, chosen: ConversationArg) -> Reply:
-    """Delete a conversation for good."""
+    """Delete a conversation permanently."""
     await at.screen.studio().conversations.delete_forever(chosen.id, at.visitor.owner)
     return await listed(at, chosen, Toast(text=at.words("trash.forgotten")))
 
 
 @conversations.action
 async def empty(at: Context, view: ListView) -> Reply:
-    """Delete for good what is in the trash."""
+    """Delete everything in the trash permanently."""
     await at.screen.studio().conversations.empty_trash(at.visitor.owner)
     return await listed(at, view, Toast(text=at.words("trash.emptied")))
 
 
 async def _kept(at: Context, chosen: ConversationArg) -> Reply:
-    """Return the list, and how the conversation is called and kept now: the open one says so above itself."""
+    """Return the list, and the conversation's new name and state for the bar above the open one."""
     kept = await at.screen.studio().conversations.get(chosen.id, at.visitor.owner)
     shown = {"id": kept.id, "title": kept.title, "pinned": kept.is_pinned, "version": kept.version}
     return await listed(at, chosen, events={"conversation": shown})
@@ -183,14 +184,14 @@ async def _kept(at: Context, chosen: ConversationArg) -> Reply:
 async def listed(
     at: Context, view: ListView, toast: Toast | None = None, events: dict[str, Any] | None = None
 ) -> Reply:
-    """Return the rows and the foot, what is said, and what the page does."""
+    """Return the rows and the foot, with a toast and events for the page's script."""
     rows = at.fragment("rail-list", "conversations/rows.html", "rail-rows", **await _rows(at, view))
     foot = at.fragment("rail-sum", "conversations/foot.html", "rail-foot", **await _sums(at))
     return Reply(patches=(rows, foot), toast=toast, events=events or {})
 
 
 async def first_rows(screen: Screen, visitor: Visitor) -> tuple[str, str]:
-    """Return the list and its foot as a page comes with them."""
+    """Return the list and its foot for a first page."""
     rows, foot = (await listed(Context(screen, visitor, PageState()), ListView())).patches
     return rows.html or "", foot.html or ""
 
@@ -222,7 +223,7 @@ async def _rows(at: Context, view: ListView) -> dict[str, Any]:
 
 
 def _by_day(words: Words, infos: Sequence[ConversationInfo], current: str) -> Iterator[tuple[str, list[Row]]]:
-    """Return the conversations, the pinned ones first, the others by day; both come newest first."""
+    """Return the conversations grouped: the pinned ones first, the others by day, each newest first."""
     now = datetime.now(UTC)
     for name, ones in groupby(infos, key=lambda one: "pinned" if one.is_pinned else _age(one.updated_at, now)):
         yield name, [_row(words, one, current) for one in ones]
@@ -240,9 +241,9 @@ def _found(words: Words, found: ConversationHit, current: str) -> Row:
 
 
 def _in_trash(words: Words, one: DeletedConversation) -> tuple[str, str, str]:
-    """Return what a row of the trash says: its id, its title, and when it was deleted and goes for good."""
+    """Return a row of the trash: id, title, when it was deleted and when it will be removed."""
     now = datetime.now(UTC)
-    # A clock that was set back makes no more days of them.
+    # A clock that was set back must not show more days than there are.
     days = min((one.kept_until - one.deleted_at).days, max(0, math.ceil((one.kept_until - now) / timedelta(days=1))))
     ago = (now.astimezone().date() - one.deleted_at.astimezone().date()).days
     when = words.counted("trash.ago", ago) if ago > 1 else words("trash.yesterday" if ago == 1 else "trash.today")
@@ -263,7 +264,7 @@ def _age(moment: datetime, now: datetime) -> str:
     return "week" if days <= 7 else "older"
 
 
-# Conversations as files: out to the browser that asks, and in from it, both for their owner only
+# Conversations as files: exported to the browser that asks, and imported from it, for their owner only
 
 
 def _free_bytes(folder: Path) -> int:
@@ -278,11 +279,11 @@ def export_routes(
 ) -> list[Route]:
     """Return the routes `/export/{conversation}`, `/export` for all conversations, and `/import`.
 
-    `?kind=` is `zip` (the default), `md` or `html`. An export answers 404 for a conversation its owner does not have,
-    413 for what is too large, each with one sentence in the visitor's language. `/import` takes a ZIP as the body of a
-    POST and answers {"isDone", "text", "conversation"}: the sentence to show, and the id of the newest conversation
-    that came in. `free_bytes` tells what is free on the disk of a folder: where others come, theirs have less room than
-    the operator's, and must leave a reserve.
+    `?kind=` is `zip` (the default), `md` or `html`. An export answers 404 for a conversation that the owner does not
+    have and 413 when it is too large, each with one sentence in the visitor's language. `/import` takes a ZIP as the
+    body of a POST and answers {"isDone", "text", "conversation"}: the sentence to show, and the id of the newest
+    imported conversation. `free_bytes` returns the free bytes on the disk of a folder: visitors get less room than the
+    operator and must leave a reserve.
     """
     most = (limits or ArchiveLimits()).archive_bytes
 
@@ -300,7 +301,7 @@ def export_routes(
         return _answer(_import_summary(visitor.words, report), 200, conversation=newest)
 
     def asking(request: Request) -> Visitor | None:
-        # The type of the body is one that no form of another site can send unasked.
+        # A media type that no form of another site can send without a preflight request.
         visitor = sessions.visitor(request)
         is_archive = request.headers.get("content-type") == "application/zip"
         return visitor if visitor.token is not None and is_archive else None
@@ -314,20 +315,20 @@ def export_routes(
 
 @dataclass(frozen=True)
 class _Room:
-    """How large an archive may be, and what must stay free beside it."""
+    """The largest archive, and the bytes that must stay free besides it."""
 
     archive_bytes: int
     reserve_bytes: int
     free_bytes: Callable[[Path], int]
 
     def check(self, folder: Path, more_bytes: int) -> None:
-        """Look whether so much more fits onto the disk. Raises StorageFailure, OSError."""
+        """Check that so many more bytes fit on the disk. Raises StorageFailure, OSError."""
         if self.free_bytes(folder) < self.reserve_bytes + more_bytes:
             raise StorageFailure(ErrorCode.DISK_FULL)
 
 
 class _TemporaryFile(FileResponse):
-    """A file that is sent and removed, also when nobody waits for its end."""
+    """A response that sends a file and removes it, also when the client has gone."""
 
     def __init__(self, made: ExportedArchive) -> None:
         self._made = made
@@ -351,12 +352,12 @@ async def _made(studio: Studio, request: Request, owner: str, words: Words) -> E
 
 
 async def _taken_in(studio: Studio, request: Request, owner: str, room: _Room) -> ImportReport:
-    """Return what came in. What is sent is on the disk as it arrives, in a file without a name.
+    """Return the report of the import. The body is written to an unnamed file as it arrives.
 
-    Raises RequestRefused when it is too large or not as it should be; StorageFailure.
+    Raises RequestRefused when it is too large or invalid; StorageFailure.
     """
     announced = request.headers.get("content-length", "")
-    # No archive has twenty digits of bytes.
+    # No archive's size in bytes has twenty digits.
     size = int(announced[:20]) if announced.isascii() and announced.isdigit() else 0
     if size > room.archive_bytes:
         raise archive_too_large(room.archive_bytes)
@@ -369,7 +370,7 @@ async def _taken_in(studio: Studio, request: Request, owner: str, room: _Room) -
     try:
         file = await asyncio.to_thread(_new_file, folder)
         with file:
-            # Once as it is sent, and once more as what is in it.
+            # It needs room twice: as the archive, and as its content.
             await asyncio.to_thread(room.check, folder, 2 * size)
             async for piece in _pieces(request, room.archive_bytes):
                 await asyncio.to_thread(write, file, piece)
@@ -381,7 +382,7 @@ async def _taken_in(studio: Studio, request: Request, owner: str, room: _Room) -
 
 
 async def _pieces(request: Request, limit_bytes: int) -> AsyncIterator[bytes]:
-    """Yield the body, some of it at once."""
+    """Yield the body in pieces."""
     held, count = bytearray(), 0
     async for chunk in request.stream():
         count += len(chunk)

@@ -1,8 +1,8 @@
 """The files of a conversation: their tree, an editor, and the console of a program.
 
-What a person has opened, and what of it is not saved, the page alone knows: it tells with each action, and the answer
-brings in line what has changed since. So a file that somebody else changed is shown anew, unless the person changed it
-as well: then they are asked.
+Only the page knows which files are open and what is unsaved: it sends that with each action, and the answer updates
+what has changed since. A file that somebody else changed is shown anew, unless the user changed it as well: then the
+user is asked.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Kind: TypeAlias = Literal["text", "long", "picture", "bytes"]
 MOST_EDITED_BYTES = 256 << 10
 """Text beyond it is shown to be read: the editor goes through all of it with every key."""
 
-# The endings of names, by the names that `gr.Code` has for languages.
+# File extensions, by the names that `gr.Code` has for languages.
 _ENDINGS = {
     "python": "py pyi pyw",
     "javascript": "js mjs cjs jsx",
@@ -83,8 +83,8 @@ _MOST_UPLOAD_BYTES = 1 << 20
 
 
 class OpenFile(Value):
-    """A file that is open in the page: the id of its element there, the version that the person sees, and the one that
-    they are asked about."""
+    """A file that is open in the page: the id of its element, the version that is shown, and the version that the
+    user is asked about."""
 
     key: Key
     name: Name
@@ -94,7 +94,7 @@ class OpenFile(Value):
 
 
 class OpenFiles(Value):
-    """A conversation, empty for a new one, what of it is open, and whether the pane was shown before."""
+    """A conversation (empty for a new one), its open files, and whether the pane was shown before."""
 
     conversation: str = Field(default="", max_length=64)
     docs: tuple[OpenFile, ...] = Field(default=(), max_length=_MOST_FILES)
@@ -102,7 +102,7 @@ class OpenFiles(Value):
 
 
 class Named(OpenFiles):
-    """A file, or a folder with all that is in it."""
+    """A file, or a folder with all its files."""
 
     name: Name
     is_folder: bool = False
@@ -116,32 +116,32 @@ class Opened(OpenFiles):
 
 
 class Text(Opened):
-    """A text that the person has not saved, and the version of the file that it takes the place of."""
+    """An unsaved text, and the version of the file that it replaces."""
 
     text: str
     version: Version | None = None
 
 
 class Renamed(Named):
-    """A file or a folder, and its new name."""
+    """A file or folder, and its new name."""
 
     new_name: Name
 
 
 class Back(OpenFiles):
-    """Files to be brought back, by what their deletion was answered with."""
+    """Deleted files to restore, by the token that their deletion returned."""
 
     token: str = Field(max_length=64)
 
 
 @dataclass
 class DeletedFiles:
-    """What was deleted last, for as long as there is room for it: it comes back as it was, marks and all."""
+    """The newest deletions, as long as there is room for them. A restored file keeps its marks."""
 
     _kept: dict[str, tuple[Workspace, tuple[WorkspaceFile, ...]]] = field(default_factory=dict)
 
     def put(self, workspace: Workspace, deleted: Sequence[WorkspaceFile]) -> str:
-        """Return the name under which the owner takes the files back."""
+        """Keep deleted files; return the token by which their owner restores them."""
         token = secrets.token_urlsafe(16)
         self._kept[token] = workspace, tuple(deleted)
         while len(self._kept) > 1 and (len(self._kept) > _MOST_FILES or self._size() > _MOST_DELETED_BYTES):
@@ -149,7 +149,7 @@ class DeletedFiles:
         return token
 
     async def restore(self, workspace: Workspace, token: str) -> dict[str, FileInfo]:
-        """Bring files back whose names nothing else has by now. Raises RequestRefused."""
+        """Restore files, except those whose names are taken by now. Raises RequestRefused."""
         origin, deleted = self._kept.get(token, (None, ()))
         if origin != workspace:
             raise RequestRefused(ErrorCode.FILE_NOT_FOUND, name="…")
@@ -169,14 +169,15 @@ _bin = DeletedFiles()
 
 
 def build_editor() -> gr.Code:
-    """Return the editor, Gradio's own, which comes when it is first needed; the page's script lays it into the pane."""
+    """Return Gradio's code editor, which is loaded when it is first needed; the page's script moves it into the
+    pane."""
     looks: dict[str, Any] = {"show_label": False, "container": False, "buttons": [], "wrap_lines": True, "lines": 1}
     return gr.Code(elem_id="fi-code", interactive=True, visible=False, **looks)
 
 
 @files.action
 async def show(at: Context, seen: OpenFiles) -> Reply:
-    """Show the tree, and of what is open what has changed; the first time with its frame."""
+    """Show the tree, and what has changed in the open files; the first time with the pane's frame."""
     reply = await _shown(at, seen)
     if seen.is_begun:
         return reply
@@ -194,7 +195,7 @@ async def open(at: Context, opened: Opened) -> Reply:
 
 @files.action
 async def create(at: Context, opened: Opened) -> Reply:
-    """Begin a file, and with it a conversation where there is none; show it."""
+    """Create a file, and a conversation where there is none; show it."""
     conversation = opened.conversation or await begun(at.screen.studio(), at.visitor.owner, opened.name)
     seen = opened.model_copy(update={"conversation": conversation})
     events = {} if opened.conversation else {"begun": conversation}
@@ -209,7 +210,7 @@ async def create(at: Context, opened: Opened) -> Reply:
 
 @files.action
 async def save(at: Context, saved: Text) -> Reply:
-    """Save a text; where the file was changed meanwhile, nothing is saved and the person is asked."""
+    """Save a text. If the file was changed meanwhile, save nothing and ask the user."""
     try:
         info = await _workspace(at, saved).write(saved.name, saved.text, by="person", expected_version=saved.version)
     except RequestRefused as error:
@@ -221,7 +222,7 @@ async def save(at: Context, saved: Text) -> Reply:
 
 @files.action
 async def compare(at: Context, mine: Text) -> Reply:
-    """Show line by line how a text differs from what is saved."""
+    """Show the differences between a text and the saved file, line by line."""
     theirs = await _workspace(at, mine).read_text(mine.name)
     lines, is_cut = await asyncio.to_thread(differences, mine.text, theirs)
     shown = at.fragment(
@@ -232,7 +233,7 @@ async def compare(at: Context, mine: Text) -> Reply:
 
 @files.action
 async def rename(at: Context, renamed: Renamed) -> Reply:
-    """Give a file or a folder another name. What is refused ends it; those before it have their new names."""
+    """Rename a file or a folder. Stops at the first file that is refused; those before it keep their new names."""
     workspace, docs, toast, moved = _workspace(at, renamed), list(renamed.docs), None, set[str]()
     for name in await _meant(workspace, renamed):
         wanted = renamed.new_name + name[len(renamed.name) :] if renamed.is_folder else renamed.new_name
@@ -249,7 +250,7 @@ async def rename(at: Context, renamed: Renamed) -> Reply:
 
 @files.action
 async def delete(at: Context, named: Named) -> Reply:
-    """Delete a file, or a folder with all that is in it. What is refused ends it."""
+    """Delete a file, or a folder with all its files. Stops at the first file that is refused."""
     workspace, gone = _workspace(at, named), list[WorkspaceFile]()
     for name in await _meant(workspace, named):
         try:
@@ -271,7 +272,7 @@ async def delete(at: Context, named: Named) -> Reply:
 
 @files.action
 async def undelete(at: Context, back: Back) -> Reply:
-    """Bring files back that were deleted."""
+    """Restore deleted files."""
     restored = await _bin.restore(_workspace(at, back), back.token)
     versions: dict[str, Any] = {name: info.version for name, info in restored.items()}
     return Reply(events={"undeleted": {"token": back.token, "versions": versions}})
@@ -279,7 +280,7 @@ async def undelete(at: Context, back: Back) -> Reply:
 
 @files.action
 async def run(at: Context, opened: Opened) -> Reply:
-    """Run a program, and show what it says, its result or what ended it, and what became of the files it wrote."""
+    """Run a program, and show its console, its result or error, and which of its files were written."""
     done = await at.screen.studio().run_script(opened.conversation, opened.name, at.visitor.owner)
     result = None if done.run.result is None else json.dumps(done.run.result, ensure_ascii=False, indent=2)
     said = at.fragment(
@@ -311,10 +312,10 @@ async def _shown(
     *,
     moved: Collection[str] = (),
 ) -> Reply:
-    """Return the tree and what has changed of the open files; `moved` are those with a new name.
+    """Return the tree and the changes of the open files; `moved` are those with a new name.
 
-    The event `files` tells by key what each of them is now, with its text where the page has another one; of one that
-    is gone nothing, and of one that somebody changed while the person did as well, it does not tell.
+    The event `files` says by key what each file is now, with its text where the page has another version. A file that
+    is gone maps to null, and a file that both somebody else and the user changed is left out.
     """
     workspace = _workspace(at, seen)
     infos = await workspace.list() if seen.conversation else ()
@@ -325,7 +326,7 @@ async def _shown(
         info, notice = next((one for one in infos if one.name == doc.name), None), f"{doc.key}-notice"
         if doc.is_dirty and (info is None or info.version != doc.version):
             version = info.version if info is not None else NEW_FILE
-            # What stands there already is not said again.
+            # What is shown already is not sent again.
             if doc.asked != version:
                 asked = {"key": doc.key, "info": info, "version": version}
                 patches.append(at.fragment(notice, "files/notice.html", f"{doc.key}-note", **asked))
@@ -361,11 +362,11 @@ def _file_facts(words: Words, info: FileInfo) -> dict[str, Any]:
     }
 
 
-# What a file is on the page: a row of the tree; text in some language, a picture, or bytes to take away
+# What a file is on the page: a row of the tree; text in some language, a picture, or bytes to download
 
 
 class Row(NamedTuple):
-    """A row of the tree: a file, or without one a folder; its place among so many siblings."""
+    """A row of the tree: a file, or a folder without one; and its position among its siblings."""
 
     path: str
     name: str
@@ -388,7 +389,7 @@ class Row(NamedTuple):
 
     @property
     def size(self) -> str:
-        """How much a file holds."""
+        """The size of the file."""
         size = self.file.size_bytes if self.file is not None else 0
         if size < 1000:
             return f"{size} B"
@@ -398,7 +399,7 @@ class Row(NamedTuple):
 
 
 def rows(infos: Sequence[FileInfo], folder: str = "", level: int = 1) -> Iterator[Row]:
-    """Return the rows of a folder, each folder in it with its own behind it, then its files."""
+    """Return the rows of a folder: its folders, each followed by its own rows, then its files."""
     within = [(info.name[len(folder) :], info) for info in infos if info.name.startswith(folder)]
     folders = sorted({name.partition("/")[0] for name, _ in within if "/" in name}, key=_by_number)
     own = sorted((one for one in within if "/" not in one[0]), key=lambda one: _by_number(one[0]))
@@ -411,8 +412,8 @@ def rows(infos: Sequence[FileInfo], folder: str = "", level: int = 1) -> Iterato
 
 
 def differences(mine: str, theirs: str) -> tuple[list[tuple[str, str]], bool]:
-    """Return what only the person's text has ("−"), only the saved one ("+"), and around it ("="), line by line, each
-    group behind the number of its first line ("@"); and whether there is more than is shown."""
+    """Return the lines that only the user's text has ("−"), only the saved one ("+"), and around them ("="), each
+    group after the number of its first line ("@"); and whether there are more than are shown."""
 
     def lines() -> Iterator[tuple[str, str]]:
         old, new = mine.splitlines(), theirs.splitlines()
@@ -428,7 +429,7 @@ def differences(mine: str, theirs: str) -> tuple[list[tuple[str, str]], bool]:
 
 
 def language_of(name: str) -> str | None:
-    """Return the language that a file of this name is coloured in, as `gr.Code` names it; None for plain text."""
+    """Return the language for syntax colouring, as `gr.Code` names it; None for plain text."""
     return _NAMES.get(PurePosixPath(name.lower()).name) or _LANGUAGES.get(_ending(name))
 
 
@@ -438,7 +439,8 @@ def is_program(name: str) -> bool:
 
 
 def picture_type(content: bytes) -> str | None:
-    """Return the type of a picture that a browser shows, by its first bytes and never by its name; None for others."""
+    """Return the media type of a picture that browsers show, by its first bytes and never by its name; None for
+    others."""
     found = mime_type_of(content)
     return None if found == "image/heic" else found
 
@@ -457,25 +459,25 @@ def _ending(name: str) -> str:
 
 
 def _by_number(name: str) -> str:
-    """Return what sorts "2.md" before "10.md"."""
+    """Return a sort key that puts "2.md" before "10.md"."""
     return re.sub(r"\d+", lambda found: found[0].zfill(20), name.casefold())
 
 
-# Files taken in and taken away, as they are: the addresses beside the actions
+# Files uploaded and downloaded as they are: the routes beside the actions
 
 
 def file_routes(screen: Screen) -> Sequence[Route]:
-    """Return the routes below `/aivista/files/{conversation}`: GET `raw` and `zip`, POST `upload`, which for `new`
-    begins the conversation.
+    """Return the routes below `/aivista/files/{conversation}`: GET `raw` and `zip`, and POST `upload`, which begins a
+    conversation for `new`.
 
-    What is refused is told with its `code` and one sentence under `error`: 404, 409 (the name is taken), 413 or 422.
+    A refusal is JSON with its `code` and one sentence under `error`: 404, 409 (the name is taken), 413 or 422.
     """
 
     def workspace(visitor: Visitor, conversation: str) -> Workspace:
         return screen.studio().files(conversation, visitor.owner)
 
     async def raw(request: Request, visitor: Visitor) -> Response:
-        """Answer with a file: a picture to be shown, anything else (or with `download`) to be kept."""
+        """Answer with a file: a picture to show, or anything else (or with `download`) to save."""
         conversation = request.path_params["conversation"]
         file = await workspace(visitor, conversation).read(request.query_params.get("name", ""))
         shown = picture_type(file.content)
@@ -484,7 +486,7 @@ def file_routes(screen: Screen) -> Sequence[Route]:
         return _kept(file.content, file.name.rpartition("/")[2], "application/octet-stream")
 
     async def pack(request: Request, visitor: Visitor) -> Response:
-        """Answer with all files as a zip archive."""
+        """Answer with all files as a ZIP archive."""
         conversation = request.path_params["conversation"]
         source = workspace(visitor, conversation)
         found = [await source.read(one.name) for one in await source.list()]
@@ -492,18 +494,18 @@ def file_routes(screen: Screen) -> Sequence[Route]:
         return _kept(await asyncio.to_thread(_zip_of, found), f"aivista-files-{plain}.zip", "application/zip")
 
     async def upload(request: Request, visitor: Visitor) -> Response:
-        """Save what was sent under `name`: a new file, or with `replace` whatever is there."""
+        """Save the body under `name`: as a new file, or with `replace` over an existing one."""
         conversation = request.path_params["conversation"]
         name, data = request.query_params.get("name", ""), bytearray()
         async for some in request.stream():
             data += some
             if len(data) > _MOST_UPLOAD_BYTES:
-                # One byte more than a file may have is enough for the workspace to refuse it by name.
+                # One byte more than a file may have makes the workspace refuse it by name.
                 del data[_MOST_UPLOAD_BYTES + 1 :]
                 break
         if conversation == "new":
             conversation = await begun(screen.studio(), visitor.owner, name)
-        # What a file from elsewhere says, nobody here has written.
+        # The content of an uploaded file was written by somebody else.
         info = await workspace(visitor, conversation).write(
             name,
             bytes(data),
@@ -524,7 +526,8 @@ async def begun(studio: Studio, owner: str, name: str) -> str:
     """Return a new conversation for a file of this name."""
     title = checked_file_name(name).rpartition("/")[2]
     conversation = await studio.conversations.create(owner)
-    # Without a title it is not listed before a message was sent, and its files would be out of sight.
+    # Without a title, the conversation would not be listed before its first message, and its files would be out of
+    # reach.
     await studio.conversations.rename(conversation.id, title, owner)
     return conversation.id
 

@@ -1,7 +1,7 @@
-"""The gallery: every picture there is, found, chosen, starred, tagged, deleted and taken away.
+"""The gallery: all pictures, to find, select, star, tag, delete and download.
 
-The page sends with each action what is looked for, and merges the answer into what it shows; further pages of pictures
-are appended. Which pictures are chosen the page alone knows.
+The page sends its filter with each action, and merges the answer into what it shows; further pages of pictures are
+appended. Only the page knows which pictures are selected.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ PAGE_SIZE = 60
 MOST_AT_ONCE = 5000
 LONGEST_QUERY = 200
 _LIMITS = {"longest_query": LONGEST_QUERY, "longest_tag": MAX_TAG_CHARACTERS}
-# Beyond what a database counts to there is no picture.
+# Larger ids do not fit the database's integers.
 Ids: TypeAlias = Annotated[tuple[Annotated[int, Field(ge=0, lt=1 << 63)], ...], Field(max_length=MOST_AT_ONCE)]
 _READY_S = 600.0
 _MOST_READY = 3
 # Twice as many pixels as a cell usually has on the page.
 _CELL_EDGE_PX, _WIDE_EDGE_PX = 384, 640
-# Pictures that are longer still are shown on a ground of this shape: no row holds a strip well.
+# A longer picture is shown on a background of this shape: a narrow strip breaks a row.
 _LEAST_RATIO, _MOST_RATIO = 0.5, 4
 _LEAD = 10
 
@@ -61,8 +61,8 @@ Name: TypeAlias = Annotated[str, Field(max_length=100)]
 
 
 class GalleryFilter(GalleryQuery):
-    """What is looked for, and how it is grouped. `when` is a number of days or a month, else the days from and to
-    count. Days are those of the person's time `zone`."""
+    """The filter, and how the pictures are grouped. `when` is a number of days or a month; otherwise the days from
+    and to count. Days are those of the user's time `zone`."""
 
     words: str = Field(default="", max_length=LONGEST_QUERY)
     similar_to: int | None = Field(default=None, ge=0, lt=1 << 63)
@@ -73,19 +73,19 @@ class GalleryFilter(GalleryQuery):
 
     @property
     def is_filtered(self) -> bool:
-        """Whether anything but words is asked."""
+        """Whether anything but a search text is set."""
         return self.model_dump(mode="json", include=set(PLAIN)) != PLAIN
 
     @property
     def own_zone(self) -> tzinfo:
-        """The person's time zone, as far as this machine knows it."""
+        """The user's time zone, if this machine knows it."""
         try:
             return ZoneInfo(self.zone)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             return UTC
 
     def query(self, conversation_id: str) -> GalleryQuery:
-        """Return what the gallery is asked, with the open conversation."""
+        """Return the query for the gallery, given the open conversation."""
         asked = self.model_dump(include=set(GalleryQuery.model_fields))
         asked["conversation_id"] = conversation_id if self.here else None
         if "-" in self.when:
@@ -93,14 +93,14 @@ class GalleryFilter(GalleryQuery):
             last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
             asked |= {"day_from": first, "day_to": last}
         elif self.when:
-            # The gallery's days are those of UTC: the one on which the person's own began, so that nothing is missing.
+            # The gallery counts days in UTC: the day on which the user's day began, so that nothing is missing.
             own = datetime.now(self.own_zone).date() - timedelta(days=int(self.when) - 1)
             start = datetime.combine(own, datetime.min.time(), self.own_zone).astimezone(UTC)
             asked |= {"day_from": start.date(), "day_to": None}
         return GalleryQuery(**asked)
 
 
-# What is looked for when nothing is, but words.
+# The values of an empty filter, apart from the search text.
 PLAIN: dict[str, JsonValue] = GalleryFilter().model_dump(
     mode="json", exclude={"words", "zone", "is_by_conversation", "conversation_id", "after", "limit"}
 )
@@ -108,7 +108,7 @@ _ANY_DAY: dict[str, JsonValue] = {"when": "", "day_from": None, "day_to": None}
 
 
 class PageRequest(GalleryFilter):
-    """So many pictures, or those `after` a page; `there` are the groups that the page has already."""
+    """A number of pictures, or those `after` a page; `there` are the groups that the page has already."""
 
     count: int = Field(default=PAGE_SIZE, ge=1, le=MOST_AT_ONCE)
     there: tuple[Name, ...] = Field(default=(), max_length=MOST_AT_ONCE)
@@ -127,29 +127,29 @@ class Together(Value):
 
 
 class Changed(GalleryFilter, ChosenPictures):
-    """Pictures, out of those that are looked at."""
+    """Selected pictures, with the filter that is shown."""
 
 
 class Starred(Changed):
-    """Pictures that get a star or lose it."""
+    """Pictures to star or unstar."""
 
     is_on: bool
 
 
 class Tagged(Starred):
-    """Pictures that get a tag or lose it."""
+    """Pictures to tag or untag."""
 
     name: str = Field(max_length=MAX_TAG_CHARACTERS)
 
 
 class Wanted(ChosenPictures):
-    """Pictures to take away; `clean` ones carry no recipe, nor anything else that is said of them."""
+    """Pictures to download; `clean` ones carry neither a recipe nor any other metadata."""
 
     clean: bool = False
 
 
 def gallery_html(words: Words) -> str:
-    """Return the pane without a picture: they come when it is first looked at."""
+    """Return the empty pane: pictures are loaded when it is first shown."""
     return render("gallery/pane.html", words, **_LIMITS, **filters(words, GalleryFilter()), page=None)
 
 
@@ -158,7 +158,7 @@ gallery = Feature("gallery", lambda screen: packed_routes(screen))
 
 @gallery.action
 async def show(at: Context, shown: PageRequest) -> Reply:
-    """Show pictures and what there is to choose from, or append a page. The script is told of the page after it."""
+    """Show pictures and the filters, or append a page. The script receives the cursor of the next page."""
     page = await _page(at, shown)
     grouped = groups(at.words, shown, page.items)
     if shown.after:
@@ -177,13 +177,13 @@ async def show(at: Context, shown: PageRequest) -> Reply:
 
 @gallery.action
 async def count(at: Context, look: GalleryFilter) -> Reply:
-    """Show how many pictures there are of each kind."""
+    """Show how many pictures each filter has."""
     return Reply(patches=await _counts(at, look))
 
 
 @gallery.action
 async def star(at: Context, starred: Starred) -> Reply:
-    """Give pictures a star, or take it from them."""
+    """Star or unstar pictures."""
     done = await at.screen.studio().gallery.star(at.visitor.owner, starred.ids, starred.is_on)
     items = await _items(at, done)
     stars = [at.fragment(f"gal-star-{item.id}", "gallery/star.html", item=item) for item in items]
@@ -192,13 +192,13 @@ async def star(at: Context, starred: Starred) -> Reply:
 
 @gallery.action
 async def tags(at: Context, chosen: ChosenPictures) -> Reply:
-    """Show the tags that there are, and which of them the chosen pictures have."""
+    """Show all tags, and which of them the selected pictures have."""
     return Reply(patches=(await _tags(at, chosen.ids),))
 
 
 @gallery.action
 async def tag(at: Context, tagged: Tagged) -> Reply:
-    """Give pictures a tag, or take it from them."""
+    """Tag or untag pictures."""
     library, owner = at.screen.studio().gallery, at.visitor.owner
     done = await (library.tag if tagged.is_on else library.untag)(owner, tagged.ids, tagged.name)
     said = at.words.counted("gallery.tagged", len(done), tag=" ".join(tagged.name.split()))
@@ -220,7 +220,7 @@ async def delete(at: Context, changed: Changed) -> Reply:
 
 @gallery.action
 async def undelete(at: Context, chosen: ChosenPictures) -> Reply:
-    """Bring back pictures that were just deleted; the script asks for them, wherever they stand now."""
+    """Restore pictures that were just deleted. The script calls this wherever the pictures are shown by now."""
     done = await at.screen.studio().gallery.undelete(at.visitor.owner, chosen.ids)
     said = Toast(text=at.words.counted("gallery.restored", len(done)))
     events: dict[str, JsonValue] = {**_changed_event(at, await _items(at, done)), "gallery-back": len(done)}
@@ -229,7 +229,7 @@ async def undelete(at: Context, chosen: ChosenPictures) -> Reply:
 
 @gallery.action
 async def pack(at: Context, wanted: Wanted) -> Reply:
-    """Pack pictures; the script is told where the file is."""
+    """Pack pictures into a ZIP file; the script receives its address."""
     desk, owner, kind = at.screen.studio().recipes, at.visitor.owner, "clean" if wanted.clean else ""
 
     async def taken_away(item: GalleryItem) -> bytes:
@@ -265,7 +265,7 @@ async def compare(at: Context, which: Together) -> Reply:
 
 @gallery.action
 async def reference(at: Context, which: Together) -> Reply:
-    """Make pictures references: in a new conversation, as files, unless all are of the open one."""
+    """Use pictures as references: directly when all belong to the open conversation, else as files in a new one."""
     items = await _together(at, which)
     if not items:
         return Reply(toast=_gone(at))
@@ -283,13 +283,13 @@ async def reference(at: Context, which: Together) -> Reply:
 
 
 async def _together(at: Context, which: Together) -> tuple[GalleryItem, ...]:
-    """Return the pictures; none when one of them is not there, or not the visitor's."""
+    """Return the pictures, or none when one of them does not exist or belongs to somebody else."""
     items = await _items(at, which.ids)
     return items if len(items) == len(set(which.ids)) else ()
 
 
 async def _staged(at: Context, items: Sequence[GalleryItem]) -> Reply:
-    """Show one picture, or two of them compared, the older one first."""
+    """Show one picture on the stage, or two of them compared, the older one first."""
     key = items[0].conversation_id
     conversation = await at.screen.studio().conversations.get(key, at.visitor.owner)
     view, pictures = at.screen.view(at.visitor, key), [conversation.picture(item.picture.handle) for item in items]
@@ -302,7 +302,7 @@ async def _staged(at: Context, items: Sequence[GalleryItem]) -> Reply:
 
 
 async def _page(at: Context, shown: PageRequest) -> GalleryPage:
-    """Return as many pictures as are wanted, whatever a page holds."""
+    """Return as many pictures as are asked for, over several pages of the gallery."""
     items = list[GalleryItem]()
     query = shown.query(at.state.conversation or "-")
     after = shown.after
@@ -351,11 +351,11 @@ def _gone(at: Context) -> Toast:
 
 
 def _changed_event(at: Context, items: Sequence[GalleryItem]) -> dict[str, JsonValue]:
-    """Return the event by which what else shows pictures of the open conversation hears of it."""
+    """Return the event that makes other panes update pictures of the open conversation."""
     return {"pictures": True} if any(item.conversation_id == at.state.conversation for item in items) else {}
 
 
-# Packed files that are not fetched yet: each is given once, at an address that nobody guesses
+# ZIP files that were not fetched yet: each can be fetched once, at an unguessable address
 
 
 class _Ready(NamedTuple):
@@ -369,8 +369,8 @@ _ready: dict[str, _Ready] = {}
 
 
 def kept(owner: str, path: Path, count: int) -> str:
-    """Return the address where the owner fetches a file of so many pictures. It goes when nobody comes for it, or when
-    its owner has others packed instead."""
+    """Return the address where the owner fetches a file with so many pictures. The file is removed when nobody
+    fetches it in time, or when its owner packs newer ones."""
     now_s, theirs = time.monotonic(), [name for name, one in _ready.items() if one.owner == owner]
     old = [name for name, one in _ready.items() if one.until_s < now_s]
     for gone in {*old, *theirs[: 1 - _MOST_READY]}:
@@ -381,7 +381,7 @@ def kept(owner: str, path: Path, count: int) -> str:
 
 
 def packed_routes(screen: Screen) -> Sequence[Route]:
-    """Return the route of packed files; 404 for what is not there."""
+    """Return the route of packed files; 404 for an unknown one."""
 
     async def fetch(request: Request, visitor: Visitor) -> Response:
         name = request.path_params["name"]
@@ -400,11 +400,11 @@ def packed_routes(screen: Screen) -> Sequence[Route]:
     return [visitor_route("/aivista/gallery/zip/{name}", screen.sessions, fetch)]
 
 
-# What there is to choose from, and the pictures found, for the templates
+# The filters and the found pictures, as values for the templates
 
 
 class Option(NamedTuple):
-    """What can be chosen: how many pictures have it, what it changes of the look, and whether it is chosen."""
+    """A choice of a filter: how many pictures have it, how it changes the filter, and whether it is chosen."""
 
     label: str
     number: int | None
@@ -413,7 +413,7 @@ class Option(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A picture as it is shown. `name` says all of it, `caption` is pieces of text and whether they are marked."""
+    """A picture of the grid. `name` is its full description, `caption` its caption in pieces, marked or not."""
 
     item: GalleryItem
     name: str
@@ -426,7 +426,7 @@ class Cell(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Pictures of a day or of a conversation; what a search found is one, without a name."""
+    """The pictures of a day or of a conversation; the hits of a search are one group without a name."""
 
     key: str
     name: str
@@ -434,11 +434,11 @@ class Group(NamedTuple):
 
 
 def filters(words: Words, look: GalleryFilter, facets: GalleryFacets | None = None, here: int = 0) -> dict[str, Any]:
-    """Return what there is to choose from; without `facets` nothing has been counted."""
+    """Return the filters; without `facets` nothing was counted yet."""
     dates, known = _dates(words, look), facets or GalleryFacets()
 
     def option(label: str, count: int | None, name: str, value: Any) -> Option:
-        """Return a filter that is set by pressing it, and left off by pressing it again."""
+        """Return a filter that is toggled by pressing it."""
         is_on = getattr(look, name) == value
         return Option(label, count if facets else None, {name: PLAIN[name] if is_on else value}, is_on)
 
@@ -470,7 +470,7 @@ def filters(words: Words, look: GalleryFilter, facets: GalleryFacets | None = No
 
 
 def groups(words: Words, look: GalleryFilter, items: Sequence[GalleryItem]) -> list[Group]:
-    """Return the pictures in their groups, in their order."""
+    """Return the pictures in their groups, in order."""
     grouped: dict[str, Group] = {}
     zone = look.own_zone
     for item in items:
@@ -521,7 +521,7 @@ def _why_rejected(words: Words, picture: Picture) -> str:
 
 
 def _caption(words: Words, item: GalleryItem) -> list[tuple[str, bool]]:
-    """Return how the picture came about, or why it was found."""
+    """Return how the picture was made, or why it was found."""
     picture, match = item.picture, item.match
     if match is not None and match.similarity is not None:
         return [(_why_found(words, match), False)]
@@ -532,7 +532,7 @@ def _caption(words: Words, item: GalleryItem) -> list[tuple[str, bool]]:
 
 
 def _marked(match: GalleryMatch) -> list[tuple[str, bool]]:
-    """Return the excerpt from shortly before its first mark: a narrow picture leaves no room for more."""
+    """Return the excerpt from shortly before its first mark, because a narrow picture leaves no room for more."""
     excerpt, first = match.excerpt, match.marks[0][0]
     at = max(0, first - _LEAD)
     at = excerpt.find(" ", at, first) + 1 or at if at else 0
@@ -544,7 +544,7 @@ def _title(words: Words, item: GalleryItem) -> str:
 
 
 def _dates(words: Words, look: GalleryFilter) -> str:
-    """Return when the pictures are from that are looked for; empty for any time."""
+    """Return the dates of the filter in words; empty for any time."""
     if look.when:
         names = {"1": "today", "7": "week", "30": "month"}
         return words(f"gallery.{names[look.when]}") if look.when in names else _month(words, look.when)
@@ -563,7 +563,7 @@ def _day(words: Words, day: date, today: date) -> str:
 
 
 def _date(words: Words, day: date) -> str:
-    # Three letters are enough of a month in English, and all of it in Chinese.
+    # Three letters of a month's name are enough in English, and all of it in Chinese.
     return words("gallery.date", month=_month_name(words, day.month)[:3], day=day.day, year=day.year)
 
 

@@ -1,6 +1,6 @@
-"""What the buttons of the page do that no pane has for itself: `data-act` is the action, `data-arg` what it is about.
+"""The actions of buttons that no pane has for itself: `data-act` names the action, `data-arg` is its argument.
 
-A conversation is opened and kept as it is on record, the composer gets what it works on, and turns begin without Send.
+They open conversations, fill the composer, and begin turns without Send.
 """
 
 from __future__ import annotations
@@ -56,25 +56,25 @@ page = Feature("page", most_bytes=4 << 20)
 _LONGEST_BESIDE = 6000
 DiffKind = Literal["same", "added", "removed"]
 DiffPiece = tuple[DiffKind, str]
-# Texts that repeat themselves take the comparison seconds beyond it; such long ones are shown as wholly new.
+# Texts that repeat themselves would take seconds to compare beyond this; they are shown as wholly new.
 _MOST_PAIRS = 400_000
 
-# A word, a sign of Chinese or a mark, each with the space before it.
+# A word, a Chinese character or a punctuation mark, each with the space before it.
 _TOKEN = re.compile(r"\s*(?:[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]|[^\W_]+(?:['’_-][^\W_]+)*|\S)")
 
 
 class Arg(Value):
-    """What a button is about."""
+    """The argument of a button."""
 
     arg: str = Field(default="", max_length=1 << 20)
 
 
-# Which conversation the page shows, and what of it: as it is on record now, one picture, two compared
+# What the page shows: a conversation as it is on record now, one picture, or two compared
 
 
 class EndedTurn(Value):
-    """A turn that is over, by its id, which is empty for one that never was on record; and the names of the requests
-    that the page keeps until it hears what became of them."""
+    """A turn that has ended, by its id (empty when it was never recorded), and the ids of the requests that the page
+    keeps until it knows what became of them."""
 
     turn: str = Field(max_length=64)
     kept: tuple[Annotated[str, Field(max_length=128)], ...] = Field(default=(), max_length=20)
@@ -82,7 +82,7 @@ class EndedTurn(Value):
 
 @page.action
 async def open_(at: Context, asked: Arg) -> Reply:
-    """Open a conversation with its settings, or begin one."""
+    """Open a conversation with its settings, or a new one."""
     return at.reply(await opened(at, asked.arg))
 
 
@@ -95,7 +95,7 @@ async def opened(at: Context, conversation_id: str, *, has_chips: bool = True) -
 
 @page.action
 async def refresh(at: Context) -> Reply:
-    """Show what came to the open conversation without this page."""
+    """Show changes of the open conversation that were made elsewhere."""
     conversation = await at.conversation()
     if conversation is None:
         return Reply()
@@ -105,16 +105,16 @@ async def refresh(at: Context) -> Reply:
 
 @page.action
 async def ended(at: Context, over: EndedTurn) -> Reply:
-    """Show what has changed around a turn that is over."""
+    """Update what surrounds a turn that has ended."""
     return at.reply(await Turns(at).end(over.turn, over.kept))
 
 
 @page.action
 async def changed(at: Context, asked: Arg) -> Reply:
-    """Show the thread and the bar above it after pictures of the conversation were deleted or came back; `arg` are
-    those that are opened beside it.
+    """Update the thread and the bar above it after pictures of the conversation were deleted or restored; `arg` names
+    those on the stage.
 
-    The stage is emptied when one that is gone stands there, and marks of such pictures are taken away.
+    A deleted picture is removed from the stage, and its marks from the composer.
     """
     screen, visitor, place, conversation = at.screen, at.visitor, at.state, await at.conversation()
     if conversation is None:
@@ -142,7 +142,7 @@ async def view(at: Context, asked: Arg) -> Reply:
 
 @page.action
 async def compare(at: Context, asked: Arg) -> Reply:
-    """Compare two pictures, or one with what it is best compared with."""
+    """Compare two pictures, or one with its best counterpart."""
     return await _shown(at, lambda one: compare_html(at.view, one, *pair(one, *read_pair(asked.arg))))
 
 
@@ -156,12 +156,12 @@ async def _shown(at: Context, html: Callable[[Conversation], str]) -> Reply:
         return Reply()
 
 
-# What the composer holds and works on: marked pictures, settings with their price, a draft, a prompt written out
+# What the composer holds and works on: marked pictures, settings with their price, a draft, an expanded prompt
 
 
 @page.action
 async def edit_words(at: Context, turn: Arg) -> Reply:
-    """Put the words that a turn was sent with into the composer."""
+    """Put the text of a turn into the composer."""
     conversation = await at.conversation()
     found = conversation.turn(turn.arg) if conversation is not None else None
     return at.reply(at.screen.wording(found.text if found else ""))
@@ -169,14 +169,14 @@ async def edit_words(at: Context, turn: Arg) -> Reply:
 
 @page.action
 async def edit(at: Context, picture: Arg) -> Reply:
-    """Mark a picture to be changed, or `NO_PICTURE`."""
+    """Mark a picture as the one to change, or `NO_PICTURE`."""
     references = tuple(one for one in at.state.references if one != picture.arg)
     return await _marked(at, picture.arg, picture.arg, references)
 
 
 @page.action
 async def drop(at: Context, picture: Arg) -> Reply:
-    """Take a mark away."""
+    """Remove a mark."""
     editing = "" if at.state.editing == picture.arg else at.state.editing
     return await _marked(at, picture.arg, editing, tuple(one for one in at.state.references if one != picture.arg))
 
@@ -191,8 +191,8 @@ async def reference(at: Context, picture: Arg) -> Reply:
 
 
 async def _marked(at: Context, handle: str, editing: str, references: tuple[str, ...]) -> Reply:
-    """Return the composer's line; of a picture that is not there, as it may be after another tab deleted it, what is
-    wrong."""
+    """Return the composer's line, or the refusal for a picture that does not exist, for example after another tab
+    deleted it."""
     if handle != NO_PICTURE:
         conversation = await at.conversation()
         if conversation is None or conversation.picture(handle).handle != handle:
@@ -202,7 +202,7 @@ async def _marked(at: Context, handle: str, editing: str, references: tuple[str,
 
 @page.action
 async def set_(at: Context, asked: Arg) -> Reply:
-    """Choose a value of a setting: `arg` names both."""
+    """Set a setting: `arg` holds its name and value."""
     name, _, value = asked.arg.partition(" ")
     try:
         changed = ChosenSettings.model_validate({**at.state.chosen.model_dump(), name: value})
@@ -220,31 +220,31 @@ async def reset(at: Context) -> Reply:
 
 @page.action
 async def use_preset(at: Context, asked: Arg) -> Reply:
-    """Choose what a preset says."""
+    """Apply the settings of a preset."""
     preset = await at.screen.studio().preferences.presets.find(at.visitor.owner, asked.arg)
     return at.reply(at.screen.chips(at.visitor, ChosenSettings.of(preset.settings)))
 
 
 @page.action
 async def models(at: Context) -> Reply:
-    """Show what the key in use is good for, when the page rests and when another key or cap was chosen."""
+    """Show what the key in use can do, when the page is idle and after the key or a cap changed."""
     key = at.screen.key_in_use(at.visitor)
     if key is not None and at.screen.takes_keys(at.visitor):
-        # The list of what it is offered costs nothing.
+        # Asking for the list of models costs nothing.
         await at.screen.studio().keys.listed(key)
     frame = await at.screen.frame(at.visitor, await at.conversation())
     return at.reply({**at.screen.narrowed(at.visitor, at.state.chosen.model_dump()), **frame})
 
 
 class PriceQuery(Value):
-    """What stands beside the words, as `read_message_facts` reads it."""
+    """The facts of a message besides its text, as `read_message_facts` reads them."""
 
     beside: str = Field(default="", max_length=_LONGEST_BESIDE)
 
 
 @page.action
 async def price(at: Context, told: PriceQuery) -> Reply:
-    """Show what a message would cost."""
+    """Show the price of a message."""
     catalogue, chosen, conversation = at.screen.studio().catalogue, at.state.chosen, await at.conversation()
     guess = chosen_estimate(
         catalogue, at.screen.provider(at.visitor), chosen, read_message_facts(told.beside), conversation
@@ -255,12 +255,12 @@ async def price(at: Context, told: PriceQuery) -> Reply:
 
 @page.action
 async def restore(at: Context, draft: PageState) -> Reply:
-    """Give the composer the settings and the marks of a draft, of pictures that are still there."""
-    # What is open may be another conversation by now.
+    """Restore the settings and marks of a draft, for pictures that still exist."""
+    # Another conversation may be open by now.
     if draft.conversation != at.state.conversation:
         return Reply()
     conversation, updates = await at.conversation(), Updates()
-    # One of another version may say what no chip offers any more.
+    # A draft of another version may hold values that are no longer offered.
     with suppress(ValueError):
         if draft.chips and draft.chosen.turn_settings():
             updates = at.screen.chips(at.visitor, draft.chosen)
@@ -273,8 +273,8 @@ async def restore(at: Context, draft: PageState) -> Reply:
 
 
 class Words(Value):
-    """What is to be written out. `files` counts those in the box, and `is_painted` says that a part of a picture is
-    marked."""
+    """The prompt to expand. `files` counts the files in the box; `is_painted` says that a part of a picture is
+    masked."""
 
     text: str = Field(max_length=1_000_000)
     files: int = Field(default=0, ge=0, le=1000)
@@ -283,7 +283,7 @@ class Words(Value):
 
 @page.action
 async def expand(at: Context, asked: Words) -> Reply:
-    """Write a prompt out, to be shown beside the person's own words; nothing is sent."""
+    """Expand a prompt, and show it beside the user's own; nothing is sent."""
     settings = at.state.chosen.turn_settings()
     wanted = PromptToExpand(
         text=asked.text,
@@ -309,25 +309,25 @@ async def expand(at: Context, asked: Words) -> Reply:
 
 
 def _expanded(at: Context, line: str = "", *, is_bad: bool = False, **shown: str) -> Reply:
-    """Return what is shown above the composer: one line, or the prompt beside the person's own."""
+    """Return what is shown above the composer: one line, or the expanded prompt beside the user's own."""
     html = render("composer/expanded.html", at.words, line=line, is_bad=is_bad, **shown)
-    # The rail's foot tells what was spent.
+    # The foot of the rail shows what was spent.
     return at.reply({"expanded": html, LISTED: {}})
 
 
 def _pictures(asked: Words, editing: str, references: tuple[str, ...]) -> Literal["none", "beside", "change"]:
-    """Return what the pictures that go along are for: one is to be changed, or they lie beside the words."""
+    """Return the role of the attached pictures: one is to be changed, or they go along."""
     if editing or asked.is_painted:
         return "change"
     return "beside" if references or asked.files else "none"
 
 
-# How a turn begins without Send: examples, retries, plans, what stands under a picture, words said otherwise
+# How a turn begins without Send: examples, retries, plans, buttons under a picture, edited messages
 
 
 @page.action
 async def try_example(at: Context, asked: Arg) -> Reply:
-    """Run an example of the first page where that is free; elsewhere it only fills the composer."""
+    """Run an example of the first page where that is free; elsewhere put it into the composer."""
     wish = example_of(at.words, asked.arg)
     if wish is None:
         return Reply()
@@ -339,7 +339,7 @@ async def try_example(at: Context, asked: Arg) -> Reply:
 
 @page.action
 async def try_style(at: Context, asked: Arg) -> Reply:
-    """Repaint in a style the picture that is marked to be changed, else the newest of the conversation."""
+    """Repaint a picture in a style: the one marked to be changed, else the newest of the conversation."""
     style = await at.screen.studio().styles.get(asked.arg, at.visitor.owner)
     conversation = await at.conversation()
     handles = [picture.handle for picture in conversation.pictures] if conversation else []
@@ -351,7 +351,7 @@ async def try_style(at: Context, asked: Arg) -> Reply:
 
 @page.action
 async def panel(at: Context, asked: Arg) -> Reply:
-    """Do what a button under a picture says."""
+    """Carry out a button under a picture."""
     press = read_press(asked.arg)
     if press is None:
         return Reply()
@@ -362,7 +362,7 @@ async def panel(at: Context, asked: Arg) -> Reply:
 
 @page.action
 async def panel_apply(at: Context, asked: Arg) -> Reply:
-    """Change a picture by what its sliders say."""
+    """Adjust a picture by its sliders."""
     amounts = read_amounts(asked.arg)
     if amounts is None:
         return Reply()
@@ -371,19 +371,19 @@ async def panel_apply(at: Context, asked: Arg) -> Reply:
 
 @page.action
 async def paint_now(at: Context) -> Reply:
-    """Have the agent paint instead of asking on."""
+    """Have the agent paint instead of asking more questions."""
     return at.reply(await Turns(at).say(at.words("question.paint_now_said")))
 
 
 @page.action
 async def retry(at: Context, turn: Arg) -> Reply:
-    """Let a turn that failed or was cut off go on."""
+    """Resume a failed or interrupted turn."""
     return at.reply(await Turns(at).retry(turn.arg))
 
 
 @page.action
 async def run_plan(at: Context, asked: Arg) -> Reply:
-    """Run a plan, with what was changed in it."""
+    """Run a plan, with the user's changes."""
     return at.reply(await Turns(at).run_plan(asked.arg))
 
 
@@ -395,33 +395,33 @@ async def drop_plan(at: Context, turn: Arg) -> Reply:
 
 @page.action
 async def allow_calls(at: Context, turn: Arg) -> Reply:
-    """Let calls run that wait for the person."""
+    """Allow waiting tool calls."""
     return at.reply(await Turns(at).decide(turn.arg, is_allowed=True))
 
 
 @page.action
 async def refuse_calls(at: Context, turn: Arg) -> Reply:
-    """Have the agent go on without the calls that wait."""
+    """Refuse waiting tool calls; the agent goes on without them."""
     return at.reply(await Turns(at).decide(turn.arg, is_allowed=False))
 
 
 @page.action
 async def grow_mask(at: Context, picture: Arg) -> Reply:
-    """Let an edit reach further."""
+    """Grow the mask of an edit."""
     await at.screen.studio().edits.grow_mask(at.state.conversation, picture.arg, at.visitor.owner)
     return await _edited(at)
 
 
 @page.action
 async def keep_only(at: Context, picture: Arg) -> Reply:
-    """Keep of an edit what lies in the marked part alone."""
+    """Keep only the masked part of an edit."""
     await at.screen.studio().edits.keep_only(at.state.conversation, picture.arg, at.visitor.owner)
     return await _edited(at)
 
 
 @page.action
 async def keep_transparency(at: Context, picture: Arg) -> Reply:
-    """Give an edit the transparency of what it was made from."""
+    """Give an edit the transparency of its base picture."""
     await at.screen.studio().edits.keep_transparency(at.state.conversation, picture.arg, at.visitor.owner)
     return await _edited(at)
 
@@ -435,7 +435,7 @@ async def keep_edit(at: Context, picture: Arg) -> Reply:
 
 @page.action
 async def discard_edit(at: Context, picture: Arg) -> Reply:
-    """Go back to what stood before an edit."""
+    """Discard an edit."""
     await at.screen.studio().edits.keep(at.state.conversation, picture.arg, False, at.visitor.owner)
     return await _edited(at)
 
@@ -445,7 +445,7 @@ async def _edited(at: Context) -> Reply:
 
 
 class EditedMessage(Value):
-    """A turn, and other words for it. What a message may hold is judged by the studio."""
+    """A turn and its new text. The studio checks what a message may hold."""
 
     turn: str = Field(max_length=64)
     text: str = Field(max_length=1 << 20)
@@ -453,7 +453,7 @@ class EditedMessage(Value):
 
 @page.action
 async def edit_message(at: Context, asked: EditedMessage) -> Reply:
-    """Send a turn's words said otherwise, with all else as it was, in its place: a branch of its own."""
+    """Send a turn again with another text and everything else unchanged. It becomes a new branch."""
     studio, conversation, owner = at.screen.studio(), await at.conversation(), at.visitor.owner
     if conversation is None:
         return Reply()
@@ -471,7 +471,7 @@ async def edit_message(at: Context, asked: EditedMessage) -> Reply:
 
 @page.action
 async def switch(at: Context, turn: Arg) -> Reply:
-    """Show another branch: the thread and the bar above it. What the composer works on stays."""
+    """Show another branch: the thread and the bar above it. The composer keeps what it works on."""
     conversation = await at.conversation()
     if conversation is None:
         return Reply()
@@ -482,24 +482,24 @@ async def switch(at: Context, turn: Arg) -> Reply:
 
 
 def _before(conversation: Conversation, turn: Turn) -> Conversation:
-    """Return the conversation up to where the turn began; its pictures stay, for those the new words name."""
+    """Return the conversation up to where the turn began; its pictures stay, because the new text may name them."""
     at = next(place for place, one in enumerate(conversation.turns) if one.id == turn.id)
     return conversation.model_copy(update={"turns": conversation.turns[:at]})
 
 
 def _live(conversation: Conversation, turn: Turn, request: TurnRequest) -> ShownTurn:
-    """Return the new turn before its first event, as the newest version of what was said."""
+    """Return the new turn before its first event, as the newest version of the message."""
     was, versions = resumed(turn), conversation.forks.get(turn.id, (turn.id,))
     return ShownTurn(request.text, was.named, was.uploads, beside=(*versions, ""))
 
 
-# Two texts held against each other word by word, or sign by sign where a language writes no spaces
+# Comparison of two texts by words, or by characters in languages without spaces
 
 
 def word_diff(before: str, after: str) -> list[DiffPiece]:
-    """Return the pieces in reading order, what was removed before what stands in its place.
+    """Return the pieces in reading order, removed ones before those that replace them.
 
-    All but the removed, joined, are `after`; all but the added are `before`, save for its spaces.
+    All but the removed pieces, joined, are `after`; all but the added ones are `before`, except for its spaces.
     """
     old, new = _TOKEN.findall(before.strip()), _TOKEN.findall(after.strip())
     pieces: list[DiffPiece] = []
@@ -510,20 +510,20 @@ def word_diff(before: str, after: str) -> list[DiffPiece]:
 
 
 def diff_html(pieces: Sequence[DiffPiece]) -> Markup:
-    """Return the pieces as HTML: what was added as <ins>, what was removed as <del>."""
+    """Return the pieces as HTML: added text as <ins>, removed text as <del>."""
     marks = {"added": "ins", "removed": "del"}
     told = []
     for kind, text in pieces:
-        # The space before a word belongs to no mark, which would underline it.
+        # The space before a word is not marked: it would be underlined.
         space, words = text[: len(text) - len(text.lstrip())], escape(text.lstrip())
         told.append(space + (f"<{marks[kind]}>{words}</{marks[kind]}>" if kind in marks else words))
     return Markup("".join(told))  # noqa: S704  its texts are escaped
 
 
 def _changes(old: list[str], new: list[str]) -> Iterator[tuple[list[str], list[str], list[str]]]:
-    """Yield what was removed, what was added, and what is the same after it.
+    """Yield the removed, the added, and then the equal tokens.
 
-    A short word that two changes happen to share is changed with them: torn apart, a phrase cannot be read.
+    A short word between two changes counts as changed: a phrase that is torn apart cannot be read.
     """
     plain = [token.strip() for token in old], [token.strip() for token in new]
     if len(old) * len(new) > _MOST_PAIRS:

@@ -1,6 +1,6 @@
-"""Presets: the settings of a message saved under a name, renamed, deleted and brought back, each visitor's own.
+"""Presets: each visitor's named settings of a message; saved, renamed, deleted and restored.
 
-What is taken up goes by the action `page.use_preset`.
+The action `page.use_preset` applies one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from webui.shell.templates import Reply, Undo
 
 presets = Feature("presets")
 _EDGE_PX = 14
-# Thinner than this a frame is a line.
+# A thinner frame would look like a line.
 _LEAST_PX = 4
 
 
@@ -27,7 +27,7 @@ class MenuState(Value):
 
 
 class Saved(Value):
-    """A name, and the settings as the page says them."""
+    """A name, and the settings as the page sends them."""
 
     name: str = Field(max_length=400)
     settings: ChosenSettings
@@ -46,7 +46,7 @@ class OfPreset(Value):
 
 
 class Renamed(OfPreset):
-    """A preset, and its new name."""
+    """A preset and its new name."""
 
     name: str = Field(max_length=400)
 
@@ -59,13 +59,13 @@ class Deleted(Value):
 
 @presets.action
 async def show(at: Context, seen: MenuState) -> Reply:
-    """Show the presets, the first time with the menu around them and its field to save the settings."""
+    """Show the presets, the first time with the menu around them and the field for a new name."""
     return await _listed(at, is_begun=seen.is_begun)
 
 
 @presets.action
 async def save(at: Context, saved: Saved) -> Reply:
-    """Keep the settings under a name."""
+    """Save the settings under a name."""
     kept, owner = at.screen.studio().preferences.presets, at.visitor.owner
     try:
         before = {one.id for one in await kept.of(owner)}
@@ -98,7 +98,7 @@ async def delete(at: Context, deleted: OfPreset) -> Reply:
 
 @presets.action
 async def restore(at: Context, deleted: Deleted) -> Reply:
-    """Bring a deleted preset back."""
+    """Restore a deleted preset."""
     try:
         await at.screen.studio().preferences.presets.restore(at.visitor.owner, deleted.preset)
     except AivistaError as error:
@@ -107,14 +107,14 @@ async def restore(at: Context, deleted: Deleted) -> Reply:
 
 
 async def _refused(at: Context, error: AivistaError) -> Reply:
-    """Say it in the menu: another sentence of the page may lie below it."""
+    """Show the refusal in the menu, which may cover a toast."""
     return await _listed(at, at.words.error(error.info), is_problem=True)
 
 
 async def _listed(
     at: Context, said: str = "", undo: Undo | None = None, *, is_problem: bool = False, is_begun: bool = True
 ) -> Reply:
-    """Return the presets, and one sentence about what was just done."""
+    """Return the list of presets, with one sentence about what was just done."""
     kept = await at.screen.studio().preferences.presets.of(at.visitor.owner)
     rows = [(one, fixed(at.words, ChosenSettings.of(one.settings))) for one in kept]
     values = {"rows": rows, "said": said, "undo": undo, "is_problem": is_problem, "shape": shape_size}
@@ -125,7 +125,7 @@ async def _listed(
 
 
 def shape_size(said: str) -> tuple[int, int] | None:
-    """Return width and height in pixels of a small frame of the ratio `W:H`; None for anything else."""
+    """Return width and height in pixels of a small frame with the ratio `W:H`; None for anything else."""
     found = re.fullmatch(r"([1-9]\d*):([1-9]\d*)", said)
     if found is None:
         return None

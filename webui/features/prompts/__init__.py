@@ -1,4 +1,5 @@
-"""The prompt gallery: prompts in groups and a search; what the person sent and starred the browser alone knows."""
+"""The prompt gallery: example prompts in groups, and a search. Sent and starred prompts are known to the browser
+alone."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ async def open(at: Context) -> Reply:
 
 
 class Prompt(Value):
-    """A wish with its title in one language, and the group it belongs to; a place to fill in stands in brackets."""
+    """A prompt with its title in one language and its group; a placeholder stands in brackets."""
 
     group: str
     title: str
@@ -32,18 +33,18 @@ class Prompt(Value):
 
     @property
     def plain(self) -> str:
-        """The wish without its brackets, as it can be sent."""
+        """The prompt without its brackets, ready to send."""
         return _BLANK.sub(r"\1", self.text)
 
     @property
     def blank(self) -> tuple[int, int] | None:
-        """Where in `plain` the first place to fill in begins and ends."""
+        """Start and end of the first placeholder in `plain`."""
         found = _BLANK.search(self.text)
         return (found.start(), found.end() - 2) if found else None
 
 
 class PromptGroup(Value):
-    """A group of prompts: its name in one language, and its icon's."""
+    """A group of prompts: its name in one language, and the name of its icon."""
 
     id: str
     name: str
@@ -53,7 +54,7 @@ class PromptGroup(Value):
 
 @cache
 def prompt_groups(language: str) -> tuple[PromptGroup, ...]:
-    """Return the groups in their order, in one of the page's languages."""
+    """Return the groups in order, in one of the page's languages."""
     book = tomllib.loads(resources.files("webui.features.prompts").joinpath("prompts.toml").read_text(encoding="utf-8"))
     field = "zh" if language.startswith("zh") else "en"
     return tuple(_group(row, book["prompt"], field) for row in book["group"])

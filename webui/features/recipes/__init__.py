@@ -1,7 +1,7 @@
-"""Recipes at work: of files that are about to be sent, and of the receipts under pictures.
+"""Recipes: those in files that are about to be sent, and those of receipts under pictures.
 
-Whatever a file says is somebody's data: none of it becomes an address or a button. The page gets it as a value of known
-fields, sends it back with a click, and it is read here with the same care both times.
+The content of a file is untrusted: none of it becomes an address or a button. The page receives it as a value with
+known fields and sends it back with a click; it is validated both times.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ MAX_FOUND_CHARACTERS = 2 << 20
 
 
 class FileFinding(Value):
-    """What was found in a file, as the route told it; `is_written` says that words stand in the box."""
+    """What the route found in a file; `is_written` says that the box holds text."""
 
     told: str = Field(max_length=MAX_FOUND_CHARACTERS)
     is_written: bool = False
 
     @property
     def found(self) -> FoundRecipe:
-        """What it is."""
+        """The recipe that was found."""
         return read_found(self.told)
 
 
@@ -70,7 +70,7 @@ class Of(Value):
 
 @recipes.action
 async def found(at: Context, file: FileFinding) -> Reply:
-    """Show the card of what a file says."""
+    """Show the card for what a file says."""
     what = file.found
     known = isinstance(what, Recipe) and await _known(at, what) is not None
     return at.reply({"recipe": card_html(at.words, what, is_known=known)})
@@ -88,7 +88,7 @@ async def read(at: Context, file: FileFinding) -> Reply:
 
 @recipes.action
 async def restore(at: Context, file: FileFinding) -> Reply:
-    """Put the settings and the words of a recipe into the composer."""
+    """Put the settings and the prompt of a recipe into the composer."""
     what = file.found
     if not isinstance(what, Recipe):
         return Reply()
@@ -105,7 +105,7 @@ async def take_prompt(at: Context, file: FileFinding) -> Reply:
 
 @recipes.action
 async def branch(at: Context, file: FileFinding) -> Reply:
-    """Go on from the picture where it is known, else from the file itself, with what it was made from in words."""
+    """Continue from the picture if the studio knows it, else from the file itself, with its prompt in words."""
     what = file.found
     if not isinstance(what, Recipe):
         return Reply()
@@ -121,14 +121,14 @@ async def branch(at: Context, file: FileFinding) -> Reply:
 
 @recipes.action
 async def keep(at: Context, picture: Of) -> Reply:
-    """Keep a picture that is smaller than was asked."""
+    """Accept a picture that is smaller than was asked."""
     await at.screen.studio().recipes.keep_shortfall(at.state.conversation, picture.arg, at.visitor.owner)
     return at.reply({THREAD: at.screen.thread(at.visitor, await at.conversation())})
 
 
 @recipes.action
 async def upscale(at: Context, asked: Of) -> Reply:
-    """Have a picture painted again at the size that was asked; a sketch is enlarged as it is."""
+    """Paint a picture again at the size that was asked; a sketch is enlarged as it is."""
     conversation, picture = await _picture(at, asked)
     receipt = picture.receipt if picture is not None else None
     if conversation is None or picture is None or receipt is None:
@@ -148,7 +148,7 @@ async def upscale(at: Context, asked: Of) -> Reply:
 
 @recipes.action
 async def reuse(at: Context, asked: Of) -> Reply:
-    """Put the settings and the words of a picture's turn into the composer."""
+    """Put the settings and the prompt of a picture's turn into the composer."""
     turn = await _turn(at, asked)
     if turn is None:
         return Reply()
@@ -157,7 +157,7 @@ async def reuse(at: Context, asked: Of) -> Reply:
 
 @recipes.action
 async def other_model(at: Context, asked: Of) -> Reply:
-    """Send the turn's words once more, on the same pictures, to the image model that did not paint it."""
+    """Send the turn's prompt again, on the same pictures, to the image model that did not paint it."""
     conversation, picture = await _picture(at, asked)
     turn = await _turn(at, asked)
     if conversation is None or picture is None or picture.receipt is None or turn is None:
@@ -185,17 +185,17 @@ async def _known(at: Context, recipe: Recipe) -> tuple[str, str] | None:
 
 
 def _without_file(reply: Reply) -> Reply:
-    """Return the reply with which a single file leaves the message: it was brought for what it says."""
+    """Return the reply, with the event that removes a single file from the message: it was dropped for its recipe."""
     return reply.model_copy(update={"events": {**reply.events, "recipe-taken": True}})
 
 
 def _in_composer(at: Context, chosen: ChosenSettings, text: str) -> Updates:
-    """Return the settings as chosen, as far as the models in use obey, and the words in the box."""
+    """Return the settings, as far as the models in use accept them, and the prompt, as updates of the composer."""
     return {**at.screen.chips(at.visitor, chosen), **at.screen.wording(text)}
 
 
 def _to_another_model(at: Context, turn: Turn, receipt: Receipt) -> TurnRequest | None:
-    """Return the turn's request for the other model. What was sent along has a handle by now, and is named by it."""
+    """Return the turn's request for the other model. Attachments have handles by now, and are named by them."""
     others = [one for one in at.screen.offers(at.visitor) if one.label != receipt.model_label]
     if not others:
         return None
@@ -221,7 +221,7 @@ def _obeyed(value: str | None, offered: Sequence[str]) -> str | None:
 
 
 def card_html(words: Words, found: FoundRecipe, *, is_known: bool = False) -> Markup:
-    """Return the card for what a file says; `is_known` when the picture it tells of is one of the visitor's own."""
+    """Return the card for what a file says; `is_known` when the picture is one of the visitor's own."""
     match found:
         case Recipe():
             said = _summary(words, found)
@@ -238,7 +238,7 @@ def card_html(words: Words, found: FoundRecipe, *, is_known: bool = False) -> Ma
 
 
 def refused_sentence(words: Words, refused: RefusedRecipe) -> str:
-    """Return why a recipe that is there is not read."""
+    """Return why a recipe that was found cannot be read."""
     return words("recipe.newer") if refused.reason is RecipeRefusal.NEWER else words("recipe.damaged")
 
 
@@ -255,7 +255,7 @@ def recipe_html(words: Words, found: FoundRecipe) -> Markup:
 
 
 def _summary(words: Words, recipe: Recipe) -> str:
-    """Return what the picture is in one sentence: the words, the model, what was asked."""
+    """Return the picture in one sentence: the prompt, the model, and what was asked."""
     said = _shortened(recipe.words or recipe.prompt)
     facts = words("recipe.join").join(
         part
@@ -277,7 +277,7 @@ def _shortened(text: str) -> str:
 
 
 def _own(words: Words, recipe: Recipe) -> dict[str, object]:
-    """Return what is said of a recipe of ours beside what stands in it."""
+    """Return the facts of our own recipe that the template shows besides its fields."""
     known = set(ReferenceRole)
     roles = [words(f"role.{one.role}") if one.role in known else one.role for one in recipe.parents]
     asked = " ".join(part for part in (recipe.asked_resolution, recipe.asked_aspect_ratio) if part)
@@ -311,7 +311,7 @@ class Found(Value):
 
 
 def found_of(found: FoundRecipe) -> Found | None:
-    """Return what was found as the page keeps it; None for nothing."""
+    """Return what was found as the page keeps it; None when nothing was."""
     match found:
         case Recipe():
             return Found(recipe=found)
@@ -336,10 +336,9 @@ def read_found(text: str) -> FoundRecipe:
 def chosen_as(
     settings: TurnSettings | RecipeSettings | None, recipe: Recipe | None, now: ChosenSettings
 ) -> ChosenSettings:
-    """Return the chips as they were for the turn, the others as they are.
+    """Return the settings of the turn, and the current ones where it says nothing.
 
-    Without settings on record what was asked for stands in. Values that no model in use obeys are left out when the
-    chips are drawn.
+    Without recorded settings, what was asked for is used. Values that no model in use accepts are left out later.
     """
     if settings is None:
         ratio = recipe.asked_aspect_ratio if recipe else None
@@ -349,16 +348,16 @@ def chosen_as(
 
 
 def recipe_routes(sessions: Sessions) -> list[Route]:
-    """Return the route `POST /aivista/recipe`: the bytes of a file in, JSON of what it says out.
+    """Return the route `POST /aivista/recipe`: the bytes of a file in, JSON of its recipe out.
 
-    204 when it says nothing, 413 for more than may be sent as a picture, 429 for one who asks too much at once. Nothing
-    is kept.
+    204 when the file has none, 413 when it is larger than a picture may be, 429 for a client with too many requests.
+    Nothing is kept.
     """
     bench = ImageJobs(places=2)
 
     async def read(request: Request, visitor: Visitor) -> Response:
         limit = upload_limit_megabytes(visitor.owner)
-        # Before anybody looks whether the browser is still there: that look would swallow the first part of it.
+        # Read the body before anything asks whether the client is still connected: that would swallow its first part.
         data = await body_of(request, limit << 20)
         if data is None:
             return as_text(visitor.words("builtin.too_large", limit=limit), 413)

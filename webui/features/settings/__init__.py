@@ -1,5 +1,5 @@
-"""The settings: a key, tried before it is trusted and kept as its person chooses; the caps of what may be spent; what a
-new conversation begins with; theme and language; where the data is; the operator's MCP servers; what this is.
+"""The settings: the key (tested before it is trusted, kept where the user chooses), spending caps, defaults of new
+conversations, theme and language, location of the data, the operator's MCP servers, and the version.
 
 No answer holds more of a key than its last four characters.
 """
@@ -40,35 +40,35 @@ from webui.words import LANGUAGES, Words, load_words
 
 settings = Feature("settings")
 MAX_KEY_CHARACTERS = 400
-# Nothing is wrong with these: they have not been needed yet, or are on their way.
+# Nothing is wrong with these: they were not needed yet, or are connecting.
 _CALM: frozenset[ServerProblem] = frozenset({"not_asked", "connecting", "not_when_public"})
-# What the studio offers may be another now: the page asks for its choices, its prices and what stands around them.
+# The studio may offer other models now: the page refreshes its choices, prices and surroundings.
 _SERVED: dict[str, JsonValue] = {"served": True}
 _TAIL_CHARACTERS = 4
 
 
 class Typed(Value):
-    """A key as it was typed, and where it is to be kept."""
+    """A typed key, and where to keep it."""
 
     key: SecretStr = SecretStr("")
     keep: Literal["session", "machine"] = "session"
 
     @property
     def found(self) -> SecretStr | None:
-        """What was typed as a key, or None when it is empty or cannot be one."""
+        """The typed key, or None when it is empty or cannot be one."""
         key = self.key.get_secret_value().strip()
         is_plausible = 0 < len(key) <= MAX_KEY_CHARACTERS and key.isascii() and key.isprintable()
         return SecretStr(key) if is_plausible else None
 
 
 class Defaults(Value):
-    """Whether new conversations begin with the settings that stand beside Send now."""
+    """Whether new conversations begin with the settings that are chosen now."""
 
     are_kept: bool
 
 
 class Caps(Value):
-    """The caps as they were typed, None for none."""
+    """The caps as typed, None for none."""
 
     day: JsonValue = None
     conversation: JsonValue = None
@@ -84,10 +84,10 @@ async def open(at: Context) -> Reply:
 
 @settings.action
 async def test(at: Context, typed: Typed) -> Reply:
-    """Tell what the typed key can do, else the visitor's own."""
+    """Test what the typed key can do, or without one the visitor's own."""
     key = typed.found or at.screen.sessions.key(at.visitor)
     if key is None and at.visitor.owner == OPERATOR:
-        # A key that is lent is the operator's: nobody else learns of it, or spends its quota on tests.
+        # A lent key is the operator's: nobody else learns about it, or spends its quota on tests.
         key = at.screen.key_in_use(at.visitor)
     if key is None:
         return Reply(patches=(_verdict(note_html(at.words, "settings.empty")),))
@@ -97,11 +97,11 @@ async def test(at: Context, typed: Typed) -> Reply:
 
 @settings.action
 async def save(at: Context, typed: Typed) -> Reply:
-    """Keep the typed key where its person chose; the page tests it then."""
+    """Keep the typed key where the user chose; the page tests it then."""
     sessions, key = at.screen.sessions, typed.found
     if key is not None and typed.keep == "machine" and sessions.kept is not None:
         sessions.kept.keep(key)
-        # One that was typed before would go before the one that was just kept.
+        # A key typed before would take precedence over the one that was just kept.
         sessions.hold_key(at.visitor, None)
     elif key is None or not sessions.hold_key(at.visitor, key):
         return Reply(patches=(_verdict(note_html(at.words, "settings.empty")),))
@@ -110,7 +110,7 @@ async def save(at: Context, typed: Typed) -> Reply:
 
 @settings.action
 async def remove(at: Context) -> Reply:
-    """Forget the key in use: that of the session first, then the one kept on this machine."""
+    """Forget the key in use: the session's first, then the one kept on this machine."""
     sessions = at.screen.sessions
     if sessions.session_key(at.visitor) is not None:
         sessions.hold_key(at.visitor, None)
@@ -121,7 +121,7 @@ async def remove(at: Context) -> Reply:
 
 @settings.action
 async def cap(at: Context, caps: Caps) -> Reply:
-    """Keep the caps of what may be spent."""
+    """Save the spending caps."""
     given = {"cap_day_usd": caps.day, "cap_conversation_usd": caps.conversation}
     try:
         chosen = Preferences.model_validate(given, strict=True)
@@ -133,7 +133,7 @@ async def cap(at: Context, caps: Caps) -> Reply:
 
 @settings.action
 async def defaults(at: Context, given: Defaults) -> Reply:
-    """Have every new conversation begin with the settings as they are now, or leave them as they are then."""
+    """Save the current settings as the defaults of new conversations, or remove the defaults."""
     chosen = at.state.chosen if given.are_kept else None
     kept = chosen.turn_settings() if chosen is not None else None
     await at.screen.studio().preferences.keep_defaults(at.visitor.owner, kept)
@@ -145,7 +145,7 @@ async def defaults(at: Context, given: Defaults) -> Reply:
 
 @settings.action
 async def size(at: Context) -> Reply:
-    """Tell how much room the data takes; it has to be looked through for that."""
+    """Show how much room the data takes; all files have to be looked at for that."""
     if at.visitor.owner != OPERATOR:
         return Reply()
     used = await asyncio.to_thread(_bytes_below, at.screen.studio().settings.home)
@@ -154,7 +154,7 @@ async def size(at: Context) -> Reply:
 
 @settings.action
 async def open_folder(at: Context) -> Reply:
-    """Show the folder of the data on the operator's own machine, by what that shows folders with."""
+    """Open the folder of the data on the operator's own machine, in its file manager."""
     kept = at.screen.studio().settings
     if at.visitor.owner != OPERATOR or kept.is_public:
         return Reply(toast=Toast(text=at.words("refusal.nothing_here"), is_problem=True))
@@ -165,7 +165,7 @@ async def open_folder(at: Context) -> Reply:
 
 @settings.action
 async def back_up(at: Context) -> Reply:
-    """Back up the database now; that is the operator's alone."""
+    """Back up the database now; only the operator may."""
     if at.visitor.owner != OPERATOR:
         return Reply(toast=Toast(text=at.words("refusal.nothing_here"), is_problem=True))
     made = await asyncio.to_thread(Backups(at.screen.studio().settings.home).make, datetime.now(UTC))
@@ -175,7 +175,7 @@ async def back_up(at: Context) -> Reply:
 
 
 def _changed(at: Context, events: Mapping[str, JsonValue] | None = None) -> Reply:
-    """Return the key's form as it is now: the box in it is empty."""
+    """Return the form of the key as it is now, with an empty field."""
     return Reply(
         patches=(at.fragment("set-key", "settings/key.html", **_key(at)),), events={**_SERVED, **(events or {})}
     )
@@ -186,7 +186,7 @@ def _verdict(html: str) -> Patch:
 
 
 def _key(at: Context) -> dict[str, Any]:
-    """Return what the key's form shows: which one is in use, and where another one may be kept."""
+    """Return the values of the key's form: which key is in use, and where another one may be kept."""
     sessions, visitor, settings_ = at.screen.sessions, at.visitor, at.screen.studio().settings
     planner = at.screen.studio().catalogue.model(ModelRole.FLASH, at.screen.provider(visitor))
     is_private, typed = sessions.kept is not None, sessions.session_key(visitor)
@@ -210,7 +210,7 @@ def _defaults(at: Context, chosen: ChosenSettings | None) -> dict[str, Any]:
 
 
 async def _around(at: Context) -> dict[str, Any]:
-    """Return what the other sections show. Where the data is, its operator alone is told."""
+    """Return the values of the other sections. Only the operator is told where the data is."""
     studio, visitor, is_operator = at.screen.studio(), at.visitor, at.visitor.owner == OPERATOR
     servers = [one for one in studio.mcp_servers() if one.problem is None or not studio.settings.is_public]
     kept = await studio.preferences.defaults(visitor.owner)
@@ -229,7 +229,7 @@ async def _around(at: Context) -> dict[str, Any]:
 
 
 def _visitors(at: Context) -> list[str]:
-    """Return who can open the studio, and with whose key they paint, in sentences."""
+    """Return sentences on who can open the studio, and whose key pays for them."""
     words, sessions, kept = at.words, at.screen.sessions, at.screen.studio().settings
     if not (kept.is_public and sessions.is_shared):
         return [words("visitors.as_you" if kept.is_public else "visitors.none")]
@@ -252,7 +252,7 @@ def _bytes_below(folder: Path) -> int:
         try:
             total += path.stat().st_size if path.is_file() and not path.is_symlink() else 0
         except OSError:
-            # Gone meanwhile.
+            # The file is gone meanwhile.
             continue
     return total
 
@@ -264,11 +264,11 @@ def _server(words: Words, server: ServerState) -> Line:
     return Line(shape, tone, server.name, [words(f"mcp.{server.problem}")])
 
 
-# What came of trying a key
+# The result of a test of a key
 
 
 def verdict_html(words: Words, diagnosis: KeyDiagnosis) -> Markup:
-    """Return what was found: one line for the key, one for each group of models that stand alike."""
+    """Return the result: one line for the key, and one for each group of models with the same standing."""
     if diagnosis.problem is not None:
         title = words(f"failure.title_{diagnosis.problem.actor.value}")
         return verdict(words, _problem(words, title, diagnosis.problem))
@@ -290,9 +290,9 @@ def state_html(
     has_operator_key: bool,
     has_own_server: bool = False,
 ) -> Markup:
-    """Return which key is in use, by its last four characters at most, and which others it goes before.
+    """Return which key is in use, by its last four characters at most, and which others it takes precedence over.
 
-    The key of the session goes first, then the one kept on this machine, then that of the studio's environment.
+    The session's key comes first, then the one kept on this machine, then the one in the studio's environment.
     """
     used = session or kept
     if used is not None:
@@ -310,19 +310,18 @@ def state_html(
 
 
 def tail(key: SecretStr) -> str:
-    """Return the last four characters of a key; of one that is hardly longer, none."""
+    """Return the last four characters of a key; empty for a key that is hardly longer."""
     text = key.get_secret_value()
     return text[-_TAIL_CHARACTERS:] if len(text) > 2 * _TAIL_CHARACTERS else "…"
 
 
 def note_html(words: Words, key: str) -> Markup:
-    """Return one calm sentence in the verdict's place."""
+    """Return one calm sentence in place of a result."""
     return verdict(words, Line("info", "", words(key)))
 
 
 class Line(NamedTuple):
-    """A line of the box: what it says, and more beneath it in smaller letters; of a problem its code and who must
-    act."""
+    """A line of the result: its text, and more below in smaller letters; for a problem its code and who must act."""
 
     icon: str
     tone: str
@@ -333,12 +332,12 @@ class Line(NamedTuple):
 
 
 def verdict(words: Words, *lines: Line) -> Markup:
-    """Return the lines as one box that is read out when it changes."""
+    """Return the lines as one box that screen readers announce when it changes."""
     return render("settings/verdict.html", words, lines=lines)
 
 
 def _alike(standings: Sequence[ModelStanding]) -> list[list[ModelStanding]]:
-    """Return the models in groups that stand alike, in the order in which they come."""
+    """Return the models in groups of the same standing, in order of appearance."""
     groups: dict[str, list[ModelStanding]] = {}
     for one in standings:
         state = one.problem.code.value if one.problem else f"{one.is_tried}"
@@ -356,7 +355,7 @@ def _group(words: Words, kind: str, alike: Sequence[ModelStanding]) -> Line:
 
 
 def _problem(words: Words, title: str, problem: ErrorInfo) -> Line:
-    """Return a line with what is wrong, who must act, and where. What passes by itself is told calmly."""
+    """Return a line with what is wrong, who must act, and where. A passing problem is shown calmly."""
     told = Markup("{} {}").format(words.error(problem), next_step(words, problem.code)).strip()
     tone = "bad" if problem.actor in (Actor.KEY, Actor.NETWORK, Actor.OPERATOR) else ""
     who = words(f"failure.who_{problem.actor.value}")

@@ -1,4 +1,4 @@
-"""The list of every key, made from the table that the scripts obey, with the switch for single keys."""
+"""The list of keyboard shortcuts, from the table that the scripts use, with the switch for single keys."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from webui.shell.templates import Reply
 from webui.words import Words
 
 shortcuts = Feature("shortcuts")
-# How a key is shown; one that is not here is shown as it is called. What is printed on a key is in no language but for
-# a few, which have a word.
+# How keys are shown; a key that is not listed is shown by its name. Only a few have a translated word, because what is
+# printed on a key is mostly the same in all languages.
 _SIGNS = {
     "ArrowLeft": "←",
     "ArrowRight": "→",
@@ -27,15 +27,15 @@ _SIGNS = {
 }
 _NAMED = {"Space": "keys.space", "Letter": "keys.letter", "ContextMenu": "keys.context_menu"}
 
-# A row's chords, or those of each part of it: ("Mod+K",) or {"left": ("ArrowLeft",), ...}.
+# The chords of a row, or of each of its parts: ("Mod+K",) or {"left": ("ArrowLeft",), ...}.
 Chords = tuple[str, ...]
 Keys = Chords | Mapping[str, Chords]
-# The part of a row that the browser does by itself, or a part of Gradio's: no script asks for it.
+# The part of a row that the browser or Gradio handles: no script uses it.
 NATIVE = "native"
 
 
 class Row(NamedTuple):
-    """What some keys do. Each chord is the keys that are held, and those of which one is pressed."""
+    """A row of the list. Each chord consists of modifiers and the alternatives for the key pressed with them."""
 
     name: str
     is_single: bool
@@ -44,7 +44,7 @@ class Row(NamedTuple):
 
 @shortcuts.action
 async def open(at: Context) -> Reply:
-    """Show the list. Whether single keys are on, the browser keeps."""
+    """Show the list. The browser keeps whether single keys are on."""
     return Reply(patches=(at.fragment("shortcuts", "shortcuts/dialog.html", groups=key_groups(at.words)),))
 
 
@@ -57,7 +57,7 @@ def _row(words: Words, group: str, name: str) -> Row:
     chords = chords_of(key_table()[group][name])
     held: dict[tuple[str, ...], list[str]] = {}
     for chord in chords:
-        # A plus that is a key itself stands alone; elsewhere it joins.
+        # A plus that is a key itself stands alone; elsewhere it joins keys.
         *modifiers, key = [chord] if chord == "+" else chord.split("+")
         held.setdefault(tuple(_shown(words, one) for one in modifiers), []).append(_shown(words, key))
     is_all_single = all(is_single(chord) for chord in chords)
@@ -70,24 +70,24 @@ def _shown(words: Words, key: str) -> str:
 
 @cache
 def key_table() -> Mapping[str, Mapping[str, Keys]]:
-    """Return the rows by group and name, in the order in which they are listed."""
+    """Return the rows by group and name, in the order of the list."""
     text = resources.files("webui").joinpath("shortcuts.toml").read_text(encoding="utf-8")
     return {group: {name: _keys_of(row) for name, row in rows.items()} for group, rows in tomllib.loads(text).items()}
 
 
 def chords_of(row: Keys) -> Chords:
-    """Return every chord of a row once, in its order."""
+    """Return all chords of a row, each once, in order."""
     listed = [chord for chords in row.values() for chord in chords] if isinstance(row, Mapping) else row
     return tuple(dict.fromkeys(listed))
 
 
 def is_single(chord: str) -> bool:
-    """Whether a chord is one sign alone, which the switch turns off."""
+    """Whether a chord is a single character, which the switch turns off."""
     return len(chord) == 1 or chord == "Letter"
 
 
 def script_table() -> dict[str, dict[str, list[str] | dict[str, list[str]]]]:
-    """Return the table as the scripts read it, without what no script asks for."""
+    """Return the table as the scripts read it, without rows that no script uses."""
     return {
         group: {name: _plain(row) for name, row in rows.items() if NATIVE not in row}
         for group, rows in key_table().items()

@@ -1,4 +1,5 @@
-"""The style library: found by words or by family, shown as pictures, tried in a turn, and filled with one's own."""
+"""The style library: searched by text or family, shown as pictures, tried in a turn, and extended with one's own
+styles."""
 
 from __future__ import annotations
 
@@ -43,17 +44,17 @@ FILE_NAME = "aivista-styles.json"
 PREVIEW_PX = 320
 _MADE_PX = 480
 _MOST_MATCHES = 24
-# Nobody need wait longer for a first answer to what they typed.
+# Seconds that a user waits at most for a first answer to what they typed.
 _AT_ONCE_S = 0.25
-# Whoever types into the box looks around: what a turn would leave aside is still worth showing.
+# The floor of similarity is lower here than in a turn: a browsing user wants to see weaker matches as well.
 _FLOOR = 0.35
 MINE = "mine"
-# The families a style is listed under, by the first of its tags that is one, in the order of the list.
+# The families, in the order of the list. A style is listed under the first of its tags that is one.
 FAMILIES = ("painting", "drawing", "illustration", "chinese", "print", "craft", "design", "photography", "film", "3d")
-# A name with one such letter is a Chinese one.
+# A name with one such character is Chinese.
 _FIRST_IDEOGRAPH = "\u2e80"
 _COMMAS = re.compile(r"[,，、;；\n]")
-# What the library says is wrong, and the key of the sentence that says it on the page.
+# The library's validation errors, and the keys of their sentences on the page.
 _SAID = (
     (re.compile("too short"), "styles.problem_short"),
     (re.compile("square brackets"), "styles.problem_brackets"),
@@ -73,14 +74,14 @@ _SAMPLE_WIDTH, _SAMPLE_HEIGHT = 960, 640
 _SKY = ((108, 148, 190), (196, 206, 208), (238, 214, 184))
 _GLOW, _SUN = (46.0, 34.0, 8.0), (40.0, 38.0, 30.0)
 _NEAR, _FAR = np.array((38, 62, 66), np.float32), np.array((164, 180, 190), np.float32)
-# Hills from the farthest to the nearest: how high they stand, how high they swing, how long their waves are.
+# Hills from the farthest to the nearest: their height, the height of their waves, and the length of those.
 _HILLS = ((0.52, 0.05, 5.0), (0.58, 0.07, 3.4), (0.66, 0.06, 2.3), (0.75, 0.05, 1.5))
 
 Pixels = NDArray[np.floating]
 
 
 class StyleFilter(Value):
-    """What is looked for: words, a family, or everything. Who is `patient` waits for styles that mean the same."""
+    """The filter: a text, a family, or nothing. With `patient`, wait for the styles that are found by meaning."""
 
     query: str = Field(default="", max_length=LONGEST_QUERY)
     family: str = Field(default="", max_length=40)
@@ -88,20 +89,20 @@ class StyleFilter(Value):
 
 
 class ChosenStyle(StyleFilter):
-    """A style, out of those that are looked at."""
+    """A style, with the filter that is shown."""
 
     id: str = Field(default="", max_length=64)
 
 
 class StyleForm(Value):
-    """A style as it was written; without an id a new one."""
+    """A style as written in the form; without an id a new one."""
 
     id: str = Field(default="", max_length=64)
     fields: Mapping[str, Annotated[str, Field(max_length=5000)]]
 
 
 class DeletedStyle(StyleFilter):
-    """A style that was deleted, to be brought back."""
+    """A deleted style to restore."""
 
     style: StyleDraft
 
@@ -114,7 +115,7 @@ class StyleFile(Value):
 
 def _routes(screen: Screen) -> Sequence[Route]:
     known: dict[str, bytes] = {}
-    # A page asks for many, and what takes long holds up whatever else it asks.
+    # A page requests many previews, and slow ones would hold up its other requests.
     drawing = asyncio.Semaphore(2)
 
     def drawn(style_id: str) -> bytes | None:
@@ -133,7 +134,7 @@ def _routes(screen: Screen) -> Sequence[Route]:
 
 
 def refusal(words: Words, info: ErrorInfo) -> str:
-    """Return why something was not kept, in one sentence of the visitor's language."""
+    """Return why something was not saved, in one sentence of the visitor's language."""
     if info.code is not ErrorCode.STYLES_REFUSED:
         return words.error(info)
     place, separator, said = str(info.parameters.get("problem", "")).partition(": ")
@@ -158,7 +159,7 @@ async def open(at: Context, look: StyleFilter) -> Reply:
 
 @styles.action
 async def find(at: Context, look: StyleFilter) -> Reply:
-    """Show what fits. Where the library takes its time, first what merely says the words."""
+    """Show the matches. While the library is slow, first those that merely contain the words."""
     finding = asyncio.create_task(_shown(at, look))
     try:
         await asyncio.wait([finding], timeout=None if look.patient else _AT_ONCE_S)
@@ -184,7 +185,7 @@ async def form(at: Context, chosen: ChosenStyle) -> Reply:
 
 @styles.action
 async def save(at: Context, form: StyleForm) -> Reply:
-    """Keep a style as it was written, and show one's own."""
+    """Save a style as it was written, and show one's own styles."""
     library, owner = at.screen.studio().styles, at.visitor.owner
     if form.id:
         before = await _own(at, form.id)
@@ -206,14 +207,14 @@ async def delete(at: Context, chosen: ChosenStyle) -> Reply:
 
 @styles.action
 async def restore(at: Context, deleted: DeletedStyle) -> Reply:
-    """Bring back a style that was just deleted."""
+    """Restore a style that was just deleted."""
     style = await at.screen.studio().styles.add(deleted.style, at.visitor.owner)
     return await _done(at, deleted, at.words("styles.restored", title=title_of(at.words, style)))
 
 
 @styles.action
 async def take(at: Context, file: StyleFile) -> Reply:
-    """Take in styles from a file. The page sends no more of one than shows that it is too large."""
+    """Import styles from a file. The page cuts a file that is too large after as much as shows that."""
     text = file.text[: MAX_STYLE_IMAGE_BYTES + 1].encode()
     taken = await at.screen.studio().styles.import_styles(text, at.visitor.owner)
     return await _done(at, StyleFilter(family=MINE), at.words.counted("styles.imported", len(taken)))
@@ -221,7 +222,7 @@ async def take(at: Context, file: StyleFile) -> Reply:
 
 @styles.action
 async def export(at: Context) -> Reply:
-    """Hand out one's own styles as a file."""
+    """Export one's own styles as a file."""
     library, owner = at.screen.studio().styles, at.visitor.owner
     own = [style for style in await library.all(owner) if style.is_own]
     if not own:
@@ -232,7 +233,7 @@ async def export(at: Context) -> Reply:
 
 
 async def _done(at: Context, look: StyleFilter, said: str, undo: Undo | None = None) -> Reply:
-    """Return the list as it is now, without the form, and what was done."""
+    """Return the list as it is now, without the form, and a toast."""
     patches = _list(at, await _shown(at, look)), Patch(id="sty-form")
     return Reply(patches=patches, toast=Toast(text=said, undo=undo), events={"styles-done": look.family})
 
@@ -242,7 +243,7 @@ def _list(at: Context, shown: Mapping[str, Any]) -> Patch:
 
 
 async def _shown(at: Context, look: StyleFilter, *, is_quick: bool = False) -> dict[str, Any]:
-    """Return what the list shows: by family, or the surest first when something is sought."""
+    """Return the content of the list: by family, or the best matches first for a search."""
     library, words, query = at.screen.studio().styles, at.words, look.query.strip()
     everything, matches = await library.all(at.visitor.owner), list[StyleMatch]()
     if query and not is_quick:
@@ -258,7 +259,7 @@ async def _shown(at: Context, look: StyleFilter, *, is_quick: bool = False) -> d
         "groups": [("", chosen)] if is_flat else [(family_name(words, name), ones) for name, ones in grouped(chosen)],
         "families": families | {family: family_name(words, family) for family in FAMILIES},
         "is_own_family": look.family == MINE and not query,
-        # What trying one may cost at most.
+        # The maximum price of trying one.
         "price": at.screen.view(at.visitor, "").turn_price,
         "pictures": await _made(at),
         "title_of": lambda style: title_of(words, style),
@@ -266,7 +267,7 @@ async def _shown(at: Context, look: StyleFilter, *, is_quick: bool = False) -> d
 
 
 async def _made(at: Context) -> dict[str, str]:
-    """Return the address of the newest picture that the visitor has made in each style, by the style's English name."""
+    """Return the URL of the visitor's newest picture in each style, by the style's English name."""
     page = await at.screen.studio().gallery.page(at.visitor.owner, GalleryQuery(limit=MAX_GALLERY_PAGE))
     made: dict[str, str] = {}
     for item in page.items:
@@ -286,17 +287,17 @@ async def _own(at: Context, style_id: str) -> Style:
 
 
 async def _warm_up(at: Context) -> None:
-    # A second for LanceDB: while one looks at the list, and not when one first types. A search that fails says so.
+    # Loading LanceDB takes a second: it is loaded while the user looks at the list. A search that fails says so.
     with contextlib.suppress(AivistaError):
         await at.screen.studio().styles.warm_up(at.visitor.owner)
 
 
-# What is found by name, what merely says the words, and why
+# What is found by name or meaning, what merely contains the words, and why
 
 
 @dataclass(frozen=True)
 class ListedStyle:
-    """A style of the list, and why it is there: a sentence when something was searched for."""
+    """A style of the list, and for a search the reason why it was found."""
 
     style: Style
     why: str = ""
@@ -308,24 +309,24 @@ def title_of(words: Words, style: Style) -> str:
 
 
 def family_of(style: Style) -> str:
-    """Return the family a style is listed under: `mine` for one's own, nothing for none."""
+    """Return the family under which a style is listed: `mine` for one's own, empty for none."""
     return MINE if style.is_own else next((tag for tag in style.tags if tag in FAMILIES), "")
 
 
 def family_name(words: Words, family: str) -> str:
-    """Return what a family is called on the page."""
+    """Return the name of a family on the page."""
     if family == MINE:
         return words("styles.mine")
     return words(f"styles.family_{family}") if family in FAMILIES else words("styles.family_other")
 
 
 def in_family(style: Style, family: str) -> bool:
-    """Whether a style is shown when that family is chosen; nothing chosen shows every one."""
+    """Whether a style belongs to the chosen family; without one, every style does."""
     return not family or (style.is_own if family == MINE else family in style.tags)
 
 
 def found(words: Words, query: str, styles: Sequence[Style], matches: Sequence[StyleMatch]) -> list[ListedStyle]:
-    """Return what the library found, then every other style that says the words somewhere, each with the reason."""
+    """Return the library's matches, then every other style that contains the words, each with the reason."""
     surest = [ListedStyle(match.style, _reason(words, match)) for match in matches]
     known = {shown.style.id for shown in surest}
     wanted = query.casefold()
@@ -347,13 +348,13 @@ def grouped(shown: Sequence[ListedStyle]) -> list[tuple[str, list[ListedStyle]]]
 
 def _reason(words: Words, match: StyleMatch) -> str:
     kind = match.reason.kind
-    # How people describe a style is told as its meaning.
+    # A match with a description is shown as a match of meaning.
     kind = MatchKind.MEANING if kind is MatchKind.DESCRIPTION else kind
     return words(f"styles.why_{kind}", text=match.reason.text)
 
 
 def _sayings(words: Words, style: Style) -> Iterator[tuple[int, str, str]]:
-    """Yield all that a style says, what tells most first: its rank, the text, the key of the reason."""
+    """Yield all texts of a style, the most telling first: rank, text, and key of the reason."""
     for name in style.names:
         yield 0, name, "styles.why_name"
     for alias in (*style.aliases.en, *style.aliases.zh, *style.loose):
@@ -367,13 +368,13 @@ def _sayings(words: Words, style: Style) -> Iterator[tuple[int, str, str]]:
         yield 4, description, "styles.why_description"
 
 
-# A style as a form: its fields as text, and the text as a style
+# A style as a form: its fields as text, and text back to a style
 
 
 def fields_of(style: Style | None, language: str) -> dict[str, str]:
-    """Return what the form shows of a style; empty fields for a new one.
+    """Return the fields of the form for a style; empty ones for a new style.
 
-    One language is enough: it stands first, that of the page where the style has both.
+    One language is enough: it comes first, and is the page's where the style has both.
     """
     if style is None:
         return dict.fromkeys(_NAMES, "")
@@ -395,9 +396,9 @@ _NAMES = ("name", "description", "other_name", "other_description", "aliases", "
 
 
 def draft_fields(form: Mapping[str, str], before: Style | None = None) -> dict[str, object]:
-    """Return the fields of a style that a form says; what the form does not show stays as it was `before`.
+    """Return the fields of a style from a form; what the form does not show stays as it was `before`.
 
-    Which language the name is in, its letters tell.
+    The language of the name follows from its characters.
     """
     aliases = _listed(form.get("aliases", ""))
     name, other = form.get("name", "").strip(), form.get("other_name", "").strip()
@@ -418,7 +419,7 @@ def draft_fields(form: Mapping[str, str], before: Style | None = None) -> dict[s
 
 
 def _where(words: Words, parts: Sequence[str]) -> str:
-    """Return which style of a file, and which of its fields."""
+    """Return which style of a file is wrong, and which of its fields."""
     named = [words(f"styles.form_{part}") for part in parts if part in _PLACES][:1]
     is_numbered = len(parts) > 1 and parts[0] == "styles" and parts[1].isdigit()
     numbered = [words("styles.problem_number", number=int(parts[1]) + 1)] if is_numbered else []
@@ -444,12 +445,12 @@ def _is_chinese(text: str) -> bool:
     return any(letter >= _FIRST_IDEOGRAPH for letter in text)
 
 
-# The sample picture: a landscape to try things on where the visitor has brought none; computed here, nobody's photo
+# The sample picture: a landscape to try styles on for visitors who brought no picture. It is computed here
 
 
 @cache
 def sample_picture() -> bytes:
-    """Return the picture as JPEG, 960 by 640 pixels; the same bytes every time. The first time takes a moment."""
+    """Return the picture as JPEG, 960 by 640 pixels, always with the same bytes. The first call takes a moment."""
     out = io.BytesIO()
     pixels = np.clip(_landscape(), 0, 255).astype(np.uint8)
     Image.fromarray(pixels, "RGB").save(out, "JPEG", quality=90)
@@ -466,7 +467,7 @@ def _landscape() -> Pixels:
         colour = _FAR * (1 - near) + _NEAR * near
         # Mist lies in the valleys: the foot of a hill is lighter than its ridge.
         mist = np.clip(below * 2.2, 0, 0.45)[..., None]
-        # A ridge is as soft as two pixels are: without that it would have steps.
+        # A ridge is two pixels soft: otherwise it would show steps.
         cover = np.clip(below * _SAMPLE_HEIGHT / 2 + 0.5, 0, 1)[..., None]
         picture += cover * (colour + mist * (_FAR - colour) - picture)
     grain = np.random.default_rng(7).standard_normal((_SAMPLE_HEIGHT, _SAMPLE_WIDTH, 1), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""What the box offers while one types: after `#` or `@` pictures of the conversation, after `/` prompts and styles."""
+"""Suggestions while the user types: after `#` or `@` pictures of the conversation, after `/` prompts and styles."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _IMAGE_EDGE_PX = 96
 
 
 class Sought(Value):
-    """What was typed after the sign, and of the prompts that the browser keeps those that fit."""
+    """The text after the sign, and the matching prompts that the browser keeps."""
 
     query: str = Field(default="", max_length=60)
     prompts: Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_length=5)] = ()
 
 
 class Option(NamedTuple):
-    """One offer: what goes into the box, how it is called, what is said of it, and a picture or else an icon."""
+    """A suggestion: the text to insert, its name, a description, and a picture or an icon."""
 
     insert: str
     name: str
@@ -36,7 +36,7 @@ class Option(NamedTuple):
 
 @suggestions.action
 async def pictures(at: Context, sought: Sought) -> Reply:
-    """Offer the pictures of the conversation, the newest first."""
+    """Suggest pictures of the conversation, the newest first."""
     conversation, view, wanted = await at.conversation(), at.view, sought.query.casefold()
     options = []
     for picture in reversed(conversation.all_pictures if conversation is not None else ()):
@@ -49,7 +49,7 @@ async def pictures(at: Context, sought: Sought) -> Reply:
 
 @suggestions.action
 async def styles(at: Context, sought: Sought) -> Reply:
-    """Offer the prompts that fit, and then styles."""
+    """Suggest the matching prompts, then styles."""
     words, query = at.words, sought.query.strip()
     everything = await at.screen.studio().styles.all(at.visitor.owner)
     shown = [one.style for one in found(words, query, everything, list[StyleMatch]())] if query else everything

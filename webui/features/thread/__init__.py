@@ -1,1 +1,1 @@
-"""The thread of a conversation: what its turns look like, and the stream by which the page follows one at work."""
+"""The thread of a conversation: how its turns look, and the stream by which the page follows a running one."""

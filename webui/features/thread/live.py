@@ -48,13 +48,13 @@ from agent import (
 from webui.features.thread.steps import Usual
 
 Ending: TypeAlias = TurnDone | TurnFailed | TurnStopped | TurnPaused
-# What stands at the end of a turn, and is another once the turn has gone on.
+# Blocks that end a turn; they change when the turn resumes.
 _OF_THE_END = (Steps, ActionPanel, FailureNote, InterruptedNote, StoppedNote)
 
 
 @dataclass(frozen=True)
 class Painting:
-    """Pictures being made: one frame for each, empty until its picture (or the reason for none) has come."""
+    """Pictures being made: one frame for each, empty until its picture, or the reason for none, has come."""
 
     asked: PaintingStarted
     frames: tuple[Picture | ErrorInfo | None, ...]
@@ -66,12 +66,12 @@ class Painting:
         return replace(self, frames=tuple(frames))
 
     def has_room(self, index: int, content: Picture | ErrorInfo) -> bool:
-        """Whether the place is empty, or holds the same picture: a finished one makes room for no other."""
+        """Whether the frame is empty or holds the same picture: a finished picture is not replaced by another."""
         held = self.frames[index] if index < len(self.frames) else None
         return not isinstance(held, Picture) or (isinstance(content, Picture) and content.handle == held.handle)
 
     def with_review(self, handle: str, review: Review) -> Painting:
-        """Return the painting with what was found of one of its pictures."""
+        """Return the painting with the review of one of its pictures."""
         return replace(self, frames=tuple(_reviewed(frame, handle, review) for frame in self.frames))
 
 
@@ -86,13 +86,13 @@ LiveBlock: TypeAlias = Component | Painting
 
 @dataclass(frozen=True)
 class ShownTurn:
-    """What a running turn shows: the person's words and pictures, then the agent's blocks in order.
+    """What a running turn shows: the user's message, then the agent's blocks in order.
 
-    `step` is what the agent is doing now, None before the first one and while it answers in words. `turn_id` is empty
-    until the turn is on record. `earlier` is what a turn that goes on had shown before it was held up. `beside` are the
-    turns of all versions of its words, itself as the newest (empty while it has no id), if there are several.
-    `tools_done` counts the calls of tools that have ended. `usual` is when its pictures can be expected, where
-    something tells, `thoughts` what the model has said of its thinking since its last words.
+    `step` is what the agent is doing now, None before the first step and while it answers in words. `turn_id` is empty
+    until the turn is recorded. `earlier` is what a resumed turn had shown before it paused. `beside` are the turns of
+    all versions of the message, if there are several, with this one as the newest (empty while it has no id).
+    `tools_done` counts the completed tool calls. `usual` is the expected time of its pictures, if known; `thoughts` are
+    the model's thoughts since its last words.
     """
 
     text: str
@@ -116,12 +116,12 @@ class ShownTurn:
 
     @property
     def is_on_record(self) -> bool:
-        """Whether the turn is stored, so that it shows after a reload."""
+        """Whether the turn is recorded, so that it shows after a reload."""
         return bool(self.turn_id)
 
     @property
     def has_gone_back(self) -> bool:
-        """Whether another picture became the one to change."""
+        """Whether the turn made another picture the one to change."""
         return any(isinstance(block, TargetNote) and block.change.has_moved for block in self.blocks)
 
     @property
@@ -132,9 +132,9 @@ class ShownTurn:
 
 
 def resumed(turn: Turn, decided: PlanCard | ConsentCard | None = None) -> ShownTurn:
-    """Return a turn on record that goes on: what it has shown so far, with what waited as it was decided.
+    """Return a recorded turn that resumes: what it has shown so far, with the decision about what waited.
 
-    That goes on record with the end of the turn: where nobody says it, a plan was run.
+    The decision is recorded at the end of the turn; without `decided`, a plan counts as run.
     """
     kept = (one for one in turn.components if not isinstance(one, _OF_THE_END))
     earlier = tuple(_decided(one, decided) for one in kept)
@@ -192,7 +192,7 @@ def advance(turn: ShownTurn, event: TurnEvent) -> ShownTurn:
         case ConsentAsked():
             return _with(turn, ConsentCard(asks=event.asks))
         case StepTraced():
-            # The trace shows it, from the record. After a tool the files may be others.
+            # The trace pane shows it, from the record. A tool may have changed the files.
             is_tool = event.step.kind is StepKind.TOOL
             return replace(turn, tools_done=turn.tools_done + 1) if is_tool else turn
         case TurnFailed():
@@ -211,7 +211,7 @@ def _with(turn: ShownTurn, block: LiveBlock) -> ShownTurn:
 
 
 def _started(turn: ShownTurn, event: TurnStarted) -> ShownTurn:
-    """Return the turn on record; one that was sent again as another has shown nothing yet."""
+    """Return the recorded turn; one that was sent again as another has shown nothing yet."""
     if turn.turn_id == event.turn_id:
         return replace(turn, uploads=event.uploads or turn.uploads)
     return replace(turn, turn_id=event.turn_id, uploads=event.uploads, earlier=())

@@ -1,7 +1,7 @@
-"""Markdown of people and models as HTML that cannot do anything: no live tag, no foreign picture, no hidden address.
+"""Safe HTML from Markdown of users and models: no live tags, no foreign pictures, no hidden addresses.
 
-Only tags that are written here come of it, and every character of the text is escaped. Formulas become MathML, code is
-coloured by Pygments.
+Only tags that this module writes occur, and every character of the text is escaped. Formulas become MathML, and
+Pygments colours code.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from markdown_it.rules_inline.state_inline import Scanned
     from markdown_it.token import Token
 
-# Beyond it, text is shown as it was written. Reading so much takes about as long as a frame.
+# A longer text is shown as it was written. Parsing so much takes about as long as a frame.
 MOST_FORMATTED_CHARACTERS = 12_000
 _MOST_LINES = 1000
-# Of some signs a text can have so many that looking for their partners would take long: then they are letters.
+# With so many of these characters, matching them would take long: then they are plain text.
 _MOST_SIGNS = {"[": (300, ("link", "image")), "*_~": (1000, ("emphasis", "strikethrough"))}
 _MOST_CELLS = 2000
 _LINE_BREAK = "\n"
@@ -46,7 +46,7 @@ _TASK = re.compile(r"\[([ xX])\]\s+")
 _LANGUAGE = re.compile(r"[\w+#.-]{1,20}", re.ASCII)
 _FORMULAS = (("$$", "$$"), ("\\[", "\\]"), ("\\(", "\\)"))
 _LONGEST_FORMULA = 1000
-# What may come of a formula; the library also writes links, styles and whatever stands in `\text{}` as it is.
+# The elements allowed in a formula; the library also writes links, styles, and the content of `\text{}` as it is.
 _MATH_TAGS = re.compile(
     "math|m(row|i|n|o|s|text|space|frac|sqrt|root|sub|sup|subsup|under|over|underover|table|tr|td|style|padded|phantom)"
 )
@@ -58,9 +58,9 @@ _LINK_ATTRIBUTES = 'target="_blank" rel="noopener noreferrer"'
 
 
 def markdown_html(text: str, sources: Sequence[Source] = (), copy: str = "") -> Markup:
-    """Return Markdown as HTML: every picture as the text `[image: host]`, every link's whole address in sight, every
-    HTML tag spelled out, code of whatever kind as code; `[2]` leads to the second of the sources. Beside code is a
-    button to copy it, named `copy`.
+    """Return Markdown as HTML. Every picture becomes the text `[image: host]`, every link shows its whole address,
+    every HTML tag is spelled out, and code of any kind is code. `[2]` links to the second source. Each block of code
+    has a button to copy it, labelled `copy`.
 
     Invisible characters that could hide or reorder words are dropped.
     """
@@ -68,9 +68,9 @@ def markdown_html(text: str, sources: Sequence[Source] = (), copy: str = "") -> 
 
 
 def own_words_html(text: str) -> Markup:
-    """Return a person's words as HTML, as they were typed: a star or a hash sign is itself, addresses are links.
+    """Return a user's text as HTML, as typed: stars and hash signs stay, addresses become links.
 
-    Lines and spaces are kept by the page's styles.
+    The page's styles keep its line breaks and spaces.
     """
     text = _INVISIBLE.sub("", text).strip("\r\n").rstrip()
     written = escape(text) if len(text) > MOST_FORMATTED_CHARACTERS else _with_links(text)
@@ -86,34 +86,34 @@ def _html(text: str, sources: tuple[Source, ...], copy: str) -> str:
 
 
 def _too_many(text: str) -> tuple[str, ...]:
-    """Return the rules that are left out for a text."""
+    """Return the rules that are disabled for a text."""
     counted = ((sum(map(text.count, signs)), most, rules) for signs, (most, rules) in _MOST_SIGNS.items())
     too_many = [rule for count, most, rules in counted if count > most for rule in rules]
     rows = [line.count("|") for line in text.split("\n") if "|" in line]
-    # A row that is short of cells is filled up with empty ones.
+    # A row with too few cells is filled with empty ones.
     return (*too_many, *(("table",) if len(rows) * max(rows, default=0) > _MOST_CELLS else ()))
 
 
 @cache
 def _parser(without: tuple[str, ...]) -> MarkdownIt:
-    # It takes a tenth of a second to import, which the start need not wait for.
+    # Importing it takes a tenth of a second, which the start need not wait for.
     from markdown_it import MarkdownIt
     from markdown_it.rules_inline import emphasis, strikethrough
 
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable(["table", "strikethrough"])
-    # Definitions stay in sight, and so does what refers to them.
+    # Link definitions stay visible, and so do references to them.
     parser.disable(["reference", "entity", "html_block", "html_inline", *without])
     parser.inline.ruler.before("escape", "formula", _formula)
     for name, rule in (("emphasis", emphasis), ("strikethrough", strikethrough)):
         parser.inline.ruler.at(name, _flanked(rule))
-    # Whatever an address says is shown; what becomes a link is decided when it is written.
+    # Every address is shown; whether it becomes a link is decided when it is written.
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
     return parser
 
 
 def _flanked(rule: ModuleType) -> Callable[[StateInline, bool], bool]:
-    """Return the rule of emphasis or of strikethrough, which asks `_flanks` what a run of signs can begin and end."""
+    """Return the rule of emphasis or strikethrough, with `_flanks` in place of its own test for delimiter runs."""
 
     def tokenize(state: StateInline, silent: bool) -> bool:
         state.scanDelims = partial(_flanks, state)  # type: ignore[method-assign]
@@ -124,10 +124,9 @@ def _flanked(rule: ModuleType) -> Callable[[StateInline, bool], bool]:
 
 
 def _flanks(state: StateInline, start: int, can_split_word: bool) -> Scanned:
-    """Return what a run of signs can begin and end: by CommonMark's rule, but where Chinese, Japanese or Korean stands
-    beside it, which puts no space between words. Its punctuation counts as a letter, and its letters as a space where
-    other punctuation is on the other side: `**注意：**请看`, `他说**“好”**`.
-    """
+    """Return what a delimiter run can open and close: CommonMark's rule, adapted to Chinese, Japanese and Korean,
+    which put no space between words. Their punctuation counts as a letter, and their letters count as a space when
+    other punctuation is on the other side: `**注意：**请看`, `他说**“好”**`."""
     from markdown_it.rules_inline.state_inline import Scanned, StateInline
 
     found = StateInline.scanDelims(state, start, can_split_word)
@@ -150,12 +149,12 @@ def _is_letter(sign: str) -> bool:
 
 
 def _is_other_sign(sign: str) -> bool:
-    """Whether it is punctuation, and not Chinese, Japanese or Korean."""
+    """Whether it is punctuation other than Chinese, Japanese or Korean."""
     return (category(sign)[0] == "P" or sign in "$+<=>^`|~") and not _is_cjk(sign)
 
 
 def _formula(state: StateInline, silent: bool) -> bool:
-    """Take a formula as a token of its own, where nothing in it could be taken for another."""
+    """Take a formula as a token of its own, if it cannot be anything else."""
     for opening, closing in _FORMULAS:
         if not state.src.startswith(opening, state.pos):
             continue
@@ -236,7 +235,7 @@ class _Writer:
 
 
 def _mark_tasks(tokens: Sequence[Token]) -> None:
-    """Write the box of a task as a sign, and mark its item: `- [x] done`."""
+    """Replace the box of a task by a character, and mark its item: `- [x] done`."""
     for item, paragraph, inline in zip(tokens, tokens[1:], tokens[2:], strict=False):
         words = inline.children[0] if inline.type == "inline" and inline.children else None
         if (item.type, paragraph.type) != ("list_item_open", "paragraph_open") or words is None:
@@ -256,8 +255,8 @@ def _replaced(text: str, pattern: re.Pattern[str], found: Callable[[str], str], 
 
 @lru_cache(maxsize=256)
 def _math(formula: str, *, is_block: bool) -> str:
-    """Return a formula as MathML, or as code where it is none."""
-    # It takes a tenth of a second to import, and few answers hold a formula.
+    """Return a formula as MathML, or as code when it is invalid."""
+    # Importing it takes a tenth of a second, and few answers hold a formula.
     from latex2mathml.converter import convert_to_element
 
     try:
@@ -265,7 +264,7 @@ def _math(formula: str, *, is_block: bool) -> str:
             raise ValueError("too long")
         return _math_html(convert_to_element(formula, display="block" if is_block else "inline"))
     except Exception:
-        # Whatever a model writes there, its words are shown; the library raises many kinds of errors.
+        # Whatever a model writes, it is shown; the library raises many kinds of errors.
         return f"<code>{escape(formula.strip())}</code>"
 
 
@@ -274,7 +273,7 @@ def _math_html(element: Element) -> str:
         raise ValueError(element.tag)
     known = {name: value for name, value in element.attrib.items() if _MATH_ATTRIBUTES.fullmatch(name)}
     attributes = "".join(f' {name}="{escape(value)}"' for name, value in known.items())
-    # The library writes signs as entities.
+    # The library writes characters as entities.
     inside = escape(unescape(element.text or "")) + "".join(map(_math_html, element))
     return f"<{element.tag}{attributes}>{inside}</{element.tag}>"
 
@@ -302,13 +301,14 @@ def _code_block(token: Token, copy: str) -> str:
 
 @lru_cache(maxsize=256)
 def _coloured(code: str, language: str) -> str:
-    """Return code with its words marked by kind (`k` keyword, `s` string, `c` comment), where Pygments knows it."""
+    """Return code with its tokens marked by kind (`k` keyword, `s` string, `c` comment), if Pygments knows the
+    language."""
     if not language or len(code) > _MOST_COLOURED:
         return escape(code)
     from pygments import lexers, token, util  # type: ignore[import-untyped]  # it has no types of its own
 
     try:
-        # It would take away empty lines at the ends.
+        # Pygments would remove empty lines at both ends.
         lexer = lexers.get_lexer_by_name(language, stripnl=False, ensurenl=False)
     except util.ClassNotFound:
         return escape(code)
@@ -317,7 +317,7 @@ def _coloured(code: str, language: str) -> str:
 
 
 def _link(address: str, label: str) -> str:
-    """Return a link with its whole address in sight: what a model has learnt must not leave in one nobody reads."""
+    """Return a link that shows its whole address: a hidden one could leak what the model has learnt."""
     shown = escape(address)
     if not address.startswith(("http://", "https://")):
         return f"{label} ({shown})" if address and label != shown else label

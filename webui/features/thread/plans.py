@@ -1,5 +1,5 @@
-"""What waits for the person: the card of a plan to run, change or drop, and of calls to allow, folded once decided; and
-what was decided about a plan, as the page sends it: read strictly, held against what the models offer."""
+"""What waits for the user: the card of a plan to run, change or drop, and the card of tool calls to allow, folded
+once decided. Also the decision about a plan as the page sends it: parsed strictly, and checked against the models."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from webui.words import Words
 
 COUNTS = (1, 2, 3, 4)
 
-# Controls, what formats its neighbours, private and unassigned characters, other line ends.
+# Control, format, private-use and unassigned characters, and unusual line separators.
 _NOT_PLAIN = re.compile(r"[^\n\t -~]")
 _UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 
 
 class _Option(NamedTuple):
-    """What can be chosen. `models` names those that obey it, for the page's script; one with a `problem` is off."""
+    """A choice. `models` names the models that accept it, for the page's script; one with a `problem` is disabled."""
 
     value: str
     text: str
@@ -51,7 +51,7 @@ class _Option(NamedTuple):
 
 
 class _Pick(NamedTuple):
-    """A field with a choice; where there is but one option it is shown as a fact."""
+    """A field with choices; with a single choice it is shown as a fact."""
 
     label: str
     name: str
@@ -60,10 +60,10 @@ class _Pick(NamedTuple):
 
 
 def open_plan(view: View, plans: Sequence[Plan], turn_id: str, *, is_ready: bool = True) -> Markup:
-    """Return the card of a plan that waits, its values in fields.
+    """Return the card of a waiting plan, with its values in fields.
 
-    The page's script reads the fields when Run is pressed. Until `is_ready` the plan is not on record yet and cannot
-    be decided about, and nothing can be typed: it would be lost when the card is shown again.
+    The page's script reads the fields when Run is pressed. Until `is_ready`, the plan is not recorded and cannot be
+    decided about, and nothing can be typed: it would be lost when the card is shown again.
     """
     words = view.words
     requests = [
@@ -89,7 +89,7 @@ def open_plan(view: View, plans: Sequence[Plan], turn_id: str, *, is_ready: bool
 
 
 def closed_plan(view: View, plans: Sequence[Plan], *, was_run: bool) -> Markup:
-    """Return a plan that was decided about, folded: what was run, or what was not painted."""
+    """Return the card of a decided plan, folded: what was run, or what was not painted."""
     words = view.words
     facts = _line(words, plans[0]) if len(plans) == 1 else words("plan.requests", count=len(plans))
     rows = [_rows(words, plan) for plan in plans]
@@ -97,15 +97,15 @@ def closed_plan(view: View, plans: Sequence[Plan], *, was_run: bool) -> Markup:
 
 
 def offer_of(offers: Sequence[Offer], name: str) -> Offer | None:
-    """Return what the model of a plan offers; the only one there is stands for every name."""
+    """Return what the model of a plan offers; a single model stands for every name."""
     return next((one for one in offers if one.name == name), offers[0] if len(offers) == 1 else None)
 
 
 def open_consent(view: View, asks: Sequence[Ask], turn_id: str, *, is_ready: bool = True) -> Markup:
-    """Return the card of calls that wait. Until `is_ready` they are not on record and cannot be decided about.
+    """Return the card of waiting calls. Until `is_ready` they are not recorded and cannot be decided about.
 
-    *Allow* stays off until the end of the arguments has been in sight (thread.js); `data-card` tells which
-    arguments these were.
+    *Allow* is disabled until the end of the arguments has been in sight (thread.js); `data-card` identifies these
+    arguments.
     """
     name = hashlib.sha256("\n".join(ask.arguments for ask in asks).encode("utf-8", "replace")).hexdigest()[:16]
     asked = [_asked(view.words, ask) for ask in asks]
@@ -113,7 +113,7 @@ def open_consent(view: View, asks: Sequence[Ask], turn_id: str, *, is_ready: boo
 
 
 def closed_consent(view: View, card: ConsentCard) -> Markup:
-    """Return calls that were decided about, folded."""
+    """Return the card of decided calls, folded."""
     words = view.words
     names = words("did.join").join(dict.fromkeys(ask.tool for ask in card.asks))
     asked = [_asked(words, ask) for ask in card.asks]
@@ -155,7 +155,7 @@ def _pick(label: str, name: str, chosen: str, values: Iterable[str], offers: Seq
 
 
 def _uses(words: Words, plan: Plan) -> list[tuple[str, list[str]]]:
-    """Return which pictures a plan works on, by what for."""
+    """Return the pictures that a plan works on, with their roles."""
     uses = [(words("composer.editing"), [plan.editing] if plan.editing else [])]
     uses.append((words("composer.references"), [one for one in plan.references if one != plan.editing]))
     return [(name, handles) for name, handles in uses if handles]
@@ -184,7 +184,7 @@ def _label(words: Words, plan: Plan) -> str:
 
 
 def _most(view: View, plans: Sequence[Plan]) -> str:
-    """Return what running the plans may cost at most; nothing where they cost nothing."""
+    """Return the maximum price of running the plans; empty when they are free."""
     if not sum(plan.price_usd for plan in plans):
         return ""
     told = [cap.price_usd for plan in plans for cap in plan.caps if cap.cap == "turn"]
@@ -192,7 +192,7 @@ def _most(view: View, plans: Sequence[Plan]) -> str:
 
 
 def _estimate(words: Words, plans: Sequence[Plan]) -> str:
-    """Return what the plans would cost and, of a single one, how long it would take."""
+    """Return the likely price of the plans and, for a single one, the likely time."""
     dollars = sum(plan.price_usd for plan in plans)
     shown = price(words, dollars)
     each = [one for plan in plans for one in plan.prices] if len(plans) == 1 else []
@@ -204,10 +204,10 @@ def _estimate(words: Words, plans: Sequence[Plan]) -> str:
 
 
 def _asked(words: Words, ask: Ask) -> dict[str, object]:
-    """Return a call with why it is asked and all of its arguments, each character of them to be seen."""
+    """Return a call with the reason for asking and all of its arguments, every character of them visible."""
     told = _arguments(ask.arguments)
     if ask.reason == "costs_money":
-        # About what would be paid, and which cap has it asked about.
+        # A question about cost shows the cap and the amount.
         cost = dict(told)
         cap = words("consent.cap_day" if cost.get("cap") == "day" else "consent.cap_conversation")
         told = [(words("consent.about"), f"≈ ${cost.get('about_usd', '?')}"), (cap, f"${cost.get('cap_usd', '?')}")]
@@ -219,8 +219,8 @@ def _asked(words: Words, ask: Ask) -> dict[str, object]:
 
 
 def _seen(text: str) -> list[tuple[str, str]]:
-    """Return the text in pieces, behind each the number of a character that shows nothing, or that turns the
-    direction of its neighbours; empty behind the last."""
+    """Return the text in pieces, each followed by the code point of a character that is invisible or changes the
+    direction of its neighbours; empty after the last piece."""
     pieces, at = [], 0
     for match in _NOT_PLAIN.finditer(text):
         if _is_unseen(match[0]):
@@ -235,7 +235,7 @@ def _is_unseen(sign: str) -> bool:
 
 
 def _arguments(text: str) -> list[tuple[str, str]]:
-    """Return the arguments' names and values, word for word; what is no object is shown as it is."""
+    """Return the names and values of the arguments, verbatim; anything but an object is shown as it is."""
     try:
         read: JsonValue = json.loads(text)
     except ValueError:
@@ -249,14 +249,14 @@ def _arguments(text: str) -> list[tuple[str, str]]:
 
 
 class RunPlan(Value):
-    """Run was pressed: the turn whose plan it is, and what its fields say."""
+    """Run was pressed: the turn of the plan, and the values of its fields."""
 
     turn: str
     edits: tuple[PlanEdit, ...] = ()
 
 
 def read_run(argument: str) -> RunPlan | None:
-    """Return what was decided, or None when the page sent something else."""
+    """Return what was pressed, or None when the page sent something else."""
     try:
         return RunPlan.model_validate_json(whole_json(argument))
     except ValidationError:
@@ -264,10 +264,10 @@ def read_run(argument: str) -> RunPlan | None:
 
 
 def decision_to_run(words: Words, run: RunPlan, plans: Sequence[Plan], offers: Sequence[Offer]) -> Decision:
-    """Return the decision with what was really changed.
+    """Return the decision with the values that were really changed.
 
-    Raises RequestRefused for a plan that is not there, for no words or too many, and for a value that the model does
-    not offer; the setting is named in the visitor's words.
+    Raises RequestRefused for an unknown plan, for an empty or too long prompt, and for a value that the model does not
+    accept; the setting is named in the visitor's language.
     """
     known = {plan.call: plan for plan in plans}
     edits = []
@@ -282,7 +282,7 @@ def decision_to_run(words: Words, run: RunPlan, plans: Sequence[Plan], offers: S
 
 
 def after(plans: Sequence[Plan], decision: Decision, offers: Sequence[Offer]) -> tuple[Plan, ...]:
-    """Return the plans as they were decided."""
+    """Return the plans as decided."""
     labels = {one.name: one.label for one in offers}
     edits = {edit.call: edit.model_dump(exclude_none=True) for edit in decision.edits}
     for edit in edits.values():
@@ -291,7 +291,7 @@ def after(plans: Sequence[Plan], decision: Decision, offers: Sequence[Offer]) ->
 
 
 def _changed(edit: PlanEdit, plan: Plan) -> PlanEdit:
-    """Return the edit without the values that stay as they were planned."""
+    """Return the edit without values that stay as planned."""
     given = edit.model_dump(exclude={"call"}, exclude_none=True)
     kept = {name: value for name, value in given.items() if value != getattr(plan, name)}
     return PlanEdit.model_validate({"call": edit.call, **kept})
@@ -307,9 +307,9 @@ def _check(words: Words, edit: PlanEdit, plan: Plan, offers: Sequence[Offer]) ->
     if edit.model is not None and (offer is None or offer.name != edit.model):
         choices = ", ".join(one.label for one in offers)
         raise _unsupported(plan.model_label, words("composer.image_model"), edit.model, choices)
-    # Painted by both, each must obey.
+    # Painted by both models, each must accept it.
     obeying = list(offers) if name == "both" else [offer] if offer is not None else []
-    # A new model must obey what stays of the plan, too.
+    # A new model must accept the unchanged values of the plan, too.
     ratio = edit.aspect_ratio or (plan.aspect_ratio if edit.model else None)
     size = edit.resolution or (plan.resolution if edit.model else None)
     for one in obeying:

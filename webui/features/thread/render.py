@@ -1,5 +1,5 @@
-"""What a turn shows, and what stands around the turns: the top bar, and the first page in the place of a thread. Events
-and stored components become HTML; nothing is asked and nothing kept."""
+"""HTML of turns and of what surrounds them: the top bar, and the first page in place of a thread. Events and stored
+components become HTML; this module calls no model and stores nothing."""
 
 from __future__ import annotations
 
@@ -51,27 +51,28 @@ from webui.spend import price
 from webui.view import THREAD_EDGE_PX, View, picture_alt
 from webui.words import Words
 
-# The turn that is not on record yet: its place in the page has this name.
+# The name of the element of a turn that is not recorded yet.
 UNRECORDED = "now"
-# Longer edges: for frames of a contact sheet, for a picture as wide as the thread, and the same on a fine screen.
+# Longer edges: of frames in a contact sheet, of a picture as wide as the thread, and of the same on a high-density
+# screen.
 _EDGES_PX = (336, 672, THREAD_EDGE_PX)
-# How many columns a contact sheet has, on a wide page and on a phone; the most is for more pictures, too.
+# Columns of a contact sheet on a wide page and on a phone, by the number of pictures; the last entry holds for more.
 _COLUMNS = {2: (2, 2), 3: (3, 3), 4: (2, 2), 5: (3, 3), 6: (3, 3), 7: (4, 2), 8: (4, 2)}
-# Of the first records the turn's end alone says how its last step ended.
+# In the first records only the end of the turn says how its last step ended.
 _OUTCOMES: dict[TurnState, Outcome] = {TurnState.FAILED: "failed", TurnState.STOPPED: "stopped"}
-# So many turns come with a conversation; those before them when somebody scrolls up.
+# Turns that come with a conversation; earlier ones come when the user scrolls up.
 TURNS_AT_ONCE = 12
 
 
 class Block(NamedTuple):
-    """Something that the agent said or made. Where `name` is empty, it is told from others by its place."""
+    """Something that the agent said or made. A block without a `name` is identified by its position."""
 
     html: Markup
     name: str = ""
 
 
 class Article(NamedTuple):
-    """A turn as an element of the thread: what the person said, and by its id each of the agent's blocks."""
+    """A turn as an element of the thread: the user's message, and the agent's blocks by id."""
 
     id: str
     said: Markup
@@ -79,7 +80,7 @@ class Article(NamedTuple):
 
     @property
     def html(self) -> Markup:
-        """The element. `data-is` tells one look of it from another."""
+        """The HTML of the element. `data-is` is a digest that tells one state of it from another."""
         said = Markup('<div class="user" id="{}-said">{}</div>').format(self.id, self.said) if self.said else Markup()
         told = Markup('<div class="bot" id="{}-told">{}</div>').format(self.id, Markup().join(self.told.values()))
         look = blake2b((said + told).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
@@ -102,7 +103,7 @@ def article(turn_id: str, blocks: Sequence[Block], said: Markup | None = None) -
 
 
 def changes(before: Article | None, now: Article) -> list[Patch]:
-    """Return what makes the element of a turn another: only the blocks that are new, changed or gone."""
+    """Return the patches that turn one state of a turn's element into another: blocks that are new, changed or gone."""
     if before is None or (before.id, before.said) != (now.id, now.said):
         return [Patch(id=now.id, html=now.html, parent="thread")]
     patches, following = [Patch(id=one) for one in before.told if one not in now.told], ""
@@ -115,8 +116,8 @@ def changes(before: Article | None, now: Article) -> list[Patch]:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a component stands: in which turn, how far that came, which pictures it may show, which sources its words
-    may refer to, and what the models said of their thinking."""
+    """The surroundings of a component: its turn and the turn's state, the pictures it may show, the sources it may
+    refer to, and the models' thoughts."""
 
     view: View
     turn_id: str
@@ -127,17 +128,17 @@ class _Place:
 
     @property
     def newest(self) -> str:
-        """The handle of the newest picture, or nothing."""
+        """The handle of the newest picture, or empty."""
         *_, newest = ("", *self.pictures)
         return newest
 
     @property
     def is_open(self) -> bool:
-        """Whether the person is to decide about what waits, now or once the turn rests."""
+        """Whether the user is to decide about what waits, now or once the turn pauses."""
         return self.state in (TurnState.WAITING, TurnState.RUNNING)
 
     def known(self, handles: Sequence[str]) -> list[Picture]:
-        """Return the pictures that are there of those named."""
+        """Return those of the named pictures that exist."""
         return [self.pictures[handle] for handle in handles if handle in self.pictures]
 
 
@@ -159,14 +160,14 @@ def render_turn(
 ) -> Article:
     """Return a stored turn.
 
-    `beside` are the turns of all versions of its words, if there are several; while a turn is at work (`is_busy`)
-    they can neither be switched nor said otherwise.
+    `beside` are the turns of all versions of its message, if there are several; while a turn is running (`is_busy`)
+    they can neither be switched nor edited.
     """
     place = _Place(view, turn.id, turn.state, pictures, _sources(turn.components), _thoughts(turn))
     named = (*((turn.editing,) if turn.editing else ()), *turn.references)
     told = [Block(html) for one in turn.components for html in _component(place, one)]
     if place.thoughts.strip() and not any(isinstance(one, Steps) for one in turn.components):
-        # A turn of nothing but words has no other record of what was done.
+        # A turn of text alone has no other record of what was done.
         told.insert(0, Block(folded_thoughts(view.words, place.thoughts)))
     answer = "\n\n".join(one.text for one in turn.components if isinstance(one, AgentMessage)).strip()
     if answer and turn.state is not TurnState.RUNNING:
@@ -190,7 +191,7 @@ def render_live(view: View, turn: ShownTurn, seconds: float, pictures: Mapping[s
         else:
             told += [Block(html) for html in _component(place, block)]
     told += now
-    # A message refused before it was stored goes back to the composer and leaves no bubble.
+    # A message that was refused before it was stored goes back to the composer and leaves no bubble.
     is_shown = turn.is_on_record or not isinstance(turn.ending, TurnFailed)
     said = _person_block(view, turn.turn_id, turn.text, turn.named, turn.uploads, turn.beside, is_busy=True)
     return article(turn.turn_id, told, said if is_shown else None)
@@ -206,14 +207,14 @@ def _person_block(
     *,
     is_busy: bool,
 ) -> Markup:
-    """Return the person's words with their pictures, and what stands under them. `beside` are the turns of all
-    versions, the oldest first; `turn_id` is empty while the turn has none yet."""
+    """Return the user's message with its pictures and actions. `beside` are the turns of all its versions, the
+    oldest first; `turn_id` is empty until the turn has one."""
     sent = [upload.handle for upload in uploads if upload.handle]
     count = len(beside)
     at = beside.index(turn_id) if turn_id in beside else count - 1
     return view.render(
         "thread/said.html",
-        # A picture may be marked in the very message it came with: it is shown once, in the place it was sent in.
+        # A picture may be marked in the message that brought it: it is shown once, in the position of the upload.
         handles=[*(handle for handle in named if handle not in sent), *dict.fromkeys(sent)],
         words=own_words_html(text) if text.strip() else "",
         turn_id=turn_id,
@@ -286,13 +287,13 @@ def _painting(view: View, painting: Painting) -> Markup:
 def _canvas(place: _Place, canvas: SmartCanvas) -> Iterator[Markup]:
     view, pictures = place.view, place.known(canvas.handles)
     if pictures:
-        # Side by side it matters who painted which.
+        # Side by side, it matters which model painted which picture.
         is_told = len(set(map(_model, pictures))) > 1
         first = pictures[0].image
         sheet = _sheet(view, pictures, first.width, first.height, _model if is_told else None)
         tries = [(one.handle, shown_review(view.words, one.review)) for one in place.known(canvas.earlier)]
         yield sheet + view.render("thread/attempts.html", attempts=tries)
-    # Of a turn that is over every picture is there, unless it was deleted since.
+    # When a turn is over, all its pictures exist, unless one was deleted since.
     gone = [one for one in canvas.handles if one not in place.pictures and place.state is not TurnState.RUNNING]
     if gone:
         yield view.render("thread/deleted.html", handles=gone)
@@ -305,14 +306,14 @@ def _sheet(
     height: int | None = None,
     note_of: Callable[[Picture], str] | None = None,
 ) -> Markup:
-    """Return the pictures of one request: one as wide as the thread, several as a contact sheet. One that has not come
-    yet is None, one that could not be made is the reason.
+    """Return the pictures of one request: one as wide as the thread, several as a contact sheet. A frame is None while
+    its picture is being made, and holds the reason when it could not be made.
 
-    `width` and `height` are the first one's: a sheet has equal frames, and a picture of another shape is fitted in.
-    `note_of` tells what stands on a picture.
+    `width` and `height` are those of the first picture: a sheet has equal frames, into which other shapes are fitted.
+    `note_of` returns the label on a picture.
     """
     handles = [one.handle if isinstance(one, Picture) else "" for one in frames]
-    # The words of one are seen at a time; of exactly two both are compared.
+    # In a sheet, the details of one picture are shown at a time; of exactly two, both are compared.
     current = next((at for at, handle in enumerate(handles) if handle), 0)
     pair = " ".join(handles) if len(handles) == 2 and all(handles) else ""
     is_sheet = len(frames) > 1
@@ -327,8 +328,8 @@ def _sheet(
 
 
 def _figure(view: View, picture: Picture, note: str, pair: str, *, is_in_sheet: bool, is_current: bool) -> Markup:
-    """Return a picture in the thread: its frame, its buttons, its receipt, its review. The browser is offered it in the
-    sizes that a screen may need, none larger than the picture itself."""
+    """Return a picture in the thread: its frame, actions, receipt and review. The browser is offered the sizes that
+    a screen may need, none larger than the picture itself."""
     words, image = view.words, picture.image
     width, height = image.width or THREAD_EDGE_PX, image.height or THREAD_EDGE_PX
     longer = max(width, height)
@@ -352,12 +353,12 @@ def _figure(view: View, picture: Picture, note: str, pair: str, *, is_in_sheet: 
 
 
 def _sources(shown: Sequence[Component | LiveBlock]) -> tuple[Source, ...]:
-    """Return what the words of a turn may refer to by its number."""
+    """Return the sources that the text of a turn may refer to by number."""
     return next((one.sources for one in shown if isinstance(one, SearchNote) and one.sources), ())
 
 
 def _thoughts(turn: Turn) -> str:
-    """Return what the models of a turn said of their thinking."""
+    """Return the thoughts of the models of a turn."""
     parts = (part for message in turn.messages for part in message.parts)
     return "\n\n".join(part.text for part in parts if isinstance(part, TextPart) and part.is_thought)
 
@@ -372,8 +373,7 @@ def _model(picture: Picture) -> str:
 def log_html(
     conversation: Conversation | None, articles: Sequence[Article], earlier: str | Markup = "", *, is_live: bool = False
 ) -> Markup:
-    """Return the thread's own element. Only its script changes it, by what `thread_update` and the stream of a turn
-    tell."""
+    """Return the element of the thread. Only its script changes it, by `thread_update` and the stream of a turn."""
     live = Markup(" data-live") if is_live else ""
     shown = Markup(
         '<div id="log" role="log" aria-live="off" tabindex="0"><div id="thread" data-version="{}"{}>{}{}</div></div>'
@@ -386,12 +386,12 @@ def _version(conversation: Conversation | None) -> int | str:
 
 
 def newest(articles: Sequence[Article]) -> Sequence[Article]:
-    """Return those that come with a conversation."""
+    """Return the turns that come with a conversation."""
     return articles[-TURNS_AT_ONCE:]
 
 
 def earlier_html(words: Words) -> Markup:
-    """Return the way to the turns before those that are there; it is pressed by itself when it comes into sight."""
+    """Return the button that loads earlier turns; it is pressed by itself when it comes into sight."""
     shown = Markup('<button type="button" class="b line" id="earlier" data-thread="earlier">{}</button>')
     return shown.format(words("thread.earlier"))
 
@@ -404,9 +404,9 @@ def thread_update(
     followed: str = "",
     is_answer: bool = False,
 ) -> dict[str, JsonValue]:
-    """Return a conversation's thread for the page's script: which version of it this is, the newest turns in their
-    order, whether there are more, the one that is at work and to be `followed`, and whether this `is_answer` to what
-    the page has sent."""
+    """Return the update of the thread for the page's script: the conversation's version, the newest turns in order,
+    whether there are more, the running turn to be `followed`, and whether this `is_answer` to what the page has
+    sent."""
     shown = newest(articles)
     return {
         "at": time.monotonic_ns(),
@@ -425,9 +425,9 @@ def thread_update(
 def top_html(
     words: Words, conversation: Conversation | None, *, is_sketch: bool, spent_usd: float = 0.0, opened_at: int = 0
 ) -> Markup:
-    """Return the top bar: the title, how many pictures, what it cost, whether this is sketch mode, and the menu.
+    """Return the top bar: title, number of pictures, cost, sketch mode, and the menu.
 
-    `opened_at` is a stamp, another one whenever a conversation is opened.
+    `opened_at` is a stamp that changes whenever a conversation is opened.
     """
     facts = [words("top.sketch")] if is_sketch else []
     if conversation and conversation.pictures:
@@ -437,7 +437,7 @@ def top_html(
     return render("thread/top.html", words, conversation=conversation, facts=facts, opened_at=opened_at)
 
 
-# What the first page begins with: the icon of each wish, and whether it is about a picture that is there already.
+# The examples of the first page: an icon each, and whether it needs a picture.
 _WISHES = {
     "fox": ("paintbrush", False),
     "poster": ("coffee", False),
@@ -450,25 +450,24 @@ _WISHES = {
 
 @dataclass(frozen=True)
 class Example:
-    """An example of the first page: its words, and whether a picture must come along."""
+    """An example of the first page: its prompt, and whether it needs a picture."""
 
     text: str
     needs_picture: bool
 
 
 def example_of(words: Words, name: str) -> Example | None:
-    """Return the example of that name in the visitor's words, or None when there is none."""
+    """Return the example of that name in the visitor's language, or None."""
     return Example(words(f"wish.{name}_text"), _WISHES[name][1]) if name in _WISHES else None
 
 
 def welcome_html(
     words: Words, *, is_sketch: bool, is_kept: bool = True, is_shared: bool = False, lost: LostRecords | None = None
 ) -> Markup:
-    """Return the first page: without a key how to add one, the question, and wishes.
+    """Return the first page: how to add a key (without one), the question, and examples.
 
-    Without `is_kept` it also says that nothing made here outlives a restart. Where the studio `is_shared`, a script
-    shows what is said to a browser without cookies. Of records that were `lost` it says where they are, and what to go
-    back to.
+    Without `is_kept`, it warns that nothing survives a restart. Where the studio `is_shared`, a script shows the hint
+    for browsers without cookies. If records were `lost`, it says where they are and which backups exist.
     """
     return render(
         "thread/welcome.html",

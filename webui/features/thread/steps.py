@@ -1,5 +1,5 @@
-"""What the agent does, in sentences: the live line while it works, with how long is usual, and the folded record of a
-finished turn. What the page says when a turn did not end well or the agent asks back: calm where the person can act."""
+"""The agent's steps in sentences: the live line with the usual time, and the folded record of a finished turn. Also
+what the page says when a turn did not end well or the agent asks back: calm where the user can act."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ _TOOLS = {
     "view_image": "step.looking_at",
     "go_back_to": "step.going_back",
 }
-# Work takes time; every other line says what came of the work before it. Most work has a line that says it is done.
+# Steps that take time. Every other step reports the result of the one before it; most have a step that says they are
+# done.
 _WORK: dict[Step, tuple[Step, ...]] = {
     Step.THINKING: (),
     Step.SEARCHING: (Step.SEARCHED,),
@@ -83,14 +84,14 @@ _WORK: dict[Step, tuple[Step, ...]] = {
     Step.REWORDING: (),
 }
 _LONGEST_THOUGHT = 120
-# So many of the newest pictures are looked at, and so many of the right size count: models get faster and slower.
+# The newest pictures to look at, and how many of the right size count: models get faster and slower.
 _LOOKED_AT = 40
 _MOST_COUNTED = 12
-# Sizes such as 1K and 2K lie a factor of four apart in pixels.
+# Sizes such as 1K and 2K differ by a factor of four in pixels.
 _SAME_SIZE = log(2)
 # Below that nobody waits.
 LEAST_S = 3.0
-# Stands for the seconds until they are put in as an element; no sentence holds it.
+# A placeholder for the element that shows the seconds; no sentence contains it.
 _SECONDS = "\x00"
 _HEAD_ICONS = {
     Actor.POLICY: "shield-alert",
@@ -98,9 +99,9 @@ _HEAD_ICONS = {
     Actor.NETWORK: "wifi-off",
     Actor.YOU: "circle-alert",
 }
-# Those who act when a call of a model failed: of such a one it is told whether it was charged.
+# Actors to whom a failed model call may belong: for those it is said whether the call was charged.
 _OF_A_CALL = frozenset({Actor.KEY, Actor.POLICY, Actor.PROVIDER, Actor.NETWORK})
-# What the provider gives as its reason, in words that say something.
+# The provider's reasons, as readable sentences.
 _REASONS = {
     "SAFETY": "reason.safety",
     "IMAGE_SAFETY": "reason.safety",
@@ -118,7 +119,7 @@ _REASONS = {
 KEYS_PAGE = "aistudio.google.com/apikey"
 _BILLING = "ai.studio/projects"
 _CREDENTIALS = "console.cloud.google.com/apis/credentials"
-# Where a person goes on after a failure that lies with their key.
+# Where the user can solve a problem with their key.
 _PLACES = {
     ErrorCode.KEY_INVALID: KEYS_PAGE,
     ErrorCode.KEY_MISSING: KEYS_PAGE,
@@ -141,8 +142,8 @@ _EXAMPLES = ("wish.fox_text", "wish.poster_text", "wish.city_text")
 
 @dataclass(frozen=True)
 class Usual:
-    """How long is usual, in seconds: of the whole turn where the person's own pictures tell (`is_own`), else of one
-    picture by the catalogue, which counts from `begun_s` of the turn on."""
+    """The usual time in seconds: of the whole turn when known from the user's own pictures (`is_own`), else of one
+    picture by the catalogue, counted from second `begun_s` of the turn on."""
 
     seconds: float
     is_own: bool
@@ -150,7 +151,7 @@ class Usual:
 
 
 def step_sentence(words: Words, line: ThoughtLog) -> str:
-    """Return what the agent is doing, in a sentence."""
+    """Return a step as a sentence."""
     key = f"step.{line.step.value}"
     if line.step in _COUNTED:
         parameters = dict(line.parameters)
@@ -172,7 +173,7 @@ def step_sentence(words: Words, line: ThoughtLog) -> str:
 
 
 def tool_sentence(words: Words, name: str, thing: str) -> str:
-    """Return which tool is at work, and on what; a web address is named by its host."""
+    """Return a tool call as a sentence with its object; a web address is named by its host."""
     key = _TOOLS.get(name)
     if key is None:
         return words("step.tool", name=name)
@@ -182,7 +183,7 @@ def tool_sentence(words: Words, name: str, thing: str) -> str:
 
 
 def _reviewed(words: Words, line: ThoughtLog) -> str:
-    """Return what a look came to; the first records hold a score, which says nothing, instead of counts."""
+    """Return the result of a review as a sentence; the first records hold a meaningless score instead of counts."""
     count, feedback = int(line.parameters.get("count", 0) or 0), str(line.parameters.get("feedback", ""))
     if count:
         return words("step.reviewed", met=line.parameters.get("met", 0), count=count, feedback=feedback)
@@ -199,11 +200,11 @@ def live_line(
     *,
     has_blocks: bool = False,
 ) -> Markup:
-    """Return the line that says what is being done now, for how long the turn has run, and how long is usual; while the
-    model thinks, below it what it said last of its thinking. Of a wait the page counts the seconds down by itself.
+    """Return the live line: the current step, how long the turn has run, and the usual time; below it, while the model
+    thinks, its newest thought. The page counts down a waiting time by itself.
 
-    By `tools_done`, the calls of tools that have ended, the page sees that the agent may have written a file. Without a
-    line the turn has just begun, or, when it `has_blocks` and thinks no more, answers in words.
+    `tools_done`, the number of completed tool calls, tells the page that the agent may have written a file. Without a
+    `line`, the turn has just begun or, when it `has_blocks` and no longer thinks, the agent is answering.
     """
     sentence, waits = words("step.answering" if has_blocks and not thoughts else "step.thinking"), None
     if line is not None and line.step is Step.RETRYING:
@@ -227,7 +228,7 @@ def live_line(
 
 
 def newest_thought(thoughts: str) -> str:
-    """Return what a model said last of its thinking, in a line: its newest heading, else its newest sentence."""
+    """Return the newest thought in one line: its last heading, else its last sentence."""
     lines = [one.strip() for one in thoughts.splitlines() if one.strip()]
     headings = [one.strip("*# ") for one in lines if one.startswith(("**", "#"))]
     newest = headings[-1] if headings else lines[-1] if lines else ""
@@ -236,7 +237,7 @@ def newest_thought(thoughts: str) -> str:
 
 @dataclass(frozen=True)
 class StepRow:
-    """A line of the record: what was done, and how long the work took (None for a line that is no work of its own).
+    """A line of the record: what was done, and how long it took (None for a line that is no work of its own).
 
     `ending` is how the work ended. `asked` is the line that began it, where `line` is the one that ended it.
     """
@@ -248,10 +249,10 @@ class StepRow:
 
 
 def step_rows(lines: Sequence[ThoughtLog], seconds: float, outcome: Outcome = "done") -> list[StepRow]:
-    """Return the record of a turn that took so long and ended so, in order.
+    """Return the record of a turn that took `seconds` and ended with `outcome`, in order.
 
-    Each piece of work takes until the next one begins, so the times add up to the turn's; of tools that began together
-    the last one has it. Records in which the clock began anew in the middle have no times.
+    Each piece of work lasts until the next one begins, so the times add up to the turn's; of tools that began together,
+    the last one has the time. Records whose clock restarted in the middle have no times.
     """
     starts = [place for place, line in enumerate(lines) if line.step in _WORK]
     has_times = all(one.at_s <= other.at_s for one, other in pairwise(lines))
@@ -266,7 +267,7 @@ def step_rows(lines: Sequence[ThoughtLog], seconds: float, outcome: Outcome = "d
         if done is not None:
             rows.append(StepRow(done, time_s, "done", work))
         else:
-            # Other work came after it, so what does not say that it is done was not.
+            # Other work came after it: if nothing says that it is done, it was not completed.
             ending: Outcome = outcome if is_last else "failed" if _WORK[work.step] else "done"
             rows.append(StepRow(work, time_s, ending))
         rows += [StepRow(line) for line in said if line is not done]
@@ -276,8 +277,7 @@ def step_rows(lines: Sequence[ThoughtLog], seconds: float, outcome: Outcome = "d
 def steps(
     words: Words, lines: Sequence[ThoughtLog], seconds: float, outcome: Outcome = "done", thoughts: str = ""
 ) -> Markup:
-    """Return the folded record of what the agent did in a turn that took so long and ended so, and of what the model
-    said of its thinking."""
+    """Return the folded record of the agent's steps, with the model's thoughts."""
     rows = step_rows(lines, seconds, outcome)
     head = words("did.join").join(dict.fromkeys(_did(words, row) for row in rows))
     told = [(_STEP_ICONS[row.line.step], _row_sentence(words, row), row.seconds) for row in rows]
@@ -287,7 +287,7 @@ def steps(
 
 
 def folded_thoughts(words: Words, thoughts: str) -> Markup:
-    """Return what the model said of its thinking, folded; nothing where it said nothing."""
+    """Return the model's thoughts, folded; empty without any."""
     return render("thread/thoughts.html", words, thoughts=_thoughts(words, thoughts))
 
 
@@ -313,7 +313,7 @@ def _did(words: Words, row: StepRow) -> str:
 
 
 def _row_sentence(words: Words, row: StepRow) -> str:
-    """Return what a finished row says: work that did not come to its end says so."""
+    """Return the sentence of a finished row; work that was not completed says so."""
     line = row.line
     if row.ending != "done":
         return _capital(_did(words, row))
@@ -335,10 +335,11 @@ async def usual_time(
     elapsed_s: float,
     turn_id: str = "",
 ) -> Usual | None:
-    """Return when the pictures asked for can be expected; None where nothing tells, or nobody would wait for it.
+    """Return when the requested pictures can be expected; None where nothing is known, or the wait is too short to
+    mention.
 
-    Of several models the slowest counts: they paint side by side. Pictures of the turn `turn_id` do not count: the
-    first of several that comes at once says nothing of the others.
+    Of several models the slowest counts, because they paint side by side. Pictures of the turn `turn_id` do not count:
+    the first of several may come much sooner than the others.
     """
     labels = asked.model_label.split(" + ")
     own = [await _own_s(gallery, owner, label, asked.width * asked.height, turn_id) for label in labels]
@@ -352,13 +353,13 @@ async def usual_time(
 
 
 def published_s(catalogue: Catalogue, provider: str) -> dict[str, float]:
-    """Return the seconds that a picture takes by the catalogue, by the label of the model."""
+    """Return the seconds that a picture takes according to the catalogue, by the label of the model."""
     painters = (one for one in catalogue.entries if one.provider == provider and one.aspect_ratios)
     return {one.label: one.typical_seconds for one in painters}
 
 
 def usual_of(receipts: Iterable[Receipt], pixels: int) -> float | None:
-    """Return the median of how long pictures of about that many pixels took; the newest come first."""
+    """Return the median of how long pictures with about that many pixels took; `receipts` come newest first."""
     fitting = [one.seconds for one in receipts if one.seconds > 0 and _is_alike(one.width * one.height, pixels)]
     return median(fitting[:_MOST_COUNTED]) if fitting else None
 
@@ -369,7 +370,7 @@ def _is_alike(pixels: int, others: int) -> bool:
 
 async def _own_s(gallery: Gallery, owner: str, label: str, pixels: int, turn_id: str) -> float | None:
     receipts: Sequence[Receipt] = ()
-    # Without an answer nothing is said of it; the picture comes all the same.
+    # Without the time nothing is said about it; the picture comes all the same.
     with suppress(AivistaError):
         page = await gallery.page(owner, GalleryQuery(model=label, limit=_LOOKED_AT))
         earlier = [one.picture for one in page.items if one.picture.turn_id != turn_id]
@@ -377,11 +378,11 @@ async def _own_s(gallery: Gallery, owner: str, label: str, pixels: int, turn_id:
     return usual_of(receipts, pixels)
 
 
-# A turn that did not end well, or in which the agent asks back, with the ways on
+# A turn that did not end well, or in which the agent asks back, and the ways to continue
 
 
 def next_step(words: Words, code: ErrorCode) -> Markup:
-    """Return a link to where the person can act, its address as its words; nothing where there is no such place."""
+    """Return a link to where the user can act, with its address as its text; empty where there is no such place."""
     return place_link(words, _PLACES[code]) if code in _PLACES else Markup()
 
 
@@ -391,19 +392,20 @@ def place_link(words: Words, place: str) -> Markup:
 
 
 def failure(view: View, error: ErrorInfo, turn_id: str, rewordings: Sequence[str] = ()) -> Markup:
-    """Return the card of a failed turn: who refused, who must act, why, whether the same can help, and the ways on.
+    """Return the card of a failed turn: who refused, who must act, why, whether a retry can help, and the ways to
+    continue.
 
-    `rewordings` are other wishes, each of which a click puts into the composer. Without `turn_id` nothing was stored:
-    the words are back in the composer and there is nothing to retry.
+    `rewordings` are other prompts; a click puts one into the composer. Without `turn_id` nothing was stored: the
+    message is back in the composer and there is nothing to retry.
     """
     words, is_unknown, is_key = view.words, error.code is ErrorCode.CALL_UNKNOWN, error.actor is Actor.KEY
-    # Nobody failed where an answer never came: the person decides whether it is asked for again.
+    # Where an answer never came, nobody failed: the user decides whether to ask again.
     actor = error.code.value if is_unknown else error.actor.value
     refused_by = words(f"failure.refused_{error.refused}", **error.sentence_parameters) if error.refused else ""
     is_charge_told = error.actor in _OF_A_CALL or error.charged is not Charge.NO
     again = ""
     if turn_id and not is_unknown:
-        # Whether sending the very same message again can help.
+        # Whether sending the same message again can help.
         again = "failure.again_refused" if error.refused else "failure.again_same"
         again = "failure.again_helps" if error.can_retry else again
     return view.render(
@@ -422,13 +424,13 @@ def failure(view: View, error: ErrorInfo, turn_id: str, rewordings: Sequence[str
         is_calm=is_unknown or error.actor in (Actor.YOU, Actor.KEY),
         is_key=is_key,
         download=_picture_to_keep(view, error),
-        # The likeliest way on is first and filled.
+        # The most likely way to continue comes first, and filled.
         retry_style="solid" if error.can_retry and not rewordings and not is_key else "line",
     )
 
 
 def question_sentence(words: Words, question: Question, subject: str) -> str:
-    """Return the question in a sentence."""
+    """Return the question as a sentence."""
     match question:
         case "empty":
             return words("question.empty")
@@ -445,7 +447,7 @@ def question_sentence(words: Words, question: Question, subject: str) -> str:
 
 
 def target_sentence(words: Words, change: TargetChanged) -> str:
-    """Return which picture the person's next words change, after they went back or forward."""
+    """Return which picture the next prompt changes, after the user went back or forward."""
     if change.missing:
         return words("target.missing", name=change.missing, handle=change.handle or "–")
     if not change.handle:
@@ -456,9 +458,9 @@ def target_sentence(words: Words, change: TargetChanged) -> str:
 
 
 def asked(view: View, question: Question, subject: str, newest: str) -> Markup:
-    """Return the question with ways to answer it: examples that fill the composer, or what to press.
+    """Return the question with ways to answer it: examples that fill the composer, or buttons.
 
-    `newest` is the handle of the conversation's newest picture, or empty where it has none.
+    `newest` is the handle of the conversation's newest picture, empty without one.
     """
     picture = subject if newest and subject.startswith("#") else newest
     sentence = question_sentence(view.words, question, subject)
@@ -477,7 +479,7 @@ def _why(words: Words, error: ErrorInfo) -> str:
 
 
 def _picture_to_keep(view: View, error: ErrorInfo) -> str:
-    """Return the address of a picture that was paid for and that the full disk does not take."""
+    """Return the URL of a paid picture that does not fit on the full disk."""
     digest, handle = error.parameters.get("digest"), error.parameters.get("handle")
     if error.code is ErrorCode.PICTURE_NOT_RECORDED and digest:
         return view.unrecorded_url(str(digest))

@@ -1,4 +1,4 @@
-"""The earlier turns of a conversation, and the stream by which the page follows a turn at work."""
+"""The earlier turns of a conversation, and the stream by which the page follows a running turn."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from webui.shell.actions import Context, Feature
 from webui.shell.templates import Patch, Reply, Toast
 from webui.view import View
 
-# At once, by one visitor: a browser opens six at most.
+# Streams of one visitor at once: a browser opens six at most.
 _MOST_FOLLOWED = 24
 T = TypeVar("T")
 
@@ -34,45 +34,46 @@ PAGE_INTERVAL_S = 1 / 12
 
 
 class Shown(Value):
-    """The first turn that the page shows, by its id; with `until`, those before it are asked for down to that one."""
+    """The first turn that the page shows, by its id; with `until`, all turns between that one and the first are
+    requested."""
 
     before: str = Field(max_length=64)
     until: str = Field(default="", max_length=64)
 
 
 def _routes(screen: Screen) -> list[Route]:
-    """Return the routes of a conversation: the stream of its turns; its version, another number after each change, by
-    which an open page sees what came without it; and the debug report of a turn as a file."""
+    """Return the routes of a conversation: the stream of its turns; its version, a number that changes with each
+    change, by which an open page notices changes made elsewhere; and the debug report of a turn as a file."""
     followed = Counter[str]()
 
     async def follow(request: Request, visitor: Visitor) -> Response:
         conversation = await screen.studio().conversations.get(request.path_params["id"], visitor.owner)
         if followed[visitor.owner] >= _MOST_FOLLOWED:
             return as_json(visitor.words("route.too_much"), 429)
-        # A browser that comes back after the stream was cut may have missed any of it.
+        # A browser that reconnects after the stream was cut may have missed anything.
         is_back = "last-event-id" in request.headers
         replies = Following(screen, visitor, conversation).replies(is_back=is_back)
 
         async def frames() -> AsyncIterator[bytes]:
-            # Of several that come at once each may have found room; whoever is left without is asked for again.
+            # Of several requests at once each may have found a free slot; one that finds none is repeated by the page.
             if followed[visitor.owner] >= _MOST_FOLLOWED:
                 return
             followed[visitor.owner] += 1
             try:
                 async for reply in replies:
                     if reply.patches or reply.events or reply.toast:
-                        # JSON has no line breaks but those in its strings, which are escaped.
+                        # JSON has line breaks only inside its strings, where they are escaped.
                         yield b"id: 1\nretry: 1000\ndata: " + orjson.dumps(reply.written(visitor.words)) + b"\n\n"
             finally:
                 followed[visitor.owner] -= 1
-                # A Counter keeps what it counted down to nothing.
+                # A Counter keeps entries that were counted down to zero.
                 if not followed[visitor.owner]:
                     del followed[visitor.owner]
 
         return event_stream(frames())
 
     async def version(request: Request, visitor: Visitor) -> Response:
-        # One that is open stands in memory: to look whether it still holds takes microseconds.
+        # An open conversation is in memory: checking its version takes microseconds.
         kept = await screen.studio().conversations.get(request.path_params["id"], visitor.owner)
         return JSONResponse({"version": kept.version}, headers=NO_STORE)
 
@@ -95,7 +96,7 @@ thread = Feature("thread", routes=_routes)
 
 @thread.action
 async def earlier(at: Context, shown: Shown) -> Reply:
-    """Show the turns before those that are there."""
+    """Show the turns before those that are shown."""
     turns = at.screen.articles(at.visitor, await at.conversation())
     ids = [one.id for one in turns]
     if article_id(shown.before) not in ids:
@@ -110,7 +111,7 @@ async def earlier(at: Context, shown: Shown) -> Reply:
 
 @dataclass
 class Following:
-    """A conversation whose turns are followed as they happen, until none is at work."""
+    """Follows the turns of a conversation as they happen, until none is running."""
 
     screen: Screen
     visitor: Visitor
@@ -121,14 +122,14 @@ class Following:
     _before_s: float = 0.0
 
     async def replies(self, *, is_back: bool = False) -> AsyncIterator[Reply]:
-        """Yield what changes in the thread, at most twelve times a second, and at first all of it for one that
-        `is_back`."""
+        """Yield the changes of the thread, at most twelve times a second. For a client that `is_back`, first the
+        whole thread."""
         studio, owner, key = self.screen.studio(), self.visitor.owner, self.conversation.id
         if is_back:
             shown = newest(self.screen.articles(self.visitor, self.conversation))
             yield Reply(patches=tuple(Patch(id=one.id, html=one.html, parent="thread") for one in shown))
         while True:
-            # One that is not on record yet has its words in the page already.
+            # The page already shows the message of a turn that is not recorded yet.
             live = self.screen.at_work(self.conversation) or ShownTurn("")
             pictures = {picture.handle: picture for picture in self.conversation.pictures}
             async for batch in batches(_with_refusals(studio.attach(key, owner))):
@@ -150,7 +151,7 @@ class Following:
             self._shown, self._began_s, self._before_s = None, time.monotonic(), 0.0
 
     async def _recorded(self, live: ShownTurn) -> ShownTurn:
-        """Return the turn, which has just been put on record, with the words that it was sent with."""
+        """Return the turn, which was just recorded, with the message that it was sent with."""
         self.conversation = await self._read()
         turn = self.conversation.turn(live.turn_id)
         if turn is None:
@@ -177,18 +178,18 @@ class Following:
         before, self._shown = self._shown, now
         is_unrecorded = now.id == article_id("")
         if is_unrecorded and before is None:
-            # Its words stand there already: only what the agent does is added.
+            # The message is already shown: only the agent's blocks are added.
             return [Patch(id=name, html=html, parent=f"{now.id}-told") for name, html in now.told.items()]
         is_named = not is_unrecorded and (before is None or before.id != now.id)
         return [*(self._unnamed_gone() if is_named else ()), *changes(before, now)]
 
     def _unnamed_gone(self) -> list[Patch]:
-        """Return that what stood there without a name goes, unless it belongs to another turn, which waits."""
+        """Return the patch that removes the unnamed element, unless it belongs to another turn, which waits."""
         waits = self.screen.studio().turns.count(self.conversation.id, self.visitor.owner) > 1
         return [] if waits else [Patch(id=article_id(""))]
 
     async def _at_rest(self, live: ShownTurn, event: str) -> Reply:
-        """Return the turn as it is on record, and which one it is; of one that failed before that, what it says."""
+        """Return the turn as recorded, and its id; of a turn that failed before it was recorded, what it says."""
         self.conversation = await self._read()
         turn_id, turns = live.turn_id, self.conversation.turns
         if live.ending is None and turns and not turn_id:
@@ -214,7 +215,7 @@ class Following:
 
 
 async def _with_refusals(events: AsyncIterator[TurnEvent]) -> AsyncIterator[TurnEvent]:
-    """Pass the events on; a failure that was raised before or between them ends the stream as an event."""
+    """Yield the events; a failure that is raised before or between them becomes the last event."""
     try:
         async for event in events:
             yield event
@@ -223,9 +224,9 @@ async def _with_refusals(events: AsyncIterator[TurnEvent]) -> AsyncIterator[Turn
 
 
 async def batches(events: AsyncIterator[T], interval_s: float = PAGE_INTERVAL_S) -> AsyncGenerator[list[T], None]:
-    """Yield the events in order, in batches at least `interval_s` apart; the first and the last wait for nobody.
+    """Yield the events in order, in batches at least `interval_s` apart; the first and the last batch are not delayed.
 
-    Closing it stops reading the source. What the source raises is raised after the events before it.
+    Closing the generator stops reading the source. An exception of the source is raised after the events before it.
     """
     waiting: list[T] = []
     changed = asyncio.Event()

@@ -1,6 +1,6 @@
-"""The trace of a conversation: its turns, the steps of each, and all that went into a step and came out; also as JSON.
+"""The trace of a conversation: its turns, the steps of each, and all inputs and outputs of a step; also as JSON.
 
-The page asks for turns when they are looked at, for steps when their turn is opened, for the rest when a step is.
+The page requests turns when they come into view, steps when their turn is opened, and contents when a step is opened.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from webui.shell.templates import Patch, Reply
 from webui.words import Words
 
 _PAGE_TURNS = 20
-# Beyond what a database counts to there is no step.
+# Larger numbers do not fit the database's integers.
 _MOST_STEPS = 1 << 31
 _NODE_ICONS = {
     "reception": "message-circle",
@@ -55,7 +55,7 @@ _SOURCES = {"journal": "trace.from_journal", "cache": "trace.from_cache"}
 
 
 class ShownTrace(Value):
-    """The last of the turns that are shown already, if any are, and whether only those with errors are."""
+    """The newest turn that is shown already, if any, and whether only turns with errors are."""
 
     since: str = Field(default="", max_length=200)
     errors_only: bool = False
@@ -74,8 +74,7 @@ class OfStep(OfTurn):
 
 
 def _files(screen: Screen) -> Sequence[Route]:
-    """Return the routes of a conversation, a turn and a step as JSON files; what is refused is a sentence under
-    `error`."""
+    """Return the routes of a conversation, a turn and a step as JSON files; a refusal is one sentence under `error`."""
 
     async def file(request: Request, visitor: Visitor) -> Response:
         key, turn, number = (request.path_params.get(one) for one in ("conversation", "turn", "number"))
@@ -98,7 +97,8 @@ trace = Feature("trace", routes=_files)
 
 @trace.action
 async def show(at: Context, seen: ShownTrace) -> Reply:
-    """Show the newest turns of the branch; of a trace that is there only what has come since its last turn began."""
+    """Show the newest turns of the branch; of a trace that is shown already, only what came since its last turn
+    began."""
     conversation = await at.conversation()
     ids = [turn.id for turn in conversation.turns] if conversation is not None else []
     if conversation is None or not ids:
@@ -118,7 +118,7 @@ async def older(at: Context, before: OfTurn) -> Reply:
     """Show the turns before one."""
     conversation = await _conversation(at)
     page = await _page(at, conversation, _place(conversation, before.turn))
-    # When the trace that asked is gone, so is where they would stand.
+    # If the trace that asked is gone, there is no place for them.
     name = f"trc-before-{before.turn}"
     return Reply(patches=(_fragment(at, name, "older.html", name, newest="", **page),))
 
@@ -135,7 +135,7 @@ async def turn(at: Context, opened: OfTurn) -> Reply:
 
 @trace.action
 async def step(at: Context, opened: OfStep) -> Reply:
-    """Show all of a step."""
+    """Show everything about a step."""
     conversation = await _conversation(at)
     found = await _step(at.screen, conversation, opened.turn, opened.number)
     handles = {picture.image.digest: picture.handle for picture in conversation.all_pictures}
@@ -195,11 +195,11 @@ async def _file(steps: Sequence[TraceStep], conversation_id: str, name: str) -> 
     return Response(await asyncio.to_thread(report_text, told), media_type="application/json", headers=headers)
 
 
-# Steps in lines
+# Steps as lines
 
 
 class Line(NamedTuple):
-    """A step as a line: its number, icon, kind (a class of CSS) and name; of a node still at work there is no step."""
+    """A step as a line: number, icon, kind (a CSS class) and name; a node that is still running has no `step` yet."""
 
     number: int
     shape: str
@@ -210,7 +210,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class TracedTurn:
-    """A turn of the shown branch, which one it is (from 1), and its steps in the order in which they began."""
+    """A turn of the shown branch, its position (from 1), and its steps in the order in which they began."""
 
     turn: Turn
     place: int
@@ -218,7 +218,7 @@ class TracedTurn:
 
     @property
     def seconds(self) -> float:
-        """How long it took, or has taken until now."""
+        """How many seconds the turn took, or has taken until now."""
         return max([self.turn.seconds, *(step.at_s + step.seconds for step in self.steps)])
 
     @property
@@ -228,22 +228,23 @@ class TracedTurn:
 
     @property
     def price_usd(self) -> float:
-        """What it cost."""
+        """Its cost in US dollars."""
         return sum(step.price_usd for step in self.steps)
 
     @property
     def tokens(self) -> int:
-        """How many tokens it took."""
+        """How many tokens it used."""
         return sum(step.usage.total_tokens for step in self.steps)
 
     @property
     def is_trouble(self) -> bool:
-        """Whether anything went wrong in it, mended or not."""
+        """Whether anything went wrong in it, even if it was retried successfully."""
         return any(step.is_trouble for step in self.steps)
 
 
 def _lines(words: Words, steps: Sequence[StepSummary]) -> list[Line]:
-    """Return the steps, those made in a node below it; one whose node has not ended yet stands below its name."""
+    """Return the steps as lines, the steps inside a node below it; a node that is still running is represented by
+    its name."""
     nodes, shown = {step.number for step in steps if step.kind is StepKind.NODE}, list[Line]()
     for step in sorted(steps, key=lambda one: one.number):
         if step.within is not None and step.within not in nodes:
@@ -259,14 +260,14 @@ def _lines(words: Words, steps: Sequence[StepSummary]) -> list[Line]:
 
 
 def _about(words: Words, step: StepSummary) -> list[tuple[str, str]]:
-    """Return what a line says of its step beside the figures, each with its colour: trouble first."""
+    """Return the facts of a step besides its figures, with a colour each; trouble comes first."""
     said = list[tuple[str, str]]()
     if step.was_cancelled:
         said.append(("bad", words("trace.cancelled")))
     elif step.error is not None and step.kind is not StepKind.NODE:
         said.append(("bad", words.error(step.error)))
     elif step.has_failed:
-        # Why is told by the call that failed, and by the node itself when it is opened.
+        # The failed call says why, and so does the node itself when it is opened.
         said.append(("bad", words("trace.step_failed")))
     if step.retries:
         said.append(("warn", words.counted("trace.retries", len(step.retries))))
@@ -280,7 +281,7 @@ def _about(words: Words, step: StepSummary) -> list[tuple[str, str]]:
 
 
 def _purpose(words: Words, step: StepSummary) -> str:
-    """Return which call of its node it was, in plain words; its name in the journal says it."""
+    """Return which call of its node it was, in plain words, derived from its name in the journal."""
     if planned := re.fullmatch(r"planner:(\d+)", step.name):
         return words("trace.plan_step", number=planned[1])
     if painted := re.fullmatch(r"picture:\d+\.\d+\.(\d+)\.(\d+)", step.name):
@@ -314,7 +315,7 @@ def _took(words: Words, seconds: float) -> str:
 
 
 def _dollars(price_usd: float) -> str:
-    """Return an amount in as many digits as small prices need."""
+    """Return an amount with as many digits as small prices need."""
     if not price_usd:
         return "$0"
     return f"${price_usd:.3f}" if price_usd >= 0.001 else f"${price_usd:.5f}"
@@ -324,7 +325,7 @@ def _plain(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 
-# What the templates call beside `t`.
+# Functions that the templates use besides `t`.
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "lines": _lines,
     "about": _about,

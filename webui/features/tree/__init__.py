@@ -1,8 +1,8 @@
-"""The tree of a conversation's pictures: shown as it stands, its branches deleted and brought back.
+"""The tree of a conversation's pictures: shown, and its branches deleted and restored.
 
-A picture stands below all that it was made from; what no other picture is joined to forms a family of its own. Families
-stand side by side on shelves. Within a family the columns below a picture belong to what was made from it alone, so
-that no two solid lines ever cross; each picture stands above the middle of its own.
+A picture stands below the picture it was made from; pictures without any connection form families of their own.
+Families stand side by side in rows. Within a family, the columns below a picture belong only to what was made from it,
+so that no two solid lines ever cross; each picture is centred above its children.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from webui.view import View
 from webui.words import LANGUAGES, Words, load_words
 
 tree = Feature("tree")
-# In pixels at full size: a picture with its line of words, the gaps between two, the edge around all.
+# In pixels at full size: a picture with its label, the gaps between two, and the margin around all.
 WIDTH, HEIGHT = 148, 120
 GAP_X, GAP_Y = 24, 36
 EDGE = 16
@@ -38,33 +38,33 @@ SHELF_COLUMNS = 3
 
 
 class ShownTree(Value):
-    """The handle of the picture that is looked at, and whether the tree was shown before."""
+    """The handle of the picture on the stage, and whether the tree was shown before."""
 
     opened: str = Field(default="", max_length=64)
     is_begun: bool = True
 
 
 class Branch(ShownTree):
-    """A picture by its handle, with all that was made from it."""
+    """A picture by its handle, with everything that was made from it."""
 
     handle: str = Field(max_length=64)
 
 
 class Deleted(ShownTree):
-    """What was deleted, by the gallery's ids."""
+    """Deleted pictures, by the gallery's ids."""
 
     ids: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class ConversationTree:
-    """A conversation's tree, and the gallery's id of each picture that is there."""
+    """A conversation's tree, and the gallery's id of each existing picture."""
 
     tree: Lineage
     ids: dict[str, int]
 
     def branch(self, handle: str) -> list[int]:
-        """Return the ids of the picture, when it is there, and of all made from it."""
+        """Return the ids of the picture, if it exists, and of everything made from it."""
         if handle not in self.ids:
             return []
         return [self.ids[one] for one in self.tree.branch_of(handle) if one in self.ids]
@@ -79,7 +79,7 @@ async def show(at: Context, seen: ShownTree) -> Reply:
 
 @tree.action
 async def ask(at: Context, branch: Branch) -> Reply:
-    """Ask whether a picture and all made from it shall be deleted."""
+    """Ask whether to delete a picture and everything made from it."""
     others = len((await _tree(at)).branch(branch.handle)) - 1
     if others < 0:
         return Reply()
@@ -90,7 +90,7 @@ async def ask(at: Context, branch: Branch) -> Reply:
 
 @tree.action
 async def delete(at: Context, branch: Branch) -> Reply:
-    """Delete a picture and all made from it."""
+    """Delete a picture and everything made from it."""
     ids = await at.screen.studio().gallery.delete(at.visitor.owner, (await _tree(at)).branch(branch.handle))
     undo = tree.undo(undelete, {"ids": list(ids), "opened": branch.opened}) if ids else None
     return await _changed(at, branch, Toast(text=at.words.counted("tree.deleted", len(ids)), undo=undo))
@@ -98,13 +98,13 @@ async def delete(at: Context, branch: Branch) -> Reply:
 
 @tree.action
 async def undelete(at: Context, deleted: Deleted) -> Reply:
-    """Bring back what was just deleted."""
+    """Restore what was just deleted."""
     back = await at.screen.studio().gallery.undelete(at.visitor.owner, deleted.ids)
     return await _changed(at, deleted, Toast(text=at.words.counted("tree.restored", len(back))))
 
 
 async def _changed(at: Context, seen: ShownTree, toast: Toast) -> Reply:
-    """Return the tree without a question; what else shows pictures of the conversation is told."""
+    """Return the tree without a question, and the event that updates pictures elsewhere on the page."""
     return Reply(patches=(await _shown(at, seen), Patch(id="tr-note")), toast=toast, events={"pictures": True})
 
 
@@ -114,7 +114,7 @@ async def _shown(at: Context, seen: ShownTree) -> Patch:
 
 
 async def _tree(at: Context) -> ConversationTree:
-    """Return the tree; pictures that the gallery does not have any more are gone from it."""
+    """Return the tree; pictures that the gallery no longer has are gone from it."""
     gallery, ids, after = at.screen.studio().gallery, dict[str, int](), None
     if await at.conversation() is None:
         return ConversationTree(Lineage(), ids)
@@ -125,7 +125,7 @@ async def _tree(at: Context) -> ConversationTree:
         after = page.next
         if after is None:
             break
-    # As it is now: what was deleted or brought back a moment ago is told by the records alone.
+    # Read from the records: the cached conversation may not show the newest deletion or restoration.
     conversation = await at.conversation()
     pictures = conversation.all_pictures if conversation is not None else ()
     there = {one.handle for one in pictures}
@@ -139,7 +139,7 @@ async def _tree(at: Context) -> ConversationTree:
 
 
 class Node(NamedTuple):
-    """A picture on the plane: its place in pixels, its words, and its preview unless it is gone."""
+    """A picture of the drawing: its position in pixels, its label, and its preview unless it is gone."""
 
     placed: PlacedPicture
     left: int
@@ -152,7 +152,7 @@ class Node(NamedTuple):
 
 
 def drawn(view: View, tree: Lineage, opened: str) -> dict[str, Any]:
-    """Return the plane, its lines and its pictures; `opened` is the handle of the picture that is looked at."""
+    """Return the drawing with its lines and pictures; `opened` is the handle of the picture on the stage."""
     path = tree.path_to(opened)
     first = opened if path else tree.placed[-1].handle if tree.placed else ""
     return {
@@ -176,7 +176,7 @@ def _node(view: View, one: PlacedPicture, path: Sequence[str], first: str) -> No
 
 
 def label(words: Words, picture: Picture) -> str:
-    """Return in a few words how the picture came about: by whom where it was brought, else what was wished."""
+    """Return in a few words how the picture came about: who brought it, or what was asked for."""
     receipt = picture.receipt
     if receipt is None:
         return words("tree.uploaded")
@@ -195,8 +195,8 @@ def label(words: Words, picture: Picture) -> str:
 
 
 def _ours(words: Words, said: str, prompt: str) -> str:
-    """Return a word for what the page itself said for the person, or added to the prompt, in whichever language; empty
-    for their own words."""
+    """Return a label for what the page itself said on behalf of the user, or added to the prompt, in whichever
+    language; empty for the user's own words."""
     for one in map(load_words, LANGUAGES):
         if said == one("panel.vary_said") or one("panel.vary_difference") in prompt:
             return words("tree.vary")
@@ -218,7 +218,7 @@ def _corner(one: PlacedPicture) -> tuple[int, int]:
 
 
 def _lines(tree: Lineage, path: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the kind and the path of each line, those to the open picture last, so that they lie over the others."""
+    """Return the kind and the SVG path of each line; those to the open picture come last, so that they lie on top."""
     plain: list[tuple[str, str]] = []
     thick: list[tuple[str, str]] = []
     for one in tree.placed:
@@ -232,7 +232,7 @@ def _lines(tree: Lineage, path: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _made_from(base: PlacedPicture, one: PlacedPicture) -> str:
-    """Return the line from the foot of one picture to the head of another: into its column, then straight down."""
+    """Return the line from the bottom of one picture to the top of another: into its column, then straight down."""
     (left, top), (to_left, to_top) = _corner(base), _corner(one)
     x, y, to_x = left + WIDTH // 2, top + HEIGHT, to_left + WIDTH // 2
     middle = y + GAP_Y // 2
@@ -240,7 +240,7 @@ def _made_from(base: PlacedPicture, one: PlacedPicture) -> str:
 
 
 def _leaned_on(other: PlacedPicture, one: PlacedPicture) -> str:
-    """Return the line from the foot of a reference through the gutter beside a picture into its side."""
+    """Return the line from the bottom of a reference through the gap beside a picture into its side."""
     (left, top), (to_left, to_top) = _corner(other), _corner(one)
     x, y = left + WIDTH // 2, top + HEIGHT
     is_right = left >= to_left
@@ -255,11 +255,11 @@ def _leaned_on(other: PlacedPicture, one: PlacedPicture) -> str:
 
 @dataclass(frozen=True)
 class PlacedPicture:
-    """A picture in its place.
+    """A picture with its position.
 
     `column` counts half columns from the left: a picture is two wide. `row` counts from the top, `generation` from the
-    oldest of the family. `base` is the picture that this one was made from, `references` those it leaned on; `is_gone`
-    when the picture was deleted, and stands here because another was made from it.
+    oldest of the family. `base` is the picture that this one was made from, `references` are other pictures it used.
+    `is_gone` marks a deleted picture that is kept in the tree because another was made from it.
     """
 
     picture: Picture
@@ -278,7 +278,7 @@ class PlacedPicture:
 
 @dataclass(frozen=True)
 class Lineage:
-    """All pictures of a conversation in their places, row by row from the left. `columns` counts half columns."""
+    """All pictures of a conversation with their positions, row by row from the left. `columns` counts half columns."""
 
     placed: tuple[PlacedPicture, ...] = ()
     columns: int = 0
@@ -301,11 +301,11 @@ class Lineage:
         return self._by_handle.get(handle)
 
     def children(self, handle: str) -> tuple[str, ...]:
-        """Return what was made from the picture itself, the oldest first."""
+        """Return the pictures that were made from this one, the oldest first."""
         return self._children.get(handle, ())
 
     def path_to(self, handle: str) -> tuple[str, ...]:
-        """Return the pictures from the first one that this was made from down to itself; none for an unknown one."""
+        """Return the pictures from the first ancestor down to this one; empty for an unknown handle."""
         path: list[str] = []
         one = self.find(handle)
         while one is not None:
@@ -314,7 +314,8 @@ class Lineage:
         return tuple(reversed(path))
 
     def branch_of(self, handle: str) -> tuple[str, ...]:
-        """Return the picture and all made from it, and from those; without what merely leaned on one of them."""
+        """Return the picture and everything made from it, directly or indirectly; without pictures that only used
+        one as a reference."""
         found: list[str] = []
         waiting = [handle] if self.find(handle) is not None else []
         while waiting:
@@ -326,7 +327,7 @@ class Lineage:
 
 @dataclass
 class _Draft:
-    """A picture while its place is sought; `order` is its place in time."""
+    """A picture while its position is computed; `order` is its position in time."""
 
     picture: Picture
     order: int
@@ -342,10 +343,10 @@ class _Draft:
 
 
 def lineage(pictures: Sequence[Picture], gone: Collection[str] = (), *, shelf_columns: int = SHELF_COLUMNS) -> Lineage:
-    """Return the tree of the pictures, whatever their order; the same for the same pictures.
+    """Return the tree of the pictures. The result does not depend on their order.
 
-    `gone` are the handles of deleted ones: they are left out unless a picture that is there was made from them. Parents
-    that are not among the pictures count for nothing, and hostile records that go in a ring are cut open.
+    `gone` are the handles of deleted pictures: they are left out unless an existing picture was made from them. Parents
+    that are not among the pictures are ignored, and cycles in hostile records are cut.
     """
     drafts = _ordered(pictures)
     _without_gone(drafts, frozenset(gone))
@@ -355,7 +356,7 @@ def lineage(pictures: Sequence[Picture], gone: Collection[str] = (), *, shelf_co
 
 
 def _ordered(pictures: Sequence[Picture]) -> dict[str, _Draft]:
-    """Return the pictures so that each stands behind its parents, the oldest first."""
+    """Return the pictures so that each comes after its parents, the oldest first."""
     by_time = sorted(pictures, key=lambda one: one.created_at)
     order = {one.handle: at for at, one in enumerate(by_time)}
     drafts = {one.handle: _Draft(one, order[one.handle]) for one in by_time}
@@ -370,7 +371,7 @@ def _ordered(pictures: Sequence[Picture]) -> dict[str, _Draft]:
     heapq.heapify(ready)
     behind: dict[str, _Draft] = {}
     for at in range(len(by_time)):
-        # In a ring nothing is ever ready: its oldest picture counts as made from what stands already.
+        # In a cycle nothing is ever ready: its oldest picture counts as made from what was placed already.
         handle = by_time[heapq.heappop(ready)].handle if ready else _oldest_left(by_time, behind)
         _join(drafts[handle], behind)
         behind[handle] = drafts[handle]
@@ -387,7 +388,7 @@ def _oldest_left(by_time: Sequence[Picture], behind: Mapping[str, _Draft]) -> st
 
 
 def _join(draft: _Draft, behind: Mapping[str, _Draft]) -> None:
-    """Note what the picture was made from and leaned on, of those that stand already."""
+    """Note the base and the references of the picture, among those that were placed already."""
     picture = draft.picture
     named = [one for one in dict.fromkeys(picture.parents) if one in behind and one != picture.handle]
     is_edit = picture.image.origin is ImageOrigin.EDITED and bool(picture.parents)
@@ -396,7 +397,7 @@ def _join(draft: _Draft, behind: Mapping[str, _Draft]) -> None:
 
 
 def _without_gone(drafts: dict[str, _Draft], gone: Collection[str]) -> None:
-    """Take out the pictures that are gone and that nothing which is there was made from."""
+    """Remove deleted pictures from which no existing picture was made."""
     needed: set[str] = set()
     for handle, draft in reversed(drafts.items()):
         if (handle not in gone or handle in needed) and draft.base:
@@ -415,7 +416,7 @@ def _set_generations(drafts: Mapping[str, _Draft]) -> None:
 
 
 def _families(drafts: Mapping[str, _Draft]) -> list[list[str]]:
-    """Return the roots of each family, those that are joined by a reference beside each other, the oldest first."""
+    """Return the roots of each family, those joined by a reference next to each other, the oldest first."""
     root: dict[str, str] = {}
     for handle, draft in drafts.items():
         root[handle] = root[draft.base] if draft.base else handle
@@ -430,7 +431,7 @@ def _families(drafts: Mapping[str, _Draft]) -> list[list[str]]:
 
 
 def _related_roots(first: str, joined: Mapping[str, Mapping[str, None]], seen: set[str]) -> list[str]:
-    """Return the roots that are joined to the first, each next to one that it is joined to."""
+    """Return the roots that are joined to the first one, each next to one that it is joined to."""
     found, waiting = [], [first]
     while waiting:
         one = waiting.pop()
@@ -443,7 +444,7 @@ def _related_roots(first: str, joined: Mapping[str, Mapping[str, None]], seen: s
 
 @dataclass(frozen=True)
 class _Family:
-    """Pictures with columns of their own from 0 on; sizes in half columns and in rows."""
+    """The pictures of a family, with columns of its own from 0 on; sizes in half columns and in rows."""
 
     members: tuple[str, ...]
     columns: int
@@ -451,10 +452,10 @@ class _Family:
 
 
 def _placed(drafts: Mapping[str, _Draft], roots: Sequence[str]) -> _Family:
-    """Give each picture of a family its column: the next free one, or the middle above what was made from it."""
+    """Give each picture of a family its column: the next free one, or the middle above its children."""
     members: list[str] = []
     next_free = 0
-    # Depth first without recursion, since each picture of a long conversation may be made from the one before.
+    # Depth first without recursion, because each picture of a long conversation may be made from the one before.
     waiting = [(root, False) for root in reversed(roots)]
     while waiting:
         handle, has_children_placed = waiting.pop()
@@ -473,7 +474,7 @@ def _placed(drafts: Mapping[str, _Draft], roots: Sequence[str]) -> _Family:
 def _shelved(
     drafts: Mapping[str, _Draft], families: Sequence[_Family], gone: Collection[str], shelf_columns: int
 ) -> Lineage:
-    """Set the families side by side, on the next shelf where one has no room any more."""
+    """Place the families side by side, in a new row of families when there is no room left."""
     width = max([shelf_columns, *(family.columns for family in families)])
     placed: list[PlacedPicture] = []
     left = top = height = widest = 0

@@ -1,5 +1,5 @@
-"""The stage: one picture as large as fits with its neighbours and its receipt, or two compared; what can be done with a
-picture: the buttons beneath it, and the sliders of its light and colour."""
+"""The stage: one picture as large as fits, with its neighbours and its receipt, or two compared. Also the actions of
+a picture, and the sliders of its light and colour."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def empty_canvas_html(words: Words) -> str:
 
 
 def opened_canvas_html(view: View, conversation: Conversation | None) -> str:
-    """Return the stage of a conversation that was just opened: the picture that the next words change."""
+    """Return the stage of a conversation that was just opened, with the picture that the next prompt changes."""
     if conversation is None or not conversation.pictures:
         return empty_canvas_html(view.words)
     target = conversation.edit_target
@@ -50,7 +50,7 @@ def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str
     """Return the stage with a picture open."""
     handle = picture.handle
     handles = [one.handle for one in conversation.pictures]
-    # A picture of another branch is shown as well, and stands in no row.
+    # A picture of another branch can be shown as well, but has no neighbours.
     at = handles.index(handle) if handle in handles else None
     before = handles[at - 1] if at else ""
     after = handles[at + 1] if at is not None and at + 1 < len(handles) else ""
@@ -73,7 +73,7 @@ def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str
 
 
 def _uploaded(words: Words, picture: Picture) -> list[str]:
-    """Return what is known of an upload: as what it is kept, and what models see of it where that is less."""
+    """Return the facts of an upload: the file that is kept, and what models see of it when that is less."""
     image, file = picture.image, picture.original
     if file is None:
         return [words("receipt.uploaded")]
@@ -90,7 +90,7 @@ def _uploaded(words: Words, picture: Picture) -> list[str]:
 
 
 def read_pair(argument: str) -> tuple[str, str]:
-    """Return the handles a click names, first and second; the first is empty where only one is named."""
+    """Return the two handles of a click; the first is empty when only one is named."""
     named = argument.split()[:2]
     if len(named) == 2:
         return named[0], named[1]
@@ -98,16 +98,17 @@ def read_pair(argument: str) -> tuple[str, str]:
 
 
 def pair(conversation: Conversation, first: str, second: str) -> tuple[Picture | None, Picture]:
-    """Return the pictures to compare; without a first one, what the second is best compared with.
+    """Return the pictures to compare; without a first one, the best counterpart of the second.
 
-    Raises RequestRefused when the conversation does not hold one that is named.
+    Raises RequestRefused when the conversation has no picture of a given handle.
     """
     shown = conversation.picture(second)
     return (conversation.picture(first) if first else _counterpart(conversation, shown)), shown
 
 
 def _counterpart(conversation: Conversation, picture: Picture) -> Picture | None:
-    """Return what the picture was made from, else the one before it, else the one after it; None without another."""
+    """Return the base of the picture, else the picture before it, else the one after it; None without another
+    picture."""
     for handle in picture.parents:
         try:
             parent = conversation.picture(handle)
@@ -122,7 +123,7 @@ def _counterpart(conversation: Conversation, picture: Picture) -> Picture | None
 
 
 def compare_html(view: View, conversation: Conversation, first: Picture | None, second: Picture) -> str:
-    """Return the stage with two pictures compared, or with the reason why one alone cannot be."""
+    """Return the stage with two pictures compared, or with the reason why a single one cannot be."""
     return view.render(
         "viewer/compare.html",
         pictures=conversation.all_pictures,
@@ -135,18 +136,18 @@ def compare_html(view: View, conversation: Conversation, first: Picture | None, 
     )
 
 
-# The buttons beneath a picture, and the sliders of its light and colour
+# The actions of a picture, and the sliders of its light and colour
 
 
 class PanelPress(Value):
-    """A button that says a sentence about a picture."""
+    """A press of a button that says a sentence about a picture."""
 
     handle: str
     action: PanelAction
 
 
 class PanelAmounts(Value):
-    """Sliders that were applied to a picture, from -100 to 100; 0 changes nothing."""
+    """Slider values that were applied to a picture, from -100 to 100; 0 changes nothing."""
 
     handle: str
     brightness: int = Field(default=0, ge=-MAX_AMOUNT, le=MAX_AMOUNT)
@@ -157,10 +158,10 @@ class PanelAmounts(Value):
 
 
 class PictureAction(NamedTuple):
-    """Something that can be done with a picture; `label` and `title` are keys of the words.
+    """An action of a picture; `label` and `title` are keys of translated texts.
 
-    `way` is who does it: the page's click handler (which knows it by its name), a sentence said for the person, the
-    painter, or a link to the file, for a copy of some kind with what kind that is. The menu has what is rarer.
+    `way` is how it is carried out: by the page's click handler (by its name), by a sentence said on behalf of the user,
+    by the painter, or by a download link, for `copy` with the kind of copy. Rarer actions are in the menu.
     """
 
     name: str
@@ -172,7 +173,7 @@ class PictureAction(NamedTuple):
     is_offered: Callable[[Picture], bool] = lambda _: True
 
     def press(self, handle: str) -> str:
-        """Return what the button sends where it says a sentence for the person; `read_press` reads it."""
+        """Return the argument of a button that says a sentence; `read_press` parses it."""
         return json.dumps({"handle": handle, "action": self.name})
 
 
@@ -204,9 +205,10 @@ BY_NAME = {one.name: one for one in ACTIONS}
 
 
 def picture_actions(view: View, picture: Picture, pair: str = "", *, is_on_stage: bool = False) -> Markup:
-    """Return the row of buttons beneath a picture, the rarer ones in a menu. `pair` are two handles that are compared.
+    """Return the row of buttons beneath a picture, with the rarer ones in a menu. `pair` holds the two handles of a
+    comparison.
 
-    On the stage other buttons open the painter.
+    On the stage, the painter has buttons of its own.
     """
     offered = [one for one in ACTIONS if one.is_offered(picture)]
     row = [one for one in offered if one.place == "row" and not (is_on_stage and one.way == "painter")]
@@ -215,13 +217,13 @@ def picture_actions(view: View, picture: Picture, pair: str = "", *, is_on_stage
 
 
 def action_panel(view: View, panel: ActionPanel) -> Markup:
-    """Return what changes the light and colour of a picture, for nothing; the picture's menu unfolds it."""
+    """Return the panel of free changes of light and colour; the picture's menu unfolds it."""
     words = view.words
-    # Vary and Paint again stand among the picture's own actions.
+    # Vary and Paint again are among the picture's own actions.
     quick = [_QUICK[one.action] for one in panel.buttons if one.action in _QUICK]
     sliders = []
     for one in panel.sliders:
-        # From where the picture stands it moves by at most as much as a request can ask for.
+        # From its current value, a slider moves by at most as much as a request can ask for.
         least, most = max(-MAX_AMOUNT, one.amount - MAX_AMOUNT), min(MAX_AMOUNT, one.amount + MAX_AMOUNT)
         stands = f"{one.amount:+d}".replace("-", "−") if one.amount else "0"
         sliders.append((words(f"panel.{one.setting}"), one, least, most, stands))
@@ -230,7 +232,7 @@ def action_panel(view: View, panel: ActionPanel) -> Markup:
 
 
 def read_press(argument: str) -> PanelPress | None:
-    """Return what was pressed, or None when the page sent something else."""
+    """Return the press, or None when the page sent something else."""
     try:
         return PanelPress.model_validate_json(whole_json(argument))
     except ValidationError:
@@ -238,7 +240,7 @@ def read_press(argument: str) -> PanelPress | None:
 
 
 def read_amounts(argument: str) -> PanelAmounts | None:
-    """Return what the sliders say, or None when the page sent something else."""
+    """Return the slider values, or None when the page sent something else."""
     try:
         return PanelAmounts.model_validate_json(whole_json(argument))
     except ValidationError:
@@ -246,12 +248,12 @@ def read_amounts(argument: str) -> PanelAmounts | None:
 
 
 def pressed_sentence(words: Words, press: PanelPress) -> str:
-    """Return what pressing the button says for the person."""
+    """Return the sentence that a press of the button says on behalf of the user."""
     return words(f"panel.{press.action}_said")
 
 
 def amounts_sentence(words: Words, amounts: PanelAmounts) -> str:
-    """Return what the sliders say for the person, each changed one by name; empty when all stand at 0."""
+    """Return the sentence that the sliders say on behalf of the user, naming each changed one; empty when all are 0."""
     values: dict[str, int] = amounts.model_dump(exclude={"handle"})
     said = [f"{words(f'panel.{name}').lower()} {value:+d}" for name, value in values.items() if value]
     listed = words("panel.join").join(said)

@@ -1,5 +1,5 @@
-"""Pictures over HTTP, for their owner only: by conversation and handle, where two of them differ, and one as sliders
-would make it."""
+"""Pictures over HTTP, for their owner only: by conversation and handle, as the difference of two, and as adjusted by
+sliders."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ NUMBERS_HEADER = "Aivista-Difference"
 DEFAULT_EDGE_PX = 1024
 MAX_EDGE_PX = 2048
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-# Other scripts have digits that are no numbers.
+# Unicode has digits that `int` reads and that are no ASCII digits.
 _NUMBER = re.compile(r"[0-9]{1,4}")
 MIN_EDGE_PX = 64
 CLEAR_LEVELS = 16
-# Below this the whole range of colours is not used, so that the noise of a codec does not look like a new picture.
+# Below this the full range of colours is not used, so that the noise of a codec does not look like a new picture.
 _FULL_LEVELS = 64
 _GAMMA = 0.6
 _HOT = (255.0, 196.0, 64.0)
@@ -55,11 +55,11 @@ _AMOUNT = re.compile(r"-?[0-9]{1,3}")
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs between two pictures.
+    """The difference between two pictures.
 
-    `changed` and `clear` are shares (0 to 1) of the pixels compared: any difference at all, and one of at least
-    `CLEAR_LEVELS` of 255 in some channel. `largest` is the largest one, 0 to 255. Sizes are (width, height) in pixels;
-    `compared` is the size at which both were laid over each other.
+    `changed` and `clear` are shares (0 to 1) of the compared pixels: any difference at all, and one of at least
+    `CLEAR_LEVELS` of 255 in some channel. `largest` is the largest difference, 0 to 255. Sizes are (width, height) in
+    pixels; `compared` is the size at which both were compared.
     """
 
     changed: float
@@ -72,7 +72,8 @@ class Difference:
 
 @dataclass(frozen=True)
 class _Overlay:
-    """Two pictures of the same size, and the box of the first one's frame (left, top, width, height) they cover."""
+    """Two pictures of the same size, and the box of the first one's frame (left, top, width, height) that they
+    cover."""
 
     first: Image.Image
     second: Image.Image
@@ -83,11 +84,11 @@ def image_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route
     """Return the two routes; pictures are handles without `#`.
 
     `/aivista/difference/{conversation}/{first}/{second}` answers with a WebP that shows where the pictures differ, its
-    longer edge `?edge=` pixels, and its header `Aivista-Difference` holds a `Difference` as JSON; 400 for another edge
-    than 64 to 2048. `/aivista/preview/{conversation}/{handle}` takes the amounts of sliders by name, each once and from
-    -100 to 100, one left out is 0; 400 for any other query. 429 for one who asks too much at once.
+    longer edge `?edge=` pixels (64 to 2048, else 400), and with a `Difference` as JSON in the header
+    `Aivista-Difference`. `/aivista/preview/{conversation}/{handle}` takes slider values by name, each once and from
+    -100 to 100, 0 when left out; 400 for any other query. 429 for a client with too many requests.
     """
-    # A picture of 64 megapixels takes 200 MB while it is decoded, and in a difference there are two.
+    # A picture of 64 megapixels takes 200 MB while it is decoded, and a difference decodes two.
     comparing, adjusting, copies = ImageJobs(places=1), ImageJobs(places=2), LRUCache[str, bytes](_KEPT_BYTES, len)
 
     async def compare(request: Request, visitor: Visitor) -> Response:
@@ -128,13 +129,13 @@ def _edge(text: str) -> int | None:
 
 
 def difference(first: bytes, second: bytes, edge_px: int) -> tuple[bytes, Difference]:
-    """Return where the second picture differs from the first, as a WebP and in numbers. Busy: run it in a thread.
+    """Return where the second picture differs from the first, as a WebP and in numbers. CPU-bound: run it in a thread.
 
-    Pictures of one size are compared pixel by pixel. Of another size, the second is fitted into the middle of the
-    first one's frame and both are compared at the coarser of the two; what lies beside it is not counted. What cannot
-    be seen, because it is clear in both, is the same.
+    Pictures of the same size are compared pixel by pixel. Otherwise the second is fitted into the middle of the first
+    one's frame, and both are compared at the coarser size; what lies outside is not counted. Pixels that are
+    transparent in both are equal.
 
-    Raises RequestRefused when either is no picture, damaged, or more than 64 megapixels.
+    Raises RequestRefused when either is no picture, damaged, or larger than 64 megapixels.
     """
     one, two = _opened(first), _opened(second)
     overlay = _overlaid(one, two)
@@ -173,10 +174,10 @@ def _overlaid(first: Image.Image, second: Image.Image) -> _Overlay:
 
 
 def _levels(first: Image.Image, second: Image.Image) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    """Return the largest difference of any channel, 0 to 255, for each pixel: rows, columns."""
+    """Return the largest difference of any channel, 0 to 255, for each pixel (rows, columns)."""
     import numpy as np
 
-    # Premultiplied, so that the colour of a clear pixel, which nobody sees, does not count.
+    # Premultiplied, so that the colour of transparent pixels does not count.
     mode = "RGBa" if "RGBA" in (first.mode, second.mode) else "RGB"
     found = np.empty((first.height, first.width), np.uint8)
     for top in range(0, first.height, _STRIP_ROWS):
@@ -216,7 +217,7 @@ def _shown(
 
 
 def _span(start: int, length: int, scale: float, edge: int) -> tuple[int, int]:
-    """Return where a length begins and how long it is at another scale, at least a pixel and inside of the edge."""
+    """Return start and length of a span at another scale, at least one pixel long and inside the edge."""
     first = min(round(start * scale), edge - 1)
     return first, max(1, min(round(length * scale), edge - first))
 
@@ -232,7 +233,8 @@ def _on_grey(image: Image.Image) -> Image.Image:
 def _fitted(
     levels: np.ndarray[tuple[int, int], np.dtype[np.uint8]], width: int, height: int
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-    """Return the levels at another size. Made small, each cell keeps its largest, so that one pixel stays in sight."""
+    """Return the levels at another size. When shrunk, each cell keeps its maximum, so that a single pixel stays
+    visible."""
     import numpy as np
 
     rows, columns = levels.shape
@@ -243,7 +245,7 @@ def _fitted(
 
 
 def read_query(query: QueryParams) -> Adjustment | None:
-    """Return what the query asks for, or None when it holds anything else."""
+    """Return the values of the query, or None when it holds anything else."""
     asked = query.multi_items()
     names = [name for name, _ in asked]
     if len(set(names)) < len(names) or not set(names) <= set(SETTINGS):
@@ -259,10 +261,10 @@ def read_query(query: QueryParams) -> Adjustment | None:
 async def _small(
     studio: Studio, copies: LRUCache[str, bytes], conversation_id: str, handle: str, owner: str
 ) -> tuple[bytes, Adjustment]:
-    """Return a small copy in the picture's frame, and the light and colour that it lacks of it.
+    """Return a small copy in the picture's frame, and the part of its adjustment that still has to be applied.
 
-    Decoding a large picture takes longer than adjusting a small one, and a slider asks for the same one many times: the
-    `copies` that were last used stay, by digest and frame, as long as there is room.
+    Decoding a large picture takes longer than adjusting a small one, and a slider asks for the same picture many times:
+    the most recently used `copies` are cached by digest and frame.
     """
     from agent import preview_adjustment
 
@@ -280,7 +282,7 @@ async def _small(
 
 
 def adjusted(small: bytes, adjustment: Adjustment) -> tuple[bytes, str]:
-    """Return the small picture adjusted, and its type: JPEG, or WebP where something can be seen through."""
+    """Return the small picture adjusted, and its media type: JPEG, or WebP with transparency."""
     from PIL import Image
 
     from agent import preview_adjustment
@@ -300,11 +302,10 @@ def media_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route
     """Return the route `/media/{conversation}/{picture}`.
 
     `picture` is a handle without `#`, or the digest of its bytes. `?size=` asks for a preview whose longer edge has at
-    most that many pixels, `?download=1` for a file with a name and the picture's recipe in it, with `&clean=1` for one
-    that says nothing, with `&original=1` for the bytes as they came. The pixels are the same in each.
-    `?unrecorded=1` asks for the bytes of a picture that a full disk takes no record of, by their digest. Without our
-    cookie or a signed query it answers 403, for a picture its owner does not have 404, 422 for a file that cannot be
-    cleaned.
+    most that many pixels; `?download=1` for a file with a name and the picture's recipe in it, with `&clean=1` for one
+    without any metadata, with `&original=1` for the bytes as they came. The pixels are the same in each.
+    `?unrecorded=1` asks, by digest, for the bytes of a picture that the full disk takes no record of. 403 without our
+    cookie or a signed query, 404 for a picture that the owner does not have, 422 for a file that cannot be cleaned.
     """
 
     def visitor_of(request: Request) -> Visitor | None:
@@ -313,7 +314,7 @@ def media_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route
         owner = sessions.link_owner(request.query_params, where["conversation"], where["picture"])
         if owner is None or (known is not None and known.owner == owner):
             return known
-        # A link speaks for its owner in any browser, also in one that has another visitor's cookie.
+        # A link is valid for its owner in any browser, also in one with another visitor's cookie.
         return Visitor(None, owner, load_words("en"))
 
     async def media(request: Request, visitor: Visitor) -> Response:
@@ -342,7 +343,7 @@ def media_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route
 async def _file(
     studio: Studio, query: Mapping[str, str], conversation_id: str, handle: str, owner: str, key: SecretStr | None
 ) -> tuple[PictureFile, str]:
-    """Return the file to be taken away, and what its name says of it."""
+    """Return the file to download, and the part of its name that says which kind of copy it is."""
     if query.get("original") == "1":
         return await studio.recipes.original(conversation_id, handle, owner), "original"
     if query.get("clean") == "1":
@@ -358,7 +359,7 @@ async def _handle(studio: Studio, conversation_id: str, name: str, owner: str) -
 
 
 def download_name(picture: Picture, kind: str = "") -> str:
-    """Return a file name a person finds again: the handle, the first words of the wish and what kind of copy it is."""
+    """Return a recognisable file name: the handle, the first words of the prompt, and the kind of copy."""
     wish = picture.receipt.user_text if picture.receipt else ""
     words = re.findall(r"\w+", wish)[:6]
     extension = {"image/jpeg": "jpg", "image/webp": "webp"}.get(picture.image.mime_type, "png")

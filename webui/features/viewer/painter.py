@@ -1,6 +1,6 @@
-"""What the painter on the stage sends: masks, or how far a picture shall grow, read from two hidden fields.
+"""What the painter on the stage sends: masks, or how far a picture shall grow, parsed from two hidden fields.
 
-Whoever holds the page may send anything, so every value is held against what the painter itself can write.
+A client can send anything, so every value is checked against what the painter itself can write.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_PNG_BYTES = 2 << 20
 MIN_FEATHER_PX, MAX_FEATHER_PX = 2, 32
 # On each side, as a share of the picture's width or height.
 MAX_GROWTH = 4.0
-# A field longer than its PNG in base64 can be is not looked at.
+# A field longer than its PNG in base64 can be is rejected unread.
 MAX_FIELD_CHARACTERS = MAX_PNG_BYTES * 4 // 3 + 1024
 # A picture of the conversation, or the Nth of the files that are sent along.
 _HANDLE = r"^(#[0-9]{1,6}[a-z]{0,3}|upload:[1-9][0-9]{0,2})$"
@@ -31,7 +31,7 @@ _WHITE_FROM = 128
 
 @dataclass(frozen=True)
 class PainterRefusal:
-    """Why nothing was sent: the key of one sentence, and what it names."""
+    """Why nothing was sent: the key of a sentence, and its parameters."""
 
     key: str
     handle: str = ""
@@ -40,10 +40,10 @@ class PainterRefusal:
 
 @dataclass(frozen=True)
 class Painted:
-    """What the next message works on: the picture marked to be changed, masks of one picture each, or its growth.
-    Never both.
+    """What the next message works on: the picture marked to be changed, and masks of one picture each or an expansion,
+    never both.
 
-    A picture that is only sent with the message is not marked: its mask or growth names it as `upload:N`.
+    A picture that is only sent with the message is not marked: its mask or expansion names it as `upload:N`.
     """
 
     editing: str = ""
@@ -56,7 +56,7 @@ class _TooLarge(Exception):
 
 
 class _MaskField(Value):
-    """One mask as the painter writes it; of several it writes a list."""
+    """One mask as the painter writes it; several are a list."""
 
     model_config = ConfigDict(strict=True)
 
@@ -81,23 +81,24 @@ _MASKS: TypeAdapter[_MaskField | list[_MaskField]] = TypeAdapter(
 
 
 def read_painted(mask: str | None, expand: str | None, editing: str) -> Painted | PainterRefusal:
-    """Return what the two fields of the painter say, for a message that marks `editing` to be changed.
+    """Return the content of the painter's two fields, for a message that marks `editing` to be changed.
 
-    An empty mask and an expansion by nothing count as none. What is painted marks its picture where none is marked
-    yet, of several the first: Send may be pressed before the page has heard of the mark.
+    An empty mask and an expansion by nothing count as none. A mask marks its picture if none is marked yet; of several
+    masks the first does: Send may be pressed before the page knows of the mark.
     """
     try:
         drawn, grown = _read_masks(mask or ""), _read_expansion(expand or "")
     except _TooLarge:
         return PainterRefusal("painter.too_large")
-    # What pydantic and base64 raise, and Pillow for a PNG that is damaged, cut off, or whose texts are packed to burst.
+    # The errors of pydantic, base64, and of Pillow for a PNG that is damaged, truncated, or whose texts are a
+    # decompression bomb.
     except (OSError, SyntaxError, ValueError):
         return PainterRefusal("painter.unreadable")
     if drawn and grown is not None:
         return PainterRefusal("painter.both")
     handles = [mask.handle for mask in drawn] or ([grown.handle] if grown else [])
     if handles and editing == NO_PICTURE:
-        # Whoever paints over a picture has changed their mind.
+        # The user chose to make a new picture and then painted over one: the mask wins.
         editing = ""
     if not handles or editing in handles:
         return Painted(editing, drawn, grown)
@@ -129,22 +130,23 @@ def _read_expansion(text: str) -> Expansion | None:
 
 
 def _clean_png(encoded: str) -> bytes:
-    """Return the mask as a grey PNG of one channel, without anything else the sent one held; nothing when it is empty.
+    """Return the mask as a grey PNG of one channel without anything else from the original; empty when the mask is
+    empty.
 
-    Raises _TooLarge, and OSError, SyntaxError or ValueError for what is no PNG.
+    Raises _TooLarge, and OSError, SyntaxError or ValueError for an invalid PNG.
     """
     data = base64.b64decode(encoded, validate=True)
     if len(data) > MAX_PNG_BYTES:
         raise _TooLarge
     if not data.startswith(_PNG):
         raise ValueError(data[:8])
-    # Width and height as the header states them: judged before a pixel is decoded.
+    # Width and height from the header: checked before a pixel is decoded.
     if max(int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")) > MAX_EDGE_PX:
         raise _TooLarge
     harden_pillow()
     with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
         layers = image.convert("RGBA")
-    # Brightness, black where the picture is transparent, with no metadata.
+    # Brightness, black where the picture is transparent, without metadata.
     ground = Image.new("RGBA", layers.size, "black")
     ground.alpha_composite(layers)
     grey = ground.convert("L")

@@ -1,5 +1,5 @@
-"""What stands under a picture as HTML: its receipt (asked against got, in one line and in full, and what can be done
-about it), what a look at it found, what came of an edit."""
+"""HTML under a picture: its receipt (asked against got, in one line and in full, with what can be done about it),
+its review, and the result of an edit."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from webui.spend import price
 from webui.view import Offer, View
 from webui.words import Words
 
-# `2K` is as many pixels as a square of 2048 has.
+# `2K` means as many pixels as a square of 2048.
 _THOUSANDS = re.compile(r"[1-9]\d?K")
 _LOOKS = {
     True: ("check", "review.met", "met"),
     False: ("x", "review.not_met", "missed"),
     None: ("circle-dashed", "review.not_looked", "unlooked"),
 }
-# Below these an edit is called true to its original: less is not seen, and within what can be measured.
+# Below these values an edit counts as faithful: less is invisible, and within the error of measurement.
 _SHIFT_PX = 0.5
 _ZOOM = 0.005
-# Beyond it, pixels of the two pictures cannot be laid over each other.
+# Above it, the pixels of the two pictures cannot be compared.
 _SAME_SHAPE = 0.03
 
 
@@ -55,10 +55,10 @@ def receipt_line(words: Words, receipt: Receipt) -> str:
 
 
 def receipt_html(view: View, picture: Picture, *, is_folded: bool = False) -> Markup:
-    """Return every row of the picture's receipt and its buttons; empty for an upload.
+    """Return all rows of the picture's receipt and its buttons; empty for an upload.
 
-    One that is folded is a line which unfolds to the whole. Below it stands, until the person is content with it, what
-    was asked and not delivered, and what can be done about it.
+    A folded receipt is a line that unfolds to the whole. Below it stands what was asked and not delivered, and what can
+    be done about it, until the user accepts it.
     """
     words, receipt, edit, image = view.words, picture.receipt, picture.edit, picture.image
     if receipt is None:
@@ -87,10 +87,10 @@ def receipt_html(view: View, picture: Picture, *, is_folded: bool = False) -> Ma
         reduced=[reduction_text(words, one) for one in receipt.reductions],
         referred=" · ".join(f"{one.handle} {roles.get(one.role, one.role)}".strip() for one in receipt.references),
         reference_mode=_reference_mode(words, receipt),
-        # In a sketch no phrase went into the prompt, and the look is drawn.
+        # No style phrase went into the prompt of a sketch; its look is drawn.
         styles=[(one.name, drawn if receipt.is_sketch else "; ".join(one.phrases)) for one in receipt.styles],
         missing=words(f"style_missing.{missing.reason}", style=missing.requested) if missing else "",
-        # A style that the agent thought of by itself, and the library has not, is told among the rows alone.
+        # A style that the agent chose by itself and the library does not have is only mentioned in the rows.
         is_missed=missing and (missing.is_asked_for or missing.reason is not MissingStyleReason.UNKNOWN),
         facts=[(fact.item, fact.source) for fact in receipt.facts],
         captions=[
@@ -111,7 +111,7 @@ def receipt_html(view: View, picture: Picture, *, is_folded: bool = False) -> Ma
 def repainter(offers: Sequence[Offer], receipt: Receipt) -> Offer | None:
     """Return the image model that can paint the picture again at the size that was asked and not delivered.
 
-    None for a sketch, whose model has one size, and where no model in use has that one.
+    None for a sketch, whose model has one size, and where no model in use has that size.
     """
     if "resolution" not in receipt.shortfalls or receipt.is_sketch:
         return None
@@ -121,9 +121,9 @@ def repainter(offers: Sequence[Offer], receipt: Receipt) -> Offer | None:
 
 
 def asked_pixels(receipt: Receipt) -> tuple[int, int] | None:
-    """Return the pixels a sketch is enlarged to: of its own ratio, as long as the size that was asked for.
+    """Return the pixels that a sketch is enlarged to: in its own ratio, as long as the size that was asked for.
 
-    None when no size was missed, or it has no pixels of its own (`2K`, `4K` or `1024×768` have).
+    None when no size was missed, or the size has no pixels of its own (`2K`, `4K` or `1024×768` have).
     """
     if "resolution" not in receipt.shortfalls or not receipt.is_sketch or not receipt.width or not receipt.height:
         return None
@@ -137,13 +137,13 @@ def asked_pixels(receipt: Receipt) -> tuple[int, int] | None:
 
 
 def changes_text(words: Words, changes: Sequence[AdjustmentChange]) -> str:
-    """Return what an exact adjustment did, in words."""
+    """Return the changes of an exact adjustment, in words."""
     said = (words(f"change.{one.kind}", amount=f"{one.amount:g}", ratio=one.ratio) for one in changes)
     return words("did.join").join(said)
 
 
 def _reference_mode(words: Words, receipt: Receipt) -> str:
-    """Return which pictures the person had shown to the model; empty where the agent chose."""
+    """Return which pictures the user had shown to the model; empty where the agent chose."""
     if receipt.asked_reference_mode is None:
         return ""
     count = f" ×{receipt.asked_reference_count}" if receipt.asked_reference_count else ""
@@ -151,7 +151,7 @@ def _reference_mode(words: Words, receipt: Receipt) -> str:
 
 
 def _review(words: Words, picture: Picture) -> str:
-    """Return what the look came to and what is missing; that nobody looked, where nobody did."""
+    """Return the result of the review and what is missing, or that there was no review."""
     review = picture.review
     if review is None:
         is_sketch = picture.receipt is not None and picture.receipt.is_sketch
@@ -183,11 +183,11 @@ def _shortfalls(words: Words, receipt: Receipt) -> str:
     return words("did.join").join(words(key) if key in words.table else key for key in keys)
 
 
-# What a look at a picture found, and what came of an edit
+# What a review found, and what came of an edit
 
 
 def review_text(words: Words, review: Review) -> str:
-    """Return what a look came to: of what was asked for and looked at, how much is there. Never a score."""
+    """Return the result of a review: how many of the requested and checked things are there. Never a score."""
     looked = review.looked_at
     if _is_studios_own(review):
         names = dict.fromkeys(words(f"check.{item.check}") for item in review.checklist if item.check)
@@ -200,8 +200,8 @@ def review_text(words: Words, review: Review) -> str:
 
 
 class ReviewShown(NamedTuple):
-    """What a review found, to be shown: the colour and the icon of its badge, what that says, what stands beside it,
-    and whether there is more to unfold. `by` says who looked."""
+    """What is shown of a review: colour, icon and text of its badge, the text beside it, and whether there is more
+    to unfold. `by` says who reviewed."""
 
     review: Review
     tone: str
@@ -213,7 +213,7 @@ class ReviewShown(NamedTuple):
 
     @property
     def looks(self) -> Mapping[bool | None, tuple[str, str, str]]:
-        """The icon, the key of the words and the class of what was met, not met, and not looked at."""
+        """Icon, text key and CSS class for met, not met, and not checked."""
         return _LOOKS
 
     @property
@@ -223,7 +223,7 @@ class ReviewShown(NamedTuple):
 
 
 def shown_review(words: Words, review: Review | None) -> ReviewShown | None:
-    """Return what is shown of a review: its badge's colour says what its icon and its words say, too."""
+    """Return what is shown of a review. The badge's icon and text say the same as its colour."""
     if review is None:
         return None
     is_own = _is_studios_own(review)
@@ -243,12 +243,12 @@ def shown_review(words: Words, review: Review | None) -> ReviewShown | None:
 
 
 def _is_studios_own(review: Review) -> bool:
-    """Whether no model looked: the first records hold such checks of ratio, size and lettering with a score."""
+    """Whether no model reviewed: the first records hold such checks of ratio, size and lettering with a score."""
     return not review.model_label and bool(review.checklist) and all(item.check for item in review.checklist)
 
 
 def _tally(words: Words, review: Review) -> str:
-    """Return what stands beside the badge: what was not looked at, or the one sentence of a review without a list."""
+    """Return the text beside the badge: what was not checked, or the only sentence of a review without a list."""
     if _is_studios_own(review):
         return ""
     unseen = len(review.checklist) - len(review.looked_at)
@@ -259,7 +259,7 @@ def _tally(words: Words, review: Review) -> str:
 
 
 class Line(NamedTuple):
-    """A line under a picture; of each of its `buttons` what it does, the key of its words, and its icon."""
+    """A line under a picture; for each of its `buttons` the action, the key of its label, and its icon."""
 
     tone: str
     icon: str
@@ -268,9 +268,8 @@ class Line(NamedTuple):
 
 
 def edit_lines(view: View, picture: Picture) -> Markup:
-    """Return the lines under a picture: what came of an edit, and where less than a picture's own size or bit depth
-    was used; empty where there is nothing to say.
-    """
+    """Return the lines under a picture: the result of an edit, and where less than the picture's own size or bit
+    depth was used; empty when there is nothing to say."""
     words, receipt = view.words, picture.receipt
     reduced = [_reduction(words, one) for one in (receipt.reductions if receipt else ())]
     came: list[Line] = []
@@ -282,7 +281,7 @@ def edit_lines(view: View, picture: Picture) -> Markup:
 
 
 def reduction_text(words: Words, reduction: Reduction) -> str:
-    """Return in a sentence where less than all of a picture was used."""
+    """Return a sentence that says where less than all of a picture was used."""
     full, used = size_text(words, reduction.full), size_text(words, reduction.used)
     if reduction.kind is ReductionKind.SHAPE:
         full, used = (f"{one.width}×{one.height}" for one in (reduction.full, reduction.used))
@@ -290,7 +289,7 @@ def reduction_text(words: Words, reduction: Reduction) -> str:
 
 
 def size_text(words: Words, size: PixelSize) -> str:
-    """Return pixels and bits as a person reads them."""
+    """Return pixels and bits as people read them."""
     return words("reduction.size", width=size.width, height=size.height, bits=size.bit_depth)
 
 
@@ -306,13 +305,13 @@ def _reduction(words: Words, reduction: Reduction) -> Line:
 
 
 def _edit(words: Words, edit: EditRecord, *, has_numbers: bool) -> list[Line]:
-    """Return the lines of an edit of a part; `has_numbers` when it is told elsewhere how much softer that is."""
+    """Return the lines of a masked edit; `has_numbers` when another line already says how much softer the part is."""
     lines = _verdict(words, edit)
     if edit.spill_px and edit.grown_mask is not None and not edit.is_set_aside:
         spills = words("edit.spills", pixels=edit.spill_px)
         lines.append(Line("short", "triangle-alert", spills, [("grow_mask", "edit.grow", "expand")]))
-    # The spill has a line of its own, with its number and what to do; that little is left to align by is told before
-    # it is painted, and then is a doubt of the verdict.
+    # The spill has a line of its own, with its number and what to do. A lack of structure to align by is told before
+    # painting, and afterwards is a doubt of the verdict.
     told_elsewhere = {"spills", "little_to_align_by", *(("softer",) if has_numbers else ())}
     return lines + notice_lines(words, [one.code for one in edit.notices if one.code not in told_elsewhere])
 
