@@ -1,5 +1,5 @@
-"""The HTTP API for programs, beside the page: built when the first program asks, so that the page's start need not
-wait for it."""
+"""The HTTP API for programs, beside the page. It is built at the first request, so that the start of the page need
+not wait for it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def api_mounts(
     *,
     has_password: bool = False,
 ) -> list[Mount]:
-    """Return the mounts `/api/v1` and `/v1`. Nobody but the operator is thought to come where the settings are not
-    `is_public` and the page asks for no password.
+    """Return the mounts `/api/v1` and `/v1`. Only the operator is expected to call unless the settings are `is_public`
+    or the page asks for a password.
 
     `language` is that of callers who send no Accept-Language.
     """
@@ -36,13 +36,13 @@ def api_mounts(
     app = _LazyApp(application)
     mounts = [Mount("/api/v1", app), Mount("/v1", app)]
     for mount in mounts:
-        # Every address below the path: a plain mount leaves out those in which a line ends.
+        # Matches every address below the path: a plain mount leaves out those with a line break.
         mount.path_regex = re.compile(mount.path_regex.pattern, re.DOTALL)
     return mounts
 
 
 class _LazyApp:
-    """An application that is made at its first request. It sees the whole path, whatever it is mounted under."""
+    """An ASGI application that is built at its first request. It sees the whole path, whatever it is mounted under."""
 
     def __init__(self, make: Callable[[], ASGIApp]) -> None:
         self._make = make

@@ -1,5 +1,4 @@
-"""The application that answers programs: its routes, what stands before them, what it says when something goes wrong,
-its schema."""
+"""The FastAPI application for programs: routes, middleware, error answers and schema."""
 
 from __future__ import annotations
 
@@ -63,14 +62,14 @@ _ABOUT = (
     f"Your own Gemini key may come with a request as `{KEY_HEADER}`; it is used for that one alone."
 )
 _LIMIT_MB = 2
-# Pictures travel here, as they are or as base64: how much of it for the studio's owner, and for anybody else.
+# Pictures are sent here as bytes or base64: the largest body in megabytes for the studio's owner, and for others.
 _LIMITS_MB = (
     (re.compile(r"/api/v1/uploads"), MAX_UPLOAD_MEGABYTES + 1, MAX_VISITOR_UPLOAD_MEGABYTES + 1),
     (re.compile(r"/api/v1/conversations/[^/]+/turns"), MAX_MESSAGE_MEGABYTES, 64),
     (re.compile(r"/api/v1/chat"), 64, 64),
     (re.compile(r"/v1/images/edits"), MAX_MESSAGE_MEGABYTES, 64),
 )
-# What no route names as its body or its answer.
+# Models of the schema that no route names as its body or answer.
 _BY_HAND: dict[type[BaseModel], Literal["validation", "serialization"]] = {
     turns.TurnBody: "validation",
     Problem: "serialization",
@@ -88,8 +87,9 @@ def api_application(
     *,
     has_password: bool = False,
 ) -> FastAPI:
-    """Return the application. Its schema, of these routes alone, is at `/api/v1/openapi.json`, without a token."""
-    # The page's password does not stand before the API.
+    """Return the application. Its schema is at `/api/v1/openapi.json`, without a token; it covers these routes
+    alone."""
+    # The page's password does not protect the API.
     is_open = not (settings.is_public or has_password)
     tokens, a_minute = TokenFile(settings.home), settings.api_requests_per_minute
     api = Api(
@@ -129,7 +129,7 @@ def api_application(
 
 class _Application(FastAPI):
     def openapi(self) -> dict[str, Any]:
-        """Return the schema, with the bodies that a route reads by itself, which FastAPI would leave out."""
+        """Return the schema with the bodies of routes that parse them themselves, which FastAPI would leave out."""
         if self.openapi_schema is not None:
             return self.openapi_schema
         schema = get_openapi(title=self.title, version=self.version, description=self.description, routes=self.routes)
@@ -146,16 +146,16 @@ class _Application(FastAPI):
         for name in ("HTTPValidationError", "ValidationError"):
             kept.pop(name, None)
         schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        # On one's own machine no token is needed until one is made.
+        # On the user's own machine no token is needed until one is made.
         schema["security"] = [{"token": []}, {}]
         self.openapi_schema = schema
         return schema
 
 
 def _answer(request: Request, error: Exception) -> Response:
-    """Return the answer that says what went wrong."""
+    """Return the answer for an error."""
     if isinstance(error, RouteMissing) and isinstance(error.__cause__, Refused):
-        # FastAPI wraps whatever goes wrong while it reads a body.
+        # FastAPI wraps whatever fails while it reads a body.
         error = error.__cause__
     words, path, headers = request.app.state.api.words(request.headers), request.scope["path"], dict[str, str]()
     match error:
@@ -165,7 +165,7 @@ def _answer(request: Request, error: Exception) -> Response:
             problem = problem_of_refusal(words, error)
         case RequestValidationError() | ValidationError():
             found: Sequence[Any] = error.errors()
-            # What was sent is not said again: it may be long, and hold a key.
+            # The input is not repeated: it may be long, or hold a key.
             as_json = [
                 {"where": ".".join(str(step) for step in one["loc"]) or "body", "what": str(one["msg"])}
                 for one in found[:_MOST_ERRORS]
@@ -176,7 +176,7 @@ def _answer(request: Request, error: Exception) -> Response:
             problem = problem_of_refusal(words, Refused(RefusalCode.NO_SUCH_ADDRESS))
         case RouteMissing(status_code=405):
             problem = problem_of_refusal(words, Refused(RefusalCode.WRONG_METHOD, method=request.method))
-            # What the address takes.
+            # The methods that the address accepts.
             headers = {"Allow": (error.headers or {}).get("Allow", "")}
         case RouteMissing():
             problem = problem_of_refusal(words, Refused(RefusalCode.UNREADABLE, problem=str(error.detail).rstrip(".")))
@@ -192,9 +192,9 @@ def _answer(request: Request, error: Exception) -> Response:
 
 
 class Gate:
-    """ASGI middleware before the routes: nothing of a body is read before its sender is known, and no more than fits.
+    """ASGI middleware before the routes: a body is read only when its sender is known, and only up to the limit.
 
-    The caller's own key goes along with this one request; the next one must bring it again.
+    The caller's own key is valid for this one request; the next one must bring it again.
     """
 
     def __init__(self, app: ASGIApp, api: Api) -> None:
@@ -208,7 +208,7 @@ class Gate:
         headers, path = Headers(scope=scope), scope["path"]
         words = self.api.words(headers)
         try:
-            # The document of the API is read without a token.
+            # The schema is public.
             caller = Caller("", words) if path == OPENAPI_PATH else self.api.callers.caller(headers, words)
             limits_mb = next((limits for pattern, *limits in _LIMITS_MB if pattern.fullmatch(path)), [_LIMIT_MB] * 2)
             limit_mb = limits_mb[caller.owner != OPERATOR]

@@ -1,4 +1,4 @@
-"""Who calls a program's door: bearer tokens by name, how often each may ask, and a key of their own."""
+"""Authentication of programs: named bearer tokens, rate limits, and the caller's own key."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks: whose things they may see, in which language, and with which key of their own, for this request."""
+    """The caller of one request: the owner whose data they may see, their language, and their own key."""
 
     owner: str
     words: Words
@@ -41,7 +41,7 @@ class Caller:
 
 @dataclass
 class Buckets:
-    """A bucket for each owner that holds what may be asked in a minute, and is full at first. `clock` tells seconds."""
+    """A token bucket for each owner, with the requests of a minute; full at first. `clock` returns seconds."""
 
     per_minute: float
     clock: Callable[[], float] = time.monotonic
@@ -49,11 +49,11 @@ class Buckets:
 
     @property
     def most(self) -> float:
-        """How much a full bucket holds: at least one, or nothing could ever be taken."""
+        """The size of a bucket: at least one, or nothing could ever be taken."""
         return max(1.0, self.per_minute)
 
     def take(self, owner: str) -> float:
-        """Take one from the owner's bucket; return 0, or in how many seconds there will be one."""
+        """Take one from the owner's bucket. Return 0, or the seconds until there is one."""
         now = self.clock()
         level = self._level(owner, now)
         if level < 1:
@@ -75,11 +75,11 @@ class Buckets:
 
 
 class TokenNameRefused(ValueError):
-    """A name that no token can have, or that another one has."""
+    """The name of a token is invalid or taken."""
 
 
 class TokenFile:
-    """The tokens made with `aivista token`: SHA-256 by name. A token itself is told once, and kept nowhere.
+    """The tokens made with `aivista token`: their SHA-256 by name. A token itself is shown once and stored nowhere.
 
     A token has 256 random bits, so that a plain hash of it cannot be guessed. The file is read again when it changes.
     """
@@ -90,7 +90,7 @@ class TokenFile:
         self._hashes: dict[str, str] = {}
 
     def new(self, name: str) -> str:
-        """Return a fresh token under a new name. Raises TokenNameRefused, StorageFailure."""
+        """Return a fresh token with a new name. Raises TokenNameRefused, StorageFailure."""
         if not _NAME.fullmatch(name):
             raise TokenNameRefused(
                 f"{name!r} is no name for a token: use a small letter, then at most 31 small letters, digits, - or _"
@@ -103,12 +103,12 @@ class TokenFile:
         return token
 
     def remove(self, name: str) -> bool:
-        """Make a token worthless; return whether there was one of that name. Raises StorageFailure."""
+        """Revoke a token; return whether there was one of that name. Raises StorageFailure."""
         with self._changing() as hashes:
             return hashes.pop(name, None) is not None
 
     def hashes(self) -> Mapping[str, str]:
-        """Return the hashes by name, as the file has them now. One that cannot be read lets nobody in."""
+        """Return the hashes by name, as the file has them now. An unreadable file lets nobody in."""
         try:
             state = self._path.stat()
         except FileNotFoundError:
@@ -126,12 +126,12 @@ class TokenFile:
 
     @property
     def is_there(self) -> bool:
-        """Whether the file is there, whatever it holds."""
+        """Whether the file exists, whatever it holds."""
         return self._path.exists()
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[dict[str, str]]:
-        """Let the hashes be changed, and nobody else change them meanwhile. Raises StorageFailure."""
+        """Lock the hashes against other processes while they are changed. Raises StorageFailure."""
         try:
             with locked_file(self._path):
                 kept = self._read()
@@ -154,10 +154,10 @@ class TokenFile:
 
 
 class Callers:
-    """Finds out who asks, and counts it.
+    """Authenticates callers, and counts their requests.
 
-    `is_open` says that nobody but the operator can reach the studio: then no token is needed until one is given or
-    made, and the owner is that of the page.
+    `is_open` says that only the operator can reach the studio: then no token is needed until one exists, and the owner
+    is that of the page.
     """
 
     def __init__(
@@ -180,13 +180,13 @@ class Callers:
         return Caller(owner, words, SecretStr(key) if key else None)
 
     def owner(self, authorization: str) -> str | None:
-        """Return the owner that an `Authorization` header speaks for, None when it must not be let in."""
+        """Return the owner of an `Authorization` header, None when it is not valid."""
         if self._is_open and not self._given and not self._file.is_there:
             return OPERATOR
         kind, _, token = authorization.strip().partition(" ")
         presented = _hash(token.strip()) if kind.lower() == "bearer" else ""
         found = None
-        # Every one is compared: how long it takes tells nothing.
+        # All tokens are compared, so that the time tells nothing.
         for name, kept in {**self._file.hashes(), **self._given}.items():
             if hmac.compare_digest(presented.encode(), kept.encode("ascii", "replace")):
                 found = name

@@ -1,6 +1,6 @@
-"""What every route works with: who asks, the pictures and masks that were sent ahead, and the files of a form.
+"""What every route works with: the caller, the pictures and masks that were uploaded before, and files of a form.
 
-What is sent ahead is kept in memory, for an hour, for its owner alone.
+Uploads are kept in memory for an hour, for their owner alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from webui.http.sessions import Sessions
 from webui.words import Words, choose_language, load_words
 
 KEPT_S = 3600.0
-# The studio's owner may send a whole message ahead, anybody else three pictures.
+# The studio's owner may upload a whole message, others three pictures.
 MOST_BYTES_OF_OPERATOR = MAX_MESSAGE_MEGABYTES << 20
 MOST_BYTES_OF_ONE_OWNER = 64 << 20
 MOST_BYTES = 512 << 20
@@ -35,7 +35,8 @@ _UPLOAD_ID = re.compile(r"up_[0-9a-f]{32}")
 
 @dataclass(frozen=True)
 class Api:
-    """What the application is built with; `language` is that of callers who name none. `studio` is there once open."""
+    """The parts that the application is built with; `language` is the default. `studio` exists once the server is
+    open."""
 
     studio: Callable[[], Studio]
     sessions: Sessions
@@ -45,14 +46,14 @@ class Api:
     language: str | None = None
 
     def words(self, headers: Mapping[str, str]) -> Words:
-        """Return the words of the language that a caller asks for."""
+        """Return the texts of the caller's language."""
         accepted = headers.get("accept-language", "")
         return load_words(choose_language(None if accepted else self.language, None, accepted))
 
 
 @dataclass(frozen=True)
 class Call:
-    """One request: who asks, in which language, with which key of their own."""
+    """One request: its caller, their language and their own key."""
 
     api: Api
     studio: Studio
@@ -61,7 +62,7 @@ class Call:
     key: SecretStr | None = None
 
 
-# Async, though it waits for nothing: FastAPI runs plain functions in threads, and the rates are the event loop's.
+# Async, though it awaits nothing: FastAPI runs plain functions in threads, but the limits belong to the event loop.
 async def _call(request: Request) -> Call:
     api, caller = cast("Api", request.app.state.api), cast("Caller", request.scope["aivista.caller"])
     return Call(api, api.studio(), caller.owner, caller.words, caller.key)
@@ -74,13 +75,13 @@ async def _turn_call(request: Request) -> Call:
 
 
 AnyCall = Annotated[Call, Depends(_call)]
-# Of a request that begins a turn, or has one go on, which is counted by itself.
+# For a request that begins or resumes a turn, which has a limit of its own.
 TurnCall = Annotated[Call, Depends(_turn_call)]
 
 
 @dataclass(frozen=True)
 class Upload:
-    """A file that was sent ahead."""
+    """An uploaded file."""
 
     owner: str
     name: str
@@ -90,13 +91,13 @@ class Upload:
 
 @dataclass
 class Uploads:
-    """The uploads of every owner; when there is no room, the owner's oldest go first. `clock` tells seconds."""
+    """The uploads of every owner; without room, the owner's oldest are dropped. `clock` returns seconds."""
 
     clock: Callable[[], float] = time.time
     _kept: dict[str, Upload] = field(default_factory=dict)
 
     def put(self, owner: str, name: str, data: bytes) -> tuple[str, float]:
-        """Return the id under which the owner names the file, and until when, as a Unix time."""
+        """Return the id of the new upload, and when it expires, as a Unix time."""
         now = self.clock()
         self._kept = {one: kept for one, kept in self._kept.items() if kept.until_s > now}
         upload_id = f"up_{secrets.token_hex(16)}"
@@ -107,7 +108,7 @@ class Uploads:
         return upload_id, now + KEPT_S
 
     def read(self, owner: str, written: str) -> tuple[str, bytes]:
-        """Return name and bytes of what a request names: an upload, or a data URL, whose name is empty.
+        """Return name and bytes of an upload, or of a data URL, which has an empty name.
 
         Raises Refused: UPLOAD_GONE; DATA_URLS_ONLY for any other address, which is never fetched.
         """
@@ -119,7 +120,7 @@ class Uploads:
         return found.name, found.data
 
     def _make_room(self, names: list[str], most_bytes: int) -> None:
-        # The newest stays whatever its size: one file is smaller than the room.
+        # The newest always stays: one file is smaller than the room.
         while len(names) > 1 and sum(len(self._kept[name].data) for name in names) > most_bytes:
             del self._kept[names.pop(0)]
 
@@ -140,7 +141,7 @@ FILES = {"type": "array", "items": {"type": "string", "format": "binary"}}
 
 
 def form_content(required: Sequence[str], properties: Mapping[str, object]) -> dict[str, Any]:
-    """Return how the schema describes a body that is a form."""
+    """Return the schema of a body that is a form."""
     schema = {"type": "object", "required": list(required), "properties": dict(properties)}
     return {"multipart/form-data": {"schema": schema}}
 
@@ -151,14 +152,13 @@ def is_form(request: Request) -> bool:
 
 
 async def files_of(form: FormData, *fields: str) -> list[tuple[str, bytes]]:
-    """Return names and bytes of the files of these fields. One without either, as a browser sends for none, is left
-    out."""
+    """Return names and bytes of the files in these fields, without empty ones, as a browser sends for no file."""
     found = (one for field in fields for one in form.getlist(field) if isinstance(one, UploadFile))
     return [(one.filename or "", await one.read()) for one in found if one.filename or one.size]
 
 
 def refuse_unknown(form: FormData, *, files: Collection[str], texts: Collection[str]) -> None:
-    """Raise Refused for a file or a text in a field that takes none. Empty fields say nothing."""
+    """Raise Refused for a file or text in an unknown field. Empty fields are ignored."""
     for name, value in form.multi_items():
         is_empty = not (value.filename or value.size) if isinstance(value, UploadFile) else not value
         if not is_empty and name not in (files if isinstance(value, UploadFile) else texts):

@@ -1,15 +1,15 @@
 """Direct mode: the caller sends the whole context with each call, and gets the stream of the next turn.
 
-A caller of the direct mode sends the whole context with every call. Played as it comes, it would have the pictures sent
-anew each time, and would lose what only a conversation has: thought signatures, facts, handles, receipts, lineage. So
-the first context that is seen becomes a conversation: each message of the person's a turn, each picture an upload with
-a handle. When a turn has ended there, the digest of what the caller will send next (the context, the person's message,
-the answer as it was streamed) names the place after it. A call that repeats exactly that goes on there, and history
-pictures are placeholders and are recalled as in any conversation, because it is one.
+Played as it comes, a context would upload its pictures anew each time, and would lose what only a conversation has:
+thought signatures, facts, handles, receipts, lineage. So the first context becomes a conversation: each message of the
+user is a turn, each picture an upload with a handle. When a turn has ended there, the digest of what the caller will
+send next (the context, the user's message, the answer as it was streamed) is remembered for that conversation. A call
+that repeats exactly this continues there; old pictures are placeholders and are recalled as in any conversation,
+because it is one.
 
-A place is taken when it is used: of two calls with the same context, the second gets a conversation of its own made
-from what it sent. A turn that failed or was stopped gives its place back, and the next try stands instead of it. A
-context that was changed by a letter, and one that is older than the process, is a new conversation.
+Each digest is used once: of two calls with the same context, the second gets a conversation of its own, made from what
+it sent. A turn that failed or was stopped gives its digest back, and the next try replaces it. A context that differs
+by a letter, or is older than the process, becomes a new conversation.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class ChatBody(Asked):
 
 @dataclass(frozen=True)
 class ContextEnd:
-    """Where a turn can follow in a conversation: after the turn `newest`, or, when that one failed, instead of it."""
+    """Where a turn can follow in a conversation: after the turn `newest`, or in place of it when that one failed."""
 
     conversation_id: str
     newest: str | None
@@ -106,12 +106,12 @@ class ContextEnd:
 
 @dataclass
 class Contexts:
-    """The places that contexts name; the oldest are forgotten first."""
+    """The known ends of contexts; the oldest are forgotten first."""
 
     _places: LRUCache[tuple[str, str], ContextEnd] = field(default_factory=lambda: LRUCache(_MOST_PLACES))
 
     def take(self, owner: str, digest: str) -> ContextEnd | None:
-        """Return the place that a context names, which from now on is the caller's alone."""
+        """Return the end that a context leads to. From now on it belongs to this call alone."""
         found = self._places.get((owner, digest))
         if found is not None:
             for name in [name for name, place in self._places.items() if place is found]:
@@ -119,7 +119,7 @@ class Contexts:
         return found
 
     def keep(self, owner: str, digests: Iterable[str], place: ContextEnd) -> None:
-        """Have these contexts name the place."""
+        """Remember the end for these contexts."""
         for digest in digests:
             self._places[owner, digest] = place
 
@@ -144,7 +144,7 @@ async def chat(call: TurnCall, contexts: Annotated[Contexts, Depends(_contexts)]
     *context, asked = messages
     lines = list(map(_fingerprint, messages))
     digest = _digest(lines[:-1])
-    # In conversation mode a request is known in its conversation alone: its ids are none of these.
+    # In conversation mode a request id is unique within its conversation; here it is qualified.
     request_id = f"chat:{body.request_id}" if body.request_id is not None else None
     place = await _place(call, contexts, context, digest=digest, request_id=request_id)
     request = TurnRequest(
@@ -156,13 +156,13 @@ async def chat(call: TurnCall, contexts: Annotated[Contexts, Depends(_contexts)]
     )
 
     async def remember(live: LiveTurn) -> None:
-        """Remember what the caller will send next, or that the same may come again."""
+        """Remember what the caller will send next, or allow the same context again."""
         if live.turn_id is None or isinstance(live.last, TurnPaused):
             return
         if not isinstance(live.last, TurnDone):
             contexts.keep(call.owner, [digest], ContextEnd(live.conversation_id, live.turn_id, is_instead=True))
             return
-        # The answer in words, with its pictures or without.
+        # The answer's text, with its pictures or without.
         outcome = await outcome_of(call.studio, live, call.words)
         text = text_of(live.events, call.words, separator="")
         answers = ([one.image.digest for one in made] for made in ((), outcome.pictures, outcome.attempts))
@@ -181,7 +181,7 @@ async def chat(call: TurnCall, contexts: Annotated[Contexts, Depends(_contexts)]
 async def _place(
     call: Call, contexts: Contexts, context: Sequence[ContextMessage], *, digest: str, request_id: str | None
 ) -> ContextEnd:
-    """Return where the turn follows: where the context was known to end, else in a new conversation of it."""
+    """Return where the turn follows: at the known end of the context, else in a new conversation made from it."""
     if request_id is not None:
         known = await call.studio.turns.conversation_of_request(request_id, call.owner)
         if known is not None:
@@ -196,7 +196,7 @@ async def _place(
 
 
 async def _stands(call: Call, place: ContextEnd) -> bool:
-    """Return whether the conversation is still as the context tells it: nobody has gone on in it since."""
+    """Return whether the conversation still ends as the context says: nobody has continued it since."""
     try:
         conversation = await call.studio.conversations.get(place.conversation_id, call.owner)
     except RequestRefused:
@@ -219,7 +219,7 @@ def _fingerprint(message: ContextMessage) -> str:
 
 
 def _line_of(is_person: bool, text: str, picture_digests: Sequence[str]) -> str:
-    """Return what of a message counts: how its words are spaced makes no difference; its pictures count by content."""
+    """Return the identity of a message: spacing makes no difference, and pictures count by content."""
     return json.dumps([is_person, " ".join(text.split()), list(picture_digests)])
 
 

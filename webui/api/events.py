@@ -1,4 +1,4 @@
-"""A turn's events as Server-Sent Events: from an event on, or told from the turn's record."""
+"""A turn's events as Server-Sent Events: live from an event on, or replayed from the turn's record."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from webui.http.event_stream import event_stream
 
 EVENTS = ("started", "thought_log", "text", "gen_ui_component", "image", "plan", "consent", "error", "done")
 _RECORD = "record-"
-# JSON lets them stand as they are, and readers of lines break at them.
+# Line separators that JSON allows unescaped and at which readers of lines break.
 _LINE_ENDS = str.maketrans({end: f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"})
 _EVENT = {
     "type": "object",
@@ -64,13 +64,13 @@ DOCUMENTED: dict[int | str, dict[str, Any]] = {
     }
 }
 
-# A Server-Sent Event without its id: its name and its data.
+# A Server-Sent Event without its id: name and data.
 Frame = tuple[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Cursor:
-    """Where a stream was cut: after which event of a turn, as it was told or as its record tells it."""
+    """The position of a stream: after which event of a turn, live or replayed from the record."""
 
     turn_id: str
     number: int
@@ -78,7 +78,7 @@ class Cursor:
 
     @classmethod
     def read(cls, last_event_id: str) -> Cursor | None:
-        """Return the place that an id names, None when it is none of ours."""
+        """Return the position named by an id, None when the id is not ours."""
         name, _, number = last_event_id.strip().rpartition("-")
         is_ours = number.isascii() and number.isdecimal() and len(number) < 9
         if not name or not is_ours:
@@ -97,7 +97,7 @@ class Streams:
     conversation_id: str
 
     async def begun(self, live: LiveTurn, after: int | None = None) -> StreamingResponse:
-        """Return the stream of a turn that has begun, after an event; without one, from where it began or went on.
+        """Return the stream of a turn that has begun, after an event; without one, from where it began or resumed.
 
         Raises AivistaError when the turn was refused before that.
         """
@@ -107,10 +107,10 @@ class Streams:
         return self._follow(live, live.before if after is None else after)
 
     async def resumed(self, last_event_id: str, turn_id: str | None) -> Response | None:
-        """Return the stream from after an event on: of a turn, or of whatever runs; None when there is no more of it.
+        """Return the stream after an event: of a turn, or of the running one; None when nothing follows.
 
-        What this process no longer remembers is told from the record, from its beginning. Raises RequestRefused when
-        the owner has no such conversation or turn.
+        A turn that this process no longer remembers is replayed from the record, from its beginning. Raises
+        RequestRefused when the owner has no such conversation or turn.
         """
         turns, owner = self.call.studio.turns, self.call.owner
         await self.call.studio.conversations.get(self.conversation_id, owner)
@@ -148,8 +148,8 @@ class Streams:
         return event_stream(self._live_frames(live, after))
 
     async def _frames(self, event: TurnEvent, *, goes_on: bool = False) -> list[Frame]:
-        """Return what tells the event: nothing, one frame or several. `goes_on`: what was told of the turn before
-        stays; otherwise it begins anew with `started`."""
+        """Return the frames of an event: none, one or several. With `goes_on`, what was sent of the turn stays
+        valid; otherwise the turn begins anew with `started`."""
         words = self.call.words
         match event:
             case TurnStarted():
@@ -190,13 +190,13 @@ class Streams:
             case TurnStopped():
                 return [("done", {"state": "stopped"})]
             case ThoughtDelta() | StepTraced():
-                # What a model says of its thinking is for whoever watches: programs are told the answer.
+                # Thoughts are for viewers: programs get the answer.
                 return []
             case _:
                 assert_never(event)
 
     async def _shown(self, turn_id: str) -> list[Frame]:
-        """Return the components that only the record has: which pictures stand for the turn, what can be done next."""
+        """Return the components that only the record has: the pictures of the turn, and what can be done next."""
         try:
             conversation = await self.call.studio.conversations.get(self.conversation_id, self.call.owner)
         except AivistaError:
@@ -214,10 +214,11 @@ def _data(event: TurnEvent) -> dict[str, Any]:
 
 
 def _encoded(frames: Sequence[Frame], cursor: Cursor | None) -> bytes:
-    """Return the frames of an event as they are sent; JSON holds no line break, so no text can begin another event.
+    """Return the frames of an event as bytes; JSON holds no line break, so no text can begin another event.
 
-    Earlier frames have the id before, so that an event that was cut is told again from its first. Before the turn has
-    an id, while it waits in line, so have its frames none: it is followed from its beginning.
+    All frames but the last have the previous event's id, so that an interrupted event is sent again from its first
+    frame. Before the turn has an id, while it waits in the queue, its frames have none: it is followed from its
+    beginning.
     """
     before = replace(cursor, number=cursor.number - 1) if cursor is not None else ""
     lines = []

@@ -47,7 +47,7 @@ _DECISIONS = {"run": Decision(run=True), "drop": Decision(run=False)}
 
 def add_chat_endpoint(screen: Screen, composer: Composer, concurrency_limit: int) -> None:
     """Add `/chat` to the page that is being laid out; its inputs are the composer's, by name."""
-    # What is not visible itself is not drawn, and the page loads nothing for it.
+    # An invisible component is not drawn, and the page loads nothing for it.
     trigger, answer = gr.Button("chat", visible=False), gr.JSON(label="answer", visible=False)
     decided, opened = (gr.Textbox("", label=name, visible=False) for name in ("decision", "conversation"))
 
@@ -110,8 +110,7 @@ def add_chat_endpoint(screen: Screen, composer: Composer, concurrency_limit: int
 
 @contextmanager
 def report_failures(words: Words) -> Iterator[None]:
-    """Have what an event of Gradio's raises reach the log whole, and the person as one sentence: Gradio alone says
-    nothing."""
+    """Log errors of Gradio's events completely, and show one sentence to the user: Gradio alone shows nothing."""
     try:
         yield
     except Exception as error:
@@ -122,10 +121,10 @@ def report_failures(words: Words) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Script:
-    """A script, and which conversation it goes on with.
+    """A script and its conversation.
 
-    One that keeps no cookie has it in the name of its conversation where others come as well (`cookie`): the id alone,
-    which stands in addresses, opens nothing there.
+    Where visitors can come, a script without cookies has its cookie in the name of its conversation (`cookie`): the id
+    alone, which appears in URLs, opens nothing there.
     """
 
     visitor: Visitor
@@ -134,9 +133,9 @@ class _Script:
 
 
 def _script_of(sessions: Sessions, request: PageRequest, conversation: str | None) -> _Script:
-    """Return which script asks to go on with a conversation, as its last answer named it."""
+    """Return the script that asks to continue a conversation, as named by its last answer."""
     visitor = sessions.visitor(request)
-    # JSON can hold half of a character: no name has one, and no answer can repeat it.
+    # JSON can hold half of a surrogate pair: no name has one, and no answer can repeat it.
     conversation = (conversation or "").encode("utf-8", "replace").decode()
     if visitor.token is not None or not sessions.is_shared:
         return _Script(visitor, conversation)
@@ -147,7 +146,7 @@ def _script_of(sessions: Sessions, request: PageRequest, conversation: str | Non
 
 @dataclass(frozen=True)
 class _ChatTurn:
-    """A turn for a script. A picture's URL is signed for a day; `plan` is there while the turn rests for a decision;
+    """A turn for a script. A picture's URL is signed for a day; `plan` is set while the turn waits for a decision;
     `error` is null, or `{"code", "message", "can_retry", "charged"}`. The last answer has `done` true."""
 
     studio: Studio
@@ -158,7 +157,7 @@ class _ChatTurn:
     async def run(
         self, message: dict[str, Any] | None, chosen: ChosenSettings, decision: str
     ) -> AsyncIterator[dict[str, Any]]:
-        """Stream one turn; without a conversation a new one begins. With a decision the plan that waits is meant."""
+        """Stream one turn, in a new conversation unless one is given. With a decision, resume the waiting plan."""
         visitor, place = self.script.visitor, self.script.conversation_id
         try:
             conversation = (
@@ -180,7 +179,7 @@ class _ChatTurn:
     async def _start(
         self, conversation: Conversation, message: dict[str, Any], chosen: ChosenSettings, decision: str
     ) -> tuple[LiveTurn, list[TurnEvent]]:
-        """Return the turn, and what it told before. Raises RequestRefused when no plan waits for the decision."""
+        """Return the turn, and its events so far. Raises RequestRefused when no plan waits for the decision."""
         turns, owner = self.studio.turns, self.script.visitor.owner
         key = self.sessions.key(self.script.visitor)
         if not decision:
@@ -230,7 +229,7 @@ class _ChatTurn:
         return {"handle": picture.handle, "url": url, "width": picture.image.width, "height": picture.image.height}
 
     def _answer(self, conversation_id: str, **told: Any) -> dict[str, Any]:
-        # The name by which the script shall go on with its conversation.
+        # The name by which the script continues its conversation.
         has_cookie = bool(self.script.cookie and conversation_id)
         name = f"{conversation_id}:{self.script.cookie}" if has_cookie else conversation_id
         nothing: dict[str, Any] = {"text": "", "status": "", "pictures": [], "plan": None, "error": None}

@@ -24,7 +24,7 @@ from agent import (
 
 
 class EditView(Value):
-    """What came of an edit of a part: of `outside` pixels beyond the mask, `changed_outside` differ from before."""
+    """The result of a masked edit: of `outside` pixels outside the mask, `changed_outside` differ from before."""
 
     kind: str
     verdict: str
@@ -62,14 +62,14 @@ class PictureFacts(Value):
 
 
 class PictureView(PictureFacts):
-    """A picture: its handle, where its bytes are, asked against got. An upload has no receipt."""
+    """A picture: its handle, its URLs, asked against got. An upload has no receipt."""
 
     url: str
     thumbnail_url: str
 
 
 class TurnView(Value):
-    """A turn: what was sent, what is shown of the answer, what it cost in US dollars. `answer` is the agent's words."""
+    """A turn: what was sent, the components of the answer, its cost in US dollars. `answer` is the agent's text."""
 
     id: str
     text: str
@@ -88,7 +88,7 @@ class TurnView(Value):
 
 
 class ConversationView(Value):
-    """A conversation as its list shows it."""
+    """A conversation as in a list."""
 
     id: str
     title: str
@@ -101,13 +101,13 @@ class ConversationView(Value):
 
 
 class Conversations(Value):
-    """Some conversations: the pinned first, then the newest; after a search the newest first."""
+    """Conversations: the pinned first, then the newest; after a search the newest first."""
 
     conversations: tuple[ConversationView, ...]
 
 
 class WholeView(ConversationView):
-    """A conversation with the turns and pictures of the branch that is shown."""
+    """A conversation with the turns and pictures of the current branch."""
 
     is_running: bool
     edit_target: str | None = Field(
@@ -118,7 +118,7 @@ class WholeView(ConversationView):
 
 
 def picture_facts(picture: Picture) -> dict[str, Any]:
-    """Return the fields of PictureFacts; what holds a picture adds where its bytes are."""
+    """Return the fields of PictureFacts; a subclass adds the URLs."""
     edit = EditView.model_validate(picture.edit, from_attributes=True) if picture.edit is not None else None
     drift = DriftView.model_validate(picture.drift, from_attributes=True) if picture.drift is not None else None
     return {
@@ -159,7 +159,7 @@ def turn_view(turn: Turn) -> TurnView:
 
 
 async def find_conversations(studio: Studio, owner: str, query: str, limit: int, offset: int = 0) -> Conversations:
-    """Return an owner's conversations, or those in which all words of a query stand; a search has no offset."""
+    """Return an owner's conversations, or those that contain all words of a query; a search has no offset."""
     if query.strip():
         found = [(one.info, one.excerpt) for one in await studio.conversations.search(query, owner, limit)]
     else:

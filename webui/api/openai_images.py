@@ -1,7 +1,7 @@
-"""Pictures in OpenAI's shape: `POST /v1/images/generations` and `/v1/images/edits`, for clients that speak it.
+"""Pictures by OpenAI's API: `POST /v1/images/generations` and `/v1/images/edits`, for clients that speak it.
 
-Each call is a turn in a conversation of its own, so that what it made, and cost, is in the gallery like everything
-else. OpenAI's mask is transparent where the picture may change; one without alpha counts as ours does, white.
+Each call is a turn in a conversation of its own, so that its pictures and cost are in the gallery like all others.
+OpenAI's mask is transparent where the picture may change; one without alpha is read as ours: white.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ Choice = Annotated[str, StringConstraints(max_length=100)]
 
 
 class ImagesAsked(Asked):
-    """What both routes take, by OpenAI's names.
+    """The parameters of both routes, by OpenAI's names.
 
-    `model` is `flash`, `pro` or, as is every name of another house's, `auto`; `quality` `high` asks for `pro`. `size`
-    is taken as the nearest ratio and resolution on offer. Pictures come as `b64_json`, or with `response_format` `url`
-    by an address of ours that is signed and good for a day. More than four pictures are painted by several turns, each
-    in a conversation of its own; when one fails, what came before is handed over. `style` and `moderation` are taken
-    and change nothing: the prompt says how the picture looks. What else is not obeyed is refused. With `stream`
-    pictures come as Server-Sent Events as soon as their turn has ended, each whole: `partial_images` changes nothing.
+    `model` is `flash`, `pro` or `auto`; any other name counts as `auto`. `quality` `high` asks for `pro`. `size` is
+    mapped to the nearest ratio and resolution. Pictures come as `b64_json`, or with `response_format` `url` as a URL of
+    ours that is signed and valid for a day. More than four pictures are painted by several turns, each in a
+    conversation of its own; when one fails, the pictures before it are returned. `style` and `moderation` are accepted
+    and ignored: the prompt says how the picture looks. Other unsupported values are refused. With `stream`, pictures
+    come as Server-Sent Events as soon as their turn has ended, each complete: `partial_images` changes nothing.
     """
 
     prompt: str
@@ -98,7 +98,7 @@ class OneImage(Value):
 
 
 class ImagesMade(Value):
-    """The pictures that were made, and the tokens. `conversation_id` is where the first of them are kept."""
+    """The pictures and the tokens used. `conversation_id` is where the first of them are kept."""
 
     created: int
     data: tuple[OneImage, ...]
@@ -123,7 +123,7 @@ _EDIT_BODY: dict[str, Any] = {
 
 @router.get("/models")
 async def list_models(_call: AnyCall) -> dict[str, Any]:
-    """Return the names that `model` may have."""
+    """Return the names that `model` accepts."""
     return {
         "object": "list",
         "data": [{"id": name, "object": "model", "created": 0, "owned_by": "aivista"} for name in MODELS],
@@ -132,7 +132,7 @@ async def list_models(_call: AnyCall) -> dict[str, Any]:
 
 @router.post("/images/generations", response_model=ImagesMade, response_model_exclude_none=True, responses=_STREAM)
 async def generate(call: TurnCall, request: Request, asked: ImagesAsked) -> ImagesMade | Response:
-    """Paint pictures by a prompt."""
+    """Paint pictures from a prompt."""
     return await _Painting(call, request, asked).answer()
 
 
@@ -144,13 +144,13 @@ async def generate(call: TurnCall, request: Request, asked: ImagesAsked) -> Imag
     openapi_extra=_EDIT_BODY,
 )
 async def edit(call: TurnCall, request: Request) -> ImagesMade | Response:
-    """Change the first picture; with a mask, not a pixel outside of it. Further pictures are references."""
+    """Change the first picture; with a mask, no pixel outside of it. Further pictures are references."""
     if not is_form(request):
         raise Refused(RefusalCode.UNREADABLE, problem="multipart/form-data")
     async with request.form(max_files=_MOST_FILES, max_fields=_MOST_FIELDS) as form:
         pictures, masks = await files_of(form, "image", "image[]"), await files_of(form, "mask")
         refuse_unknown(form, files=("image", "image[]", "mask"), texts=ImagesAsked.model_fields)
-        # An empty field says nothing, as null does in JSON.
+        # An empty field counts as missing, as null does in JSON.
         told = {name: value for name, value in form.items() if isinstance(value, str) and value}
     if not pictures:
         raise Refused(RefusalCode.UNREADABLE, problem="image")
@@ -161,7 +161,7 @@ async def edit(call: TurnCall, request: Request) -> ImagesMade | Response:
 
 @dataclass(frozen=True)
 class _Painting:
-    """What one request asks for: pictures, made from those that it sends, inside of its mask."""
+    """One request: its parameters, pictures and mask."""
 
     call: Call
     request: Request
@@ -184,7 +184,7 @@ class _Painting:
         )
 
     async def _events(self, first: Outcome, rest: AsyncIterator[Outcome]) -> AsyncIterator[bytes]:
-        """Tell each picture as it comes; the tokens of a turn are counted with its first."""
+        """Yield each picture as it comes; the tokens of a turn are reported with its first one."""
         name = "image_edit.completed" if self.pictures else "image_generation.completed"
         outcome: Outcome | None = first
         while outcome is not None:
@@ -215,7 +215,7 @@ class _Painting:
             except (AivistaError, Refused):
                 if not start:
                     raise
-                # What was painted is paid for.
+                # Pictures that were painted are paid for.
                 return
             yield outcome
 
@@ -230,7 +230,7 @@ class _Painting:
             settings=self._settings(count),
         )
         live = studio.turns.start(conversation.id, turn, owner=owner, key=key)
-        # The turn goes on whoever waits for it.
+        # The turn goes on even if the client leaves.
         outcome = await outcome_of(studio, live, self.call.words)
         match outcome.ending:
             case TurnFailed(error=info):
@@ -238,7 +238,8 @@ class _Painting:
             case TurnPaused(is_cut=True):
                 raise RequestRefused(ErrorCode.STUDIO_CLOSING)
             case TurnPaused():
-                # It asks for a click that this shape has no place for: a cap would be passed, a tool would be called.
+                # The turn waits for a decision that this API cannot express: a cap would be exceeded, or a tool would
+                # be called.
                 drop = Decision(run=False)
                 await studio.turns.decide(conversation.id, outcome.turn_id, drop, owner=owner, key=key).wait()
                 raise Refused(RefusalCode.NEEDS_DECISION)
@@ -271,7 +272,7 @@ class _Painting:
 
 
 def _size(size: str, entry: ModelEntry) -> tuple[str | None, str | None]:
-    """Return the ratio and resolution on offer that are nearest to a size, None for what the agent may choose.
+    """Return the supported ratio and resolution nearest to a size, None for what the agent may choose.
 
     Raises Refused(SIZE_UNKNOWN).
     """
@@ -307,7 +308,7 @@ def _usage(*outcomes: Outcome) -> dict[str, Any]:
 
 
 async def _mask_of(data: bytes) -> bytes:
-    """Return OpenAI's mask as one of ours. Raises RequestRefused for what is no picture."""
+    """Return OpenAI's mask as one of ours. Raises RequestRefused for anything but a picture."""
     if len(data) > MAX_MASK_MEGABYTES << 20:
         raise RequestRefused(ErrorCode.MASK_TOO_LARGE, limit=MAX_MASK_MEGABYTES)
     try:

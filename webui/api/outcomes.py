@@ -1,4 +1,4 @@
-"""What a turn brought, for whoever waits for its end instead of following its events."""
+"""The outcome of a turn, for callers that wait for its end instead of following its events."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ Ending = TurnDone | TurnFailed | TurnPaused | TurnStopped
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a turn brought until it ended or rested. `text` is the agent's words with what it asks back.
+    """The outcome of a turn that has ended or waits. `text` is the agent's text with its question.
 
-    `pictures` are those that stand for the turn, as they are on record now: without the attempts that a review sent
-    back for a better one. `attempts` are all, as they came.
+    `pictures` are those of the turn as they are on record now, without attempts that a review replaced by a better one.
+    `attempts` are all pictures, in order.
     """
 
     conversation_id: str
@@ -53,7 +53,7 @@ class Outcome:
 
 
 async def outcome_of(studio: Studio, live: LiveTurn, words: Words, after: int = 0) -> Outcome:
-    """Wait until the turn has ended or rests; return what its events after that number brought."""
+    """Wait until the turn has ended or waits; return the outcome of its events after that number."""
     async for _ in live.follow(after):
         pass
     events, place, ending = live.events[after:], live.conversation_id, live.last
@@ -74,7 +74,7 @@ async def outcome_of(studio: Studio, live: LiveTurn, words: Words, after: int = 
 
 
 def text_of(events: Sequence[TurnEvent], words: Words, separator: str = "\n\n") -> str:
-    """Return the agent's words that these events bring, and what it asks back, which stands after a separator."""
+    """Return the agent's text in these events, and its question after a separator."""
     parts: list[str] = []
     for event in events:
         match event:

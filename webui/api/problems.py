@@ -1,4 +1,4 @@
-"""What goes wrong, as RFC 9457 problem documents in the caller's language; for OpenAI's clients in OpenAI's shape."""
+"""Errors as RFC 9457 problem documents in the caller's language; for OpenAI's clients in OpenAI's shape."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 class RefusalCode(StrEnum):
-    """What is refused before the studio is asked: its code and HTTP status. `api.<code>` is its sentence."""
+    """A refusal before the studio is called: its code and HTTP status. `api.<code>` is its sentence."""
 
     status: int
 
@@ -46,7 +46,7 @@ class RefusalCode(StrEnum):
 
 
 class Refused(Exception):
-    """A request that this door refuses; `parameters` fill its sentence."""
+    """A request that the API refuses; `parameters` fill the sentence."""
 
     def __init__(self, code: RefusalCode, **parameters: str | int) -> None:
         self.code = code
@@ -55,9 +55,9 @@ class Refused(Exception):
 
 
 class Problem(Value):
-    """A problem document. `type` names the kind of problem, `detail` is one sentence that says who must act; with
-    `can_retry` the very same request may work later. `charged` says of a model's call that failed whether it was
-    charged: `no`, `yes` (what it used is counted) or `maybe`. `errors` says what does not fit, and where."""
+    """A problem document. `type` names the kind of problem, `detail` is one sentence that says who must act. With
+    `can_retry`, the same request may work later. `charged` says whether a failed model call was charged: `no`, `yes`
+    (its usage is counted) or `maybe`. `errors` lists the invalid fields."""
 
     type: str
     title: str
@@ -76,7 +76,7 @@ class Problem(Value):
 
 
 class OpenAIError(Value):
-    """What went wrong, by OpenAI's names: `message` is a problem's `detail`, `param` what does not fit."""
+    """An error in OpenAI's shape: `message` is the problem's `detail`, `param` the invalid parameter."""
 
     message: str
     type: str
@@ -85,7 +85,7 @@ class OpenAIError(Value):
 
 
 class OpenAIProblem(Value):
-    """A problem as OpenAI tells one."""
+    """A problem in OpenAI's shape."""
 
     error: OpenAIError
 
@@ -97,7 +97,7 @@ _COME_BACK = {
         "schema": {"type": "integer", "minimum": 0},
     }
 }
-# What goes wrong, by status: its name and words in the schema, and the headers that it brings.
+# The problems by status: name and description in the schema, and their headers.
 _DESCRIBED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "401": ("Unauthorized", "The token is missing or unknown.", _CHALLENGE),
     "422": ("Unfit", "What was sent does not fit.", {}),
@@ -107,7 +107,7 @@ _DESCRIBED: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 def problem_responses(path: str) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Return how the schema describes what goes wrong at an address, by status: by which name, and as what."""
+    """Return the schema of the problems at an address, by status."""
     if path.startswith(OPENAI_PREFIX):
         prefix, media_type, model = "OpenAI", "application/json", "OpenAIProblem"
     else:
@@ -123,7 +123,7 @@ _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not
 
 
 def problem_of_refusal(words: Words, refused: Refused, errors: Sequence[dict[str, str]] = ()) -> Problem:
-    """Return the document of what this door refuses."""
+    """Return the document of a refusal by the API."""
     status, seconds = refused.code.status, refused.parameters.get("seconds")
     return Problem(
         type=f"{_TYPE}{refused.code}",
@@ -138,7 +138,7 @@ def problem_of_refusal(words: Words, refused: Refused, errors: Sequence[dict[str
 
 
 def problem_of_failure(words: Words, info: ErrorInfo) -> Problem:
-    """Return the document of a failure of the studio's."""
+    """Return the document of a failure of the studio."""
     seconds = info.retry_after_s
     return Problem(
         type=f"{_TYPE}{info.code}",

@@ -1,4 +1,4 @@
-"""What is kept: conversations with their pictures and files, the style library, the gallery, and what was spent."""
+"""Stored data: conversations with their pictures and files, the style library, the gallery, and spending."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ pictures = APIRouter(prefix="/api/v1/conversations/{conversation_id}/pictures", 
 files = APIRouter(prefix="/api/v1/conversations/{conversation_id}/files", tags=["files"])
 library = APIRouter(prefix="/api/v1", tags=["library"])
 
-# What people and models made is never shown as a page of ours.
+# Content of users and models is never rendered as a page of ours.
 _SAFE = {
     **HEADERS,
     "Content-Security-Policy": "default-src 'none'; sandbox",
@@ -66,9 +66,9 @@ IfNoneMatch = Annotated[str, Header(max_length=100, description="`*`: the file m
 
 
 class NewConversation(Asked):
-    """A conversation that begins; without a title it takes its first words for one.
+    """A new conversation; without a title it takes the first words of its first message.
 
-    The same `request_id` twice begins one conversation, unless that was deleted since.
+    The same `request_id` twice creates one conversation, unless that one was deleted since.
     """
 
     title: Title | None = None
@@ -76,33 +76,33 @@ class NewConversation(Asked):
 
 
 class ConversationChange(Asked):
-    """What shall be otherwise; what is left out stays."""
+    """The new values; fields that are left out stay unchanged."""
 
     title: Title | None = None
     is_pinned: bool | None = None
 
 
 class Trash(Value):
-    """Deleted conversations, the one that was deleted last first. Each is kept at least until `kept_until`."""
+    """Deleted conversations, the last deleted first. Each is kept at least until `kept_until`."""
 
     conversations: tuple[DeletedConversation, ...]
 
 
 class Emptied(Value):
-    """How many conversations are gone for good."""
+    """How many conversations were deleted permanently."""
 
     removed: int
 
 
 class Pictures(Value):
-    """The pictures of the branch that is shown, the oldest first; `elsewhere` are those of other branches."""
+    """The pictures of the current branch, the oldest first; `elsewhere` are those of other branches."""
 
     pictures: tuple[PictureView, ...]
     elsewhere: tuple[PictureView, ...] = Field(default=())
 
 
 class Files(Value):
-    """What files there are, by name."""
+    """The files, by name."""
 
     files: tuple[FileInfo, ...]
 
@@ -114,13 +114,13 @@ class Styles(Value):
 
 
 class StyleMatches(Value):
-    """The styles that words name, the surest first."""
+    """The styles that match the words, the best first."""
 
     matches: tuple[StyleMatch, ...]
 
 
 class GalleryPicture(Value):
-    """A picture of the gallery, and the conversation it is of. `match` is there after a search."""
+    """A picture of the gallery with its conversation. `match` is set after a search."""
 
     id: int
     conversation_id: str
@@ -133,7 +133,7 @@ class GalleryPicture(Value):
 
 
 class GalleryView(Value):
-    """Some pictures; `next` is the `after` of the page that follows, null on the last one."""
+    """A page of pictures; `next` is the `after` of the following page, null on the last one."""
 
     items: tuple[GalleryPicture, ...]
     next: str | None
@@ -142,15 +142,15 @@ class GalleryView(Value):
 
 
 class Cost(Value):
-    """What was spent, in US dollars, and the tokens."""
+    """An amount in US dollars, and the tokens."""
 
     price_usd: float
     total_tokens: int
 
 
 class Usage(Value):
-    """What the caller spent today and this month, by the clock of the studio's machine, and in a conversation when one
-    is named."""
+    """What the caller spent today and this month, by the clock of the studio's machine, and in a conversation if one
+    is given."""
 
     at: datetime
     day: Cost
@@ -165,13 +165,13 @@ async def list_conversations(
     offset: Offset = 0,
     query: Annotated[str, Query(max_length=1000, description="Words that all must stand in it.")] = "",
 ) -> Conversations:
-    """Return the caller's conversations; those with neither a title nor a turn are left out."""
+    """Return the caller's conversations, without those that have neither a title nor a turn."""
     return await find_conversations(call.studio, call.owner, query, limit, offset)
 
 
 @conversations.post("/conversations", status_code=201)
 async def create_conversation(call: AnyCall, new: NewConversation | None = None) -> WholeView:
-    """Begin a conversation, or return the one that the same request began."""
+    """Create a conversation, or return the one that the same request created."""
     new = new or NewConversation()
     conversation = await call.studio.conversations.create(call.owner, new.request_id)
     if new.title is not None and not conversation.title:
@@ -181,7 +181,7 @@ async def create_conversation(call: AnyCall, new: NewConversation | None = None)
 
 @conversations.get("/conversations/{conversation_id}")
 async def read_conversation(call: AnyCall, conversation_id: str) -> WholeView:
-    """Return a conversation with the turns and pictures of the branch that is shown."""
+    """Return a conversation with the turns and pictures of the current branch."""
     return await whole_view(call.studio, conversation_id, call.owner)
 
 
@@ -197,13 +197,13 @@ async def change_conversation(call: AnyCall, conversation_id: str, change: Conve
 
 @conversations.delete("/conversations/{conversation_id}", status_code=204)
 async def delete_conversation(call: AnyCall, conversation_id: str) -> None:
-    """Delete a conversation. For 30 days it can be brought back."""
+    """Delete a conversation. It can be restored for 30 days."""
     await call.studio.conversations.delete(conversation_id, call.owner)
 
 
 @conversations.post("/conversations/{conversation_id}/undelete")
 async def undelete_conversation(call: AnyCall, conversation_id: str) -> WholeView:
-    """Bring a deleted conversation back."""
+    """Restore a deleted conversation."""
     await call.studio.conversations.undelete(conversation_id, call.owner)
     return await whole_view(call.studio, conversation_id, call.owner)
 
@@ -216,19 +216,19 @@ async def list_trash(call: AnyCall, limit: Limit = 50, offset: Offset = 0) -> Tr
 
 @conversations.delete("/trash")
 async def empty_trash(call: AnyCall) -> Emptied:
-    """Remove all of the caller's deleted conversations for good."""
+    """Delete all conversations in the trash permanently."""
     return Emptied(removed=await call.studio.conversations.empty_trash(call.owner))
 
 
 @conversations.delete("/trash/{conversation_id}", status_code=204)
 async def delete_forever(call: AnyCall, conversation_id: str) -> None:
-    """Remove a deleted conversation for good. One that is not deleted is not found here."""
+    """Delete a conversation in the trash permanently. A conversation that is not in the trash is not found."""
     await call.studio.conversations.delete_forever(conversation_id, call.owner)
 
 
 @pictures.get("")
 async def list_pictures(call: AnyCall, conversation_id: str) -> Pictures:
-    """Return what pictures there are."""
+    """Return the pictures of a conversation."""
     conversation = await call.studio.conversations.get(conversation_id, call.owner)
     return Pictures(
         pictures=tuple(picture_view(conversation.id, one) for one in conversation.pictures),
@@ -268,7 +268,7 @@ async def read_thumbnail(
 
 @pictures.get("/{handle}/receipt")
 async def read_receipt(call: AnyCall, conversation_id: str, handle: str) -> Receipt:
-    """Return asked against got. An upload has no receipt, which is answered with 404."""
+    """Return asked against got. 404 for an upload, which has no receipt."""
     picture = (await call.studio.conversations.get(conversation_id, call.owner)).picture(handle)
     if picture.receipt is None:
         raise Refused(RefusalCode.NO_RECEIPT, handle=picture.handle)
@@ -277,13 +277,13 @@ async def read_receipt(call: AnyCall, conversation_id: str, handle: str) -> Rece
 
 @files.get("")
 async def list_files(call: AnyCall, conversation_id: str) -> Files:
-    """Return what files there are."""
+    """Return the files of a conversation."""
     return Files(files=await call.studio.files(conversation_id, call.owner).list())
 
 
 @files.get("/{name:path}", response_class=Response, responses=_FILE)
 async def read_file(call: AnyCall, conversation_id: str, name: str) -> Response:
-    """Return what a file holds, never to be shown as a page; its version is the ETag."""
+    """Return the content of a file, never rendered as a page; its version is the ETag."""
     file = await call.studio.files(conversation_id, call.owner).read(name)
     last = file.name.rpartition("/")[2]
     plain = re.sub(r"[^\w. -]", "_", last, flags=re.ASCII)
@@ -304,11 +304,11 @@ async def write_file(
     if_match: IfMatch = "",
     if_none_match: IfNoneMatch = "",
 ) -> FileInfo:
-    """Write a file, a new one or in the place of what it holds: the body as it is. One without a body is refused."""
+    """Write the body to a new or existing file. A request without a body is refused."""
     expected = NEW_FILE if if_none_match.strip() == "*" else _version(if_match)
     data = await request.body()
     if not data:
-        # A body that was forgotten must not empty a file.
+        # A forgotten body must not empty a file.
         raise Refused(RefusalCode.UNREADABLE, problem="body")
     workspace = call.studio.files(conversation_id, call.owner)
     return await workspace.write(name, data, by="person", expected_version=expected, is_untrusted=True)
@@ -316,7 +316,7 @@ async def write_file(
 
 @files.delete("/{name:path}", status_code=204)
 async def delete_file(call: AnyCall, conversation_id: str, name: str, if_match: IfMatch = "") -> None:
-    """Delete a file for good."""
+    """Delete a file permanently."""
     await call.studio.files(conversation_id, call.owner).delete(name, expected_version=_version(if_match))
 
 
@@ -331,7 +331,7 @@ def _version(if_match: str) -> int | None:
 
 @library.get("/styles")
 async def list_styles(call: AnyCall) -> Styles:
-    """Return every style the caller sees."""
+    """Return all styles that the caller can use."""
     return Styles(styles=await call.studio.styles.all(call.owner))
 
 
@@ -339,7 +339,7 @@ async def list_styles(call: AnyCall) -> Styles:
 async def find_styles(
     call: AnyCall, words: Annotated[str, Query(max_length=4000)], limit: Annotated[int, Query(ge=1, le=50)] = 3
 ) -> StyleMatches:
-    """Return the styles that the words name."""
+    """Return the styles that match the words."""
     return StyleMatches(matches=tuple(await call.studio.styles.search(words, limit, owner=call.owner)))
 
 
@@ -351,25 +351,26 @@ async def read_style(call: AnyCall, style_id: str) -> Style:
 
 @library.post("/styles", status_code=201)
 async def add_style(call: AnyCall, draft: StyleDraft) -> Style:
-    """Keep a style of the caller's own."""
+    """Add a style of the caller's own."""
     return await call.studio.styles.add(draft, call.owner)
 
 
 @library.put("/styles/{style_id}")
 async def edit_style(call: AnyCall, style_id: str, draft: StyleDraft) -> Style:
-    """Replace a style of the caller's own."""
+    """Replace one of the caller's own styles."""
     return await call.studio.styles.edit(style_id, draft, call.owner)
 
 
 @library.delete("/styles/{style_id}", status_code=204)
 async def delete_style(call: AnyCall, style_id: str) -> None:
-    """Remove a style of the caller's own."""
+    """Delete one of the caller's own styles."""
     await call.studio.styles.delete(style_id, call.owner)
 
 
 @library.get("/gallery")
 async def read_gallery(call: AnyCall, query: Annotated[GalleryQuery, Query()]) -> GalleryView:
-    """Return a page of the caller's pictures: the newest first, or the best of a search in words or by likeness."""
+    """Return a page of the caller's pictures: the newest first, or the best matches of a search by words or
+    likeness."""
     page = await call.studio.gallery.page(call.owner, query, key=call.key)
     kept = {"id", "conversation_id", "conversation_title", "is_starred", "is_rejected", "tags"}
     items = tuple(

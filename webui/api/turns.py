@@ -1,6 +1,6 @@
-"""Turns: sent, followed, cut and resumed, decided about, stopped and told from their record; and what is sent ahead.
+"""Turns: sent, followed, resumed, decided about, stopped and read from their record; and uploads.
 
-A turn comes as JSON that names uploads or holds data URLs, or as a form with the files beside it.
+A turn comes as JSON that names uploads or holds data URLs, or as a form that contains the files.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ Share: TypeAlias = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 class MaskBody(Asked):
     """What of a picture may change (white), and which picture: its handle, or `upload:1` for the first of this request.
 
-    `image` is the id of an upload or a data URL. In a form it may be left out: the files of the field `mask` stand for
-    those that are, in their order.
+    `image` is the id of an upload or a data URL. In a form it may be left out: then the files of the field `mask` are
+    used in order.
     """
 
     handle: Short
@@ -78,12 +78,12 @@ class ExpansionBody(Asked):
 
 
 class TurnBody(Asked):
-    """A turn: words, pictures (ids of uploads, or data URLs), and what is chosen for it.
+    """A turn: text, pictures (ids of uploads, or data URLs), and its settings.
 
-    The same `request_id` twice runs once. `editing` and `references` are handles; with `none` for `editing` the words
-    make a new picture, without it they are about the newest; `roles` says what some are for. `masks` are of one picture
-    each, as is `mask`; each of those pictures is changed by itself. `instead_of` is the id of a turn that this one is
-    said otherwise for.
+    The same `request_id` twice runs once. `editing` and `references` are handles; with `none` for `editing` the text
+    makes a new picture, without `editing` it is about the newest; `roles` gives references a role. `masks`, like
+    `mask`, are each for one picture; each of those pictures is edited separately. `instead_of` is the id of a turn that
+    this one replaces in a new branch.
     """
 
     text: str = ""
@@ -116,7 +116,7 @@ TURN_BODY: dict[str, Any] = {
 async def read_turn(request: Request, uploads: Uploads, owner: str) -> TurnRequest:
     """Return the turn that a request asks for.
 
-    Raises pydantic's ValidationError for what does not fit, and Refused.
+    Raises pydantic's ValidationError for invalid values, and Refused.
     """
     files, mask_files = list[tuple[str, bytes]](), list[tuple[str, bytes]]()
     if not is_form(request):
@@ -159,8 +159,8 @@ class Stopped(Value):
 
 
 class Turns(Value):
-    """Some turns, the oldest first, and the pictures that they show. `earlier` leads to the turns before them, as
-    `before`; null at the beginning."""
+    """Turns, the oldest first, and the pictures that they show. `earlier` is the `before` of the turns before them;
+    null at the beginning."""
 
     turns: tuple[TurnView, ...]
     pictures: tuple[PictureView, ...]
@@ -168,16 +168,16 @@ class Turns(Value):
 
 
 class Trace(Value):
-    """The steps of one turn, or of all: what was sent, what came, how long it took, what it cost."""
+    """The steps of one turn, or of all: inputs, outputs, duration, cost."""
 
     steps: tuple[TraceStep, ...]
 
 
 @router.post("/turns", response_class=StreamingResponse, responses=DOCUMENTED, openapi_extra=TURN_BODY)
 async def send_turn(call: TurnCall, conversation_id: str, request: Request) -> StreamingResponse:
-    """Send a turn and stream what happens. Leaving the stream does not stop the turn.
+    """Send a turn and stream its events. Closing the stream does not stop the turn.
 
-    What is refused before the turn is on record is answered with a problem document instead.
+    A request that is refused before the turn is recorded is answered with a problem document instead.
     """
     await call.studio.conversations.get(conversation_id, call.owner)
     turn = await read_turn(request, call.api.uploads, call.owner)
@@ -192,7 +192,7 @@ async def list_turns(
     before: Annotated[str | None, Query(max_length=100, description="`earlier` of the page after it.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> Turns:
-    """Return the newest turns of the branch that is shown, or the newest before one of them."""
+    """Return the newest turns of the current branch, or the newest before a given one."""
     page = await call.studio.conversations.turns_page(conversation_id, call.owner, before=before, limit=limit)
     return Turns(
         turns=tuple(map(turn_view, page.turns)),
@@ -203,28 +203,28 @@ async def list_turns(
 
 @router.get("/events", response_class=StreamingResponse, responses={**DOCUMENTED, 204: {"description": "No more."}})
 async def follow(call: AnyCall, conversation_id: str, last_event_id: LastEventId = "") -> Response:
-    """Follow the running turn from its first event, or go on after the last one that arrived; 204 without one."""
+    """Follow the running turn from its first event, or continue after the last event received; 204 without one."""
     found = await Streams(call, conversation_id).resumed(last_event_id, None)
     return found or Response(status_code=204)
 
 
 @router.post("/cancel")
 async def cancel(call: AnyCall, conversation_id: str) -> Stopped:
-    """Stop what runs or waits in line; what was made so far is kept."""
+    """Stop running and queued turns; what was made so far is kept."""
     await call.studio.conversations.get(conversation_id, call.owner)
     return Stopped(stopped=await call.studio.cancel(conversation_id, call.owner))
 
 
 @router.post("/turns/{turn_id}/cancel")
 async def cancel_turn(call: AnyCall, conversation_id: str, turn_id: str) -> Stopped:
-    """Stop this turn, if it runs; others of the conversation go on, and what it made so far is kept."""
+    """Stop this turn, if it runs; other turns of the conversation go on, and what it made so far is kept."""
     await call.studio.conversations.get(conversation_id, call.owner)
     return Stopped(stopped=await call.studio.cancel(conversation_id, call.owner, turn_id=turn_id))
 
 
 @router.get("/turns/{turn_id}")
 async def read_turn_record(call: AnyCall, conversation_id: str, turn_id: str) -> TurnView:
-    """Return a turn of the branch that is shown, as far as it is on record."""
+    """Return a turn of the current branch, as far as it is recorded."""
     conversation = await call.studio.conversations.get(conversation_id, call.owner)
     turn = conversation.turn(turn_id)
     if turn is None:
@@ -238,9 +238,10 @@ async def read_turn_record(call: AnyCall, conversation_id: str, turn_id: str) ->
     responses={**DOCUMENTED, 204: {"description": "Nothing came after that event."}},
 )
 async def follow_turn(call: AnyCall, conversation_id: str, turn_id: str, last_event_id: LastEventId = "") -> Response:
-    """Follow a turn from its first event, or go on after the last one that arrived.
+    """Follow a turn from its first event, or continue after the last event received.
 
-    For ten minutes after its end it is told exactly as it came, then from its record: with `started` it begins anew.
+    For ten minutes after its end it is sent exactly as it came, then from its record: `started` means that it begins
+    anew.
     """
     found = await Streams(call, conversation_id).resumed(last_event_id, turn_id)
     return found or Response(status_code=204)
@@ -248,7 +249,7 @@ async def follow_turn(call: AnyCall, conversation_id: str, turn_id: str, last_ev
 
 @router.post("/turns/{turn_id}/decision", response_class=StreamingResponse, responses=DOCUMENTED)
 async def decide(call: TurnCall, conversation_id: str, turn_id: str, decision: Decision) -> StreamingResponse:
-    """Run the plan that a turn waits with, with changes perhaps, or drop it; or let calls of tools run, or not."""
+    """Run a waiting plan, perhaps with changes, or drop it; or allow or refuse waiting tool calls."""
     await call.studio.conversations.get(conversation_id, call.owner)
     live = call.studio.turns.decide(conversation_id, turn_id, decision, owner=call.owner, key=call.key)
     return await Streams(call, conversation_id).begun(live)
@@ -256,14 +257,14 @@ async def decide(call: TurnCall, conversation_id: str, turn_id: str, decision: D
 
 @router.post("/turns/{turn_id}/retry", response_class=StreamingResponse, responses=DOCUMENTED)
 async def retry(call: TurnCall, conversation_id: str, turn_id: str) -> StreamingResponse:
-    """Have a failed or interrupted turn go on where it was; what was answered is not paid for again."""
+    """Resume a failed or interrupted turn where it stopped; answers that were received are not paid for again."""
     live = await call.studio.turns.retry(conversation_id, turn_id, owner=call.owner, key=call.key)
     return await Streams(call, conversation_id).begun(live)
 
 
 @router.get("/trace")
 async def read_trace(call: AnyCall, conversation_id: str) -> Trace:
-    """Return the steps of every turn of every branch."""
+    """Return the steps of all turns of all branches."""
     return Trace(steps=await call.studio.trace(conversation_id, None, call.owner))
 
 
@@ -277,7 +278,7 @@ async def read_turn_trace(call: AnyCall, conversation_id: str, turn_id: str) -> 
 
 
 class UploadView(Value):
-    """An upload: what to call it in a turn, and until when. A mask's size is looked at when it is used."""
+    """An upload: its id for use in a turn, and when it expires. The size of a mask is checked when it is used."""
 
     id: str
     expires_at: datetime
@@ -291,7 +292,7 @@ async def upload(
     file: Annotated[SentFile, File(description=_FILE)],
     kind: Annotated[Literal["picture", "mask"], Form()] = "picture",
 ) -> UploadView:
-    """Send a picture or a mask ahead. It is kept for an hour, for its owner alone."""
+    """Upload a picture or a mask. It is kept for an hour, for its owner alone."""
     name, data = file.filename or "", await file.read()
     width = height = None
     if kind == "picture":

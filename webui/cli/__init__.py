@@ -1,4 +1,4 @@
-"""The command `aivista`: flags are read and checked before anything heavy is imported."""
+"""The command `aivista`: flags are parsed and checked before anything heavy is imported."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the studio until it is told to end, or another command; return the exit code.
 
-    0, 1 when a command found something that a person must see to, or 2 when it cannot be done, which is said in one
-    sentence. Flags that cannot be used end the program.
+    0 for success, 1 when a command found something that the user must see to, or 2 when it failed, which is explained
+    in one sentence. Invalid flags end the program.
     """
     flags = read_flags(argv)
     return exit_code_of(lambda: _run(flags))
@@ -62,7 +62,7 @@ def _settings(flags: Namespace) -> Settings:
     tokens = [*filter(None, [os.environ.get("AIVISTA_API_TOKENS", "")]), *flags.api_token]
     settings = Settings.from_env({**os.environ, "AIVISTA_API_TOKENS": ",".join(tokens)}, home=home)
     if flags.command in (None, "mcp"):
-        # A model that no variable may name ends the start, not the first turn.
+        # A model that no variable may name must end the start, not the first turn.
         catalogue_of(settings)
     return settings
 

@@ -1,8 +1,8 @@
-"""`aivista gc`, `check`, `backup`, `restore` and `token`: what is kept is tidied, looked through, copied, and opened to
-programs.
+"""`aivista gc`, `check`, `backup`, `restore` and `token`: clean up the data, verify it, back it up, and manage API
+tokens.
 
-Each takes the studio's folder and the flags and returns the exit code: 0, or 1 when something was found that a person
-must see to. Each raises CommandFailed or AivistaError when it cannot be done.
+Each takes the studio's folder and the flags and returns the exit code: 0, or 1 when something was found that the user
+must see to. Each raises CommandFailed or AivistaError when it fails.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PROBLEMS = {
 
 
 def gc(home: Path, flags: Namespace) -> int:
-    """Remove what nothing needs; a dry run only says it, and returns 1 when there is something to remove."""
+    """Remove data that nothing needs; a dry run only reports it, and returns 1 when there is something to remove."""
     report = Housekeeping(home).sweep(is_dry_run=flags.dry_run)
     _print(_sweep_lines(home, report), report.free_bytes)
     for problem in report.problems:
@@ -46,21 +46,21 @@ def gc(home: Path, flags: Namespace) -> int:
 
 
 def check(home: Path, _flags: Namespace) -> int:
-    """Look through everything, and say what is wrong."""
+    """Verify all data, and report problems."""
     report = Housekeeping(home).check()
     _print(_check_lines(home, report), report.free_bytes)
     return 0 if report.is_fine else 1
 
 
 def backup(home: Path, flags: Namespace) -> int:
-    """Back up the database, and say where."""
+    """Back up the database, and print the path."""
     made = Backups(home, flags.to).make(datetime.now(UTC))
     print(f"Backed up and verified: {made.path}, {made.size_bytes / 1e6:.1f} MB.")
     return 0
 
 
 def restore(home: Path, flags: Namespace) -> int:
-    """List the backups, or go back to one and say what came of it."""
+    """List the backups, or restore one and report the result."""
     backups = Backups(home, flags.folder)
     if flags.name is None:
         lines = [f"  {one.name}  {one.size_bytes / 1e6:.1f} MB" for one in backups.all()]
@@ -82,7 +82,7 @@ def restore(home: Path, flags: Namespace) -> int:
 
 
 def token(home: Path, flags: Namespace) -> int:
-    """Make, list or remove tokens of the HTTP API. A studio that runs knows of it at once."""
+    """Make, list or remove tokens of the HTTP API. A running studio notices at once."""
     file, name = TokenFile(home), flags.name
     if flags.action == "list":
         for listed in file.hashes():
@@ -154,7 +154,7 @@ def _files(name: str, totals: FileTotals) -> str:
 
 
 def _count(count: int, name: str, more: str = "", *, plural: str | None = None) -> str:
-    """Return how many there are, in words; nothing for none."""
+    """Return a count in words; empty for zero."""
     if not count:
         return ""
     first, _, rest = name.partition(" ")

@@ -1,4 +1,4 @@
-"""The flags of `aivista` and of its commands, and the one sentence in which a command says why it cannot be done."""
+"""The flags of `aivista` and of its commands, and the one sentence with which a failed command ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from webui.http.root_path import ROOT_PATH
 
 _LANGUAGES = ("en", "zh-CN")
 BUILT_SPACE = Path("build") / "space"
-# Each command in a line, and as its own help describes it.
+# Each command in one line, and as its own help describes it.
 _COMMANDS = (
     (
         "space",
@@ -78,11 +78,11 @@ _SPACE_COMMANDS = (
 
 
 class CommandFailed(Exception):
-    """Why a command cannot be done, in one sentence for the person at the terminal."""
+    """Why a command failed, in one sentence for the user at the terminal."""
 
 
 def exit_code_of(command: Callable[[], int]) -> int:
-    """Run a command and return its exit code; where it fails, say why in one sentence and return 2."""
+    """Run a command and return its exit code; when it fails, print why in one sentence and return 2."""
     from agent import AivistaError
 
     try:
@@ -94,12 +94,12 @@ def exit_code_of(command: Callable[[], int]) -> int:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """One sentence and exit code 2, without the usage in front."""
+        """Print one sentence without the usage, and exit with 2."""
         self.exit(2, f"aivista: {message}. See aivista --help.\n")
 
 
 def read_flags(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Return the flags; those that cannot be used end the program with one sentence."""
+    """Return the flags; invalid ones end the program with one sentence."""
     parser = _Parser(prog="aivista", description="A chat studio for pictures: talk, and the picture comes.")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", default=7860, type=_port, help="port to listen on (default: %(default)s)")
@@ -120,9 +120,9 @@ def read_flags(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _add_visitors(parser: argparse.ArgumentParser) -> None:
-    """Add the flags about people who come by a public link, or by an address that is not this machine's own.
+    """Add the flags for visitors, who come by a public link or an address that is not this machine's own.
 
-    Where a flag is not given, its variable counts.
+    Without the flag, its environment variable counts.
     """
     visitors = parser.add_argument_group("where others come")
     passwords = visitors.add_mutually_exclusive_group()
@@ -180,7 +180,7 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
         dest="space_command", metavar="COMMAND", required=True, title="what to do"
     )
     for command in added.values():
-        # Before the command it is given to the studio: that one must not be overwritten by none here.
+        # Given before the command, the flag belongs to the studio: the command's default must not overwrite it.
         command.add_argument("--home", metavar="FOLDER", default=argparse.SUPPRESS, help="where everything is kept")
     added = {name: space.add_parser(name, help=brief, description=more) for name, brief, more in _SPACE_COMMANDS}
     added["build"].add_argument("--out", metavar="DIR", type=Path, help=f"the folder (default: {BUILT_SPACE})")

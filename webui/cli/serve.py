@@ -1,4 +1,4 @@
-"""The studio on a port, from the flags to its orderly end."""
+"""The studio on a port, from the flags to its orderly shutdown."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from webui.deployment import CAP_TURN_USD, TURNS_AT_ONCE, TURNS_PER_VISITOR, Dep
 if TYPE_CHECKING:
     from agent import Settings
 
-# How long threads that are still at work may take when everything else has ended.
+# Seconds for threads that are still running when everything else has ended.
 _THREADS_S = 3.0
 _HEARD_WITHIN_S = 1.0
-# A visitor needs a few files open at once; macOS gives a program 256 unasked.
+# A visitor needs a few open files at once; macOS allows a program 256 by default.
 _OPEN_FILES = 8192
 
 
 def check_port(host: str, port: int) -> None:
-    """Try to take the port, so that a port in use is known before the heavy imports. Raises CommandFailed."""
+    """Try to bind the port, so that a port in use is reported before the heavy imports. Raises CommandFailed."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:
@@ -53,7 +53,7 @@ def check_port(host: str, port: int) -> None:
 
 
 def prepare(settings: Settings) -> None:
-    """Prepare the log, and make the home. Raises CommandFailed when that cannot be written."""
+    """Set up the log, and create the home. Raises CommandFailed when it is not writable."""
     prepare_log(settings)
     home = settings.home
     try:
@@ -79,24 +79,24 @@ def _allow_open_files() -> None:
 
 
 def prepare_log(settings: Settings) -> None:
-    """Send the log to the terminal, with no key in it, whoever writes to it."""
+    """Send the log to the terminal, and redact keys in it, whoever logs."""
     from agent import RedactingFilter, secrets_of
     from webui.http.sessions import StoredKey
 
-    # The key that is kept may be another one by the next line of the log.
+    # The stored key may change before the next line.
     secrets, kept = secrets_of(settings), StoredKey(settings.home, is_silent=True)
     redacting = RedactingFilter(lambda: (*secrets, *filter(None, [kept.read()])))
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for handler in logging.getLogger().handlers:
         handler.addFilter(redacting)
-    # The server gives its loggers a handler of their own, later than this.
+    # The server adds a handler to its loggers after this.
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
         logging.getLogger(name).addFilter(redacting)
 
 
 def open_studio(flags: Namespace, settings: Settings, space: Callable[[], Deployment] | None = None) -> int:
-    """Serve the page until the process is told to end; return the exit code. `space` returns the Space
-    that it serves, once Gradio may be imported.
+    """Serve the page until the process is told to end; return the exit code. `space` returns the deployment of a Space,
+    and is called once Gradio may be imported.
 
     Raises CommandFailed when the home, or a temporary file, cannot be written, and AivistaError when the records cannot
     be opened.
@@ -120,7 +120,7 @@ def open_studio(flags: Namespace, settings: Settings, space: Callable[[], Deploy
 
 
 class _Signals:
-    """That the process was told to end, and that it was told so once more."""
+    """Whether the process was told to end, and whether it was told so again."""
 
     def __init__(self) -> None:
         self.ended, self.hurried = threading.Event(), threading.Event()
@@ -133,11 +133,12 @@ class _Signals:
 
 
 def _prepare_gradio(folder: str) -> None:
-    """Set what Gradio reads when it is imported: nothing leaves this machine, uploads pass through a private folder. Of
-    what the environment tells it, only by which server it shares holds: more would serve files, or never end.
+    """Set the environment that Gradio reads when it is imported: nothing is sent from this machine, and uploads go
+    through a private folder. Of the user's own variables for Gradio only the share server is kept: others would serve
+    files, or never end.
 
-    That folder is not under the studio's home: Gradio would refuse to show an upload from a blocked folder. The working
-    directory becomes an empty one, because Gradio serves files from there when a handler names them.
+    The upload folder is not under the studio's home: Gradio would refuse to show an upload from a blocked folder. The
+    working directory becomes an empty one, because Gradio serves files from there when a handler names them.
     """
     for name in [name for name in os.environ if name.startswith("GRADIO_") and name != "GRADIO_SHARE_SERVER_ADDRESS"]:
         del os.environ[name]
@@ -148,7 +149,7 @@ def _prepare_gradio(folder: str) -> None:
         HF_HUB_DISABLE_TELEMETRY="1",
     )
     for name in ("NO_PROXY", "no_proxy"):
-        # A proxy must not stand between Gradio's start-up check and our own port.
+        # No proxy may stand between Gradio's start-up check and our own port.
         os.environ[name] = ",".join(part for part in (os.environ.get(name), "127.0.0.1,localhost,::1") if part)
     for name in ("uploads", "empty"):
         os.mkdir(os.path.join(folder, name), 0o700)
@@ -156,9 +157,9 @@ def _prepare_gradio(folder: str) -> None:
 
 
 def import_gradio() -> None:
-    """Import Gradio (6.x) without what only costs time here, half of what its import takes: the package `mcp`, for a
-    server of its own that is never started, and a stub file for editors, which it works out anew at each start for
-    every class of its own that has a file."""
+    """Import Gradio (6.x) without two parts that only cost time here, half of its import: the package `mcp`, for a
+    server of its own that is never started, and stub files for editors, which it generates anew at each start for
+    all of its classes."""
     if "gradio" in sys.modules:
         return
     getfile = inspect.getfile
@@ -168,7 +169,7 @@ def import_gradio() -> None:
             raise OSError("no stub file is wanted")
         return getfile(one)
 
-    # Python takes None for a module that cannot be imported.
+    # Python treats None as a module that cannot be imported.
     mcp = sys.modules.setdefault("mcp", cast("ModuleType", None))
     inspect.getfile = cast("Any", file_of)
     try:
@@ -181,8 +182,8 @@ def import_gradio() -> None:
 
 @contextmanager
 def _garbage_collector_off() -> Iterator[None]:
-    """Look for no garbage while the program is loaded: hardly any is made, and each look is at all there is, a quarter
-    of every start. What is there at the end of it stays, and is never looked at."""
+    """Disable garbage collection while the program is loaded: there is hardly any garbage, and the collections would
+    take a quarter of every start. Objects that exist afterwards are never scanned again."""
     gc.disable()
     try:
         yield
@@ -192,8 +193,8 @@ def _garbage_collector_off() -> Iterator[None]:
 
 
 def deployment_of(flags: Namespace, settings: Settings) -> Deployment | None:
-    """Return the place of a studio that others reach: by a link or a proxy, or because it listens on more than this
-    machine; None where whoever comes is the operator."""
+    """Return the deployment of a studio that others can reach: by a link or a proxy, or because it listens on other
+    interfaces; None where only the operator can come."""
     from agent import Sponsor, TurnLimits
     from webui.http.hosts import LOOPBACK
 
@@ -207,7 +208,7 @@ def deployment_of(flags: Namespace, settings: Settings) -> Deployment | None:
 
 
 def _serve(flags: Namespace, settings: Settings, signals: _Signals, space: Callable[[], Deployment] | None) -> None:
-    # A public link gets a password unless it shall have none.
+    # A public link gets a password unless it is told to have none.
     password = "" if flags.no_password else flags.password or (token_urlsafe(9) if flags.share else "")
     with _garbage_collector_off():
         import_gradio()
@@ -244,8 +245,8 @@ def _serve(flags: Namespace, settings: Settings, signals: _Signals, space: Calla
         )
         if sys.stdout.isatty() and has_display:
             webbrowser.open(url if deployment is None else server.operator_url)
-        # A signal that comes together with another, such as of a child that ended, may be heard by another thread, and
-        # does not wake this one.
+        # A signal that arrives together with another one, such as SIGCHLD, may be delivered to another thread, and does
+        # not wake this one.
         while not signals.ended.wait(_HEARD_WITHIN_S):
             pass
     finally:
@@ -253,8 +254,8 @@ def _serve(flags: Namespace, settings: Settings, signals: _Signals, space: Calla
 
 
 def _end_soon() -> None:
-    """Have the process end even where a thread of it does not: Python would wait for a name that is looked up, or for a
-    file that is decoded, as long as that takes. All is closed and on record by now."""
+    """End the process even while a thread is busy: Python would wait for a DNS lookup, or for a file that is
+    decoded, as long as that takes. Everything is closed and recorded by now."""
 
     def end() -> None:
         time.sleep(_THREADS_S)

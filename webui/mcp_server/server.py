@@ -1,6 +1,6 @@
-"""The MCP server over one studio: who calls, its tools and resources, and what went wrong in a sentence.
+"""The MCP server of one studio: callers, tools and resources, and errors as one sentence.
 
-It is served over pipes or HTTP until the client leaves or the process is told to end.
+It serves pipes or HTTP until the client leaves or the process is told to end.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from webui.http.hosts import LOOPBACK, HostRules
 from webui.mcp_server.tools import PICTURE_URI, TOOLS, URI, WORDS, Call, picture_uri, refusal
 from webui.whole_json import receiving_whole, whole_json
 
-# Pictures of 20 MB travel here as base64, a mask beside them.
+# Pictures of 20 MB arrive here as base64, with a mask.
 _MOST_BYTES = 40 << 20
 _PATH = "/mcp"
 _LEAVING_S = 1
@@ -91,7 +91,8 @@ _log = logging.getLogger(__name__)
 
 
 def mcp_server(studio: Studio, turns: Buckets | None = None) -> Server[dict[str, Any]]:
-    """Return the server; the studio must be open while it serves. `turns` limits how often an owner may begin one."""
+    """Return the server; the studio must be open while it serves. `turns` limits how often an owner may begin a
+    turn."""
     handlers = _Handlers(studio, turns)
     return Server(
         "aivista",
@@ -122,7 +123,7 @@ class _Handlers:
         steps = count(1)
 
         async def report(sentence: str) -> None:
-            # Progress only ever grows; a client that did not ask hears nothing.
+            # Progress must only grow; a client that did not ask for it gets none.
             await context.session.report_progress(float(next(steps)), None, sentence)
 
         try:
@@ -132,7 +133,7 @@ class _Handlers:
                 self.turns.take_or_refuse(caller.owner)
             return await tool.run(Call(self.studio, caller, report), asked)
         except ValidationError as error:
-            # What was sent is not said again.
+            # The input is not repeated.
             first = error.errors(include_input=False, include_url=False)[0]
             where = ".".join(str(step) for step in first["loc"])
             what = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
@@ -144,7 +145,7 @@ class _Handlers:
         except MCPError:
             raise
         except Exception:
-            # The last boundary: what we did not foresee reaches the log whole and the caller as one sentence.
+            # The last boundary: an unforeseen error is logged completely, and the caller gets one sentence.
             _log.exception("the tool %s failed", params.name)
             return refusal(WORDS.error(ErrorInfo(code=ErrorCode.INTERNAL)))
 
@@ -176,7 +177,7 @@ class _Handlers:
         return _TEMPLATES
 
     async def read_resource(self, context: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        """Return a picture's bytes, or its receipt. Raises MCPError for an address without one."""
+        """Return a picture's bytes, or its receipt. Raises MCPError for an unknown address."""
         uri, owner = str(params.uri), _caller(context).owner
         address = URI.fullmatch(uri)
         if address is None:
@@ -202,7 +203,7 @@ def _missing(uri: str, sentence: str) -> MCPError:
 
 
 def _caller(context: _Context) -> Caller:
-    """Return who calls: over HTTP as the gate found out for this very request, else the operator."""
+    """Return the caller: over HTTP as the gate authenticated this very request, else the operator."""
     if context.request is None:
         return Caller(OPERATOR, WORDS)
     caller = context.request.scope.get(_CALLER)
@@ -213,9 +214,9 @@ def _caller(context: _Context) -> Caller:
 
 @dataclass(frozen=True)
 class Gate:
-    """ASGI middleware: known hosts, no foreign pages, a token where one is needed.
+    """ASGI middleware: known hosts, no requests from other sites' pages, a token where one is needed.
 
-    Who calls is found out for each request anew; a session's id proves nothing.
+    Each request is authenticated anew; a session's id proves nothing.
     """
 
     app: ASGIApp
@@ -223,14 +224,14 @@ class Gate:
     callers: Callers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through with its caller in the scope, or refuse it."""
+        """Pass a request on with its caller in the scope, or refuse it."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
         headers, foreign = Headers(scope=scope), ""
         if not self.rules.allows_host(headers.get("host", "")):
             foreign = "This studio does not answer to that host name."
-        # A page may read what it gets from here as well: no method is safe.
+        # A page could read the answers as well: no method is safe.
         elif not self.rules.allows_origin(headers.get("origin"), headers):
             foreign = "Another site may not use this studio."
         if foreign or scope["type"] != "http":
@@ -241,18 +242,18 @@ class Gate:
         except Refused as refused:
             await answer_with(problem_of_refusal(WORDS, refused), scope["path"])(scope, receive, send)
             return
-        # The SDK lets nobody use a session but the user who opened it.
+        # The SDK lets only the user who opened a session use it.
         user = AuthenticatedUser(AccessToken(token="", client_id=caller.owner, scopes=[]))
         whole = receiving_whole(scope, receive, _MOST_BYTES)
         await self.app({**scope, "user": user, _CALLER: caller}, whole, send)
 
 
 class TokenNeeded(Exception):
-    """Others than the operator could come, and nobody has a token."""
+    """Others than the operator could come, and there is no token."""
 
 
 async def serve_stdio(settings: Settings) -> None:
-    """Serve the client at the other end of the pipes. Standard output is its alone.
+    """Serve the client at the other end of the pipes. Only the protocol is written to standard output.
 
     Raises AivistaError when the studio's records cannot be opened.
     """
@@ -263,14 +264,14 @@ async def serve_stdio(settings: Settings) -> None:
         await asyncio.wait({serving, end}, return_when=asyncio.FIRST_COMPLETED)
     end.cancel()
     if not serving.done():
-        # A thread waits for the client's next line, and nothing wakes it: all is on record, so it is left behind.
+        # A thread waits for the client's next line, and nothing wakes it: everything is recorded, so it is abandoned.
         sys.stderr.flush()
         os._exit(0)
     await serving
 
 
 async def serve_http(settings: Settings, host: str, port: int) -> None:
-    """Serve streamable HTTP until the process is told to end. The address is printed once it answers.
+    """Serve streamable HTTP until the process is told to end. The address is printed once the server listens.
 
     Raises TokenNeeded, and AivistaError when the studio's records cannot be opened.
     """
@@ -313,7 +314,7 @@ async def _stdio(studio: Studio) -> None:
 
 
 def _made_whole(message: SessionMessage | Exception) -> SessionMessage | Exception:
-    """Return a line that could not be read as one that can, when half a character was all that was wrong with it."""
+    """Return a valid line for one that was invalid only because of half a surrogate pair."""
     if not isinstance(message, ValidationError):
         return message
     line = message.errors()[0]["input"]
@@ -324,7 +325,7 @@ def _made_whole(message: SessionMessage | Exception) -> SessionMessage | Excepti
 
 
 class _Http(uvicorn.Server):
-    """The HTTP server, whose end is told by us: uvicorn would raise the signal again before the studio is closed."""
+    """The HTTP server, which we end: uvicorn would raise the signal again before the studio is closed."""
 
     def __init__(self, app: Gate, host: str, port: int) -> None:
         super().__init__(
@@ -342,26 +343,26 @@ class _Http(uvicorn.Server):
         self._url = f"http://{f'[{host}]' if ':' in host else host}:{port}{_PATH}"
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Open the port, and say where."""
+        """Open the port, and print the address."""
         await super().startup(sockets)
         if self.started:
             print(f"Aivista's MCP server is open at {self._url}", flush=True)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave the signals to us."""
+        """Leave signal handling to us."""
         yield
 
     async def end(self, ended: asyncio.Event, studio: Studio, grace_s: float) -> None:
-        """Once the event is set, let the turns at work come to an end, then stop serving."""
+        """Once the event is set, wait for the running turns, then stop serving."""
         await ended.wait()
-        # Told so once more, it waits no longer.
+        # A second signal ends the waiting.
         ended.clear()
         winding, again = asyncio.create_task(studio.wind_down(grace_s)), asyncio.create_task(ended.wait())
         await asyncio.wait({winding, again}, return_when=asyncio.FIRST_COMPLETED)
         winding.cancel()
         again.cancel()
-        # A client's open stream is cut, which it would report as an error.
+        # A client's open stream is cut, which would be logged as an error.
         logging.getLogger("uvicorn.error").disabled = True
         self.should_exit = True
 

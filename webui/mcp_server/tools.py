@@ -1,6 +1,6 @@
-"""The tools: what each takes, does and answers. Docstrings and descriptions are read by the calling model.
+"""The MCP tools: their arguments, work and results. The calling model reads the docstrings and descriptions.
 
-An answer is words, previews and links for people, and the HTTP API's models with a `uri` as data.
+A result has text, previews and links for people, and the HTTP API's models with a `uri` as data.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ _UPLOAD = "upload:1"
 _ONLY_PAINTED = "The agent wanted to paint instead of answering. Nothing was painted."
 
 
-# What the tools take
+# The arguments of the tools
 
 
 def _decoded(written: object) -> object:
-    """Return the bytes of a base64 text or data URL; pydantic words what is raised."""
+    """Return the bytes of a base64 text or data URL; pydantic words the errors."""
     if not isinstance(written, str):
         raise ValueError("it must be a picture as base64")
     if len(written) > _MOST_CHARACTERS:
@@ -258,12 +258,12 @@ class _Nothing(Asked):
     pass
 
 
-# What the tools answer
+# The results of the tools
 
 TurnState = Literal["done", "needs_decision", "at_work", "stopped", "failed"]
 
 
-# Models read this: no schema of all that a receipt may hold, and nothing that it does not.
+# Models read this schema: it has only the fields of a receipt that they need.
 _BRIEF = (
     PlainSerializer(lambda value: value.model_dump(mode="json", exclude_defaults=True)),
     WithJsonSchema({"type": "object"}),
@@ -280,7 +280,7 @@ class PictureResult(PictureFacts):
 
 
 class TurnResult(Value):
-    """What a turn brought, or what it waits for; `next` says what to do then."""
+    """The outcome of a turn, or what it waits for; `next` says what to do then."""
 
     state: TurnState
     conversation_id: str
@@ -295,7 +295,7 @@ class TurnResult(Value):
 
 
 class PictureList(Value):
-    """The newest pictures of a conversation, oldest first; `total` counts all of the branch that is shown."""
+    """The newest pictures of a conversation, oldest first; `total` counts all of the current branch."""
 
     conversation_id: str
     total: int
@@ -315,12 +315,12 @@ class NewConversation(Value):
     conversation_id: str
 
 
-# The table
+# The table of tools
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a tool: who calls, and what tells the client what is being done now."""
+    """A call of a tool: the caller, and a function that reports progress to the client."""
 
     studio: Studio
     caller: Caller
@@ -338,17 +338,17 @@ class ServerTool:
 
     @property
     def arguments(self) -> type[Asked]:
-        """The model of what the tool takes."""
+        """The model of the tool's arguments."""
         model: type[Asked] = get_type_hints(self.run)["asked"]
         return model
 
     @property
     def is_turn(self) -> bool:
-        """Whether it begins or takes up a turn, which counts by itself."""
+        """Whether it begins or resumes a turn, which has a limit of its own."""
         return self.answer is TurnResult
 
     def declaration(self, sizes: Sequence[str]) -> Tool:
-        """Return the tool as a client reads it; `sizes` are those that the models take."""
+        """Return the tool as a client reads it; `sizes` are those that the models accept."""
         schema = _schema(self.arguments, "validation")
         if sizes and (size := schema["properties"].get("size")) is not None:
             *others, last = sizes
@@ -365,7 +365,7 @@ class ServerTool:
 
 
 def _schema(model: type[Value], mode: Literal["validation", "serialization"]) -> dict[str, Any]:
-    """Return the schema without pydantic's titles and our docstrings: clients hand it to models."""
+    """Return the schema without pydantic's titles and our docstrings: clients pass it to models."""
     schema = model.model_json_schema(mode=mode)
     for one in (schema, *schema.get("$defs", {}).values()):
         one.pop("description", None)
@@ -383,10 +383,10 @@ def _untitled(schema: Any) -> Any:
 
 
 _hints = partial(ToolAnnotations, read_only_hint=False, destructive_hint=False, idempotent_hint=False)
-# A turn adds to a conversation and takes nothing away. Its agent reads the web where it is let to, and may cost money:
-# called twice it paints twice, but for a request_id.
+# A turn adds to a conversation and removes nothing. Its agent may read the web and cost money: a repeated call paints
+# again, unless it has the same request_id.
 _PAINTS = _hints(open_world_hint=True)
-# What is consented to is another tool's, which may delete.
+# The user consents to another tool's call, which may delete something.
 _CONSENTS = _hints(destructive_hint=True, open_world_hint=True)
 _READS = _hints(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 _ADDS = _hints(open_world_hint=False)
@@ -438,7 +438,7 @@ async def describe(call: Call, asked: _Describe) -> CallToolResult:
     question = asked.question.strip() or "Describe what it shows."
     request = TurnRequest(
         text=f"Look at picture {handle} with view_image, then answer in words only, without a new picture: {question}",
-        # With confirm, a picture that is planned all the same is not paid for.
+        # With confirm, a picture that is planned nevertheless is not paid for.
         settings=TurnSettings(confirm=True, review="off"),
         references=(handle,),
         request_id=asked.request_id,
@@ -504,10 +504,10 @@ async def new_conversation(call: Call, asked: _Nothing) -> CallToolResult:
 
 
 async def _painted(call: Call, asked: _Generate | _Edit | _MaskedEdit, **chosen: Any) -> CallToolResult:
-    """Run a turn in the conversation, in a new one, or in the one that the very same request began."""
+    """Run a turn in the given conversation, in a new one, or in the one that the same request created."""
     studio, owner, place = call.studio, call.caller.owner, asked.conversation_id
     if place is None:
-        # Clients of the HTTP API may count their requests alike.
+        # Clients of the HTTP API may use the same numbers as request ids.
         name = f"mcp:{asked.request_id}" if asked.request_id is not None else None
         place = (await studio.conversations.create(owner, name)).id
     else:
@@ -518,7 +518,7 @@ async def _painted(call: Call, asked: _Generate | _Edit | _MaskedEdit, **chosen:
 
 
 async def _followed(call: Call, live: LiveTurn, after: int = 0) -> Outcome:
-    """Return what a turn brought until its end, reporting each of its steps. Whoever cancels the call stops it."""
+    """Return the outcome of a turn, reporting each of its steps. Cancelling the call stops the turn."""
     try:
         async for _, event in live.follow(after):
             if isinstance(event, ThoughtLog):
@@ -526,7 +526,7 @@ async def _followed(call: Call, live: LiveTurn, after: int = 0) -> Outcome:
             elif isinstance(event, PictureReady):
                 await call.report(f"Picture {event.picture.handle} is there.")
     except asyncio.CancelledError:
-        # The call's scope is cancelled: whatever is awaited in it now would be cancelled at once.
+        # The call's scope is cancelled: anything awaited in it now would be cancelled at once.
         with anyio.CancelScope(shield=True):
             await live.stop()
         raise
@@ -556,7 +556,7 @@ def _mask_of(box: Box, size: tuple[int, int]) -> bytes:
     return out.getvalue()
 
 
-# The answers
+# The contents of results
 
 
 def picture_uri(conversation_id: str, handle: str) -> str:
@@ -574,18 +574,18 @@ def picture_result(conversation_id: str, picture: Picture) -> PictureResult:
 def tool_result(
     answer: Value, text: str, blocks: Sequence[ContentBlock] = (), *, is_error: bool = False
 ) -> CallToolResult:
-    """Return a tool's result: text and blocks to look at, and the answer as data."""
+    """Return a tool's result: text and content blocks, and the structured data."""
     data = answer.model_dump(mode="json")
     return CallToolResult(content=[TextContent(text=text), *blocks], structured_content=data, is_error=is_error)
 
 
 def refusal(sentence: str) -> CallToolResult:
-    """Return the result of a call that could not be done."""
+    """Return the result of a failed call."""
     return CallToolResult(content=[TextContent(text=sentence)], is_error=True)
 
 
 async def turn_result(studio: Studio, owner: str, outcome: Outcome) -> CallToolResult:
-    """Return the result of a turn that has ended, or rests."""
+    """Return the result of a turn that has ended, or waits."""
     place, ending = outcome.conversation_id, outcome.ending
     state, sentence, then = _state(outcome)
     failed = [f"One picture could not be made: {WORDS.error(info)}" for info in outcome.failures]
@@ -612,7 +612,7 @@ async def turn_result(studio: Studio, owner: str, outcome: Outcome) -> CallToolR
 async def picture_blocks(
     studio: Studio, owner: str, conversation_id: str, picture: Picture, edge_px: int = _PREVIEW_PX
 ) -> list[ContentBlock]:
-    """Return a preview of a picture and the link to its original; the link alone when its file is gone."""
+    """Return a preview of a picture and the link to its original; the link alone when its file is missing."""
     look: ContentBlock
     try:
         small, mime_type = await studio.thumbnail(conversation_id, picture.handle, edge_px, owner)
@@ -635,7 +635,7 @@ def picture_link(conversation_id: str, picture: Picture) -> ResourceLink:
 
 
 def picture_line(picture: Picture) -> str:
-    """Return a picture in one line: its handle, size, model, price, and what was delivered otherwise."""
+    """Return a picture in one line: handle, size, model, price, and what was not delivered as asked."""
     image, receipt, edit = picture.image, picture.receipt, picture.edit
     parts = [f"{image.width} × {image.height} px" if image.width and image.height else image.mime_type]
     if receipt is not None:
@@ -651,7 +651,7 @@ def picture_line(picture: Picture) -> str:
 
 
 def _state(outcome: Outcome) -> tuple[TurnState, str, str]:
-    """Return how far the turn came, a sentence of it, and what to do next."""
+    """Return the state of the turn, a sentence about it, and what to do next."""
     match outcome.ending:
         case TurnPaused() if outcome.plans or outcome.asks:
             caps = dict.fromkeys(cap_sentence(WORDS, cap) for plan in outcome.plans for cap in plan.caps)

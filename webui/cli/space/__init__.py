@@ -11,9 +11,9 @@ from webui.cli.parser import BUILT_SPACE
 
 
 def run_command(flags: Namespace) -> int:
-    """Run `aivista space build`, `check` or `push`; return the exit code, 1 when the check found something wrong.
+    """Run `aivista space build`, `check` or `push`; return the exit code, 1 when the check found a problem.
 
-    Raises CommandFailed when it cannot be done.
+    Raises CommandFailed when it fails.
     """
     # Read when huggingface_hub is imported.
     os.environ.update(HF_HUB_DISABLE_PROGRESS_BARS="1", HF_HUB_DISABLE_TELEMETRY="1")

@@ -1,4 +1,4 @@
-"""From the Spacefile and a clone of the project to the folder of a Space: complete, pinned, without a secret."""
+"""Builds the folder of a Space from the Spacefile and a clone of the project: complete, pinned, without a secret."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from webui.cli.space.run import start
 if __name__ == "__main__":
     sys.exit(start(Path(__file__).with_name("Spacefile")))
 '''
-# The steps that Gradio's SDK takes by itself, without its extras. A Space runs it as user 1000 and waits for port 7860.
+# The steps of Gradio's SDK, without its extras. A Space runs as user 1000 and waits for port 7860.
 _DOCKERFILE = """\
 FROM python:{python}-slim-bookworm
 RUN useradd --create-home --uid 1000 user && install -d -o user -g user /home/user/app
@@ -64,7 +64,7 @@ _WHO_PAYS = {
 
 @dataclass(frozen=True)
 class BuiltSpace:
-    """A Space's folder: what it was built from, and its files, as paths under it in the order of their names."""
+    """A Space's folder: its Spacefile, and the paths of its files, sorted."""
 
     spacefile: Spacefile
     folder: Path
@@ -77,7 +77,7 @@ class BuiltSpace:
 
 @dataclass(frozen=True)
 class Pin:
-    """A version in the lock file, the line as pip reads it, and which packages wanted it."""
+    """A version in the lock file, its line as pip reads it, and the packages that require it."""
 
     name: str
     version: str
@@ -86,10 +86,10 @@ class Pin:
 
 
 def build(root: Path, out: Path, environ: Mapping[str, str]) -> BuiltSpace:
-    """Write the Space of a clone of the project into a folder; one that was built there before is made anew.
+    """Write the Space of a clone of the project into a folder; an earlier build there is replaced.
 
-    `environ` is looked at for the values of secrets, none of which may be in a file. Raises CommandFailed when `root`
-    is no clone, its Spacefile is wrong, `out` holds something else, or the Space could not run.
+    `environ` is searched for the values of secrets, none of which may be in a file. Raises CommandFailed when `root` is
+    no clone, its Spacefile is wrong, `out` holds something else, or the Space could not run.
     """
     spacefile = read_spacefile(root / SPACEFILE)
     for name in (LOCK, "pyproject.toml", *_PACKAGES):
@@ -122,9 +122,9 @@ def build(root: Path, out: Path, environ: Mapping[str, str]) -> BuiltSpace:
 
 
 def pinned_requirements(lock: str, pyproject: str, extras: Collection[str] = ()) -> list[Pin]:
-    """Return the pins of what the project and these extras of it run on, without the tools of its developers.
+    """Return the pins of the project's dependencies, with those of the given extras and without development tools.
 
-    Raises CommandFailed for an extra that the project does not have, and for a dependency that is not in the lock file.
+    Raises CommandFailed for an unknown extra, and for a dependency that is not in the lock file.
     """
     pins = read_lock(lock)
     project: dict[str, Any] = tomllib.loads(pyproject)["project"]
@@ -145,7 +145,7 @@ def pinned_requirements(lock: str, pyproject: str, extras: Collection[str] = ())
 
 
 def read_lock(text: str) -> list[Pin]:
-    """Return the pins of a lock file as uv writes it, with its comments. Raises CommandFailed on any other line."""
+    """Return the pins of a lock file with comments, as uv writes it. Raises CommandFailed on any other line."""
     pins: list[Pin] = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -171,7 +171,7 @@ def refused_by_gradio_sdk(pins: Sequence[Pin]) -> list[str]:
 
 
 def _make_empty(out: Path) -> None:
-    """Make the folder, emptied if it was built here before. Raises CommandFailed for any other that holds something."""
+    """Create the folder, or empty an earlier build. Raises CommandFailed for any other folder that is not empty."""
     if out.is_dir() and any(out.iterdir()):
         app = out / "app.py"
         if not app.is_file() or _MARK not in app.read_text(encoding="utf-8", errors="replace"):
@@ -184,8 +184,8 @@ def _make_empty(out: Path) -> None:
 
 
 def _generated_files(root: Path, spacefile: Spacefile) -> dict[str, str]:
-    """Return the files that are no copies of sources, by name. Raises CommandFailed when the Space's SDK could not
-    install what the project runs on."""
+    """Return the generated files by name. Raises CommandFailed when the Space's SDK could not install the
+    dependencies."""
     runs_on = spacefile.runs_on
     lock, pyproject, text = ((root / name).read_text("utf-8") for name in (LOCK, "pyproject.toml", SPACEFILE))
     pins = pinned_requirements(lock, pyproject, {*runs_on.extras, *(["accounts"] if spacefile.sign_in else [])})
@@ -211,7 +211,7 @@ def _generated_files(root: Path, spacefile: Spacefile) -> dict[str, str]:
 
 
 def _readme(spacefile: Spacefile, gradio_version: str) -> str:
-    """Return the Space's README; Hugging Face reads what stands at its top."""
+    """Return the Space's README, whose front matter Hugging Face reads."""
     runs_on = spacefile.runs_on
     fields: dict[str, str | bool | int] = {
         "title": spacefile.title,
@@ -230,11 +230,11 @@ def _readme(spacefile: Spacefile, gradio_version: str) -> str:
     else:
         fields |= {"sdk_version": gradio_version, "python_version": runs_on.python, "app_file": "app.py"}
     if spacefile.sign_in:
-        # Asks for nobody's rights: who somebody is, no more.
+        # Asks for no permissions, only for the user's identity.
         fields |= {"hf_oauth": True, "hf_oauth_expiration_minutes": 60}
     if spacefile.short_description:
         fields["short_description"] = spacefile.short_description
-    # JSON is YAML, whatever signs a title holds.
+    # JSON is YAML, whatever characters a title holds.
     matter = (f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items())
     about = spacefile.short_description or "A chat studio for pictures"
     who_pays = _WHO_PAYS[spacefile.pays.who].format(cap=spacefile.pays.cap_day_usd or 0)

@@ -1,4 +1,5 @@
-"""The check of a Space: started with a Space's variables, used once over HTTP, and ended as Hugging Face does."""
+"""Checks a built Space: starts it with a Space's variables, uses it once over HTTP, and ends it as Hugging Face
+does."""
 
 from __future__ import annotations
 
@@ -31,10 +32,10 @@ _HOST = f"{_OWNER}-{_NAME}.hf.space"
 
 
 def check(built: BuiltSpace, folder: Path) -> bool:
-    """Start a built Space in this environment, use it once and end it; return whether all is well. Each step is printed
-    with its seconds. `folder` is for what it writes, and for its HOME."""
+    """Start a built Space in this environment, use it once and end it; return whether all is well. Each step is
+    printed with its duration. `folder` holds its data and its HOME."""
     home, log = folder / "home", folder / "log"
-    # On a Space the image belongs to another user, so that HOME cannot be written.
+    # On a Space the image belongs to another user, so that HOME is not writable.
     home.mkdir(mode=0o500)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -67,7 +68,7 @@ def check(built: BuiltSpace, folder: Path) -> bool:
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> str:
-    """Wait until the port is taken, as Hugging Face does. Raises CommandFailed when it never is."""
+    """Wait until the port is open, as Hugging Face does. Raises CommandFailed when it never is."""
     until = time.monotonic() + _START_S
     while time.monotonic() < until:
         if (code := process.poll()) is not None:
@@ -80,8 +81,8 @@ def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> str:
 
 
 def _use(url: str) -> str:
-    """Ask for the page as Hugging Face's proxy does, be turned away as a stranger, and have a picture drawn; return
-    what was done. Raises CommandFailed at the first thing that is not as it must be."""
+    """Request the page as Hugging Face's proxy does, be refused as a stranger, and have a picture painted; return
+    what was done. Raises CommandFailed at the first unexpected answer."""
     proxied = {"Host": _HOST, "X-Forwarded-Proto": "https", "X-Forwarded-Host": _HOST}
     page = httpx2.get(url, headers=proxied, timeout=_ANSWER_S)
     _require(page.status_code == 200, f"the page answers with {page.status_code}")
@@ -108,7 +109,7 @@ def _use(url: str) -> str:
 
 
 def _end(process: subprocess.Popen[bytes], home: Path, log: Path) -> str:
-    """End it as Hugging Face does. Raises CommandFailed when it does not end well, or wrote to HOME."""
+    """End the process as Hugging Face does. Raises CommandFailed when it does not end well, or wrote to HOME."""
     process.send_signal(signal.SIGTERM)
     try:
         code = process.wait(_END_S)
@@ -130,7 +131,7 @@ def _require(is_so: bool, otherwise: str) -> None:
 
 
 def space_environment(spacefile: Spacefile, home: Path, port: int) -> dict[str, str]:
-    """Return the variables that a Space runs with, without secrets: they are the Space's own."""
+    """Return the variables of a Space without its secrets, which belong to the Space."""
     kept = {key: os.environ[key] for key in ("PATH", "LANG", "TMPDIR", "SYSTEMROOT") if key in os.environ}
     common = {
         "HOME": str(home),

@@ -1,4 +1,4 @@
-"""A built Space's way to the Hub: what there is, what is to be done, and doing it; no secret is ever printed."""
+"""Pushes a built Space to the Hub: compares, plans the steps, and carries them out; no secret is ever printed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from webui.cli.space.build import BuiltSpace
 from webui.cli.space.spacefile import KEYS, Spacefile
 
 _DATA = "/data"
-# The Hub's own, made with every repository.
+# The Hub creates these with every repository.
 _KEPT_FILES = frozenset({".gitattributes"})
 _MESSAGE = "Bring the Space up to date with aivista space push"
-# What each changes on the Hub, in words, and what changes it.
+# Each step in words, and the call that carries it out.
 _Steps = list[tuple[str, Callable[[], object]]]
 _REFUSALS = {
     401: "the Hub does not know the token; get another one and run `hf auth login`.",
@@ -34,18 +34,17 @@ _REFUSALS = {
 
 
 def push(built: BuiltSpace, environ: Mapping[str, str], *, repo: str | None, is_dry_run: bool) -> None:
-    """Create the Space or bring it up to date, printing each step; a dry run asks the Hub and prints, but changes
-    nothing.
+    """Create or update the Space, printing each step; a dry run asks the Hub and prints, but changes nothing.
 
-    The token is huggingface_hub's own to find. Raises CommandFailed when there is none, when a secret's value is
-    neither in `environ` nor on the Space, and when the Hub refuses.
+    huggingface_hub finds the token by itself. Raises CommandFailed when there is none, when a secret's value is neither
+    in `environ` nor on the Space, and when the Hub refuses.
     """
     spacefile, token = built.spacefile, get_token()
     if token is None:
         raise CommandFailed("there is no token for Hugging Face: run `hf auth login`, or set HF_TOKEN.")
     api = HfApi(token=token, library_name="aivista")
     with _one_sentence(repo or "the Hub"):
-        # Asked for in any case: a token that is not good is to be known before anything is done.
+        # Always asked: an invalid token must be known before anything is changed.
         account = str(api.whoami()["name"])
         name = repo or re.sub(r"[^a-z0-9]+", "-", spacefile.title.lower()).strip("-") or "aivista"
         repo_id = name if "/" in name else f"{account}/{name}"
@@ -71,7 +70,7 @@ def push(built: BuiltSpace, environ: Mapping[str, str], *, repo: str | None, is_
 
 @contextmanager
 def _one_sentence(about: str) -> Iterator[None]:
-    """Turn what goes wrong on the Hub into one sentence, in which no header and no token stands."""
+    """Turn an error of the Hub into one sentence without headers or tokens."""
     try:
         yield
     except OfflineModeIsEnabled:
@@ -92,8 +91,8 @@ def _one_sentence(about: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What shall be on the Hub: the Space's name, its description, its files, and the values of its secrets that are
-    at hand."""
+    """The wanted state on the Hub: the Space's name, description and files, and the values of its secrets that are
+    known."""
 
     api: HfApi
     repo_id: str
@@ -102,18 +101,18 @@ class _Wanted:
 
     @property
     def spacefile(self) -> Spacefile:
-        """What describes the Space."""
+        """The Spacefile."""
         return self.built.spacefile
 
     @property
     def volumes(self) -> list[Volume]:
-        """What is mounted into the Space."""
+        """The volumes that are mounted into the Space."""
         bucket = self.spacefile.storage.bucket
         owner = self.repo_id.partition("/")[0]
         return [Volume(type="bucket", source=f"{owner}/{bucket}", mount_path=_DATA)] if bucket else []
 
     def creating(self) -> _Steps:
-        """Return the steps that make the Space."""
+        """Return the steps that create the Space."""
         spacefile, runs_on = self.spacefile, self.spacefile.runs_on
         create = partial(
             self.api.create_repo,
@@ -121,7 +120,7 @@ class _Wanted:
             repo_type="space",
             private=spacefile.private,
             space_sdk=runs_on.sdk,
-            # The free hardware is what a Space gets unasked, and its sleep cannot be chosen.
+            # A Space gets the free hardware by default, and its sleep time cannot be chosen.
             space_hardware=None if runs_on.hardware == "cpu-basic" else SpaceHardware(runs_on.hardware),
             space_sleep_time=runs_on.sleep_after_s,
             space_secrets=[{"key": name, "value": value} for name, value in self.secrets.items()] or None,
@@ -135,9 +134,9 @@ class _Wanted:
         return [*self._bucket(), (f"{what} with {', '.join(also)}" if also else what, create), *self._commit({})]
 
     def updating(self) -> _Steps:
-        """Return the steps that bring the Space up to date."""
+        """Return the steps that update the Space."""
         api, repo_id, runs_on = self.api, self.repo_id, self.spacefile.runs_on
-        # What the Hub holds cannot be read, so it cannot be compared.
+        # The Hub does not return the values of secrets, so they cannot be compared.
         steps: _Steps = [
             (f"set secret {name}", partial(api.add_space_secret, repo_id, name, value))
             for name, value in self.secrets.items()
@@ -172,7 +171,7 @@ class _Wanted:
         ]
 
     def _commit(self, there: Mapping[str, str]) -> _Steps:
-        """Return the one commit that makes the Space's files those that were built; none where they are already."""
+        """Return the one commit that makes the Space's files those of the build; None when they are equal."""
         files = {file.as_posix(): self.built.folder / file for file in self.built.files}
         changed = [name for name, path in files.items() if there.get(name) != _blob_id(path.read_bytes())]
         gone = sorted(there.keys() - files.keys() - _KEPT_FILES)
@@ -194,5 +193,5 @@ class _Wanted:
 
 
 def _blob_id(content: bytes) -> str:
-    """Return the name that git gives to a content."""
+    """Return git's name of a content."""
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()

@@ -1,4 +1,4 @@
-"""How a Space's `app.py` runs the studio: for the public, on the Space's port, as the Spacefile says."""
+"""Runs the studio in a Space, as called by its `app.py`: public, on the Space's port, by the Spacefile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from webui.cli.space.spacefile import Spacefile, read_spacefile
 from webui.deployment import Deployment
 
 EVERYWHERE = str(IPv4Address(0))
-# Hugging Face shows a Space inside of its own pages.
+# Hugging Face embeds a Space in its own pages.
 EMBEDDERS = ("https://huggingface.co", "https://*.huggingface.co", "https://hf.co")
 _DATA = Path("/data")
 _PORT = 7860
@@ -36,7 +36,7 @@ def _run(path: Path) -> int:
         home = kept or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="aivista-home-")))
         spacefile = read_spacefile(path)
         settings = settings_of(spacefile, os.environ, home)
-        # With it Gradio would look for changes of the program that are sent to a running Space.
+        # With it, Gradio would accept changes of the program that are sent to a running Space.
         os.environ.pop("SYSTEM", None)
         flags = read_flags(["--host", EVERYWHERE, "--port", str(port_of(os.environ))])
         return open_studio(flags, settings, partial(deployment_of, spacefile, os.environ, is_kept=kept is not None))
@@ -51,14 +51,14 @@ def host_of(environ: Mapping[str, str]) -> str:
 
 
 def port_of(environ: Mapping[str, str]) -> int:
-    """Return the port that the Space is asked on."""
+    """Return the port that the Space must listen on."""
     ports = (environ.get(name, "").strip() for name in ("GRADIO_SERVER_PORT", "PORT"))
     return next((int(port) for port in ports if port.isdigit() and 0 < int(port) < 65536), _PORT)
 
 
 def deployment_of(spacefile: Spacefile, environ: Mapping[str, str], *, is_kept: bool) -> Deployment:
-    """Return where the studio is: at the Space's own host and the Spacefile's domains, inside Hugging Face's page."""
-    # It leads to Gradio, which reads the environment when it is imported.
+    """Return the deployment: the Space's own host and the Spacefile's domains, embedded in Hugging Face's page."""
+    # This imports Gradio, which reads the environment at that moment.
     from webui.http.sign_in import Issuer
 
     pays, sponsor = spacefile.pays, None
@@ -75,12 +75,12 @@ def deployment_of(spacefile: Spacefile, environ: Mapping[str, str], *, is_kept: 
 
 
 def settings_of(spacefile: Spacefile, environ: Mapping[str, str], home: Path) -> Settings:
-    """Return the settings of a Space: public, and without any key of the owner's where the visitors pay.
+    """Return the settings of a Space: public, and without the owner's keys where visitors pay.
 
-    Raises SettingsError for a variable that cannot be read.
+    Raises SettingsError for an invalid variable.
     """
     settings = Settings.from_env(environ, home=home)
-    # Nobody comes to a Space past Hugging Face's own proxy.
+    # Requests reach a Space only through Hugging Face's own proxy.
     changed: dict[str, object] = {"is_public": True, "is_behind_proxy": True}
     if spacefile.pays.who == "visitors":
         changed["gemini_api_key"] = None
@@ -90,7 +90,7 @@ def settings_of(spacefile: Spacefile, environ: Mapping[str, str], home: Path) ->
 
 
 def kept_home(data: Path = _DATA) -> Path | None:
-    """Return the studio's folder on the Space's storage, or None where there is none that can hold its records.
+    """Return the studio's folder on the Space's storage, or None where no storage can hold its records.
 
     A mounted bucket is no disk: SQLite must be able to lock and write there, or the records would be damaged.
     """

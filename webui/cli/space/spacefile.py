@@ -1,4 +1,4 @@
-"""The Spacefile: the one description of the deployment, read strictly."""
+"""The Spacefile: the one description of the deployment, parsed strictly."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ SPACEFILE = "Spacefile"
 
 Colour = Literal["red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"]
 
-# What a studio would spend money with. Where the visitors pay, none of these is put into the Space.
+# Keys with which a studio spends money. Where visitors pay, none of these is put into the Space.
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "AIVISTA_OPENAI_API_KEY", "AIVISTA_OPENAI_IMAGE_API_KEY")
 
 _NAME = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD")
-# Set by the Space itself, or said elsewhere in the Spacefile.
+# Set by the Space itself, or elsewhere in the Spacefile.
 _TAKEN = re.compile(r"(SPACE_\w+|SYSTEM|PORT|HOME|PATH|PYTHON\w*|GRADIO_\w+|AIVISTA_(HOME|PUBLIC|CAP_\w+))")
 _NO_PACKAGE = "must hold names of packages, and {!r} is none"
 _NO_HOST = "must hold host names such as studio.example.org, and {!r} is none"
@@ -30,7 +30,7 @@ _SENTENCES = {"extra_forbidden": "is not a field of a Spacefile", "missing": "is
 
 
 def _each(pattern: str, otherwise: str) -> AfterValidator:
-    """Require each of a list to match the pattern. `otherwise` is the sentence about one that does not."""
+    """Require each item of a list to match the pattern. `otherwise` is the sentence for one that does not."""
 
     def check(values: list[str]) -> list[str]:
         for value in values:
@@ -46,10 +46,10 @@ class _Table(BaseModel):
 
 
 class RunsOn(_Table):
-    """What the Space runs on. `python` is `3.x` or `3.x.y`, from 3.11 to 3.14; `packages` are Debian's, `extras` this
+    """What the Space runs on. `python` is `3.x` or `3.x.y`, from 3.11 to 3.14; `packages` are Debian's, `extras` the
     project's own.
 
-    Hardware with a GPU is not offered: the studio computes nothing there.
+    GPU hardware is not offered: the studio computes nothing there.
     """
 
     sdk: Literal["docker", "gradio"] = "docker"
@@ -67,14 +67,14 @@ class RunsOn(_Table):
 
 
 class Storage(_Table):
-    """Where the Space keeps what is made: a Storage Bucket of the Space's owner, at /data; without one, nowhere."""
+    """Where the Space stores its data: a Storage Bucket of the Space's owner, at /data; without one, nowhere."""
 
     bucket: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$")
 
 
 class Pays(_Table):
-    """Whose key is used. With `owner` it is the Space's, up to `cap_day_usd` for everybody together, each turn up to
-    `cap_turn_usd`; visitors may bring their own beside it."""
+    """Whose key is used. With `owner`, it is the Space's: up to `cap_day_usd` for all visitors together, and up to
+    `cap_turn_usd` for each turn; visitors may also bring their own."""
 
     who: Literal["visitors", "owner"] = "visitors"
     cap_day_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False, strict=False)
@@ -92,16 +92,16 @@ class Pays(_Table):
 
 
 class Limits(_Table):
-    """How much may be asked: turns at work at once, and turns of one visitor within ten minutes."""
+    """Limits: concurrent turns, and turns of one visitor within ten minutes."""
 
     turns_at_once: int = Field(default=TURNS_AT_ONCE, ge=1, le=64)
     turns_per_visitor: int = Field(default=TURNS_PER_VISITOR, ge=1, le=1000)
 
 
 class Spacefile(_Table):
-    """The whole description. Secrets are named, never given; variables are public, so they are.
+    """The whole description. Secrets are named without their values; variables are public, with theirs.
 
-    With `sign_in` visitors may sign in with Hugging Face, and find what is theirs in every browser.
+    With `sign_in`, visitors may sign in with Hugging Face, and find their data in every browser.
     """
 
     title: str = Field(min_length=1, max_length=100)
@@ -138,7 +138,7 @@ class Spacefile(_Table):
     @classmethod
     def _secret_names(cls, value: list[str]) -> list[str]:
         for name in value:
-            # Not quoted: someone may have put the secret itself here.
+            # Not quoted: it may be the secret itself.
             if not _NAME.fullmatch(name) or _TAKEN.fullmatch(name):
                 raise ValueError("must hold names of environment variables that are free, never values")
         if len(set(value)) < len(value):
@@ -170,7 +170,7 @@ class Spacefile(_Table):
 
 
 def read_spacefile(path: Path) -> Spacefile:
-    """Return the Spacefile. Raises CommandFailed naming the field that cannot be used."""
+    """Return the Spacefile. Raises CommandFailed naming the invalid field."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -183,7 +183,7 @@ def read_spacefile(path: Path) -> Spacefile:
 
 
 def spacefile_of(table: Mapping[str, object]) -> Spacefile:
-    """Return the Spacefile of a table. Raises CommandFailed naming the field that cannot be used."""
+    """Return the Spacefile of a table. Raises CommandFailed naming the invalid field."""
     try:
         return Spacefile.model_validate(dict(table))
     except ValidationError as error:
