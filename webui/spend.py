@@ -142,9 +142,9 @@ def maximum_token(guess: Estimate, chosen: ChosenSettings) -> str:
     return f"{_sign_of(chosen)} {guess.most_usd!r}" if guess.most_usd > 0 else ""
 
 
-def shown_maximum(told: str, chosen: ChosenSettings) -> float | None:
+def shown_maximum(token: str, chosen: ChosenSettings) -> float | None:
     """Return the maximum that the page shows, as written by `maximum_token`; None if it was for other settings."""
-    sign, _, amount = told.partition(" ")
+    sign, _, amount = token.partition(" ")
     try:
         most_usd = float(amount)
     except ValueError:
@@ -156,11 +156,11 @@ def _sign_of(chosen: ChosenSettings) -> str:
     return sha256(chosen.model_dump_json().encode()).hexdigest()[:16]
 
 
-def estimate_html(words: Words, guess: Estimate, beside: str = "", told: str = "") -> Markup:
+def estimate_html(words: Words, guess: Estimate, beside: str = "", maximum: str = "") -> Markup:
     """Return the price before Send: free, a range with its maximum, or unknown; with its parts as a tooltip.
 
-    A price that depends on more than the text carries those facts, for the script to compare. `told` is the maximum,
-    which the script sends back.
+    A price that depends on more than the text carries those facts, for the script to compare. The script sends back
+    `maximum`, as `maximum_token` wrote it.
     """
     most = words("spend.at_most", amount=dollars_up(guess.most_usd))
     if guess.unpriced:
@@ -176,7 +176,7 @@ def estimate_html(words: Words, guess: Estimate, beside: str = "", told: str = "
         why=why,
         beside=beside,
         most=most if is_known else "",
-        told=told if is_known else "",
+        maximum=maximum if is_known else "",
     )
 
 

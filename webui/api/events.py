@@ -224,7 +224,7 @@ def _encoded(frames: Sequence[Frame], cursor: Cursor | None) -> bytes:
     lines = []
     for frame in frames:
         name, data = frame
-        told = json.dumps(data, ensure_ascii=False, separators=(",", ":")).translate(_LINE_ENDS)
+        payload = json.dumps(data, ensure_ascii=False, separators=(",", ":")).translate(_LINE_ENDS)
         event_id = (cursor or "") if frame is frames[-1] else before
-        lines.append(f"id: {event_id}\nevent: {name}\ndata: {told}\n\n")
+        lines.append(f"id: {event_id}\nevent: {name}\ndata: {payload}\n\n")
     return "".join(lines).encode("utf-8", "replace")

@@ -228,12 +228,12 @@ class _ChatTurn:
         url = f"{self.base_url}/media/{conversation_id}/{name}?{query}"
         return {"handle": picture.handle, "url": url, "width": picture.image.width, "height": picture.image.height}
 
-    def _answer(self, conversation_id: str, **told: Any) -> dict[str, Any]:
+    def _answer(self, conversation_id: str, **fields: Any) -> dict[str, Any]:
         # The name by which the script continues its conversation.
         has_cookie = bool(self.script.cookie and conversation_id)
         name = f"{conversation_id}:{self.script.cookie}" if has_cookie else conversation_id
         nothing: dict[str, Any] = {"text": "", "status": "", "pictures": [], "plan": None, "error": None}
-        return {"conversation": name, **nothing, **told}
+        return {"conversation": name, **nothing, **fields}
 
     def _error(self, info: ErrorInfo) -> dict[str, Any]:
         message = self.script.visitor.words.error(info)

@@ -151,10 +151,10 @@ async def edit(call: TurnCall, request: Request) -> ImagesMade | Response:
         pictures, masks = await files_of(form, "image", "image[]"), await files_of(form, "mask")
         refuse_unknown(form, files=("image", "image[]", "mask"), texts=ImagesAsked.model_fields)
         # An empty field counts as missing, as null does in JSON.
-        told = {name: value for name, value in form.items() if isinstance(value, str) and value}
+        fields = {name: value for name, value in form.items() if isinstance(value, str) and value}
     if not pictures:
         raise Refused(RefusalCode.UNREADABLE, problem="image")
-    asked = ImagesAsked.model_validate(told)
+    asked = ImagesAsked.model_validate(fields)
     mask = await _mask_of(masks[0][1]) if masks else None
     return await _Painting(call, request, asked, pictures, mask).answer()
 
@@ -191,7 +191,7 @@ class _Painting:
             usage = _usage(outcome)
             for picture in outcome.pictures:
                 image = await self._image(outcome, picture)
-                told = {
+                event = {
                     "type": name,
                     "created_at": int(time.time()),
                     "size": f"{picture.image.width}x{picture.image.height}",
@@ -201,7 +201,7 @@ class _Painting:
                     "usage": usage,
                     **image.model_dump(exclude_none=True),
                 }
-                yield f"event: {name}\ndata: {json.dumps(told)}\n\n".encode()
+                yield f"event: {name}\ndata: {json.dumps(event)}\n\n".encode()
                 usage = _usage()
             outcome = await anext(rest, None)
 

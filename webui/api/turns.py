@@ -125,10 +125,10 @@ async def read_turn(request: Request, uploads: Uploads, owner: str) -> TurnReque
         async with request.form(
             max_files=_MOST_FORM_FILES, max_fields=_MOST_FORM_FIELDS, max_part_size=_MOST_FIELD_BYTES
         ) as form:
-            told = form.get("request")
-            if not isinstance(told, str):
+            raw = form.get("request")
+            if not isinstance(raw, str):
                 raise Refused(RefusalCode.UNREADABLE, problem="request")
-            body = TurnBody.model_validate_json(whole_json(told))
+            body = TurnBody.model_validate_json(whole_json(raw))
             refuse_unknown(form, files=("images", "mask"), texts=("request",))
             files, mask_files = await files_of(form, "images"), await files_of(form, "mask")
     named = [uploads.read(owner, written) for written in body.images]

@@ -78,8 +78,8 @@ def address_of(scope: Scope, *, is_behind_proxy: bool) -> str | None:
     proxy, the last public address counts.
     """
     if is_behind_proxy:
-        told = reversed(Headers(scope=scope).get("x-forwarded-for", "").split(","))
-        return next(filter(None, map(_public, told)), None)
+        forwarded = reversed(Headers(scope=scope).get("x-forwarded-for", "").split(","))
+        return next(filter(None, map(_public, forwarded)), None)
     host, port = scope.get("client") or ("", 0)
     # Without a port, uvicorn took it from the header, which it believes on the loopback interface.
     return _public(host) if port else None

@@ -144,8 +144,8 @@ class PageGate:
             case "POST" if _EVENT.fullmatch(path) or _END.fullmatch(path):
                 self._event_rate.count(client)
                 body = whole_body(await _body(scope, receive))
-                told, files = await anyio.to_thread.run_sync(_read, body)
-                self._check_event(client, path, told, files)
+                content, files = await anyio.to_thread.run_sync(_read, body)
+                self._check_event(client, path, content, files)
                 await self.app(scope, _replayed(body, receive), send)
             case "POST" if path == "upload":
                 self._upload_rate.count(client)
@@ -178,19 +178,19 @@ class PageGate:
         if self._owners.setdefault(session, client.name) != client.name:
             raise RejectedRequest(404, "refusal.not_your_session")
 
-    def _check_event(self, client: Client, path: str, told: dict[str, Any], files: list[str]) -> None:
+    def _check_event(self, client: Client, path: str, content: dict[str, Any], files: list[str]) -> None:
         """Check an event against the page's configuration: neither the page nor a program could have sent anything
         else."""
-        self._check_session(client, told.get("session_hash"))
+        self._check_session(client, content.get("session_hash"))
         asked = _EVENT.fullmatch(path)
         if asked is None:
             return
-        number = asked["name"] or told.get("fn_index")
+        number = asked["name"] or content.get("fn_index")
         # In Python, True is 1.
         event = self._events.get(number) if asked["name"] or type(number) is int else None
         if event is None or event.is_queued == bool(asked["page"]):
             raise _unreadable("fn_index")
-        data = told.get("data")
+        data = content.get("data")
         if not isinstance(data, list) or len(data) != len(event.kinds):
             raise _unreadable("data")
         for place, (kind, value) in enumerate(zip(event.kinds, data, strict=True)):
@@ -324,9 +324,9 @@ async def _body(scope: Scope, receive: Receive) -> bytes:
 
 
 def _length(scope: Scope) -> int:
-    told = Headers(scope=scope).get("content-length", "")
+    length = Headers(scope=scope).get("content-length", "")
     # A length with more digits than this is too many bytes anyway.
-    return int(told[:20]) if told.isascii() and told.isdigit() else 0
+    return int(length[:20]) if length.isascii() and length.isdigit() else 0
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
@@ -349,9 +349,9 @@ def _answer(client: Client, rejected: RejectedRequest, path: str) -> Response:
         headers["Retry-After"] = str(rejected.parameters["seconds"])
     if path == "/" or path.startswith("/export"):
         return PlainTextResponse(sentence, rejected.status, headers)
-    told: dict[str, object] = {"error": sentence}
+    answer: dict[str, object] = {"error": sentence}
     if path.startswith(_GRADIO):
-        told = {"detail": sentence}
+        answer = {"detail": sentence}
     elif path == "/import":
-        told = {"isDone": False, "text": sentence}
-    return JSONResponse(told, rejected.status, headers)
+        answer = {"isDone": False, "text": sentence}
+    return JSONResponse(answer, rejected.status, headers)

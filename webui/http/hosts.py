@@ -66,8 +66,8 @@ class HostRules:
             return True
         place = urlsplit(origin).netloc.lower()
         # `RootPath` appends its path.
-        told = headers.get("x-forwarded-host", "").partition("/")[0]
-        own = {headers.get("host", "").lower(), told.lower()} - {""}
+        forwarded = headers.get("x-forwarded-host", "").partition("/")[0]
+        own = {headers.get("host", "").lower(), forwarded.lower()} - {""}
         return bool(place) and (place in own or (_name(place) in self.names - LOOPBACK))
 
 

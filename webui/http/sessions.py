@@ -270,11 +270,11 @@ class Sessions:
     def is_signed(self, signature: str, *parts: str) -> bool:
         """Whether we signed these parts."""
         try:
-            told, ours = signature.encode(), self.sign(*parts).encode()
+            given, ours = signature.encode(), self.sign(*parts).encode()
         except UnicodeEncodeError:
             # JSON can hold half of a surrogate pair, which no text of ours has.
             return False
-        return hmac.compare_digest(told, ours)
+        return hmac.compare_digest(given, ours)
 
     def sign(self, *parts: str) -> str:
         """Return our signature of these parts; the first part names the purpose."""

@@ -279,7 +279,7 @@
   const page = aivista.shell.newId();
   const composed = () => JSON.stringify({
     ...aivista.shell.pageState(), mask: $("#mask").value, expand: $("#expand").value, request: press?.id || "", seen: press?.seen || "",
-    begun: `${page} ${stamp()}`, price: $("#cost .price")?.dataset.told || "",
+    begun: `${page} ${stamp()}`, price: $("#cost .price")?.dataset.maximum || "",
   });
 
   // ---- taken: what was sent leaves the composer, and is kept until its turn is over; words that were typed behind it

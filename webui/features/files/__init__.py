@@ -321,7 +321,7 @@ async def _shown(
     infos = await workspace.list() if seen.conversation else ()
     bar = at.fragment("fi-bar", "files/bar.html", count=len(infos), conversation=seen.conversation)
     patches = [bar, at.fragment("fi-tree", "files/tree.html", rows=list(rows(infos)))]
-    told = dict[str, Any]()
+    changes = dict[str, Any]()
     for doc in seen.docs:
         info, notice = next((one for one in infos if one.name == doc.name), None), f"{doc.key}-notice"
         if doc.is_dirty and (info is None or info.version != doc.version):
@@ -333,10 +333,10 @@ async def _shown(
             continue
         if info is None:
             patches.append(Patch(id=doc.key))
-            told[doc.key] = None
+            changes[doc.key] = None
             continue
         patches.append(Patch(id=notice))
-        told[doc.key] = _file_facts(at.words, info)
+        changes[doc.key] = _file_facts(at.words, info)
         if info.version != doc.version or doc.name in moved:
             file = await workspace.read(doc.name)
             kind, text = kind_of(file), file.text
@@ -346,8 +346,8 @@ async def _shown(
             template, parent = ("files/file.html", "fi-files") if is_new else ("files/main.html", doc.key)
             patches.append(at.fragment(doc.key if is_new else f"{doc.key}-main", template, parent, **shown))
             if info.version != doc.version:
-                told[doc.key] |= {"kind": kind, "text": text if kind == "text" else ""}
-    return Reply(patches=tuple(patches), toast=toast, events={**(events or {}), "files": told})
+                changes[doc.key] |= {"kind": kind, "text": text if kind == "text" else ""}
+    return Reply(patches=tuple(patches), toast=toast, events={**(events or {}), "files": changes})
 
 
 def _file_facts(words: Words, info: FileInfo) -> dict[str, Any]:

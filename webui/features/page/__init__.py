@@ -243,13 +243,13 @@ class PriceQuery(Value):
 
 
 @page.action
-async def price(at: Context, told: PriceQuery) -> Reply:
+async def price(at: Context, query: PriceQuery) -> Reply:
     """Show the price of a message."""
     catalogue, chosen, conversation = at.screen.studio().catalogue, at.state.chosen, await at.conversation()
     guess = chosen_estimate(
-        catalogue, at.screen.provider(at.visitor), chosen, read_message_facts(told.beside), conversation
+        catalogue, at.screen.provider(at.visitor), chosen, read_message_facts(query.beside), conversation
     )
-    shown = estimate_html(at.words, guess, told.beside, maximum_token(guess, chosen))
+    shown = estimate_html(at.words, guess, query.beside, maximum_token(guess, chosen))
     return at.reply({"cost": shown})
 
 
@@ -504,20 +504,20 @@ def word_diff(before: str, after: str) -> list[DiffPiece]:
     old, new = _TOKEN.findall(before.strip()), _TOKEN.findall(after.strip())
     pieces: list[DiffPiece] = []
     for removed, added, same in _changes(old, new):
-        told: list[DiffPiece] = [("removed", "".join(removed)), ("added", "".join(added)), ("same", "".join(same))]
-        pieces += [(kind, text) for kind, text in told if text]
+        step: list[DiffPiece] = [("removed", "".join(removed)), ("added", "".join(added)), ("same", "".join(same))]
+        pieces += [(kind, text) for kind, text in step if text]
     return pieces
 
 
 def diff_html(pieces: Sequence[DiffPiece]) -> Markup:
     """Return the pieces as HTML: added text as <ins>, removed text as <del>."""
     marks = {"added": "ins", "removed": "del"}
-    told = []
+    parts = []
     for kind, text in pieces:
         # The space before a word is not marked: it would be underlined.
         space, words = text[: len(text) - len(text.lstrip())], escape(text.lstrip())
-        told.append(space + (f"<{marks[kind]}>{words}</{marks[kind]}>" if kind in marks else words))
-    return Markup("".join(told))  # noqa: S704  its texts are escaped
+        parts.append(space + (f"<{marks[kind]}>{words}</{marks[kind]}>" if kind in marks else words))
+    return Markup("".join(parts))  # noqa: S704  its texts are escaped
 
 
 def _changes(old: list[str], new: list[str]) -> Iterator[tuple[list[str], list[str], list[str]]]:

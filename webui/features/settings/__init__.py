@@ -349,14 +349,14 @@ def _group(words: Words, kind: str, alike: Sequence[ModelStanding]) -> Line:
     first, names = alike[0], words("did.join").join(dict.fromkeys(one.label for one in alike))
     title = words("keytest.models", kind=kind, names=names)
     if first.problem is not None:
-        told = first.problem.model_copy(update={"parameters": {**first.problem.parameters, "model": names}})
-        return _problem(words, title, told)
+        named = first.problem.model_copy(update={"parameters": {**first.problem.parameters, "model": names}})
+        return _problem(words, title, named)
     return Line("circle-check", "ok", title, [words("keytest.works" if first.is_tried else "keytest.offered")])
 
 
 def _problem(words: Words, title: str, problem: ErrorInfo) -> Line:
     """Return a line with what is wrong, who must act, and where. A passing problem is shown calmly."""
-    told = Markup("{} {}").format(words.error(problem), next_step(words, problem.code)).strip()
+    text = Markup("{} {}").format(words.error(problem), next_step(words, problem.code)).strip()
     tone = "bad" if problem.actor in (Actor.KEY, Actor.NETWORK, Actor.OPERATOR) else ""
     who = words(f"failure.who_{problem.actor.value}")
-    return Line("circle-alert", tone, title, [told], problem.code.value, who)
+    return Line("circle-alert", tone, title, [text], problem.code.value, who)

@@ -142,8 +142,8 @@ def refusal(words: Words, info: ErrorInfo) -> str:
         place, said = "", str(info.parameters.get("problem", ""))
     where = _where(words, place.split("."))
     problem = _problem(words, said)
-    told = words("styles.problem_where", where=where, problem=problem) if where else problem
-    return words.error(info.model_copy(update={"parameters": {**info.parameters, "problem": told}}))
+    located = words("styles.problem_where", where=where, problem=problem) if where else problem
+    return words.error(info.model_copy(update={"parameters": {**info.parameters, "problem": located}}))
 
 
 styles = Feature("styles", _routes, refusal)
@@ -378,13 +378,13 @@ def fields_of(style: Style | None, language: str) -> dict[str, str]:
     """
     if style is None:
         return dict.fromkeys(_NAMES, "")
-    names, told = (style.name.en, style.name.zh), (style.description.en, style.description.zh)
+    names, descriptions = (style.name.en, style.name.zh), (style.description.en, style.description.zh)
     first = 1 if (language == "zh-CN" and names[1]) or not names[0] else 0
     return {
         "name": names[first],
-        "description": told[first],
+        "description": descriptions[first],
         "other_name": names[1 - first],
-        "other_description": told[1 - first],
+        "other_description": descriptions[1 - first],
         "aliases": ", ".join((*style.aliases.en, *style.aliases.zh)),
         "phrases": "\n".join(style.phrases),
         "negative": "\n".join(style.negative),
@@ -402,8 +402,8 @@ def draft_fields(form: Mapping[str, str], before: Style | None = None) -> dict[s
     """
     aliases = _listed(form.get("aliases", ""))
     name, other = form.get("name", "").strip(), form.get("other_name", "").strip()
-    told, other_told = form.get("description", ""), form.get("other_description", "")
-    first, second = ("zh", "en") if _is_chinese(name or told) else ("en", "zh")
+    description, other_description = form.get("description", ""), form.get("other_description", "")
+    first, second = ("zh", "en") if _is_chinese(name or description) else ("en", "zh")
     return {
         "name": {first: name, second: other},
         "aliases": {
@@ -411,7 +411,7 @@ def draft_fields(form: Mapping[str, str], before: Style | None = None) -> dict[s
             "zh": [alias for alias in aliases if _is_chinese(alias)],
         },
         "loose": before.loose if before else (),
-        "description": {first: told, second: other_told},
+        "description": {first: description, second: other_description},
         "phrases": _lines(form.get("phrases", "")),
         "negative": _lines(form.get("negative", "")),
         "tags": _listed(form.get("tags", "")),

@@ -187,8 +187,8 @@ def _most(view: View, plans: Sequence[Plan]) -> str:
     """Return the maximum price of running the plans; empty when they are free."""
     if not sum(plan.price_usd for plan in plans):
         return ""
-    told = [cap.price_usd for plan in plans for cap in plan.caps if cap.cap == "turn"]
-    return dollars_up(max(told)) if told else view.turn_price
+    maxima = [cap.price_usd for plan in plans for cap in plan.caps if cap.cap == "turn"]
+    return dollars_up(max(maxima)) if maxima else view.turn_price
 
 
 def _estimate(words: Words, plans: Sequence[Plan]) -> str:
@@ -205,16 +205,19 @@ def _estimate(words: Words, plans: Sequence[Plan]) -> str:
 
 def _asked(words: Words, ask: Ask) -> dict[str, object]:
     """Return a call with the reason for asking and all of its arguments, every character of them visible."""
-    told = _arguments(ask.arguments)
+    arguments = _arguments(ask.arguments)
     if ask.reason == "costs_money":
         # A question about cost shows the cap and the amount.
-        cost = dict(told)
+        cost = dict(arguments)
         cap = words("consent.cap_day" if cost.get("cap") == "day" else "consent.cap_conversation")
-        told = [(words("consent.about"), f"≈ ${cost.get('about_usd', '?')}"), (cap, f"${cost.get('cap_usd', '?')}")]
+        arguments = [
+            (words("consent.about"), f"≈ ${cost.get('about_usd', '?')}"),
+            (cap, f"${cost.get('cap_usd', '?')}"),
+        ]
     elif ask.reason == "foreign_address":
-        host = host_of(next((value for name, value in told if name == "url"), ""))
-        told += [(words("consent.server"), host)] if host else []
-    rows = [(_seen(name), _seen(value)) for name, value in told]
+        host = host_of(next((value for name, value in arguments if name == "url"), ""))
+        arguments += [(words("consent.server"), host)] if host else []
+    rows = [(_seen(name), _seen(value)) for name, value in arguments]
     return {"tool": ask.tool, "why": words(f"consent.{ask.reason}"), "rows": rows}
 
 

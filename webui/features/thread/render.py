@@ -76,16 +76,16 @@ class Article(NamedTuple):
 
     id: str
     said: Markup
-    told: dict[str, Markup]
+    blocks: dict[str, Markup]
 
     @property
     def html(self) -> Markup:
         """The HTML of the element. `data-is` is a digest that tells one state of it from another."""
         said = Markup('<div class="user" id="{}-said">{}</div>').format(self.id, self.said) if self.said else Markup()
-        told = Markup('<div class="bot" id="{}-told">{}</div>').format(self.id, Markup().join(self.told.values()))
-        look = blake2b((said + told).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        blocks = Markup('<div class="bot" id="{}-blocks">{}</div>').format(self.id, Markup().join(self.blocks.values()))
+        look = blake2b((said + blocks).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
         shown = Markup('<article class="turn" id="{}" data-is="{}" data-merge>{}{}</article>')
-        return shown.format(self.id, look, said, told)
+        return shown.format(self.id, look, said, blocks)
 
 
 def article_id(turn_id: str) -> str:
@@ -95,21 +95,21 @@ def article_id(turn_id: str) -> str:
 
 def article(turn_id: str, blocks: Sequence[Block], said: Markup | None = None) -> Article:
     """Return the element of a turn."""
-    name, told = article_id(turn_id), dict[str, Markup]()
+    name, by_id = article_id(turn_id), dict[str, Markup]()
     for block in blocks:
-        place = f"{name}-{block.name or len(told)}"
-        told[place] = Markup('<div class="block" id="{}" data-merge>{}</div>').format(place, block.html)
-    return Article(name, said or Markup(), told)
+        place = f"{name}-{block.name or len(by_id)}"
+        by_id[place] = Markup('<div class="block" id="{}" data-merge>{}</div>').format(place, block.html)
+    return Article(name, said or Markup(), by_id)
 
 
 def changes(before: Article | None, now: Article) -> list[Patch]:
     """Return the patches that turn one state of a turn's element into another: blocks that are new, changed or gone."""
     if before is None or (before.id, before.said) != (now.id, now.said):
         return [Patch(id=now.id, html=now.html, parent="thread")]
-    patches, following = [Patch(id=one) for one in before.told if one not in now.told], ""
-    for name, html in reversed(now.told.items()):
-        if before.told.get(name) != html:
-            patches.append(Patch(id=name, html=html, parent=f"{now.id}-told", before=following))
+    patches, following = [Patch(id=one) for one in before.blocks if one not in now.blocks], ""
+    for name, html in reversed(now.blocks.items()):
+        if before.blocks.get(name) != html:
+            patches.append(Patch(id=name, html=html, parent=f"{now.id}-blocks", before=following))
         following = name
     return patches
 
@@ -165,36 +165,38 @@ def render_turn(
     """
     place = _Place(view, turn.id, turn.state, pictures, _sources(turn.components), _thoughts(turn))
     named = (*((turn.editing,) if turn.editing else ()), *turn.references)
-    told = [Block(html) for one in turn.components for html in _component(place, one)]
+    blocks = [Block(html) for one in turn.components for html in _component(place, one)]
     if place.thoughts.strip() and not any(isinstance(one, Steps) for one in turn.components):
         # A turn of text alone has no other record of what was done.
-        told.insert(0, Block(folded_thoughts(view.words, place.thoughts)))
+        blocks.insert(0, Block(folded_thoughts(view.words, place.thoughts)))
     answer = "\n\n".join(one.text for one in turn.components if isinstance(one, AgentMessage)).strip()
     if answer and turn.state is not TurnState.RUNNING:
-        told.append(Block(view.render("thread/told-tools.html", answer=answer), "copy"))
-    return article(turn.id, told, _person_block(view, turn.id, turn.text, named, turn.uploads, beside, is_busy=is_busy))
+        blocks.append(Block(view.render("thread/answer-tools.html", answer=answer), "copy"))
+    return article(
+        turn.id, blocks, _person_block(view, turn.id, turn.text, named, turn.uploads, beside, is_busy=is_busy)
+    )
 
 
 def render_live(view: View, turn: ShownTurn, seconds: float, pictures: Mapping[str, Picture] | None = None) -> Article:
     """Return a running turn; `seconds` is how long it has run, `pictures` are the conversation's."""
-    blocks = (*turn.earlier, *turn.blocks)
-    place = _Place(view, turn.turn_id, TurnState.RUNNING, pictures or {}, sources=_sources(blocks))
-    told = list[Block]()
+    shown = (*turn.earlier, *turn.blocks)
+    place = _Place(view, turn.turn_id, TurnState.RUNNING, pictures or {}, sources=_sources(shown))
+    blocks = list[Block]()
     line = live_line(
         view.words, turn.step, seconds, turn.tools_done, turn.usual, turn.thoughts, has_blocks=bool(turn.blocks)
     )
     now = [Block(line, "live")] if turn.ending is None else []
-    for block in blocks:
-        if isinstance(block, Painting):
-            told += [*now, Block(_painting(view, block))]
+    for one in shown:
+        if isinstance(one, Painting):
+            blocks += [*now, Block(_painting(view, one))]
             now = []
         else:
-            told += [Block(html) for html in _component(place, block)]
-    told += now
+            blocks += [Block(html) for html in _component(place, one)]
+    blocks += now
     # A message that was refused before it was stored goes back to the composer and leaves no bubble.
     is_shown = turn.is_on_record or not isinstance(turn.ending, TurnFailed)
     said = _person_block(view, turn.turn_id, turn.text, turn.named, turn.uploads, turn.beside, is_busy=True)
-    return article(turn.turn_id, told, said if is_shown else None)
+    return article(turn.turn_id, blocks, said if is_shown else None)
 
 
 def _person_block(
@@ -213,7 +215,7 @@ def _person_block(
     count = len(beside)
     at = beside.index(turn_id) if turn_id in beside else count - 1
     return view.render(
-        "thread/said.html",
+        "thread/message.html",
         # A picture may be marked in the message that brought it: it is shown once, in the position of the upload.
         handles=[*(handle for handle in named if handle not in sent), *dict.fromkeys(sent)],
         words=own_words_html(text) if text.strip() else "",

@@ -280,9 +280,14 @@ def steps(
     """Return the folded record of the agent's steps, with the model's thoughts."""
     rows = step_rows(lines, seconds, outcome)
     head = words("did.join").join(dict.fromkeys(_did(words, row) for row in rows))
-    told = [(_STEP_ICONS[row.line.step], _row_sentence(words, row), row.seconds) for row in rows]
+    shown = [(_STEP_ICONS[row.line.step], _row_sentence(words, row), row.seconds) for row in rows]
     return render(
-        "thread/steps.html", words, head=_capital(head), seconds=seconds, rows=told, thoughts=_thoughts(words, thoughts)
+        "thread/steps.html",
+        words,
+        head=_capital(head),
+        seconds=seconds,
+        rows=shown,
+        thoughts=_thoughts(words, thoughts),
     )
 
 
@@ -474,8 +479,8 @@ def _why(words: Words, error: ErrorInfo) -> str:
     reason = str(error.parameters.get("reason", ""))
     if reason not in _REASONS:
         return words.error(error)
-    told = words("reason.with_code", reason=words(_REASONS[reason]), code=reason)
-    return words.error(error.model_copy(update={"parameters": {**error.parameters, "reason": told}}))
+    with_code = words("reason.with_code", reason=words(_REASONS[reason]), code=reason)
+    return words.error(error.model_copy(update={"parameters": {**error.parameters, "reason": with_code}}))
 
 
 def _picture_to_keep(view: View, error: ErrorInfo) -> str:

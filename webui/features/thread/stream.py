@@ -179,7 +179,7 @@ class Following:
         is_unrecorded = now.id == article_id("")
         if is_unrecorded and before is None:
             # The message is already shown: only the agent's blocks are added.
-            return [Patch(id=name, html=html, parent=f"{now.id}-told") for name, html in now.told.items()]
+            return [Patch(id=name, html=html, parent=f"{now.id}-blocks") for name, html in now.blocks.items()]
         is_named = not is_unrecorded and (before is None or before.id != now.id)
         return [*(self._unnamed_gone() if is_named else ()), *changes(before, now)]
 

@@ -172,7 +172,7 @@
 
   const copy = async button => {
     const name = button.getAttribute("aria-label");
-    const isDone = await aivista.cards.copy_text($("textarea", button.closest(".said-tools, .told-tools")).defaultValue);
+    const isDone = await aivista.cards.copy_text($("textarea", button.closest(".said-tools, .answer-tools")).defaultValue);
     const said = isDone ? button.dataset.done : button.dataset.failed;
     button.setAttribute("aria-label", said);
     button.title = said;

@@ -190,9 +190,9 @@ async def _step(screen: Screen, conversation: Conversation, turn_id: str, number
 
 async def _file(steps: Sequence[TraceStep], conversation_id: str, name: str) -> Response:
     kept = [step.model_dump(mode="json") for step in steps]
-    told: dict[str, Any] = {"trace": 1, "conversation": conversation_id, "steps": kept}
+    content: dict[str, Any] = {"trace": 1, "conversation": conversation_id, "steps": kept}
     headers = {**NO_STORE, **attachment(f"aivista-trace-{name[:64]}.json")}
-    return Response(await asyncio.to_thread(report_text, told), media_type="application/json", headers=headers)
+    return Response(await asyncio.to_thread(report_text, content), media_type="application/json", headers=headers)
 
 
 # Steps as lines

@@ -81,12 +81,12 @@ def _uploaded(words: Words, picture: Picture) -> list[str]:
     kept = size_text(words, size)
     is_flatter = file.bit_depth > image.bit_depth and image.bit_depth == 8
     bits = {"file_bits": file.bit_depth, "bits": image.bit_depth}
-    told = words("receipt.kept_flatter", size=kept, **bits) if is_flatter else words("receipt.kept", size=kept)
+    line = words("receipt.kept_flatter", size=kept, **bits) if is_flatter else words("receipt.kept", size=kept)
     width, height = fitted_size(size.width, size.height, MODEL_COPY_SIDE_PX)
     if (width, height, 8) == (size.width, size.height, size.bit_depth):
-        return [told]
+        return [line]
     used = PixelSize(width=width, height=height)
-    return [told, words("receipt.model_copy", used=size_text(words, used))]
+    return [line, words("receipt.model_copy", used=size_text(words, used))]
 
 
 def read_pair(argument: str) -> tuple[str, str]:

@@ -157,8 +157,8 @@ def _review(words: Words, picture: Picture) -> str:
         is_sketch = picture.receipt is not None and picture.receipt.is_sketch
         return words("review.none_sketch" if is_sketch else "review.none")
     missed = [item.wish for item in review.checklist if item.is_met is False and not item.check]
-    told = words("receipt.missed", wishes="; ".join(missed)) if missed else ""
-    return " · ".join(part for part in (review_text(words, review), told) if part)
+    missing = words("receipt.missed", wishes="; ".join(missed)) if missed else ""
+    return " · ".join(part for part in (review_text(words, review), missing) if part)
 
 
 def _tokens(words: Words, receipt: Receipt) -> str:
@@ -340,9 +340,9 @@ def _drift(words: Words, drift: DriftRecord) -> Line:
         return Line("short", "triangle-alert", words("edit.another", handle=drift.base))
     if abs(drift.ratio_change - 1) > _SAME_SHAPE:
         return Line("unseen", "git-compare", words("edit.reshaped", handle=drift.base))
-    told = words("edit.changed", share=f"{drift.changed_share:.0%}", handle=drift.base)
+    text = words("edit.changed", share=f"{drift.changed_share:.0%}", handle=drift.base)
     shift = max(abs(drift.shift_px[0]), abs(drift.shift_px[1]))
     if shift >= _SHIFT_PX or abs(drift.scale - 1) >= _ZOOM:
-        told += " " + words("edit.drifted", pixels=f"{shift:.1f}", zoom=f"{drift.scale:.3f}")
+        text += " " + words("edit.drifted", pixels=f"{shift:.1f}", zoom=f"{drift.scale:.3f}")
     keep = [("keep_only", "edit.keep_only", "crop")] if drift.changed_share else []
-    return Line("unseen", "git-compare", told, keep)
+    return Line("unseen", "git-compare", text, keep)
