@@ -64,8 +64,7 @@ _EARLIEST_YEAR = 1980
 
 @dataclass(frozen=True)
 class Ranking:
-    """The result of a search, the best first: picture ids, why and how similar; and whether every picture was
-    searched."""
+    """A search result, the best first: picture ids, why and how similar; and whether every picture was searched."""
 
     ids: tuple[int, ...]
     found_by: Mapping[int, tuple[GalleryFoundBy, ...]] = field(default_factory=dict)
@@ -242,8 +241,7 @@ class Gallery:
         return await self._read(read)
 
     async def _read_words(self) -> bool:
-        """Index the words of all pictures; return whether that finished in time. It continues in the background
-        anyway."""
+        """Index the words of all pictures; return whether that finished in time. It goes on in the background."""
         if not await self._read(gallery_rows.has_unread):
             return True
         return await self._tasks.begin("words", self._read_all_words, self._patience_s)

@@ -1,5 +1,4 @@
-"""Permanent choices of each user: caps, defaults of new conversations, and presets; private files with an entry per
-owner."""
+"""Each user's caps, defaults of new conversations, and presets: private files with an entry per owner."""
 
 from __future__ import annotations
 
@@ -267,8 +266,7 @@ class PreferenceStore:
         return await self._defaults.of(owner)
 
     async def keep_defaults(self, owner: str, settings: TurnSettings | None) -> None:
-        """Persist the settings with which the owner's new conversations begin, None for no such settings. Raises
-        StorageFailure."""
+        """Persist the settings with which the owner's new conversations begin, or None. Raises StorageFailure."""
         await self._defaults.change(owner, lambda _: settings)
 
     async def hand_over(self, owner: str, new_owner: str) -> None:
