@@ -348,8 +348,7 @@ class PictureMeaning:
         return [one.id for one in await self._vectors.current(kind, near, contents)]
 
     async def _vector_of(self, asked: _Asked, embedder: TextEmbedder) -> list[float] | None:
-        """Return the vector of the text, or None when the model failed; it is cached even when the caller stops
-        waiting."""
+        """Return the vector of the text, or None when the model failed; computed even if the caller stops waiting."""
         if asked not in self._asked:
             await self._tasks.begin(asked, lambda: self._ask(asked, embedder), patience_s=None)
         return self._asked.get(asked)
