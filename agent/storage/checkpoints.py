@@ -121,8 +121,7 @@ class Checkpoints(SqliteSaver):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Submit special writes, such as an interrupt. A node's results come with the next checkpoint: one runs at a
-        time."""
+        """Submit special writes, such as an interrupt; a node's results come with the next checkpoint."""
         if any(channel in WRITES_IDX_MAP for channel, _ in writes):
             self._new.discard(config["configurable"]["thread_id"])
             self._hand_over()
