@@ -247,8 +247,7 @@ def _with_openai(entries: list[ModelEntry], openai: OpenAISettings) -> list[Mode
 
 
 def _named(entries: Iterable[ModelEntry], role: ModelRole, model_id: str) -> ModelEntry:
-    """Return the model for the role: the known entry, perhaps of another role of its kind, else one from the
-    template."""
+    """Return the model for the role: the known entry, perhaps of a similar role, else one from the template."""
     roles = TEXT_ROLES if role in TEXT_ROLES else IMAGE_ROLES
     kind = sorted((entry for entry in entries if entry.role in roles), key=lambda entry: entry.role is not role)
     for entry in kind:

@@ -467,10 +467,10 @@ class AnswerReader:
 
 
 def usage_from_wire(usage: types.GenerateContentResponseUsageMetadata, *, has_picture: bool) -> TokenUsage:
-    """Return the token counts by kind. The API includes a picture's tokens in the candidates' and lists them
-    separately.
+    """Return the token counts by kind; the API includes a picture's tokens in the candidates' count.
 
-    If it does not list them although a picture came, all candidate tokens without a listed kind are the picture's.
+    It normally lists them by modality as well. If it does not although a picture came, all candidate tokens without a
+    listed modality count as the picture's.
     """
     details = usage.candidates_tokens_details or ()
     pictures = sum(one.token_count or 0 for one in details if one.modality is types.MediaModality.IMAGE)

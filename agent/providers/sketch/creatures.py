@@ -1,4 +1,4 @@
-"""Animals, each drawn from a few round shapes, and people and those made like them."""
+"""Drawings of animals, each from a few round shapes, of people and of figures like them."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ def butterfly(frame: FigureFrame, colour: Colour) -> None:
 
 
 def person(frame: FigureFrame, colour: Colour) -> None:
-    """A head-and-shoulders portrait; the words decide on long hair, grey hair and a hat."""
+    """A head-and-shoulders portrait; the words select long hair, grey hair and a hat."""
     skin = _SKINS[int(frame.canvas.between(0, len(_SKINS)))]
     hair = _HAIRS[int(frame.canvas.between(0, len(_HAIRS)))]
     if frame.names("old"):

@@ -1,4 +1,4 @@
-"""Things: what floats, flies and drives, and what stands in a landscape or on a table."""
+"""Drawings of things: vehicles, buildings, plants and objects."""
 
 from __future__ import annotations
 
