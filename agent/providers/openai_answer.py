@@ -31,7 +31,7 @@ TEXT_ENDS: dict[str, ErrorCode | None] = {
 }
 
 
-# ---- words
+# ---- text
 
 
 @dataclass

@@ -122,7 +122,7 @@ class ByteCache:
             return default
         try:
             result = work(self._opened())
-        except Exception as error:  # locked, read-only, full or damaged: whoever asks goes on without it
+        except Exception as error:  # locked, read-only, full or damaged: the caller goes on without it
             if not isinstance(error, NoRoom):
                 self._left_alone_until_s = time.monotonic() + PAUSE_S
                 self._close()

@@ -71,7 +71,7 @@ class Term(NamedTuple):
         return "(" + " OR ".join(f'"{form}"' for form in self.forms) + beginning + ")"
 
 
-# Into the full text
+# Indexing
 
 
 def read_some(connection: Connection) -> int:

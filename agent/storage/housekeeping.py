@@ -240,8 +240,8 @@ class Housekeeping:
         """Remove for good what was deleted 30 days ago, and the files that no record names; return a report.
 
         Nothing younger than an hour is removed, because a running turn may be about to name it. Failures are in the
-        report, and everything else is still done. A dry run counts only; its count lacks the files that only
-        conversations to be removed name.
+        report, and everything else is still done. A dry run only counts, and misses files that are named only by
+        conversations which would be removed.
         """
         records = RecordsOnDisk(self._home, is_writing=not is_dry_run)
         try:
@@ -250,7 +250,7 @@ class Housekeeping:
         finally:
             records.close()
 
-    # Looking
+    # Checking
 
     def check(self) -> CheckReport:
         """Verify everything that is kept, without changes: the database, each file's digest, the indexes.

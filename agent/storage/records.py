@@ -59,9 +59,9 @@ class Records:
         self.abandoned: tuple[RunningTurn, ...] = ()
 
     async def open(self) -> None:
-        """Open or create the database and close the turns that a dead process left behind.
+        """Open or create the database, and close the turns that a dead process left running.
 
-        Raises StorageFailure when the home cannot be used or the database is that of a newer Aivista.
+        Raises StorageFailure when the home cannot be used, or a newer Aivista wrote the database.
         """
         try:
             await self.db.open()
@@ -134,5 +134,5 @@ class Records:
 
 
 def _write_nothing(connection: Connection) -> None:
-    """Take the lock of a writer. Raises SQLAlchemy's error where the file cannot be written."""
+    """Take the write lock. Raises SQLAlchemy's error where the file cannot be written."""
     connection.execute(update(TURNS).where(false()).values(text=""))

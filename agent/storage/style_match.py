@@ -694,7 +694,7 @@ def _rarity(term: str) -> float:
     return everyday_words().get(term, 1.0)
 
 
-# All together
+# Combined search
 
 LONGEST_WISH = 4000
 SURELY_NAMED = 0.9

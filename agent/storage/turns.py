@@ -400,7 +400,7 @@ class TurnStore:
 
         return await self._db.write(request_stop)
 
-    # What dead processes left
+    # Turns of dead processes
 
     async def close_abandoned(self) -> tuple[RunningTurn, ...]:
         """Mark the turns that a dead process left running as interrupted, with the pictures they made; return them.
@@ -430,7 +430,7 @@ class TurnStore:
         """Return the interrupted turns that are the newest of their conversation, the oldest first."""
         return tuple(await self._db.read(lambda on: _turns(on, _RESUMABLE, since=since)))
 
-    # Inside
+    # Internal
 
     def _running(
         self, connection: Connection, conversation_id: str, *, is_mine_over: bool = False

@@ -264,11 +264,11 @@ class FigureFrame:
         self._scale = scale
 
     def names(self, detail: str) -> bool:
-        """Return whether the words name a detail that only some drawings show."""
+        """Return whether the description names a detail that only some drawings have."""
         return wording.pattern(f"drawn.{detail}").search(self.words) is not None
 
     def shape(self, points: Sequence[Point], colour: Colour, *, sharp: bool = False, line: float = 0.6) -> None:
-        """Fill a closed shape, rounded unless `sharp`, lit from above and outlined by hand."""
+        """Fill a closed shape, rounded unless `sharp`, lit from above and with a hand-drawn outline."""
         placed = self._placed(points)
         outline = placed if sharp else smooth(placed, closed=True)
         self.canvas.fill(outline, lighter(colour, 0.14), darker(colour, 0.16))

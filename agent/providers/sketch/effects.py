@@ -116,7 +116,7 @@ def _stored(levels: Floats, picture: Raster) -> Pixels:
     return np.asarray(np.clip(values, 0, picture.peak), picture.pixels.dtype)
 
 
-# ---- letters
+# ---- text
 
 
 def _middle(area: Flags) -> Box:

@@ -54,11 +54,10 @@ class Topic(StrEnum):
 
 @dataclass(frozen=True)
 class Draw:
-    """A request for a new picture. `description` is the request without polite words; ratio and count are explicit
-    only.
+    """A request for a new picture. `description` is the request without polite words.
 
-    `retaken` is the picture whose request is painted again, as its `take`; `was_changed` says that this picture had
-    been edited since.
+    Ratio and count are set only when the text gives them. `retaken` is the picture whose request is painted again, as
+    its `take`; `was_changed` says that this picture had been edited since.
     """
 
     subject: str

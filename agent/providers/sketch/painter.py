@@ -256,8 +256,7 @@ _FIGURES: dict[str, _Figure] = {
 
 
 def _paint_figure(name: str, plan: Composition, canvas: Canvas, stand: float, *, is_aside: bool) -> None:
-    """Paint the named figure, standing at the height `stand` or floating; with `is_aside` it is smaller and
-    off-centre."""
+    """Paint the named figure, standing at the height `stand` or floating; with `is_aside` smaller and off-centre."""
     figure, palette = _FIGURES[name], plan.palette
     colour = palette.subject or figure.colour or palette.accent
     if "night" in palette.moods:

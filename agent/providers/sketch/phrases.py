@@ -31,8 +31,7 @@ MAX_COUNT = 4
 
 
 def fold(text: str) -> str:
-    """Return the text in lower case, with full-width letters, digits and punctuation normalised; its length may
-    change."""
+    """Return the text in lower case, with full-width characters made plain; its length may change."""
     return unicodedata.normalize("NFKC", text).lower().replace("’", "'").replace("×", "x")
 
 

@@ -315,7 +315,7 @@ _PLACES: dict[str, Callable[[Canvas, Palette], float]] = {
 
 
 def paint_weather(canvas: Canvas, palette: Palette) -> None:
-    """Paint what falls: snowflakes, rain, leaves or petals, as the moods say."""
+    """Paint the weather: snowflakes, rain, leaves or petals, by the moods."""
     if "snow" in palette.moods:
         canvas.dots(150, (0, 0, 1, 1), (0.002, 0.0065), (255, 255, 255), 0.85)
     if "rain" in palette.moods:
@@ -347,7 +347,7 @@ def _leaves(canvas: Canvas, colours: tuple[Colour, ...]) -> None:
 
 
 def _paint_sky(canvas: Canvas, palette: Palette, horizon: float = 0.62) -> None:
-    """Cover the canvas with the sky of the palette's moods: sun and clouds, or moon and stars."""
+    """Cover the canvas with the sky for the palette's moods: sun and clouds, or moon and stars."""
     canvas.ground(palette.sky_top, palette.sky_low)
     if "night" in palette.moods:
         _stars_and_moon(canvas, palette)
