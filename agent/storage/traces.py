@@ -1,7 +1,7 @@
 """The traces: what each step of a turn sent and received, written in the background.
 
-A finished step is serialised, compressed and written a quarter of a second later, or as soon as its turn ends; after a
-crash, only the written steps exist. Beyond a size limit, the traces of the oldest turns are deleted.
+A finished step is serialised, compressed and written a quarter of a second later, or as soon as its turn stops running;
+after a crash, only the written steps exist. Beyond a size limit, the traces of the oldest turns are deleted.
 
 There is one row per step, with its contents compressed separately, so that one can be read without the others. Both
 columns are bytes, not text: a trace names pictures, but must not keep their files alive.
