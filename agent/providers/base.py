@@ -1,4 +1,4 @@
-"""The boundary to models: one verb a protocol. SDK types and errors stop in the file behind it."""
+"""The interface to models: small protocols. SDK types and errors never leave the module that implements one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agent.providers.catalogue import ModelEntry
 
 
 class ToolDeclaration(Value):
-    """A function the model may call: its name, what it is for, and the JSON schema of its arguments."""
+    """A function the model may call: its name, its purpose, and the JSON schema of its arguments."""
 
     name: str
     description: str
@@ -30,12 +30,12 @@ class ToolDeclaration(Value):
 
 
 class ChatOptions(Value):
-    """How a text model is to answer.
+    """Options of a text call.
 
     `google_search` and tools are never used in one call (docs/architecture.md, What goes to the models): a provider
     refuses it with DesignRuleBroken before anything is sent. `response_schema` asks for JSON of that schema, and
-    `shows_thoughts` for what the model says of its thinking, where it does. Words and thoughts together are no more
-    than `max_output_tokens`.
+    `shows_thoughts` for a summary of the model's thinking, where the model supports it. Answer and thoughts together
+    are at most `max_output_tokens`.
     """
 
     system: str = ""
@@ -50,14 +50,14 @@ PLAIN = ChatOptions()
 
 
 class ImageRequest(Value):
-    """One picture to be made.
+    """A request for one picture.
 
-    `messages` are the image model's own conversation, oldest first, ending with a prompt: earlier model turns hold
-    pictures this model made, with their signatures; every other picture stands in a prompt. A setting that is `None`
-    is not sent. `take` counts the pictures asked for at once, from 1: a model that always paints the same varies by it.
-    `mask`, of the size of the last prompt's first picture, is white where that one may change; models that take no
-    masks are shown the part in the pictures and told of it in the prompt, and leave it unread. The picture, its words
-    and thoughts together are no more than `max_output_tokens`.
+    `messages` are the image model's own conversation, oldest first, ending with a prompt: earlier model turns contain
+    pictures that this model made, with their signatures; every other picture is in a prompt. A setting that is `None`
+    is not sent. `take` numbers the pictures requested together, from 1: a model that always paints the same uses it to
+    vary. `mask`, of the size of the last prompt's first picture, is white where that picture may change; models without
+    masks ignore it, because the prompt and its pictures show them the area. The picture, text and thoughts together are
+    at most `max_output_tokens`.
     """
 
     model: ModelEntry
@@ -71,18 +71,18 @@ class ImageRequest(Value):
 
 
 class PictureBytes(Protocol):
-    """Where a provider reads the pictures it sends and puts those it gets, before it speaks of them."""
+    """Where a provider reads the pictures it sends, and stores those it receives before it yields them."""
 
     async def read(self, image: ImagePart) -> bytes:
-        """Return the bytes behind the reference. Raises RequestRefused(PICTURE_NOT_FOUND) when they are gone."""
+        """Return the bytes of the picture. Raises RequestRefused(PICTURE_NOT_FOUND) when they are gone."""
         ...
 
     async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
-        """Store the bytes durably and return the reference, without a look into the picture."""
+        """Persist the bytes and return the reference, without decoding the picture."""
         ...
 
     async def signature(self, digest: str) -> bytes | None:
-        """Return the large signature that a part names (`SignedPart.signature_digest`), None when it is lost."""
+        """Return the large signature of a part (`SignedPart.signature_digest`), or None when it is lost."""
         ...
 
 
@@ -96,7 +96,7 @@ class ChatModel(Protocol):
         tools: Sequence[ToolDeclaration] = (),
         options: ChatOptions = PLAIN,
     ) -> AsyncIterator[CompletionChunk]:
-        """Stream the answer to the messages. Raises the errors of `agent.errors`, never the SDK's."""
+        """Stream the answer to the messages. Raises only the errors of `agent.errors`, never the SDK's."""
         ...
 
 
@@ -110,14 +110,14 @@ class ImageModel(Protocol):
 
 @dataclass(frozen=True)
 class Embedding:
-    """What texts became: one vector for each, in order, and what the model says it used for them."""
+    """The result of an embedding call: one vector per text, in order, and the reported usage."""
 
     vectors: list[list[float]]
     usage: TokenUsage = field(default_factory=TokenUsage)
 
 
 class Embedder(Protocol):
-    """A model that turns texts into vectors, and says which it is."""
+    """A model that turns texts into vectors, and has an id."""
 
     @property
     def model_id(self) -> str:
@@ -126,19 +126,19 @@ class Embedder(Protocol):
 
     @property
     def dimension(self) -> int:
-        """How many numbers a vector has."""
+        """The length of a vector."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> Embedding:
-        """Return the texts' vectors. Raises the errors of `agent.errors`, never the SDK's."""
+        """Return the texts' vectors. Raises only the errors of `agent.errors`, never the SDK's."""
         ...
 
 
 class Provider(ChatModel, ImageModel, Protocol):
-    """What the studio talks to: a text and an image model behind one key, and perhaps one that embeds."""
+    """What the studio calls: a text and an image model behind one key, and perhaps an embedding model."""
 
     def embedder(self, model: ModelEntry) -> Embedder | None:
-        """Return the embedding model behind this key, closed with it, or None where there is none."""
+        """Return the embedding model behind this key, which is closed with the provider, or None."""
         ...
 
     async def aclose(self) -> None:
@@ -147,13 +147,13 @@ class Provider(ChatModel, ImageModel, Protocol):
 
 
 def signatures_to_send(messages: Iterable[PromptMessage], model: ModelEntry) -> set[str]:
-    """Return the digests of the large signatures that a call of this model sends back: those it issued."""
+    """Return the digests of the large signatures that this model issued and that a call sends back to it."""
     parts = (part for message in messages for part in message.parts if isinstance(part, SignedPart))
     return {part.signature_digest for part in parts if part.signature_digest and part.signed_by == model.id}
 
 
 def pictures_to_send(messages: Iterable[PromptMessage]) -> dict[str, ImagePart]:
-    """Return every picture whose bytes a text call needs, once each, by digest."""
+    """Return every picture whose bytes a text call needs, by digest."""
     wanted: dict[str, ImagePart] = {}
     for message in messages:
         for part in message.parts:

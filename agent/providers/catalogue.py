@@ -1,4 +1,4 @@
-"""The one list of models: names, what each obeys, what each costs. The data is `catalogue.toml` beside this file."""
+"""The catalogue of models: names, capabilities and prices. The data is `catalogue.toml` beside this file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agent.settings import OpenAISettings, Settings
 
 
 class ModelRole(StrEnum):
-    """What a model is used for. An operator overrides the name with `AIVISTA_MODEL_<ROLE>`."""
+    """The use of a model. An operator sets another model id with `AIVISTA_MODEL_<ROLE>`."""
 
     FLASH = "flash"
     THINKING = "thinking"
@@ -36,7 +36,7 @@ SizeTables = dict[str, dict[str, dict[str, tuple[int, int]]]]
 
 
 class JsonMode(StrEnum):
-    """How a text model can be held to JSON: to a schema, to any JSON object, or not at all."""
+    """How a text model can be forced to return JSON: by a schema, as any JSON object, or not at all."""
 
     SCHEMA = "schema"
     OBJECT = "object"
@@ -44,7 +44,7 @@ class JsonMode(StrEnum):
 
 
 class Prices(Value):
-    """US dollars per million tokens by kind, from a day on; a search costs per query executed."""
+    """US dollars per million tokens by kind, valid from a day on; a search costs per executed query."""
 
     since: date
     prompt: float = 0.0
@@ -55,26 +55,26 @@ class Prices(Value):
 
 
 class ModelEntry(Value):
-    """What the studio knows of one model.
+    """The studio's data about one model.
 
-    `sizes` maps each resolution the model takes to its pixels per aspect ratio, width first; a model without sizes
-    gets no resolution. `max_references` counts pictures in one request, of which at most `max_characters` are people.
-    `prices` are in order of their day; a picture is counted for its `picture_tokens` by resolution, and where that does
-    not settle it for `most_picture_tokens` at most.
+    `sizes` maps each supported resolution to its pixels per aspect ratio, width first; a model without sizes is sent no
+    resolution. `max_references` limits the pictures in one request, of which at most `max_characters` are people.
+    `prices` are in order of their day; a picture is estimated at its `picture_tokens` by resolution, and when the
+    resolution does not determine the tokens, at most at `most_picture_tokens`.
 
-    `is_free` is what costs nothing (without prices a model may cost anything), `is_sketch` what draws by rules. Of an
-    image model, `works_on_originals` says that it changes the very pixels it is given and not a picture that it is
-    shown, `takes_masks` that it keeps to a mask by itself, `keeps_shape` that a changed picture has the shape it had,
-    `is_reviewed` that a model can judge what it painted.
+    `is_free`: it costs nothing (a model without prices may cost anything). `is_sketch`: it draws by rules. For image
+    models, `works_on_originals`: it changes the original pixels, instead of looking at a copy. `takes_masks`: it keeps
+    to a mask by itself. `keeps_shape`: an edited picture keeps its shape. `is_reviewed`: a model can judge its
+    pictures.
 
-    `takes_keys` says that it answers to a key, which whoever uses the studio may bring and test, `has_own_server` that
-    the operator's server runs it; of those, one that `stands_for_any` is what a model that nobody described is like.
+    `takes_keys`: it needs a key, which a user may bring and test. `has_own_server`: the operator's server runs it.
+    `stands_for_any`: on such a server, the template for models without a description.
 
-    Models differ most behind OpenAI's API: `has_vision` says that a text model sees pictures, `has_tools` that it
-    takes functions, `returns_thoughts` that what it thought goes back with its calls, `has_stream_usage` that it counts
-    tokens when asked to, `limit_field` where it is told how many it may write; `has_edits` that an image model changes
-    pictures, which it takes in the field `image_field` of a form, `has_response_format` that it must be told to answer
-    with the picture itself, `size_field` whether it is told a `size` in pixels, the `aspect_ratio`, or (empty) neither.
+    Models differ most behind OpenAI's API. For text models, `has_vision`: it sees pictures. `has_tools`: it takes
+    functions. `returns_thoughts`: its thoughts are sent back with its calls. `has_stream_usage`: it counts tokens when
+    asked. `limit_field`: the field for the output limit. For image models, `has_edits`: it edits pictures, sent in the
+    form field `image_field`. `has_response_format`: it must be told to return the picture itself. `size_field`: it is
+    sent a `size` in pixels, the `aspect_ratio`, or (empty) neither.
     """
 
     id: str
@@ -118,7 +118,7 @@ class ModelEntry(Value):
     @field_validator("sizes")
     @classmethod
     def _can_be_read(cls, sizes: dict[str, dict[str, tuple[int, int]]]) -> dict[str, dict[str, tuple[int, int]]]:
-        # A larger picture would be paid for and then refused by every decoder.
+        # A larger picture would be paid for, and then every decoder would refuse it.
         for resolution, by_ratio in sizes.items():
             for width, height in by_ratio.values():
                 if width * height > MAX_MEGAPIXELS * 1_000_000 or max(width, height) > MAX_SIDE_PX:
@@ -130,27 +130,27 @@ class ModelEntry(Value):
 
     @property
     def resolutions(self) -> tuple[str, ...]:
-        """The resolutions the model takes, smallest first."""
+        """The resolutions that the model supports, smallest first."""
         return tuple(self.sizes)
 
     @property
     def default_resolution(self) -> str | None:
-        """The resolution of a picture that nobody chose one for; None where the model takes none."""
+        """The resolution when none is chosen; None when the model has none."""
         return _USUAL_RESOLUTION if _USUAL_RESOLUTION in self.sizes else next(iter(self.sizes), None)
 
     def tokens_of_picture(self, resolution: str | None) -> int:
-        """Return what a picture of the resolution, or of the default, is counted for."""
+        """Return the tokens counted for a picture of the resolution, or of the default one."""
         counts = self.picture_tokens
         usual = counts.get(_USUAL_RESOLUTION, 0)
         return counts.get(resolution or self.default_resolution or "", usual)
 
     def pixels(self, aspect_ratio: str, resolution: str | None) -> tuple[int, int] | None:
-        """Return width and height the model delivers for the setting, or None when the catalogue does not know."""
+        """Return the width and height that the model delivers for the setting, or None when unknown."""
         chosen = resolution or next(iter(self.sizes), None)
         return self.sizes.get(chosen or "", {}).get(aspect_ratio)
 
     def price_usd(self, usage: TokenUsage, on: date) -> float:
-        """Return what the tokens cost at the prices of that day."""
+        """Return the cost of the usage at the prices of that day."""
         prices = self._prices_on(on)
         fresh = max(0, usage.prompt_tokens - usage.cached_tokens) + usage.tool_tokens
         per_million = (
@@ -163,22 +163,22 @@ class ModelEntry(Value):
 
     def _prices_on(self, on: date) -> Prices:
         valid = [prices for prices in self.prices if prices.since <= on]
-        # Before the first known day the first known prices are a better guess than nothing.
+        # Before the first known day, the first known prices are a better guess than nothing.
         return (valid[-1:] or list(self.prices[:1]) or [Prices(since=on)])[0]
 
 
 class Catalogue(Value):
-    """The models of the studio, by role, for one provider at a time."""
+    """The models of the studio, by role and provider."""
 
     entries: tuple[ModelEntry, ...]
 
     @property
     def resolutions(self) -> tuple[str, ...]:
-        """Every resolution that some model takes, each once."""
+        """Every resolution that some model supports, each once."""
         return tuple(dict.fromkeys(size for entry in self.entries for size in entry.resolutions))
 
     def model(self, role: ModelRole, provider: str) -> ModelEntry:
-        """Return the model that plays the role at the provider; where it has none to paint, sketch's.
+        """Return the provider's model for the role; the sketch model when the provider has no image model.
 
         Raises SettingsError when there is none.
         """
@@ -190,7 +190,7 @@ class Catalogue(Value):
         raise SettingsError(override_variable(role), "", f"the catalogue has no {role} model for {provider}")
 
     def keyed(self, role: ModelRole) -> ModelEntry:
-        """Return the model that plays the role for whoever brings a key."""
+        """Return the model for the role that works with a user's key."""
         return next(entry for entry in self.entries if entry.role is role and entry.takes_keys)
 
     def by_id(self, model_id: str) -> ModelEntry | None:
@@ -199,25 +199,25 @@ class Catalogue(Value):
 
 
 def override_variable(role: ModelRole) -> str:
-    """Return the environment variable that names another model for the role."""
+    """Return the environment variable that sets another model for the role."""
     return f"AIVISTA_MODEL_{role.value.upper()}"
 
 
 def catalogue_of(settings: Settings) -> Catalogue:
-    """Return the catalogue as the operator's settings make it. Raises SettingsError naming what cannot be used."""
+    """Return the catalogue for the operator's settings. Raises SettingsError naming the unusable setting."""
     return load_catalogue(settings.model_overrides, own=settings.catalogue_file, openai=settings.openai)
 
 
 def load_catalogue(
     overrides: Mapping[str, str] | None = None, *, own: Path | None = None, openai: OpenAISettings | None = None
 ) -> Catalogue:
-    """Return the catalogue with the operator's names in place: the first entry of a role is the default.
+    """Return the catalogue with the operator's choices: the first entry of a role is the default.
 
-    `overrides` maps a role (`image_pro`) to a model id. An id the catalogue knows brings its own capabilities and
-    prices; another one takes those of the role's default. `own` is a file with models of the operator's, which come
-    first. The models of `openai` play every role of that provider.
+    `overrides` maps a role (`image_pro`) to a model id. A known id keeps its own capabilities and prices; an unknown
+    one gets those of the role's default. `own` is a file with the operator's models, which come first. The models of
+    `openai` fill every role of that provider.
 
-    Raises SettingsError for a role that does not exist and for a file that cannot be used.
+    Raises SettingsError for an unknown role and for an unusable file.
     """
     bundled = tomllib.loads(resources.files("agent.providers").joinpath("catalogue.toml").read_text(encoding="utf-8"))
     entries = _entries(bundled, bundled)
@@ -241,13 +241,13 @@ def _with_openai(entries: list[ModelEntry], openai: OpenAISettings) -> list[Mode
     others = [entry for entry in entries if not entry.has_own_server]
     mine = [entry for entry in entries if entry.has_own_server]
     chosen = [_named(mine, role, name) for role, name in names.items() if name is not None]
-    # Without a painter of its own the provider must have none at all, so that sketch's is found.
+    # Without an own image model, the provider must have none at all, so that the sketch model is used.
     known = mine if openai.image_model is not None else [entry for entry in mine if entry.role not in IMAGE_ROLES]
     return [*chosen, *known, *others]
 
 
 def _named(entries: Iterable[ModelEntry], role: ModelRole, model_id: str) -> ModelEntry:
-    """Return the model for the role: as it is known, in another role of its kind perhaps, else like any other."""
+    """Return the model for the role: the known entry, perhaps of a similar role, else one from the template."""
     roles = TEXT_ROLES if role in TEXT_ROLES else IMAGE_ROLES
     kind = sorted((entry for entry in entries if entry.role in roles), key=lambda entry: entry.role is not role)
     for entry in kind:
@@ -281,7 +281,7 @@ def _entries(data: Mapping[str, Any], bundled: Mapping[str, Any]) -> list[ModelE
 
 
 def _entry(row: dict[str, object], tables: SizeTables, providers: Mapping[str, dict[str, object]]) -> ModelEntry:
-    """Return the model of a row, which is as all of its provider are where it does not say otherwise."""
+    """Return the model of a row; fields that it lacks come from its provider's defaults."""
     fields = providers.get(str(row.get("provider")), {}) | row
     if "size_table" in fields:
         table = tables[str(fields.pop("size_table"))]

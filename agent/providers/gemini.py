@@ -1,4 +1,4 @@
-"""Gemini's text, image and embedding models through Google's SDK: the calls, and what a key is good for.
+"""Gemini's text, image and embedding models through Google's SDK: the calls, and the check of a key.
 
 Importing this module loads the SDK (about half a second), so the studio imports it when the first key is used.
 """
@@ -32,15 +32,15 @@ from agent.providers.key_status import KeyDiagnosis, ModelStanding, diagnosed
 
 __all__ = ["GeminiProvider", "gemini_http"]
 
-# The SDK insists on contents of its own; ours replace them in the body.
+# The SDK requires its own contents; ours replace them in the body.
 _PLACEHOLDER = "-"
-# The API takes no more in one call.
+# The API's limit for one call.
 _MOST_TEXTS = 100
 T = TypeVar("T")
 _CHECK_READ_S = 20.0
 _CHECK_LIMIT_S = 30.0
 _PAGE = 1000
-# One token is enough of an answer, and far too little for a picture: that takes more than a thousand.
+# One token is enough for an answer, and far too little for a picture, which takes more than a thousand.
 _ONE_TOKEN = 1
 _QUESTION = "Answer with the word OK, and paint nothing."
 
@@ -48,9 +48,8 @@ _QUESTION = "Answer with the word OK, and paint nothing."
 class GeminiProvider:
     """Gemini's text, image and embedding models behind one key.
 
-    Connections are kept alive until `aclose`, and belong to the event loop of the first call; those of `http`, where
-    that is given, are its owner's to close. A generator that is closed or cancelled ends its request at once. Nothing
-    is tried twice here.
+    Connections are kept alive until `aclose`, and belong to the event loop of the first call; a given `http` client
+    must be closed by its owner. Closing or cancelling a generator ends its request at once. Nothing is retried here.
     """
 
     def __init__(
@@ -80,9 +79,9 @@ class GeminiProvider:
         return self._answer(model, messages, chat_settings(model, tools, options), self._text_timeout_s, {})
 
     def generate(self, request: ImageRequest) -> AsyncGenerator[CompletionChunk, None]:
-        """Stream the image model's answer; a picture is in the store before its chunk is given."""
+        """Stream the image model's answer; a picture is stored before its chunk is yielded."""
         settings = image_settings(request)
-        # Without a deadline of its own the server may give up before the picture is ready.
+        # Without this deadline, the server may give up before the picture is ready.
         headers = {"X-Server-Timeout": str(math.ceil(self._image_timeout_s))}
         return self._answer(request.model, request.messages, settings, self._image_timeout_s, headers)
 
@@ -124,7 +123,7 @@ class GeminiProvider:
             for chunk in reader.end():
                 yield self._cleaned(chunk)
         except AivistaError:
-            # A cut answer was billed as far as it came.
+            # A cut answer was billed up to the cut.
             if reader.usage is not None:
                 yield CompletionChunk(usage=reader.usage)
             raise
@@ -140,7 +139,7 @@ class GeminiProvider:
         return CompletionChunk(part=image.model_copy(update=signed))
 
     def _cleaned(self, chunk: CompletionChunk) -> CompletionChunk:
-        """Return the chunk with a failure's texts, which are the API's or the model's own, free of the key."""
+        """Return the chunk; a failure's texts, which are the API's or the model's, are cleaned of the key."""
         if chunk.error is None:
             return chunk
         return chunk.model_copy(update={"error": self._connection.cleaned(chunk.error)})
@@ -150,7 +149,7 @@ def _config(body: Wire, headers: dict[str, str]) -> types.GenerateContentConfigD
     return {
         "automatic_function_calling": {"disable": True},
         "automatic_continuation": False,
-        # The body as it is to be sent; what the SDK builds of its own arguments is overwritten by it.
+        # The body as sent; it overrides what the SDK builds from its own arguments.
         "http_options": {"extra_body": body, "headers": headers},
     }
 
@@ -158,8 +157,8 @@ def _config(body: Wire, headers: dict[str, str]) -> types.GenerateContentConfigD
 class GeminiEmbedder:
     """The `Embedder` of one key: vectors of length 1 with `dimension` numbers.
 
-    The model's full 3072 numbers tell little more of short texts than the first 768, and take four times the room.
-    The connection belongs to whoever gives it, and is closed there. Nothing is tried twice here.
+    For short texts, the model's full 3072 numbers add little to the first 768, and take four times the space. The
+    connection's owner closes it. Nothing is retried here.
     """
 
     def __init__(
@@ -172,18 +171,18 @@ class GeminiEmbedder:
 
     @property
     def model_id(self) -> str:
-        """The model whose vectors these are."""
+        """The id of the model that makes the vectors."""
         return self._model.id
 
     @property
     def dimension(self) -> int:
-        """How many numbers a vector has."""
+        """The number of values in a vector."""
         return self._dimension
 
     async def embed(self, texts: Sequence[str]) -> Embedding:
-        """Return one vector for each text, in order. Raises the errors of `agent.errors`, never the SDK's.
+        """Return one vector for each text, in order. Raises only the errors of `agent.errors`, never the SDK's.
 
-        The tokens are those of the answer's `usageMetadata`, which `gemini-embedding-2` sends; a model whose answer
+        The token count is that of the answer's `usageMetadata`, which `gemini-embedding-2` sends; a model whose answer
         has none counts as having used none.
         """
         vectors: list[list[float]] = []
@@ -195,7 +194,7 @@ class GeminiEmbedder:
 
     async def _batch(self, texts: Sequence[str]) -> Embedding:
         models = self._connection.client().aio.models
-        # A list of plain texts would become one content of many parts, and one vector for all of them.
+        # A list of plain texts would become one content with many parts, and one vector for all of them.
         contents: list[types.ContentUnionDict] = [types.Content(parts=[types.Part(text=text)]) for text in texts]
         config = types.EmbedContentConfig(output_dimensionality=self._dimension)
         call = GeminiCall(self._timeout_s)
@@ -213,13 +212,13 @@ class GeminiEmbedder:
 
 
 def _of_length_1(vector: Sequence[float]) -> list[float]:
-    # Only the full vector comes at length 1; a shortened one may not.
+    # Only the full vector has length 1; a shortened one may not.
     length = math.hypot(*vector)
     return [value / length for value in vector] if length else []
 
 
 async def check_key(connection: GeminiConnection, models: Sequence[ModelEntry], *, tries_models: bool) -> KeyDiagnosis:
-    """Return how it stands with the key and these models; see `KeyChecker.check`."""
+    """Return the diagnosis of the key with these models; see `KeyChecker.check`."""
     try:
         offered = await _in_time(_offered(connection, models[0]))
     except AivistaError as error:
@@ -232,7 +231,7 @@ async def check_key(connection: GeminiConnection, models: Sequence[ModelEntry], 
 
 
 async def _offered(connection: GeminiConnection, like: ModelEntry) -> frozenset[str]:
-    """Return the ids of all models that the key is offered."""
+    """Return the ids of all models that the API lists for the key."""
     models = connection.client().aio.models
 
     async def listed() -> frozenset[str]:
@@ -272,7 +271,7 @@ def _failed(listed: ModelStanding, error: ErrorInfo) -> ModelStanding:
         case ErrorCode.MODEL_NOT_FOUND:
             error = ErrorInfo(code=ErrorCode.MODEL_NOT_OFFERED, parameters={"model": listed.model_id})
         case ErrorCode.REQUEST_REJECTED | ErrorCode.MODEL_UNFIT:
-            # The question did not suit the model: the key did, as far as anybody can tell without a picture.
+            # The question did not suit the model, but the key was accepted, as far as one can tell without a picture.
             return listed
         case _:
             pass

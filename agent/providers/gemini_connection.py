@@ -1,6 +1,6 @@
-"""The connections to Gemini: the SDK's client on an HTTP client of our own, for one key.
+"""The connections to Gemini: the SDK's client on our own HTTP client, for one key.
 
-What goes wrong with a call is told in the studio's own errors: no text of them holds the key.
+Failures of a call become the studio's own errors: no text of them contains the key.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com/"
 
 
 class RawEvents:
-    """What the events of a streamed answer say that google-genai 3.4 drops, or cannot read.
+    """The data in the events of a streamed answer that google-genai 3.4 drops or cannot read.
 
-    `finish_message` is why the answer ended in the API's own words, `citations` are the works it quotes, and `error` is
-    the event that told a failure. Only events that name one of these are read as JSON, so that a picture is not.
+    `finish_message` is the API's explanation of why the answer ended, `citations` are the works it quotes, and `error`
+    is the event that reported a failure. Only events that contain one of these names are parsed as JSON, so that
+    pictures are not parsed.
     """
 
     _NAMED = (b'"finishMessage"', b'"citationMetadata"', b'"error"')
@@ -96,7 +97,7 @@ class RawEvents:
             self._read_citations(candidate.get("citationMetadata"))
 
     def _read_citations(self, metadata: object) -> None:
-        # Both names occur in the API's own pages.
+        # Both names occur in the API's own documentation.
         cited = metadata if isinstance(metadata, dict) else {}
         for one in _objects(cited.get("citationSources")) + _objects(cited.get("citations")):
             url, title = one.get("uri"), one.get("title")
@@ -111,8 +112,10 @@ def _objects(value: object) -> list[dict[str, Any]]:
 
 @dataclass(slots=True)
 class GeminiCall:
-    """One request under way: how long a read may take, the HTTP response once it has begun, and what the events of a
-    streamed one say that the SDK leaves out."""
+    """One running request: its read timeout, its HTTP response, and the events that the SDK leaves out.
+
+    `response` is set once the HTTP response has begun; `events` is filled for a streamed one.
+    """
 
     read_timeout_s: float
     response: httpx2.Response | None = None
@@ -120,12 +123,12 @@ class GeminiCall:
     started_s: float = field(default_factory=time.monotonic)
 
 
-# The SDK builds and sends the request itself; this is how its HTTP client knows which call it works for.
+# The SDK builds and sends the request itself; through this, its HTTP client knows the current call.
 _CALL: ContextVar[GeminiCall] = ContextVar("gemini_call")
 
 
 class _Response(httpx2.Response):
-    """A response whose bytes also go to the call it belongs to, as they are read."""
+    """A response that also feeds its bytes to the call's events as they are read."""
 
     def __init__(self, response: httpx2.Response, events: RawEvents) -> None:
         super().__init__(
@@ -142,16 +145,16 @@ class _Response(httpx2.Response):
             async for data in body:
                 self._events.feed(data)
                 yield data
-        # The last event may lack the empty line that ends one; the SDK reads it all the same.
+        # The last event may lack the final empty line; the SDK reads it anyway.
         self._events.feed(b"\n\n")
 
 
 class _HttpClient(httpx2.AsyncClient):
-    """The HTTP client under the SDK: it sets each call's own timeouts, and lets the call hear what is streamed."""
+    """The HTTP client under the SDK: it sets each call's timeouts and records the events of streamed answers."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         call = _CALL.get()
-        # The SDK's one timeout is also sent as the server's deadline for the whole answer, so it is left unset.
+        # The SDK's single timeout would also be sent as the server's deadline for the whole answer, so it stays unset.
         request.extensions = {**request.extensions, "timeout": timeouts(call.read_timeout_s).as_dict()}
         response = await super().send(request, **options)
         if options.get("stream"):
@@ -162,12 +165,12 @@ class _HttpClient(httpx2.AsyncClient):
 
 def gemini_http() -> httpx2.AsyncClient:
     """Return an HTTP client for connections to Gemini, whatever their keys."""
-    # Redirects are not followed: the key would go to whatever host they name.
+    # Redirects are not followed: the key would be sent to any host they name.
     return _HttpClient(verify=trusted(), limits=LIMITS, event_hooks={"response": [close_with_body]})
 
 
 class GeminiConnection:
-    """Gemini behind one key: on connections of its own, kept alive until `aclose`, or on those of `http`."""
+    """Gemini behind one key: on its own connections, kept alive until `aclose`, or on those of `http`."""
 
     def __init__(
         self,
@@ -188,7 +191,7 @@ class GeminiConnection:
         """Return the SDK's client. Raises KeyProblem or SettingsError before anything is sent."""
         if self._client is not None:
             return self._client
-        # Never in a local variable here: reports of an exception may show those.
+        # The key is never in a local variable here: exception reports may show those.
         if not self._key.get_secret_value():
             raise KeyProblem(ErrorCode.KEY_MISSING)
         if not _may_be_a_key(self._key.get_secret_value()):
@@ -196,7 +199,7 @@ class GeminiConnection:
         _check_base_url(self._base_url)
         if self._shared is None:
             self._http = gemini_http()
-        # Its own async client keeps the SDK from using aiohttp; the sync one and `ssl`, which it takes for its web
+        # An explicit async client keeps the SDK from using aiohttp; the sync client, and the `ssl` argument for its web
         # sockets, keep it from reading the machine's certificates twice more.
         options = types.HttpOptions(
             base_url=self._base_url,
@@ -209,15 +212,15 @@ class GeminiConnection:
         return self._client
 
     async def attend(self, work: Awaitable[T], call: GeminiCall, model: ModelEntry) -> T:
-        """Return what the SDK's work for this call brings; whatever fails in it is raised as one of `agent.errors`.
+        """Return the result of the SDK's work for this call; every failure is raised as an error of `agent.errors`.
 
-        Not a context manager: the frame of one would keep the SDK's exception, and the key it may quote.
+        Not a context manager: its frame would keep the SDK's exception, and the key that it may quote.
         """
         token = _CALL.set(call)
         try:
             return await work
         except Exception as error:
-            # Not chained: an exception of the HTTP client may quote the header that holds the key.
+            # Not chained: an exception of the HTTP client may quote the header with the key.
             raise self._failure(error, call, model) from None
         finally:
             _CALL.reset(token)
@@ -228,7 +231,7 @@ class GeminiConnection:
         return page or failure_of(error, asked, has_response=response is not None, event=call.events.error)
 
     def asked(self, call: GeminiCall, model: ModelEntry) -> ProviderCall:
-        """Return what a call asks of whom, for the sentence of its failure."""
+        """Return the data of a call for its failure message."""
         endpoint = Endpoint(
             base_url=self._base_url,
             service="Google",
@@ -248,11 +251,11 @@ class GeminiConnection:
         )
 
     def cleaned(self, info: ErrorInfo) -> ErrorInfo:
-        """Return the failure of an answer with its texts cut, without the key, markup and hidden characters."""
+        """Return the failure of an answer with its texts shortened, without the key, markup and hidden characters."""
         return info_without_keys(info, (self._key,))
 
     async def aclose(self) -> None:
-        """Close the connections of its own."""
+        """Close its own connections."""
         if self._http is not None:
             await self._http.aclose()
         if self._client is not None:
@@ -260,7 +263,7 @@ class GeminiConnection:
 
 
 def _may_be_a_key(key: str) -> bool:
-    """Return whether a header takes it and it is no token of the Live API."""
+    """Return whether the key is valid in a header and is no token of the Live API."""
     return key.isascii() and key.isprintable() and " " not in key and not key.startswith("auth_tokens/")
 
 
@@ -273,9 +276,9 @@ def _check_base_url(base_url: str) -> None:
         raise SettingsError("GOOGLE_GEMINI_BASE_URL", base_url, "it must be an address like https://example.org")
 
 
-# ---- what went wrong
+# ---- failures
 
-# What the API gives as its reason when a key, or its project, may not ask at all.
+# The API's reasons when a key, or its project, may not make calls at all.
 _KEY_REASONS = {
     "API_KEY_INVALID": ErrorCode.KEY_INVALID,
     "API_KEY_HTTP_REFERRER_BLOCKED": ErrorCode.KEY_RESTRICTED,
@@ -287,7 +290,7 @@ _KEY_REASONS = {
     "CONSUMER_SUSPENDED": ErrorCode.KEY_SUSPENDED,
     "BILLING_DISABLED": ErrorCode.BILLING_REQUIRED,
 }
-# Where it gives none its sentence says it. The first that fits counts: an expired key has the reason of an invalid one.
+# Without a reason, the message tells it. The first match counts: an expired key has the reason of an invalid one.
 _KEY_SENTENCES = (
     (re.compile(r"api key (has )?expired", re.IGNORECASE), ErrorCode.KEY_EXPIRED),
     (re.compile(r"reported as leaked", re.IGNORECASE), ErrorCode.KEY_LEAKED),
@@ -298,7 +301,7 @@ _KEY_SENTENCES = (
     (re.compile(r"has not been used in project|it is disabled", re.IGNORECASE), ErrorCode.API_DISABLED),
     (re.compile(r"location is not supported", re.IGNORECASE), ErrorCode.REGION_UNSUPPORTED),
 )
-# What a 400 says, and what it means for the person; what fits none of these is a fault of the studio's request.
+# The meaning of a 400 for the user; a message without a match means a bug in the studio's request.
 _TOO_LONG = re.compile(r"token count.{0,80}exceeds|exceeds the maximum number of tokens", re.IGNORECASE)
 _TOO_LARGE = re.compile(r"(payload|request).{0,20}size.{0,40}(exceeds|limit)|entity too large", re.IGNORECASE)
 _BAD_PICTURE = re.compile(r"(unable to process|could not process).{0,20}image|image is not valid", re.IGNORECASE)
@@ -308,10 +311,10 @@ _UNFIT = re.compile(r"(is not|are not|isn't) (enabled|supported|available) for|d
 def failure_of(
     error: Exception, asked: ProviderCall, *, has_response: bool, event: Mapping[str, Any] | None = None
 ) -> AivistaError:
-    """Return the failure that stands for the SDK's or its HTTP client's; no text of it holds the key.
+    """Return our failure for an error of the SDK or its HTTP client; no text of it contains the key.
 
-    `has_response` says that an HTTP response had begun: then even what the SDK trips over is the provider's answer.
-    `event` is the one of a streamed answer that told an error, if any did.
+    `has_response` says that an HTTP response had begun: then even an error inside the SDK is due to the provider's
+    answer. `event` is the event of a streamed answer that reported an error, if any.
     """
     if event is not None:
         return _from_event(event, asked)
@@ -320,21 +323,21 @@ def failure_of(
     if isinstance(error, httpx2.HTTPError | httpx2.InvalidURL):
         return transport_failure(error, asked)
     if not has_response:
-        # Nothing was answered, so no answer can be at fault: the studio or the SDK failed before anything was sent.
+        # Without a response, the answer cannot be at fault: the studio or the SDK failed before sending.
         return asked.failure(ErrorCode.NOT_SENT, f"{type(error).__name__}: {error}")
-    # What came was not what the API sends: the SDK could not read it.
+    # The answer did not have the API's form: the SDK could not read it.
     return asked.failure(ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
 
 
 def _web_page_failure(response: httpx2.Response, asked: ProviderCall) -> AivistaError | None:
-    """Return that something else than the API answers there, when a good answer is a web page; else None."""
+    """Return WRONG_ADDRESS when a successful answer is a web page; else None."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_page = response.status_code == 200 and kind in ("text/html", "application/xhtml+xml")
     return wrong_address(response.status_code, "", asked) if is_page else None
 
 
 def _from_event(event: Mapping[str, Any], asked: ProviderCall) -> AivistaError:
-    """Return the failure that an event of an answer tells: the call had begun by then, and may have been charged."""
+    """Return the failure that an event of an answer reports: the call had begun, so it may have been charged."""
     told = event.get("error")
     body = told if isinstance(told, dict) else {"message": str(told)}
     said, status = str(body.get("message") or body.get("status") or ""), body.get("code")
@@ -355,7 +358,7 @@ def _from_api(error: errors.APIError, asked: ProviderCall) -> AivistaError:
 def _from_body(
     status: int, body: Mapping[str, Any], said: str, headers: Mapping[str, str], asked: ProviderCall
 ) -> AivistaError:
-    """Return the failure that the API itself tells: `body` is its error object."""
+    """Return the failure reported by the API itself: `body` is its error object."""
     key_code = _key_code(body, said)
     match status:
         case 429:
@@ -375,7 +378,7 @@ def _from_body(
 
 
 def _from_elsewhere(status: int, body: object, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:
-    """Return the failure of an answer that has not the API's form: a gateway's, a proxy's, or another server's."""
+    """Return the failure of an answer without the API's form: of a gateway, a proxy, or another server."""
     told = body if isinstance(body, dict) else {"message": body}
     said = str(next((told[name] for name in ("message", "detail", "error", "status") if told.get(name)), ""))
     by_status = status_failure(status, said, headers, asked)
@@ -411,7 +414,7 @@ def _rejection(body: Mapping[str, Any], said: str, asked: ProviderCall) -> Aivis
 
 
 def _key_code(body: Mapping[str, Any], said: str) -> ErrorCode | None:
-    """Return what the API says is wrong with the key itself, or None when it says nothing of that kind."""
+    """Return the API's error about the key itself, or None."""
     told = next((code for pattern, code in _KEY_SENTENCES if pattern.search(said)), None)
     reasons = (_KEY_REASONS.get(str(entry.get("reason"))) for entry in _objects(body.get("details")))
     return told or next((code for code in reasons if code is not None), None)
@@ -422,7 +425,7 @@ def _quota_failure(body: Mapping[str, Any], said: str, headers: Mapping[str, str
     model = asked.model.label
     if re.search(r"credits are depleted", said, re.IGNORECASE):
         return asked.failure(ErrorCode.CREDITS_USED_UP, said)
-    # `limit: 0` is a key without any quota for the model: waiting does not help.
+    # `limit: 0` means that the key has no quota for the model: waiting does not help.
     has_none = re.search(r"limit: 0(?![\d.])|doesn't have a free quota tier", said)
     if has_none or any(str(entry.get("quotaValue")) == "0" for entry in violations):
         return asked.failure(ErrorCode.BILLING_REQUIRED, said, model=model)

@@ -1,9 +1,9 @@
-"""Our messages and settings in the Gemini API's shapes, what it streams as our chunks, and what each of its ends means.
+"""Convert messages and settings to the Gemini API, and its streamed answers to our chunks and error codes.
 
-Pure: no call is made, no file is opened, and nothing is stored here.
+Pure functions: nothing here makes a call, opens a file or stores anything.
 
-The rules of thought signatures are Google's: a signature goes back byte for byte, in its own part at its own place,
-to the model that issued it; the first function call of a step needs one; a picture in a model turn needs its own.
+Google's rules for thought signatures: a signature is sent back byte for byte, in its own part and position, to the
+model that issued it; the first function call of a step needs one; a picture in a model turn needs its own.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from agent.providers.base import ChatOptions, ImageRequest, ToolDeclaration
 from agent.providers.catalogue import ModelEntry, ModelRole
 from agent.providers.gemini_connection import RawEvents
 
-# Google's documented stand-in for a function call that another model made: its signature is not checked.
+# Google's documented placeholder for a function call made by another model: its signature is not checked.
 DUMMY_SIGNATURE = b"skip_thought_signature_validator"
 
-# An object of the API as its JSON. The SDK's own types would be checked and walked twice for every message of the
-# history (measured: 11 ms for 40 short ones); JSON passes through it as it is.
+# An API object as JSON. The SDK's own types would be validated and walked twice for every message of the history
+# (measured: 11 ms for 40 short ones); JSON passes through unchanged.
 Wire: TypeAlias = dict[str, Any]
 
 
@@ -48,11 +48,12 @@ def to_wire(
     picture_bytes: Mapping[str, bytes],
     signatures: Mapping[str, bytes] = {},
 ) -> list[Wire]:
-    """Return the contents of a request for this model; `picture_bytes` holds the bytes of pictures by digest, and
-    `signatures` those of large signatures. A part whose signature is not among them has none.
+    """Return the contents of a request for this model.
 
-    Thoughts and grounding are left out. A picture in a model turn without this model's own signature stands in the
-    user content that follows. Results of one step's calls share one content, in order.
+    `picture_bytes` maps digests to the bytes of pictures, `signatures` to large signatures. A part whose signature is
+    missing there is sent without one. Thoughts and grounding are left out. A picture in a model turn without this
+    model's own signature moves to the user content that follows. The results of one step's calls share one content, in
+    order.
     """
     writer = _ContentsWriter(model, picture_bytes, signatures)
     for message in messages:
@@ -61,7 +62,7 @@ def to_wire(
 
 
 class _ContentsWriter:
-    """Collects contents. `_waiting` are user parts that stand after what comes now: moved pictures, tools' pictures."""
+    """Collects contents. `_waiting` holds user parts for a later content: moved pictures, and pictures of tools."""
 
     def __init__(self, model: ModelEntry, picture_bytes: Mapping[str, bytes], signatures: Mapping[str, bytes]) -> None:
         self._model = model
@@ -172,7 +173,7 @@ def _named_call(call_id: str | None) -> Wire:
 
 
 def chat_settings(model: ModelEntry, tools: Sequence[ToolDeclaration], options: ChatOptions) -> Wire:
-    """Return all of a text call's body but its contents.
+    """Return the body of a text call without its contents.
 
     Raises DesignRuleBroken when functions and the search would share a request, or the model cannot search.
     """
@@ -198,9 +199,9 @@ def chat_settings(model: ModelEntry, tools: Sequence[ToolDeclaration], options: 
 
 
 def image_settings(request: ImageRequest) -> Wire:
-    """Return all of an image call's body but its contents; only the settings that were chosen are in it.
+    """Return the body of an image call without its contents; it has only the settings that were chosen.
 
-    Raises DesignRuleBroken when grounding is asked of a model that has none.
+    Raises DesignRuleBroken when grounding is requested from a model without it.
     """
     generation = _thinking(request.model, None) | {"responseModalities": ["TEXT", "IMAGE"]}
     chosen = {"aspectRatio": request.aspect_ratio, "imageSize": request.resolution}
@@ -230,13 +231,13 @@ def _declaration(tool: ToolDeclaration) -> Wire:
     return {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
 
 
-# ---- what it answers
+# ---- answers
 
 _PICTURE_ROLES = frozenset({ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO})
 _LONGEST_QUOTE = 300
 _LONGEST_REASON = 200
 
-# What each finish reason of the API means for an answer in words; None is a good end.
+# The meaning of each finish reason of the API for a text answer; None is a good end.
 TEXT_ENDS: dict[str, ErrorCode | None] = {
     "STOP": None,
     "FINISH_REASON_UNSPECIFIED": None,
@@ -264,7 +265,7 @@ TEXT_ENDS: dict[str, ErrorCode | None] = {
     "NO_IMAGE": ErrorCode.NO_PICTURE,
 }
 
-# The same for an image model that gave no picture, where it reads differently.
+# The same for an image model that returned no picture, with the differences.
 PICTURE_ENDS: dict[str, ErrorCode | None] = TEXT_ENDS | {
     **{reason: ErrorCode.PICTURE_BLOCKED for reason, code in TEXT_ENDS.items() if code is ErrorCode.ANSWER_BLOCKED},
     "RECITATION": ErrorCode.PICTURE_RECITATION,
@@ -273,7 +274,7 @@ PICTURE_ENDS: dict[str, ErrorCode | None] = TEXT_ENDS | {
 
 @dataclass(frozen=True, slots=True)
 class ArrivedPicture:
-    """A picture as it came, not yet in the store."""
+    """A received picture that is not in the store yet."""
 
     data: bytes
     mime_type: str
@@ -281,16 +282,16 @@ class ArrivedPicture:
 
 
 def _picture_type(blob: types.Blob) -> str | None:
-    """Return the type of a picture, by its bytes where its label names none; None for anything else."""
+    """Return the type of a picture, from its bytes when its label has none; None for anything else."""
     if (blob.mime_type or "").startswith("image/"):
         return blob.mime_type
     return mime_type_of(blob.data or b"")
 
 
 class AnswerReader:
-    """Turns the responses of one streamed answer into chunks, and judges its end.
+    """Converts the responses of one streamed answer to chunks, and classifies its end.
 
-    `read` takes each response as it comes; `end` gives what is known only when the stream is over. `events` are what
+    `read` takes each response as it comes; `end` yields what is known only after the stream. `events` has the data that
     the SDK leaves out of the responses.
     """
 
@@ -306,13 +307,13 @@ class AnswerReader:
         self._has_answer = False
         self._has_picture = False
         self._draft: ArrivedPicture | None = None
-        # The same words asked of the web and of its pictures are two queries, each of them charged.
+        # The same words searched on the web and among images are two queries, both charged.
         self._queries: dict[tuple[str, str], None] = {}
         self._sources: dict[str, Source] = {}
         self._suggestions_html = ""
 
     def read(self, response: types.GenerateContentResponse) -> Iterator[CompletionChunk | ArrivedPicture]:
-        """Yield the parts of the response in order; drafts of pictures (thoughts) wait, unknown kinds are dropped."""
+        """Yield the parts of the response in order; draft pictures (thoughts) are held back, unknown kinds dropped."""
         if response.usage_metadata is not None:
             self._usage = response.usage_metadata
         if response.prompt_feedback is not None:
@@ -329,21 +330,23 @@ class AnswerReader:
                 piece = self._part(part)
                 if piece is not None:
                     yield piece
-        # Nobody asks for a second candidate; a picture that comes in one was paid for.
+        # Nobody requests a second candidate, but a picture in one was paid for.
         for part in (part for other in others if other.content for part in other.content.parts or ()):
             if part.inline_data is not None and (picture := self._picture(part, part.inline_data)) is not None:
                 yield picture
 
     def only_draft(self) -> ArrivedPicture | None:
-        """Return the last draft where no other picture came: whatever its label, it was paid for. To be asked first of
-        all when the stream is over."""
+        """Return the last draft if no other picture came: whatever its label, it was paid for.
+
+        Call it after the stream and before `end`.
+        """
         if self._has_picture or self._draft is None:
             return None
         self._has_answer = self._has_picture = True
         return self._draft
 
     def end(self) -> Iterator[CompletionChunk]:
-        """Yield the grounding, if there was any, then the last chunk: usage, finish reason, and what went wrong."""
+        """Yield the grounding, if any, then the last chunk: usage, finish reason and the problem, if any."""
         grounding = self._grounding()
         if grounding is not None:
             yield CompletionChunk(part=grounding)
@@ -351,7 +354,7 @@ class AnswerReader:
 
     @property
     def usage(self) -> TokenUsage | None:
-        """What the answer has cost so far, the searches it made among it; None while the API has not said."""
+        """The usage of the answer so far, including its searches; None while the API has not reported any."""
         usage = usage_from_wire(self._usage, has_picture=self._has_picture) if self._usage is not None else None
         if self._queries:
             usage = (usage or TokenUsage()) + TokenUsage(search_queries=len(self._queries))
@@ -373,7 +376,7 @@ class AnswerReader:
             if len(self._quote) < _LONGEST_QUOTE:
                 self._quote += text
         signed_by = self._model_id if signature else None
-        # Built without validation and with every field: this runs for each piece of a streamed text.
+        # Built without validation and with every field: this runs for each piece of streamed text.
         words = TextPart.model_construct(
             type="text",
             text=text,
@@ -431,7 +434,7 @@ class AnswerReader:
             return self._without_an_end()
         reason, has_all = self._finish_reason, self._has_answer and not self._paints
         ends = PICTURE_ENDS if self._paints else TEXT_ENDS
-        # A reason this table does not know is judged by what arrived.
+        # A reason that is not in this table is judged by what arrived.
         code = ends.get(reason, None if has_all else ErrorCode.UNKNOWN_REASON)
         if code is not None:
             return self._failed(code, self._events.finish_message, reason=reason)
@@ -443,7 +446,7 @@ class AnswerReader:
         return None
 
     def _without_an_end(self) -> ErrorInfo:
-        """Return what an answer means that came whole over HTTP and does not say how it ended."""
+        """Return the problem of an answer that arrived completely over HTTP, but without a finish reason."""
         feedback = self._feedback
         said = (feedback.block_reason_message if feedback is not None else None) or self._events.finish_message
         if feedback is not None and feedback.block_reason is not None:
@@ -456,17 +459,18 @@ class AnswerReader:
 
     def _failed(self, code: ErrorCode, said: str, **parameters: str) -> ErrorInfo:
         if code is ErrorCode.UNKNOWN_REASON and said:
-            # Nobody else explains it: the API's own words go into the sentence.
+            # There is no other explanation: show the API's own words.
             parameters["reason"] = ": ".join(one for one in (self._finish_reason, said) if one)[:_LONGEST_REASON]
-        # Without a count of what it used, nobody can tell whether it was charged.
+        # Without a token count, it is unknown whether it was charged.
         charge = Charge.MAYBE if self._usage is None or code.charge is Charge.MAYBE else Charge.YES
         return ErrorInfo(code=code, parameters={**parameters}, provider_detail=said, charge=charge)
 
 
 def usage_from_wire(usage: types.GenerateContentResponseUsageMetadata, *, has_picture: bool) -> TokenUsage:
-    """Return the counts by kind. The API counts a picture's tokens inside the candidates' and names them apart.
+    """Return the token counts by kind; the API includes a picture's tokens in the candidates' count.
 
-    Where it does not name them although a picture came, all that it does not call words are the picture's.
+    It normally lists them by modality as well. If it does not although a picture came, all candidate tokens without a
+    listed modality count as the picture's.
     """
     details = usage.candidates_tokens_details or ()
     pictures = sum(one.token_count or 0 for one in details if one.modality is types.MediaModality.IMAGE)

@@ -1,7 +1,7 @@
-"""What goes wrong between the studio and a model's server, in the studio's own errors: the same for every provider.
+"""Failures between the studio and a model's server as the studio's own errors, for every provider.
 
-No text of an error holds a key, and what a server says is cleaned and cut before it goes into one. Beside it stands
-what all connections to such servers have in common.
+No error text contains a key, and a server's messages are cleaned and shortened before they are used. The settings that
+all connections to such servers share are here too.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ from agent.untrusted import plain_text
 
 _LONGEST_DETAIL = 500
 _LONGEST_IN_SENTENCE = 200
-# Google's keys, OpenAI's and those of servers like it.
+# The keys of Google, of OpenAI, and of similar servers.
 _KEYS = re.compile(r"AIza[\w-]{10,}|AQ\.[\w-]{20,}|\b(?:sk|gsk|pk|rk)-[\w-]{8,}|(?<=Bearer )\S+")
 LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30)
 _CONNECT_TIMEOUT_S = 10.0
-# The whole body counts: 14 reference pictures on a slow line take minutes, and Stop works all the while.
+# The limit is for the whole body: 14 reference pictures on a slow line take minutes, and Stop still works.
 _WRITE_TIMEOUT_S = 300.0
 
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """Return what every connection trusts: reading the machine's certificates takes longer than a client's start."""
+    """Return the TLS context of every connection; cached, since loading the certificates is slow."""
     return httpx2.create_ssl_context()
 
 
 def timeouts(read_timeout_s: float) -> httpx2.Timeout:
-    """Return how long a call waits for each of its steps."""
+    """Return the timeouts of a call's steps."""
     return httpx2.Timeout(
         connect=_CONNECT_TIMEOUT_S, read=read_timeout_s, write=_WRITE_TIMEOUT_S, pool=_CONNECT_TIMEOUT_S
     )
 
 
 def netloc(base_url: str) -> str:
-    """Return the host and port of an address."""
+    """Return the host and port of an address, without user name and password."""
     return urlsplit(base_url).netloc.rpartition("@")[2]
 
 
 async def close_with_body(response: httpx2.Response) -> None:
-    """Have the generator that reads a response end when the response is closed, as a hook of an HTTP client.
+    """Make the generator that reads a response end when the response is closed; a hook of an HTTP client.
 
-    The SDKs leave it to the garbage collector when they stop early, which may come when the event loop is gone.
+    When the SDKs stop early, they leave it to the garbage collector, which may run after the event loop is gone.
     """
     if isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = _Body(response.stream)
@@ -80,10 +80,10 @@ class _Body(httpx2.AsyncByteStream):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A server of models, the key that only it gets, and the variables an operator would change.
+    """A server of models, the key that only it receives, and the variables that configure it.
 
-    `service` is its name in a sentence, and `api` what it should speak; `is_usual` says that the name tells where it
-    is, too.
+    `service` is its name in a message, and `api` the API it should have; `is_usual` says that the name alone also
+    identifies its address.
     """
 
     base_url: str
@@ -101,13 +101,13 @@ class Endpoint:
 
     @property
     def reached(self) -> str:
-        """What is reached over the network, in a sentence."""
+        """The name of the network destination in a message."""
         return self.service if self.is_usual else self.address
 
 
 @dataclass(frozen=True)
 class ProviderCall:
-    """What was asked of whom, for the sentence of a failure; `keys` are never in one."""
+    """The data of a call for its failure message, which never contains any of the `keys`."""
 
     endpoint: Endpoint
     model: ModelEntry
@@ -119,27 +119,27 @@ class ProviderCall:
 
     @property
     def paints(self) -> bool:
-        """Whether a picture was asked for."""
+        """Whether the call is for a picture."""
         return self.path.startswith("/images/")
 
     @property
     def waited_s(self) -> str:
-        """The seconds since the call left, as a sentence gives them."""
+        """The seconds since the call was sent, formatted for a message."""
         tenths = ceil((time.monotonic() - self.started_s) * 10)
         return f"{tenths / 10:g}" if tenths < 100 else f"{tenths / 10:.0f}"
 
     def clean(self, text: str) -> str:
-        """Return what somebody else says on one line: cut, without keys, markup and characters that nobody sees."""
+        """Return foreign text on one line: shortened, without keys, markup and invisible characters."""
         return clean(text, self.keys)
 
     def failure(self, code: ErrorCode, said: str = "", **parameters: str | int | float) -> AivistaError:
-        """Return a failure of this call; `said` is what the server or the HTTP client says of it."""
+        """Return a failure of this call; `said` is the message of the server or the HTTP client."""
         told: dict[str, str | int | float] = {"service": self.endpoint.service, **parameters}
         return code.kind(code, provider_detail=self.clean(said), **told)
 
 
 def clean(text: str, keys: Sequence[SecretStr]) -> str:
-    """Return the text on one line: cut, without keys (these, and what looks like one), markup, hidden characters."""
+    """Return the text on one line: shortened, without keys (given or look-alike), markup and hidden characters."""
     for key in keys:
         secret = key.get_secret_value()
         text = text.replace(secret, "[key]") if secret else text
@@ -150,19 +150,19 @@ def clean(text: str, keys: Sequence[SecretStr]) -> str:
 
 
 def info_without_keys(info: ErrorInfo, keys: Sequence[SecretStr]) -> ErrorInfo:
-    """Return the failure of an answer, whose texts are the server's or the model's own, cleaned."""
+    """Return the failure of an answer with its texts, which are the server's or the model's, cleaned."""
     told = {name: clean(value, keys) if isinstance(value, str) else value for name, value in info.parameters.items()}
     return info.model_copy(update={"parameters": told, "provider_detail": clean(info.provider_detail, keys)})
 
 
 def may_have_been_charged(error: AivistaError) -> AivistaError:
-    """Return the failure as one of a call that had begun: the provider may charge for what it did until then."""
+    """Mark the failure as one of a call that had begun: the provider may charge for the work until then."""
     error.info = error.info.model_copy(update={"charge": Charge.MAYBE})
     return error
 
 
 def transport_failure(error: Exception, asked: ProviderCall) -> AivistaError:
-    """Return the failure that stands for one of the HTTP client's."""
+    """Return our failure for an error of the HTTP client."""
     said = f"{type(error).__name__}: {error}"
     model, there = asked.model.label, asked.endpoint.reached
     match error:
@@ -190,14 +190,14 @@ def transport_failure(error: Exception, asked: ProviderCall) -> AivistaError:
         case httpx2.DecodingError():
             return asked.failure(ErrorCode.ANSWER_UNREADABLE, said)
         case httpx2.RemoteProtocolError() if not re.search("disconnected|closed", said):
-            # Whoever answers there does not speak HTTP.
+            # The other side does not speak HTTP.
             return asked.failure(ErrorCode.ANSWER_UNREADABLE, said)
         case _:
             return asked.failure(ErrorCode.STREAM_CUT, said)
 
 
 def status_failure(status: int, said: str, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError | None:
-    """Return the failure that an HTTP status stands for whoever answers, or None when only the body tells."""
+    """Return the failure for an HTTP status with a fixed meaning, or None when the body must decide."""
     model = asked.model.label
     match status:
         case _ if 300 <= status < 400:
@@ -220,7 +220,7 @@ def status_failure(status: int, said: str, headers: Mapping[str, str], asked: Pr
 
 
 def overloaded(said: str, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:
-    """Return that the model has no room; when the server says for how long, that is waited out."""
+    """Return that the model is overloaded, with the server's waiting time, if it gives one."""
     hint_s = retry_after_s(headers)
     told: dict[str, str | int | float] = {"model": asked.model.label}
     if hint_s is not None:
@@ -229,27 +229,27 @@ def overloaded(said: str, headers: Mapping[str, str], asked: ProviderCall) -> Ai
 
 
 def rate_limited(hint_s: float | None, said: str, asked: ProviderCall) -> AivistaError:
-    """Return that the server wants fewer requests, and when to come back where it says so."""
+    """Return that the server wants fewer requests, with its waiting time, if it gives one."""
     if hint_s is None:
         return asked.failure(ErrorCode.SLOW_DOWN, said)
     return asked.failure(ErrorCode.RATE_LIMITED, said, seconds=max(1, ceil(hint_s)))
 
 
 def wrong_address(status: int, said: str, asked: ProviderCall) -> AivistaError:
-    """Return that something else than the API answers there: a wrong address, or a proxy or firewall in between."""
+    """Return that the address does not lead to the API: a wrong address, or a proxy or firewall in between."""
     endpoint = asked.endpoint
     told = {"address": endpoint.address, "variable": endpoint.url_variable, "api": endpoint.api}
     return asked.failure(ErrorCode.WRONG_ADDRESS, said, **told, status=status)
 
 
 def unexplained(said: str, asked: ProviderCall) -> AivistaError:
-    """Return that an answer which had begun ended with an error that says no more than these words."""
+    """Return that a started answer ended with an error that has no other information than this message."""
     reason = in_sentence(said, asked) or "error"
     return may_have_been_charged(asked.failure(ErrorCode.UNKNOWN_REASON, said, reason=reason))
 
 
 def _redirected(headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:
-    # Redirects are not followed: the key would go to whatever host they name.
+    # Redirects are not followed: the key would be sent to any host they name.
     target = urlsplit(headers.get("location", ""))
     named = f"{target.scheme}://{target.netloc.rpartition('@')[2]}" if target.netloc else asked.clean(target.path)[:80]
     endpoint = asked.endpoint
@@ -258,12 +258,12 @@ def _redirected(headers: Mapping[str, str], asked: ProviderCall) -> AivistaError
 
 
 def in_sentence(said: str, asked: ProviderCall) -> str:
-    """Return what a server says, short enough to stand in a sentence."""
+    """Return the server's message, short enough for a sentence."""
     return asked.clean(said)[:_LONGEST_IN_SENTENCE]
 
 
 def is_web_page(text: str) -> bool:
-    """Return whether this is HTML, which no API of models answers with."""
+    """Return whether this is HTML, which no model API returns."""
     return bool(re.search(r"^\s*<[a-z!?][^<]*>|<(!doctype|html|head|body)\b", text[:_LONGEST_DETAIL], re.IGNORECASE))
 
 
@@ -273,9 +273,9 @@ def _words_of_page(page: str) -> str:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Return how long the server wants us to wait: `Retry-After` in seconds or as a date, else None.
+    """Return the server's requested waiting time, from `Retry-After` in seconds or as a date, else None.
 
-    A date is held against the server's own clock where it gives one: ours may be wrong.
+    A date is compared with the server's own clock if it sends one, because ours may be wrong.
     """
     milliseconds, hint = headers.get("retry-after-ms", "").strip(), headers.get("retry-after", "").strip()
     if re.fullmatch(r"\d{1,9}(\.\d+)?", milliseconds):

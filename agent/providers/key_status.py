@@ -1,6 +1,6 @@
-"""What a key can do: which models of the catalogue it may use, and which not, each with the reason.
+"""The diagnosis of a key: which models of the catalogue it may use, and why not the others.
 
-It is tested when a person asks for it, listed when a page is opened, and kept while it is fresh.
+A key is tested when a user asks for it, its models are listed when a page opens, and results are cached.
 """
 
 from __future__ import annotations
@@ -27,14 +27,16 @@ OF_THE_KEY = frozenset(
         *(ErrorCode.WRONG_ADDRESS, ErrorCode.REDIRECTED),
     }
 )
-"""What is wrong with the key as a whole, or with the way to Google, whichever model says so first."""
+"""Problems of the key as a whole, or of the connection to Google, whichever model reports them first."""
 _FRESH_S = 3600.0
 _MOST_KEYS = 64
 
 
 class ModelStanding(Value):
-    """How it stands with one model: what is in the way, if anything, and whether it was tried with a call or only
-    looked for in the list of what the key is offered."""
+    """The status of one model: its problem, if any, and how it was checked.
+
+    `is_tried` says that a call was made; otherwise the model was only looked up in the key's list of models.
+    """
 
     role: ModelRole
     model_id: str
@@ -44,25 +46,25 @@ class ModelStanding(Value):
 
     @property
     def is_usable(self) -> bool:
-        """Whether it can be chosen: nothing is in its way, or only what passes by itself."""
+        """Whether the model can be chosen: it has no problem, or only one that is not the key's fault."""
         return self.problem is None or self.problem.actor is not Actor.KEY
 
 
 class KeyDiagnosis(Value):
-    """What is wrong with the key itself (or with the way to Google), or how it stands with each model."""
+    """The problem of the key itself (or of the connection to Google), or the status of each model."""
 
     problem: ErrorInfo | None = None
     models: tuple[ModelStanding, ...] = ()
 
     @property
     def is_whole(self) -> bool:
-        """Whether the key is good and every model answered."""
+        """Whether the key is good and no model has a problem."""
         return self.problem is None and all(one.problem is None for one in self.models)
 
     def why_not(self, model_id: str) -> ErrorInfo | None:
-        """Return why this key cannot use the model, or None where it can or nobody knows.
+        """Return why this key cannot use the model, or None when it can or when that is unknown.
 
-        A network that is down keeps no model from being chosen.
+        A network failure does not exclude a model.
         """
         if self.problem is not None:
             return self.problem if self.problem.actor is Actor.KEY else None
@@ -71,19 +73,19 @@ class KeyDiagnosis(Value):
 
 
 class KeyChecker(Provider, Protocol):
-    """A provider behind a key that can say what the key is good for."""
+    """A provider behind a key that can diagnose the key."""
 
     async def check(self, models: Sequence[ModelEntry], *, tries_models: bool) -> KeyDiagnosis:
         """Return what the key can do with these models.
 
-        The list of what it is offered is asked for, which costs nothing. With `tries_models` each model is asked for
-        one word as well: only that finds a quota of zero or one that is used up. Nothing is raised but SettingsError.
+        The key's list of models is requested, which costs nothing. With `tries_models`, each model is also asked for
+        one word: only that detects a quota that is zero or used up. Raises nothing but SettingsError.
         """
         ...
 
 
 def diagnosed(standings: Sequence[ModelStanding]) -> KeyDiagnosis:
-    """Return the standings as a diagnosis: a fault of the key is told once, not once for every model."""
+    """Return the diagnosis from the models' statuses: a problem of the key is reported once, not per model."""
     whole = next((one.problem for one in standings if one.problem and one.problem.code in OF_THE_KEY), None)
     return KeyDiagnosis(problem=whole, models=() if whole is not None else tuple(standings))
 
@@ -95,28 +97,28 @@ class _Check(Protocol):
 
 
 class KeyStatusCache:
-    """The diagnoses of keys, by the key itself. `check` asks Gemini behind a key.
+    """A cache of key diagnoses, by the key itself. `check` calls Gemini with a key.
 
-    A diagnosis is known for an hour. One of a network that failed is told and not kept.
+    A diagnosis is valid for an hour. One of a network failure is returned, but not cached.
     """
 
     def __init__(self, catalogue: Catalogue, check: _Check, clock: Callable[[], float] = time.monotonic) -> None:
         self._catalogue = catalogue
         self._check = check
-        # By the secret itself, not its text: whatever shows this object must not show a key.
+        # Keyed by the secret object, not by its text: a dump of this object must not show a key.
         self._known: TTLCache[SecretStr, KeyDiagnosis] = TTLCache(_MOST_KEYS, _FRESH_S, clock)
         self._asking: dict[SecretStr, asyncio.Lock] = {}
 
     def known(self, key: SecretStr | None) -> KeyDiagnosis | None:
-        """Return what is known of the key, or None when nothing is, or not any more."""
+        """Return the cached diagnosis of the key, or None when there is none or it has expired."""
         return self._known.get(key) if key is not None else None
 
     async def test(self, key: SecretStr) -> KeyDiagnosis:
-        """Return what the key can do, tried with one word of each model: it costs less than a tenth of a cent."""
+        """Return what the key can do, tested with one word from each model: it costs less than a tenth of a cent."""
         return await self._ask(key, tries_models=True)
 
     async def listed(self, key: SecretStr) -> KeyDiagnosis:
-        """Return what is known of the key, else what it is offered, which costs nothing; asked for once at a time."""
+        """Return the cached diagnosis, else one from the key's free list of models; one request per key at a time."""
         async with self._asking.setdefault(key, asyncio.Lock()):
             try:
                 return self.known(key) or await self._ask(key, tries_models=False)
@@ -124,10 +126,9 @@ class KeyStatusCache:
                 self._asking.pop(key, None)
 
     def record_failure(self, key: SecretStr, error: ErrorInfo, roles: Sequence[ModelRole]) -> bool:
-        """Remember that a call of a turn was refused because of the key, by a model of these roles; return whether
-        that says anything.
+        """Record that a call by a model of these roles was refused because of the key; return whether it was of use.
 
-        A model's failure names it by its label, which is its own among the models of one kind.
+        A model's failure names the model by its label, which is unique among the models of one kind.
         """
         if error.actor is not Actor.KEY:
             return False
@@ -147,8 +148,10 @@ class KeyStatusCache:
         return bool(refused)
 
     def clear(self, key: SecretStr, model_ids: Collection[str]) -> bool:
-        """Forget what stood in the way of these models, and what was wrong with the key as a whole: they have answered
-        with it. Return whether there was anything."""
+        """Forget the problems of these models and of the key as a whole, because they have answered with it.
+
+        Return whether there were any.
+        """
         held = self._known.get(key)
         if held is None or not model_ids:
             return False
@@ -172,6 +175,6 @@ class KeyStatusCache:
         return diagnosis
 
     def _models(self) -> list[ModelEntry]:
-        """Return the models a turn may use, each once."""
+        """Return the models that a turn may use, each once."""
         models = [self._catalogue.keyed(role) for role in (*TEXT_ROLES, *IMAGE_ROLES)]
         return list({one.id: one for one in models}.values())

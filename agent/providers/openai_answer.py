@@ -1,6 +1,6 @@
-"""What a server of OpenAI's API answers, as our chunks, and what each of its ends means: pure, nothing is stored here.
+"""Convert the answers of OpenAI-compatible servers to our chunks, and classify how they end. Pure; stores nothing.
 
-Nothing is taken for granted: the servers differ in what they leave out, send as null or number wrongly.
+The code assumes little: servers differ in what they leave out, send as null or number wrongly.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agent.pictures import mime_type_of
 from agent.providers.catalogue import ModelEntry
 from agent.providers.openai_wire import THINK, TOOL_CALL, TagSplitter, Wire, read_calls
 
-# What each finish reason means; None is a good end. One that is not here is judged by what arrived.
+# The meaning of each finish reason; None is a good end. Unknown ones are judged by what arrived.
 TEXT_ENDS: dict[str, ErrorCode | None] = {
     "stop": None,
     "tool_calls": None,
@@ -31,12 +31,12 @@ TEXT_ENDS: dict[str, ErrorCode | None] = {
 }
 
 
-# ---- words
+# ---- text
 
 
 @dataclass
 class _Call:
-    """A call under way: its id, its name, and its arguments as far as they came."""
+    """A call that is being streamed: its id, its name, and its arguments so far."""
 
     index: int | None
     call_id: str | None
@@ -46,12 +46,12 @@ class _Call:
 
 @dataclass
 class _Calls:
-    """The calls of an answer, put together from the pieces they come in."""
+    """The calls of an answer, assembled from their streamed pieces."""
 
     begun: list[_Call] = field(default_factory=list)
 
     def add(self, delta: Wire) -> None:
-        """Take a piece. Some servers number every call 0 or none at all: another id, or a name, begins another."""
+        """Add a piece. Some servers number every call 0 or not at all: then a new id or name starts a new call."""
         index = delta.get("index") if isinstance(delta.get("index"), int) else None
         call_id = _string(delta.get("id")) or None
         function = _object(delta.get("function"))
@@ -76,7 +76,7 @@ class _Calls:
         return of_index[-1]
 
     def parts(self) -> list[ToolCallPart] | None:
-        """Return the calls in order, or None when one is garbled."""
+        """Return the calls in order, or None when one is malformed."""
         parts = []
         for call in self.begun:
             arguments = _arguments(call.arguments)
@@ -87,9 +87,9 @@ class _Calls:
 
 
 class ChatReader:
-    """Turns the events of one streamed answer into chunks, and judges its end.
+    """Converts the events of one streamed answer to chunks, and classifies its end.
 
-    `read` takes each event as it comes; `end` gives what is known only when the stream is over: the calls, too.
+    `read` takes each event as it comes; `end` yields what is known only after the stream, including the calls.
     """
 
     def __init__(self, model: ModelEntry, service: str) -> None:
@@ -103,8 +103,10 @@ class ChatReader:
         self._usage: Wire = {}
 
     def read(self, event: Wire) -> Iterator[CompletionChunk]:
-        """Yield the thoughts and the words of the event; of one that holds none that something came, which is a sign of
-        life: a call may take minutes to be written."""
+        """Yield the thoughts and text of the event; an empty chunk when it has neither.
+
+        The empty chunk is a sign of life: the model may take minutes to write a call.
+        """
         has_told = False
         for chunk in self._chunks_of(event):
             has_told = True
@@ -125,7 +127,7 @@ class ChatReader:
         self._finish_reason = _string(choice.get("finish_reason")) or self._finish_reason
 
     def end(self) -> Iterator[CompletionChunk]:
-        """Yield the calls, then usage, finish reason and what went wrong."""
+        """Yield the calls, then the usage, the finish reason and the problem, if any."""
         yield from self._split(self._splitter.end())
         calls = self._calls.parts()
         in_words = read_calls(self._calls_in_words)
@@ -137,7 +139,7 @@ class ChatReader:
 
     @property
     def usage(self) -> TokenUsage | None:
-        """What the answer has cost; None while the server has not said."""
+        """The tokens of the answer so far; None while the server has not reported any."""
         return usage_from_wire(self._usage) if self._usage else None
 
     def _split(self, pieces: Iterator[tuple[str, str]]) -> Iterator[CompletionChunk]:
@@ -147,14 +149,14 @@ class ChatReader:
             elif tag == TOOL_CALL:
                 self._calls_in_words += text
             else:
-                # Many models begin with empty lines, above all after their thoughts.
+                # Many models begin with empty lines, especially after their thoughts.
                 shown = text if self._has_text else text.lstrip()
                 if shown:
                     self._has_text = True
                     yield CompletionChunk(part=TextPart(text=shown))
 
     def _thought(self, text: str) -> Iterator[CompletionChunk]:
-        # By its model: to some servers their own thoughts go back.
+        # Marked with the model's id: some models need their own thoughts sent back.
         if text:
             yield CompletionChunk(part=TextPart(text=text, is_thought=True, signed_by=self._model.id))
 
@@ -170,13 +172,13 @@ class ChatReader:
         if code is None:
             return None
         said = {"reason": self._finish_reason or "", "service": self._service, "model": self._model.label}
-        # Without a count of what it used, nobody can tell whether it was charged.
+        # Without a token count, it is unknown whether it was charged.
         charge = Charge.MAYBE if self.usage is None or code.charge is Charge.MAYBE else Charge.YES
         return ErrorInfo(code=code, parameters={**said}, charge=charge)
 
 
 def usage_from_wire(usage: Wire) -> TokenUsage:
-    """Return the counts by kind, of words or of a picture; what a server leaves out counts as none."""
+    """Return the token counts by kind, of a text or image call; missing counts are 0."""
     prompt = _object(usage.get("prompt_tokens_details")) or _object(usage.get("input_tokens_details"))
     cached = _count(prompt.get("cached_tokens")) or _count(usage.get("prompt_cache_hit_tokens"))
     thoughts = _count(_object(usage.get("completion_tokens_details")).get("reasoning_tokens"))
@@ -194,7 +196,7 @@ def usage_from_wire(usage: Wire) -> TokenUsage:
 
 @dataclass(frozen=True, slots=True)
 class ArrivedPicture:
-    """A picture as it came, not yet in the store."""
+    """A received picture that is not in the store yet."""
 
     data: bytes
     mime_type: str
@@ -202,13 +204,13 @@ class ArrivedPicture:
 
 @dataclass(frozen=True, slots=True)
 class PictureElsewhere:
-    """A picture that must be fetched from this address, which is the same server's."""
+    """A picture that must be downloaded from this address on the same server."""
 
     url: str
 
 
 def read_picture(answer: object, base_url: str) -> ArrivedPicture | PictureElsewhere | ErrorInfo:
-    """Return the picture of an image call's answer, where it is to be had, or why there is none."""
+    """Return the picture from the answer of an image call, its address, or why there is none."""
     found = _object(next(iter(_list(_object(answer).get("data"))), None))
     encoded, url = _string(found.get("b64_json")), _string(found.get("url"))
     if encoded:
@@ -219,13 +221,13 @@ def read_picture(answer: object, base_url: str) -> ArrivedPicture | PictureElsew
         return ErrorInfo(code=ErrorCode.NO_PICTURE, parameters={"reason": "no data"})
     address = _address_at_home(url, base_url)
     if address is None:
-        # An answer must not make the studio ask other machines, those of its own network among them.
+        # An answer must not make the studio contact other machines, for example in its own network.
         return ErrorInfo(code=ErrorCode.NO_PICTURE, parameters={"reason": "its file is on another server"})
     return PictureElsewhere(address)
 
 
 def picture_of(data: bytes) -> ArrivedPicture | ErrorInfo:
-    """Return the bytes as a picture by their first ones, or that they are none."""
+    """Return the bytes with the picture type of their signature, or BROKEN_PICTURE."""
     mime_type = mime_type_of(data)
     return ArrivedPicture(data, mime_type) if mime_type else ErrorInfo(code=ErrorCode.BROKEN_PICTURE)
 
@@ -240,7 +242,7 @@ def _decoded(encoded: str) -> ArrivedPicture | ErrorInfo:
 
 
 def _address_at_home(url: str, base_url: str) -> str | None:
-    """Return the whole address when it is the same server's. Read by the client that will use it, so both agree."""
+    """Return the absolute address if it is on the same server, parsed by the client that will use it, so both agree."""
     home = httpx2.URL(base_url)
     try:
         address = home.join(url)
@@ -250,7 +252,7 @@ def _address_at_home(url: str, base_url: str) -> str | None:
     return str(address) if is_at_home and not address.userinfo else None
 
 
-# ---- what came, whatever it is
+# ---- untrusted values
 
 
 def _object(value: Any) -> Wire:

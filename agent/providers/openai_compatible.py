@@ -1,7 +1,7 @@
-"""Any server that speaks OpenAI's API: DeepSeek, Ollama, vLLM, llama.cpp, OpenAI itself.
+"""Any server with OpenAI's API: DeepSeek, Ollama, vLLM, llama.cpp, OpenAI itself.
 
-Not through OpenAI's SDK: of it only the reading of events would be left, since its headers, its types and its retries
-are not what such servers need.
+OpenAI's SDK is not used: only its reading of events would remain, since such servers do not need its headers, types and
+retries.
 """
 
 from __future__ import annotations
@@ -50,20 +50,21 @@ from agent.providers.openai_wire import Wire, chat_body, image_body, image_files
 from agent.settings import OpenAISettings
 
 _MAX_PICTURE_BYTES = 100 << 20
-# A server that says it is done may leave its answer open; one that is closed before its end costs the connection.
+# A server may leave its answer open after the end; closing an answer early costs the connection.
 _END_S = 0.5
 
 T = TypeVar("T")
 
 
 class OpenAIProvider:
-    """A text model behind `/chat/completions`, and an image model behind `/images/generations` and `/images/edits`.
+    """A text model at `/chat/completions`, and an image model at `/images/generations` and `/images/edits`.
 
-    What a server says that it does not take is left out from then on: a text model is told of functions, and of the
-    form of its answer, in words; a field with another name is sent under that.
+    A feature that a server rejects is no longer used with that model: tools and the answer's schema are then described
+    in the prompt, and a field is renamed or left out.
 
-    Connections are kept alive until `aclose`, and belong to the event loop of the first call. A generator that is
-    closed or cancelled ends its request at once. Nothing is tried twice here, and no redirect is followed.
+    Connections are kept alive until `aclose`, and belong to the event loop of the first call. Closing or cancelling a
+    generator ends its request at once. Nothing is retried here, except without rejected features, and no redirect is
+    followed.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class OpenAIProvider:
         self._text_timeout_s = text_timeout_s
         self._image_timeout_s = image_timeout_s
         self._clients: dict[Endpoint, httpx2.AsyncClient] = {}
-        # What the models, by their ids, have turned out not to have.
+        # By model id, the fields of features that the model turned out not to have.
         self._missing: dict[str, dict[str, Any]] = {}
 
     async def stream(
@@ -109,7 +110,7 @@ class OpenAIProvider:
                     for chunk in reader.read(event):
                         yield chunk
             except AivistaError:
-                # A cut answer was billed as far as it came.
+                # A cut answer was billed up to the cut.
                 if reader.usage is not None:
                     yield CompletionChunk(usage=reader.usage)
                 raise
@@ -120,7 +121,7 @@ class OpenAIProvider:
             yield self._without_keys(chunk)
 
     async def generate(self, request: ImageRequest) -> AsyncGenerator[CompletionChunk, None]:
-        """Make or change one picture; it is in the store before its chunk is given."""
+        """Make or edit one picture; it is stored before its chunk is yielded."""
         images = pictures_to_show(request)
         data = [await self._pictures.read(image) for image in images]
         path = "/images/edits" if images else "/images/generations"
@@ -135,7 +136,7 @@ class OpenAIProvider:
         answer = await self._taken(request.model, ask)
         failure = _failure_in(answer, asked)
         if failure is not None:
-            # Reports of an exception show local variables, and what a server says may quote a key.
+            # Exception reports show local variables, and a server's text may quote a key.
             del answer
             raise failure
         usage = usage_from_wire(answer["usage"]) if isinstance(answer.get("usage"), dict) else None
@@ -143,7 +144,7 @@ class OpenAIProvider:
         if isinstance(found, PictureElsewhere):
             found = await self._fetch(found.url, asked)
         if isinstance(found, ErrorInfo):
-            # Without a count of what it used, nobody can tell whether it was charged.
+            # Without a token count, it is unknown whether it was charged.
             found = found.model_copy(update={"charge": Charge.MAYBE if usage is None else Charge.YES})
             yield self._without_keys(CompletionChunk(usage=usage, finish_reason="stop", error=found))
             return
@@ -152,7 +153,7 @@ class OpenAIProvider:
         yield CompletionChunk(usage=usage, finish_reason="stop")
 
     def embedder(self, model: ModelEntry) -> None:
-        """Return None: only chat and pictures are asked of such a server."""
+        """Return None: such a server is only used for chat and pictures."""
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -161,7 +162,7 @@ class OpenAIProvider:
             await http.aclose()
 
     async def _taken(self, model: ModelEntry, ask: Callable[[ModelEntry], Awaitable[T]]) -> T:
-        """Ask the model, again as long as its server says what it has not, and return what comes."""
+        """Call the model, again without each feature that its server rejects, and return the result."""
         plainer = model.model_copy(update=self._missing.get(model.id))
         while True:
             try:
@@ -182,7 +183,7 @@ class OpenAIProvider:
         return answer
 
     async def _next(self, events: AsyncIterator[str], asked: ProviderCall) -> Wire | None:
-        """Return what the next event says, or None at the end."""
+        """Return the next event, or None at the end."""
         try:
             event: Wire | None = _read(await anext(events, ""))
         except Exception as error:
@@ -190,7 +191,7 @@ class OpenAIProvider:
         failure = _failure_in(event, asked) if event is not None else None
         if failure is None:
             return event
-        # Reports of an exception show local variables, and what a server says may quote a key.
+        # Exception reports show local variables, and a server's text may quote a key.
         del event
         raise failure
 
@@ -213,7 +214,7 @@ class OpenAIProvider:
         return found
 
     async def _send(self, asked: ProviderCall, **content: Any) -> httpx2.Response:
-        """Return an answer whose body is still to be read. Raises the failure that any other answer stands for."""
+        """Return a successful answer with its body unread. Raises the matching failure for any other answer."""
         http, address = self._open(asked.endpoint), f"{asked.endpoint.base_url.rstrip('/')}{asked.path}"
         try:
             request = http.build_request("POST", address, timeout=timeouts(asked.read_timeout_s), **content)
@@ -223,14 +224,14 @@ class OpenAIProvider:
             async with aclosing(answer):
                 told = _failure_details(_json_or_text(await answer.aread()), f"HTTP {answer.status_code}")
         except Exception as error:
-            # Not chained: an exception of the HTTP client may quote the header that holds the key.
+            # Not chained: an exception of the HTTP client may quote the header with the key.
             raise as_ours(error, asked) from None
         failure = _from_status(answer.status_code, told, answer.headers, asked)
         del told
         raise failure
 
     async def _fetch(self, url: str, asked: ProviderCall) -> ArrivedPicture | ErrorInfo:
-        """Return the picture at an address of the same server."""
+        """Download the picture from an address of the same server."""
         http, data = self._open(asked.endpoint), bytearray()
         try:
             async with http.stream("GET", url, timeout=timeouts(asked.read_timeout_s)) as response:
@@ -258,7 +259,7 @@ class OpenAIProvider:
             if endpoint.key is not None:
                 request.headers["authorization"] = f"Bearer {endpoint.key.get_secret_value()}"
 
-        # Redirects are not followed: the key would go to whatever host they name.
+        # Redirects are not followed: the key would be sent to any host they name.
         http = httpx2.AsyncClient(
             verify=trusted(),
             limits=LIMITS,
@@ -270,7 +271,7 @@ class OpenAIProvider:
 
 
 async def _events(answer: httpx2.Response) -> AsyncGenerator[str, None]:
-    """Yield the data of each event that is whole, until the server says that it is done."""
+    """Yield the data of each complete event, until the stream ends."""
     line, data = bytearray(), list[bytes]()
     async for piece in answer.aiter_bytes():
         *ends, rest = piece.split(b"\n")
@@ -288,7 +289,7 @@ async def _events(answer: httpx2.Response) -> AsyncGenerator[str, None]:
 
 
 def _read(event: str) -> Any:
-    """Return what an event says; None for the end."""
+    """Return the parsed event; None for the end."""
     return json.loads(event) if event and not event.startswith("[DONE]") else None
 
 
@@ -304,7 +305,7 @@ def _endpoint_of_words(settings: OpenAISettings) -> Endpoint:
 
 
 def _endpoint_of_pictures(settings: OpenAISettings) -> Endpoint:
-    """Return the server that paints. One with an address of its own gets the other one's key in no case."""
+    """Return the image server; a separate address never gets the other server's key."""
     has_own = settings.image_base_url is not None
     has_own_key = has_own or settings.image_api_key is not None
     base_url = settings.image_base_url or settings.base_url
@@ -318,11 +319,11 @@ def _endpoint_of_pictures(settings: OpenAISettings) -> Endpoint:
     )
 
 
-# ---- what goes wrong: no text of it holds a key
+# ---- failures: no text of them contains a key
 
 
 _UNKNOWN = r"((parameter|argument|field)s?( not supported| supplied)?|extra_forbidden\W+loc\W+body)\W+"
-# What such servers say of a feature that a model, or the way it is served, does not have.
+# Error messages for a feature that a model, or the way it is served, does not have.
 _FEATURES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
     (
         re.compile(
@@ -334,9 +335,9 @@ _FEATURES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
     ),
     (re.compile(r"response_format", re.IGNORECASE), {"json_mode": JsonMode.NONE, "has_response_format": False}),
     (re.compile("stream_options"), {"has_stream_usage": False}),
-    # OpenAI's newer models know the limit by this name alone, most servers only by the older one.
+    # OpenAI's newer models accept only this name for the limit, most servers only the older one.
     (re.compile("max_completion_tokens"), {"limit_field": "max_completion_tokens"}),
-    # Most take pictures under `image[]`, some under `image` alone.
+    # Most take pictures in the field `image[]`, some only in `image`.
     (
         re.compile(
             r"(required|missing)\W+(\w+\W+){0,2}image\b(?!\[)|\bimage\b(?!\[)\W+(\w+\W+){0,3}(required|missing)",
@@ -344,17 +345,17 @@ _FEATURES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
         ),
         {"image_field": "image"},
     ),
-    # xAI's painters are told the ratio, others nothing. A size that one does not offer is another matter.
+    # xAI's image models take the ratio, others nothing. A size that a model does not offer is a different error.
     (re.compile(_UNKNOWN + r"size\b", re.IGNORECASE), {"size_field": "aspect_ratio"}),
     (re.compile(_UNKNOWN + r"aspect_ratio\b", re.IGNORECASE), {"size_field": ""}),
 )
-# What such servers call a refusal by policy, a conversation that is too long, a picture that is no good.
+# Error messages for a refusal by policy, a conversation that is too long, and an invalid picture.
 _BLOCKING = re.compile(r"content_?(policy|filter)|moderation|safety", re.IGNORECASE)
 _TOO_LONG = re.compile(
     r"context_length_exceeded|maximum context length|exceeds? the (available )?context", re.IGNORECASE
 )
 _BAD_PICTURE = re.compile(r"invalid_image|image_parse_error|unsupported image|could not (load|process) image", re.I)
-# What they say of a model that sees no pictures, some of them as a fault of their own.
+# Error messages of models without vision; some servers report them as an internal error.
 _NO_VISION = re.compile(
     r"image input is not supported|not a multimodal model|at most 0 image|not support images"
     r"|unknown variant .?image_url|image_url is only supported by",
@@ -363,21 +364,21 @@ _NO_VISION = re.compile(
 
 
 def _refused_features(said: str) -> dict[str, Any]:
-    """Return the fields of a model without the features that its server says it does not have."""
+    """Return the model fields to change for the features that the server rejects."""
     missing = [features for pattern, features in _FEATURES if pattern.search(said)]
     return {name: value for one in missing for name, value in one.items()}
 
 
 def as_ours(error: Exception, asked: ProviderCall) -> AivistaError:
-    """Return the failure that stands for one of the HTTP client's, or of reading what came."""
+    """Return our failure for an error of the HTTP client or for an unreadable answer."""
     if isinstance(error, httpx2.HTTPError | httpx2.InvalidURL):
         return transport_failure(error, asked)
-    # What came was not what the API sends: it could not be read.
+    # The answer did not have the API's form.
     return asked.failure(ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
 
 
 class _FailureDetails(NamedTuple):
-    """What a server says of a failure: in words, by its code and by its type."""
+    """What a server reports about a failure: message, code and type."""
 
     said: str
     code: str
@@ -385,7 +386,7 @@ class _FailureDetails(NamedTuple):
 
 
 def _failure_details(body: object, otherwise: str) -> _FailureDetails:
-    """Return what the body of an error says, whatever its form; nothing in it is said `otherwise`."""
+    """Return the details in an error body of any form; `otherwise` is the message when it has none."""
     told = body.get("error", body) if isinstance(body, dict) else body
     if not isinstance(told, dict):
         return _FailureDetails(told if isinstance(told, str) and told else otherwise, "", "")
@@ -404,7 +405,7 @@ def _json_or_text(body: bytes) -> object:
 
 
 def _failure_in(event: object, asked: ProviderCall) -> AivistaError | None:
-    """Return the failure that an event of a stream, or an answer, stands for: it tells one, or cannot be read."""
+    """Return the failure in an event or answer: it reports one, or cannot be read; else None."""
     if not isinstance(event, dict):
         return as_ours(ValueError(f"an event is {type(event).__name__}"), asked)
     if not event.get("error") and event.get("object") != "error":
@@ -417,13 +418,13 @@ def _failure_in(event: object, asked: ProviderCall) -> AivistaError | None:
 
 
 def _wrong_path(said: str, asked: ProviderCall) -> AivistaError:
-    """Return that the server does not offer what was asked for at its address: most addresses end in /v1."""
+    """Return the failure that the server does not offer this path at its address; most addresses end in /v1."""
     told = {"address": asked.endpoint.address, "path": asked.path, "variable": asked.endpoint.url_variable}
     return asked.failure(ErrorCode.WRONG_PATH, said, **told)
 
 
 def _not_a_stream(content_type: str, asked: ProviderCall) -> AivistaError:
-    """Return the failure of a server that answered something else than a stream of events."""
+    """Return the failure of a server that did not answer with a stream of events."""
     if content_type == "text/html":
         return wrong_address(200, "", asked)
     return may_have_been_charged(_wrong_path(f"it answers with {content_type}", asked))
@@ -434,7 +435,7 @@ def _from_status(status: int, failed: _FailureDetails, headers: Mapping[str, str
     if 400 <= status < 500 and _BLOCKING.search(code):
         blocked = ErrorCode.PICTURE_BLOCKED if asked.paints else ErrorCode.PROMPT_BLOCKED
         refused = asked.failure(blocked, said, reason=(failed.code or failed.kind)[:60])
-        # A request that is refused with an HTTP status was not worked on.
+        # A request refused with an HTTP status was not processed.
         refused.info = refused.info.model_copy(update={"charge": Charge.NO})
         return refused
     if status == 402 or (status == 429 and "insufficient_quota" in code):
@@ -460,7 +461,7 @@ def _from_status(status: int, failed: _FailureDetails, headers: Mapping[str, str
 
 
 def _rejection(status: int, said: str, code: str, asked: ProviderCall) -> AivistaError:
-    """Return why the server took the key and refused the request."""
+    """Return why the server accepted the key but rejected the request."""
     whole = f"{said} {code}"
     if status == 404 and "model" in whole.lower():
         told = {"model": asked.model.id, "variable": asked.model_variable}

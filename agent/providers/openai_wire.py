@@ -1,8 +1,8 @@
-"""Our messages and settings in the shapes of OpenAI's API: pure functions, no call and no file is opened here.
+"""Convert messages and settings to OpenAI's API: pure functions that make no call and open no file.
 
-The API is one, the servers behind it are many. What is written here is what the strictest of them take: calls and
-results paired by id and side by side, and a person and a model who speak in turns (the chat templates of Mistral's
-models refuse anything else, and any call id that is not nine letters or digits).
+There is one API but many servers. The output follows the strictest of them: calls and results are paired by id and
+adjacent, and user and model take turns (the chat templates of Mistral's models refuse anything else, and any call id
+that is not nine letters or digits).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from agent.messages import ImageOrigin, ImagePart, PromptMessage, Role, TextPart
 from agent.providers.base import ChatOptions, ImageRequest, ToolDeclaration
 from agent.providers.catalogue import JsonMode, ModelEntry
 
-# An object of the API as its JSON.
+# An API object as JSON.
 Wire: TypeAlias = dict[str, Any]
 
-# What the model is taken to have said when the person spoke right after a tool's result.
+# Inserted as the model's answer when the user's message directly follows a tool's result.
 _BETWEEN = "OK."
 # OpenAI's own limit.
 _LONGEST_ID = 40
@@ -30,7 +30,7 @@ _ORIGINS = {ImageOrigin.UPLOADED: "uploaded", ImageOrigin.GENERATED: "generated"
 _ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif"}
 
 
-# ---- words
+# ---- text
 
 
 def chat_body(
@@ -40,7 +40,7 @@ def chat_body(
     options: ChatOptions,
     picture_bytes: Mapping[str, bytes],
 ) -> Wire:
-    """Return the whole body of a streamed text call. Raises DesignRuleBroken when the model is to search the web."""
+    """Return the body of a streamed text call. Raises DesignRuleBroken when a web search is requested."""
     if options.google_search:
         raise DesignRuleBroken(ErrorCode.DESIGN_RULE_BROKEN, rule=f"{model.id} has no Google search")
     body: Wire = {
@@ -67,7 +67,7 @@ def _system(model: ModelEntry, tools: Sequence[ToolDeclaration], options: ChatOp
     if tools and not model.has_tools:
         texts.append(_tools_in_words(tools))
     if options.response_schema is not None and model.json_mode is not JsonMode.SCHEMA:
-        # The word JSON must stand in the prompt: DeepSeek's JSON mode writes blanks without end otherwise.
+        # The prompt must contain the word JSON: otherwise DeepSeek's JSON mode writes blanks without end.
         schema = json.dumps(options.response_schema, ensure_ascii=False)
         texts.append(f"Answer with one JSON object of this JSON schema, and nothing else:\n{schema}")
     return "\n\n".join(text for text in texts if text)
@@ -87,11 +87,11 @@ def _response_format(model: ModelEntry, schema: Wire) -> Wire:
 def to_wire(
     model: ModelEntry, messages: Sequence[PromptMessage], system: str, picture_bytes: Mapping[str, bytes]
 ) -> list[Wire]:
-    """Return the messages of a text call; `picture_bytes` holds the bytes by digest.
+    """Return the messages of a text call; `picture_bytes` maps digests to bytes.
 
-    Grounding and other models' thoughts are left out, and so are signatures, which are Google's. A picture in a
-    model's message or a tool's result stands in the next message of the person; for a model without eyes it is a line
-    of text. Every call has an id and one result.
+    Grounding and other models' thoughts are left out, and so are signatures, which are Google's. A picture in a model's
+    message or a tool's result moves to the next user message; for a model without vision it becomes a line of text.
+    Every call has an id and one result.
     """
     writer = _MessagesWriter(model, messages, picture_bytes)
     if system:
@@ -103,14 +103,14 @@ def to_wire(
 
 @dataclass(frozen=True)
 class _OpenCall:
-    """A call that waits for its result: its own id, if it had one, and the one it is sent with."""
+    """A call without a result yet: the call with its own id, if any, and the id with which it is sent."""
 
     call: ToolCallPart
     wire_id: str
 
 
 class _MessagesWriter:
-    """Collects messages. `_waiting` are parts for the person's next message: pictures that cannot stand elsewhere."""
+    """Collects messages. `_waiting` holds parts for the next user message: pictures that other messages cannot hold."""
 
     def __init__(
         self, model: ModelEntry, messages: Sequence[PromptMessage], picture_bytes: Mapping[str, bytes]
@@ -146,7 +146,7 @@ class _MessagesWriter:
         return self.written[-1]["role"] if self.written else ""
 
     def _flush(self, parts: list[Wire]) -> None:
-        """Answer what is still open, then let the person speak."""
+        """Add missing results of open calls, then the user's message."""
         for waiting in self._open:
             self._add_result(waiting, _NO_RESULT)
         self._open = []
@@ -178,7 +178,7 @@ class _MessagesWriter:
         if not text and not calls:
             return
         if self._last_role == "assistant":
-            # Never two in a row: what the model said next is part of what it said.
+            # Never two assistant messages in a row: join the model's second answer to the first.
             answer = self.written[-1]
             answer["content"] = "\n\n".join(filter(None, (answer["content"], text)))
         else:
@@ -200,7 +200,7 @@ class _MessagesWriter:
             answer["reasoning_content"] = self._own_thoughts(message)
 
     def _own_thoughts(self, message: PromptMessage) -> str:
-        """Return what this very model thought before it called; of another model's calls it wants an empty text."""
+        """Return this model's own thoughts before its call; for other models' calls, servers require an empty text."""
         thoughts = (part for part in message.parts if isinstance(part, TextPart) and part.is_thought)
         return "".join(part.text for part in thoughts if part.signed_by == self._model.id)
 
@@ -235,7 +235,7 @@ class _MessagesWriter:
         self.written.append({"role": "tool", "tool_call_id": waiting.wire_id, "content": content})
 
     def _take_open(self, result: ToolResultPart) -> _OpenCall | None:
-        """Return the call this result answers: that of its id, else the first of its name."""
+        """Return the call that this result answers: the one with its id, else the first with its name."""
         if result.call_id:
             fitting = [one for one in self._open if one.call.call_id == result.call_id]
         else:
@@ -263,7 +263,7 @@ def _text(text: str) -> Wire:
 
 
 def _simplest(parts: list[Wire]) -> str | list[Wire]:
-    """Return words alone as one string: many servers take parts only where a picture is among them."""
+    """Return pure text as one string: many servers accept parts only together with a picture."""
     if any(part["type"] != "text" for part in parts):
         return parts
     return "\n".join(part["text"] for part in parts)
@@ -285,9 +285,9 @@ def _call(open_call: _OpenCall) -> Wire:
 
 
 def pictures_to_show(request: ImageRequest) -> list[ImagePart]:
-    """Return the pictures an image model is shown, in the order of the prompt's legend, once each.
+    """Return the pictures that an image model receives, in the order of the prompt's legend, each once.
 
-    Raises RequestRefused when the model changes no pictures.
+    Raises RequestRefused when the model cannot edit pictures.
     """
     images = {image.digest: image for message in request.messages for image in message.images}
     if images and not request.model.has_edits:
@@ -296,9 +296,9 @@ def pictures_to_show(request: ImageRequest) -> list[ImagePart]:
 
 
 def image_body(request: ImageRequest) -> dict[str, str | int]:
-    """Return the fields of an image call; only the settings that were chosen are in it.
+    """Return the fields of an image call; it has only the settings that were chosen.
 
-    Raises DesignRuleBroken when the model is to search the web.
+    Raises DesignRuleBroken when a web search is requested.
     """
     if request.use_grounding:
         raise DesignRuleBroken(ErrorCode.DESIGN_RULE_BROKEN, rule=f"{request.model.id} has no Google search")
@@ -316,23 +316,23 @@ def image_body(request: ImageRequest) -> dict[str, str | int]:
 def image_files(
     images: Sequence[ImagePart], data: Sequence[bytes], field: str
 ) -> list[tuple[str, tuple[str, bytes, str]]]:
-    """Return the pictures as files of a form, each under the same field with a name and its type."""
+    """Return the pictures as files of a form, all in the same field, each with a name and its type."""
     return [
         (field, (f"image{place}.{_ENDINGS.get(image.mime_type, 'png')}", one, image.mime_type))
         for place, (image, one) in enumerate(zip(images, data, strict=True), 1)
     ]
 
 
-# ---- tools and thoughts in a model's words, for servers that do not take them apart themselves
+# ---- tools and thoughts in a model's text, for servers that do not separate them
 
-# A model without tools of its own is told of them in its instructions and calls them between `<tool_call>` tags, as
-# many open models were taught to; a thinking one may write its thoughts between `<think>` tags.
+# A model without native tools gets their description in its instructions and calls them between `<tool_call>` tags, as
+# many open models were trained to; a thinking model may write its thoughts between `<think>` tags.
 THINK = "think"
 TOOL_CALL = "tool_call"
 
 
 def _tools_in_words(tools: Sequence[ToolDeclaration]) -> str:
-    """Return the instructions that stand for the declaration of tools."""
+    """Return the instructions that replace the declaration of tools."""
     declared = "\n".join(
         json.dumps({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
         for tool in tools
@@ -346,13 +346,13 @@ def _tools_in_words(tools: Sequence[ToolDeclaration]) -> str:
 
 
 def _call_in_words(call: ToolCallPart) -> str:
-    """Return a call of the past as the model would have written it."""
+    """Return a past call in the form in which the model would have written it."""
     written = json.dumps({"name": call.name, "arguments": call.arguments}, ensure_ascii=False)
     return f"<{TOOL_CALL}>{written}</{TOOL_CALL}>"
 
 
 def read_calls(text: str) -> list[ToolCallPart] | None:
-    """Return the calls that stood between tags, one after the other, or None when they are garbled."""
+    """Return the calls from between the tags, one after the other, or None when they are malformed."""
     decoder = json.JSONDecoder(strict=False)
     calls: list[ToolCallPart] = []
     text = text.strip()
@@ -379,7 +379,7 @@ def _call_of(written: object) -> ToolCallPart | None:
 
 
 class TagSplitter:
-    """Takes a streamed text apart at its tags. What may be the beginning of a tag is held back until it is clear."""
+    """Splits a streamed text at its tags. Text that may be the start of a tag is held back until that is clear."""
 
     def __init__(self, *tags: str) -> None:
         self._openings = {f"<{tag}>": tag for tag in tags}
@@ -387,7 +387,7 @@ class TagSplitter:
         self._held = ""
 
     def feed(self, text: str) -> Iterator[tuple[str, str]]:
-        """Yield pairs of a tag and the text within it; outside of any the tag is empty."""
+        """Yield pairs of a tag and the text inside it; outside of any tag, the tag is empty."""
         self._held += text
         while self._held:
             marks = {f"</{self._inside}>": ""} if self._inside else self._openings
@@ -401,7 +401,7 @@ class TagSplitter:
             self._inside = marks[mark]
 
     def end(self) -> Iterator[tuple[str, str]]:
-        """Yield what was held back."""
+        """Yield the text that was held back."""
         yield from self._release(len(self._held))
 
     def _release(self, count: int) -> Iterator[tuple[str, str]]:
@@ -410,7 +410,7 @@ class TagSplitter:
             yield self._inside, released
 
     def _possible_beginning(self, marks: dict[str, str]) -> int:
-        """Return how many characters at the end may be the beginning of a tag."""
+        """Return how many characters at the end may be the start of a tag."""
         longest = max(map(len, marks), default=0) - 1
         sizes = range(min(longest, len(self._held)), 0, -1)
         return next((size for size in sizes if any(mark.startswith(self._held[-size:]) for mark in marks)), 0)

@@ -1,4 +1,4 @@
-"""The providers of the studio: the built-in sketch, the operator's own server, one Gemini client for each key."""
+"""The studio's providers: the built-in sketch model, the operator's own server, and a Gemini client per key."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from agent.providers.sketch.intent import FindLook
 
-# Whoever brings this is served without any key, not with the operator's either.
+# A caller with this key is served without any key, not even the operator's.
 NO_KEY = SecretStr("")
 
 _MOST_CLIENTS = 32
-# Who is asked first, by the operator's choice: the first one that can serve.
+# Providers in order of preference, by the operator's choice: the first one that can serve is used.
 _IN_ORDER: Mapping[ProviderChoice | None, Sequence[ProviderChoice]] = {
     None: ("gemini", "openai", "sketch"),
     "gemini": ("gemini", "sketch"),
@@ -36,10 +36,10 @@ _IN_ORDER: Mapping[ProviderChoice | None, Sequence[ProviderChoice]] = {
 
 
 class ProviderPool:
-    """Providers by key, at most `most_clients` of Gemini's; whoever holds one goes on with it, however long.
+    """Providers by key, with at most `most_clients` clients of Gemini; an evicted client still works for its holders.
 
-    Models elsewhere read `pictures`, the sketch model `originals` where they are given: it works on the pixels. All of
-    Gemini's share the same connections: the key goes with each request.
+    Remote models read `pictures`; the sketch model reads `originals`, if given, because it works on the pixels. All
+    Gemini clients share the same connections: the key is sent with each request.
     """
 
     def __init__(
@@ -59,15 +59,16 @@ class ProviderPool:
         self._find_look = find_look
         self._sketch: Provider | None = None
         self._openai: Provider | None = None
-        # By the secret itself, not its text: whatever shows this object must not show a key.
+        # Keyed by the secret object, not by its text: a dump of this object must not show a key.
         self._clients: LRUCache[SecretStr, KeyChecker] = LRUCache(most_clients)
         self._http: httpx2.AsyncClient | None = None
 
     def name(self, key: SecretStr | None) -> ProviderChoice:
         """Return which provider serves this key.
 
-        The one the operator named; else `gemini` where there is a key, `openai` where there is such a server, and
-        `sketch` where there is neither. With `NO_KEY` nothing that needs a key of the operator's.
+        It follows the operator's choice, if that can serve; without a choice `gemini` where there is a key, else
+        `openai` where there is such a server, else `sketch`. With `NO_KEY`, nothing that needs one of the operator's
+        keys is used.
         """
         server = self._settings.openai
         serves: Mapping[ProviderChoice, bool] = {
@@ -78,7 +79,7 @@ class ProviderPool:
         return next(name for name in _IN_ORDER[self._settings.provider] if serves[name])
 
     async def provider(self, key: SecretStr | None) -> Provider:
-        """Return the provider for the key; the operator's own key serves those who bring none."""
+        """Return the provider for the key; None means the operator's own key."""
         makers: Mapping[ProviderChoice, Callable[[SecretStr], Awaitable[Provider]]] = {
             "gemini": self.gemini,
             "openai": self._reach,
@@ -87,12 +88,12 @@ class ProviderPool:
         return await makers[self.name(key)](self.key_used(key) or NO_KEY)
 
     async def gemini(self, secret: SecretStr) -> Provider:
-        """Return Gemini behind this key, whichever provider serves the turns."""
-        # Somebody else may have made it meanwhile.
+        """Return the Gemini provider for this key, whichever provider serves the turns."""
+        # Another caller may have created it meanwhile.
         return self._clients.get(secret) or self._clients.setdefault(secret, await self._connect(secret))
 
     async def check(self, secret: SecretStr, models: Sequence[ModelEntry], *, tries_models: bool) -> KeyDiagnosis:
-        """Return what a key can do; it takes no one's place, for many are tried that are never used."""
+        """Return what a key can do; the client is not cached, because many keys are tested and never used."""
         checker = await self._connect(secret)
         return await checker.check(models, tries_models=tries_models)
 
@@ -107,7 +108,7 @@ class ProviderPool:
             self._openai = None
 
     def key_used(self, key: SecretStr | None) -> SecretStr | None:
-        """Return the key that Gemini is asked with: the one that is brought, the operator's for None, or none."""
+        """Return the key for Gemini: the given one, the operator's for None, or None if there is none."""
         return (self._settings.gemini_api_key if key is None else key) or None
 
     async def _draw(self, _: SecretStr) -> Provider:
@@ -134,13 +135,13 @@ class ProviderPool:
         return OpenAIProvider(
             server,
             self._pictures,
-            # It may be silent as long as an answer may take: it loads its model, and tells nothing while it paints.
+            # The server may be silent this long: it loads its model first, and sends nothing while it paints.
             text_timeout_s=settings.text_deadline_s,
             image_timeout_s=settings.image_deadline_s,
         )
 
     async def _connect(self, key: SecretStr) -> KeyChecker:
-        # Google's SDK takes half a second to import: only whoever has a key waits for it.
+        # Google's SDK takes half a second to import: only users with a key should wait for it.
         await asyncio.to_thread(import_module, "agent.providers.gemini")
         from agent.providers.gemini import GeminiProvider, gemini_http
 
@@ -158,7 +159,7 @@ class ProviderPool:
 
 @dataclass(frozen=True)
 class _WordsAndSketches:
-    """A server that only talks, with the sketch model to paint."""
+    """A server without an image model, with the sketch model in its place."""
 
     words: Provider
     sketches: Provider

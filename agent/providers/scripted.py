@@ -1,4 +1,4 @@
-"""A provider that says what a script tells it to, for tests and demonstrations: no network, no key, no waiting."""
+"""A provider that plays a script, for tests and demonstrations: no network, no key, no waiting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agent.providers.catalogue import ModelEntry
 
 @dataclass(frozen=True)
 class Painting:
-    """A picture the script delivers: its bytes, and the signature that comes with it."""
+    """A picture of the script: its bytes, and its signature."""
 
     data: bytes
     mime_type: str = "image/png"
@@ -33,7 +33,7 @@ class Painting:
 
 @dataclass(frozen=True)
 class Hold:
-    """A pause in an answer, until the event is set."""
+    """A pause in an answer until the event is set."""
 
     until: asyncio.Event
 
@@ -43,7 +43,7 @@ _A_LITTLE = TokenUsage(prompt_tokens=100, output_tokens=20)
 
 @dataclass(frozen=True)
 class Line:
-    """One answer of the script: parts in order, then how it ends."""
+    """One answer of the script: its parts in order, then how it ends."""
 
     parts: tuple[ContentPart | Painting | Hold, ...] = ()
     usage: TokenUsage = _A_LITTLE
@@ -54,7 +54,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the provider was asked: a text call has tools and options, an image call a request."""
+    """A recorded call: a text call has tools and options, an image call has a request."""
 
     model: ModelEntry
     messages: tuple[PromptMessage, ...]
@@ -67,26 +67,26 @@ Script = Iterable[Line] | Callable[[Asked], Line]
 
 
 def says(text: str) -> Line:
-    """Return an answer in words, streamed word by word."""
+    """Return a text answer, streamed word by word."""
     words = text.split(" ")
     return Line(tuple(TextPart(text=word + " " * (i + 1 < len(words))) for i, word in enumerate(words)))
 
 
 def calls(*tool_calls: ToolCallPart, text: str = "") -> Line:
-    """Return an answer that calls tools, after some words."""
+    """Return an answer that calls tools, after some text."""
     return Line(((TextPart(text=text),) if text else ()) + tool_calls)
 
 
 def finds(text: str, grounding: GroundingPart) -> Line:
-    """Return a search's answer with what it rests on."""
+    """Return the answer of a search, with its sources."""
     return Line((TextPart(text=text), grounding))
 
 
 @dataclass
 class ScriptedProvider:
-    """Plays `text` for the text model and `pictures` for the image model, and remembers what it was asked.
+    """Plays `text` for the text model and `pictures` for the image model, and records all calls.
 
-    `embeds` is the embedding model it has, if any.
+    `embeds` is its embedding model, if any.
     """
 
     store: PictureBytes
@@ -120,11 +120,11 @@ class ScriptedProvider:
             yield chunk
 
     def embedder(self, model: ModelEntry) -> Embedder | None:
-        """Return the embedding model it was given."""
+        """Return the given embedding model."""
         return self.embeds
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is nothing to close."""
 
     async def _play(self, line: Line, model: ModelEntry) -> AsyncIterator[CompletionChunk]:
         for part in line.parts:

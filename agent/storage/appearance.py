@@ -1,4 +1,4 @@
-"""How a picture looks, as numbers: of two that look alike they point the same way."""
+"""Describe a picture's appearance as a vector: vectors of similar pictures point in the same direction."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ from PIL import Image
 _LIGHTS, _TINTS = 4, 5
 _GRID = 8
 _QUARTERS, _DIRECTIONS = 2, 8
-# What a person means by "like this one" is its colours first, then where light and dark lie, then its edges.
+# By "like this one" users mean its colours first, then where light and dark are, then its edges.
 _SHARES = (0.5, 0.3, 0.2)
 _SIDE_PX = 64
-# CIELAB's a and b of ordinary pictures; beyond it everything is "very".
+# The range of CIELAB's a and b in ordinary pictures; values beyond it are clipped.
 _TINT_REACH = 60.0
-# A plain surface has no layout: its noise must not be blown up to one.
+# A plain surface has no layout: its noise must not be amplified into one.
 _LEAST_CONTRAST = 2.0
 
 
 def appearance_vector(thumbnail: bytes) -> list[float] | None:
-    """Return how a picture looks, None for one that cannot be read.
+    """Return a vector of the picture's appearance, or None when the picture cannot be read.
 
-    196 numbers of length 1, so that their dot product is the likeness: the share of each colour in CIELAB (4 x 5 x 5
-    bins, each pixel divided among its neighbours, by roots so that a large plain sky does not outweigh the rest), the
-    lightness of an 8 x 8 grid without its mean and spread, and how strongly edges run in 8 directions in each quarter.
-    Colour alone takes every sunset for every other one, layout alone a red room for a blue one; these three, and no
-    more, because a person can say what each sees, they are made in 4 ms, and 100,000 of them can be compared one by
-    one.
+    196 numbers of length 1, so that the dot product is the similarity: the share of each colour in CIELAB (4 x 5 x 5
+    bins, each pixel divided among its neighbours; square roots, so that a large plain sky does not outweigh the rest),
+    the lightness of an 8 x 8 grid without its mean and spread, and the strength of edges in 8 directions in each
+    quarter. Colour alone confuses all sunsets, layout alone confuses a red room with a blue one. These three are
+    enough: a user can name what each one sees, they are made in 4 ms, and 100,000 vectors can be compared one by one.
     """
     try:
         with Image.open(io.BytesIO(thumbnail), formats=("WEBP",)) as picture:
@@ -76,7 +75,7 @@ def _layout(light: NDArray[float32]) -> NDArray[float32]:
 def _edges(light: NDArray[float32]) -> NDArray[float32]:
     down, across = numpy.gradient(light)
     strength = numpy.hypot(down, across)
-    # An edge has no side: light to dark counts as dark to light.
+    # An edge has no direction sign: light to dark counts as dark to light.
     angle = numpy.arctan2(down, across) % numpy.pi / numpy.pi * _DIRECTIONS
     first = numpy.floor(angle).astype(int) % _DIRECTIONS
     beyond = angle - numpy.floor(angle)

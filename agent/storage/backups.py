@@ -1,10 +1,10 @@
-"""Backups of the database: made while a studio runs, verified, thinned out by a rule, and gone back to.
+"""Backups of the database: made while a studio runs, verified, thinned out by a rule, and restored.
 
-A backup is a copy of `aivista.db` alone, below `<home>/backups`. Pictures are files that are never overwritten, so they
-need no copy; one that was removed for good since is missing after a restore, and the report says so.
+A backup is a copy of `aivista.db` alone, in `<home>/backups`. Pictures are files that are never overwritten, so they
+need no copy; a picture that was removed for good since then is missing after a restore, and the report says so.
 
-The rule: the newest three stay, the newest of each of the last seven days that have one, and of each of the last four
-weeks (days and weeks of UTC). The others are removed when a new backup has been verified.
+The rule keeps the newest three, the newest of each of the last seven days that have one, and of each of the last four
+weeks that have one (days and weeks in UTC). The others are removed when a new backup has been verified.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _STAMP = "%Y%m%dT%H%M%SZ"
 _BACKUP = re.compile(r"aivista-(\d{8}T\d{6}Z)\.db")
 _EVERY = timedelta(days=1)
 _NEWEST, _DAYS, _WEEKS = 3, 7, 4
-# Room that must be left beside a backup: it is not to be what fills the disk.
+# Free space that must remain beside a backup: a backup must not fill the disk.
 _LEFT_FREE_BYTES = 256 << 20
 _PAGES_AT_ONCE = 1000
-# What is taken over from the newer database, in this order: each row names one of a table before it.
+# The tables that are merged from the newer database, in this order: each row references rows of earlier tables.
 _KEPT_TABLES = ("conversations", "turns", "calls", "pictures")
 
 _log = logging.getLogger(__name__)
@@ -52,17 +52,17 @@ class Backup:
 
     @property
     def name(self) -> str:
-        """By what `restore` knows it."""
+        """The name that `restore` takes."""
         return self.path.stem.removeprefix("aivista-")
 
 
 @dataclass(frozen=True)
 class RestoreReport:
-    """What going back to a backup brought. `set_aside` is the database that was there before, if there was any.
+    """The result of a restore. `set_aside` is the former database, if there was one.
 
-    `kept_pictures` only the newer database knew; `lost_turns` are its turns without a picture, which are in the set
-    aside database alone. `missing_files` are pictures on record whose file is gone. `is_whole` says whether all of the
-    newer database could be read.
+    `kept_pictures` counts pictures that only the newer database had; `lost_turns` counts its turns without such a
+    picture, which are now only in the database set aside. `missing_files` counts recorded pictures whose file is gone.
+    `is_whole` says whether all of the newer database could be read.
     """
 
     backup: Backup
@@ -74,7 +74,7 @@ class RestoreReport:
 
 
 class BackupRefused(StorageFailure):
-    """There is no such backup, or a process uses the database that was to be replaced."""
+    """There is no such backup, or a process uses the database that would be replaced."""
 
 
 class Backups:
@@ -96,10 +96,10 @@ class Backups:
         return sorted(found, key=lambda one: one.made_at, reverse=True)
 
     def unreadable(self) -> str | None:
-        """Return the name of a database that was set aside as unreadable, None once another one was restored for it."""
+        """Return the name of a database set aside as unreadable; None once a backup was restored after it."""
 
         def newest(kind: str) -> str:
-            # The moment is the end of the name; beside a database stand the files of its log.
+            # The name ends with the time; the files of a database's log have other endings.
             moments = (path.name.rpartition("-")[2] for path in self._home.glob(f"{NAME}.{kind}-*Z"))
             return max(moments, default="")
 
@@ -107,7 +107,7 @@ class Backups:
         return f"{NAME}.unreadable-{moment}" if moment > newest("before-restore") else None
 
     def make_if_due(self, now: datetime) -> Backup | None:
-        """Make a backup where the newest is older than a day, or from a time to come; log what hinders it."""
+        """Make a backup if the newest is older than a day or dated in the future; log what prevents it."""
         newest = next(iter(self.all()), None)
         is_fresh = newest is not None and timedelta(0) <= now - newest.made_at < _EVERY
         if is_fresh or not (self._home / NAME).is_file():
@@ -119,12 +119,12 @@ class Backups:
             return None
 
     def make(self, now: datetime) -> Backup:
-        """Copy the database as it is at this moment, verify the copy, and remove backups by the rule."""
+        """Copy the database as it is now, verify the copy, and remove old backups by the rule."""
         source = self._home / NAME
         if not source.is_file():
             raise BackupRefused(ErrorCode.STORAGE_BROKEN, detail=f"there is no {NAME} in {self._home}")
         path = self._folder / f"aivista-{now.astimezone(UTC).strftime(_STAMP)}.db"
-        # Another process with this home may be at the same.
+        # Another process with this home may do the same.
         unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         try:
             make_private_folder(self._folder)
@@ -146,7 +146,7 @@ class Backups:
     def _thin_out(self) -> None:
         every = self.all()
         kept = {one.path for one in every[:_NEWEST]}
-        # By the calendar: the newest of a day stays the newest of that day, however time goes on.
+        # By calendar day and week, so that the newest of a day stays the newest of that day as time goes on.
         for period, count in ((_day, _DAYS), (_week, _WEEKS)):
             newest: dict[tuple[int, ...], Path] = {}
             for one in every:
@@ -157,10 +157,10 @@ class Backups:
                 one.path.unlink(missing_ok=True)
 
     def restore(self, name: str, now: datetime) -> RestoreReport:
-        """Go back to a backup. The present database is set aside; pictures that it alone knows are taken over, with
-        the turns and conversations that they belong to.
+        """Restore a backup; the present database is set aside.
 
-        Raises BackupRefused while a studio, an MCP server or a script uses the home, and for an unknown name.
+        Pictures that only the present database has are copied over, with their turns and conversations. Raises
+        BackupRefused while a studio, an MCP server or a script uses the home, and for an unknown name.
         """
         backup = next((one for one in self.all() if one.name == name), None)
         if backup is None:
@@ -175,7 +175,7 @@ class Backups:
             _verify(backup.path)
             shutil.copyfile(backup.path, restored)
             os.chmod(restored, 0o600)
-            # Else rows of the present one would not fit.
+            # Otherwise rows of the present database would not fit.
             upgrade(restored)
             aside = self._set_aside(now)
             os.replace(restored, self._home / NAME)
@@ -194,7 +194,7 @@ class Backups:
         return folder.is_dir() and any(sign.is_alive(path.name) for path in folder.iterdir())
 
     def _set_aside(self, now: datetime) -> Path | None:
-        """Give the present database another name, with all that is in its log; return its path."""
+        """Rename the present database and its log files; return the new path."""
         path = self._home / NAME
         if not path.exists():
             return None
@@ -203,7 +203,7 @@ class Backups:
             part = path.with_name(path.name + ending)
             if part.exists():
                 part.rename(aside.with_name(aside.name + ending))
-        # What belonged to turns of the former database cannot go on in this one.
+        # Checkpoints of turns of the former database cannot resume in this one.
         for ending in ("", "-wal", "-shm"):
             (self._home / f"checkpoints.db{ending}").unlink(missing_ok=True)
         return aside
@@ -228,7 +228,7 @@ def _reader(path: Path) -> sqlite3.Connection:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a database in steps, between which others may write. Raises sqlite3.Error."""
+    """Copy a database in steps, so that others may write in between. Raises sqlite3.Error."""
     with closing(_reader(source)) as reading, closing(sqlite3.connect(target)) as writing:
         reading.backup(writing, pages=_PAGES_AT_ONCE, sleep=0.005)
         writing.execute("PRAGMA journal_mode=DELETE")
@@ -237,7 +237,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _verify(path: Path) -> None:
-    """Raise StorageFailure unless the database is whole and one of Aivista's."""
+    """Raise StorageFailure unless the database is intact and an Aivista database."""
     try:
         with closing(_reader(path)) as database:
             [answer] = database.execute("PRAGMA integrity_check(1)").fetchone()
@@ -250,7 +250,7 @@ def _verify(path: Path) -> None:
 
 @contextlib.contextmanager
 def _at_newest_revision(path: Path) -> Iterator[Path]:
-    """Yield the database, or a copy that is brought up to date; as it is where it cannot be read."""
+    """Yield the database, or an upgraded copy if it is older; the original if it cannot be upgraded."""
     copy = path.with_name(f".{path.name}.copy")
     try:
         try:
@@ -267,14 +267,16 @@ def _at_newest_revision(path: Path) -> Iterator[Path]:
 
 
 def _remove(path: Path) -> None:
-    """Remove a database that was only for a while, with its log."""
+    """Remove a temporary database with its log files."""
     for ending in ("", "-wal", "-shm"):
         path.with_name(path.name + ending).unlink(missing_ok=True)
 
 
 def _taken_over(newer: Path, restored: Path) -> tuple[int, int, bool]:
-    """Copy the pictures that only the newer database knows, and what they belong to; return how many they are, how many
-    of its turns were left, and whether all of it could be read."""
+    """Copy the pictures that only the newer database has, with what they belong to.
+
+    Return how many these are, how many turns of the newer database were left out, and whether all of it could be read.
+    """
     with (
         _at_newest_revision(newer) as readable,
         closing(_reader(readable)) as source,
@@ -298,7 +300,7 @@ def _taken_over(newer: Path, restored: Path) -> tuple[int, int, bool]:
         with target:
             for table in _KEPT_TABLES:
                 _insert(target, table, wanted[table])
-            # What came back is shown where the newer database showed it.
+            # A restored conversation shows the same branch as in the newer database.
             for row in wanted["conversations"]:
                 target.execute(
                     "UPDATE conversations SET head = :head, version = version + 1 WHERE id = :id AND EXISTS "
@@ -319,7 +321,7 @@ def _with_those_before(key: tuple[str, str], turns: dict[tuple[str, str], dict[s
 
 
 def _readable_rows(database: sqlite3.Connection, table: str) -> tuple[list[dict[str, object]], bool]:
-    """Return the rows of a table as far as they can be read, and whether that is all of them."""
+    """Return the readable rows of a table, and whether these are all rows."""
     found: list[dict[str, object]] = []
     try:
         cursor = database.execute(f"SELECT * FROM {table}")  # noqa: S608 - one of `_KEPT_TABLES`

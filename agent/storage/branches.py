@@ -1,7 +1,7 @@
-"""A conversation's turns as a tree: the path that is shown, the forks on it, and what lies below a turn. Pure.
+"""A conversation's turns as a tree: the shown path, the forks on it, and a turn's descendants. Pure functions.
 
-`parents` gives for each turn the one before it (None for a first one), in the order in which the turns were made: a
-turn never comes before its parent.
+`parents` maps each turn to the one before it (None for a first turn), in order of creation: a turn never comes before
+its parent.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Parents = Mapping[str, str | None]
 
 
 class ShownBranch(NamedTuple):
-    """The branch that is shown, from the first turn to its newest, and all the turns beside each of its turns."""
+    """The shown branch, from the first turn to the newest, and for each of its turns the alternatives, if any."""
 
     path: tuple[str, ...]
     forks: dict[str, tuple[str, ...]]
 
 
 def shown(head: str | None, parents: Parents) -> ShownBranch:
-    """Return the branch of `head`, as far as it goes; without a head the branch of the newest turn."""
+    """Return the branch of `head`, down to its newest turn; without a known head, the branch of the newest turn."""
     if not parents:
         return ShownBranch((), {})
     known = head if head in parents else next(reversed(list(parents)))
@@ -36,7 +36,7 @@ def shown(head: str | None, parents: Parents) -> ShownBranch:
 
 
 def path_to(turn_id: str, parents: Parents) -> tuple[str, ...]:
-    """Return the turns that lead to this one, the first of them first, itself last."""
+    """Return the turns that lead to this one, from the first turn to itself."""
     path: dict[str, None] = {}
     at: str | None = turn_id
     while at is not None and at in parents and at not in path:
@@ -46,7 +46,7 @@ def path_to(turn_id: str, parents: Parents) -> tuple[str, ...]:
 
 
 def newest_below(turn_id: str, parents: Parents) -> str:
-    """Return the newest turn that descends from this one; itself when none does."""
+    """Return the newest descendant of this turn; itself when there is none."""
     family, newest = {turn_id}, turn_id
     for one, parent in parents.items():
         if parent in family:
@@ -66,11 +66,11 @@ _MAY_GO_ON = frozenset({TurnState.RUNNING, TurnState.WAITING, TurnState.INTERRUP
 
 
 def fit_for_record(whole: WholeConversation, taken: Collection[str]) -> WholeConversation:
-    """Return the conversation as it can be a new one here.
+    """Return the conversation ready to be recorded as a new one.
 
-    Turns whose ids are taken get fresh ones, for journal and checkpoints go by these alone; a turn that ran, waited or
-    was interrupted has neither here and is stopped; nothing can be asked for under the name of an old request. The
-    head is the newest turn of its branch.
+    Turns whose ids are taken get new ids, because journal and checkpoints identify turns only by id; a turn that ran,
+    waited or was interrupted has neither here, so it is stopped; old request ids are dropped. The head is the newest
+    turn of its branch.
     """
     ids = {turn.id: uuid.uuid4().hex if turn.id in taken else turn.id for turn in whole.turns}
     turns = tuple(
@@ -85,7 +85,7 @@ def fit_for_record(whole: WholeConversation, taken: Collection[str]) -> WholeCon
 
 
 def as_copy(whole: WholeConversation, title: str, now: datetime) -> WholeConversation:
-    """Return a copy that begins now. It has cost nothing; its receipts say what the pictures had cost."""
+    """Return a copy that begins now. It has cost nothing; its receipts keep the pictures' original prices."""
     turns = tuple(turn.model_copy(update={"price_usd": 0.0, "usage": TokenUsage()}) for turn in whole.turns)
     update = {"title": title or whole.title, "is_named": bool(title) or whole.is_named}
     return whole.model_copy(update={**update, "created_at": now, "updated_at": now, "is_pinned": False, "turns": turns})

@@ -1,7 +1,7 @@
-"""Caches of bytes on disk: nothing in them is needed, and what fails in them is a miss, never an error.
+"""Caches of bytes on disk: their content is never essential, and a failure counts as a miss, never an error.
 
-What the model asked to see again lives for two hours after the last use (`history_images`); answers of the text model,
-where the operator wants them reused, for an hour (`answers`).
+Images that the model asked to see again are kept for two hours after the last use (`history_images`); answers of the
+text model, where the operator wants them reused, for an hour (`answers`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-# How long the disk is left alone after it failed: every call would wait for the same lock.
+# How long the disk is not used after a failure: otherwise every call would wait for the same lock.
 PAUSE_S = 30.0
 FREE_SPACE_FLOOR_BYTES = 500 << 20
 _MAX_IMAGE_BYTES = 25 << 20
@@ -29,26 +29,26 @@ _log = logging.getLogger(__name__)
 
 
 class NoRoom(Exception):
-    """The disk is nearly full: nothing is put there, and what is there is read; never leaves this file."""
+    """The disk is nearly full: reads still work, writes do not. Only used inside this file."""
 
 
 def history_images(home: Path, ttl_s: float = 7200.0, limit_bytes: int = 1 << 30, **checks: Any) -> ByteCache:
-    """Return the pictures that models were shown again, by their MD5; they are to be renewed at each use."""
+    """Return the cache of images that models were shown again, by MD5; renew entries at each use."""
     folder, most = home / "cache" / "history_images", _MAX_IMAGE_BYTES
     return ByteCache(folder, "aivista:cache:history_image_", ttl_s, limit_bytes, most, **checks)
 
 
 def answers(home: Path, ttl_s: float = 3600.0, limit_bytes: int = 64 << 20, **checks: Any) -> ByteCache:
-    """Return the text model's answers, by what they depend on."""
+    """Return the cache of the text model's answers, by a key of all their inputs."""
     folder, most = home / "cache" / "answers", _MAX_ANSWER_BYTES
     return ByteCache(folder, "aivista:cache:answer_", ttl_s, limit_bytes, most, **checks)
 
 
 class ByteCache:
-    """Bytes by key in a diskcache folder, for `ttl_s` after they were put or renewed; opened at the first use.
+    """A cache of bytes by key in a diskcache folder; an entry lives `ttl_s` after it was put or renewed.
 
-    `free_space_floor_bytes` must stay free on the disk beside what is written. `clock` tells the time in seconds: what
-    was put in its future counts as expired.
+    The folder is opened on first use. `free_space_floor_bytes` must stay free on the disk after a write. `clock`
+    returns the time in seconds: an entry put in its future counts as expired.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ByteCache:
         self._prefix = prefix
         self._ttl_s = ttl_s
         self._limit_bytes = limit_bytes
-        # One value above the limit makes diskcache throw out everything, that value included.
+        # A single value above the limit makes diskcache evict everything, that value included.
         self._most_bytes = min(most_bytes, limit_bytes // 4)
         self._free_space_floor_bytes = free_space_floor_bytes
         self._clock = clock
@@ -77,7 +77,7 @@ class ByteCache:
         self._has_warned = False
 
     async def put(self, key: str, data: bytes) -> bool:
-        """Return whether the bytes can be had back with `get`."""
+        """Store the bytes; return whether `get` can return them."""
 
         def store(cache: Any) -> bool:
             if shutil.disk_usage(self._folder).free < self._free_space_floor_bytes + 2 * len(data):
@@ -87,7 +87,7 @@ class ByteCache:
         return len(data) <= self._most_bytes and await self._run(store, default=False)
 
     async def get(self, key: str, *, is_renewed: bool = False) -> bytes | None:
-        """Return the bytes, which live on for the whole time from now when they are renewed; None for a miss."""
+        """Return the bytes, or None for a miss; `is_renewed` restarts their lifetime."""
 
         def fetch(cache: Any) -> bytes | None:
             stored, ends_s = cache.get(self._prefix + key, expire_time=True)
@@ -102,11 +102,11 @@ class ByteCache:
         return await self._run(fetch, default=None)
 
     def _lives_s(self) -> float:
-        # From the moment that diskcache takes for now.
+        # Relative to the time that diskcache uses as now.
         return self._clock() + self._ttl_s - time.time()
 
     async def aclose(self) -> None:
-        """Close the files; from now on nothing is found and nothing kept."""
+        """Close the files; from now on every call is a miss."""
         self._is_closed = True
         await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
         self._thread.shutdown()
@@ -117,12 +117,12 @@ class ByteCache:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._run_now, work, default)
 
     def _run_now(self, work: Callable[[Any], T], default: T) -> T:
-        """Return what the work finds in the open cache, or the default when the disk cannot be used."""
+        """Return the result of the work on the open cache, or the default when the disk cannot be used."""
         if time.monotonic() < self._left_alone_until_s:
             return default
         try:
             result = work(self._opened())
-        except Exception as error:  # locked, read-only, full or damaged: whoever asks goes on without it
+        except Exception as error:  # locked, read-only, full or damaged: the caller goes on without it
             if not isinstance(error, NoRoom):
                 self._left_alone_until_s = time.monotonic() + PAUSE_S
                 self._close()
@@ -137,7 +137,7 @@ class ByteCache:
 
     def _opened(self) -> Any:
         if self._cache is None:
-            # Not on the path to the first page.
+            # Imported late, off the path to the first page.
             from agent.storage.disk_cache import open_disk_cache
 
             self._cache = open_disk_cache(self._folder, self._limit_bytes)
@@ -150,5 +150,5 @@ class ByteCache:
 
 
 def _seal(key: str, data: bytes) -> bytes:
-    # Without it diskcache would hand out a truncated or a swapped file without a word.
+    # Without it, diskcache would return a truncated or swapped file without an error.
     return hashlib.sha256(key.encode() + data).digest()

@@ -1,7 +1,7 @@
-"""Where turns stand: LangGraph's SQLite saver on the records' own database.
+"""Checkpoints of turns: LangGraph's SQLite saver on the records' own database.
 
-LangGraph's asynchronous form takes a commit and four changes of thread for every write. What a checkpoint would lose in
-a power cut is asked of the journal again, without a call, so it need not wait for the disk.
+LangGraph's asynchronous saver needs a commit and four thread switches for every write. What a power cut would remove
+from a checkpoint is read again from the journal, without a paid call, so a checkpoint need not wait for the disk.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from agent.storage.database import Database
 T = TypeVar("T")
 _Put = tuple[RunnableConfig, Checkpoint, CheckpointMetadata, ChannelVersions]
 
-# What a checkpoint holds stands in the journal as well: it may wait for the next one, which then takes its place.
+# The journal holds a checkpoint's content as well: the write may wait for the next checkpoint, which then replaces it.
 _SOON_S = 0.1
 
-# What earlier versions kept and no version asks for any more: nobody need be warned of it.
+# Types that earlier versions stored and no version uses any more: no warning about them is needed.
 _GONE = (("agent.conversation", "Timing"),)
 
 _log = logging.getLogger(__name__)
 
 
 class _Serializer(JsonPlusSerializer):
-    """Reads values under the modules where earlier versions had them, too; nobody need be warned of those."""
+    """Also reads values under the module names of earlier versions, without a warning."""
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         with moved.unsaid():
@@ -44,9 +44,9 @@ class _Serializer(JsonPlusSerializer):
 
 
 class Checkpoints(SqliteSaver):
-    """The newest checkpoint of each running, waiting and failed turn, a turn's id its thread.
+    """The newest checkpoint of each running, waiting and failed turn; the thread id is the turn's id.
 
-    `values` are the types that may be read back; nothing else is ever made from what the database holds.
+    `values` are the types that may be loaded; nothing else is ever constructed from the database.
     """
 
     def __init__(self, db: Database, values: Sequence[type]) -> None:
@@ -55,38 +55,39 @@ class Checkpoints(SqliteSaver):
             for value in values
             for module in (value.__module__, *moved.modules_before(value.__module__))
         )
-        # The connection comes with each transaction of the database, which has made the tables.
+        # The connection comes with each transaction of the database, where the tables already exist.
         serde = _Serializer(allowed_msgpack_modules=(*allowed, *_GONE))
         super().__init__(cast("sqlite3.Connection", None), serde=serde)
         self.is_setup = True
         self._db = db
-        # The newest checkpoint of each turn that is not handed over yet.
+        # The newest checkpoint of each turn that is not submitted yet.
         self._newest: dict[str, _Put] = {}
-        # Turns that began here and have none yet, which most never get: to ask for it would be a change of thread.
+        # Turns that began here and have no checkpoint yet, which most never get: asking for one would cost a thread
+        # switch.
         self._new: set[str] = set()
 
     def begin(self, turn_id: str) -> None:
-        """Take note of a new turn, which has no checkpoint."""
+        """Register a new turn, which has no checkpoint."""
         self._new.add(turn_id)
 
     def forget(self, turn_id: str) -> None:
-        """Write no more of a turn that is over; what was written goes with its answers."""
+        """Stop writing checkpoints of an ended turn; those in the database are deleted with its answers."""
         self._newest.pop(turn_id, None)
         self._new.discard(turn_id)
 
     async def written(self) -> None:
-        """Return when everything that was handed over is on record."""
+        """Return when every submitted checkpoint is on record."""
         self._hand_over()
         await self._db.write(lambda _: None)
 
     @contextmanager
     def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:
-        """Return a cursor of the transaction that the database is in."""
+        """Yield a cursor in the current transaction of the database."""
         with closing(self.conn.cursor()) as cursor:
             yield cursor
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return the checkpoint that the configuration names, or its thread's newest."""
+        """Return the checkpoint that the configuration names, or the newest of its thread."""
         if config["configurable"]["thread_id"] in self._new:
             return None
         self._hand_over()
@@ -99,7 +100,7 @@ class Checkpoints(SqliteSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Hand over a checkpoint, but none of a turn that has not come to its first node or has nothing left to do.
+        """Submit a checkpoint, unless the turn has not reached its first node or has nothing left to do.
 
         It is written a moment later, and not at all when the next one comes before that.
         """
@@ -120,7 +121,7 @@ class Checkpoints(SqliteSaver):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Hand over where a turn rests. What a node brought comes with the next checkpoint: one runs at a time."""
+        """Submit special writes, such as an interrupt; a node's results come with the next checkpoint."""
         if any(channel in WRITES_IDX_MAP for channel, _ in writes):
             self._new.discard(config["configurable"]["thread_id"])
             self._hand_over()
@@ -147,12 +148,12 @@ class Checkpoints(SqliteSaver):
 
 
 def _has_next(checkpoint: Checkpoint) -> bool:
-    """Whether a node waits for its turn: LangGraph has a channel for each that was sent for."""
+    """Whether a node is scheduled: LangGraph has a channel for each node that is to run."""
     return any(channel.startswith("branch:to:") for channel in checkpoint["channel_values"])
 
 
 def _log_failure(written: asyncio.Future[None]) -> None:
     error = None if written.cancelled() else written.exception()
     if error is not None:
-        # The turn itself goes on; only after a crash it would be taken up one step earlier.
+        # The turn itself continues; only after a crash it would resume one step earlier.
         _log.warning("a checkpoint could not be written: %s", error)

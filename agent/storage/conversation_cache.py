@@ -1,4 +1,4 @@
-"""Conversations as this process last read or wrote them: a turn does not read and check its whole past again."""
+"""A cache of conversations as this process last read or wrote them, so that a turn need not reload its whole past."""
 
 from __future__ import annotations
 
@@ -31,10 +31,9 @@ _PICTURES = select(*PICTURE_COLUMNS).where(_P.conversation_id == bindparam("key"
 
 
 class Change(NamedTuple):
-    """What one write made of a conversation: its new version, fields of its own, the turn that has begun or changed,
-    and pictures, as they are now.
+    """The effect of one write on a conversation: its new version, changed fields, a new or changed turn, and pictures.
 
-    Where `is_newest`, a picture that is not kept yet comes after all others.
+    With `is_newest`, a picture that is not in the cache yet comes after all others.
     """
 
     version: int
@@ -46,10 +45,10 @@ class Change(NamedTuple):
 
 
 class ConversationCache:
-    """At most 64 conversations; the least used goes first.
+    """At most 64 conversations; the least recently used is evicted first.
 
-    Written on the thread of the database right after each commit, read from any thread. `version_now` tells the
-    version of a conversation on record, None where it cannot tell.
+    Entries are written on the database's thread right after each commit, and read from any thread. `version_now`
+    returns the version of a conversation on record, or None when it cannot be read.
     """
 
     def __init__(self, version_now: Callable[[str], int | None]) -> None:
@@ -58,12 +57,12 @@ class ConversationCache:
         self._lock = threading.Lock()
 
     def get(self, conversation_id: str) -> Conversation | None:
-        """Return what is kept of a conversation, where nobody has changed it since in any process."""
+        """Return the cached conversation if no process has changed it since; None otherwise."""
         kept = self._get(conversation_id)
         return kept if kept is not None and self._version_now(conversation_id) == kept.version else None
 
     def load(self, connection: Connection, conversation_id: str) -> tuple[Conversation | None, bool]:
-        """Return the conversation, its pictures without the image model's answers, and whether it is deleted."""
+        """Return the conversation, its pictures without the image model's answers, and whether it is soft-deleted."""
         key, kept = {"key": conversation_id}, self._get(conversation_id)
         if kept is not None and kept.version == connection.scalar(VERSION, key):
             # Written in this process a moment ago.
@@ -74,7 +73,7 @@ class ConversationCache:
             return None, False
         loaded = conversation_of(turns, connection.execute(_PICTURES, key).all())
         is_deleted = turns[0].deleted_at is not None
-        # What is in memory is there for whoever it belongs to.
+        # A deleted conversation is not cached: cached ones are shown to their owner.
         if not is_deleted:
             self.put(loaded)
         return loaded, is_deleted
@@ -85,9 +84,10 @@ class ConversationCache:
             self._kept[conversation.id] = conversation
 
     def apply(self, conversation_id: str, change: Change | None) -> None:
-        """Apply what was just recorded, if the conversation is kept as it was one version before.
+        """Apply a committed change if the cached version is the one right before it.
 
-        It is read anew when it is next used where another process has written, too, or the change cannot be told.
+        Otherwise the entry is dropped and read again on next use: another process has written too, or the change is
+        unknown.
         """
         with self._lock:
             kept = self._kept.pop(conversation_id, None)
@@ -108,15 +108,18 @@ class ConversationCache:
 
 
 def _changed(conversation: Conversation, change: Change) -> Conversation | None:
-    """Return the conversation after the change. None where the record must tell in what order its pictures are now, and
-    which of them are elsewhere: after a new branch, and after one that is not the newest."""
+    """Return the conversation after the change, or None when it must be read again.
+
+    That is so after a new branch and after a picture that is not the newest: only the record has the order of the
+    pictures, and which of them are elsewhere.
+    """
     turns, pictures, elsewhere = conversation.turns, conversation.pictures, conversation.elsewhere
     if (new := change.begun) is not None:
         if new.parent != (turns[-1].id if turns else None):
             return None
         turns = (*turns, new)
     elif (turn := change.turn) is not None:
-        # One of a branch that is not shown is only on record.
+        # A turn on a branch that is not shown is only in the database.
         turns = tuple(turn if one.id == turn.id else one for one in turns)
     shown = {one.id for one in turns}
     for picture in change.pictures:

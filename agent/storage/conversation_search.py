@@ -1,5 +1,4 @@
-"""The search in the conversations: their words in the full text, which of them hold those of a query, and the piece in
-which they stand."""
+"""Full-text search in conversations: index their words, find the matching ones, and cut an excerpt for each."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 _C, _T, _P = CONVERSATIONS.c, TURNS.c, PICTURES.c
 _THESE: BindParameter[str] = bindparam("these", expanding=True)
-# As in the partial index, word by word: without it every search would look at every conversation.
+# The same wording as in the partial index, word for word: otherwise every search would scan all conversations.
 STALE = (
     select(_C.id, _C.title, _C.updated_at)
     .where(text("(indexed_at IS NULL OR indexed_at < updated_at)"), _C.id > bindparam("after"))
@@ -40,7 +39,7 @@ _RECEIPTS = (
     .order_by(_P.conversation_id, _P.id)
 )
 _NEXT = select(func.coalesce(func.max(_C.word_id), 0) + 1).scalar_subquery()
-# Only what has not changed since it was read: otherwise it stays to be read again.
+# Only a conversation that has not changed since it was read: otherwise it stays stale and is read again.
 _INDEXED = (
     update(CONVERSATIONS)
     .where(
@@ -64,11 +63,11 @@ Place = Literal["title", "said", "answered", "prompt"]
 
 
 class ConversationHit(Value):
-    """A conversation in which all words of a query stand.
+    """A conversation that contains all words of a query.
 
-    `excerpt` is a piece of its title, of what the person said or the agent answered, or of a picture's prompt
-    (`place`); `marks` say where in it the words stand, start and end of each. `turn_id` is that of the turn, which may
-    be of a branch that is not shown; None for the title.
+    `excerpt` is a piece of its title, of the user's text, of the agent's answer, or of a picture's prompt (`place`);
+    `marks` are the start and end of each found word in it. `turn_id` is the turn of the excerpt, which may be on a
+    branch that is not shown; None for the title.
     """
 
     info: ConversationInfo
@@ -79,7 +78,7 @@ class ConversationHit(Value):
 
 
 class Snippet(NamedTuple):
-    """A text of a conversation that can be found."""
+    """One searchable text of a conversation."""
 
     place: Place
     text: str
@@ -88,8 +87,10 @@ class Snippet(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchDocument:
-    """The words of one conversation as its rows hold them: of each turn its id, text and components, oldest first; of
-    each picture the id of its turn and its receipt."""
+    """The texts of one conversation as its rows store them.
+
+    `turns` holds the id, text and components of each turn, oldest first; `pictures` the turn id and receipt of each.
+    """
 
     id: str
     title: str
@@ -112,7 +113,7 @@ def search_words(document: SearchDocument) -> str:
 
 
 def hit_of(info: ConversationInfo, document: SearchDocument, query: str) -> ConversationHit:
-    """Return what is shown of a conversation that was found: its passage that holds most of the query's words."""
+    """Return the search hit for a conversation: its first passage that contains most of the query's words."""
     best = _best(document.snippets(), query)
     excerpt = excerpt_of(best.text, query)
     return ConversationHit(info=info, place=best.place, excerpt=excerpt.text, marks=excerpt.marks, turn_id=best.turn_id)
@@ -134,7 +135,7 @@ def _prompts(turn_id: str, pictures: Iterable[tuple[str, str | None]]) -> Iterat
 
 
 def _shown_snippets(turn_id: str, components: str) -> Iterator[Snippet]:
-    """Yield what the agent said in the turn, and the prompts of plans, which may never have been painted."""
+    """Yield what the agent said in the turn, and the prompts of its plans, even of plans that were never painted."""
     listed = _JSON.validate_json(components)
     for one in listed if isinstance(listed, list) else ():
         if not isinstance(one, dict):
@@ -152,14 +153,14 @@ def _text(value: JsonValue, name: str) -> str:
 
 
 class StaleDocument(NamedTuple):
-    """A conversation whose words are to be put into the full text, as it was when they were read."""
+    """A conversation whose words must be indexed again, as it was when they were read."""
 
     document: SearchDocument
     updated_at: datetime
 
 
 def stale_documents(connection: Connection, after: str, limit: int) -> list[StaleDocument]:
-    """Return conversations that changed since their words were put in, by id, those after one of them."""
+    """Return conversations that changed since they were indexed, ordered by id, starting after the id `after`."""
     rows = connection.execute(STALE, {"after": after, "page": limit}).all()
     moments = {row.id: row.updated_at for row in rows}
     titles = {row.id: row.title for row in rows}
@@ -167,7 +168,7 @@ def stale_documents(connection: Connection, after: str, limit: int) -> list[Stal
 
 
 def index_documents(connection: Connection, words: Sequence[tuple[StaleDocument, str]]) -> None:
-    """Put the words of conversations into the full text, in place of those that were there."""
+    """Write the words of conversations into the full-text table, replacing those that were there."""
     for one, split in words:
         document = one.document
         seen = {"key": document.id, "seen": one.updated_at, "seen_title": document.title}
@@ -177,7 +178,7 @@ def index_documents(connection: Connection, words: Sequence[tuple[StaleDocument,
 
 
 def matching_documents(connection: Connection, owner: str, match: str, limit: int) -> list[SearchDocument]:
-    """Return the owner's conversations that a query of `word_index.match_query` finds, the newest first."""
+    """Return the owner's conversations that match a query of `word_index.match_query`, the newest first."""
     ids = list(connection.scalars(_FOUND, {"whose": owner, "query": match, "page": limit}))
     titles = {row.id: row.title for row in connection.execute(_TITLES, {"these": ids})}
     return _documents(connection, {one: titles[one] for one in ids})

@@ -1,7 +1,7 @@
-"""Conversations on record: opened, listed, searched, named, pinned, switched, copied, thrown away; and their pictures.
+"""Conversations on record: open, list, search, rename, pin, switch, copy and delete them; and their pictures.
 
-Statements are made once: SQLAlchemy then takes their SQL from its cache, which is most of what a call costs. Whatever
-changes what a `Conversation` holds gives that conversation its next version.
+Statements are built once: SQLAlchemy then takes their SQL from its cache, which is most of a call's cost. Every change
+of what a `Conversation` holds increments that conversation's version.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from agent.storage.turns import ADD_PICTURE, CHANGED, LAST_POSITION, TOUCH, Turn
 from agent.storage.word_index import match_query
 from agent.storage.workspace import add_files, files_of
 
-# Turns are written between two batches: each takes the database's thread for some milliseconds.
+# Turns write between two batches: each batch takes the database's thread for some milliseconds.
 _INDEXED_AT_ONCE = 32
 _ROWS_AT_ONCE = 500
 
@@ -95,7 +95,7 @@ _INFOS = select(
     .scalar_subquery()
     .label("thumbnail_digest"),
 ).where(_C.id.in_(bindparam("these", expanding=True)))
-# Its place in the list stays; its words are to be found anew.
+# `updated_at` stays, so its place in the list does too; a rename is indexed again.
 _CHANGE = update(CONVERSATIONS).values(version=_C.version + 1).returning(_C.version)
 _RENAME = _CHANGE.where(_KEPT).values(title=bindparam("name"), is_named=True, indexed_at=None)
 _READ_ANEW = update(PICTURES).where(_P.conversation_id == bindparam("key")).values(is_indexed=False)
@@ -104,7 +104,7 @@ _NOW = bindparam("now", type_=_C.deleted_at.type)
 _THROW_AWAY = _CHANGE.where(_OWN).values(deleted_at=func.coalesce(_C.deleted_at, _NOW))
 _BRING_BACK = _CHANGE.where(_OWN).values(deleted_at=None)
 _ALL = select(_C.id).where(_C.owner == bindparam("whose"))
-# The requests of the other owner are not this one's.
+# The request ids of the former owner mean nothing to the new one.
 _GIVE = _CHANGE.where(_OWN).values(owner=bindparam("new_owner"), request_id=None)
 _GIVE_PICTURES = update(PICTURES).where(_P.conversation_id == bindparam("key")).values(owner=bindparam("new_owner"))
 _REQUESTED = select(_C.id).where(
@@ -161,7 +161,7 @@ _PICTURES_OF_PAGE = (
 
 
 class PictureFindings(TypedDict, total=False):
-    """What can be found out about a picture after it was made, by the fields of `Picture`."""
+    """What can be found out about a picture after it was made, as fields of `Picture`."""
 
     review: Review
     edit: EditRecord
@@ -170,8 +170,11 @@ class PictureFindings(TypedDict, total=False):
 
 
 class ConversationStore:
-    """Every conversation of every owner. One that is deleted is not there until it is brought back; what was still
-    on its way into it when it was deleted is recorded all the same."""
+    """All conversations of all owners.
+
+    A soft-deleted one is invisible until it is restored; what was still being added to it when it was deleted is
+    recorded.
+    """
 
     def __init__(
         self, db: Database, images: ImageStore, cache: ConversationCache, turns: TurnStore, process: ProcessLock
@@ -183,10 +186,10 @@ class ConversationStore:
         self._runner = process.name
 
     async def create(self, owner: str, title: str = "", request_id: str | None = None) -> Conversation:
-        """Return a new, empty conversation. A title given here is the person's own.
+        """Return a new, empty conversation. A title given here counts as the user's own.
 
-        The same request of the same owner begins one conversation, however often and wherever it comes. One that was
-        deleted since is not returned: its request is free for a new one.
+        The same request of the same owner creates one conversation, however often and in whichever process it comes. A
+        conversation deleted since is not returned: its request may create a new one.
         """
         now = datetime.now(UTC)
         new = Conversation(id=secrets.token_hex(16), owner=owner, title=title, created_at=now, updated_at=now)
@@ -209,16 +212,18 @@ class ConversationStore:
         return new if found == new.id else await self.get(found, owner)
 
     async def of_request(self, request_id: str, owner: str) -> str | None:
-        """Return the owner's conversation in which a turn of this request is on record or waits, in any process; the
-        newest of several, no deleted one."""
+        """Return the owner's conversation with a recorded or waiting turn of this request, in any process.
+
+        Returns the newest of several, never a deleted one.
+        """
         values = {"whose": owner, "request": request_id}
         found: str | None = await self.db.read(lambda on: on.scalar(_NEWEST_REQUESTED, values))
         return found
 
     async def get(self, conversation_id: str, owner: str) -> Conversation:
-        """Return the conversation as it is on record; its pictures come without `answer` (see `answer_of`).
+        """Return the recorded conversation; its pictures come without `answer` (see `answer_of`).
 
-        Raises RequestRefused(CONVERSATION_NOT_FOUND), also when it is deleted or somebody else's.
+        Raises RequestRefused(CONVERSATION_NOT_FOUND), also when it is deleted or belongs to another owner.
         """
         conversation = self._cache.get(conversation_id)
         if conversation is None:
@@ -229,7 +234,7 @@ class ConversationStore:
         return conversation
 
     async def of_any_owner(self, conversation_id: str) -> Conversation:
-        """Return the conversation whoever it belongs to, deleted or not, for the studio's own work.
+        """Return the conversation of any owner, deleted or not, for internal use.
 
         Raises RequestRefused(CONVERSATION_NOT_FOUND).
         """
@@ -241,10 +246,10 @@ class ConversationStore:
         return conversation
 
     async def turns_page(self, conversation_id: str, owner: str, before: str | None, limit: int) -> TurnsPage:
-        """Return the last `limit` turns of the branch that is shown, or the last ones before a turn of it, with their
-        pictures; no other turn is read.
+        """Return the last `limit` turns of the shown branch, or those before one of its turns, with their pictures.
 
-        Raises RequestRefused: CONVERSATION_NOT_FOUND, TURN_NOT_FOUND for a `before` that is not shown.
+        No other turn is read. Raises RequestRefused: CONVERSATION_NOT_FOUND, TURN_NOT_FOUND for a `before` that is not
+        shown.
         """
         key = {"key": conversation_id}
 
@@ -271,8 +276,10 @@ class ConversationStore:
         return await self.db.read(read)
 
     async def hand_over(self, owner: str, new_owner: str, without: Collection[str] = ()) -> int:
-        """Give the conversations and pictures of an owner to another one, deleted ones too; return how many
-        conversations these were. Those `without` stay, and those in which another process has a turn at work."""
+        """Give an owner's conversations and pictures to another owner, deleted ones too; return how many conversations.
+
+        Conversations in `without` stay, and those in which another process runs or queues a turn.
+        """
 
         def hand_over(on: Connection) -> int:
             theirs = [key for key in on.scalars(_ALL, {"whose": owner}) if key not in without]
@@ -286,7 +293,7 @@ class ConversationStore:
         return await self.db.write(hand_over, is_spare=True)
 
     async def turn(self, conversation_id: str, turn_id: str) -> Turn | None:
-        """Return a turn of any branch of the conversation, shown or not."""
+        """Return a turn of any branch of the conversation, shown or not; None when there is none."""
         kept = self._cache.get(conversation_id)
         for one in kept.turns if kept else ():
             if one.id == turn_id:
@@ -302,11 +309,13 @@ class ConversationStore:
     # Lists
 
     async def list(self, owner: str, limit: int = 50, offset: int = 0) -> list[ConversationInfo]:
-        """Return the owner's conversations, the pinned first, then the newest; those with neither a title nor a turn
-        are left out."""
+        """Return the owner's conversations, pinned ones first, then the newest.
+
+        Conversations with neither a title nor a turn are left out.
+        """
 
         def read(on: Connection) -> list[ConversationInfo]:
-            # Two statements, each in the order of an index: sorted together, all would be looked at.
+            # Two statements, each in the order of an index: sorted together, they would scan all conversations.
             pinned = list(on.scalars(_PINNED, {"whose": owner}))
             page = pinned[offset : offset + limit]
             values = {"whose": owner, "page": limit - len(page), "start": max(0, offset - len(pinned))}
@@ -316,23 +325,23 @@ class ConversationStore:
         return await self.db.read(read)
 
     async def pinned_and_newest(self, owner: str, count: int) -> Sequence[ConversationInfo]:
-        """Return all pinned conversations of the owner, then the `count` newest others, as `list` does."""
+        """Return all pinned conversations of the owner, then the `count` newest others."""
         others = {"whose": owner, "page": count, "start": 0}
         return await self.db.read(
             lambda on: _infos(on, [*on.scalars(_PINNED, {"whose": owner}), *on.scalars(_OTHERS, others)])
         )
 
     async def newest(self, owner: str) -> str | None:
-        """Return the id of the owner's conversation that changed last, of those that have a title, pinned or not."""
+        """Return the id of the owner's conversation that changed last and has a title, pinned or not."""
         found: str | None = await self.db.read(lambda on: on.scalar(_NEWEST, {"whose": owner}))
         return found
 
     async def search(self, owner: str, query: str, limit: int = 30) -> Sequence[ConversationHit]:
-        """Return the owner's conversations that hold every word of the query, the newest first.
+        """Return the owner's conversations that contain every word of the query, the newest first.
 
-        Searched are titles, what the person said, what the agent answered and the pictures' prompts, in every branch.
-        The last word of the query is found as far as it is written. What changed since the last search is put into
-        the full text first: the first search in a home takes the longest.
+        It searches titles, the user's texts, the agent's answers and the pictures' prompts, on every branch. The
+        query's last word may be a prefix. What changed since the last search is indexed first: the first search in a
+        home is the slowest.
         """
         match = match_query(query)
         if match is None:
@@ -346,7 +355,7 @@ class ConversationStore:
         return await asyncio.to_thread(lambda: [hit_of(info, by_id[info.id], query) for info in infos])
 
     async def _index_some(self, after: str) -> str | None:
-        """Put the words of a few conversations into the full text; return after which one to go on."""
+        """Index the words of a few conversations; return the id to continue after, or None."""
         stale = await self.db.read(lambda on: stale_documents(on, after, _INDEXED_AT_ONCE))
         if stale:
             words = await asyncio.to_thread(lambda: [(one, search_words(one.document)) for one in stale])
@@ -356,24 +365,24 @@ class ConversationStore:
     # Changes
 
     async def rename(self, conversation_id: str, owner: str, title: str) -> None:
-        """Give the owner's conversation a title of at most 120 characters, which nothing but the person changes.
+        """Give the owner's conversation a title of at most 120 characters, which only the user can change.
 
         Raises RequestRefused(TITLE_EMPTY, TITLE_TOO_LONG, CONVERSATION_NOT_FOUND).
         """
         name = checked_title(title)
-        # Its pictures are found by the title as well.
+        # Its pictures must be indexed again: they are found by the title too.
         await self._change((_RENAME, _READ_ANEW), conversation_id, owner, {"name": name}, title=name)
 
     async def pin(self, conversation_id: str, owner: str, is_pinned: bool) -> None:
-        """Have the owner's conversation stand before the others in the list, or not any more."""
+        """Pin the owner's conversation above the others in the list, or unpin it."""
         await self._change((_PIN,), conversation_id, owner, {"pinned": is_pinned}, is_pinned=is_pinned)
 
     async def delete(self, conversation_id: str, owner: str) -> None:
-        """Take the owner's conversation out of every list. `undelete` brings it back."""
+        """Soft-delete the owner's conversation. `undelete` restores it."""
         await self._change((_THROW_AWAY,), conversation_id, owner, {"now": datetime.now(UTC)})
 
     async def undelete(self, conversation_id: str, owner: str) -> Conversation:
-        """Return the owner's conversation, which is not deleted any more."""
+        """Restore the owner's conversation and return it."""
         await self._change((_BRING_BACK,), conversation_id, owner)
         return await self.get(conversation_id, owner)
 
@@ -385,7 +394,7 @@ class ConversationStore:
         values: Mapping[str, Any] = {},
         **update: object,
     ) -> None:
-        """Change the conversation's row, and what is remembered of it; without an update that is forgotten.
+        """Change the conversation's row and its cache entry; without an update, the cache entry is dropped.
 
         The first of the statements returns the version.
         """
@@ -403,10 +412,10 @@ class ConversationStore:
         await self.db.write(change, lambda change: self._cache.apply(conversation_id, change), is_spare=True)
 
     async def switch_branch(self, conversation_id: str, turn_id: str, owner: str) -> Conversation:
-        """Return the conversation with the branch shown that holds this turn: up to its newest descendant.
+        """Show the branch that contains this turn, down to its newest descendant; return the conversation.
 
-        A turn of the branch that is shown changes nothing. Raises RequestRefused: TURN_NOT_FOUND, and CONVERSATION_BUSY
-        while another process has a turn at work there.
+        A turn of the shown branch changes nothing. Raises RequestRefused: TURN_NOT_FOUND, and CONVERSATION_BUSY while
+        another process runs or queues a turn there.
         """
 
         def switch(on: Connection) -> None:
@@ -426,16 +435,16 @@ class ConversationStore:
     # Pictures
 
     async def next_handles(self, conversation_id: str, count: int) -> Sequence[str]:
-        """Return the handles that so many new pictures would be given now."""
+        """Return the handles that the next `count` new pictures would get now."""
         slots = await self.db.read(lambda on: next_slots(on, conversation_id, [None] * count))
         return [slot.handle for slot in slots]
 
     async def add_picture(self, conversation_id: str, picture: Picture, *, base: str | None = None) -> Picture:
-        """Record a picture as soon as it is made, and return it as it is on record, without its `answer`.
+        """Record a picture as soon as it is made; return it as recorded, without its `answer`.
 
-        Its handle is the one that was reserved for its `call`, else its own where that is free, else the next one, of
-        the family of `base` when it was made by editing that picture. The picture that the same call of the same turn
-        has brought before is returned as it is; the same one again under its handle replaces its record.
+        Its handle is the one reserved for its `call`, else its own if that is free, else the next one, in the family of
+        `base` when it was made by editing that picture. If the same call of the same turn already has a picture, that
+        one is returned unchanged; the same picture under the same handle replaces its record.
         """
         key, now = {"key": conversation_id}, datetime.now(UTC)
 
@@ -461,8 +470,7 @@ class ConversationStore:
         return recorded
 
     async def update_picture(self, conversation_id: str, handle: str, **findings: Unpack[PictureFindings]) -> None:
-        """Record what has been found out about a picture since it was made. Raises
-        RequestRefused(PICTURE_NOT_FOUND)."""
+        """Record findings about a picture. Raises RequestRefused(PICTURE_NOT_FOUND)."""
         place = {"key": conversation_id, "name": handle}
 
         def change(on: Connection) -> Change:
@@ -477,7 +485,7 @@ class ConversationStore:
         await self.db.write(change, lambda change: self._cache.apply(conversation_id, change))
 
     async def answer_of(self, conversation_id: str, handle: str) -> PromptMessage | None:
-        """Return the image model's message that holds the picture; None for an upload.
+        """Return the image model's message that contains the picture; None for an upload.
 
         A part whose signature is lost comes unsigned: its picture can still be sent, but not as the model's own.
 
@@ -495,24 +503,24 @@ class ConversationStore:
     # The trash
 
     async def trash(self, owner: str, limit: int = 50, offset: int = 0) -> Sequence[DeletedConversation]:
-        """Return the owner's deleted conversations, the one that was deleted last first; no empty ones."""
+        """Return the owner's deleted conversations, the last deleted first, without empty ones."""
         values = {"whose": owner, "page": limit, "start": offset}
         rows = await self.db.read(lambda on: on.execute(_TRASH, values).all())
         return [DeletedConversation(**row._asdict(), kept_until=row.deleted_at + KEPT_FOR) for row in rows]
 
     async def delete_forever(self, conversation_id: str, owner: str) -> None:
-        """Remove the owner's deleted conversation for good; its files go with the next sweep.
+        """Remove the owner's soft-deleted conversation for good; the next sweep removes its files.
 
-        What it had cost is kept by owner and day. Raises RequestRefused(CONVERSATION_NOT_FOUND), also for one that is
-        not deleted.
+        Its cost is kept by owner and day. Raises RequestRefused(CONVERSATION_NOT_FOUND), also for one that is not
+        deleted.
         """
         if not await self._delete_forever(conversation_id, owner):
             raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
 
     async def empty_trash(self, owner: str) -> int:
-        """Remove all of the owner's deleted conversations for good; return how many those were."""
+        """Remove all of the owner's soft-deleted conversations for good; return how many there were."""
         ids = await self.db.read(lambda on: purging.deleted_of(on, owner))
-        # One by one: others write meanwhile.
+        # One by one: others write in between.
         return sum([await self._delete_forever(one, owner) for one in ids])
 
     async def _delete_forever(self, conversation_id: str, owner: str) -> bool:
@@ -522,7 +530,7 @@ class ConversationStore:
         )
 
     async def remove(self, conversation_id: str, owner: str) -> None:
-        """Remove the owner's conversation at once, with all its rows, as though it had never been on record."""
+        """Remove the owner's conversation at once, with all its rows and without keeping its cost."""
 
         def remove(on: Connection) -> None:
             if not purging.remove(on, conversation_id, owner):
@@ -531,9 +539,9 @@ class ConversationStore:
         await self.db.write(remove, lambda _: self._cache.drop(conversation_id))
 
     async def named_digests(self) -> set[str]:
-        """Return the digest of every picture and blob that any row names, deleted conversations' included.
+        """Return the digest of every picture and blob that any row names, including deleted conversations.
 
-        Turns are written meanwhile: what is new has to be spared by its age.
+        Turns write meanwhile: the caller must spare new files by their age.
         """
         named: set[str] = set()
         for table in purging.tables_with_texts():
@@ -547,9 +555,9 @@ class ConversationStore:
     # Copies
 
     async def whole(self, conversation_id: str, owner: str) -> WholeConversation:
-        """Return the owner's conversation with every branch, its pictures with their `answer`.
+        """Return the owner's conversation with every branch, and its pictures with their `answer`.
 
-        Pictures that were deleted are left out.
+        Deleted pictures are left out.
         """
         return await self._whole(conversation_id, owner, with_deleted=False)
 
@@ -568,22 +576,21 @@ class ConversationStore:
         return await asyncio.to_thread(lambda: whole_of(*rows))
 
     async def add_whole(self, owner: str, whole: WholeConversation) -> Conversation:
-        """Return a conversation like this one, recorded as a new one of the owner's; the bytes of its pictures are in
-        the image store already.
+        """Record a copy of this conversation as a new one of the owner and return it.
 
-        Turns whose ids are taken get fresh ones; one that ran or waited is stopped: it cannot go on here. What they
-        had cost is what the conversation has cost; it counts on no day here, and towards no cap.
+        The image store must already have the bytes of its pictures. Turns whose ids are taken get new ids; one that ran
+        or waited is stopped, because it cannot resume here. The cost of its turns counts in the conversation, but on no
+        day and towards no cap.
         """
         return await self._add_whole(owner, whole, copy_of=None)
 
     async def duplicate(self, conversation_id: str, owner: str, title: str = "") -> Conversation:
-        """Return a copy of the owner's conversation, with every branch and its files; its title is the same unless one
-        is given.
+        """Return a copy of the owner's conversation, with every branch and its files.
 
-        The copy has cost nothing: neither calls nor spend come along.
+        It has the same title unless one is given. The copy has cost nothing: neither calls nor spend are copied.
         """
         name = checked_title(title) if title else ""
-        # Deleted pictures come along as such: no other may be given their handles in the copy either.
+        # Deleted pictures are copied as deleted: their handles must not be given to others in the copy either.
         whole = await self._whole(conversation_id, owner, with_deleted=True)
         return await self._add_whole(owner, as_copy(whole, name, datetime.now(UTC)), copy_of=conversation_id)
 
@@ -624,7 +631,7 @@ def _picture_rows(key: str, owner: str, whole: WholeConversation) -> Sequence[di
     rows, starred, calls = [], frozenset(whole.starred), set[tuple[str, str]]()
     for position, picture in enumerate(whole.pictures, 1):
         own = {"owner": owner, "is_starred": picture.handle in starred, "position": position}
-        # An archive may say anything; here a call brings one picture.
+        # An archive may say anything; here a call produces one picture.
         own["call"] = "" if (picture.turn_id, picture.call) in calls else picture.call
         calls.add((picture.turn_id, picture.call))
         rows.append(picture_row(key, picture) | own)
@@ -632,7 +639,7 @@ def _picture_rows(key: str, owner: str, whole: WholeConversation) -> Sequence[di
 
 
 def _branches(connection: Connection, conversation_id: str, owner: str) -> tuple[str | None, dict[str, str | None]]:
-    """Return the head of the owner's conversation, and all its turns with the one before each."""
+    """Return the head of the owner's conversation, and the parent of each of its turns."""
     own = connection.execute(_HEAD, {"key": conversation_id, "whose": owner}).one_or_none()
     if own is None:
         raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
@@ -640,7 +647,7 @@ def _branches(connection: Connection, conversation_id: str, owner: str) -> tuple
 
 
 def _infos(connection: Connection, ids: list[str]) -> list[ConversationInfo]:
-    """Return what a list shows of these conversations, in their order."""
+    """Return the list entries of these conversations, in their order."""
     if not ids:
         return []
     rows = connection.execute(_INFOS, {"these": ids})
@@ -649,7 +656,7 @@ def _infos(connection: Connection, ids: list[str]) -> list[ConversationInfo]:
 
 
 def _named(turn: Turn) -> Iterator[str]:
-    """Yield the handles of the pictures that a turn shows, whichever turn they came with."""
+    """Yield the handles of the pictures that a turn shows or refers to, also of other turns' pictures."""
     yield from (turn.editing or "", *turn.references, *turn.roles, *(one.handle for one in turn.more_masks))
     for component in turn.components:
         match component:

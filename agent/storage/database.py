@@ -1,9 +1,8 @@
-"""The database of the records: opened, brought up to date, or set aside when it cannot be read; its transactions; the
-one thread that it is written on, and the few that read it.
+"""The database of the records: opening, upgrades, transactions, one thread that writes and a few that read.
 
-Several processes share a home, so a transaction that writes takes the write lock before it reads: what it read is
-still true when it writes. One that only reads sees one state of the database and waits for nobody: neither a list of
-conversations nor a search of the gallery keeps a turn from its next write.
+Several processes share a home, so a writing transaction takes the write lock before it reads: what it read is still
+true when it writes. A read-only one sees a snapshot and waits for nobody: neither a list of conversations nor a search
+of the gallery delays the next write of a turn. An unreadable database is set aside.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ from agent.errors import ErrorCode, StorageFailure
 from agent.storage.private_files import make_private_folder, storage_failure
 from agent.storage.upgrade import HEAD, NAME, bring_up_to_date
 
-# Other processes write, too: rather a turn waits than a picture that was paid for is not recorded.
+# Other processes write too: better that a turn waits than that a paid picture is not recorded.
 _BUSY_TIMEOUT_S = 20.0
-# Each has a connection. A page need not wait until all pictures are counted for it.
+# Each has a connection. A page should not wait while another one counts all pictures.
 _READERS = 4
-# What nobody waits for waits this long for company: a turn writes something every few milliseconds.
+# How long a write that nobody waits for waits to be batched: a turn writes every few milliseconds.
 _SOON_S = 0.02
 
 T = TypeVar("T")
@@ -43,9 +42,9 @@ _log = logging.getLogger(__name__)
 
 
 def open_database(home: Path) -> tuple[Engine, Path | None]:
-    """Return the engine on `<home>/aivista.db` at the newest revision, and where an unreadable one was set aside.
+    """Return the engine on the upgraded `<home>/aivista.db`, and where an unreadable one was set aside.
 
-    Blocks. Raises StorageFailure when the home cannot be used, or the database is that of a newer Aivista.
+    Blocks. Raises StorageFailure when the home cannot be used, or a newer Aivista wrote the database.
     """
     path = home / NAME
     try:
@@ -67,7 +66,7 @@ def _opened(path: Path) -> Engine:
     try:
         _bring_up_to_date(engine)
         for ending in ("", "-wal", "-shm"):
-            # Of earlier versions; what it told is in this database by now.
+            # Of earlier versions; its content is in this database now.
             path.with_name(f"checkpoints.db{ending}").unlink(missing_ok=True)
     except BaseException:
         engine.dispose()
@@ -76,9 +75,9 @@ def _opened(path: Path) -> Engine:
 
 
 def upgrade(path: Path) -> None:
-    """Bring a database that nobody uses to the newest revision.
+    """Upgrade a database that nobody uses to the newest revision.
 
-    Raises StorageFailure, with nothing changed, when it is that of a newer Aivista or cannot be read.
+    Raises StorageFailure, with nothing changed, when a newer Aivista wrote it or it cannot be read.
     """
     engine = engine_of(path, is_writing=True)
     try:
@@ -90,10 +89,10 @@ def upgrade(path: Path) -> None:
 
 
 def _failure_of(error: DBAPIError | sqlite3.Error) -> StorageFailure:
-    """Return what the operator reads of a failed statement: nothing of the statement or its values."""
+    """Return the error for the operator after a failed statement, without the statement and its values."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     code = getattr(cause, "sqlite_errorcode", None)
-    # The file that processes share is grown, not written: where there is no room for it, SQLite calls it another error.
+    # SQLite only grows the shared-memory file: when there is no room for it, it reports this other error.
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE):
         return StorageFailure(ErrorCode.DISK_FULL)
     return StorageFailure(ErrorCode.STORAGE_BROKEN, detail=str(cause))
@@ -109,11 +108,11 @@ def _make_private(path: Path) -> None:
 
 
 def engine_of(path: Path, *, is_writing: bool, connections: int = 1) -> Engine:
-    """Return an engine on a database whose file is there; it may write, or only read."""
+    """Return an engine on an existing database file, for writing or read-only."""
     url = URL.create("sqlite", database=str(path))
     if not is_writing:
         url = URL.create("sqlite", database=path.absolute().as_uri(), query={"mode": "ro", "uri": "true"})
-    # What is bound to a statement is what people said, and an error may reach a log.
+    # Bound values contain users' texts, and an error may reach a log.
     waiting = {"timeout": _BUSY_TIMEOUT_S}
     engine = create_engine(url, hide_parameters=True, pool_size=connections, max_overflow=0, connect_args=waiting)
     event.listen(engine, "connect", _set_pragmas)
@@ -121,7 +120,7 @@ def engine_of(path: Path, *, is_writing: bool, connections: int = 1) -> Engine:
 
 
 def _set_pragmas(connection: Any, _record: object) -> None:
-    # Each transaction is begun by us: the driver would begin one at the first write, after what was read for it.
+    # We begin each transaction ourselves: the driver would begin one only at the first write, after the reads for it.
     connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in (f"busy_timeout={_BUSY_TIMEOUT_S * 1000:.0f}", "foreign_keys=ON", "synchronous=NORMAL"):
@@ -131,16 +130,16 @@ def _set_pragmas(connection: Any, _record: object) -> None:
 
 @contextmanager
 def transaction(engine: Engine, *, is_writing: bool, is_durable: bool = False) -> Iterator[Connection]:
-    """Open a transaction: one that only reads sees one state of the database, one that writes has the write lock, so
-    that nobody else writes between what it reads and what it writes.
+    """Open a transaction: a read-only one sees a snapshot, a writing one takes the write lock first.
 
-    A commit waits for the system alone, a `durable` one for the disk itself, so that a power cut takes nothing back;
-    with a log ahead either survives the death of the process. Raises StorageFailure.
+    So nobody else writes between its reads and its writes. A commit waits only for the operating system, a durable one
+    (`is_durable`) for the disk, so that a power cut undoes nothing; with a write-ahead log, both survive the death of
+    the process. Raises StorageFailure.
     """
     try:
         with engine.connect() as connection:
             if is_writing:
-                # Past SQLAlchemy, whose transaction around it costs as much as a write.
+                # Bypasses SQLAlchemy, whose transaction around it would cost as much as a write.
                 connection.connection.cursor().execute(f"PRAGMA synchronous={'FULL' if is_durable else 'NORMAL'}")
             with connection.begin():
                 connection.exec_driver_sql("BEGIN IMMEDIATE" if is_writing else "BEGIN")
@@ -156,18 +155,20 @@ def _bring_up_to_date(engine: Engine) -> None:
         with engine.connect() as connection:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             revision = _revision(connection)
-            # Another process may have been quicker.
+            # Another process may have been faster.
             if revision != HEAD:
                 bring_up_to_date(connection, revision)
             connection.commit()
     with engine.connect() as connection:
-        # Only now: it writes to the file, and a newer Aivista's must stay as it is.
+        # Only now: it writes to the file, and a newer Aivista's database must stay unchanged.
         _use_log_ahead(connection)
 
 
 def _use_log_ahead(connection: Connection) -> None:
-    """Have the database write its log ahead. SQLite's own waiting does not cover this: while another process opens the
-    same new database it fails at once."""
+    """Switch the database to a write-ahead log.
+
+    SQLite's own waiting does not cover this: it fails at once while another process opens the same new database.
+    """
     end_s = monotonic() + _BUSY_TIMEOUT_S
     while True:
         try:
@@ -191,7 +192,7 @@ def _revision(connection: Connection) -> str | None:
 
 
 def _is_unreadable(error: DBAPIError) -> bool:
-    # The low byte is the error's kind; the rest tells its shades apart.
+    # The low byte is the primary error code; the rest is the extended code.
     code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
     return code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
 
@@ -211,10 +212,10 @@ def _set_aside(path: Path) -> Path:
 
 @dataclass
 class _Write:
-    """`work` writes to the database, `remember` what it returned to memory once it is committed.
+    """`work` writes to the database; `remember` receives its result after the commit and updates memory.
 
-    One that is `durable` is on the disk itself when it is done: a power cut does not take it back. For one that is
-    `spare` no room is made on a full disk.
+    With `is_durable`, it is on disk when done: a power cut does not undo it. With `is_spare`, no space is freed for it
+    on a full disk.
     """
 
     work: Callable[[Connection], Any]
@@ -226,13 +227,13 @@ class _Write:
 
 
 class Database:
-    """The records of a home under the event loop: what is asked of it is a function of a connection.
+    """The records of a home for asyncio code: each operation is a function of a connection.
 
-    What waits to be written when the thread for it is free goes into one transaction: fifty turns need not wait for
-    fifty commits. If that fails, each is tried by itself, so that one bad write fails alone. When the disk is full,
-    `make_room` is called, and what failed is tried once more if it made any. What was handed over is written even when
-    the caller is cancelled meanwhile. Every call but `open` and `aclose` raises StorageFailure when the database cannot
-    be read or written, and what the function raises.
+    All writes that wait when the writing thread becomes free share one transaction: fifty turns need not wait for fifty
+    commits. If that fails, each is tried alone, so that one bad write fails alone. When the disk is full, `make_room`
+    is called, and failed writes are retried once if it freed any space. A submitted write is completed even when its
+    caller is cancelled. Every call but `open` and `aclose` raises StorageFailure when the database cannot be read or
+    written, and whatever the function raises.
     """
 
     def __init__(self, home: Path, make_room: Callable[[], bool]) -> None:
@@ -246,11 +247,11 @@ class Database:
         self._waiting: deque[_Write] = deque()
         self._is_at_work = False
         self._unfinished: set[asyncio.Future[Any]] = set()
-        # Where an unreadable database was put when this one was opened.
+        # Where an unreadable database was moved when this one was opened.
         self.set_aside: Path | None = None
 
     async def open(self) -> None:
-        """Open or create the database. Raises StorageFailure, also when it is that of a newer Aivista."""
+        """Open or create the database. Raises StorageFailure, also when a newer Aivista wrote it."""
         await self.call(self._open_now)
 
     def _open_now(self) -> None:
@@ -259,7 +260,7 @@ class Database:
         self._now.execute("PRAGMA query_only=ON")
 
     async def aclose(self, release: Callable[[], None]) -> None:
-        """Finish what is being written, then `release` what else is held, and close the database."""
+        """Finish pending writes, then call `release` for what else is held, and close the database."""
         self._begin(asyncio.get_running_loop())
         while self._unfinished:
             await asyncio.wait(self._unfinished)
@@ -278,15 +279,15 @@ class Database:
             self._engine = None
 
     async def call(self, work: Callable[[], T]) -> T:
-        """Return what the work returns on the thread that writes."""
+        """Run the work on the writing thread and return its result."""
         return await _on(self._thread, work)
 
     async def durably(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what the work returns. It goes on when the caller is cancelled; the database is closed after it."""
+        """Run the work and return its result. It continues when the caller is cancelled; closing waits for it."""
         return await shielded(self._held(asyncio.create_task(work)))
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """Return what the work finds in one state of the database, with all that whoever asks knows to be written."""
+        """Run the work on a snapshot of the database and return its result; all writes awaited before are visible."""
         return await _on(self._reading, lambda: self._read_now(work))
 
     def _read_now(self, work: Callable[[Connection], T]) -> T:
@@ -294,22 +295,22 @@ class Database:
             return work(connection)
 
     def values_now(self, statement: str, *values: str) -> list[Any]:
-        """Return what the statement's first column holds at this moment, nothing where that cannot be told just now.
+        """Return the first column of the statement's rows now; an empty list when it cannot be read now.
 
-        This is done on the event loop itself: for a single value a change of thread would cost more, and a reader of
-        SQLite's log ahead waits for nobody.
+        This runs on the event loop itself: for a single value, a thread switch would cost more, and with a write-ahead
+        log a reader waits for nobody.
         """
         if self._now is None:
             return []
         try:
-            # All rows: a statement that is not read to its end keeps the log from being folded in.
+            # All rows: an unfinished statement would keep the log from being checkpointed.
             return [row[0] for row in self._now.execute(statement, values).fetchall()]
         except sqlite3.Error:
-            # Locked for a moment, or broken: whoever asks takes the way that tells why.
+            # Locked for a moment, or broken: the caller then reads in the normal way, which reports why.
             return []
 
     def value_now(self, statement: str, *values: str) -> Any:
-        """Return the first of `values_now`, None where there is none."""
+        """Return the first of `values_now`, or None."""
         return next(iter(self.values_now(statement, *values)), None)
 
     async def write(
@@ -320,11 +321,10 @@ class Database:
         is_durable: bool = False,
         is_spare: bool = False,
     ) -> T:
-        """Return what the work returns; all that it writes is on record then, or none of it. It may be called twice.
+        """Run the work in a transaction and return its result, once all of its writes are committed. It may run twice.
 
-        It sees all that was handed over before. `remember` is called on the thread of the database with what the work
-        returned, right after it is committed. What `is_spare` takes nothing of the room that is set aside on the disk
-        for answers that were paid for.
+        It sees all writes submitted before. `remember` is called with the result on the database's thread, right after
+        the commit. With `is_spare`, it takes nothing of the disk space reserved for paid answers.
         """
         loop = asyncio.get_running_loop()
         one = _Write(work, remember, loop.create_future(), is_durable, is_spare)
@@ -334,9 +334,9 @@ class Database:
         return written
 
     def write_soon(self, work: Callable[[Connection], object], *, is_spare: bool = False) -> asyncio.Future[Any]:
-        """Hand over a write that nobody waits for: it goes along with the next one, or alone a few milliseconds later.
+        """Submit a write that nobody waits for: it joins the next batch, or runs alone a few milliseconds later.
 
-        What is written afterwards comes after it. Return its end, which raises what the work raises.
+        Later writes come after it. Return its future, which has the exception that the work raises.
         """
         loop = asyncio.get_running_loop()
         one = _Write(work, None, loop.create_future(), is_spare=is_spare)
@@ -398,7 +398,7 @@ def _is_disk_full(error: Exception | None) -> bool:
 
 
 def _failure(work: Callable[..., object], *arguments: object) -> Exception | None:
-    """Return what the work raised: it belongs to the one who waits, and must not leave the others waiting for ever."""
+    """Return the exception that the work raised: it belongs to one caller and must not block the others forever."""
     try:
         work(*arguments)
     except Exception as error:
@@ -407,5 +407,5 @@ def _failure(work: Callable[..., object], *arguments: object) -> Exception | Non
 
 
 async def _on(threads: Executor, work: Callable[[], T]) -> T:
-    # Cancelling the caller must not take its work from the queue.
+    # Cancelling the caller must not remove its work from the queue.
     return await shielded(asyncio.get_running_loop().run_in_executor(threads, work))

@@ -1,4 +1,4 @@
-"""A diskcache folder, opened with care: private, without pickle, its size capped, rubbish set aside."""
+"""Open a diskcache folder safely: private, without pickle, with a size limit; a damaged database is set aside."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _VALUE_FILE = re.compile(r"[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{28}\.val")
 
 
 class UnsafeRow(OSError):
-    """A row that this disk did not write: nothing of it is read, and to diskcache it counts as a value that is gone."""
+    """A row that `SafeDisk` did not write: it is not read, and diskcache treats it as a missing value."""
 
 
 class SafeDisk(diskcache.Disk):  # type: ignore[misc]  # as above
-    """Stores bytes, and refuses everything else.
+    """A diskcache disk that stores bytes and refuses everything else.
 
-    Keys are text, and no row can name a file outside its folder. With diskcache's own Disk, which pickles, whoever can
-    write into the folder can run code in the studio (CVE-2025-69872).
+    Keys are text, and no row can name a file outside its folder. diskcache's own Disk uses pickle, so anybody who can
+    write into the folder could run code in the studio (CVE-2025-69872).
     """
 
     def put(self, key: object) -> tuple[str, bool]:  # pyrefly: ignore[bad-override]
-        """Return the key as the database holds it."""
+        """Return the key as stored in the database."""
         if not isinstance(key, str):
             raise TypeError("a key is text")
         return key, True
@@ -45,7 +45,7 @@ class SafeDisk(diskcache.Disk):  # type: ignore[misc]  # as above
         return key
 
     def store(self, value: object, read: bool, key: object = None) -> Any:
-        """Return size, mode, file name and value of the row for a value."""
+        """Return size, mode, file name and value of the row for a value. Raises TypeError unless it is bytes."""
         if read or not isinstance(value, bytes):
             raise TypeError("a value is bytes, given whole")
         return super().store(value, False, key=key)
@@ -59,7 +59,7 @@ class SafeDisk(diskcache.Disk):  # type: ignore[misc]  # as above
         raise UnsafeRow(f"a row of mode {mode!r}")
 
     def remove(self, file_path: str) -> None:
-        """Remove a value's file; the name comes from a row, and one outside the folder is left alone."""
+        """Remove a value's file; its name comes from a row, and a file outside the folder is left alone."""
         with contextlib.suppress(UnsafeRow):
             super().remove(self._checked(file_path))
 
@@ -72,14 +72,14 @@ class SafeDisk(diskcache.Disk):  # type: ignore[misc]  # as above
 
 _DATABASE = "cache.db"
 _LOCK_TIMEOUT_S = 1.0
-# A writer that was killed leaves a value's file that no row names; a younger one may be on its way into a row.
+# A killed writer leaves a value file without a row; a younger file may still get its row.
 _ORPHAN_AGE_S = 3600.0
 
 _log = logging.getLogger(__name__)
 
 
 def open_disk_cache(folder: Path, limit_bytes: int) -> Any:
-    """Return the open cache. Blocks, at most a second on a lock. Raises OSError or sqlite3.Error."""
+    """Return the open cache. Blocks, up to a second on a lock. Raises OSError or sqlite3.Error."""
     make_private_folder(folder)
     try:
         _probe(folder)
@@ -93,7 +93,7 @@ def open_disk_cache(folder: Path, limit_bytes: int) -> Any:
         timeout=_LOCK_TIMEOUT_S,
         disk=SafeDisk,
         size_limit=limit_bytes,
-        # The default throws out what was stored first, even if it is read at every turn.
+        # The default evicts the oldest entry first, even if every turn reads it.
         eviction_policy="least-recently-used",
         statistics=0,
     )
@@ -102,7 +102,7 @@ def open_disk_cache(folder: Path, limit_bytes: int) -> Any:
 
 
 def _probe(folder: Path) -> None:
-    """Fail where diskcache would wait for a minute, or read on regardless."""
+    """Fail early where diskcache would wait for a minute, or ignore the damage."""
     path = folder / _DATABASE
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     with contextlib.closing(sqlite3.connect(path, timeout=_LOCK_TIMEOUT_S, isolation_level=None)) as connection:

@@ -1,4 +1,4 @@
-"""Texts as vectors of whatever embedding model is given, and how alike they are."""
+"""Embed texts as vectors with a given embedding model, and compare vectors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 from agent.messages import Value
 
-# Wishes that name no style: what a model thinks of them is chance.
+# Wishes that name no style: a model's similarities for them are chance.
 PLAIN_WISHES = (
     "a red car",
     "a cat on a sofa",
@@ -30,7 +30,7 @@ PLAIN_WISHES = (
 
 
 class TextEmbedder(Protocol):
-    """A model that turns texts into vectors, and says which it is."""
+    """A model that turns texts into vectors, and has an id."""
 
     @property
     def model_id(self) -> str:
@@ -48,22 +48,22 @@ class TextEmbedder(Protocol):
 
 
 class EmbeddingModel(Value):
-    """Which model made vectors, and how long they are: those of two models are not comparable."""
+    """The id of an embedding model and the length of its vectors: vectors of two models are not comparable."""
 
     id: str
     dimension: int
 
     @classmethod
     def of(cls, embedder: TextEmbedder) -> EmbeddingModel:
-        """Return which model this is."""
+        """Return the id and dimension of this model."""
         return cls(id=embedder.model_id, dimension=embedder.dimension)
 
 
 async def embedded(texts: Sequence[str], embedder: TextEmbedder) -> list[list[float]]:
-    """Return one vector for each text, in order. No text asks nothing.
+    """Return one vector for each text, in order. Without texts, the model is not called.
 
-    Raises AivistaError when the model fails, ValueError unless it answers with as many vectors as asked, of its length,
-    and all of them numbers.
+    Raises AivistaError when the model fails, ValueError unless it returns one vector for each text, of the right
+    length, with finite numbers, not all of them zero.
     """
     vectors = await embedder.embed(texts) if texts else []
     if len(vectors) != len(texts):
@@ -75,7 +75,7 @@ async def embedded(texts: Sequence[str], embedder: TextEmbedder) -> list[list[fl
 
 
 def cosines(rows: Sequence[Sequence[float]], columns: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Return how far each vector of the first points the way of each of the second."""
+    """Return the cosine of each vector of the first with each of the second."""
     import numpy
 
     left, right = (numpy.asarray(vectors, dtype=numpy.float64) for vectors in (rows, columns))

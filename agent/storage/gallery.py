@@ -1,5 +1,4 @@
-"""The gallery: all pictures of an owner's conversations, leafed through, changed, taken away, and searched: by
-words, by meaning and by looks, brought together into one order."""
+"""The gallery: list, change, export and search all pictures of an owner, by words, by meaning and by looks."""
 
 from __future__ import annotations
 
@@ -51,7 +50,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TEMPORARY = "temporary"
-# What lists are brought together by (Cormack, Clarke and Büttcher, SIGIR 2009): the place in each, and how little the
+# Reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009) merges the result lists; the larger this constant,
+# the less the first places differ.
 # first places differ.
 _SMOOTHING = 60
 _MOST_FOUND = 500
@@ -64,7 +64,7 @@ _EARLIEST_YEAR = 1980
 
 @dataclass(frozen=True)
 class Ranking:
-    """What a search found, the best first: ids, why, how alike; and whether every picture could be looked at."""
+    """A search result, the best first: picture ids, why and how similar; and whether every picture was searched."""
 
     ids: tuple[int, ...]
     found_by: Mapping[int, tuple[GalleryFoundBy, ...]] = field(default_factory=dict)
@@ -73,12 +73,12 @@ class Ranking:
 
 
 class Gallery:
-    """The pictures of every owner below `home`; nobody is shown, or changes, those of another.
+    """The pictures of every owner in `home`; nobody sees or changes those of another owner.
 
-    Pictures and conversations that are deleted are not there. An id that is no picture of the owner's is passed over.
-    Every call raises StorageFailure when the database cannot be read or written. `clock` tells seconds;
-    a search goes on without what takes longer than `patience_s`. `embedder_of` is the model that an owner's searches
-    may ask with a key, None where there is none.
+    Soft-deleted pictures and conversations are invisible. An id that is no picture of the owner's is ignored. Every
+    call raises StorageFailure when the database cannot be read or written. `clock` returns seconds; a search does not
+    wait for work that takes longer than `patience_s`. `embedder_of` returns the embedding model that an owner's
+    searches may use with a key, or None.
     """
 
     def __init__(
@@ -106,12 +106,12 @@ class Gallery:
         self._meaning = PictureMeaning(vectors, self._tasks)
 
     async def aclose(self) -> None:
-        """End what is being read for searches, and the packing of what is taken away."""
+        """Cancel the background reading for searches, and finish pending exports."""
         await self._tasks.aclose()
         await asyncio.to_thread(self._zipping.shutdown)
 
     async def settled(self) -> None:
-        """Return when everything is read that searches began to read."""
+        """Return when all background reading that searches started is finished."""
         await self._tasks.finish()
 
     # Looking
@@ -121,8 +121,8 @@ class Gallery:
     ) -> GalleryPage:
         """Return a page of the pictures: the newest first, or the best of a search.
 
-        With an embedder, or a key whose provider has one, words find also pictures that are about the same. What that
-        costs is added to what the owner spent today; it is not done when the day's cap is used up. Raises
+        With an embedder, or a key whose provider has one, words also find pictures with the same meaning. The cost is
+        added to the owner's spend of the day; this is skipped when the day's cap is used up. Raises
         RequestRefused(PICTURE_GONE) when the picture of `similar_to` is none of the owner's, StorageFailure when
         nothing can tell what looks alike.
         """
@@ -139,7 +139,7 @@ class Gallery:
         start, key = rank_of(query.after), (owner, query.model_copy(update={"after": None, "limit": 1}))
         ranking = self._rankings.get(key) if start else None
         if ranking is None:
-            # Kept, so that the next page goes on where this one ended, whatever is made meanwhile.
+            # Cached, so that the next page continues this one, whatever is made meanwhile.
             ranking = self._rankings[key] = await self._ranked(owner, query, embedder)
         end = start + query.limit
         return GalleryPage(
@@ -150,34 +150,35 @@ class Gallery:
         )
 
     async def items(self, owner: str, ids: Sequence[int]) -> tuple[GalleryItem, ...]:
-        """Return those of the pictures that are the owner's, in the order of the ids."""
+        """Return the pictures that are the owner's, in the order of the ids."""
         return await self._read(lambda on: gallery_rows.items_of(on, gallery_rows.rows_of(on, owner, ids)))
 
     async def deleted(self, owner: str, conversation_id: str) -> tuple[Picture, ...]:
-        """Return the pictures that were deleted from one of the owner's conversations, as their records still tell."""
+        """Return the pictures that were deleted from one of the owner's conversations; their records still exist."""
         return tuple(await self._read(lambda on: gallery_rows.deleted_of(on, owner, conversation_id)))
 
     async def count(self, owner: str, query: GalleryQuery) -> int:
-        """Return how many pictures pass the query's filters; its words and likeness count for nothing."""
+        """Return how many pictures pass the query's filters; its words and similarity are ignored."""
         return await self._read(lambda on: gallery_rows.count(on, owner, query))
 
     async def facets(self, owner: str) -> GalleryFacets:
-        """Return what there is to choose from. It may be a few seconds old."""
+        """Return the filter values with their counts. They may be a few seconds old."""
         kept = self._facets.get(owner)
         if kept is not None and self._clock() < kept[0]:
             return kept[1]
         began_s = self._clock()
         found = await self._read(lambda on: gallery_rows.facets(on, owner))
         now_s = self._clock()
-        # Counting a hundred thousand pictures takes a good part of a second: never more than a twentieth of the time.
+        # Counting a hundred thousand pictures takes a good part of a second: spend at most a twentieth of the time on
+        # it.
         self._facets[owner] = now_s + max(_FACETS_LIVE_S, 20 * (now_s - began_s)), found
         return found
 
     # Searching
 
     async def _ranked(self, owner: str, query: GalleryQuery, embedder: TextEmbedder | None) -> Ranking:
-        """Return every picture that the search finds: those whose words match before the others, the best first."""
-        # Side by side: a search waits once, whatever it waits for.
+        """Return every picture that the search finds: matches by words before the others, the best first."""
+        # Run concurrently: the search waits only for the slowest.
         (said, are_read), meant, alike = await asyncio.gather(
             self._by_words(owner, query), self._by_meaning(owner, query, embedder), self._alike(owner, query.similar_to)
         )
@@ -189,9 +190,9 @@ class Gallery:
                 likeness = {one: much for one, much in likeness.items() if any(one in ids for _, ids in lists)}
             lists.append((GalleryFoundBy.LOOKS, list(likeness)))
         in_words = set(said)
-        # What a model takes for alike or for the same is a guess; words that stand there are not.
+        # What a model takes for similar is a guess; a match by words is not.
         order = sorted(fused([ids for _, ids in lists]), key=lambda one: one not in in_words)
-        # Nobody leafs further; with filters few of them may be left.
+        # Nobody pages further; with filters, few of them may be left.
         order = order if query.has_filters else order[:_MOST_FOUND]
         allowed = await self._read(lambda connection: gallery_rows.allowed(connection, owner, query, order))
         found_by: dict[int, tuple[GalleryFoundBy, ...]] = defaultdict(tuple)
@@ -201,7 +202,7 @@ class Gallery:
         return Ranking(tuple(one for one in order if one in allowed), found_by, likeness, is_whole)
 
     async def _by_words(self, owner: str, query: GalleryQuery) -> tuple[list[int], bool]:
-        """Return the ids of pictures that words belong to, and whether every picture's words are read."""
+        """Return the ids of pictures that match by words, and whether every picture's words are indexed."""
         if not query.words.strip():
             return [], True
         is_whole = await self._read_words()
@@ -225,7 +226,7 @@ class Gallery:
         return await self._similar.like(owner, picture_id, rows[0].digest, self._patience_s)
 
     async def _matched(self, owner: str, words: str, ranking: Ranking, start: int, end: int) -> tuple[GalleryItem, ...]:
-        """Return the pictures from `start` to `end` of the ranking that are still there, with why they were found."""
+        """Return the pictures from `start` to `end` of the ranking that still exist, with why they were found."""
         ids = ranking.ids[start:end]
         terms = gallery_words.terms_of(words) if words.strip() else ()
 
@@ -240,7 +241,7 @@ class Gallery:
         return await self._read(read)
 
     async def _read_words(self) -> bool:
-        """Bring the full text up to date; return whether that was done in time. It goes on anyhow."""
+        """Index the words of all pictures; return whether that finished in time. It goes on in the background."""
         if not await self._read(gallery_rows.has_unread):
             return True
         return await self._tasks.begin("words", self._read_all_words, self._patience_s)
@@ -249,7 +250,7 @@ class Gallery:
         is_more = True
         while is_more:
             await self._tasks.turn()
-            # Between two of these the turns have their writes on the same thread.
+            # Between two batches, turns get their writes on the same thread.
             is_more = await self._db.write(gallery_words.read_some, is_spare=True) > 0
 
     async def _read(self, work: Callable[[Connection], T]) -> T:
@@ -259,11 +260,11 @@ class Gallery:
     # Changing
 
     async def star(self, owner: str, ids: Sequence[int], is_starred: bool) -> tuple[int, ...]:
-        """Mark the pictures with a star, or take it away. Return the ids of those that are the owner's."""
+        """Star the pictures, or remove the star. Return the ids of those that are the owner's."""
         return await self._change(owner, lambda on: gallery_rows.star(on, owner, ids, is_starred))
 
     async def tag(self, owner: str, ids: Sequence[int], tag: str) -> tuple[int, ...]:
-        """Give the pictures a tag of at most 64 letters, the same as one that differs in large and small letters only.
+        """Add a tag of at most 64 characters to the pictures; tags that differ only in case are the same.
 
         Return the ids of those that are the owner's; none for an empty tag.
         """
@@ -271,21 +272,21 @@ class Gallery:
         return await self._change(owner, lambda on: gallery_rows.tag(on, owner, ids, name) if name else ())
 
     async def untag(self, owner: str, ids: Sequence[int], tag: str) -> tuple[int, ...]:
-        """Take a tag away from the pictures. Return the ids of those that are the owner's."""
+        """Remove a tag from the pictures. Return the ids of those that are the owner's."""
         name = plain_tag(tag)
         return await self._change(owner, lambda on: gallery_rows.untag(on, owner, ids, name))
 
     async def delete(self, owner: str, ids: Sequence[int]) -> tuple[int, ...]:
-        """Put the pictures out of sight; their records stay, so that what was said of them stays true.
+        """Soft-delete the pictures; their records stay, so that what was said about them remains true.
 
-        Their files go with the next `Housekeeping.sweep` after 30 days. Return the ids of those that are gone now.
+        The next `Housekeeping.sweep` after 30 days removes their files. Return the ids of the pictures deleted now.
         """
         now = datetime.now(UTC)
         changed = await self._change(owner, lambda on: gallery_rows.delete_pictures(on, owner, ids, now))
         return tuple(changed)
 
     async def undelete(self, owner: str, ids: Sequence[int]) -> tuple[int, ...]:
-        """Bring back pictures that were deleted within 30 days. Return the ids of those that are there again."""
+        """Restore pictures that were deleted within 30 days. Return the ids of the restored ones."""
         since = datetime.now(UTC) - KEPT_FOR
         changed = await self._change(owner, lambda on: gallery_rows.bring_back(on, owner, ids, since))
         return tuple(changed)
@@ -295,7 +296,7 @@ class Gallery:
         self._facets.pop(owner, None)
         return changed
 
-    # Taking away
+    # Exporting
 
     async def zip_of(
         self,
@@ -305,10 +306,10 @@ class Gallery:
         name_of: Callable[[Picture], str],
         bytes_of: Callable[[GalleryItem], Coroutine[Any, Any, bytes]] | None = None,
     ) -> ZippedPictures:
-        """Return a private file with the owner's pictures among these, which is the caller's to remove.
+        """Return a private ZIP file with those of the pictures that are the owner's; the caller must remove it.
 
-        `name_of` gives each its file's name, `bytes_of` its bytes as they are taken away, without it those on disk. A
-        picture whose file is gone, or for which `bytes_of` raises RequestRefused, is left out. Raises RequestRefused
+        `name_of` gives each picture's file name, `bytes_of` its exported bytes; without it, the bytes on disk are used.
+        A picture whose file is gone, or for which `bytes_of` raises RequestRefused, is left out. Raises RequestRefused
         when none is left, StorageFailure when the disk is full.
         """
         items, loop, taken = await self.items(owner, ids), asyncio.get_running_loop(), bytes_of or self._stored
@@ -324,7 +325,7 @@ class Gallery:
 
 
 def fused(lists: Sequence[Sequence[int]]) -> list[int]:
-    """Return what any of the lists holds, the best first: reciprocal rank fusion; of equals the newer is first."""
+    """Merge the lists by reciprocal rank fusion, the best first; among equals, the newer is first."""
     scores: dict[int, float] = defaultdict(float)
     for ids in lists:
         for rank, one in enumerate(ids, start=1):
@@ -347,10 +348,10 @@ def _match(item: GalleryItem, said: str | None, terms: Sequence[Term], ranking: 
 def _zip_pictures(
     home: Path, items: Iterable[GalleryItem], read: Callable[[GalleryItem], bytes], name_of: Callable[[Picture], str]
 ) -> ZippedPictures:
-    """Return a new file below `<home>/temporary` with the pictures, stored as they are; two of a name are numbered.
+    """Return a new file in `<home>/temporary` with the pictures, uncompressed; duplicate names are numbered.
 
-    `read` raises RequestRefused for a picture that cannot be taken along: it is left out. Raises RequestRefused when
-    none is left, StorageFailure when the disk fails; then nothing is left behind.
+    `read` raises RequestRefused for a picture that cannot be exported: it is left out. Raises RequestRefused when none
+    is left, StorageFailure when the disk fails; then no file is left behind.
     """
     path = home / TEMPORARY / f"{secrets.token_hex(16)}.zip"
     names: set[str] = set()
@@ -383,7 +384,7 @@ def _zip_pictures(
 
 def _moment(picture: Picture) -> tuple[int, int, int, int, int, int]:
     at = picture.created_at
-    # The first moment that a ZIP can name.
+    # The earliest time that ZIP can store.
     return (
         (at.year, at.month, at.day, at.hour, at.minute, at.second)
         if at.year >= _EARLIEST_YEAR
@@ -392,7 +393,7 @@ def _moment(picture: Picture) -> tuple[int, int, int, int, int, int]:
 
 
 def _free_name(wanted: str, names: set[str]) -> str:
-    """Return the name, numbered when there is one like it: some systems do not tell large letters from small ones."""
+    """Return the name, numbered when it is taken; some systems ignore case, so the comparison does too."""
     plain = PurePosixPath(re.sub(r"[\\/\x00-\x1f:]", "-", wanted).lstrip(".") or "picture")
     name, number = plain.name, 1
     while name.casefold() in names:

@@ -1,4 +1,4 @@
-"""The statements of the gallery: pages, changes, and what there is to choose from. Each is given a connection."""
+"""The gallery's SQL statements: pages, changes, and filter values. Each function takes a connection."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ from agent.storage.tables import CONVERSATIONS, PICTURE_TAGS, PICTURE_VECTORS, P
 _C, _P, _T = CONVERSATIONS.c, PICTURES.c, PICTURE_TAGS.c
 # SQLite takes some 32,000 values in one statement.
 _MOST_VALUES = 5000
-# Without an index: SQLite, which has no statistics here, would read all of the owner's pictures for a few ids.
+# Prevents use of the owner's index: SQLite, without statistics here, would read all of the owner's pictures for a few
+# ids.
 _owner_unindexed = literal_column("+pictures.owner", String)
 _IS_THERE = and_(_P.deleted_at.is_(None), _C.deleted_at.is_(None))
-# What the person wrote when the picture was sent; a picture that was made says so itself.
+# The user's text that an upload was sent with; a generated picture has it in its receipt.
 _SAID = (
     select(TURNS.c.text)
     .where(TURNS.c.conversation_id == _P.conversation_id, TURNS.c.id == _P.turn_id, _P.receipt.is_(None))
@@ -50,7 +51,7 @@ ITEM = (
     *(_P.digest, _P.handle, _P.turn_id, _P.created_at, _P.receipt, _P.details, _SAID.label("said")),
 )
 WITH_CONVERSATION = PICTURES.join(CONVERSATIONS, _C.id == _P.conversation_id)
-# Which attempts a review sent back, a turn tells with what it shows. Few pictures have a review.
+# A turn's components name the attempts that a review rejected. Few pictures have a review.
 _IS_REJECTED = literal_column(
     "(json_extract(pictures.details, '$.review') IS NOT NULL AND EXISTS (SELECT 1 FROM turns, "
     "json_each(turns.components) AS shown, json_each(shown.value, '$.earlier') AS attempt "
@@ -60,13 +61,13 @@ _IS_REJECTED = literal_column(
 )
 _KINDS = (_P.model, _P.shape, _P.source, _P.is_starred)
 _MONTH = func.substr(_P.created_at, 1, 7, type_=String)
-# Without the conversations, so that one index has all of it; what is in deleted ones is taken off again.
+# Without a join, so that one index covers it; pictures of deleted conversations are subtracted later.
 _COUNTED = PICTURES, and_(_P.owner == bindparam("whose"), _P.deleted_at.is_(None))
 _NOT_COUNTED = (
     WITH_CONVERSATION,
     and_(_C.owner == bindparam("whose"), _C.deleted_at.is_not(None), _P.deleted_at.is_(None)),
 )
-# Far fewer pictures have a tag than an owner has: the tags come first.
+# Far fewer pictures have a tag than an owner has: start from the tags.
 _TAGGED = (
     select(_T.tag, func.count())
     .select_from(PICTURE_TAGS.join(WITH_CONVERSATION, _P.id == _T.picture_id))
@@ -78,11 +79,11 @@ ItemRow = Row[*tuple[Any, ...]]
 
 
 def newest(connection: Connection, owner: str, query: GalleryQuery) -> Sequence[ItemRow]:
-    """Return the rows of a page, the newest first, and one more where there is another page."""
+    """Return the rows of a page, the newest first, plus one more row when there is another page."""
     order = (_C.updated_at, _C.id, _P.id) if query.is_by_conversation else (_P.created_at, _P.id)
     statement = _owned(select(*ITEM), owner, query).where(*_conditions(query))
     if (place := moment_of(query.after)) is not None:
-        # Where a picture stands by its conversation is asked anew: a conversation that goes on moves to the front.
+        # The position by conversation is read again: a conversation that goes on moves to the front.
         found = select(*order).select_from(WITH_CONVERSATION).where(_P.id == place[1], _owner_unindexed == owner)
         last = connection.execute(found).first() if query.is_by_conversation else place
         if last is not None:
@@ -91,7 +92,7 @@ def newest(connection: Connection, owner: str, query: GalleryQuery) -> Sequence[
 
 
 def _owned(statement: Select[*tuple[Any, ...]], owner: str, query: GalleryQuery) -> Select[*tuple[Any, ...]]:
-    # A conversation has few pictures: its own index is the better one, however the owner's is ordered.
+    # A conversation has few pictures: its own index is better, however the owner's is ordered.
     is_few = query.conversation_id is not None or query.is_by_conversation
     is_owned = and_(_owner_unindexed == owner, _C.owner == owner) if is_few else _P.owner == owner
     return statement.select_from(WITH_CONVERSATION).where(is_owned, _IS_THERE)
@@ -110,7 +111,7 @@ def _conditions(query: GalleryQuery) -> Iterator[ColumnElement[bool]]:
     if query.day_from is not None:
         yield _P.created_at >= datetime.combine(query.day_from, time(), UTC)
     if query.day_to is not None:
-        # The last day of all has none after it.
+        # The last possible date has no next day.
         yield _P.created_at <= datetime.combine(query.day_to, time.max, UTC)
     if query.tag is not None:
         yield _P.id.in_(select(_T.picture_id).where(_T.tag == query.tag))
@@ -119,7 +120,7 @@ def _conditions(query: GalleryQuery) -> Iterator[ColumnElement[bool]]:
 
 
 def allowed(connection: Connection, owner: str, query: GalleryQuery, ids: Sequence[int]) -> set[int]:
-    """Return which of the ids are the owner's, are there, and pass the filters."""
+    """Return those of the ids that are the owner's, not deleted, and pass the filters."""
     found: set[int] = set()
     for some in _in_portions(ids):
         statement = select(_P.id).select_from(WITH_CONVERSATION).where(_P.id.in_(some), _owner_unindexed == owner)
@@ -128,7 +129,7 @@ def allowed(connection: Connection, owner: str, query: GalleryQuery, ids: Sequen
 
 
 def rows_of(connection: Connection, owner: str, ids: Sequence[int]) -> list[ItemRow]:
-    """Return the rows of those of the pictures that are the owner's and there, in the order of the ids."""
+    """Return the rows of the owner's undeleted pictures among the ids, in the order of the ids."""
     rows: dict[int, ItemRow] = {}
     for some in _in_portions(ids):
         statement = select(*ITEM).select_from(WITH_CONVERSATION).where(_P.id.in_(some), _owner_unindexed == owner)
@@ -158,7 +159,7 @@ def items_of(connection: Connection, rows: Sequence[ItemRow]) -> tuple[GalleryIt
 
 
 def tags_of(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[str, ...]]:
-    """Return the tags of each picture that has some, in the order of the alphabet."""
+    """Return the tags of each picture that has any, in alphabetical order."""
     found: dict[int, tuple[str, ...]] = {}
     for some in _in_portions(ids):
         statement = select(_T.picture_id, _T.tag).where(_T.picture_id.in_(some)).order_by(_T.picture_id, _T.tag)
@@ -168,7 +169,7 @@ def tags_of(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[str, 
 
 
 def rejected_of(connection: Connection, ids: Sequence[int]) -> set[int]:
-    """Return which of the pictures are attempts that a review sent back."""
+    """Return those of the pictures that are attempts rejected by a review."""
     found: set[int] = set()
     for some in _in_portions(ids):
         found.update(connection.scalars(select(_P.id).where(_P.id.in_(some), _IS_REJECTED)))
@@ -193,7 +194,7 @@ def deleted_of(connection: Connection, owner: str, conversation_id: str) -> list
 
 
 def add_tags(connection: Connection, owner: str, conversation_id: str, tags: Mapping[str, Sequence[str]]) -> None:
-    """Give pictures of a conversation that is new tags, by handle, in the spelling that the owner uses already."""
+    """Add tags by handle to pictures of a new conversation, in the spelling that the owner already uses."""
     handles = select(_P.handle, _P.id).where(_P.conversation_id == conversation_id)
     ids = {row.handle: row.id for row in connection.execute(handles)} if tags else {}
     spelling = spellings(connection, owner, [name for names in tags.values() for name in names])
@@ -203,7 +204,7 @@ def add_tags(connection: Connection, owner: str, conversation_id: str, tags: Map
 
 
 def star(connection: Connection, owner: str, ids: Sequence[int], is_starred: bool) -> tuple[int, ...]:
-    """Mark the pictures, or take their marks away. Return those that are the owner's."""
+    """Star the pictures, or remove the star. Return those that are the owner's."""
     own = _own(connection, owner, ids)
     for some in _in_portions(own):
         connection.execute(update(PICTURES).where(_P.id.in_(some)).values(is_starred=is_starred))
@@ -211,7 +212,7 @@ def star(connection: Connection, owner: str, ids: Sequence[int], is_starred: boo
 
 
 def tag(connection: Connection, owner: str, ids: Sequence[int], name: str) -> tuple[int, ...]:
-    """Give the pictures a tag, in the spelling that the owner uses already. Return those that are the owner's."""
+    """Add a tag to the pictures, in the spelling that the owner already uses. Return those that are the owner's."""
     own = _own(connection, owner, ids)
     spelling = _spelling(connection, owner, name)
     if own:
@@ -222,7 +223,7 @@ def tag(connection: Connection, owner: str, ids: Sequence[int], name: str) -> tu
 
 
 def untag(connection: Connection, owner: str, ids: Sequence[int], name: str) -> tuple[int, ...]:
-    """Take a tag away from the pictures. Return those that are the owner's."""
+    """Remove a tag from the pictures. Return those that are the owner's."""
     own = _own(connection, owner, ids)
     spelling = _spelling(connection, owner, name)
     for some in _in_portions(own):
@@ -232,12 +233,12 @@ def untag(connection: Connection, owner: str, ids: Sequence[int], name: str) -> 
 
 
 def delete_pictures(connection: Connection, owner: str, ids: Sequence[int], now: datetime) -> dict[int, str]:
-    """Put the pictures out of sight. Return those that are the owner's, with their conversations."""
+    """Soft-delete the pictures. Return the deleted ones that are the owner's, with their conversations."""
     return _set_deleted(connection, owner, ids, now, _P.deleted_at.is_(None))
 
 
 def bring_back(connection: Connection, owner: str, ids: Sequence[int], since: datetime) -> dict[int, str]:
-    """Undo `delete_pictures` where that was not before `since`. Return the pictures with their conversations."""
+    """Restore pictures that were not deleted before `since`. Return them with their conversations."""
     return _set_deleted(connection, owner, ids, None, _P.deleted_at >= since)
 
 
@@ -264,7 +265,7 @@ def _own(connection: Connection, owner: str, ids: Sequence[int]) -> tuple[int, .
 
 
 def spellings(connection: Connection, owner: str, names: Iterable[str]) -> dict[str, str]:
-    """Return for each name of a tag how the owner spells it already, else how the first of the names does."""
+    """Return each tag name in the spelling that the owner already uses, else as the first of the names spells it."""
     theirs = select(_T.tag).distinct().join(PICTURES, _P.id == _T.picture_id).where(_owner_unindexed == owner)
     known: dict[str, str] = {}
     for one in sorted(connection.scalars(theirs)):
@@ -281,7 +282,7 @@ def _read_anew(connection: Connection, ids: Sequence[int]) -> None:
         connection.execute(update(PICTURES).where(_P.id.in_(some)).values(is_indexed=False))
 
 
-# What there is to choose from
+# Filter values
 
 
 def facets(connection: Connection, owner: str) -> GalleryFacets:
@@ -312,7 +313,7 @@ def _counts(connection: Connection, owner: str, columns: Sequence[ColumnElement[
 
 
 def count(connection: Connection, owner: str, query: GalleryQuery) -> int:
-    """Return how many pictures pass the filters; neither words nor likeness count."""
+    """Return how many pictures pass the filters; words and similarity are ignored."""
     statement = _owned(select(func.count()), owner, query).where(*_conditions(query))
     found: int = connection.execute(statement).scalar_one()
     return found
@@ -323,13 +324,13 @@ def _most_first(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def has_unread(connection: Connection) -> bool:
-    """Whether the words of any picture are not in the full text yet."""
-    # In these very words: else SQLite does not see that its partial index is meant.
+    """Whether any picture's words are not indexed yet."""
+    # This exact wording: otherwise SQLite does not use its partial index.
     return connection.scalar(text("SELECT 1 FROM pictures WHERE is_indexed = 0 LIMIT 1")) is not None
 
 
 def _in_portions(ids: Sequence[int]) -> Iterator[list[int]]:
-    # An id comes from a page, which may say anything; SQLite refuses what is longer than 8 bytes.
+    # An id comes from a page, which may send anything; SQLite refuses integers of more than 8 bytes.
     unique = [one for one in dict.fromkeys(ids) if 0 < one < 1 << 63]
     yield from (unique[start : start + _MOST_VALUES] for start in range(0, len(unique), _MOST_VALUES))
 
@@ -338,9 +339,9 @@ _MOST_DIGESTS = 100
 
 
 def find_picture(connection: Connection, owner: str, digests: Sequence[str]) -> tuple[str, str] | None:
-    """Return conversation and handle of the owner's picture with the first of these digests that is known at all.
+    """Return conversation and handle of the owner's picture for the first of these digests that is found.
 
-    Of several the newest. Pictures and conversations that are deleted are not there.
+    Of several pictures with that digest, the newest. Deleted pictures and conversations are ignored.
     """
     wanted = [digest for digest in dict.fromkeys(digests) if digest][:_MOST_DIGESTS]
     rows = connection.execute(

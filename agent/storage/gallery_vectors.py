@@ -1,7 +1,7 @@
-"""Pictures found by their vectors: of how they look, and of what is said of them by each embedding model.
+"""Find pictures by vectors: of their appearance, and of their texts for each embedding model.
 
-Vectors are made when somebody searches, the newest pictures' first, and are rows beside the pictures'. All of an
-owner's are read and compared at each search: of 20,000 that took 40 to 130 ms, and needs no index.
+Vectors are made when somebody searches, for the newest pictures first, and stored as rows. Each search reads and
+compares all vectors of the owner: for 20,000 this took 40 to 130 ms, so no index is needed.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from agent.storage.tables import PICTURE_VECTORS, PICTURES, VECTOR_KINDS
 
 T = TypeVar("T")
 
-# What most pairs of texts that are not about the same reach is a model's own; of looks it is measured once for all.
+# The cosine that most pairs of unrelated texts reach differs by model; for appearance it was measured once for all.
 _LOOKS = "looks"
-# Large enough for a page full of pictures, which then finds its thumbnails made.
+# Large enough for a page full of pictures, whose thumbnails are then already made.
 _EDGE_PX = 256
 # Measured on eight photographs: 0.83 and more for the same one with 30 % more or less light, or cropped by a tenth on
-# each side; 0.43 for two of different things (median), above this line for three pairs of 28.
+# each side; for two of different things the median is 0.43, and three pairs of 28 are above this threshold.
 _ALIKE = 0.6
-# Whoever comes meanwhile waits for so many: large pictures take a good part of a second each.
+# A request that comes meanwhile waits for so many: each large picture takes a good part of a second.
 _LOOKED_AT_ONCE = 8
 _MOST_LOOKS_A_SEARCH = 512
 _MOST_ALIKE = 400
@@ -46,7 +46,7 @@ _READ_AT_ONCE = 32
 _MOST_READ_A_SEARCH = 256
 _MOST_MEANT = 40
 _LONGEST_TEXT = 2000
-# How long a model is left alone after it failed: not every search need wait for it.
+# How long a model is not called after a failure: not every search should wait for it.
 _PAUSE_S = 60.0
 _MOST_KEPT = 64
 
@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 
 class Tasks:
-    """Tasks by name. One that fails says so in the log and fails nobody who waits for it."""
+    """Background tasks by name. A failing task logs its failure and raises nothing for those who wait."""
 
     def __init__(self) -> None:
         self._under_way: dict[Hashable, asyncio.Task[bool]] = {}
@@ -66,9 +66,9 @@ class Tasks:
     async def begin(
         self, name: Hashable, work: Callable[[], Coroutine[Any, Any, None]], patience_s: float | None = 0.0
     ) -> bool:
-        """Begin the work unless it is under way; return whether it is done within `patience_s`, None for any time.
+        """Start the work unless it is running; return whether it ends within `patience_s` (None: no limit).
 
-        It goes on anyhow, also when whoever waits is cancelled.
+        It continues anyway, even when the caller is cancelled.
         """
         task = self._under_way.get(name)
         if task is None:
@@ -79,7 +79,7 @@ class Tasks:
 
     @contextmanager
     def standing_back(self) -> Iterator[None]:
-        """Have what is under way wait at its next `turn`."""
+        """Make running tasks wait at their next `turn`."""
         self._readers += 1
         self._is_quiet.clear()
         try:
@@ -90,16 +90,16 @@ class Tasks:
                 self._is_quiet.set()
 
     async def turn(self) -> None:
-        """Return when nobody reads: to be awaited by the work itself, before each portion."""
+        """Return when nobody reads; the work must await this before each batch."""
         await self._is_quiet.wait()
 
     async def finish(self) -> None:
-        """Wait for everything that is under way."""
+        """Wait for all running tasks."""
         while self._under_way:
             await asyncio.wait(set(self._under_way.values()))
 
     async def aclose(self) -> None:
-        """Stop everything."""
+        """Cancel all tasks."""
         tasks = list(self._under_way.values())
         for task in tasks:
             task.cancel()
@@ -116,10 +116,10 @@ async def _logging_failure(work: Coroutine[Any, Any, None]) -> bool:
 
 
 class Reading(Protocol):
-    """Something that is read from the records, off the event loop."""
+    """A function that runs work on the records, off the event loop."""
 
     async def __call__(self, work: Callable[[Connection], T]) -> T:
-        """Return what the work returns."""
+        """Return the result of the work."""
         ...
 
 
@@ -132,9 +132,9 @@ class Near(NamedTuple):
 
 
 class PictureVectors:
-    """The vectors on record, by their `kind`: those of two kinds are not comparable. Raises StorageFailure.
+    """The stored vectors by `kind`: vectors of two kinds are not comparable. Raises StorageFailure.
 
-    `content` is the digest of what a vector was made from: one of something else is none of the picture's any more.
+    `content` is the digest of what a vector was made from: with another content, the vector is outdated.
     """
 
     def __init__(self, db: Database, reading: Reading) -> None:
@@ -146,7 +146,7 @@ class PictureVectors:
         return await self.reading(lambda on: ids_without_vector(on, owner, kind))
 
     async def put(self, kind: str, vectors: Mapping[int, tuple[bytes, Sequence[float]]]) -> None:
-        """Keep vectors, each with its content, by the ids of their pictures; a picture that is gone is passed over."""
+        """Store vectors, each with its content, by picture id; a picture that is gone is ignored."""
 
         def put(on: Connection) -> None:
             for one, (content, vector) in vectors.items():
@@ -158,8 +158,7 @@ class PictureVectors:
             await self._db.write(put, is_spare=True)
 
     async def current(self, kind: str, near: Sequence[Near], contents: Mapping[int, bytes]) -> list[Near]:
-        """Return those that were made from what the pictures hold now, by their ids; others are removed, and made anew
-        when they are missed."""
+        """Return those that match the pictures' current contents; delete outdated ones, which are made again later."""
         stale = [one.id for one in near if contents.get(one.id, one.content) != one.content]
         if stale:
             gone = delete(PICTURE_VECTORS).where(_V.kind == kind, _V.picture_id.in_(stale))
@@ -167,13 +166,13 @@ class PictureVectors:
         return [one for one in near if contents.get(one.id) == one.content]
 
     async def of(self, kind: str, picture_id: int, content: bytes) -> list[float] | None:
-        """Return the vector of a picture, None where there is none made from this content."""
+        """Return the picture's vector made from this content, or None."""
         one = select(_V.vector).where(_V.picture_id == picture_id, _V.kind == kind, _V.content == content)
         found: bytes | None = await self.reading(lambda on: on.scalar(one))
         return _unpacked(found) if found is not None else None
 
     async def nearest(self, kind: str, owner: str, vector: Sequence[float], least: float, limit: int) -> list[Near]:
-        """Return the owner's pictures whose vectors point most the same way, beyond a cosine, the nearest first."""
+        """Return the owner's pictures with the closest vectors, above a minimal cosine, the nearest first."""
         theirs = PICTURES.join(PICTURE_VECTORS, (_V.picture_id == _P.id) & (_V.kind == kind))
         found = select(_V.picture_id, _V.content, _V.vector).select_from(theirs)
 
@@ -192,19 +191,19 @@ class PictureVectors:
         return await self.reading(nearest)
 
     async def background(self, kind: str) -> float | None:
-        """Return the cosine that unlike things reach, None where it was never measured."""
+        """Return the cosine that unrelated things reach, or None when it was never measured."""
         measured = select(VECTOR_KINDS.c.background).where(VECTOR_KINDS.c.kind == kind)
         found: float | None = await self.reading(lambda on: on.scalar(measured))
         return found
 
     async def set_background(self, kind: str, background: float) -> None:
-        """Keep the cosine that unlike things reach."""
+        """Store the cosine that unrelated things reach."""
         row = insert(VECTOR_KINDS).prefix_with("OR REPLACE").values(kind=kind, background=background)
         await self._db.write(lambda on: on.execute(row).close(), is_spare=True)
 
 
 def _packed(vector: Sequence[float]) -> bytes:
-    """Return the vector, made one of length 1, as 4 bytes a number."""
+    """Return the vector, normalised to length 1, with 4 bytes a number."""
     import numpy
 
     numbers = numpy.asarray(vector, numpy.float32)
@@ -219,32 +218,33 @@ def _unpacked(packed: bytes) -> list[float]:
 
 
 class Alike(NamedTuple):
-    """The ids of pictures that look like one, with how much; and whether every picture has been looked at."""
+    """The ids of similar pictures with their similarity; and whether every picture has been analysed."""
 
     found: dict[int, float]
     is_whole: bool
 
 
 class SimilarPictures:
-    """Finds pictures by their looks. Every call may raise StorageFailure."""
+    """Find pictures by appearance. Every call may raise StorageFailure."""
 
     def __init__(self, vectors: PictureVectors, images: ImageStore, tasks: Tasks) -> None:
         self._vectors = vectors
         self._images = images
         self._tasks = tasks
-        # Pictures that cannot be read; tried again after the next start.
+        # Pictures that cannot be read; tried again after a restart.
         self._unreadable: set[int] = set()
-        # How many pictures each owner has that were not looked at yet.
+        # How many pictures of each owner are not analysed yet.
         self._left: dict[str, int] = {}
         self._failures: dict[str, StorageFailure] = {}
 
     async def like(self, owner: str, picture_id: int, digest: str, patience_s: float) -> Alike:
-        """Return the owner's pictures that look like this one of theirs, the most alike first, without itself.
+        """Return the owner's pictures that look like this one of theirs, the most similar first, without itself.
 
-        Those not looked at within `patience_s` are there the next time. A picture that cannot be read is like none.
+        Pictures not analysed within `patience_s` are included next time. A picture that cannot be read is similar to
+        none.
         """
         with self._tasks.standing_back():
-            # Before all others, behind which it would have to wait.
+            # First this picture, which would otherwise wait behind all others.
             looks = await self._vectors.of(_LOOKS, picture_id, bytes.fromhex(digest)) or await self._looks_of(digest)
         if looks is None:
             return Alike({}, is_whole=True)
@@ -265,7 +265,7 @@ class SimilarPictures:
                 await self._tasks.turn()
                 await self._look_at(missing[start : start + _LOOKED_AT_ONCE])
         except StorageFailure as failure:
-            # There are no words to go by instead.
+            # Unlike a text search, this one has no words to fall back on.
             self._failures[owner] = failure
             raise
 
@@ -289,23 +289,23 @@ class SimilarPictures:
 
 
 def _looks_at(thumbnail: bytes) -> list[float] | None:
-    # The libraries of pixels take a while to load, which the event loop must not wait for.
+    # Pixel libraries take a while to load: the event loop must not wait for them.
     from agent.storage.appearance import appearance_vector
 
     return appearance_vector(thumbnail)
 
 
 class _Asked(NamedTuple):
-    """Words put to a model."""
+    """A text to embed with a model."""
 
     model: EmbeddingModel
     words: str
 
 
 class PictureMeaning:
-    """Finds pictures by what is said of them, with whatever model is given; those of two models are kept apart.
+    """Find pictures by the meaning of their texts, with a given model; vectors of two models are kept apart.
 
-    Nothing here fails a search: what goes wrong is in the log.
+    A failure here never fails a search: it is logged.
     """
 
     def __init__(self, vectors: PictureVectors, tasks: Tasks, clock: Callable[[], float] = time.monotonic) -> None:
@@ -313,15 +313,15 @@ class PictureMeaning:
         self._tasks = tasks
         self._clock = clock
         self._paused_until_s: WeakKeyDictionary[TextEmbedder, float] = WeakKeyDictionary()
-        # A search is made again for its next picture, or while pictures are being read: its words are paid for once.
+        # A search is repeated for its next page, or while pictures are being read: its words are paid for only once.
         self._asked: LRUCache[_Asked, list[float]] = LRUCache(_MOST_KEPT)
-        # Uploads that nothing is said of.
+        # Uploads without any text.
         self._wordless: set[int] = set()
 
     async def closest(self, owner: str, words: str, embedder: TextEmbedder, patience_s: float) -> list[int]:
-        """Return the ids of the owner's pictures that are about the same, the closest first; few, or none.
+        """Return the ids of the owner's pictures about the same subject, the closest first; few, or none.
 
-        What the model has not read yet is read in the background, some hundred pictures after each search.
+        Pictures without a vector are read in the background, some hundred after each search.
         """
         if self._clock() < self._paused_until_s.get(embedder, float("-inf")):
             return []
@@ -348,7 +348,7 @@ class PictureMeaning:
         return [one.id for one in await self._vectors.current(kind, near, contents)]
 
     async def _vector_of(self, asked: _Asked, embedder: TextEmbedder) -> list[float] | None:
-        """Return the vector of what is asked, None when the model failed; it comes also when nobody waits any more."""
+        """Return the vector of the text, or None when the model failed; computed even if the caller stops waiting."""
         if asked not in self._asked:
             await self._tasks.begin(asked, lambda: self._ask(asked, embedder), patience_s=None)
         return self._asked.get(asked)
@@ -391,7 +391,7 @@ class PictureMeaning:
 
 
 def _kind_of(model: EmbeddingModel) -> str:
-    """Return the kind of this model's vectors and no other's."""
+    """Return the kind that only this model's vectors have."""
     return f"{model.dimension}:{model.id}"
 
 
@@ -404,15 +404,15 @@ def _text_of(row: ItemRow) -> str:
 
 
 def meaning_text(picture: Picture, said: str | None) -> str:
-    """Return what is embedded of a picture: what was asked, what was painted, and what it shows."""
+    """Return the text that is embedded for a picture: the request, the prompt, and the description of its content."""
     receipt = picture.receipt
     parts = (receipt.user_text, receipt.prompt) if receipt else (said or "",)
-    # By its beginning: at its end a prompt says how, and not what.
+    # Only the beginnings: the end of a prompt describes the style, not the subject.
     return "\n".join(part.strip()[:_LONGEST_TEXT] for part in (*parts, picture.alt) if part.strip())
 
 
 async def _measured(embedder: TextEmbedder) -> float:
-    """Return the model's own idea of unlike: the cosine that nine of ten pairs of plain wishes do not reach.
+    """Return the model's cosine of unrelated texts: nine of ten pairs of plain wishes stay below it.
 
     A few of the wishes say the same in two languages; they are the tenth.
     """

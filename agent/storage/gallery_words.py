@@ -1,4 +1,4 @@
-"""Pictures found by the words that belong to them: put into the full text, looked for, and shown where they stand."""
+"""The gallery's full-text search by words: index pictures, find them, and show where the words occur."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from agent.storage.styles import curated_styles
 from agent.storage.tables import PICTURES
 from agent.storage.word_index import Excerpt, excerpt_of, folded, words_of
 
-# A batch keeps the records' thread from the turns for some 20 ms.
+# A batch blocks the records' thread, on which turns write, for some 20 ms.
 _AT_ONCE = 50
 _LONGEST_TEXT = 8000
 _LONGEST_QUERY = 500
 _MOST_TERMS = 24
-# Of a word that thousands of pictures have, the newest ones do; with filters only a few of those may be left.
+# A word that thousands of pictures have finds only the newest; with filters, few of those may be left.
 _MOST_FOR_A_WORD = 2000
 _MOST_WITH_FILTERS = 200_000
 _SHORTEST_BEGINNING = 3
@@ -46,19 +46,19 @@ _CLAIM = text(
     "(SELECT id FROM pictures WHERE is_indexed = 0 ORDER BY id DESC LIMIT :count) RETURNING id"
 )
 _PUT = text("INSERT OR REPLACE INTO picture_words (rowid, words) VALUES (:id, :words)")
-# As two questions each is answered from one end of an index.
+# As two subqueries, each is answered from one end of an index.
 _OWNERS = text("SELECT (SELECT min(owner) FROM pictures), (SELECT max(owner) FROM pictures)")
 _FIND = text("SELECT rowid FROM picture_words WHERE picture_words MATCH :query ORDER BY rowid DESC LIMIT :most")
 
 
 class Term(NamedTuple):
-    """A word that is looked for: the forms that count as the word, and whether the last one is only its beginning."""
+    """A search term: the word forms that match, and whether the last form is a prefix."""
 
     forms: tuple[str, ...]
     is_beginning: bool = False
 
     def found_in(self, words: Iterable[str]) -> str | None:
-        """Return which of the words is meant, None where there is none."""
+        """Return the first word that matches the term, or None."""
         for word in words:
             if word in self.forms or (self.is_beginning and word.startswith(self.forms[-1])):
                 return word
@@ -66,18 +66,18 @@ class Term(NamedTuple):
 
     @property
     def query(self) -> str:
-        """What SQLite is asked for the term."""
+        """The term as an expression of SQLite's full-text query."""
         beginning = " *" if self.is_beginning else ""
         return "(" + " OR ".join(f'"{form}"' for form in self.forms) + beginning + ")"
 
 
-# Into the full text
+# Indexing
 
 
 def read_some(connection: Connection) -> int:
-    """Put the words of some pictures that are not there yet into the full text, the newest first; return how many.
+    """Add the words of some pictures that are not indexed yet to the full text, the newest first; return how many.
 
-    The first statement takes the lock for writing, so that nobody changes a picture between reading and noting it.
+    The first statement takes the write lock, so that nobody changes a picture between reading and marking it.
     """
     ids = list(connection.scalars(_CLAIM, {"count": _AT_ONCE}))
     if not ids:
@@ -94,14 +94,14 @@ def _words_of_row(row: ItemRow, tags: Sequence[str]) -> str:
 
 
 def _owner_word(owner: str) -> str:
-    # Else the words of every owner's pictures would have to be looked through for those of one.
+    # Otherwise a query would scan the matching words of every owner's pictures.
     return f"owner{owner_key(owner)}"
 
 
 def texts_of(
     picture: Picture, title: str, tags: Sequence[str], model: str, said: str | None
 ) -> dict[GalleryPlace, str]:
-    """Return all words that belong to a picture, by where they stand; `said` is what an upload was sent with."""
+    """Return all texts that belong to a picture, by place; `said` is the text that an upload was sent with."""
     receipt, review = picture.receipt, picture.review
     styles = [name for style in (receipt.styles if receipt else ()) for name in (style.name, *_other_names(style.name))]
     return {
@@ -118,18 +118,18 @@ def texts_of(
 
 @lru_cache(maxsize=512)
 def _other_names(name: str) -> tuple[str, ...]:
-    """Return what a curated style is called in both languages."""
+    """Return the names of a curated style in both languages."""
     return next((style.names for style in curated_styles() if name in style.names), ())
 
 
-# Looking for them
+# Searching
 
 
 def terms_of(query: str) -> tuple[Term, ...]:
-    """Return what is looked for: the query's words but for those that every text is full of.
+    """Return the search terms: the query's words without stop words.
 
-    A Chinese run is cut where such a letter stands, and what is longer than a pair is looked for pair by pair. The
-    last word may be a beginning only: it may still be being written.
+    A Chinese run is split at stop letters, and runs longer than a pair are searched pair by pair. The last word may be
+    a prefix only, because the user may still be typing it.
     """
     terms = list(_terms(query, _STOP_WORDS, _STOP_LETTERS)) or list(_terms(query, frozenset(), frozenset()))
     return tuple(dict.fromkeys(terms))[:_MOST_TERMS]
@@ -148,14 +148,14 @@ def _terms(query: str, stop_words: frozenset[str], stop_letters: frozenset[str])
 
 
 def _words_of_run(run: str) -> list[str]:
-    """Return its words; a letter that stands in a pair is none by itself."""
+    """Return the words of a run; a single letter that occurs in a pair is left out."""
     words = words_of(run).split()
     pairs = "".join(word for word in words if len(word) == 2 and is_ideograph(word))
     return [word for word in words if len(word) > 1 or word not in pairs]
 
 
 def _forms(word: str) -> tuple[str, ...]:
-    """Return the word in the singular and the plural, as it was written last."""
+    """Return the singular and plural forms of the word; the form as written comes last."""
     others: tuple[str, ...] = ()
     if len(word) > 3 and word.endswith("ies"):
         others = (f"{word[:-3]}y",)
@@ -170,9 +170,10 @@ def _forms(word: str) -> tuple[str, ...]:
 
 
 def best_by_words(connection: Connection, owner: str, terms: Sequence[Term], *, has_filters: bool) -> list[int]:
-    """Return the ids of the owner's pictures that hold any of the terms; those that hold most of them come first.
+    """Return the ids of the owner's pictures that match any of the terms; those that match most come first.
 
-    A term counts between a half and one, the rarer the more; of equals the newer is first. Deleted ones are among them.
+    A term counts between a half and one: the rarer, the more. Among equals, the newer comes first. Deleted pictures are
+    included.
     """
     most = _MOST_WITH_FILTERS if has_filters else _MOST_FOR_A_WORD
     within = _within(connection, owner)
@@ -184,7 +185,7 @@ def best_by_words(connection: Connection, owner: str, terms: Sequence[Term], *, 
         for one in found:
             scores[one] += weights[-1]
         if len(found) == most:
-            # The oldest with every word are not among the newest with this one.
+            # The oldest pictures that match every term are not among the newest that match this one.
             weights[-1] = 0.5
     if len(terms) > 1:
         whole = sum(weights)
@@ -198,7 +199,7 @@ def _weight(count: int) -> float:
 
 
 def _within(connection: Connection, owner: str) -> str:
-    """Return what keeps a query to the owner's pictures: nothing where all are theirs, for it takes its time."""
+    """Return a query prefix that limits a search to the owner's pictures; empty (faster) when all are theirs."""
     first, last = connection.execute(_OWNERS).one()
     return "" if first == last == owner else f'"{_owner_word(owner)}" AND '
 
@@ -208,7 +209,7 @@ def _found(connection: Connection, query: str, most: int) -> list[int]:
 
 
 def place_of(texts: dict[GalleryPlace, str], terms: Sequence[Term]) -> tuple[GalleryPlace, Excerpt] | None:
-    """Return where most of the terms stand, and the piece of that text around them; None where none does."""
+    """Return the place that contains most of the terms, with an excerpt of its text; None when no place does."""
     best: tuple[int, GalleryPlace, list[str]] | None = None
     for place, content in texts.items():
         words = words_of(content[:_LONGEST_TEXT]).split()

@@ -1,8 +1,8 @@
-"""Keeping house: what nothing needs any more is removed (`sweep`), and what is kept is looked through (`check`).
+"""Housekeeping: remove what nothing needs any more (`sweep`), and verify what is kept (`check`).
 
-What was deleted more than 30 days ago goes by itself once a day, and at each look archives that nobody fetched for a
-day. A clock that jumps ahead must not empty the trash: what goes was due already when it was tidied before, at least a
-day earlier. So the clock would have to be wrong both times.
+Once a day, items that were soft-deleted more than 30 days ago are removed automatically; archives that nobody fetched
+within a day are removed at each run. A clock that jumps ahead must not empty the trash: an item is removed only when it
+was already due at the previous run, at least a day earlier. So the clock would have to be wrong both times.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from agent.storage.private_files import storage_failure
 from agent.storage.process_lock import ProcessLock
 
 PICTURES, ORIGINALS, BLOBS, SIGNS = "pictures", "originals", "blobs", "running"
-# Folders in which files are written under another name first.
+# Folders in which a file is first written under a temporary name.
 _WRITTEN_WHOLE = (PICTURES, ORIGINALS, BLOBS, "styles")
 STYLES = Path("styles") / "index"
 _STORED = re.compile(r"([0-9a-f]{64})((?:\.\d{1,4}\.(?:webp|png))?)((?:\.[a-z0-9]{1,8})?)")
 _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.part")
 _CHUNK_BYTES = 1 << 20
-# What a turn writes is on record when the turn ends at the latest, and no turn lasts so long.
+# Every file of a turn is on record at the latest when the turn ends, and no turn lasts this long.
 GRACE = timedelta(hours=1)
-# A download may take as long.
+# A download may take this long.
 ARCHIVES_KEPT = timedelta(days=1)
 _EVERY = timedelta(days=1)
 _MARK = "tidied"
-# Of earlier versions: requests of MCP clients, and what pictures were compared by.
+# Folders of earlier versions: requests of MCP clients, and the vectors of pictures.
 _ONCE_KEPT = ("mcp_requests", "gallery")
 
 _log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 
 class CheckProblem(StrEnum):
-    """What can be wrong with what is kept."""
+    """The kinds of problem that `check` finds in stored data."""
 
     DATABASE_DAMAGED = "database_damaged"
     REFERENCE_BROKEN = "reference_broken"
@@ -63,15 +63,14 @@ class CheckProblem(StrEnum):
 
 
 class Finding(Value):
-    """One thing that is wrong, and where: a picture or a workspace's file and its conversation, a file below the home,
-    or a row."""
+    """One problem and its place: a picture or workspace file with its conversation, a file in the home, or a row."""
 
     trouble: CheckProblem
     what: str
 
 
 class FileTotals(Value):
-    """Some files and how large they are together."""
+    """The number of files and their total size."""
 
     files: int = 0
     size_bytes: int = 0
@@ -81,11 +80,11 @@ class FileTotals(Value):
 
 
 class CheckReport(Value):
-    """What there is and what is wrong with it; nothing was changed.
+    """The totals of stored data and the problems found; nothing was changed.
 
-    `files` are those of the conversations' workspaces, which stand in the database.
-    `unnamed` are files that no record names, `thumbnails` small versions of pictures that are gone, `leftovers` what
-    writes left behind that never ended: `sweep` removes all three once they are old enough. No fault, but told.
+    `files` are those of the conversations' workspaces, which are stored in the database. `unnamed` are files that no
+    record names, `thumbnails` small versions of pictures that are gone, `leftovers` remains of writes that never
+    finished: `sweep` removes all three once they are old enough. They are reported, but they are no problem.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -101,14 +100,14 @@ class CheckReport(Value):
 
     @property
     def is_fine(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether no problem was found."""
         return not self.findings
 
 
 class SweepReport(Value):
-    """What was removed, or would be (`is_dry_run`), and what could not be: one sentence each (`problems`).
+    """What was removed, or would be (`is_dry_run`), and one sentence for each failure (`problems`).
 
-    `vectors` counts what deleted pictures were compared by, `signs` the signs of life of processes that are gone.
+    `vectors` counts the removed vectors of deleted pictures, `signs` the lock files of processes that are gone.
     """
 
     is_dry_run: bool = False
@@ -124,7 +123,7 @@ class SweepReport(Value):
 
     @property
     def total(self) -> FileTotals:
-        """All files together."""
+        """All removed files together."""
         return self.pictures + self.thumbnails + self.blobs + self.leftovers
 
     @property
@@ -134,7 +133,7 @@ class SweepReport(Value):
 
 
 def unreadable_tables(folder: Path) -> list[str]:
-    """Return the tables of styles that cannot be read, with the kind of failure; the rows' names are read."""
+    """Return the style tables that cannot be read, with the kind of failure; only the column `id` is read."""
     names = sorted(path.stem for path in folder.glob("*.lance") if path.is_dir())
     return [told for name in names if (told := _failure_of(folder, name)) is not None]
 
@@ -151,8 +150,10 @@ def _failure_of(folder: Path, name: str) -> str | None:
 
 
 class StoredFile(NamedTuple):
-    """A file below the home. One of a content folder is named by a digest: of what it holds or, for a thumbnail and the
-    copy that models are sent, of the picture it was made from."""
+    """A file in the home. In a content folder its name is a digest.
+
+    It is the digest of the content; for a thumbnail and for the copy that models receive, that of the source picture.
+    """
 
     path: Path
     size_bytes: int
@@ -162,7 +163,7 @@ class StoredFile(NamedTuple):
 
 
 def stored_files(home: Path, folder: str) -> Iterator[StoredFile]:
-    """Return the files of a content folder. Raises StorageFailure when it cannot be read."""
+    """Yield the files of a content folder. Raises StorageFailure when it cannot be read."""
     for one in _files(home / folder):
         match = _STORED.fullmatch(one.path.name)
         if match is not None and one.path.parent.name == match[1][:2]:
@@ -170,14 +171,14 @@ def stored_files(home: Path, folder: str) -> Iterator[StoredFile]:
 
 
 def leftovers(home: Path) -> Iterator[StoredFile]:
-    """Return what writes left behind that never ended, and pictures packed that nobody took away."""
+    """Yield the remains of unfinished writes, and packed pictures that nobody fetched."""
     for folder in _WRITTEN_WHOLE:
         yield from (one for one in _files(home / folder) if _UNFINISHED.fullmatch(one.path.name))
     yield from _files(home / TEMPORARY)
 
 
 def archives(home: Path) -> Iterator[StoredFile]:
-    """Return exports that nobody fetched to their end, and imports that were never taken in."""
+    """Yield exports that were never fetched completely, and imports that were never taken in."""
     for folder in ("exports", "imports"):
         yield from _files(home / folder)
 
@@ -187,14 +188,14 @@ def _files(folder: Path) -> Iterator[StoredFile]:
         if not isinstance(error, FileNotFoundError):
             raise storage_failure(error) from error
 
-    # Links are not followed: what lies behind one is not ours.
+    # Links are not followed: their targets are not ours.
     for place, _, names in os.walk(folder, onerror=refuse):
         for name in sorted(names):
             path = Path(place, name)
             try:
                 status = path.lstat()
             except FileNotFoundError:
-                # Somebody was faster.
+                # Another process removed it first.
                 continue
             except OSError as error:
                 raise storage_failure(error) from error
@@ -202,7 +203,7 @@ def _files(folder: Path) -> Iterator[StoredFile]:
 
 
 def is_whole(file: StoredFile) -> bool:
-    """Return whether the file holds what its name says; it is read piece by piece. Raises OSError."""
+    """Return whether the content matches the digest in the name; it is read in chunks. Raises OSError."""
     digest = hashlib.sha256()
     with open(file.path, "rb") as opened:
         while chunk := opened.read(_CHUNK_BYTES):
@@ -211,7 +212,7 @@ def is_whole(file: StoredFile) -> bool:
 
 
 def removed(path: Path) -> str | None:
-    """Remove the file; return what prevented that."""
+    """Remove the file; return why that failed, or None."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
@@ -220,10 +221,10 @@ def removed(path: Path) -> str | None:
 
 
 class Housekeeping:
-    """Looks after one home, whether a studio runs on it or not. Every call blocks: run it on a thread.
+    """Maintenance of one home, with or without a running studio. Every call blocks: run it on a thread.
 
-    `now` tells the time. Both calls raise StorageFailure when there are no records, or those of another version;
-    `sweep` also when they are damaged: they could not tell what is needed.
+    `now` returns the current time. Both calls raise StorageFailure when there are no records, or those of another
+    version; `sweep` also when they are damaged, because they could not tell what is needed.
     """
 
     def __init__(
@@ -236,11 +237,11 @@ class Housekeeping:
     # Removing
 
     def sweep(self, *, is_dry_run: bool = False) -> SweepReport:
-        """Remove for good what was deleted 30 days ago, and the files that no record names; return what that was.
+        """Remove for good what was deleted 30 days ago, and the files that no record names; return a report.
 
-        Nothing younger than an hour is removed, for a turn that runs now may be about to name it. What fails is in the
-        report, and everything else is done all the same. A dry run counts, without the files that only a conversation
-        names which would go.
+        Nothing younger than an hour is removed, because a running turn may be about to name it. Failures are in the
+        report, and everything else is still done. A dry run only counts, and misses files that are named only by
+        conversations which would be removed.
         """
         records = RecordsOnDisk(self._home, is_writing=not is_dry_run)
         try:
@@ -249,12 +250,12 @@ class Housekeeping:
         finally:
             records.close()
 
-    # Looking
+    # Checking
 
     def check(self) -> CheckReport:
-        """Look through everything that is kept, and change nothing: the database, each file's digest, the indexes.
+        """Verify everything that is kept, without changes: the database, each file's digest, the indexes.
 
-        A file that is written while this runs may be told as one that nothing names.
+        A file that is written meanwhile may be reported as unnamed.
         """
         records = RecordsOnDisk(self._home, is_writing=False)
         try:
@@ -308,7 +309,7 @@ class _Sweep:
                 f"Pictures are kept: {aside[0].name} may name them. Move it away when you do not need it any more."
             )
             return FileTotals(), FileTotals(), FileTotals()
-        # Before the records are read: what is recorded meanwhile is among these files or too young.
+        # Listed before the records are read: a file recorded meanwhile is in this list or too young.
         files = {folder: self._old(stored_files(self._home, folder)) for folder in (PICTURES, ORIGINALS, BLOBS)}
         named = self._records.named_digests() - self._records.purgeable_digests(self._deleted_before)
         pictures, originals, blobs = (
@@ -323,7 +324,7 @@ class _Sweep:
     def _signs(self) -> int:
         old = self._old(_files(self._home / SIGNS))
         if self._is_dry_run:
-            # Whether a process lives is told by taking its sign away.
+            # The only way to test whether a process lives removes its lock file.
             return 0
         life = ProcessLock(self._home / SIGNS)
         return sum(not life.is_alive(one.path.name) and not one.path.exists() for one in old)
@@ -342,7 +343,7 @@ class _Sweep:
         return heap
 
     def _is_removed(self, path: Path) -> bool:
-        """Remove a file that nobody has written again meanwhile; whoever is about to write it finds it gone first."""
+        """Remove a file unless it was written again meanwhile; a concurrent writer finds it gone first."""
         aside = path.with_name(f".{path.name.lstrip('.')[:80]}.{secrets.token_hex(4)}.part")
         try:
             os.rename(path, aside)
@@ -378,7 +379,7 @@ class _Check:
         pictures = list(stored_files(self._home, PICTURES))
         blobs = list(stored_files(self._home, BLOBS))
         before = self._now - KEPT_FOR
-        # What people see, and the files they sent.
+        # The pictures that users see, and the files they uploaded.
         originals = [one for one in pictures if not one.is_thumbnail] + list(stored_files(self._home, ORIGINALS))
         heaps: dict[str, Any] = {
             "pictures": self._whole(originals, CheckProblem.PICTURE_DAMAGED),
@@ -400,7 +401,7 @@ class _Check:
         return CheckReport(findings=tuple(self._findings), free_bytes=_free_bytes(self._home), **heaps, **counts)
 
     def _database(self) -> bool:
-        """Return whether the records can be relied on."""
+        """Return whether the records are reliable."""
         try:
             self._records.refuse_another_version()
             complaints = self._records.complaints()
@@ -422,7 +423,7 @@ class _Check:
                 if not is_whole(one):
                     self._findings.append(Finding(trouble=damaged, what=where))
             except FileNotFoundError:
-                # Removed meanwhile; what misses it is told below.
+                # Removed meanwhile; if a record needs it, it is reported below.
                 continue
             except OSError as error:
                 what = f"{where} ({error.strerror or type(error).__name__})"
@@ -469,10 +470,10 @@ def _free_bytes(home: Path) -> int | None:
 
 
 def tidy_if_due(home: Path, now: datetime) -> SweepReport | None:
-    """Sweep the home if that was not done within a day; return what was removed. Blocks.
+    """Sweep the home if the last sweep is at least a day old; return what was removed. Blocks.
 
-    The first time, and when the clock was set back since, only the time is noted. Archives of more than a day go each
-    time: they are copies, and can be made again if the clock was wrong. What cannot be done is logged.
+    The first time, and when the clock was set back since, only the time is noted. Archives older than a day are removed
+    at each call: they are copies, and can be made again if the clock was wrong. Failures are logged.
     """
     _remove_old_archives(home, now)
     for folder in _ONCE_KEPT:

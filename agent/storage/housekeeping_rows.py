@@ -1,4 +1,4 @@
-"""The records, as housekeeping reads them: never made, never brought up to date, never set aside. Every call blocks."""
+"""The database as housekeeping reads it: never created, upgraded or set aside. Every call blocks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agent.storage.upgrade import HEAD, NAME
 
 _ROWS_AT_ONCE = 500
 _SIGNATURE = '"signature_digest":"'
-# Each has at most a megabyte.
+# Each is at most a megabyte.
 _FILES_AT_ONCE = 16
 _P, _F = PICTURES.c, WORKSPACE_FILES.c
 _NUMBER = literal_column("workspace_files._rowid_", Integer)
@@ -58,8 +58,10 @@ _ASTRAY = (
 
 
 class ReferencedPicture(NamedTuple):
-    """A picture that is not deleted: its digest, its handle, the title of its conversation, and the digests of what
-    else is kept of it: masks, what was pasted, what is to be compared."""
+    """A picture that is still kept: digest, handle, title of its conversation, and the digests of its other files.
+
+    These are masks, the pasted model output, and the parts to compare.
+    """
 
     digest: str
     handle: str
@@ -68,7 +70,7 @@ class ReferencedPicture(NamedTuple):
 
 
 class ReferencedFile(NamedTuple):
-    """A file of a workspace: its name, the title of its conversation, and whether it holds what was written."""
+    """A workspace file: its name, the title of its conversation, and whether its content is intact."""
 
     name: str
     title: str
@@ -77,13 +79,13 @@ class ReferencedFile(NamedTuple):
 
 
 class AnotherVersion(StorageFailure):
-    """The database is whole, but not one that this Aivista can read."""
+    """The database is intact, but of a version that this Aivista cannot read."""
 
 
 class RecordsOnDisk:
-    """The database of a home, as it is. Raises StorageFailure when there is none, and when it cannot be read.
+    """The database of a home, as it is. Raises StorageFailure when it is missing or unreadable.
 
-    `is_writing` tells whether anything may be changed.
+    `is_writing` says whether it may be changed.
     """
 
     def __init__(self, home: Path, *, is_writing: bool) -> None:
@@ -99,7 +101,7 @@ class RecordsOnDisk:
         self._engine.dispose()
 
     def refuse_another_version(self) -> None:
-        """Raise StorageFailure when the tables are not those that this Aivista knows."""
+        """Raise StorageFailure when the database has another version."""
         with self._reading() as connection:
             revision = connection.scalar(text("SELECT version_num FROM alembic_version"))
         if revision != HEAD:
@@ -122,7 +124,7 @@ class RecordsOnDisk:
             return purging.deleted_before(connection, moment)
 
     def named_digests(self) -> set[str]:
-        """Return the digest of every picture and blob that any row names, deleted ones included."""
+        """Return the digest of every picture and blob that any row names, including deleted rows."""
         named: set[str] = set()
         for table in purging.tables_with_texts():
             after: int | None = 0
@@ -133,10 +135,10 @@ class RecordsOnDisk:
         return named
 
     def purgeable_digests(self, before: datetime) -> set[str]:
-        """Return the digests of pictures deleted before the moment that no picture which is there leans on.
+        """Return the digests of pictures deleted before the moment that no kept picture needs.
 
-        What was said of such a picture in its conversation still names it, and is no reason to keep it. With it goes
-        what shows it: the answer of the model before it was pasted, and the parts to be compared.
+        A conversation's messages still name such a picture, but that is no reason to keep it. The result includes its
+        other files: the model's output before it was pasted, and the parts to compare.
         """
         with self._reading() as connection:
             gone = connection.execute(select(*_PICTURE).where(_P.deleted_at < before)).all()
@@ -149,12 +151,12 @@ class RecordsOnDisk:
         return mine
 
     def forget_words(self, before: datetime) -> None:
-        """Take the words of pictures that were deleted before the moment out of the full text."""
+        """Remove the words of pictures that were deleted before the moment from the full text."""
         with self._writing() as connection:
             connection.execute(_FORGET_WORDS, {"moment": f"{before:%Y-%m-%d %H:%M:%S.%f}"})
 
     def forget_vectors(self, before: datetime, *, is_dry_run: bool) -> int:
-        """Remove what pictures were compared by that were deleted before the moment; return how many those are."""
+        """Remove the vectors of pictures that were deleted before the moment; return how many there are."""
         old = PICTURE_VECTORS.c.picture_id.in_(select(_P.id).where(_P.deleted_at < before))
         if is_dry_run:
             with self._reading() as connection:
@@ -163,7 +165,7 @@ class RecordsOnDisk:
             return connection.execute(delete(PICTURE_VECTORS).where(old)).rowcount
 
     def pictures(self, before: datetime) -> Iterator[ReferencedPicture]:
-        """Return every picture that is there, or was deleted since the moment."""
+        """Yield every picture that is not deleted, or was deleted since the moment."""
         joined = PICTURES.join(CONVERSATIONS, CONVERSATIONS.c.id == _P.conversation_id)
         found = select(_P.id, _P.digest, _P.handle, _P.details, CONVERSATIONS.c.title).select_from(joined)
         for rows in self._portions(found.where(_P.deleted_at.is_(None) | (_P.deleted_at >= before))):
@@ -171,7 +173,7 @@ class RecordsOnDisk:
                 yield ReferencedPicture(row.digest, row.handle, row.title, frozenset(purging.digests_in([row.details])))
 
     def files(self) -> Iterator[ReferencedFile]:
-        """Return the files of every workspace, those of deleted conversations included."""
+        """Yield the files of every workspace, including those of deleted conversations."""
         after = 0
         while True:
             with self._reading() as connection:
@@ -203,7 +205,7 @@ class RecordsOnDisk:
             return [row[0] for row in connection.execute(text("PRAGMA integrity_check(20)")) if row[0] != "ok"]
 
     def broken_references(self) -> list[str]:
-        """Return rows whose owner is missing, by their table, and turns and pictures that nobody could get to."""
+        """Return rows whose referenced row is missing, by table, and turns and pictures that cannot be reached."""
         with self._reading() as connection:
             rows = connection.execute(text("PRAGMA foreign_key_check")).all()
             astray = [row.what for statement in _ASTRAY for row in connection.execute(statement)]
@@ -222,7 +224,7 @@ class RecordsOnDisk:
 
 
 def _shown_by(picture: Picture) -> Iterator[str]:
-    """Return the digests of what shows the picture, and was made for it alone."""
+    """Yield the digests of files that show only this picture."""
     yield picture.image.digest
     if picture.original is not None and picture.original.digest:
         yield picture.original.digest

@@ -1,5 +1,4 @@
-"""The image store: pictures as files under their digest, their thumbnails, large opaque blobs, and the copies that
-models elsewhere are sent of a picture that is more than they take."""
+"""The image store: pictures named by digest, thumbnails, large opaque blobs, and reduced copies for models."""
 
 from __future__ import annotations
 
@@ -33,14 +32,14 @@ _SUFFIX_OF_TYPE = {
 _OTHER_SUFFIX = ".bin"
 _THUMBNAIL_EDGES_PX = range(16, 2049)
 _LARGE_SIGNATURE_BYTES = 4096
-# A picture is looked at several times right after it came: measured, checked, reviewed.
+# A picture is read several times right after it was made: measured, checked, reviewed.
 _FRESH_BYTES = 32 << 20
-# What is kept in memory of pictures that the disk has no room for.
+# The limit for pictures kept in memory because the disk is full.
 _MOST_UNSAVED_BYTES = 1 << 30
 
 
 class _Fresh(NamedTuple):
-    """The bytes of a picture that has just been written, and what its file looked like then."""
+    """The bytes of a picture just written, and the state of its file at that time."""
 
     data: bytes
     written: object
@@ -48,13 +47,13 @@ class _Fresh(NamedTuple):
 
 @dataclass(frozen=True)
 class StagedImage:
-    """A picture that is on the disk but not in the store yet: `keep` or `drop` it."""
+    """A picture that is on disk but not in the store yet: call `keep` or `drop`."""
 
     image: ImagePart
     file: StagedFile
 
     async def keep(self) -> ImagePart:
-        """Put the picture into the store and return its reference. Raises StorageFailure."""
+        """Move the picture into the store and return its reference. Raises StorageFailure."""
         await asyncio.to_thread(self.file.keep)
         return self.image
 
@@ -64,12 +63,12 @@ class StagedImage:
 
 
 class ImageStore:
-    """Keeps pictures below `<home>/pictures`, blobs below `<home>/blobs`, and below `<home>/originals` the files that
-    people sent, as they came: these are written and removed, but never read. All calls leave the event loop free.
+    """Stores pictures in `<home>/pictures`, blobs in `<home>/blobs`, and original uploads in `<home>/originals`.
 
-    Nothing is created before the first write. A picture that was made, and perhaps paid for, and that the disk has no
-    room for stays in memory: it is read and shown like any other, and written as soon as there is room
-    (`save_unsaved`). When the process ends before, it is lost. `reserve` is the room set aside for such pictures.
+    Originals are written and removed, but never read. No call blocks the event loop. Nothing is created before the
+    first write. When the disk has no room for a generated picture, which may have been paid for, it stays in memory: it
+    is read and shown like any other, and written as soon as there is room (`save_unsaved`). It is lost when the process
+    ends before that. `reserve` is the disk space reserved for such pictures.
     """
 
     def __init__(self, home: Path) -> None:
@@ -80,16 +79,15 @@ class ImageStore:
         self._decoding = asyncio.Semaphore(2)
         self._fresh: LRUCache[str, _Fresh] = LRUCache(_FRESH_BYTES, lambda one: len(one.data))
         self.reserve = DiskReserve(home)
-        # By digest, with the suffix of the file: changed by threads, each entry at once.
+        # By digest, with the file's suffix; threads change it, one entry at a time.
         self._unsaved: dict[str, tuple[bytes, str]] = {}
         self._offered: dict[tuple[str, str], ImagePart] = {}
 
     async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
-        """Store the bytes of a picture that was made durably and return the reference; `width` and `height` stay
-        unknown. What a full disk has no room for is kept in memory, but for an upload: the
-        person has that.
+        """Persist the bytes of a picture and return the reference; `width` and `height` stay unknown.
 
-        Raises StorageFailure with nothing half-written, when the disk fails otherwise.
+        When the disk is full, the bytes are kept in memory, except those of an upload, which the user still has. Raises
+        StorageFailure, with nothing half-written, when the disk fails otherwise.
         """
         image, written = await asyncio.to_thread(self._write, data, mime_type, origin)
         self._remember(image.digest, _Fresh(data, written))
@@ -117,26 +115,26 @@ class ImageStore:
             self._pictures.write(data, suffix)
 
     def offer(self, conversation_id: str, image: ImagePart) -> None:
-        """Have a picture that no record could be made of ready for its conversation, to be downloaded."""
+        """Offer a picture that could not be recorded for download in its conversation."""
         self._offered[conversation_id, image.digest] = image
 
     def withdraw(self, image: ImagePart) -> None:
-        """Offer a picture no more: it is on record."""
+        """Stop offering a picture: it is on record."""
         self._offered = {key: kept for key, kept in self._offered.items() if kept.digest != image.digest}
 
     def offered(self, conversation_id: str, digest: str) -> ImagePart:
-        """Return a picture that is offered. Raises RequestRefused(PICTURE_NOT_FOUND)."""
+        """Return an offered picture. Raises RequestRefused(PICTURE_NOT_FOUND)."""
         found = self._offered.get((conversation_id, digest))
         if found is None:
             raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=digest[:8])
         return found
 
     def is_unsaved(self, digest: str) -> bool:
-        """Whether the picture is in memory alone, because the disk has no room for it."""
+        """Whether the picture is only in memory, because the disk has no room for it."""
         return digest in self._unsaved
 
     async def save_unsaved(self) -> bool:
-        """Write what is in memory alone as far as there is room; return whether nothing is left."""
+        """Write pictures that are only in memory, as far as there is room; return whether none is left."""
         for digest, (data, suffix) in list(self._unsaved.items()):
             try:
                 await asyncio.to_thread(self._pictures.write, data, suffix)
@@ -146,9 +144,9 @@ class ImageStore:
         return not self._unsaved
 
     async def stage(self, data: bytes, mime_type: str, origin: ImageOrigin) -> StagedImage:
-        """Write the bytes durably, where nobody finds them before they are kept; `width` and `height` stay unknown.
+        """Write the bytes durably, but invisibly until they are kept; `width` and `height` stay unknown.
 
-        What a process leaves behind that is neither kept nor dropped is removed by housekeeping. Raises StorageFailure.
+        Housekeeping removes staged files that a process neither kept nor dropped. Raises StorageFailure.
         """
         return await asyncio.to_thread(self._stage, data, mime_type, origin)
 
@@ -157,11 +155,11 @@ class ImageStore:
         return StagedImage(_part(file.digest, data, mime_type, origin), file)
 
     async def stage_original(self, data: bytes) -> StagedFile:
-        """Write a person's file as it came, to be kept or dropped as `stage`. Raises StorageFailure."""
+        """Write a user's file as it came, to be kept or dropped as with `stage`. Raises StorageFailure."""
         return await asyncio.to_thread(self._originals.stage, data, "")
 
     async def has(self, image: ImagePart) -> bool:
-        """Return whether the picture's file is there, without a look into it."""
+        """Return whether the picture's file exists; it is not opened."""
         return await asyncio.to_thread(self._has, image)
 
     def _has(self, image: ImagePart) -> bool:
@@ -171,7 +169,7 @@ class ImageStore:
         )
 
     async def read(self, image: ImagePart) -> bytes:
-        """Return the bytes behind the reference, checked against its digest.
+        """Return the bytes of the picture, verified against its digest.
 
         Raises RequestRefused(PICTURE_FILE_MISSING) when the file is missing or damaged.
         """
@@ -192,7 +190,7 @@ class ImageStore:
     def _find(self, digest: str, first_suffix: str = "", handle: str | None = None) -> bytes:
         if digest in self._unsaved:
             return self._unsaved[digest][0]
-        # The type that a provider claims may be mended later, so the suffix is only where to look first.
+        # A provider's claimed type may be corrected later, so the suffix is only where to look first.
         with contextlib.suppress(ValueError):
             for suffix in _suffixes(first_suffix):
                 data = self._pictures.read(digest, suffix)
@@ -203,9 +201,9 @@ class ImageStore:
         raise RequestRefused(ErrorCode.PICTURE_FILE_MISSING, handle=handle)
 
     async def thumbnail(self, digest: str, edge_px: int, handle: str | None = None) -> bytes:
-        """Return the picture as WebP, its longer edge at most `edge_px` (16 to 2048), made once and kept.
+        """Return the picture as WebP, its longer edge at most `edge_px` (16 to 2048); made once and kept.
 
-        `handle` is what the picture is called where it cannot be read.
+        `handle` names the picture in an error.
 
         Raises ValueError for another size, RequestRefused when the picture is gone or cannot be decoded.
         """
@@ -215,15 +213,15 @@ class ImageStore:
         return await self._copy(digest, handle, f".{edge_px}.webp", lambda data: _thumbnail(data, edge_px, name))
 
     async def model_copy(self, image: ImagePart) -> bytes:
-        """Return the picture as models elsewhere are sent it: a PNG of 8 bits in sRGB, RGB or RGBA, without metadata,
-        its longer side at most 4096 pixels. Made once and kept.
+        """Return the copy of the picture for remote models: PNG, 8 bits, sRGB, RGB or RGBA, without metadata.
 
-        Raises RequestRefused when the picture is gone or cannot be decoded.
+        Its longer side is at most 4096 pixels. It is made once and kept. Raises RequestRefused when the picture is gone
+        or cannot be decoded.
         """
         return await self._copy(image.digest, image.handle, f".{MODEL_COPY_SIDE_PX}.png", _for_models)
 
     async def _copy(self, digest: str, handle: str | None, suffix: str, make: Callable[[bytes], bytes]) -> bytes:
-        """Return the kept copy of a picture that has this suffix, or make and keep it."""
+        """Return the kept copy of a picture with this suffix, or make and keep it."""
         kept = await asyncio.to_thread(self._kept_copy, digest, suffix)
         if kept is not None:
             return kept
@@ -238,7 +236,7 @@ class ImageStore:
 
     def _make_copy(self, digest: str, handle: str | None, suffix: str, make: Callable[[bytes], bytes]) -> bytes:
         copy = make(self._find(digest, handle=handle))
-        # A full disk costs the kept copy only; the copy itself is there.
+        # On a full disk the copy is not kept, but still returned.
         with contextlib.suppress(OSError):
             write_private_file(self._pictures.path(digest, suffix), copy)
         return copy
@@ -248,9 +246,9 @@ class ImageStore:
         return await asyncio.to_thread(self._blobs.write, data, "")
 
     async def keep_signature(self, part: ContentPart) -> ContentPart:
-        """Return the part as it goes on record: a signature of more than 4096 bytes is a blob, and named by its digest.
+        """Return the part as it is recorded: a signature of over 4096 bytes is moved to a blob, named by its digest.
 
-        On a full disk it stays as it is.
+        On a full disk the part stays as it is.
         """
         signature = part.thought_signature if isinstance(part, SignedPart) else None
         if not isinstance(part, SignedPart) or signature is None or len(signature) <= _LARGE_SIGNATURE_BYTES:
@@ -261,7 +259,7 @@ class ImageStore:
         return part
 
     async def signature(self, digest: str) -> bytes | None:
-        """Return a large signature, None when it is lost: its part can still be sent, but not as the model's own."""
+        """Return a large signature, or None when it is lost: its part can still be sent, but unsigned."""
         try:
             return await self.read_blob(digest)
         except StorageFailure:
@@ -269,7 +267,7 @@ class ImageStore:
             return None
 
     async def with_known_signatures(self, parts: Iterable[ContentPart]) -> tuple[ContentPart, ...]:
-        """Return the parts; those whose large signature is lost have none."""
+        """Return the parts; one whose large signature is lost becomes unsigned."""
         known = []
         for part in parts:
             digest = part.signature_digest if isinstance(part, SignedPart) else None
@@ -278,7 +276,7 @@ class ImageStore:
         return tuple(known)
 
     def blob_bytes(self, digests: Iterable[str]) -> int:
-        """Return how large these blobs are together; what is missing counts nothing. It looks at each file."""
+        """Return the total size of these blobs; missing ones count 0. It checks each file."""
         size = 0
         for digest in digests:
             with contextlib.suppress(OSError, ValueError):
@@ -329,39 +327,42 @@ def _for_models(data: bytes) -> bytes:
 
 _PNG_START = b"\x89PNG\r\n\x1a\n"
 _RGB, _RGBA = 2, 6
-# Beside the pixels, what a PNG that is sent as it is may hold before them.
+# The chunks that a PNG that is sent unchanged may have before its pixels.
 _PLAIN_CHUNKS = frozenset({b"IHDR", b"sRGB", b"gAMA", b"cHRM", b"pHYs", b"sBIT", b"bKGD"})
 _MOST_CHUNKS = 32
 
 
 @dataclass(frozen=True)
 class ModelPictures:
-    """The `PictureBytes` of models elsewhere. They are sent 8 bits in sRGB, at most 4096 pixels a side, no metadata;
-    what a model made goes back as it came.
+    """The `PictureBytes` of remote models, which receive 8-bit sRGB, at most 4096 pixels a side, without metadata.
+
+    A picture that a model made is sent back unchanged.
     """
 
     images: ImageStore
 
     async def read(self, image: ImagePart) -> bytes:
-        """Return the picture, or the copy that stands for it. Raises RequestRefused(PICTURE_NOT_FOUND)."""
+        """Return the picture, or its copy for models. Raises RequestRefused when it is missing or unreadable."""
         data = await self.images.read(image)
-        # Models sign the bytes of their own pictures. Their JPEG and WebP need no copy: nothing here writes any.
+        # Models sign the bytes of their own pictures. JPEG and WebP files need no copy: nothing here writes any.
         if image.is_signed or is_sendable(data):
             return data
         return await self.images.model_copy(image)
 
     async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
-        """Store the bytes durably and return the reference."""
+        """Persist the bytes and return the reference."""
         return await self.images.write(data, mime_type, origin)
 
     async def signature(self, digest: str) -> bytes | None:
-        """Return a large signature, None when it is lost."""
+        """Return a large signature, or None when it is lost."""
         return await self.images.signature(digest)
 
 
 def is_sendable(data: bytes) -> bool:
-    """Return whether a picture of the studio is sent to models as it is: no PNG, or one of 8 bits in plain RGB or RGBA,
-    not too large, with nothing told beside its pixels."""
+    """Return whether a picture is sent to models unchanged.
+
+    So are all files but PNG, and a PNG of 8 bits in plain RGB or RGBA, not too large and without metadata.
+    """
     if not data.startswith(_PNG_START):
         return True
     width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
@@ -379,5 +380,5 @@ def is_sendable(data: bytes) -> bool:
 
 
 def copy_size(image: ImagePart) -> tuple[int, int]:
-    """Return width and height in pixels of what models are sent of the picture; zeros while its size is unknown."""
+    """Return width and height in pixels of the copy for models; zeros while the picture's size is unknown."""
     return fitted_size(image.width or 0, image.height or 0, MODEL_COPY_SIDE_PX)

@@ -2,13 +2,13 @@
 
     queued ─► sent ─► done | failed | unknown | cancelled
 
-A call that was `sent` when the process died is `unknown`: it may have been charged, and only the person may have it
-made again. One of the built-in model, which costs nothing, is `cancelled` instead. One that is `done` keeps its answer
-until its turn is over, so that a turn that goes on asks for nothing it already has.
+A call that was `sent` when the process died is `unknown`: it may have been charged, and only the user may repeat it. A
+call of the built-in model, which costs nothing, is `cancelled` instead. A `done` call keeps its answer until its turn
+is over, so that a resumed turn never repeats a call that was answered.
 
-Pictures of one request are reserved a handle and a place in their conversation before the first is asked for, in the
-order of the request, so that they are numbered in that order whichever comes first. What was reserved for a picture
-that never came is free again when its turn is over; where later pictures have higher numbers by then, it stays unused.
+For the pictures of one request, a handle and a position in the conversation are reserved before the first call, in the
+order of the request, so that they are numbered in that order whichever comes first. A reservation for a picture that
+never came is released when its turn ends; if later pictures have higher numbers by then, it stays unused.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class CallState(StrEnum):
-    """How far a paid call came."""
+    """The state of a paid call."""
 
     QUEUED = "queued"
     SENT = "sent"
@@ -44,7 +44,7 @@ class CallState(StrEnum):
 
 
 class CallAnswer(Value):
-    """The answer of a call that is done."""
+    """The answer of a finished call."""
 
     parts: tuple[ContentPart, ...] = ()
     usage: TokenUsage = TokenUsage()
@@ -52,10 +52,10 @@ class CallAnswer(Value):
 
 
 class CallRecord(Value):
-    """One paid call of a turn. `name` is unique in the turn and the same whenever the turn goes on.
+    """One paid call of a turn. `name` is unique in the turn and stays the same when the turn is resumed.
 
-    `attempts` counts how often it was sent; the price is in US dollars, and `reserved_usd` what it may cost while it is
-    on its way. `handle` is the one that its picture will have, where that was settled before it was sent.
+    `attempts` counts how often it was sent; prices are in US dollars, and `reserved_usd` is the most it may cost while
+    it is under way. `handle` is that of its future picture, if it was reserved before sending.
     """
 
     conversation_id: str
@@ -121,10 +121,10 @@ class Journal:
         self._db = database
 
     async def reserve(self, calls: Sequence[CallRecord], base: str | None) -> dict[str, str]:
-        """Put calls for pictures on record that are about to be made, and return the handles of those pictures.
+        """Record planned calls for pictures, and return the handles of these pictures by call name.
 
-        They follow one another in the order of the calls: in the family of `base` when they are made by editing that
-        picture. A call that has a handle keeps it.
+        Handles are numbered in the order of the calls: in the family of `base` when the pictures are made by editing
+        that one. A call that has a handle keeps it.
         """
         conversation_id, turn_id = calls[0].conversation_id, calls[0].turn_id
 
@@ -143,21 +143,21 @@ class Journal:
         return await self._db.write(reserve)
 
     async def send(self, call: CallRecord, *, is_new: bool) -> None:
-        """Write that the call's bytes leave now. They may, when this returns: the row survives a power cut.
+        """Record durably, right before the call is sent, that it is sent: the row survives a power cut.
 
-        `is_new` when the call has no row yet: one that waits for nothing gets its first row here.
+        `is_new` says that the call has no row yet; its first row is then written here.
         """
         await self._db.write(lambda on: on.execute(_ADD, _row(call)) if is_new else _change(on, call), is_durable=True)
 
     def change(self, call: CallRecord) -> None:
-        """Hand over how it stands with a call that has a row: it waits for its next try, has ended, was given up.
+        """Submit the new state of a call that has a row: it waits for a retry, has ended, or was given up.
 
-        What is written later comes later on disk as well.
+        Later writes also reach the disk later.
         """
         self._soon(lambda on: _change(on, call))
 
     def release(self, turn_id: str) -> None:
-        """Hand over that no call of the turn is made any more: the handles of pictures that never came are free."""
+        """Submit that the turn makes no more calls: handles reserved for pictures that never came are released."""
         self._soon(lambda on: on.execute(_RELEASE, {"turn": turn_id}))
 
     async def calls(self, turn_id: str) -> dict[str, CallRecord]:
@@ -170,33 +170,33 @@ class Journal:
 
 
 def _log_failure(written: asyncio.Future[Any]) -> None:
-    # The next awaited write of the turn meets the same trouble and tells the person.
+    # The turn's next awaited write fails in the same way and tells the user.
     error = None if written.cancelled() else written.exception()
     if error is not None:
         _log.error("a paid call could not be put on record: %s", error)
 
 
 def forget_answers(connection: Connection, turn_ids: Collection[str]) -> None:
-    """Forget the answers of turns that are over: they are in their messages and pictures."""
+    """Delete the answers of ended turns: their messages and pictures contain them."""
     connection.execute(_FORGET_ANSWERS, {"turns": list(turn_ids)})
 
 
 def turns_with_old_answers(connection: Connection) -> list[str]:
-    """Return the turns that are over and whose answers are still there."""
+    """Return the ended turns whose answers are still stored."""
     return list(connection.scalars(_OLD_ANSWERS))
 
 
 def lose_calls(connection: Connection, turn_id: str, free_models: Collection[str]) -> int:
-    """Return how many calls of a dead process may have been charged: on their way then, they are `unknown` now.
+    """Mark a dead process's calls that were under way as `unknown`; return how many may have been charged.
 
-    Those of `free_models` are `cancelled`: they may be made again as often as one likes.
+    Those of `free_models` become `cancelled` instead, because they can be repeated freely.
     """
     connection.execute(_GIVE_UP, {"turn": turn_id, "free": list(free_models)})
     return connection.execute(_LOSE, {"turn": turn_id}).rowcount
 
 
 def _change(connection: Connection, call: CallRecord) -> None:
-    """Write the row of a call anew."""
+    """Overwrite the row of a call."""
     connection.execute(_CHANGE, {"turn": call.turn_id, "call": call.name, **_row(call)})
 
 
@@ -222,7 +222,7 @@ def _call(row: Any) -> CallRecord:
 
 
 class PictureSlot(NamedTuple):
-    """A handle of a conversation, and a place among its pictures."""
+    """A handle in a conversation, and a position among its pictures."""
 
     handle: str
     position: int
@@ -231,9 +231,9 @@ class PictureSlot(NamedTuple):
 def next_slots(
     connection: Connection, conversation_id: str, bases: Sequence[str | None], wished: str = ""
 ) -> list[PictureSlot]:
-    """Return the next free slots, one for each base: of the family of the picture that is edited, or a new number.
+    """Return the next free slots, one for each base: in the family of the edited picture, or with a new number.
 
-    A single one has the `wished` handle where that is free.
+    The `wished` handle is used if it is free.
     """
     key = {"key": conversation_id}
     taken = list(connection.scalars(_TAKEN, key))
@@ -248,11 +248,11 @@ def next_slots(
 
 
 def reserved_handles(connection: Connection, conversation_id: str) -> set[str]:
-    """Return the handles of pictures that are on their way."""
+    """Return the handles of pictures that are under way."""
     return set(connection.scalars(_RESERVED_HANDLES, {"key": conversation_id}))
 
 
 def reserved_slot(connection: Connection, turn_id: str, call: str) -> PictureSlot | None:
-    """Return the slot that was reserved for the picture of a paid call."""
+    """Return the slot reserved for the picture of a paid call, or None."""
     row = connection.execute(_RESERVED, {"turn": turn_id, "call": call}).one_or_none()
     return PictureSlot(row.handle, row.position) if row is not None else None

@@ -1,5 +1,4 @@
-"""What a person chose for good: their caps, what a new conversation begins with, and their presets. Private files with
-an entry for each owner."""
+"""Each user's caps, defaults of new conversations, and presets: private files with an entry per owner."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from agent.library import Preferences, Preset
 from agent.settings import OPERATOR, Settings, TurnSettings
 from agent.storage.private_files import file_state, locked_file, storage_failure, write_private_file
 
-# On a shared link everybody with a cookie is an owner: whoever chose longest ago is forgotten first.
+# On a shared link everybody with a cookie is an owner: the entry with the oldest change is dropped first.
 _MOST_OWNERS = 2000
 MOST_PRESETS = 40
 MAX_PRESET_NAME_CHARACTERS = 60
@@ -28,7 +27,7 @@ _PRESETS_NAME = "presets.json"
 
 
 def _readable(value: object) -> object:
-    """Return a list without the presets that this version cannot read: the others are still good."""
+    """Drop presets of a list that this version cannot read: the others are still good."""
     return [one for one in value if _is_preset(one)] if isinstance(value, list) else value
 
 
@@ -45,7 +44,7 @@ _PRESETS_FILE: TypeAdapter[dict[str, tuple[Preset, ...]]] = TypeAdapter(dict[str
 
 
 class PresetStore:
-    """The presets of every owner, each in the order in which they were made. Every change raises StorageFailure."""
+    """The presets of every owner, in order of creation. Every change may raise StorageFailure."""
 
     def __init__(self, home: Path) -> None:
         self._file = OwnerFile(home / _PRESETS_NAME, _PRESETS_FILE, _MOST_OWNERS)
@@ -55,11 +54,11 @@ class PresetStore:
         return await self._file.of(owner) or ()
 
     async def find(self, owner: str, preset_id: str) -> Preset:
-        """Return one of the owner's. Raises RequestRefused(PRESET_NOT_FOUND)."""
+        """Return one of the owner's presets. Raises RequestRefused(PRESET_NOT_FOUND)."""
         return _one(await self.of(owner), preset_id)
 
     async def save(self, owner: str, name: str, settings: TurnSettings) -> Preset:
-        """Keep settings under a name; what had that name is replaced, and keeps its place.
+        """Save settings under a name; a preset with that name is replaced in place.
 
         Raises RequestRefused: PRESET_NAME_INVALID, TOO_MANY_PRESETS.
         """
@@ -76,7 +75,7 @@ class PresetStore:
         return next(one for one in kept if _same_name(one, wanted.name))
 
     async def rename(self, owner: str, preset_id: str, name: str) -> Preset:
-        """Give one another name. Raises RequestRefused: PRESET_NAME_INVALID, PRESET_NAME_TAKEN, PRESET_NOT_FOUND."""
+        """Rename a preset. Raises RequestRefused: PRESET_NAME_INVALID, PRESET_NAME_TAKEN, PRESET_NOT_FOUND."""
         wanted = checked_name(name)
 
         def renamed(kept: tuple[Preset, ...]) -> tuple[Preset, ...]:
@@ -88,7 +87,7 @@ class PresetStore:
         return _one(await self._change(owner, renamed), preset_id)
 
     async def delete(self, owner: str, preset_id: str) -> Preset:
-        """Return one after it was deleted: `restore` brings it back. Raises RequestRefused(PRESET_NOT_FOUND)."""
+        """Delete a preset and return it for `restore`. Raises RequestRefused(PRESET_NOT_FOUND)."""
         gone: list[Preset] = []
 
         def without(kept: tuple[Preset, ...]) -> tuple[Preset, ...]:
@@ -99,7 +98,7 @@ class PresetStore:
         return gone[-1]
 
     async def restore(self, owner: str, preset: Preset) -> None:
-        """Bring a deleted one back. Raises RequestRefused: PRESET_NAME_TAKEN, TOO_MANY_PRESETS."""
+        """Restore a deleted preset. Raises RequestRefused: PRESET_NAME_TAKEN, TOO_MANY_PRESETS."""
 
         def back(kept: tuple[Preset, ...]) -> tuple[Preset, ...]:
             if any(one.id == preset.id or _same_name(one, preset.name) for one in kept):
@@ -109,7 +108,7 @@ class PresetStore:
         await self._change(owner, back)
 
     async def hand_over(self, owner: str, new_owner: str) -> None:
-        """Give an owner's presets to another one, as many as there is room for; their own of the same name stay."""
+        """Copy an owner's presets to another owner, as far as there is room; those with a name in use are skipped."""
         given = await self.of(owner)
 
         def joined(kept: tuple[Preset, ...]) -> tuple[Preset, ...]:
@@ -124,7 +123,7 @@ class PresetStore:
 
 
 def checked_name(name: str) -> str:
-    """Return the name in one line, without space around it. Raises RequestRefused(PRESET_NAME_INVALID)."""
+    """Return the name on one line, without surrounding space. Raises RequestRefused(PRESET_NAME_INVALID)."""
     plain = " ".join(name.split())
     if not plain or len(plain) > MAX_PRESET_NAME_CHARACTERS or not plain.isprintable():
         raise RequestRefused(ErrorCode.PRESET_NAME_INVALID, limit=MAX_PRESET_NAME_CHARACTERS)
@@ -152,17 +151,16 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# How the names of owners begin whom only a cookie tells apart.
+# The prefix of owners that only a cookie identifies.
 VISITOR = "visitor-"
 
 
 class OwnerFile(Generic[T]):
-    """The entries of all owners, of the `most_owners` that changed theirs last.
+    """A file with an entry per owner, for the `most_owners` whose entry changed last.
 
-    The operator's is never let go of, and visitors' go before those of people with an account: anybody who comes can
-    make themselves as many visitors as they like. The file is read again once it was written, by this process or by
-    another one, and changed by one of them at a time. One whose words make no sense counts as empty, and is put aside
-    as `….bad` when it is written anew.
+    The operator's entry is never dropped, and visitors' entries are dropped before those of users with an account:
+    anybody can create any number of visitors. The file is read again after any process has written it, and is changed
+    under a lock. A file with invalid content counts as empty, and is renamed to `….bad` at the next write.
     """
 
     def __init__(self, path: Path, adapter: TypeAdapter[dict[str, T]], most_owners: int) -> None:
@@ -172,31 +170,31 @@ class OwnerFile(Generic[T]):
         self._kept: tuple[object, dict[str, T]] | None = None
 
     async def of(self, owner: str) -> T | None:
-        """Return the owner's entry, None when there is none, or while the file cannot be read."""
+        """Return the owner's entry, or None when there is none or the file cannot be read."""
         if self._kept is None or self._kept[0] != file_state(self._path):
             await asyncio.to_thread(self._load)
         return self._kept[1].get(owner) if self._kept is not None else None
 
     async def change(self, owner: str, work: Callable[[T | None], T]) -> T:
-        """Put what `work` makes of the owner's entry in its place, and return it; it survives a restart then.
+        """Replace the owner's entry by the result of `work`, and return it once it is persisted.
 
-        What `work` raises leaves the file as it was. Raises StorageFailure.
+        When `work` raises, the file stays as it was. Raises StorageFailure.
         """
         return await asyncio.to_thread(self._change_now, owner, work)
 
     async def hand_over(self, owner: str, new_owner: str) -> None:
-        """Give an owner's entry to another one who has none. Raises StorageFailure."""
+        """Copy an owner's entry to another owner who has none. Raises StorageFailure."""
         given = await self.of(owner)
         if given is not None:
             await self.change(new_owner, lambda kept: given if kept is None else kept)
 
     def _load(self) -> None:
-        # Before it is read: what is written meanwhile is read the next time.
+        # Taken before reading: a concurrent write is then noticed next time.
         state = file_state(self._path)
         try:
             self._kept = state, self._read() or {}
         except OSError as error:
-            # Perhaps it can be read the next time.
+            # The next attempt may succeed.
             _log.warning("%s cannot be read: %s", self._path.name, error.strerror)
 
     def _change_now(self, owner: str, work: Callable[[T | None], T]) -> T:
@@ -217,7 +215,7 @@ class OwnerFile(Generic[T]):
             raise storage_failure(error) from error
 
     def _read(self) -> dict[str, T] | None:
-        """Return the entries, None when the file's words make no sense. Raises OSError."""
+        """Return the entries, or None when the file's content is invalid. Raises OSError."""
         try:
             return self._adapter.validate_json(self._path.read_bytes())
         except FileNotFoundError:
@@ -228,7 +226,7 @@ class OwnerFile(Generic[T]):
 
 
 def _newest(kept: dict[str, T], most: int) -> dict[str, T]:
-    """Return the entries without those that are too many; the last ones are the newest."""
+    """Return the entries without the surplus ones; the newest entries come last."""
     *old, _ = kept
     visitors_first = sorted((one for one in old if one != OPERATOR), key=lambda one: not one.startswith(VISITOR))
     gone = set(visitors_first[: max(0, len(kept) - most)])
@@ -244,7 +242,7 @@ _DEFAULTS_FILE = TypeAdapter(dict[str, TurnSettings | None])
 
 
 class PreferenceStore:
-    """The preferences of every owner; whoever has chosen nothing has the operator's. `presets` are theirs as well."""
+    """The preferences of every owner; the operator's settings are the default. `presets` holds the presets."""
 
     def __init__(self, settings: Settings) -> None:
         self.presets = PresetStore(settings.home)
@@ -255,30 +253,30 @@ class PreferenceStore:
         )
 
     async def of(self, owner: str) -> Preferences:
-        """Return what the owner chose, else the operator's."""
+        """Return the owner's preferences, or the operator's defaults."""
         chosen = await self._file.of(owner)
         return self._default if chosen is None else chosen
 
     async def keep(self, owner: str, chosen: Preferences) -> None:
-        """Keep what the owner chose; it survives a restart when this returns. Raises StorageFailure."""
+        """Persist the owner's preferences. Raises StorageFailure."""
         await self._file.change(owner, lambda _: chosen)
 
     async def defaults(self, owner: str) -> TurnSettings | None:
-        """Return the settings that the owner has every new conversation begin with, if they chose any."""
+        """Return the settings with which the owner's new conversations begin, or None."""
         return await self._defaults.of(owner)
 
     async def keep_defaults(self, owner: str, settings: TurnSettings | None) -> None:
-        """Keep what the owner has every new conversation begin with, None for nothing. Raises StorageFailure."""
+        """Persist the settings with which the owner's new conversations begin, or None. Raises StorageFailure."""
         await self._defaults.change(owner, lambda _: settings)
 
     async def hand_over(self, owner: str, new_owner: str) -> None:
-        """Give what an owner chose to another one, who keeps what they chose themselves. Raises StorageFailure."""
+        """Copy an owner's choices to another owner, whose own choices stay. Raises StorageFailure."""
         await self.presets.hand_over(owner, new_owner)
         for file in (self._file, self._defaults):
             await file.hand_over(owner, new_owner)
 
     async def applied(self, settings: TurnSettings, owner: str) -> TurnSettings:
-        """Return the settings of a turn with the owner's caps where they name none."""
+        """Return the settings of a turn, with the owner's caps where the settings have none."""
         chosen = await self.of(owner)
         missing = {name: value for name, value in chosen if value is not None and getattr(settings, name) is None}
         return settings.model_copy(update=missing) if missing else settings

@@ -1,4 +1,4 @@
-"""Folders and files that only their user may read, written whole or not at all."""
+"""Folders and files that only their user may read; a file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from filelock import FileLock
 from agent.cancellation import shielded
 from agent.errors import ErrorCode, StorageFailure
 
-# EFBIG and EDQUOT are how a file-size limit and a quota say that there is no room.
+# A file-size limit reports EFBIG, a quota EDQUOT, when there is no room.
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-# What folders on a network, or mounted by a program, say to what they cannot do.
+# The errors of network or FUSE folders for operations that they do not support.
 _MISSING = frozenset({errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK})
 
 _LOCK_TIMEOUT_S = 30.0
@@ -39,14 +39,14 @@ def is_out_of_room(error: OSError) -> bool:
 
 
 def storage_failure(error: OSError) -> StorageFailure:
-    """Return what the operator reads of a failed file operation; the path is not part of it."""
+    """Return the error for the operator after a failed file operation; it does not contain the path."""
     if is_out_of_room(error):
         return StorageFailure(ErrorCode.DISK_FULL)
     return StorageFailure(ErrorCode.STORAGE_BROKEN, detail=error.strerror or type(error).__name__)
 
 
 def make_private_folder(folder: Path) -> None:
-    """Create the folder and its missing parents, open to their user alone. Raises OSError."""
+    """Create the folder and its missing parents, accessible only to their user. Raises OSError."""
     if folder.is_dir():
         return
     make_private_folder(folder.parent)
@@ -57,7 +57,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 def file_state(path: Path) -> object:
-    """Return by what one sees that a file was changed, None when it is not there."""
+    """Return a value that changes when the file changes; None when the file does not exist."""
     try:
         status = os.stat(path)
     except OSError:
@@ -66,18 +66,18 @@ def file_state(path: Path) -> object:
 
 
 def owner_key(owner: str) -> str:
-    """Return the owner's name for files and tables: no path or query can be made of it."""
+    """Return the owner's name for files and tables: a hash, so no path or query can be injected."""
     return hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 @contextlib.contextmanager
 def locked_file(path: Path) -> Iterator[None]:
-    """Let no other thread or process change the file meanwhile: each of them asks for this. Raises OSError.
+    """Lock the file against other threads and processes, which must all use this. Raises OSError.
 
-    Where nothing can be locked nothing is: a studio by itself works there all the same.
+    Where the file system cannot lock, nothing is locked: a single studio still works there.
     """
     make_private_folder(path.parent)
-    # The lock is a file of its own, since the other one is replaced; it stays.
+    # The lock is a separate file that stays, because the file itself is replaced.
     lock = path.with_name(f".{path.name}.lock")
     with contextlib.ExitStack() as held:
         try:
@@ -89,7 +89,7 @@ def locked_file(path: Path) -> Iterator[None]:
 
 
 def write_private_file(path: Path, data: bytes) -> None:
-    """Put the bytes at the path, durably and all at once; nothing is left behind when it fails. Raises OSError."""
+    """Write the bytes to the path, durably and atomically; a failure leaves nothing behind. Raises OSError."""
     temporary = _write_aside(path, data)
     try:
         os.replace(temporary, path)
@@ -100,9 +100,9 @@ def write_private_file(path: Path, data: bytes) -> None:
 
 
 def _write_aside(path: Path, data: bytes) -> Path:
-    """Return where the bytes lie, durably, beside the path that they are meant for. Raises OSError."""
+    """Write the bytes durably beside the path that they are meant for; return where. Raises OSError."""
     make_private_folder(path.parent)
-    # Housekeeping knows this name: what nobody finishes is removed an hour later.
+    # Housekeeping knows this name: it removes unfinished files after an hour.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -117,7 +117,7 @@ def _write_aside(path: Path, data: bytes) -> Path:
 
 
 def _sync_folder(folder: Path) -> None:
-    # Without this a power cut can take back the rename. Windows cannot open a folder, many network folders sync none.
+    # Without this, a power cut can undo the rename. Windows cannot open a folder, and many network folders cannot sync.
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -127,7 +127,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _renew(path: Path, data: bytes) -> None:
-    # Housekeeping removes what is old and named by no record yet.
+    # Housekeeping removes files that are old and that no record names.
     try:
         os.utime(path)
     except FileNotFoundError:
@@ -136,14 +136,14 @@ def _renew(path: Path, data: bytes) -> None:
 
 @dataclass(frozen=True)
 class StagedFile:
-    """Bytes that are on the disk but not in their place yet: nobody finds them before `keep`."""
+    """Bytes that are on disk but not in their final place: invisible until `keep`."""
 
     digest: str
     path: Path
     temporary: Path
 
     def keep(self) -> None:
-        """Put the file in its place. Raises StorageFailure."""
+        """Move the file to its final place. Raises StorageFailure."""
         try:
             os.replace(self.temporary, self.path)
             _sync_folder(self.path.parent)
@@ -157,26 +157,26 @@ class StagedFile:
 
 
 class ContentFolder:
-    """Files named by the SHA-256 of what they hold, `ab/abcd….suffix`. Calls block: run them on a thread."""
+    """Files named by the SHA-256 of their content, `ab/abcd….suffix`. Calls block: run them on a thread."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def path(self, digest: str, suffix: str) -> Path:
-        """Return where the file belongs. Raises ValueError for anything but a digest and a plain suffix."""
+        """Return the path of the file. Raises ValueError for anything but a digest and a plain suffix."""
         if not _DIGEST.fullmatch(digest) or not _SUFFIX.fullmatch(suffix):
             raise ValueError("not the name of a stored file")
         return self._folder / digest[:2] / f"{digest}{suffix}"
 
     def write(self, data: bytes, suffix: str) -> str:
-        """Store the bytes and return their digest; what is already there and whole is not written again.
+        """Store the bytes and return their digest; an intact existing file is not written again.
 
         Raises StorageFailure.
         """
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest, suffix)
         try:
-            # A damaged file is replaced: sending a picture again is how a person mends it.
+            # A damaged file is replaced: uploading a picture again repairs it.
             if self.read(digest, suffix) is None:
                 write_private_file(path, data)
             else:
@@ -186,7 +186,7 @@ class ContentFolder:
         return digest
 
     def stage(self, data: bytes, suffix: str) -> StagedFile:
-        """Write the bytes beside their place, to be kept or dropped later. Raises StorageFailure."""
+        """Write the bytes beside their final place, to be kept or dropped later. Raises StorageFailure."""
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest, suffix)
         try:
@@ -195,7 +195,7 @@ class ContentFolder:
             raise storage_failure(error) from error
 
     def read(self, digest: str, suffix: str) -> bytes | None:
-        """Return the bytes, or None when they are missing, unreadable or not those of the digest."""
+        """Return the bytes, or None when they are missing, unreadable or do not match the digest."""
         try:
             data = self.path(digest, suffix).read_bytes()
         except OSError:
@@ -205,17 +205,17 @@ class ContentFolder:
 
 _MB = 1 << 20
 ROWS_BYTES = 8 * _MB
-"""What the records of a call may take: rows, write-ahead logs, checkpoints and the trace."""
+"""The space for the records of a call: rows, write-ahead logs, checkpoints and the trace."""
 
 STANDING_BYTES = 2 * _MB
 _BLOCK = bytes(_MB)
 
 
 class DiskReserve:
-    """The room that this process has set aside below a folder.
+    """The disk space that this process has reserved below a folder.
 
-    It is held by files without a name, so that it is free again when the process dies. Whoever must store something
-    that was paid for and finds the disk full gives it back (`give_back`) and tries once more.
+    Unnamed files hold it, so that it is free again when the process dies. A caller that must store something paid for
+    and finds the disk full calls `give_back` and tries once more.
     """
 
     def __init__(self, home: Path) -> None:
@@ -227,27 +227,27 @@ class DiskReserve:
 
     @contextlib.asynccontextmanager
     async def hold(self, size_bytes: int) -> AsyncIterator[None]:
-        """Set room aside for as long as the context lasts. Raises StorageFailure(NO_ROOM_TO_PAINT) when there is none.
+        """Reserve space while the context is open. Raises StorageFailure(NO_ROOM_TO_PAINT) when there is none.
 
-        A call that is cancelled while it waits for the disk sets nothing aside.
+        A call that is cancelled while it waits for the disk reserves nothing.
         """
-        # One after the other: pictures of one request are asked for in its order.
+        # One after the other: the pictures of one request are requested in its order.
         async with self._taking:
             file = await asyncio.to_thread(self._take, size_bytes)
         try:
             yield
         finally:
-            # Behind a sync of the records, file systems let this wait as well.
+            # File systems can delay this too, for example behind a sync of the records.
             await shielded(asyncio.ensure_future(asyncio.to_thread(self._free, file)))
 
     async def stand_by(self) -> None:
-        """Hold a little room from now on, if there is any, so that the end of a turn can always be put on record."""
+        """Reserve a little space permanently, if there is any, so that the end of a turn can always be recorded."""
         if self._standing is None or self._standing.closed:
             with contextlib.suppress(StorageFailure):
                 self._standing = await asyncio.to_thread(self._take, STANDING_BYTES)
 
     def give_back(self) -> bool:
-        """Free all that is set aside; return whether there was anything."""
+        """Free all reserved space; return whether there was any."""
         with self._lock:
             files, self._files = self._files, []
         for file in files:
@@ -279,16 +279,16 @@ class DiskReserve:
 
 
 def _allocate(file: IO[bytes], size_bytes: int) -> None:
-    """Have the disk give so many bytes to the file. Raises OSError."""
+    """Allocate so many bytes of the disk to the file. Raises OSError."""
     if hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(file.fileno(), 0, size_bytes)
             return
         except OSError as error:
-            # As ZFS and some C libraries say that there is no such thing.
+            # ZFS and some C libraries report this when they do not support it.
             if error.errno not in {errno.EINVAL, *_MISSING}:
                 raise
-    # Only what is written takes room where a file may have holes.
+    # Where files may be sparse, only written bytes take space.
     for _ in range(ceil(size_bytes / len(_BLOCK))):
         file.write(_BLOCK)
     file.flush()

@@ -1,7 +1,7 @@
-"""A sign of life: which of the processes that share a home are still there.
+"""Tell which of the processes that share a home are still alive.
 
-A file whose lock the system itself lets go when the process dies, however it dies. A process number would not do:
-in a container it is the same after every start.
+Each holds a lock on a file of its own, which the operating system releases when the process dies, however it dies. A
+process id would not do: in a container it is the same after every start.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ _NAME = re.compile(r"[0-9a-f]{32}")
 
 
 class ProcessLock:
-    """The lock of this process, its sign of life, held from `hold` until `release`; others are asked after with
-    `is_alive`."""
+    """The lock file of this process, held from `hold` until `release`; `is_alive` checks other processes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -28,13 +27,13 @@ class ProcessLock:
         self.name = secrets.token_hex(16)
 
     def hold(self) -> None:
-        """Show the sign. Raises OSError when the folder cannot be written."""
+        """Create and lock the file. Raises OSError when the folder cannot be written."""
         make_private_folder(self._folder)
         self._descriptor = os.open(self._folder / self.name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         _try_lock(self._descriptor)
 
     def release(self) -> None:
-        """Take the sign away."""
+        """Release the lock and remove the file."""
         if self._descriptor is None:
             return
         os.close(self._descriptor)
@@ -42,7 +41,7 @@ class ProcessLock:
         (self._folder / self.name).unlink(missing_ok=True)
 
     def is_alive(self, name: str) -> bool:
-        """Return whether the process of that sign still runs; the sign of a dead one is cleared away."""
+        """Return whether the process with that lock file still runs; the file of a dead process is removed."""
         if name == self.name:
             return self._descriptor is not None
         if not _NAME.fullmatch(name):
@@ -57,7 +56,7 @@ class ProcessLock:
                 return True
         finally:
             os.close(descriptor)
-        # Windows refuses while somebody else asks at the same moment; the next start clears it away.
+        # Windows refuses while another process checks at the same moment; the next start removes it.
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
         return False

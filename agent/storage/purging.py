@@ -1,4 +1,4 @@
-"""Conversations that go for good, and which files are still named. Plain blocking calls for the database's thread."""
+"""Remove conversations for good, and find which files rows still name. Blocking calls for the database's thread."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REMOVE = delete(CONVERSATIONS).where(_C.id == bindparam("key"))
 
 
 def digests_in(values: Iterable[object]) -> set[str]:
-    """Return every digest that stands anywhere in the texts: whatever kind of value names it, now or later."""
+    """Return every digest found anywhere in the texts, whatever kind of value names it, now or later."""
     return {digest for value in values if isinstance(value, str) for digest in _DIGEST.findall(value)}
 
 
@@ -37,15 +37,17 @@ def deleted_before(connection: Connection, moment: datetime) -> list[str]:
 
 
 def deleted_of(connection: Connection, owner: str) -> list[str]:
-    """Return the ids of the owner's deleted conversations, empty ones too."""
+    """Return the ids of the owner's soft-deleted conversations, empty ones too."""
     return list(connection.scalars(_DELETED, {"whose": owner}))
 
 
 def delete_forever(
     connection: Connection, conversation_id: str, *, owner: str | None = None, before: datetime | None = None
 ) -> bool:
-    """Return whether there was such a deleted conversation, of that owner, deleted before that moment; it is gone with
-    all its rows, and what it had cost is kept by owner and day."""
+    """Remove a soft-deleted conversation with all its rows; return whether there was one.
+
+    It must belong to `owner` and be deleted before `before`, if these are given. Its cost is kept by owner and day.
+    """
     meant = select(_C.id).where(_C.id == conversation_id, _C.deleted_at.is_not(None))
     meant = meant if owner is None else meant.where(_C.owner == owner)
     meant = meant if before is None else meant.where(_C.deleted_at < before)
@@ -57,7 +59,7 @@ def delete_forever(
 
 
 def remove(connection: Connection, conversation_id: str, owner: str) -> bool:
-    """Return whether the owner had such a conversation; it is gone with all its rows."""
+    """Remove the owner's conversation with all its rows; return whether there was one."""
     is_own = connection.execute(_OWN, {"key": conversation_id, "whose": owner}).first() is not None
     if is_own:
         _remove(connection, conversation_id)
@@ -65,7 +67,7 @@ def remove(connection: Connection, conversation_id: str, owner: str) -> bool:
 
 
 def texts_of(connection: Connection, table: Table, after: int, limit: int) -> tuple[int | None, list[str]]:
-    """Return the texts of some rows of a table, and after which row to go on; None when those were the last."""
+    """Return the texts of a page of a table's rows, and the row number to continue after; None after the last page."""
     number = literal_column(f"{table.name}._rowid_", Integer()).label("number")
     columns = _text_columns(table)
     found = select(number, *columns).select_from(table).where(number > bindparam("after"))
@@ -75,7 +77,7 @@ def texts_of(connection: Connection, table: Table, after: int, limit: int) -> tu
 
 
 def tables_with_texts() -> tuple[Table, ...]:
-    """Return every table that could name a digest."""
+    """Return every table whose texts could name a digest."""
     return tuple(table for table in METADATA.sorted_tables if _text_columns(table))
 
 

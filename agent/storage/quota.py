@@ -1,6 +1,6 @@
-"""How much a visitor may keep: the bytes and the pictures of all their conversations, the trash among them.
+"""The quota of a visitor: the bytes and pictures of all their conversations, including the trash.
 
-The operator may keep as much as the disk holds.
+The operator has no quota.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agent.storage.tables import CONVERSATIONS, PICTURES, TURNS, WORKSPACE_FILES
 if TYPE_CHECKING:
     from agent.storage.images import ImageStore
 
-# From this share on the person is told.
+# From this share on, the user is warned.
 NEARLY_FULL = 0.8
 
 _C, _T, _P, _F = CONVERSATIONS.c, TURNS.c, PICTURES.c, WORKSPACE_FILES.c
@@ -77,7 +77,7 @@ _BLOBS = union(
 
 @dataclass(frozen=True)
 class Quota:
-    """What each visitor may keep at most, and what they do."""
+    """The quota of each visitor, and its use."""
 
     database: Database
     blobs: ImageStore
@@ -85,9 +85,9 @@ class Quota:
     most_pictures: int
 
     async def check(self, owner: str, *, new_bytes: int = 0, new_pictures: int = 0) -> float:
-        """Return the share of their quota that the owner has used with what is to come; 0 for the operator.
+        """Return the share of the quota that the owner uses, including what is to come; 0 for the operator.
 
-        Raises RequestRefused(VISITOR_QUOTA_USED_UP) where there is no room for it.
+        Raises RequestRefused(VISITOR_QUOTA_USED_UP) when it does not fit.
         """
         if owner == OPERATOR:
             return 0.0

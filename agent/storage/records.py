@@ -1,4 +1,4 @@
-"""The records of a home: opened and closed, and whether anybody has written to them."""
+"""The database stores of a home: they are opened and closed together, and changes by any process are noticed."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _OF_REQUEST = "SELECT id FROM turns WHERE conversation_id = ? AND request_id = ?
 
 
 _PROBE_S = 2.0
-# How often whoever waits for another process looks whether anything was written: it takes microseconds.
+# How often `changed` checks whether another process has written: one check takes microseconds.
 _LOOK_S = 0.1
-# An interrupted turn that is older goes on only when somebody says so: nobody waits for it any more.
+# An older interrupted turn resumes only on request: nobody waits for it any more.
 _RESUMED_FOR = timedelta(days=1)
-# A picture of 4096 pixels and what belongs to it.
+# Enough for a picture of 4096 pixels and its other files.
 _ROOM_BYTES = 64 << 20
 
 
 class Records:
-    """The records below `<home>/aivista.db`, each kind in a store of its own.
+    """The records in `<home>/aivista.db`, each kind in its own store.
 
-    What was handed over is written even when the caller is cancelled meanwhile. Every call of a store raises
-    StorageFailure when the database cannot be read or written, and RequestRefused(CONVERSATION_NOT_FOUND) for a
-    conversation that is gone. Nothing was charged for calls of `free_models` that a dead process left.
+    A write that was started is finished even when the caller is cancelled. Every call of a store raises StorageFailure
+    when the database cannot be read or written, and RequestRefused(CONVERSATION_NOT_FOUND) for a conversation that is
+    gone. Calls of `free_models` that a dead process left unfinished count as free of charge.
     """
 
     def __init__(
@@ -55,19 +55,19 @@ class Records:
         self.conversations = ConversationStore(self.db, images, cache, self.turns, self._process)
         self.journal = Journal(self.db)
         self.traces = Traces(self.db, trace_limit_bytes)
-        # The turns that dead processes left and nobody has taken up, found when this store was opened.
+        # The turns that dead processes left and no process has resumed, found when this store was opened.
         self.abandoned: tuple[RunningTurn, ...] = ()
 
     async def open(self) -> None:
-        """Open or create the database and close the turns that a dead process left behind.
+        """Open or create the database, and close the turns that a dead process left running.
 
-        Raises StorageFailure when the home cannot be used or the database is that of a newer Aivista.
+        Raises StorageFailure when the home cannot be used, or a newer Aivista wrote the database.
         """
         try:
             await self.db.open()
             await self.db.call(self._hold)
-            # They are told by `abandoned`, with those that no process could have go on so far: it may have had another
-            # provider.
+            # `abandoned` reports these turns, together with turns that no process could resume so far: this process may
+            # have another provider.
             await self.turns.newly_abandoned()
             self.abandoned = await self.turns.resumable(datetime.now(UTC) - _RESUMED_FOR)
             await self.turns.forget_steps()
@@ -82,12 +82,12 @@ class Records:
             raise storage_failure(error) from error
 
     async def aclose(self) -> None:
-        """Finish what is being written and close the database."""
+        """Finish pending writes and close the database."""
         await self.traces.aclose()
         await self.db.aclose(self._process.release)
 
     async def not_ready(self) -> tuple[str, ...]:
-        """Return what cannot be worked with now: `records` that are not open or take no write, a full `disk`."""
+        """Return why the home is not usable: `records` (closed or not writable), `disk` (full); empty when it is."""
         try:
             async with asyncio.timeout(_PROBE_S):
                 await self.db.write(_write_nothing)
@@ -97,21 +97,21 @@ class Records:
         return ("disk",) if usage.free < _ROOM_BYTES else ()
 
     def changes(self) -> int | None:
-        """Return a number that is another one after any process, this one too, has written to the database."""
+        """Return a number that changes whenever any process, this one included, writes to the database."""
         changes: int | None = self.db.value_now("PRAGMA data_version")
         return changes
 
     def requested_turn(self, conversation_id: str, request_id: str) -> str | None:
-        """Return the id of the turn that was sent under this name, if there is one on record."""
+        """Return the id of the turn with this request id, or None."""
         found: str | None = self.db.value_now(_OF_REQUEST, conversation_id, request_id)
         return found
 
     def turns_to_stop(self) -> tuple[str, ...]:
-        """Return the turns of this process that were stopped by another one."""
+        """Return the turns of this process that another process asked to stop."""
         return tuple(self.db.values_now(_TO_STOP, self._process.name))
 
     async def changed(self, since: int | None, timeout_s: float) -> None:
-        """Return when anybody has written to the database since `changes` was asked, or after the timeout."""
+        """Return when any process has written to the database since `changes` gave `since`, or after the timeout."""
         loop, changed = asyncio.get_running_loop(), asyncio.Event()
         timer: asyncio.TimerHandle | None = None
 
@@ -134,5 +134,5 @@ class Records:
 
 
 def _write_nothing(connection: Connection) -> None:
-    """Take the lock of a writer. Raises SQLAlchemy's error where the file cannot be written."""
+    """Take the write lock. Raises SQLAlchemy's error where the file cannot be written."""
     connection.execute(update(TURNS).where(false()).values(text=""))

@@ -1,4 +1,4 @@
-"""Turns and pictures as rows, and back. Pure."""
+"""Convert turns and pictures to rows and back. Pure functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agent.storage.branches import shown
 from agent.storage.tables import PICTURES, TURNS
 
 _T, _P = TURNS.c, PICTURES.c
-# What `turn_of` and `picture_of` read.
+# The columns that `turn_of` and `picture_of` read.
 TURN_COLUMNS = (
     *(_T.id.label("turn_id"), _T.parent, _T.text, _T.state, _T.started_at, _T.price_usd),
     *(_T.messages, _T.components, _T.details, _T.is_imported),
@@ -27,13 +27,15 @@ COMPONENTS = TypeAdapter(tuple[Component, ...])
 
 
 class _Details(Value):
-    # A record may tell what no version asks for any more.
+    # A record may have fields that this version no longer knows.
     model_config = ConfigDict(extra="ignore")
 
 
 def _details_of(kind: type[Value], columns: str) -> type[Value]:
-    """Return the fields of a kind that no column of its own tells: those stand together as JSON. One that is added
-    later needs a default, for the records that do not tell it."""
+    """Return a model of the fields that have no column of their own and are stored together as JSON.
+
+    A field added later needs a default, for records that lack it.
+    """
     fields = {name: field for name, field in kind.model_fields.items() if name not in columns.split()}
     told: dict[str, Any] = {name: (field.annotation, field) for name, field in fields.items()}
     return create_model(f"{kind.__name__}Details", __base__=_Details, **told)
@@ -45,7 +47,7 @@ _TURN_DETAILS, _PICTURE_DETAILS = set(_TurnDetails.model_fields), set(_PictureDe
 
 
 def turn_row(turn: Turn) -> dict[str, Any]:
-    """Return what a turn's row holds of the turn."""
+    """Return the columns of a turn's row that come from the turn."""
     return {
         "state": turn.state.value,
         "started_at": turn.started_at,
@@ -56,7 +58,7 @@ def turn_row(turn: Turn) -> dict[str, Any]:
 
 
 def changed_turn(turn: Turn) -> dict[str, Any]:
-    """Return what a turn's row holds of what it shows and cost."""
+    """Return the columns of a turn's row for its price, components and details."""
     return {
         "price_usd": turn.price_usd,
         "components": COMPONENTS.dump_json(turn.components).decode(),
@@ -108,7 +110,7 @@ def source_of(picture: Picture) -> str:
 
 
 def picture_details(picture: Picture) -> str:
-    """Return what a picture's row holds of it in no column of its own."""
+    """Return the JSON of a picture's fields that have no column of their own."""
     return picture.model_dump_json(include=_PICTURE_DETAILS)
 
 
@@ -124,8 +126,9 @@ def picture_of(row: Row[*tuple[Any, ...]]) -> Picture:
 
 
 def conversation_of(turns: Sequence[Row[*tuple[Any, ...]]], pictures: Sequence[Row[*tuple[Any, ...]]]) -> Conversation:
-    """Return the conversation of its rows: one for each turn of any branch, in the order they were made, or a single
-    one that has no turn. Only the turns of the branch that is shown are read.
+    """Return the conversation from its rows; only turns of the shown branch are parsed.
+
+    There is one row for each turn of any branch, in order of creation, or a single row without a turn.
     """
     first = turns[0]
     by_id = {row.turn_id: row for row in turns if row.turn_id is not None}
@@ -155,8 +158,10 @@ def whole_of(
     tags: Mapping[int, tuple[str, ...]],
     files: tuple[WorkspaceFile, ...],
 ) -> WholeConversation:
-    """Return the conversation with every branch, of its own row and all rows of its turns and pictures in order;
-    `tags` are those of the pictures by their rows' ids."""
+    """Return the conversation with every branch, from its own row and all rows of its turns and pictures in order.
+
+    `tags` are the pictures' tags by row id.
+    """
     return WholeConversation(
         title=own.title,
         created_at=own.created_at,
@@ -173,5 +178,5 @@ def whole_of(
 
 
 def answer_of(answer: str | None) -> PromptMessage | None:
-    """Return the image model's message."""
+    """Return the image model's message, or None."""
     return PromptMessage.model_validate_json(answer) if answer is not None else None

@@ -1,11 +1,11 @@
-"""What was spent, by conversation, day and month: sums over the turns on record, and over what is left of those gone.
+"""Spend by conversation, day and month: sums over recorded turns and over what is kept of removed ones.
 
-A turn belongs to the day it began. Days and months are those of the machine's own clock; what conversations that are
-gone for good had cost is only known by the day in UTC, and is counted for the local day of the same date. What a search
-of the gallery costs belongs to no turn, and to the local day on which it is made.
+A turn belongs to the day on which it began. Days and months follow the machine's local clock; the cost of conversations
+that were removed for good is only known by UTC day and is counted for the local day with the same date. The cost of a
+gallery search belongs to no turn, but to the local day of the search.
 
-What a turn that came with an archive had cost is part of what its conversation has cost, and of nothing else: it was
-not spent here, or is counted already where it was, so no day, no month and no cap knows of it.
+The cost of a turn imported from an archive counts only in its conversation. It was not spent here, or is already
+counted where it was, so no day, month or cap includes it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ T = TypeVar("T")
 _C, _T, _S = CONVERSATIONS.c, TURNS.c, SPEND_DAYS.c
 
 _OF_CALLS = select(func.coalesce(func.sum(CALLS.c.price_usd), 0.0)).where(CALLS.c.turn_id == _T.id).scalar_subquery()
-# A turn's row has its price when the turn rests; until then, and when its process died, its calls know more.
+# A turn's row has its price once the turn has ended; until then, and when its process died, its calls know more.
 _IS_OVER = _T.state.in_((TurnState.DONE.value, TurnState.STOPPED.value))
 _PRICE = case((_IS_OVER, _T.price_usd), else_=func.max(_T.price_usd, _OF_CALLS))
 _TOKENS = {name: func.json_extract(_T.details, f"$.usage.{name}").cast(Integer()) for name in TokenUsage.model_fields}
-# As `TokenUsage.total_tokens`: cached ones are part of the prompt.
+# As in `TokenUsage.total_tokens`: cached tokens are part of the prompt.
 _NOT_TOKENS = frozenset({"cached_tokens", "search_queries"})
 _COUNTED = [func.coalesce(each, 0) for name, each in _TOKENS.items() if name not in _NOT_TOKENS]
 _TOTAL = reduce(operator.add, _COUNTED)  # pyrefly: ignore[incompatible-overload-argument]
@@ -60,8 +60,8 @@ _GONE = select(
     func.coalesce(func.sum(_S.price_usd), 0.0).label("price_usd"), func.coalesce(func.sum(_S.tokens), 0).label("tokens")
 ).where(_S.owner == bindparam("whose"), _S.day >= bindparam("first"), _S.day < bindparam("following"))
 
-# What a turn that others wait for is about to pay: what its calls under way may cost, also when it was stopped, or all
-# that it has reserved, without what it has cost so far, which is among what was spent.
+# What another turn is about to pay: the cost of its calls under way, even after a stop, or all it has reserved minus
+# its cost so far, which is already part of the spend.
 _RUNS = _T.state == TurnState.RUNNING.value
 _SENT = and_(CALLS.c.turn_id == _T.id, CALLS.c.state == CallState.SENT.value)
 _UNDER_WAY = select(func.coalesce(func.sum(CALLS.c.reserved_usd), 0.0)).where(_SENT).scalar_subquery()
@@ -71,11 +71,11 @@ _PENDING = (
     .where(_MINE, _NOT_THIS, or_(_RUNS, _T.started_at >= bindparam("lately")))
 )
 _PENDING_HERE = _PENDING.where(_T.conversation_id == bindparam("key"))
-# No call of a turn that is over is on its way for longer.
+# No call of an ended turn is under way for longer.
 _LATELY = timedelta(days=1)
 _RESERVE = update(TURNS).where(_T.id == bindparam("turn")).values(reserved_usd=bindparam("price"))
 
-# A moment is written in UTC, its date first.
+# Times are stored in UTC, the date first.
 _DAY = func.substr(_T.started_at, 1, 10)
 _LEAVING = (
     select(_C.owner, _DAY.label("day"), _SUM.label("price_usd"), func.sum(_TOTAL).label("tokens"))
@@ -91,26 +91,26 @@ _KEEP_DAY = _ADD_DAY.on_conflict_do_update(
 
 
 class SpendBook:
-    """The sums of a database. Every call raises StorageFailure when it cannot.
-    `add` writes what costs something without a turn, `weigh` what a turn may come to.
+    """The sums of a database. Every call raises StorageFailure when the database fails.
 
-    A turn that runs, here or in another process, counts with the calls of it that have ended.
+    `add` records costs that belong to no turn, `weigh` the most that a turn may cost. A running turn, in any process,
+    counts with its finished calls.
     """
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     async def conversation(self, conversation_id: str, owner: str) -> Spent:
-        """Return what the owner's conversation has cost so far, every branch of it; nothing when there is none."""
+        """Return the cost of the owner's conversation so far, on every branch; zero when there is none."""
         here = {"whose": owner, "key": conversation_id}
         return await self._db.read(lambda on: _spent(on, _OF_CONVERSATION, here))
 
     async def day(self, owner: str, day: date | None = None) -> Spent:
-        """Return what the owner spent on a local day, today without one."""
+        """Return what the owner spent on a local day (default: today)."""
         return await self._spent_in(owner, *_day_of(day))
 
     async def month(self, owner: str, day: date | None = None) -> Spent:
-        """Return what the owner spent in the month of the day, this one without one."""
+        """Return what the owner spent in the month of the day (default: today)."""
         return await self._spent_in(owner, *_month_of(day))
 
     async def _spent_in(self, owner: str, first: date, following: date) -> Spent:
@@ -122,7 +122,7 @@ class SpendBook:
         return await self._db.read(read)
 
     async def sums(self, owner: str, day: date | None = None) -> SpendSums:
-        """Return the two sums that always stand on the page, without their tokens, which stand deep in the rows."""
+        """Return the two sums that the page always shows, without tokens, which are slow to read."""
 
         def price(on: Connection, first: date, following: date) -> float:
             spent: float = on.execute(_PRICE_OF_DAYS, _moments(owner, first, following)).scalar_one()
@@ -134,28 +134,30 @@ class SpendBook:
         return await self._db.read(read)
 
     async def beside_turns(self, owner: str, day: date | None = None) -> Spent:
-        """Return what the owner spent on a local day, today without one, in no turn that is on record."""
+        """Return what the owner spent on a local day (default: today) outside recorded turns."""
         return await self._db.read(lambda on: _gone(on, owner, *_day_of(day)))
 
     async def add(self, owner: str, price_usd: float, tokens: int, day: date | None = None) -> None:
-        """Put on record what was spent on a local day, today without one, in no turn."""
+        """Record spend of a local day (default: today) that belongs to no turn."""
         row = {"owner": owner, "day": (day or local_today()).isoformat(), "price_usd": price_usd, "tokens": tokens}
         if price_usd or tokens:
             await self._db.write(lambda on: on.execute(_KEEP_DAY, row), is_spare=True)
 
     async def before(self, owner: str, conversation_id: str, turn_id: str, day: date | None = None) -> SoFar:
-        """Return what the owner's other turns have cost here and on a local day, today without one, with what those at
-        work, in any process, are about to pay for pictures."""
-        # As a write: it sees what turns have handed over.
+        """Return the cost of the owner's other turns, in this conversation and on a local day (default: today).
+
+        It includes what running turns, in any process, are about to pay for pictures.
+        """
+        # As a write: it then sees what turns have handed over.
         return await self._db.write(lambda on: _before(on, owner, conversation_id, turn_id, day))
 
     async def weigh(
         self, owner: str, conversation_id: str, turn_id: str, choose: Callable[[SoFar], tuple[T, float]]
     ) -> T:
-        """Return what `choose` makes of what `before` tells; it may be called twice.
+        """Return the choice that `choose` makes from the result of `before`; it may be called twice.
 
-        The dollars that it tells with it, which the turn may come to in all, count for the owner's other turns from
-        that very moment until the turn ends.
+        `choose` also returns the most that the turn may cost, in dollars. From this moment until the turn ends, this
+        amount counts for the owner's other turns.
         """
 
         def weigh(on: Connection) -> T:
@@ -166,9 +168,9 @@ class SpendBook:
         return await self._db.write(weigh)
 
     def reserve(self, turn_id: str, price_usd: float) -> None:
-        """Hand over what a turn that is held to no cap may come to in all, as `weigh` writes it."""
+        """Queue the most that a turn without a cap may cost, recorded as `weigh` does."""
         writing = self._db.write_soon(lambda on: on.execute(_RESERVE, {"turn": turn_id, "price": price_usd}))
-        # The next awaited write of the turn meets the same trouble and tells the person.
+        # The turn's next awaited write fails in the same way and tells the user.
         writing.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
@@ -184,7 +186,7 @@ def _before(on: Connection, owner: str, conversation_id: str, turn_id: str, day:
 
 
 def keep_spend(connection: Connection, conversation_ids: Sequence[str]) -> None:
-    """Add what the conversations cost to the days of their owners, right before they are removed for good."""
+    """Add the cost of the conversations to their owners' days, right before they are removed for good."""
     rows = connection.execute(_LEAVING, {"leaving": list(conversation_ids)}).all()
     kept = [row._asdict() for row in rows if row.price_usd or row.tokens]
     if kept:
@@ -192,37 +194,37 @@ def keep_spend(connection: Connection, conversation_ids: Sequence[str]) -> None:
 
 
 def local_today() -> date:
-    """Return the local day."""
+    """Return the local date."""
     return datetime.now().astimezone().date()
 
 
 def _day_of(day: date | None) -> tuple[date, date]:
-    """Return the day, today without one, and the next one."""
+    """Return the day (default: today) and the next one."""
     first = day or local_today()
     return first, first + timedelta(days=1)
 
 
 def _month_of(day: date | None) -> tuple[date, date]:
-    """Return the first day of the day's month, today's without one, and the first of the next one."""
+    """Return the first day of the day's month (default: today) and of the next month."""
     first = (day or local_today()).replace(day=1)
     return first, (first + timedelta(days=31)).replace(day=1)
 
 
 def _spent(connection: Connection, statement: Select[*tuple[Any, ...]], values: Mapping[str, object]) -> Spent:
-    """Return the sums of a statement that names them as `TokenUsage` does."""
+    """Return the sums of a statement whose columns are named as in `TokenUsage`."""
     row = connection.execute(statement, values).one()._mapping
     usage = TokenUsage(**{name: int(row[name] or 0) for name in TokenUsage.model_fields})
     return Spent(price_usd=row["price_usd"] or 0.0, usage=usage)
 
 
 def _gone(connection: Connection, owner: str, first: date, following: date) -> Spent:
-    """Return what was spent in the days in no turn that is on record."""
+    """Return what was spent in these days outside recorded turns."""
     values = {"whose": owner, "first": first.isoformat(), "following": following.isoformat()}
     row = connection.execute(_GONE, values).one()
     return Spent(price_usd=row.price_usd, other_tokens=row.tokens)
 
 
 def _moments(owner: str, first: date, following: date) -> dict[str, object]:
-    """Return the days as moments in UTC: when each begins on this machine's clock."""
+    """Return the days' limits in UTC: local midnight at the start of each."""
     since, until = (datetime.combine(day, time.min).astimezone(UTC) for day in (first, following))
     return {"whose": owner, "since": since, "until": until}

@@ -1,20 +1,19 @@
-"""Which styles a text names or describes, and how surely: pure functions over words, in memory.
+"""Find which styles a text names or describes, and how surely: pure functions over words, in memory.
 
-A name is strict or loose. A strict one ("ukiyo-e", 浮世绘) means the style wherever it stands, unless the words around
-it speak of a thing: a museum of Van Gogh's, an oil painting above the sofa. A loose one ("noir", 漫画) is also a word
-for things, so it means the style only where the request makes that clear: alone, set off by a comma, beside a word
-such as "style", after "as a" or 做成, or right before a creature ("manga cat", 漫画猫).
+A name is strict or loose. A strict one ("ukiyo-e", 浮世绘) means the style anywhere, unless the words around it
+describe a thing: a museum of Van Gogh's, an oil painting above the sofa. A loose one ("noir", 漫画) is also a word for
+things, so it means the style only where the request makes that clear: alone, set off by a comma, beside a word such as
+"style", after "as a" or 做成, or right before a creature ("manga cat", 漫画猫).
 
-A style is also found by how people describe it ("soft blurry night lights", 蓝底白线带尺寸的图). Each has descriptions
-of its own in `style_data`. A request is held against them by its words (stems in English, pairs of characters in
-Chinese), and by pairs of neighbouring words. A word weighs much where few styles have it and few captions of photos do;
-which words are everyday ones is counted in `everyday_words.txt`. Whether the best style is meant at all is a second
-question, answered by a logistic regression: how much was met, by how many words, how much was not, and whether the
-request speaks of a look or of somebody doing something somewhere. Its weights were fitted on the descriptions (each
-left out in turn) against captions of photos and the `tuning` half of `tests/bench/styles_wishes.toml`.
-`python -m tests.bench.styles` tells what they do.
+A style is also found by how people describe it ("soft blurry night lights", 蓝底白线带尺寸的图). Each style has its own
+descriptions in `style_data`. A request is compared with them by its words (stems in English, pairs of characters in
+Chinese) and by pairs of neighbouring words. A word has a high weight when few styles and few captions of photos use it;
+`everyday_words.txt` lists the common words. A logistic regression then decides whether the best style is meant at all,
+from the weight and number of the words that match, what does not match, and whether the request speaks of a look or of
+somebody doing something somewhere. Its weights were fitted on the descriptions (each left out in turn) against captions
+of photos and the `tuning` half of `tests/bench/styles_wishes.toml`. `python -m tests.bench.styles` measures the result.
 
-The words and patterns by which this is decided are data, in `style_data/rules`.
+The words and patterns for these decisions are data, in `style_data/rules`.
 """
 
 from __future__ import annotations
@@ -37,23 +36,23 @@ from typing import NamedTuple
 from agent.library import MatchKind, MatchReason, Style, StyleMatch
 
 FLOOR = 0.6
-"""Where a style begins to be meant more often than not, on the scale of similarities."""
+"""From this similarity on, a style is meant more often than not."""
 
 # The rules
 
 
 class Rules(NamedTuple):
-    """Sets of words and regular expressions by their names, as a file in `style_data/rules` has them."""
+    """Sets of words and regular expressions by name, as stored in a file of `style_data/rules`."""
 
     words: dict[str, frozenset[str]]
     patterns: dict[str, re.Pattern[str]]
-    # Of words that mean the same, the one that stands for all.
+    # Maps each word to the one word that represents all its synonyms.
     meant_by: dict[str, str]
 
 
 @lru_cache
 def rules(name: str) -> Rules:
-    """Return the rules of this name, read when they are first needed."""
+    """Return the rules of this name; the file is read on first use."""
     table = tomllib.loads(style_data(f"rules/{name}.toml"))
     return Rules(
         {key: frozenset(text.split()) for key, text in table["words"].items()},
@@ -69,13 +68,13 @@ def style_data(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def ordinary_words() -> frozenset[str]:
-    """Return the English words that are a letter or two from a word of a style's name."""
+    """Return the ordinary English words that differ by only a letter or two from a word of a style's name."""
     return frozenset(style_data("ordinary_words.txt").split())
 
 
 @lru_cache(maxsize=1)
 def everyday_words() -> dict[str, float]:
-    """Return the terms that are common in captions of photos and in Chinese at large, and how rare each is (0 to 0.9).
+    """Return how rare (0 to 0.9) the common terms in photo captions and in general Chinese are.
 
     A line of the file is a digit, the tenths, and the terms of that rarity.
     """
@@ -97,9 +96,10 @@ def _simplified() -> dict[int, str]:
 
 
 class Words:
-    """The words of a text, each ideograph one word, and the text without what stands between them.
+    """The words of a text; each ideograph is one word.
 
-    `text` is in small letters without accents and apostrophes, in simplified characters.
+    `text` is the whole text in lower case, without accents and apostrophes, in simplified characters. `joined` is all
+    words without anything between them.
     """
 
     def __init__(self, text: str) -> None:
@@ -121,7 +121,7 @@ class Words:
 
     @cached_property
     def clause_starts(self) -> list[int]:
-        """The words that begin a clause."""
+        """The numbers of the words that begin a clause."""
         return [0] + [
             number
             for number in range(1, len(self.words))
@@ -129,21 +129,21 @@ class Words:
         ]
 
     def clause_start(self, word: int) -> int:
-        """Return the word that begins the clause of this one."""
+        """Return the number of the word that begins the clause of this word."""
         return self.clause_starts[bisect_left(self.clause_starts, word + 1) - 1]
 
     def clause_end(self, word: int) -> int:
-        """Return the word before which the clause of the word before this one ends."""
+        """Return where the clause of the word before this one ends: the number of the next clause's first word."""
         number = bisect_left(self.clause_starts, word)
         return self.clause_starts[number] if number < len(self.clause_starts) else len(self.words)
 
     def word_at(self, offset: int) -> int | None:
-        """Return the number of the word that begins at this place of `joined`, the number of words for its end."""
+        """Return the number of the word that begins at this offset of `joined`; the number of words for its end."""
         number = bisect_left(self.starts, offset)
         return number if number < len(self.starts) and self.starts[number] == offset else None
 
     def text_between(self, first: int, end: int) -> str:
-        """Return the words as they stand in the text, with what is between them."""
+        """Return the words as written in the text, with everything between them."""
         return self.text[self._places[first][0] : self._places[end - 1][1]]
 
 
@@ -156,7 +156,7 @@ def is_ideograph(word: str) -> bool:
 
 _PLURAL = 0.97
 _LOOSE_AS_STYLE = 0.9
-# A loose name that may be a thing, and a strict one that the words around it make a thing.
+# A loose name that may mean a thing, and a strict name that its context turns into a thing.
 _AS_A_THING = 0.4
 # A name inside a longer name of another style: "立体剪纸" is paper sculpture, not paper cutting.
 _INSIDE_ANOTHER = 0.55
@@ -169,7 +169,7 @@ _SHORTEST_CORE = 3
 
 
 class Naming(NamedTuple):
-    """A style's name found in a request, from the first word to before the end."""
+    """A style's name found in a request, from word `first` up to but not including `end`."""
 
     similarity: float
     reason: MatchReason
@@ -178,7 +178,7 @@ class Naming(NamedTuple):
 
     @property
     def rank(self) -> tuple[float, int]:
-        """Sort key: the surest, and of equals the longest."""
+        """Sort key: the surest first; among equals, the longest."""
         return self.similarity, self.end - self.first
 
 
@@ -198,7 +198,7 @@ class _Place(NamedTuple):
 
 
 class StyleNames:
-    """The names and phrases of some styles, ready to be found in requests; made once for a set of styles."""
+    """The names and phrases of a set of styles, indexed once so that they can be found in requests."""
 
     def __init__(self, styles: Iterable[Style]) -> None:
         self._phrases: list[tuple[str, str, Words]] = []
@@ -238,12 +238,12 @@ class StyleNames:
                     self._by_pattern[f"{joined[:wrong]}?{joined[wrong + 1 :]}"].append(name)
 
     def found_in(self, request: Words, *, is_style: bool = False) -> dict[str, Naming]:
-        """Return the best naming of each style by its id; with `is_style` no name can be a thing.
+        """Return the best naming of each style by its id; with `is_style` no name is taken for a thing.
 
-        What stands inside another style's longer name counts little, and so does a name that is denied or a thing.
+        A name inside another style's longer name counts little, and so does one that is denied or that means a thing.
         """
         namings = [(place.name.style_id, _naming(request, place, is_style=is_style)) for place in self._places(request)]
-        # "一盒彩色铅笔" holds a thing; the shorter name inside of it is no style either.
+        # "一盒彩色铅笔" holds a thing; the shorter name inside it is no style either.
         things = [naming for _, naming in namings if naming.similarity <= _AS_A_THING]
         for number, (style_id, naming) in enumerate(namings):
             if any(thing.first <= naming.first and naming.end <= thing.end for thing in things):
@@ -273,7 +273,7 @@ class StyleNames:
                 yield place
 
     def _whole(self, request: Words) -> Iterator[_Place]:
-        """Yield names that are said letter for letter, however they are spaced, in singular or plural."""
+        """Yield names that match letter for letter, with any spacing, in singular or plural."""
         for first, end, letters in _spans(request):
             for plural, similarity in (("", 1.0), ("s", _PLURAL), ("es", _PLURAL)):
                 if letters.endswith(plural):
@@ -282,7 +282,7 @@ class StyleNames:
                             yield _Place(name, first, end, similarity)
 
     def _one_wrong_character(self, request: Words) -> Iterator[_Place]:
-        """Yield names with one other character inside: at the ends it would make too many other words."""
+        """Yield names with one wrong character inside; a wrong first or last one would match too many other words."""
         for first, end, letters in _spans(request):
             if end - first == len(letters) >= _SHORTEST_CORE:
                 for wrong in range(1, len(letters) - 1):
@@ -291,7 +291,7 @@ class StyleNames:
                             yield _Place(name, first, end, 1 - 1 / len(letters))
 
     def _wrong_letters(self, request: Words) -> Iterator[_Place]:
-        """Yield names of which some words are misspelt, none of them as another ordinary word."""
+        """Yield names with misspelt words, unless the misspelling is an ordinary word itself."""
         meant = [self._meant(word) for word in request.words]
         for first, candidates in enumerate(meant):
             for word in candidates:
@@ -302,7 +302,7 @@ class StyleNames:
                         yield _Place(name, first, end, 1 - 1.5 * sum(wrong) / len(name.words.joined))
 
     def _meant(self, word: str) -> dict[str, int]:
-        """Return the words of names that this one may stand for, each with how many letters are wrong."""
+        """Return the words of names that this word may be a misspelling of, each with its number of wrong letters."""
         from rapidfuzz.distance import OSA
 
         found = {word: 0}
@@ -317,7 +317,7 @@ class StyleNames:
         return found
 
     def _wrongly_joined(self, request: Words) -> Iterator[_Place]:
-        """Yield names of two or more words that are run together or torn apart, with a letter wrong besides."""
+        """Yield names of two or more words that are wrongly joined or split and have one wrong letter too."""
         from rapidfuzz.distance import OSA
 
         for first, end, letters in _spans(request, longest=4):
@@ -337,7 +337,7 @@ class StyleNames:
                             yield _Place(name, first, end, 1 - 1.5 / len(joined))
 
     def _by_phrases(self, request: Words) -> Iterator[tuple[str, Naming]]:
-        """Take phrases for a sign of the style only where several of them are said: one alone is just a wish."""
+        """Yield styles by their phrases; one phrase alone scores low, because it is just a wish."""
         found: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
         for style_id, text, words in self._phrases:
             offset = request.joined.find(words.joined)
@@ -361,14 +361,14 @@ def _spans(request: Words, longest: int = _LONGEST_NAME_WORDS) -> Iterator[tuple
 
 
 def _may_be_split(name: Words, request: Words, first: int, end: int) -> bool:
-    """Return whether these words can be the name: "how much a car costs" does not speak of Mucha."""
+    """Return whether these words may be a split name: "how much a car costs" does not mean Mucha."""
     if end - first <= len(name.words) or name.has_ideographs:
         return True
     return len(name.joined) >= _SHORTEST_SPLIT_NAME and min(map(len, request.words[first:end])) >= _SHORTEST_SPLIT_WORD
 
 
 def _is_inside(inner: Naming, outer: Naming) -> bool:
-    """Whether words that both names take belong to the other one: it is longer, or as long and a style's own name."""
+    """Whether `outer` owns the words that both take: it is longer, or as long and a style's own name."""
     if inner.end <= outer.first or outer.end <= inner.first or inner.similarity > outer.similarity:
         return False
     shorter_by = (outer.end - outer.first) - (inner.end - inner.first)
@@ -390,7 +390,7 @@ def _naming(request: Words, place: _Place, *, is_style: bool) -> Naming:
     return Naming(similarity, reason, first, end)
 
 
-# What stands around a name
+# The context of a name
 
 _DENIAL_REACH = 5
 _DENIAL_REACH_ZH = 7
@@ -409,7 +409,7 @@ def _is_denied(request: Words, first: int) -> bool:
 
 
 def _is_a_thing(request: Words, first: int, end: int) -> bool:
-    """Whether the words around a name speak of a thing: of somebody holding, hanging or selling one, or of a shop."""
+    """Whether the context of a name means a thing: somebody holds, hangs or sells it, or it is a shop."""
     words, patterns, _ = rules("names")
     before, after = request.words[request.clause_start(first) : first], request.words[end : end + 1]
     if after and after[0] in words["things_after"]:
@@ -485,15 +485,15 @@ _PAIR_WEIGHS = 0.5
 _UNKNOWN_WORD_WEIGHS = 4.0
 _MOST_WORDS = 60
 _MOST_PARTS = 24
-# A word that weighs as much tells something of the style.
+# A word with at least this weight is a sign of the style.
 _TELLING = 1.6
-# A request that speaks of a thing or a scene rather describes that, and so does one phrase (河边的红发女孩).
+# A request about a thing or a scene probably describes that, not a style, and so does one phrase (河边的红发女孩).
 _A_SCENE_MUST_BE_SURER = 1.5
 _A_PHRASE_MUST_BE_SURER = 1.0
 
 
 class DescribedStyle(NamedTuple):
-    """A style that a request describes: the description that came closest, and how surely (log-odds)."""
+    """A style that a request describes: its closest description, and the log-odds that it is meant."""
 
     style_id: str
     description: str
@@ -507,7 +507,7 @@ class _Text(NamedTuple):
 
 
 class _Evidence:
-    """What speaks for a style: `weight` of the words met and how many tell something, the heaviest, and `pairs`."""
+    """The evidence for a style: total `weight`, number of telling words met, `heaviest` word, and `pairs`."""
 
     def __init__(self) -> None:
         self.weight = 0.0
@@ -523,7 +523,7 @@ class _Evidence:
 
 
 class StyleDescriptions:
-    """The descriptions of some styles, ready to be searched."""
+    """The descriptions of a set of styles, indexed for search."""
 
     def __init__(self, styles: Sequence[Style], described: Mapping[str, Sequence[str]]) -> None:
         self._texts: list[_Text] = []
@@ -547,11 +547,12 @@ class StyleDescriptions:
     def found_in(
         self, request: Words, *, without: Iterable[tuple[int, int]] = (), limit: int = 3
     ) -> list[DescribedStyle]:
-        """Return the styles that the request may describe, the surest first; above 0 a style is rather meant than not.
+        """Return the styles that the request may describe, the surest first; above 0 one is probably meant.
 
-        `without` are the words, from the first to before the end, that are known to mean something else.
+        `without` holds ranges of words, from the first up to but not including the end, that are known to mean
+        something else.
         """
-        # Changes of a picture speak of light, things and lettering, not of a look.
+        # An edit request speaks of light, things and lettering, not of a style.
         if rules("descriptions").patterns["change"].search(request.text):
             return []
         hidden = {number for first, end in without for number in range(first, end)}
@@ -592,7 +593,7 @@ class StyleDescriptions:
         return found
 
     def _evidence(self, singles: set[str], pairs: set[str]) -> tuple[dict[str, _Evidence], float]:
-        """Return what speaks for each style, and how much all the words weigh."""
+        """Return the evidence for each style, and the weight of all words together."""
         found: dict[str, _Evidence] = defaultdict(_Evidence)
         of_text: dict[int, float] = defaultdict(float)
         of_all = 0.0
@@ -631,7 +632,7 @@ _BIAS = -5.163
 
 
 def _parts(request: Words) -> list[tuple[int, int]]:
-    """Return the whole request and its clauses: a look is often said in a clause of its own."""
+    """Return the whole request and its clauses: a style is often described in its own clause."""
     count = len(request.words)
     whole = [(0, count)] if 0 < count <= _MOST_WORDS else []
     clauses = [
@@ -643,7 +644,7 @@ def _parts(request: Words) -> list[tuple[int, int]]:
 
 
 def _terms_of(words: Sequence[str]) -> tuple[set[str], set[str]]:
-    """Return the terms of some words, and the pairs of neighbours among them."""
+    """Return the terms of the words, and the pairs of neighbouring terms."""
     stop = rules("descriptions").words
     singles: set[str] = set()
     pairs: set[str] = set()
@@ -693,13 +694,13 @@ def _rarity(term: str) -> float:
     return everyday_words().get(term, 1.0)
 
 
-# All together
+# Combined search
 
 LONGEST_WISH = 4000
 SURELY_NAMED = 0.9
-"""Whoever names a style so surely wants that one, and not what is merely like it."""
+"""From this similarity on, the user wants the named style, not one that is merely similar."""
 _BESIDE_A_NAMED_ONE = 0.75
-# How sure a description must be (log-odds): in a request that may name no style at all, and in words for a style.
+# How sure a description must be (log-odds): in a request that may name no style, and in a text about a style.
 _DESCRIBED_IN_A_REQUEST = 1.25
 _DESCRIBED_AS_A_STYLE = -1.0
 _BESIDE_A_NAME = 5.0
@@ -709,24 +710,24 @@ _SUREST_GUESS = 0.97
 
 @dataclass(frozen=True)
 class StyleSet:
-    """Styles that belong together, and the name of their table of vectors."""
+    """Styles that belong together; `name` is the name of their vector table."""
 
     name: str
     styles: tuple[Style, ...]
 
     @cached_property
     def content(self) -> str:
-        """The digest of all that is searched in them."""
+        """The digest of everything that is searched in them."""
         return digest_of(json.dumps([style.model_dump(mode="json") for style in self.styles], ensure_ascii=False))
 
     @cached_property
     def names(self) -> StyleNames:
-        """Their names, ready to be found."""
+        """The names of the styles, indexed for search."""
         return StyleNames(self.styles)
 
 
 def digest_of(text: str) -> str:
-    """Return the name under which a text is known."""
+    """Return the digest that identifies a text."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -740,11 +741,10 @@ def find_styles(
     floor: float,
     is_style: bool,
 ) -> list[StyleMatch]:
-    """Return the styles that a text names or describes, the surest first; of equals one's own, then the one said at
-    greater length.
+    """Return the styles that a text names or describes, the surest first.
 
-    `meaning` holds similarities by the ids of styles. With `is_style` words that could be about things are taken for a
-    style.
+    Among equals, the user's own styles come first, then longer names. `meaning` maps style ids to similarities. With
+    `is_style`, words that could also mean things are taken for a style.
     """
     request = Words(text)
     named: dict[str, Naming] = {}
@@ -754,7 +754,7 @@ def find_styles(
     things = [(naming.first, naming.end) for naming in named.values() if naming.similarity < FLOOR]
     described = {one.style_id: one for one in descriptions.found_in(request, without=things, limit=limit)}
     needed = _DESCRIBED_AS_A_STYLE if is_style else _DESCRIBED_IN_A_REQUEST
-    # Whoever names a style rarely describes another one.
+    # A user who names a style rarely describes another one.
     needed += _BESIDE_A_NAME if surest >= FLOOR else 0.0
     ranked = []
     for style in (style for style_set in style_sets for style in style_set.styles):
@@ -763,7 +763,7 @@ def find_styles(
             by_meaning *= _BESIDE_A_NAMED_ONE
         by_name = naming.similarity if naming else 0.0
         as_described = _similarity(text_between.log_odds - needed) if text_between else 0.0
-        # Two guesses that agree are surer than each.
+        # Two guesses that agree are surer than either alone.
         guessed = min(_SUREST_GUESS, 1 - (1 - by_meaning) * (1 - as_described))
         similarity = max(by_name, guessed)
         if not similarity:
@@ -784,16 +784,16 @@ def find_styles(
 
 
 def _similarity(surplus: float) -> float:
-    """Return where log-odds above or below what is needed stand on the scale of similarities."""
+    """Convert a surplus of log-odds over the needed value to the similarity scale."""
     if surplus < 0:
         return max(0.0, FLOOR - 0.01 + 0.05 * surplus)
     return FLOOR + (_SUREST_DESCRIBED - FLOOR) * (1 - math.exp(-surplus / 4))
 
 
 def find_style(style_set: StyleSet, descriptions: StyleDescriptions, text: str) -> tuple[str, str] | None:
-    """Return the id of the one style that a request asks for and the words that name it (empty when they describe it).
+    """Return the id of the one style that a request asks for, and the words that name it; None when it asks for none.
 
-    None when it asks for no style.
+    The words are empty when the request describes the style.
     """
     request = Words(text.strip()[:LONGEST_WISH])
     named = style_set.names.found_in(request)

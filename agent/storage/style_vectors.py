@@ -1,6 +1,6 @@
-"""Styles found by meaning: an embedding model is asked about them, and its vectors stand in LanceDB.
+"""Find styles by meaning: an embedding model makes their vectors, and LanceDB stores these.
 
-What LanceDB keeps can always be made anew from the styles: after a failure its folder is thrown away whole.
+The LanceDB folder can always be rebuilt from the styles: after a failure it is deleted as a whole.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from agent.storage.style_match import FLOOR, StyleSet, digest_of
 
 T = TypeVar("T")
 
-# Another process may still read the version before this one.
+# Another process may still read the previous version.
 _OLD_VERSIONS_LIVE = timedelta(hours=1)
 _ABOUT = b"aivista"
-# How the system says that there is no room; LanceDB has no error numbers.
+# The system's messages for a full disk; LanceDB gives no error numbers.
 _NO_ROOM = ("No space left", "File too large", "quota exceeded")
-# All that people call a style would drown what it looks like.
+# All aliases of a style would outweigh the description of its look.
 _EMBEDDED_ALIASES = 8
 _NAMING_WISHES = ("a fox in the style of {en}", "{zh}风格的一座小城")
 _NAMED_EVERY = 4
-# How long a model is left alone after it failed: not every wish need wait for it.
+# How long a model is not called after a failure: not every search should wait for it.
 _PAUSE_S = 60.0
 _MOST_CANDIDATES = 12
 _SUREST = 0.95
@@ -51,9 +51,9 @@ _log = logging.getLogger(__name__)
 class MeaningScale(Value):
     """Where a model's cosines begin to mean something.
 
-    Every model has its own idea of "alike": with one, 0.7 is chance, with another it is certainty. So the library
-    measures it: 0.6 on its scale is a little above what any wish without a style reaches with any style, 0.95
-    what the clearest quarter of wishes that name a style reach with that style.
+    Every model has its own scale: with one, a cosine of 0.7 is chance, with another it is certainty. So the library
+    measures it: 0.6 on its scale is a little above what any wish without a style reaches with any style, 0.95 is what
+    the clearest quarter of wishes that name a style reach with that style.
     """
 
     usual: float
@@ -64,22 +64,23 @@ class MeaningScale(Value):
     def measured(cls, background: Sequence[float], foreground: Sequence[float]) -> MeaningScale | None:
         """Return the scale, or None for a model that cannot tell a named style from none.
 
-        `background` are the highest cosines of wishes without a style, `foreground` those of wishes with theirs.
+        `background` are the highest cosines of wishes without a style, `foreground` those of wishes with their own
+        style.
         """
         if not background or len(foreground) < 2:
             return None
         clearest = statistics.quantiles(foreground, n=4, method="inclusive")[2]
         usual, highest = statistics.median(background), max(background)
-        # The few wishes asked are not the unluckiest there are.
+        # The few sample wishes are not the worst possible ones.
         scale = cls(usual=usual, chance=highest + (highest - usual) / 2, sure=clearest)
         return scale if scale.sure > scale.chance else None
 
     def similarity(self, cosine: float) -> float:
-        """Return the similarity, from 0 to 0.95: only saying its name is surer."""
+        """Return the similarity, from 0 to 0.95: only a match by name is surer."""
         if cosine > self.chance:
             part = (cosine - self.chance) / (self.sure - self.chance)
             return min(_SUREST, FLOOR + (_SUREST - FLOOR) * part)
-        # At the level of chance itself nothing is found.
+        # A cosine at chance level gives no match.
         low = max(0.0, 2 * self.usual - self.chance)
         return max(0.0, (FLOOR - 0.01) * (cosine - low) / max(self.chance - low, 1e-9))
 
@@ -94,15 +95,17 @@ class _About(Value):
 
 
 class _Tables:
-    """A table of vectors for each shelf, in one folder, each with a note of what it was made from. It is opened when
-    first needed. Every call blocks, and is made within `guarded`."""
+    """The vector tables, one for each set of styles, in one folder, each with a note of its source data.
+
+    The database is opened on first use. Every call blocks and must run within `guarded`.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._database: Any = None
 
     def guarded(self, work: Callable[[], T]) -> T:
-        """Return what the work returns; after a failure throw everything away and try once more.
+        """Return the result of the work; after a failure delete the whole folder and try once more.
 
         Raises StorageFailure.
         """
@@ -110,7 +113,7 @@ class _Tables:
             return work()
         except Exception as error:  # LanceDB raises RuntimeError, ValueError, OSError and Rust's panics alike
             if _has_no_room(error):
-                # What is there is still good.
+                # The existing data is still good.
                 raise StorageFailure(ErrorCode.DISK_FULL) from error
             _log.warning("the index of styles is made anew: %s", type(error).__name__)
         self.close()
@@ -125,12 +128,12 @@ class _Tables:
                 raise StorageFailure(ErrorCode.DISK_FULL) from error
             if isinstance(error, OSError) and error.errno is not None:
                 raise storage_failure(error) from error
-            # The text of LanceDB's own errors is full of paths.
+            # The text of LanceDB's own errors contains paths.
             detail = f"the index of styles: {type(error).__name__}"
             raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=detail) from error
 
     def about(self, name: str) -> _About | None:
-        """Return what the table was made from, or None where there is none of ours."""
+        """Return what the table was made from; None when there is no table of ours."""
         table = self._table(name)
         try:
             return _About.model_validate_json((table.schema.metadata or {})[_ABOUT]) if table is not None else None
@@ -138,41 +141,41 @@ class _Tables:
             return None
 
     def build(self, name: str, about: _About, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Make a table of these rows alone, each the `id` of a style, the `digest` of its text and its `vector`."""
+        """Create or overwrite a table of these rows: the `id` of a style, the `digest` of its text, its `vector`."""
         import pyarrow  # type: ignore[import-untyped]  # it has no types of its own
 
         vector = pyarrow.list_(pyarrow.float32(), about.model.dimension)
         fields = [("id", pyarrow.string()), ("digest", pyarrow.string()), ("vector", vector)]
         schema = pyarrow.schema(fields, metadata={_ABOUT: about.model_dump_json().encode()})
-        # Asked to overwrite what is not there, LanceDB prints a warning.
+        # LanceDB prints a warning when it must overwrite a table that does not exist.
         mode = "overwrite" if self._table(name) is not None else "create"
         data = pyarrow.Table.from_pylist(rows, schema=schema)
         self._opened().create_table(name, data=data, mode=mode).optimize(cleanup_older_than=_OLD_VERSIONS_LIVE)
 
     def vectors(self, name: str) -> dict[str, array[float]]:
-        """Return the vectors of the table by the digest of the text they stand for."""
+        """Return the vectors of the table by the digest of their text."""
         rows = self._table(name).search().select(["digest", "vector"]).limit(None).to_arrow().to_pylist()
         return {row["digest"]: array("f", row["vector"]) for row in rows}
 
     def closest(self, name: str, vector: Sequence[float]) -> list[tuple[str, float]]:
-        """Return the ids of the styles whose vectors point most the same way, with their cosines."""
+        """Return the ids of the styles with the closest vectors, and their cosines."""
         query = self._table(name).search(list(vector), vector_column_name="vector").distance_type("cosine")
         rows = query.select(["id", "_distance"]).limit(_MOST_CANDIDATES).to_list()
         return [(row["id"], 1.0 - float(row["_distance"])) for row in rows]
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the database."""
         self._database = None
 
     def _table(self, name: str) -> Any:
-        """Return the table of that name, None where there is none."""
-        # LanceDB's own list of tables comes in pages.
+        """Return the table of that name, or None."""
+        # LanceDB's own list of tables is paged.
         is_there = (self._folder / f"{name}.lance").is_dir()
         return self._opened().open_table(name) if is_there else None
 
     def _opened(self) -> Any:
         if self._database is None:
-            # LanceDB takes a second to import: only what needs it waits for it.
+            # LanceDB takes a second to import: only its users should wait for it.
             import lancedb
 
             make_private_folder(self._folder)
@@ -184,19 +187,19 @@ def _has_no_room(error: Exception) -> bool:
     return any(words in str(error) for words in _NO_ROOM)
 
 
-# Two keys of one model are two embedders: what the one cannot do, the other may.
+# Two keys of one model are two embedders: one may succeed where the other fails.
 _Key = tuple[int, tuple[str, ...]]
 
 
 class StyleVectors:
-    """Similarity by meaning, with whatever model is given; tables are made anew when the model changes.
+    """Similarity by meaning with a given embedding model; the tables are rebuilt when the model changes.
 
-    The first of the shelves is the one by which a model's scale is measured.
+    The model's scale is measured with the first set of styles.
     """
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._tables = _Tables(folder)
-        # Whoever needs no meaning need not wait until LanceDB is loaded.
+        # A thread of its own: other searches should not wait until LanceDB is loaded.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="style-vectors")
         self._clock = clock
         self._building = asyncio.Lock()
@@ -206,10 +209,10 @@ class StyleVectors:
     async def similarities(
         self, style_sets: Sequence[StyleSet], request: str, embedder: TextEmbedder, patience_s: float
     ) -> dict[str, float] | None:
-        """Return the similarity of the closest styles by their ids, or None when the model cannot tell now.
+        """Return the similarities of the closest styles by id, or None when the model gives no answer now.
 
-        What takes longer than `patience_s` goes on without the caller, and is there for the next wish.
-        Raises StorageFailure.
+        Work that takes longer than `patience_s` goes on without the caller, and is ready for the next search. Raises
+        StorageFailure.
         """
         if self._clock() < self._paused_until_s.get(embedder, float("-inf")):
             return None
@@ -229,23 +232,23 @@ class StyleVectors:
         return await self._guarded(lambda: self._closest(style_sets, vector, EmbeddingModel.of(embedder)))
 
     async def is_ready(self, style_set: StyleSet, embedder: TextEmbedder) -> bool:
-        """Whether the shelf's table holds this model's vectors. Raises StorageFailure."""
+        """Whether the table of this set of styles holds this model's vectors. Raises StorageFailure."""
         return await self._guarded(lambda: self._known_vectors(style_set, EmbeddingModel.of(embedder))) is None
 
     async def prepare(self, style_set: StyleSet, embedder: TextEmbedder) -> None:
-        """Ask the model about the shelf by which its scale is measured, unless somebody is at it already.
+        """Embed the set of styles by which the model's scale is measured, unless tables are being built already.
 
-        Raises AivistaError when the model or the disk fails, ValueError when the answer is no vectors.
+        Raises AivistaError when the model or the disk fails, ValueError when the answer is not vectors.
         """
         if not self._building.locked():
             await shielded(self._preparation([style_set], embedder))
 
     async def warm_up(self, style_set: StyleSet) -> None:
-        """Load LanceDB and the shelf's table."""
+        """Load LanceDB and the table of this set of styles."""
         await self._guarded(lambda: self._tables.about(style_set.name))
 
     async def aclose(self) -> None:
-        """Stop what is still being prepared, and let go of the files."""
+        """Cancel pending preparations and close the files."""
         tasks = list(self._under_way.values())
         for task in tasks:
             task.cancel()
@@ -271,7 +274,7 @@ class StyleVectors:
                     await self._guarded(lambda: self._tables.build(style_set.name, about, rows))  # noqa: B023
 
     def _known_vectors(self, style_set: StyleSet, model: EmbeddingModel) -> dict[str, array[float]] | None:
-        """Return what the table already knows from this very model, or None when it is ready as it is."""
+        """Return the vectors that the table already has from this very model, or None when it is up to date."""
         about = self._tables.about(style_set.name)
         if about is None or about.model != model:
             return {}
@@ -295,7 +298,7 @@ class StyleVectors:
 
 
 def _text_of(style: Style) -> str:
-    """Return what is embedded of a style: its names and what it looks like."""
+    """Return the text that is embedded for a style: its names and its description."""
     names = [*style.names, *style.aliases.en[:_EMBEDDED_ALIASES], *style.aliases.zh[:_EMBEDDED_ALIASES]]
     return "\n".join(filter(None, (", ".join(names), style.description.en, style.description.zh)))
 
@@ -303,8 +306,10 @@ def _text_of(style: Style) -> str:
 async def _made(
     style_set: StyleSet, known: dict[str, array[float]], embedder: TextEmbedder, *, is_measure: bool
 ) -> tuple[_About, list[dict[str, Any]]]:
-    """Return a shelf's table. The model is asked about what is not in `known` yet, and measured where the shelf is the
-    measure."""
+    """Return the note and the rows of a table for a set of styles.
+
+    Only texts that are not in `known` are embedded. With `is_measure`, the model's scale is measured as well.
+    """
     texts = [_text_of(style) for style in style_set.styles]
     missing = [text for text in texts if digest_of(text) not in known]
     for text, vector in zip(missing, await embedded(missing, embedder), strict=True):
@@ -315,7 +320,7 @@ async def _made(
     ]
     about = _About(content=style_set.content, model=EmbeddingModel.of(embedder))
     if is_measure:
-        # How close wishes without a style come to any, and enough wishes that name one to theirs.
+        # How close wishes without a style come to any style, and wishes that name a style to that style.
         naming = [
             (template.format(en=style.name.en, zh=style.name.zh), place)
             for place, style in list(enumerate(style_set.styles))[::_NAMED_EVERY]

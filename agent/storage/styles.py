@@ -1,4 +1,4 @@
-"""The style library: curated styles and people's own, found by name, by how people describe them, and by meaning."""
+"""The style library: curated and own styles, found by name, by description and by meaning."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def curated_styles() -> tuple[Style, ...]:
 
 @lru_cache(maxsize=1)
 def curated_descriptions() -> dict[str, tuple[str, ...]]:
-    """Return how people describe each style without its name, in both languages, by the style's id."""
+    """Return how people describe each style without its name, in both languages, by style id."""
     return {row["id"]: (*row["described"]["en"], *row["described"]["zh"]) for row in _rows()}
 
 
 @lru_cache(maxsize=1)
 def curated_looks() -> dict[str, StyleLook]:
-    """Return how each style is drawn by rules, by the style's id."""
+    """Return the drawing rules of each style, by style id."""
     return {row["id"]: StyleLook.model_validate(row["look"]) for row in _rows()}
 
 
@@ -78,9 +78,10 @@ def _descriptions() -> StyleDescriptions:
 
 
 def find_curated(text: str) -> tuple[Style, str] | None:
-    """Return the curated style that a request asks for and the words that name it (empty when they describe it).
+    """Return the curated style that a request asks for and the words that name it; None when it asks for none.
 
-    None when it asks for no style. It blocks: for a moment the first time, then for about a millisecond.
+    The words are empty when the request describes the style. Blocks: for a moment the first time, then for about a
+    millisecond.
     """
     found = find_style(_curated(), _descriptions(), text)
     return next((style, found[1]) for style in curated_styles() if style.id == found[0]) if found else None
@@ -90,9 +91,9 @@ def find_curated(text: str) -> tuple[Style, str] | None:
 
 
 class OwnStyles:
-    """The styles that people wrote, a private file for each owner, written whole.
+    """The styles that users wrote: a private file for each owner, always written whole.
 
-    Every call blocks, and may raise StorageFailure.
+    Every call blocks and may raise StorageFailure.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -100,7 +101,7 @@ class OwnStyles:
         self._read: LRUCache[str, tuple[object, StyleSet]] = LRUCache(_MOST_OWNERS)
 
     def style_set(self, owner: str) -> StyleSet:
-        """Return the owner's styles, the oldest first; a file that cannot be read is set aside."""
+        """Return the owner's styles, the oldest first; an unreadable file is set aside."""
         key = owner_key(owner)
         path = self._folder / f"{key}.json"
         state = file_state(path)
@@ -110,13 +111,15 @@ class OwnStyles:
         return known[1]
 
     def change(self, owner: str, change: Callable[[tuple[Style, ...]], tuple[Style, ...]]) -> None:
-        """Keep what the change makes of the owner's styles. Raises RequestRefused for one style too many."""
+        """Replace the owner's styles by the result of `change`. Raises RequestRefused(TOO_MANY_STYLES)."""
         with self._locked():
             self._write(owner, change(self.style_set(owner).styles))
 
     def hand_over(self, owner: str, new_owner: str) -> None:
-        """Give an owner's styles to another one; what has the name of one of theirs stays, so do the newest for want of
-        room."""
+        """Move an owner's styles to another owner.
+
+        Styles whose name the new owner already uses stay, and so do the newest ones when there is not enough room.
+        """
         with self._locked():
             theirs, ours = self.style_set(new_owner).styles, self.style_set(owner).styles
             names = {_name_key(style) for style in theirs}
@@ -127,7 +130,7 @@ class OwnStyles:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Let nobody else change the styles between reading and writing them, in this process or another one."""
+        """Lock the styles between reading and writing, against other threads and processes."""
         try:
             with locked_file(self._folder / "styles"):
                 yield
@@ -155,7 +158,7 @@ class OwnStyles:
 
 
 def _draft_of(fields: StyleDraft | Mapping[str, object]) -> StyleDraft:
-    """Return the style that a form's fields make. Raises RequestRefused."""
+    """Return the style draft for a form's fields. Raises RequestRefused."""
     try:
         return fields if isinstance(fields, StyleDraft) else StyleDraft.model_validate(fields)
     except ValidationError as error:
@@ -176,7 +179,7 @@ def _drafts_of(data: bytes) -> tuple[StyleDraft, ...]:
 
 
 def _problem_of(error: ValidationError) -> str:
-    """Return the first thing that is wrong, and where; nothing of the input but its field names."""
+    """Return the first validation problem and its place; of the input, only field names appear in it."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(part if isinstance(part, str) and part.isidentifier() else str(part)[:20] for part in first["loc"])
     text_between = first["msg"].removeprefix("Value error, ")
@@ -192,14 +195,14 @@ def _name_key(draft: StyleDraft) -> str:
 
 
 def _with(others: Sequence[Style], style: Style, place: int) -> tuple[Style, ...]:
-    """Return the styles with this one at a place. Raises RequestRefused for a name that is taken."""
+    """Return the styles with this one inserted at a position. Raises RequestRefused(STYLE_NAME_TAKEN)."""
     if any(_name_key(other) == _name_key(style) for other in others):
         raise RequestRefused(ErrorCode.STYLE_NAME_TAKEN, name=style.title)
     return (*others[:place], style, *others[place:])
 
 
 def _without(styles: Sequence[Style], style_id: str) -> tuple[tuple[Style, ...], int]:
-    """Return the styles without this one, and where it stood. Raises RequestRefused for one that is gone."""
+    """Return the styles without this one, and its former position. Raises RequestRefused(STYLE_NOT_FOUND)."""
     for place, style in enumerate(styles):
         if style.id == style_id:
             return (*styles[:place], *styles[place + 1 :]), place
@@ -210,13 +213,13 @@ def _without(styles: Sequence[Style], style_id: str) -> tuple[tuple[Style, ...],
 
 
 class StyleLibrary:
-    """Styles below `<home>/styles`; own styles belong to their owner, and nobody else finds them.
+    """Styles in `<home>/styles`; own styles belong to their owner, and nobody else finds them.
 
-    Own styles are files, written whole. Names and descriptions are searched in memory. An embedding model's vectors
-    stand in LanceDB tables beside the files, made anew whenever the styles or the model change; LanceDB is loaded at
-    the first search with such a model. Every call raises StorageFailure when the disk or LanceDB fails. What a
-    search found is remembered for `ttl_s` by the seconds of `clock`; an embedding model that needs longer than
-    `patience_s` is gone without.
+    Own styles are files, always written whole. Names and descriptions are searched in memory. The vectors of an
+    embedding model are stored in LanceDB tables beside the files and are rebuilt whenever the styles or the model
+    change; LanceDB is loaded at the first search with such a model. Every call raises StorageFailure when the disk or
+    LanceDB fails. Search results are cached for `ttl_s`, measured by `clock` in seconds; a search does not wait longer
+    than `patience_s` for an embedding model.
     """
 
     def __init__(
@@ -224,7 +227,7 @@ class StyleLibrary:
     ) -> None:
         self._own = OwnStyles(home / "styles" / "own")
         self._vectors = StyleVectors(home / "styles" / "index")
-        # Where earlier versions kept searches.
+        # Earlier versions cached searches here.
         self._old_cache = home / "cache" / "styles"
         self._searches: TTLCache[tuple[object, ...], list[StyleMatch]] = TTLCache(_MOST_SEARCHES, ttl_s, clock)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="styles")
@@ -244,10 +247,10 @@ class StyleLibrary:
     ) -> list[StyleMatch]:
         """Return the styles that the text names or describes, the surest first; none below `floor`.
 
-        `is_style` says that the text is about a style and nothing else ("noir", as a model gives it), so that words
-        which could be about things are taken for one. With an embedder also those that mean the same are found;
-        while the model fails, is late or has yet to be asked about the library, names and descriptions are gone by
-        alone. The same search within five minutes is answered from memory.
+        `is_style` says that the text is only about a style ("noir", as a model gives it), so that words which could
+        also mean things are taken for a style. With an embedder, styles with the same meaning are found too; while the
+        model fails, is late or has no vectors of the library yet, only names and descriptions are searched. The same
+        search within `ttl_s` is answered from the cache.
         """
         request = text.strip()
         if not request or limit < 1:
@@ -285,18 +288,18 @@ class StyleLibrary:
         return list(found)
 
     async def has_meaning(self, embedder: TextEmbedder) -> bool:
-        """Whether the model has been asked about the curated styles, so that a search asks it about little more."""
+        """Whether the model's vectors of the curated styles are stored, so that a search embeds little more."""
         return await self._vectors.is_ready(await self._call(_curated), embedder)
 
     async def learn_meaning(self, embedder: TextEmbedder) -> None:
-        """Ask the model about the curated styles: some 10,000 tokens in three calls, kept on disk for every owner.
+        """Embed the curated styles with the model: some 10,000 tokens in three calls, kept on disk for every owner.
 
-        Raises AivistaError when the model fails, ValueError when its answer is no vectors.
+        Raises AivistaError when the model fails, ValueError when its answer is not vectors.
         """
         await self._vectors.prepare(await self._call(_curated), embedder)
 
     async def warm_up(self, owner: str = "local", *, with_meaning: bool = False) -> None:
-        """Make ready what a search needs, so that the first one need not wait; with meaning, load LanceDB too."""
+        """Load in advance what a search needs; with meaning, load LanceDB too."""
         await self._call(lambda: shutil.rmtree(self._old_cache, ignore_errors=True))
         await self._call(lambda: [_descriptions(), *(style_set.names for style_set in self._style_sets(owner))])
         if with_meaning:
@@ -307,7 +310,7 @@ class StyleLibrary:
         return [_curated(), own] if own.styles else [_curated()]
 
     def drawn(self, style_id: str, picture: bytes, side_px: int) -> bytes | None:
-        """Return a picture in a curated style, drawn by rules, as WebP; None for a style that has none. It blocks.
+        """Return the picture drawn by a curated style's rules, as WebP; None for a style without rules. Blocks.
 
         The longer side is at most `side_px`.
         """
@@ -329,7 +332,7 @@ class StyleLibrary:
     # Own styles
 
     async def all(self, owner: str = "local") -> tuple[Style, ...]:
-        """Return every style the owner sees: their own, then the curated ones."""
+        """Return every style that the owner can use: their own, then the curated ones."""
         return await self._call(lambda: (*self._own.style_set(owner).styles, *curated_styles()))
 
     async def get(self, style_id: str, owner: str = "local") -> Style:
@@ -340,9 +343,9 @@ class StyleLibrary:
         return found
 
     async def add(self, fields: StyleDraft | Mapping[str, object], owner: str = "local") -> Style:
-        """Keep a new style of the owner's, from a draft or from a form's fields.
+        """Store a new style of the owner, from a draft or from a form's fields.
 
-        Raises RequestRefused when the fields make no style, the name is taken, or the library is full.
+        Raises RequestRefused when the fields make no valid style, the name is taken, or the library is full.
         """
         style = _with_id(_draft_of(fields))
         await self._call(lambda: self._own.change(owner, lambda kept: _with(kept, style, len(kept))))
@@ -364,9 +367,9 @@ class StyleLibrary:
         await self._call(lambda: self._own.change(owner, lambda kept: _without(kept, style_id)[0]))
 
     async def import_styles(self, data: bytes, owner: str = "local") -> tuple[Style, ...]:
-        """Keep the styles of an exported file and return them; one of the same name is replaced.
+        """Store the styles of an exported file and return them; one with the same name is replaced.
 
-        All of them or none. Raises RequestRefused for a file that is not one, and says what is wrong with it.
+        Stores all of them or none. Raises RequestRefused, with the reason, for an invalid file.
         """
         taken: list[Style] = []
 
@@ -382,7 +385,7 @@ class StyleLibrary:
         return tuple(taken)
 
     async def hand_over(self, owner: str, new_owner: str) -> None:
-        """Give an owner's styles to another one, as far as that one has room for them."""
+        """Move an owner's styles to another owner, as far as there is room."""
         await self._call(lambda: self._own.hand_over(owner, new_owner))
 
     async def export_styles(self, owner: str = "local") -> bytes:
@@ -391,10 +394,10 @@ class StyleLibrary:
         return StyleFile(styles=tuple(style.draft for style in own)).model_dump_json(indent=2).encode()
 
     async def aclose(self) -> None:
-        """Finish what is being written and close the files."""
+        """Finish pending work and close the files."""
         await self._vectors.aclose()
         await asyncio.to_thread(self._thread.shutdown)
 
     async def _call(self, work: Callable[[], T]) -> T:
-        # Cancelling the caller must not take its work from the queue.
+        # Cancelling the caller must not remove its work from the queue.
         return await shielded(asyncio.get_running_loop().run_in_executor(self._thread, work))

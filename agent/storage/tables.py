@@ -1,4 +1,4 @@
-"""The tables of the records. A change here is carried out by `upgrade`."""
+"""The database tables. `upgrade` applies a change made here."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from sqlalchemy import (
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A moment, written and read in UTC; SQLite itself forgets the time zone."""
+    """A time, written and read in UTC; SQLite itself stores no time zone."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Return the moment in UTC, as the database takes it."""
+        """Return the time in UTC, for the database."""
         return None if value is None else value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Return the moment with its time zone."""
+        """Return the time with its time zone."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-# Text, not a JSON type: what was written must come back to the letter, and is parsed once, by pydantic.
+# Text, not a JSON type: it must come back unchanged, and pydantic parses it once.
 JsonText = Text
 
 METADATA = MetaData(
@@ -66,18 +66,18 @@ CONVERSATIONS = Table(
     # The newest turn of the branch that is shown.
     Column("head", String(64)),
     Column("is_pinned", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
-    # The person gave the title: nothing else does any more.
+    # The user gave the title: nothing else changes it any more.
     Column("is_named", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
-    # Out of every list until it is brought back, or swept away.
+    # Soft-deleted.
     Column("deleted_at", UtcDateTime),
-    # When its words were last put into the full text, and under which number.
+    # When its words were last indexed, and their row number in the full-text table.
     Column("indexed_at", UtcDateTime),
     Column("word_id", Integer),
-    # The newest version of any file of its workspace.
+    # The highest version of any file in its workspace.
     Column("file_version", Integer, nullable=False, server_default=text("0")),
-    # One more after each change of what a `Conversation` holds: by it a copy in memory is known to be out of date.
+    # Incremented by each change of what a `Conversation` holds, so that an outdated cached copy is noticed.
     Column("version", Integer, nullable=False, server_default=text("0")),
-    # The request that began it; the same one again leads here.
+    # The request that created it; the same request finds it again.
     Column("request_id", String(128)),
     Index(None, "owner", "updated_at"),
     Index("ix_conversations_pinned", "owner", "updated_at", sqlite_where=text("is_pinned = 1")),
@@ -95,7 +95,7 @@ TURNS = Table(
     Column("id", String(64), primary_key=True),
     Column("position", Integer, nullable=False),
     Column("state", String(16), nullable=False, index=True),
-    # Who runs it: a sign of life of `process_lock`, by which an abandoned turn is told from a running one.
+    # The process that runs it, by its lock file (`process_lock`), so that an abandoned turn is noticed.
     Column("runner", String(64), nullable=False),
     Column("started_at", UtcDateTime, nullable=False),
     Column("text", Text, nullable=False),
@@ -104,35 +104,35 @@ TURNS = Table(
     Column("components", JsonText, nullable=False),
     # The rest of the turn: settings, uploads, editing, references, usage, seconds.
     Column("details", JsonText, nullable=False),
-    # The same one twice is the same turn; most have none.
+    # The same request id means the same turn; most have none.
     Column("request_id", String(128)),
-    # The turn it follows; turns with the same one are branches.
+    # The turn before it; turns with the same parent are branches.
     Column("parent", String(64)),
-    # It came with an archive: what it cost was not spent here, on no day and under no cap.
+    # Imported from an archive: its cost was not spent here and counts for no day and no cap.
     Column("is_imported", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
-    # What it may spend on pictures that it has not asked for yet, counted by the caps of others.
+    # The most it may cost, reserved against the caps of other turns.
     Column("reserved_usd", Float, nullable=False, server_default=text("0")),
-    # The person pressed Stop in another process than the one that runs it.
+    # The user pressed Stop in another process than the one that runs it.
     Column("is_stop_requested", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
     Index(None, "conversation_id", "position"),
     Index(None, "started_at"),
-    # One at a time: whoever would begin another one waits.
+    # One running turn at a time: another one must wait.
     Index("ix_turns_running", "conversation_id", unique=True, sqlite_where=text("state = 'running'")),
     Index("ix_turns_stop_requested", "runner", sqlite_where=text("is_stop_requested = 1")),
     UniqueConstraint("conversation_id", "request_id"),
 )
 
-# Turns that wait until those before them in their conversation have ended, the first in line with the lowest id.
+# Turns that wait until earlier ones of their conversation have ended; the lowest id is next.
 TURN_QUEUE = Table(
     "turn_queue",
     METADATA,
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("conversation_id", String(64), ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
-    # The process it waits in, as in `turns`.
+    # The process that waits, as in `turns`.
     Column("runner", String(64), nullable=False),
     Column("request_id", String(128)),
     Index(None, "conversation_id", "id"),
-    # An id is never given twice: whoever leaves the queue late must not take another one's place away.
+    # Ids are never reused: a late removal from the queue must not remove another turn's entry.
     sqlite_autoincrement=True,
 )
 
@@ -150,13 +150,12 @@ CALLS = Table(
     Column("updated_at", UtcDateTime, nullable=False),
     Column("price_usd", Float, nullable=False),
     Column("error_code", String(64)),
-    # What was answered, until the turn is over.
+    # The answer, until the turn is over.
     Column("answer", JsonText),
-    # The handle and the place among the conversation's pictures that the picture will have; none when it never came and
-    # its turn is over.
+    # The reserved handle and position of the picture; none when it never came and its turn is over.
     Column("handle", String(32)),
     Column("position", Integer),
-    # What it may cost while it is on its way, counted by the caps of others.
+    # The most it may cost while it is under way, counted against the caps of other turns.
     Column("reserved_usd", Float, nullable=False, server_default=text("0")),
     Index(None, "conversation_id"),
     Index("ix_calls_handle", "conversation_id", "handle", unique=True, sqlite_where=text("handle IS NOT NULL")),
@@ -172,15 +171,15 @@ PICTURES = Table(
     Column("digest", String(64), nullable=False, index=True),
     Column("origin", String(16), nullable=False),
     Column("created_at", UtcDateTime, nullable=False, index=True),
-    # The first versions set it; nothing reads it any more.
+    # Set by the first versions; no longer read.
     Column("is_marked", Boolean(create_constraint=False), nullable=False, default=False),
     Column("receipt", JsonText),
     # The rest of the picture: image, parents, alt, after_stop.
     Column("details", JsonText, nullable=False),
     # The image model's message.
     Column("answer", JsonText),
-    # What the gallery finds it by: whose it is, the model's label (none for an upload), the nearest common ratio, and
-    # how it came to be (`made`, `uploaded`, `edited`).
+    # The gallery's filters: owner, model label (empty for an upload), nearest common ratio, and source (`made`,
+    # `uploaded`, `edited`).
     Column("owner", String(128), nullable=False, server_default=text("''")),
     Column("model", String(128), nullable=False, server_default=text("''")),
     Column("shape", String(8), nullable=False, server_default=text("''")),
@@ -188,9 +187,9 @@ PICTURES = Table(
     Column("is_starred", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
     Column("deleted_at", UtcDateTime),
     Column("is_indexed", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
-    # Its place among the pictures of its conversation: those of one request in the order they were asked for.
+    # Its position among the pictures of its conversation: pictures of one request in the order of the request.
     Column("position", Integer, nullable=False, server_default=text("0")),
-    # The paid call that brought it, by its name in the turn: no call brings two.
+    # The paid call that produced it, by its name in the turn: a call produces one picture.
     Column("call", String(128), nullable=False, server_default=text("''")),
     UniqueConstraint("conversation_id", "handle"),
     Index(None, "conversation_id", "position"),
@@ -201,7 +200,7 @@ PICTURES = Table(
         for first in ("is_starred", "model", "shape", "source")
     ),
     Index("ix_pictures_unindexed", "id", sqlite_where=text("is_indexed = 0")),
-    # All that the gallery counts them by (`gallery_rows.facets`): their rows need not be read for that.
+    # All columns that `gallery_rows.facets` counts by, so that it need not read the rows.
     Index("ix_pictures_counted", "owner", "deleted_at", "model", "shape", "source", "is_starred", "created_at"),
 )
 
@@ -213,8 +212,8 @@ PICTURE_TAGS = Table(
     Index(None, "tag"),
 )
 
-# What the gallery compares pictures by (`gallery_vectors`). Bytes, not text: texts are searched for the digests of
-# pictures that are still needed.
+# The vectors by which the gallery compares pictures (`gallery_vectors`). Bytes, not text: text columns are searched for
+# the digests of pictures that are still needed.
 PICTURE_VECTORS = Table(
     "picture_vectors",
     METADATA,
@@ -224,12 +223,12 @@ PICTURE_VECTORS = Table(
     Column("vector", LargeBinary, nullable=False),
 )
 
-# The cosine that unlike things reach in vectors of a kind.
+# For each kind of vectors, the cosine that unrelated things reach.
 VECTOR_KINDS = Table(
     "vector_kinds", METADATA, Column("kind", String(160), primary_key=True), Column("background", Float, nullable=False)
 )
 
-# The files of each conversation's workspace, by their names without their case (`workspace_names.key_of`).
+# The files of each conversation's workspace, by case-folded name (`workspace.key_of`).
 WORKSPACE_FILES = Table(
     "workspace_files",
     METADATA,
@@ -241,13 +240,13 @@ WORKSPACE_FILES = Table(
     Column("updated_at", UtcDateTime, nullable=False),
     Column("written_by", String(16), nullable=False),
     Column("is_untrusted", Boolean(create_constraint=False), nullable=False),
-    # Bytes, not text: texts are searched for the digests of pictures that are still needed.
+    # Bytes, not text: text columns are searched for the digests of pictures that are still needed.
     Column("digest", LargeBinary(32), nullable=False),
-    # The last column: SQLite reads a row only as far as it must.
+    # The last column: SQLite reads a row only as far as needed.
     Column("content", LargeBinary, nullable=False),
 )
 
-# What each step of a turn was sent and answered (`traces`), packed. Bytes, not text, as above.
+# What each step of a turn sent and received (`traces`), compressed. Bytes, not text, as above.
 TRACE_STEPS = Table(
     "trace_steps",
     METADATA,
@@ -258,12 +257,12 @@ TRACE_STEPS = Table(
     Column("size_bytes", Integer, nullable=False),
     Column("summary", LargeBinary, nullable=False),
     Column("contents", LargeBinary, nullable=False),
-    # By it alone it is known how much there is, and which turns are the oldest.
+    # This index alone gives the total size and the oldest turns.
     Index(None, "turn_id", "began_at", "size_bytes"),
 )
 
-# What no turn on record tells of, by the day (`2026-01-31`): what conversations that are gone for good had cost, there
-# the day is that of UTC, and what searches of the gallery cost.
+# Spend that no recorded turn contains, by day (`2026-01-31`): the cost of conversations removed for good, by UTC day,
+# and the cost of gallery searches, by local day.
 SPEND_DAYS = Table(
     "spend_days",
     METADATA,
@@ -273,15 +272,15 @@ SPEND_DAYS = Table(
     Column("tokens", Integer, nullable=False),
 )
 
-# The full text of conversations (by `word_id`) and pictures (by `id`), as `word_index` splits it. SQLAlchemy has no
-# word for such tables.
+# The full text of conversations (by `word_id`) and pictures (by `id`), split by `word_index`. SQLAlchemy cannot declare
+# such tables.
 FULL_TEXT = tuple(
     f"CREATE VIRTUAL TABLE IF NOT EXISTS {name} "
     "USING fts5(words, tokenize='unicode61 remove_diacritics 2', prefix='2 3')"
     for name in ("conversation_words", "picture_words")
 )
 
-# Where turns stand (`checkpoints`): the tables of LangGraph's saver, as that makes them.
+# The checkpoints of turns (`checkpoints`): the tables of LangGraph's saver, exactly as it creates them.
 CHECKPOINTS = (
     "CREATE TABLE IF NOT EXISTS checkpoints (thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', "
     "checkpoint_id TEXT NOT NULL, parent_checkpoint_id TEXT, type TEXT, checkpoint BLOB, metadata BLOB, "

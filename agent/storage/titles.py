@@ -1,4 +1,4 @@
-"""What a conversation is called: its first words, then what the model understood, then whatever the person says."""
+"""A conversation's title: at first the text's first words, then the model's subject, then the user's own title."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from agent.messages import ToolCallPart
 
 MAX_TITLE_CHARACTERS = 120
 _SHOWN_CHARACTERS = 48
-# The planner's call for a picture; the room that declares it lies above this one.
+# The planner's call for a picture; that tool is declared in a layer above this one.
 _PICTURE_CALL = "generate_image"
-# A picture's short name says nothing of what it shows.
+# A picture's handle says nothing about its content.
 _HANDLE = re.compile(r"#[0-9]+[a-z]*")
 _NO_SUBJECT = frozenset({"", "auto", "default", "none", "null", "unknown"})
 
 
 def title_of(text: str) -> str:
-    """Return the first words of a text as a title, cut between words where there are any."""
+    """Return the first words of a text as a title, cut between words where possible."""
     words = _one_line(text[:1000])
     if len(words) <= _SHOWN_CHARACTERS:
         return words
@@ -28,9 +28,9 @@ def title_of(text: str) -> str:
 
 
 def subject_title(turn: Turn) -> str:
-    """Return the title that a conversation's first turn gives it: what the model called the picture it planned.
+    """Return the title from a conversation's first turn: the model's name for the picture it planned.
 
-    Nothing while the turn runs, for a later turn, and where no picture was planned.
+    Empty while the turn runs, for a later turn, and when no picture was planned.
     """
     if turn.parent is not None or turn.state is TurnState.RUNNING:
         return ""
@@ -41,7 +41,7 @@ def subject_title(turn: Turn) -> str:
 
 
 def checked_title(title: str) -> str:
-    """Return the title the person gave, on one line. Raises RequestRefused(TITLE_EMPTY, TITLE_TOO_LONG)."""
+    """Return the user's title on one line. Raises RequestRefused(TITLE_EMPTY, TITLE_TOO_LONG)."""
     words = _one_line(title)
     if not words:
         raise RequestRefused(ErrorCode.TITLE_EMPTY)
@@ -51,7 +51,7 @@ def checked_title(title: str) -> str:
 
 
 def _subjects(turn: Turn) -> Iterator[str]:
-    """Yield the subjects of the pictures planned, those of the newest message that plans any first."""
+    """Yield the subjects of the planned pictures, those of the newest message first."""
     for message in reversed(turn.messages):
         for part in message.parts:
             if isinstance(part, ToolCallPart) and part.name == _PICTURE_CALL:

@@ -1,10 +1,10 @@
-"""The traces: what each step of a turn was sent and answered, written when nobody waits for it.
+"""The traces: what each step of a turn sent and received, written in the background.
 
-A step that has ended is told, packed and written a quarter of a second later, or as soon as its turn rests; after a
-sudden end of the process those are there that were written. Traces of the oldest turns are let go of beyond a limit.
+A finished step is serialised, compressed and written a quarter of a second later, or as soon as its turn stops running;
+after a crash, only the written steps exist. Beyond a size limit, the traces of the oldest turns are deleted.
 
-A row a step, its contents packed by themselves: one that is opened is read without the others. Both are bytes, not
-text: a trace names pictures and keeps none of them.
+There is one row per step, with its contents compressed separately, so that one can be read without the others. Both
+columns are bytes, not text: a trace names pictures, but must not keep their files alive.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from agent.trace import StepSummary, TraceStep
 
 LIMIT_BYTES = 200 << 20
 _SOON_S = 0.25
-# Whoever follows the turn hears of its end first.
+# Followers of the turn are notified of its end first.
 _NOW_S = 0.005
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ _BY_AGE = (
     select(_S.turn_id, func.sum(_S.size_bytes).label("size_bytes")).group_by(_S.turn_id).order_by(func.max(_S.began_at))
 )
 _LET_GO = delete(TRACE_STEPS).where(_S.turn_id.in_(bindparam("these", expanding=True)))
-# Room is made for a while at once: to find the oldest, all are looked through.
+# Free some extra space at once: finding the oldest turns scans all rows.
 _MADE_ROOM = 0.9
 
 
@@ -78,12 +78,12 @@ class Traces:
     # Writing
 
     def keep(self, conversation_id: str, tell: Callable[[], TraceStep]) -> None:
-        """Take a step that has ended. `tell` is called later, on a thread of its own."""
+        """Queue a step that has ended. `tell` is called later, on a separate thread."""
         self._waiting.append(lambda: _row_of(conversation_id, tell()))
         self._begin_in(_SOON_S)
 
     def after(self, work: Callable[[], None]) -> None:
-        """Take work to be done on that thread when all that was handed over before is told, and begin at once."""
+        """Run work on that thread after everything queued before, and start at once."""
 
         def done() -> None:
             work()
@@ -95,7 +95,7 @@ class Traces:
         self._begin_in(_NOW_S)
 
     async def settled(self) -> None:
-        """Return when every step that has ended until now is on record."""
+        """Return when every step that has ended so far is on record."""
         if self._work is not None:
             await asyncio.wait([self._work])
         self._begin()
@@ -103,7 +103,7 @@ class Traces:
             await asyncio.wait([self._work])
 
     async def aclose(self) -> None:
-        """Write what is left."""
+        """Write the queued steps and stop the thread."""
         while self._waiting or self._work is not None:
             await self.settled()
         if self._thread is not None:
@@ -137,11 +137,11 @@ class Traces:
         try:
             await self._db.write_soon(lambda on: self._add(on, packed), is_spare=True)
         except AivistaError as error:
-            # The turn itself is on record; only what it was made of is lost.
+            # The turn itself is on record; only its trace is lost.
             _log.error("steps of a turn could not be put on record: %s", error)
 
     def _add(self, connection: Connection, rows: Sequence[_Row]) -> None:
-        """Add steps, but for those of a conversation that is gone. Beyond the limit the oldest turns' are let go."""
+        """Add steps, except those of removed conversations. Beyond the limit, delete the steps of the oldest turns."""
         ids = list({row["conversation_id"] for row in rows})
         there = set(connection.scalars(_THERE, {"these": ids}))
         kept = [row for row in rows if row["conversation_id"] in there]
@@ -157,7 +157,7 @@ class Traces:
 
     def _make_room(self, connection: Connection, limit_bytes: int) -> None:
         gone = []
-        # Of conversations that were removed meanwhile nothing is left to be counted.
+        # Steps of conversations removed meanwhile no longer count, so the size is summed anew.
         size_bytes = connection.scalar(_ALL) or 0
         for row in connection.execute(_BY_AGE):
             if size_bytes <= limit_bytes:
@@ -171,7 +171,7 @@ class Traces:
     # Reading
 
     async def steps(self, conversation_id: str, turn_ids: Sequence[str] | None = None) -> tuple[TraceStep, ...]:
-        """Return the whole steps of these turns, or of all; turn by turn, the oldest first."""
+        """Return the complete steps of these turns, or of all turns; turn by turn, the oldest first."""
 
         def read(on: Connection) -> list[Any]:
             these = turn_ids if turn_ids is not None else list(on.scalars(_TURNS_OF, {"key": conversation_id}))
@@ -179,17 +179,17 @@ class Traces:
             return _turn_by_turn(rows, these)
 
         found = await self._read(read)
-        # Not on the database's thread, where others wait.
+        # Not on the database's thread, which others wait for.
         return await asyncio.to_thread(lambda: tuple(map(_step_of, found)))
 
     async def summaries(self, conversation_id: str, turn_ids: Sequence[str]) -> tuple[StepSummary, ...]:
-        """Return the steps of these turns in a line each."""
+        """Return one-line summaries of the steps of these turns."""
         values = {"key": conversation_id, "these": list(turn_ids)}
         found = await self._read(lambda on: _turn_by_turn(on.execute(_SUMMARIES_OF, values).all(), turn_ids))
         return tuple(StepSummary.model_validate_json(row.summary) for row in found)
 
     async def step(self, conversation_id: str, turn_id: str, number: int) -> TraceStep | None:
-        """Return one step."""
+        """Return one step, or None."""
         key = {"key": conversation_id, "turn": turn_id, "which": number}
         found = await self._read(lambda on: on.execute(_ONE, key).one_or_none())
         return _step_of(found) if found is not None else None
@@ -201,12 +201,12 @@ class Traces:
 
     async def _read(self, read: Callable[[Connection], T]) -> T:
         await self.settled()
-        # In the queue of the writes: steps may have been handed over that are not written yet.
+        # In the write queue: it then sees steps that were handed over but are not written yet.
         return await self._db.write(read)
 
 
 def _packed(batch: Sequence[Callable[[], _Row | None]]) -> list[_Row]:
-    """Return the rows of a batch; a step that cannot be told is logged, and the others go on."""
+    """Return the rows of a batch; a step that cannot be serialised is logged and skipped."""
     rows = []
     for work in batch:
         try:

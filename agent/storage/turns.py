@@ -1,9 +1,9 @@
-"""The turns of conversations: begun, finished and changed on record, and whose turn it is.
+"""The turns of conversations: begin, finish and change them on record, and queue those that must wait.
 
-One goes at a time in a conversation, in the order they were sent, over all processes of a home. A turn that need not
-wait is begun at once. One that must wait stands in `turn_queue`; the turns of one process go in the order that process
-has them in, under its lowest place. A process that died holds up nobody: its places are taken away, and its turn is
-closed as interrupted.
+In a conversation one turn runs at a time, in the order of sending, across all processes of a home. A turn that need not
+wait begins at once. One that must wait has an entry in `turn_queue`; the turns of one process run in that process's own
+order, under its lowest entry. A dead process blocks nobody: its entries are removed, and its turn is closed as
+interrupted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NEXT_POSITION = (
     .scalar_subquery()
 )
 _ADD_TURN = insert(TURNS).values(position=_NEXT_POSITION)
-# Named otherwise than the columns: SQLAlchemy keeps those names for what it writes.
+# Bind names differ from the column names, which SQLAlchemy reserves for the written values.
 ADD_PICTURE = insert(PICTURES).values(owner=select(_C.owner).where(_C.id == bindparam("within")).scalar_subquery())
 LAST_POSITION = select(func.max(_P.position)).where(_P.conversation_id == bindparam("key"))
 CHANGED = update(CONVERSATIONS).where(_THIS).values(version=_C.version + 1).returning(_C.version)
@@ -51,17 +51,17 @@ TOUCH = (
         version=_C.version + 1,
         updated_at=bindparam("now"),
         title=func.coalesce(func.nullif(_C.title, ""), bindparam("new_title")),
-        # Moments alone would not do: two writes may come to the disk in another order than they were made.
+        # Comparing times would not be enough: two writes may reach the disk in another order than they were made.
         indexed_at=None,
     )
     .returning(_C.version, _C.title)
 )
-# A deleted conversation takes what was on its way to it, but nothing new.
+# A deleted conversation accepts what was under way, but no new turn.
 _LEAD_ON = TOUCH.where(_C.deleted_at.is_(None)).values(head=bindparam("new_head"))
 _CALL_IT = TOUCH.values(title=case((_C.is_named, _C.title), else_=bindparam("new_title")))
 _HEAD = select(_C.head).where(_THIS, _C.deleted_at.is_(None))
 _STATE_OF = select(_T.state).where(_THIS_TURN)
-# Never what another process runs now: it was taken for dead, or took the turn up.
+# Never a turn that another process runs now: that process took this one for dead, or resumed the turn.
 _IS_MINE = or_(~_IS_RUNNING, _T.runner == bindparam("mine"))
 _FINISH = update(TURNS).where(_THIS_TURN, _IS_MINE).values(reserved_usd=0.0, is_stop_requested=False)
 _AMEND = update(TURNS).where(_THIS_TURN)
@@ -71,7 +71,7 @@ _REQUESTED = select(_T.id).where(_HERE, _T.request_id == bindparam("request"))
 _NEXT = TURNS.alias("next")
 _IS_OVER = or_(
     _T.state.in_((TurnState.DONE.value, TurnState.STOPPED.value)),
-    # Only the newest turn of a branch may go on, whether the branch is shown or not.
+    # Only the newest turn of a branch may resume, whether the branch is shown or not.
     select(_NEXT.c.id).where(_NEXT.c.conversation_id == _T.conversation_id, _NEXT.c.parent == _T.id).exists(),
 )
 _MAY_GO_ON = select(_T.id).where(_T.id.in_(bindparam("these", expanding=True)), ~_IS_OVER)
@@ -100,22 +100,22 @@ _RESUMABLE = (
     .where(_T.state == TurnState.INTERRUPTED.value, _T.started_at >= bindparam("since"), _C.deleted_at.is_(None))
     .order_by(_T.started_at)
 )
-# A turn in such a state asks for nothing any more; a failed or waiting one may go on.
+# A turn in one of these states never resumes; a failed or waiting one may.
 _OVER = frozenset({TurnState.DONE, TurnState.STOPPED})
-# What turns that are over no longer need is let go of together: each by itself would cost every turn a statement.
+# Data that ended turns no longer need is deleted in batches: each alone would cost every turn a statement.
 _TOGETHER = 32
 
 
 class ConversationBusy(Exception):
-    """Another turn of the conversation goes first, in this process or another one."""
+    """Another turn of the conversation comes first, in this process or another one."""
 
 
 class ConversationChanged(Exception):
-    """The conversation is not as it was when the turn was prepared: it is to be prepared again."""
+    """The conversation has changed since the turn was prepared: prepare it again."""
 
 
 class TurnKnown(Exception):
-    """The turn has begun already: its request came once before, or somebody else has taken it up."""
+    """The turn has begun already: the same request came before, or another process resumed it."""
 
     def __init__(self, turn_id: str) -> None:
         super().__init__(turn_id)
@@ -123,7 +123,7 @@ class TurnKnown(Exception):
 
 
 class RunningTurn(NamedTuple):
-    """A turn that is on record as running, and the sign of life of the process that runs, or ran, it."""
+    """A turn recorded as running, and the lock file name of the process that runs, or ran, it."""
 
     conversation_id: str
     turn_id: str
@@ -132,9 +132,9 @@ class RunningTurn(NamedTuple):
 
 
 class QueuePlace(NamedTuple):
-    """A place in the queue, none where no more may wait, and how many go before it.
+    """An entry in the queue, None when the queue is full, and the number of turns ahead.
 
-    `same_request` is true where the very same request waits in another process already: then no place was taken.
+    `same_request` is true when the same request already waits: then there is no new entry.
     """
 
     id: int | None
@@ -149,10 +149,10 @@ class _Waiting(NamedTuple):
 
 
 class TurnStore:
-    """The turns of every conversation of a home, and the queue of each.
+    """The turns and the queue of every conversation of a home.
 
-    `process` is this process's sign of life, and tells of others by theirs; `turns_to_stop` reads which of this one's
-    somebody has stopped. A call of one of `free_models` that a dead process made cost nothing.
+    `process` is this process's lock file, and tells whether other processes live. A call to one of `free_models` that a
+    dead process left unfinished cost nothing.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class TurnStore:
         self._mine = process.name
         self._is_alive = process.is_alive
         self._free_models = free_models
-        # Turns that are over and whose answers and checkpoints are still there.
+        # Ended turns whose answers and checkpoints are not deleted yet.
         self._over: list[str] = []
         self._closed: tuple[RunningTurn, ...] = ()
 
@@ -178,12 +178,12 @@ class TurnStore:
         prepared_at: int | None = None,
         place: int | None = None,
     ) -> None:
-        """Record the turn and its uploads together; it is the newest of the branch that is shown from now on.
+        """Record the turn with its uploads; it becomes the newest turn of the shown branch.
 
-        It follows its `parent`: another one than the newest shown turn makes a new branch. Its first words become the
-        title of an untitled conversation. `prepared_at` is the version of the conversation that it was prepared for,
-        `place` its place in the queue, if it had to wait. Raises ConversationBusy, ConversationChanged, TurnKnown, and
-        RequestRefused(CONVERSATION_NOT_FOUND) for a deleted one.
+        It follows its `parent`; a parent other than the newest shown turn starts a new branch. Its first words become
+        the title of an untitled conversation. `prepared_at` is the version of the conversation for which it was
+        prepared, `place` its queue entry, if it had to wait. Raises ConversationBusy, ConversationChanged, TurnKnown,
+        and RequestRefused(CONVERSATION_NOT_FOUND) for a deleted one.
         """
         key, now = {"key": conversation_id}, datetime.now(UTC)
         row = {"id": turn.id, "runner": self._mine, "request_id": turn.request_id, "parent": turn.parent}
@@ -213,9 +213,9 @@ class TurnStore:
         await self._start(conversation_id, begin)
 
     async def take_up(self, conversation_id: str, turn: Turn, *, place: int | None = None) -> None:
-        """Put on record that this process has a turn go on that rests, as given, where it is the newest that is shown.
+        """Record that this process resumes a turn, if it has the given state and is the newest shown turn.
 
-        Raises as `begin` does; TurnKnown where it rests no more, or somebody else was first.
+        Raises as `begin` does; TurnKnown when its state has changed, so another process was first.
         """
         key = {"key": conversation_id}
         this = {**key, "turn": turn.id}
@@ -225,7 +225,7 @@ class TurnStore:
                 return TurnKnown(turn.id)
             if not self._take(on, conversation_id, place):
                 return ConversationBusy()
-            # Read once more: another turn of a process that died may have been closed.
+            # Read again: `_take` may just have closed another turn of a dead process.
             head = on.execute(_HEAD, key).one_or_none()
             if head is None:
                 raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
@@ -238,9 +238,10 @@ class TurnStore:
         await self._start(conversation_id, take_up)
 
     async def _start(self, conversation_id: str, work: Callable[[Connection], Change | Exception]) -> None:
-        """Write what begins a turn, or raise what keeps it from beginning.
+        """Write the start of a turn, or raise what prevents it.
 
-        The work returns that, and does not raise it: dead turns that were closed meanwhile stay closed.
+        The work returns the exception instead of raising it, so that dead turns closed in the same transaction stay
+        closed.
         """
 
         def remember(outcome: Change | Exception) -> None:
@@ -252,17 +253,17 @@ class TurnStore:
             raise outcome
 
     async def finish(self, conversation_id: str, turn: Turn) -> None:
-        """Record all of the turn as it is now: messages, components, state, usage, price.
+        """Record the whole turn as it is now: messages, components, state, usage, price.
 
-        A turn on record as running is this process's from now on. Raises RequestRefused when the turn is gone, or is
-        run by another process now.
+        If it is recorded as running, this process becomes its runner. Raises RequestRefused when the turn is gone, or
+        another process runs it now.
         """
         now, new_title = datetime.now(UTC), subject_title(turn)
         values = {"key": conversation_id, "turn": turn.id, "mine": self._mine, "runner": self._mine}
         values |= turn_row(turn)
 
         def finish(on: Connection) -> Change:
-            # The title is that of the conversation now, unless the person gave it one.
+            # The turn's title becomes the conversation's, unless the user gave one.
             to_touch = {"key": conversation_id, "now": now, "new_title": new_title}
             version, title = touched(on, _CALL_IT if new_title else TOUCH, to_touch)
             if not on.execute(_FINISH, values).rowcount:
@@ -277,7 +278,7 @@ class TurnStore:
         await self._db.write(finish, lambda change: self._cache.apply(conversation_id, change))
 
     async def amend(self, conversation_id: str, turn_id: str, change: Callable[[Turn], Turn | None]) -> None:
-        """Change what a turn shows and cost, as it is at that very moment; None leaves it. Its messages stay.
+        """Change what a turn shows and costs, from its current record; None changes nothing. Its messages stay.
 
         `change` is called in the transaction, perhaps more than once.
         """
@@ -296,7 +297,7 @@ class TurnStore:
         await self._db.write(amend, lambda amended: self._cache.apply(conversation_id, amended))
 
     async def forget_steps(self) -> None:
-        """Let go of the answers and checkpoints of every turn that neither runs nor may go on."""
+        """Delete the answers and checkpoints of every turn that neither runs nor may resume."""
 
         def find(on: Connection) -> set[str]:
             there = set(on.scalars(select(CHECKPOINT_TABLES[0].c.thread_id).distinct()))
@@ -309,7 +310,7 @@ class TurnStore:
     # The queue
 
     async def join_queue(self, conversation_id: str, request_id: str | None, limit: int) -> QueuePlace:
-        """Take the last place in a conversation's queue, where fewer than `limit` turns of all processes wait."""
+        """Join the end of a conversation's queue, if fewer than `limit` turns of all processes wait."""
 
         def join(on: Connection) -> QueuePlace:
             waiting = self._waiting(on, conversation_id)
@@ -325,7 +326,7 @@ class TurnStore:
         try:
             return await shielded(joining)
         except asyncio.CancelledError:
-            # Nobody would give it up, and everybody would wait behind it.
+            # Otherwise nobody would remove the entry, and all others would wait behind it.
             await self._db.durably(self._leave_again(joining))
             raise
 
@@ -336,12 +337,14 @@ class TurnStore:
             await self.leave_queue(place)
 
     async def leave_queue(self, place: int) -> None:
-        """Give a place up; one that was given up already is nobody's."""
+        """Remove a queue entry; one that is already gone is ignored."""
         await self._db.write(lambda on: on.execute(_LEAVE, {"place": place}).close())
 
     async def ahead(self, conversation_id: str, place: int) -> int | None:
-        """Return how many turns of other processes go before this one's; None when its place was taken away: it was
-        stopped by another process."""
+        """Return how many turns of other processes come before this process's; None when the entry was removed.
+
+        The entry is removed when another process stops the turn.
+        """
 
         def ahead(on: Connection) -> int | None:
             waiting = self._waiting(on, conversation_id)
@@ -354,10 +357,10 @@ class TurnStore:
         return await self._db.write(ahead)
 
     def _take(self, connection: Connection, conversation_id: str, place: int | None) -> bool:
-        """Return whether it is this process's turn in the conversation; its place in the queue is given up then.
+        """Return whether this process may start a turn in the conversation now; if so, remove its queue entry.
 
-        To be called in the transaction that begins the turn, by the first turn of this process's in the conversation: a
-        turn that is on record as running in this process is none any more.
+        Call it in the transaction that begins the turn, for the first turn of this process in the conversation: a turn
+        recorded as running in this process is taken for ended.
         """
         if self._running(connection, conversation_id, is_mine_over=True):
             return False
@@ -371,18 +374,20 @@ class TurnStore:
         return True
 
     def is_busy_elsewhere(self, connection: Connection, conversation_id: str) -> bool:
-        """Return whether a turn runs or waits in the conversation in another process; to be called while writing."""
+        """Return whether another process runs or queues a turn in the conversation; call it while writing."""
         there = [*self._running(connection, conversation_id), *self._waiting(connection, conversation_id)]
         return any(one.runner != self._mine for one in there)
 
     async def is_running(self, conversation_id: str) -> bool:
-        """Whether any process that is there has a turn of the conversation at work."""
+        """Whether a living process runs a turn of the conversation."""
         running = await self._db.read(lambda on: _turns(on, _RUNNING_HERE, key=conversation_id))
         return any(self._is_alive(one.runner) for one in running)
 
     async def request_stop(self, conversation_id: str, turn_id: str | None = None) -> bool:
-        """Have other processes stop what runs or waits in the conversation, or that turn alone; return whether there
-        was anything."""
+        """Ask other processes to stop what runs or waits in the conversation; return whether there was anything.
+
+        With `turn_id`, only that running turn is stopped.
+        """
         values = {"key": conversation_id, "mine": self._mine}
 
         def request_stop(on: Connection) -> bool:
@@ -395,12 +400,12 @@ class TurnStore:
 
         return await self._db.write(request_stop)
 
-    # What dead processes left
+    # Turns of dead processes
 
     async def close_abandoned(self) -> tuple[RunningTurn, ...]:
-        """Return the turns that a dead process left running; they are now interrupted and show what they had made.
+        """Mark the turns that a dead process left running as interrupted, with the pictures they made; return them.
 
-        Their calls that were on their way are `unknown` now.
+        Their calls that were under way become `unknown`.
         """
 
         def close(on: Connection) -> tuple[RunningTurn, ...]:
@@ -409,28 +414,28 @@ class TurnStore:
                 self._interrupt(on, one)
             return tuple(dead)
 
-        # To close one, others have to wait: not before there is any.
+        # Closing takes the write lock: only do it when there is a turn to close.
         running = await self._db.read(lambda on: _turns(on, _RUNNING))
         closed = () if all(self._is_alive(one.runner) for one in running) else await self._db.write(close)
         self._closed += closed
         return closed
 
     async def newly_abandoned(self) -> tuple[RunningTurn, ...]:
-        """Return the turns of processes that have died since this was asked the last time; they are closed now."""
+        """Return the turns of processes that died since the last call; they are closed now."""
         await self.close_abandoned()
         closed, self._closed = self._closed, ()
         return closed
 
     async def resumable(self, since: datetime) -> tuple[RunningTurn, ...]:
-        """Return the interrupted turns that nothing came after and that nobody has taken up, the oldest first."""
+        """Return the interrupted turns that are the newest of their conversation, the oldest first."""
         return tuple(await self._db.read(lambda on: _turns(on, _RESUMABLE, since=since)))
 
-    # Inside
+    # Internal
 
     def _running(
         self, connection: Connection, conversation_id: str, *, is_mine_over: bool = False
     ) -> list[RunningTurn]:
-        """Return what runs in a conversation: one turn, or none. What a dead process left is closed."""
+        """Return the running turn of a conversation, or none. Turns that a dead process left are closed."""
         found = []
         for one in _turns(connection, _RUNNING_HERE, key=conversation_id):
             is_over = is_mine_over if one.runner == self._mine else not self._is_alive(one.runner)
@@ -441,7 +446,7 @@ class TurnStore:
         return found
 
     def _waiting(self, connection: Connection, conversation_id: str) -> list[_Waiting]:
-        """Return the places in a conversation's queue, the first one first. Those of dead processes are taken away."""
+        """Return a conversation's queue entries, first in line first. Entries of dead processes are removed."""
         found = []
         for row in connection.execute(_WAITING_HERE, {"key": conversation_id}).all():
             if row.runner == self._mine or self._is_alive(row.runner):
@@ -460,7 +465,7 @@ class TurnStore:
 
 
 def touched(connection: Connection, statement: Any, values: dict[str, Any]) -> tuple[int, str]:
-    """Return the version of the conversation after the statement, and its title.
+    """Execute the statement; return the conversation's new version and its title.
 
     Raises RequestRefused(CONVERSATION_NOT_FOUND).
     """

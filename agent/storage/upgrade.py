@@ -1,5 +1,8 @@
-"""A database brought to the tables of this version: what `tables` names and it has not is added, then filled from what
-it holds. So what is new needs a default there and another `HEAD` here, and a fill where the default is not true."""
+"""Upgrade a database to the tables of this version.
+
+What `tables` has and the database lacks is added, then filled from existing data. So an addition needs a default there
+and a new `HEAD` here, and a fill where the default is not right.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ NAME = "aivista.db"
 HEAD = "0011"
 _KNOWN = frozenset(f"{number:04}" for number in range(1, int(HEAD) + 1))
 _SHAPES = (*("1:8", "1:4", "9:16", "2:3", "3:4", "4:5", "1:1", "5:4", "4:3", "3:2", "16:9", "21:9", "4:1", "8:1"),)
-# By the first revision that had it.
+# By the first revision that has it.
 _FILLS = (
-    # A conversation was a line so far; whom a picture belongs to, and how it came to be, stood in what its row says.
+    # Older conversations were a single line; a picture's owner and source were only in its other columns.
     (
         "0003",
         "UPDATE turns SET parent = (SELECT earlier.id FROM turns AS earlier WHERE earlier.conversation_id = "
@@ -44,16 +47,16 @@ _FILLS = (
         "UPDATE pictures SET shape = CASE {shapes} END "
         "WHERE json_extract(details, '$.image.width') > 0 AND json_extract(details, '$.image.height') > 0",
     ),
-    # Of earlier files nobody knows whether they came from outside: they count as if they had.
+    # The origin of older files is unknown: they count as untrusted.
     ("0007", "UPDATE workspace_files SET is_untrusted = 1"),
     ("0008", "UPDATE pictures SET position = id, call = coalesce(json_extract(details, '$.call'), '')"),
-    # A call brings one picture: of several the first is the one that is known by it.
+    # A call produces one picture: of several, only the first keeps the call's name.
     (
         "0008",
         "UPDATE pictures SET call = '' WHERE call <> '' AND id NOT IN (SELECT min(id) FROM pictures WHERE call <> '' "
         "GROUP BY conversation_id, turn_id, call)",
     ),
-    # One turn at a time: of several that a dead process left behind the newest may go on by itself.
+    # One running turn at a time: of several that a dead process left, only the newest may resume by itself.
     (
         "0008",
         "UPDATE turns SET state = 'interrupted' WHERE state = 'running' AND EXISTS (SELECT 1 FROM turns AS later WHERE "
@@ -71,9 +74,9 @@ _CHECKPOINTED = {
 
 
 def bring_up_to_date(connection: sa.Connection, revision: str | None) -> None:
-    """Bring a database of this revision, None for an empty one, to `HEAD`, within the transaction that is open.
+    """Upgrade a database of this revision, None for an empty one, to `HEAD`, within the open transaction.
 
-    Raises StorageFailure when the revision is not known here.
+    Raises StorageFailure for an unknown revision.
     """
     before = revision or HEAD
     if before not in _KNOWN:
@@ -89,14 +92,14 @@ def bring_up_to_date(connection: sa.Connection, revision: str | None) -> None:
         connection.exec_driver_sql(statement)
     for since, statement in _FILLS:
         if before < since:
-            # As it stands: SQLAlchemy would look for parameters after the colons.
+            # As raw SQL: SQLAlchemy would take the text after colons for parameters.
             connection.exec_driver_sql(statement.replace("{shapes}", _shapes()))
     for table in METADATA.sorted_tables:
         for index in table.indexes:
             index.create(connection, checkfirst=True)
     if before < "0009":
         _take_over_checkpoints(connection)
-    # The table by which versions of before know theirs, and that this one is newer.
+    # Older versions read their revision from this table, and notice that this one is newer.
     connection.exec_driver_sql(
         "CREATE TABLE IF NOT EXISTS alembic_version "
         "(version_num VARCHAR(32) NOT NULL CONSTRAINT alembic_version_pkc PRIMARY KEY)"
@@ -116,7 +119,7 @@ def _add_columns(connection: sa.Connection) -> None:
 
 
 def _make_turns_anew(connection: sa.Connection) -> None:
-    """Give the turns the constraint that a request runs once: SQLite adds none to a table that is there."""
+    """Rebuild the table of turns with its unique request id: SQLite cannot add a constraint to an existing table."""
     names = [one["name"] for one in sa.inspect(connection).get_columns(TURNS.name)]
     connection.exec_driver_sql("ALTER TABLE turns RENAME TO turns_before")
     connection.execute(CreateTable(TURNS))
@@ -126,7 +129,7 @@ def _make_turns_anew(connection: sa.Connection) -> None:
 
 
 def _shapes() -> str:
-    """Return what names a picture's ratio by the nearest common one."""
+    """Return the SQL cases that name a picture's ratio by the nearest common one."""
     ratios = [int(wide) / int(high) for wide, high in (shape.split(":") for shape in _SHAPES)]
     side = "CAST(json_extract(details, '$.image.width') AS REAL) / json_extract(details, '$.image.height')"
     whens = " ".join(
@@ -137,7 +140,7 @@ def _shapes() -> str:
 
 
 def _name_signatures(connection: sa.Connection) -> None:
-    """Name large signatures by the parts that carry them; their places stood in a column of its own."""
+    """Store the digests of large signatures in their parts; before, their places were in a column of their own."""
     there = sa.inspect(connection)
     for name, column in _SIGNED:
         if not there.has_table(name):
@@ -154,8 +157,7 @@ def _name_signatures(connection: sa.Connection) -> None:
 
 
 def _named(told: str, places: str) -> str:
-    """Return messages, a message, or what was heard of one, with the digests of its large signatures; a row that is
-    damaged stays as it is."""
+    """Return stored messages with the digests of their large signatures; a damaged value stays as it is."""
     try:
         value = json.loads(told)
         messages: list[dict[str, Any]] = value if isinstance(value, list) else [value]
@@ -167,11 +169,11 @@ def _named(told: str, places: str) -> str:
 
 
 def _take_over_checkpoints(connection: sa.Connection) -> None:
-    """Take over where turns stand, which had a database of its own."""
+    """Import the checkpoints, which had a database of their own."""
     before = Path(connection.engine.url.database or "").with_name("checkpoints.db")
     if not before.exists():
         return
-    # Damaged, it tells nothing: what was answered is in the journal.
+    # A damaged one is skipped: the journal has the answers.
     with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(before)) as database:
         for name, columns in _CHECKPOINTED.items():
             table = sa.table(name, *map(sa.column, columns.split()))

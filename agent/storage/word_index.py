@@ -1,8 +1,8 @@
-"""Text as the full-text tables take it, and questions to them. Pure.
+"""Prepare text for the full-text tables, and build queries to them. Pure functions.
 
-SQLite's tokenizer finds words between spaces. Chinese and Japanese have none, so they go in as pairs of neighbouring
-letters, in order, and once more as single letters: a word of one letter, of two, and by a phrase of pairs any longer
-one is found, and nothing else is.
+SQLite's tokenizer finds words between spaces. Chinese and Japanese have none, so they are indexed as pairs of
+neighbouring characters, in order, and again as single characters: that finds words of one or two characters, and longer
+ones as a phrase of pairs, without false matches.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _BEFORE, _AFTER = 30, 90
 
 
 class Excerpt(NamedTuple):
-    """A piece of a text, and where in it the words stand that were looked for: start and end, in order."""
+    """A piece of a text, and the start and end of each matched word in it, in order."""
 
     text: str
     marks: tuple[tuple[int, int], ...]
 
 
 def words_of(text: str) -> str:
-    """Return the text as it goes into a full-text table: words with a space between them, compared as `folded`."""
+    """Return the text as indexed in a full-text table: `folded` words, separated by spaces."""
     words: list[str] = []
     letters: dict[str, None] = {}
     for run in _RUN.findall(folded(text)):
@@ -45,27 +45,27 @@ def words_of(text: str) -> str:
 
 
 def match_query(query: str) -> str | None:
-    """Return what to MATCH a full-text table with: every word of the query, the last one as far as it is written.
+    """Return the MATCH expression for a full-text table: every word of the query, the last one as a prefix.
 
-    Nothing that a person writes has a meaning of its own there. None when there is no word to look for.
+    Query syntax in the user's text has no effect. None when there is no word to search for.
     """
     runs = _query_runs(query)
     return " AND ".join(_phrase(run, is_last=place == len(runs)) for place, run in enumerate(runs, 1)) or None
 
 
 def folded(text: str) -> str:
-    """Return the text as words are compared: one form of each letter, none of them large."""
+    """Return the text in the form in which words are compared: NFKC and case-folded."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def found_in(text: str, query: str) -> int:
-    """Return how many words of the query the text holds."""
+    """Return how many words of the query the text contains."""
     plain = _plain(text)
     return sum(bool(pattern.search(plain)) for pattern in _patterns(query))
 
 
 def excerpt_of(text: str, query: str) -> Excerpt:
-    """Return the piece of the text around the first word of the query that it holds; its beginning without any."""
+    """Return the piece of the text around the first match of the query, or its beginning without a match."""
     plain, places = _plain_with_places(text)
     spans = sorted(
         (places[match.start()], places[match.end() - 1] + 1)
@@ -75,7 +75,7 @@ def excerpt_of(text: str, query: str) -> Excerpt:
     first = spans[0][0] if spans else 0
     start, end = _cut(text, first)
     head, tail = "…" if start else "", "…" if end < len(text) else ""
-    # Of the same width, so that the marks stay where they are.
+    # Each replaced character keeps its width, so that the marks stay right.
     piece = re.sub(r"[\s\0]", " ", text[start:end])
     shift = len(head) - start
     return Excerpt(f"{head}{piece}{tail}", _joined([(at + shift, to + shift) for at, to in spans if to <= end]))
@@ -119,7 +119,7 @@ def _pairs(run: str) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _patterns(query: str) -> tuple[re.Pattern[str], ...]:
-    """Return what finds each word of the query in a plain text, as the tables' tokenizer does."""
+    """Return a pattern for each word of the query in a plain text, as the tables' tokenizer would match it."""
     runs = _query_runs(query)
     patterns = []
     for place, run in enumerate(runs, 1):
@@ -136,7 +136,7 @@ def _plain(text: str) -> str:
 
 
 def _plain_with_places(text: str) -> tuple[str, list[int] | range]:
-    """Return the plain text, and for each of its letters the place in the text that it comes from."""
+    """Return the plain text, and for each of its letters its position in the original text."""
     if text.isascii():
         return text.lower(), range(len(text))
     letters = [_plain_letter(letter) for letter in text]
@@ -145,7 +145,7 @@ def _plain_with_places(text: str) -> tuple[str, list[int] | range]:
 
 @lru_cache(maxsize=4096)
 def _plain_letter(letter: str) -> str:
-    """Return a letter as it is compared, without the marks that the tables' tokenizer leaves out as well."""
+    """Return a letter in its compared form, without the marks that the tables' tokenizer removes too."""
     plain = folded(letter)
     if _LETTER_OR_DIGIT.match(plain) and not _IS_UNSPACED.match(plain):
         return "".join(one for one in unicodedata.normalize("NFD", plain) if not unicodedata.combining(one)) or plain

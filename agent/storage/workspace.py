@@ -1,7 +1,7 @@
-"""The workspace: the files of a conversation, in the database. No name of theirs ever leads to the server's disk.
+"""The workspace: the files of a conversation, stored in the database. Their names never become paths on the server.
 
-Two names that differ only in their case, or in how their accents are written, are one file: it keeps the name that it
-was given first, and is found by either. So whatever is taken out of a workspace fits on any disk.
+Two names that differ only in case, or in how accents are encoded, are the same file: it keeps its first name, and is
+found by either. So an exported workspace fits on any disk.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from agent.storage.quota import Quota
 
 NEW_FILE = 0
-"""The version that is expected of a file which must not be there yet."""
+"""The expected version of a file that must not exist yet."""
 
 LONGEST_NAME = 120
 _SIGNS = frozenset("_.- /")
 # Letters, their marks and digits, of any script.
 _KINDS = frozenset("LMN")
-# Letters and marks that show nothing: a name with one looks like another.
+# Letters and marks that show nothing: a name with one of them looks like another name.
 _INVISIBLE = frozenset(
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
     + "".join(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
@@ -58,7 +58,7 @@ _DELETE = delete(WORKSPACE_FILES).where(_THIS)
 
 @dataclass(frozen=True)
 class Limits:
-    """What a workspace may hold at most: how many files, and bytes of one and of all of them."""
+    """The limits of a workspace: number of files, bytes of one file and of all files."""
 
     files: int = 200
     file_bytes: int = 1 << 20
@@ -66,7 +66,7 @@ class Limits:
 
 
 class FileInfo(Value):
-    """A file without what it holds; see `WorkspaceFile`."""
+    """A file without its content; see `WorkspaceFile`."""
 
     name: str
     size_bytes: int
@@ -77,7 +77,7 @@ class FileInfo(Value):
 
 
 class WorkspaceStore:
-    """The workspaces of every conversation; `room` is asked before anything is written."""
+    """The workspaces of all conversations; the quota `room` is checked before each write."""
 
     def __init__(self, database: Database, limits: Limits | None = None, room: Quota | None = None) -> None:
         self._db = database
@@ -85,7 +85,7 @@ class WorkspaceStore:
         self._room = room
 
     def of(self, conversation_id: str, owner: str) -> Workspace:
-        """Return the workspace of a conversation; each call on it asks whether that is the owner's."""
+        """Return the workspace of a conversation; each call on it checks that the owner is right."""
         return Workspace(self._db, conversation_id, owner, self._limits, self._room)
 
 
@@ -93,9 +93,9 @@ class WorkspaceStore:
 class Workspace:
     """The files of one conversation, for its owner.
 
-    A name is found whatever its case, and is kept as it was first given. Every call raises RequestRefused:
-    FILE_NAME_INVALID, and CONVERSATION_NOT_FOUND also when the conversation is deleted or somebody else's; and
-    StorageFailure when the database cannot be read or written.
+    A name matches in any case, and is kept as first given. Every call raises RequestRefused: FILE_NAME_INVALID, and
+    CONVERSATION_NOT_FOUND also when the conversation is deleted or belongs to another owner; and StorageFailure when
+    the database cannot be read or written.
     """
 
     database: Database
@@ -107,11 +107,11 @@ class Workspace:
     # Reading
 
     async def list(self) -> tuple[FileInfo, ...]:
-        """Return what files there are, by name."""
+        """Return the files, by name."""
         return tuple((await self.database.read(self._held)).values())
 
     async def read(self, name: str) -> WorkspaceFile:
-        """Return a file with what it holds. Raises RequestRefused(FILE_NOT_FOUND)."""
+        """Return a file with its content. Raises RequestRefused(FILE_NOT_FOUND)."""
         called = checked_file_name(name)
 
         def read(on: Connection) -> WorkspaceFile:
@@ -131,7 +131,7 @@ class Workspace:
         return file.text
 
     async def all_texts(self) -> dict[str, str]:
-        """Return the text of every file that is one, by name."""
+        """Return the text of every text file, by name."""
 
         def read(on: Connection) -> tuple[WorkspaceFile, ...]:
             self._refuse_others(on)
@@ -140,7 +140,7 @@ class Workspace:
         return {file.name: text for file in await self.database.read(read) if (text := file.text) is not None}
 
     async def size(self) -> int:
-        """Return how many bytes all files hold together."""
+        """Return the total size of all files in bytes."""
 
         def read(on: Connection) -> int:
             self._refuse_others(on)
@@ -160,14 +160,14 @@ class Workspace:
         expected_version: int | None = None,
         is_untrusted: bool | None = None,
     ) -> FileInfo:
-        """Write a file, a new one or in the place of what it holds, and return it as it is now. Text becomes UTF-8.
+        """Create or overwrite a file, and return it as it is now. Text is encoded as UTF-8.
 
-        A file that `is_untrusted` stays so when nothing is said of that. Raises RequestRefused: FILE_CHANGED when its
-        version is not the expected one (`NEW_FILE`: it must not be there yet), FILE_NAME_TAKEN when a folder has the
-        name, FILE_TOO_LARGE, TOO_MANY_FILES, WORKSPACE_FULL, VISITOR_QUOTA_USED_UP; nothing is changed then.
+        `is_untrusted` None keeps the file's flag. Raises RequestRefused: FILE_CHANGED when its version is not the
+        expected one (`NEW_FILE`: it must not exist yet), FILE_NAME_TAKEN when a folder has the name, FILE_TOO_LARGE,
+        TOO_MANY_FILES, WORKSPACE_FULL, VISITOR_QUOTA_USED_UP; nothing is changed then.
         """
         called, now = checked_file_name(name), datetime.now(UTC)
-        # Half a character, which a model may write, has no UTF-8.
+        # A lone surrogate, which a model may write, has no UTF-8 encoding.
         data = content.encode("utf-8", "replace") if isinstance(content, str) else content
         if len(data) > self.limits.file_bytes:
             raise RequestRefused(ErrorCode.FILE_TOO_LARGE, name=called, limit=self.limits.file_bytes >> 20)
@@ -199,7 +199,7 @@ class Workspace:
         return await self.database.write(write, is_spare=True)
 
     async def rename(self, name: str, new_name: str) -> FileInfo:
-        """Give a file another name, or the same in another case, and return it; it is in every other way as it was.
+        """Rename a file, perhaps only in case, and return it; nothing else changes.
 
         Raises RequestRefused: FILE_NOT_FOUND, FILE_NAME_TAKEN when a file or a folder has the name.
         """
@@ -241,20 +241,20 @@ class Workspace:
             raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
 
     def _held(self, connection: Connection) -> dict[str, FileInfo]:
-        """Return what files there are, by key."""
+        """Return the files, by key."""
         self._refuse_others(connection)
         rows = connection.execute(_INFOS, {"within": self.conversation_id}).all()
         return {row.key: FileInfo(**{name: row._mapping[name] for name in FileInfo.model_fields}) for row in rows}
 
 
 def files_of(connection: Connection, conversation_id: str) -> tuple[WorkspaceFile, ...]:
-    """Return the files of a conversation whoever it belongs to, by name."""
+    """Return the files of a conversation of any owner, by name."""
     rows = connection.execute(_FILES, {"within": conversation_id})
     return tuple(WorkspaceFile(**row._asdict()) for row in rows)
 
 
 def add_files(connection: Connection, conversation_id: str, added: Sequence[WorkspaceFile]) -> None:
-    """Record the files of a conversation that has none; their names and sizes are those of a workspace already."""
+    """Record the files of a conversation that has none; their names and sizes must already be valid."""
     rows = []
     for one in added:
         own = {"conversation_id": conversation_id, "key": key_of(one.name), "size_bytes": one.size_bytes}
@@ -277,16 +277,16 @@ def _refuse_too_much(held: Mapping[str, FileInfo], before: FileInfo | None, new_
     if before is None and len(held) >= limits.files:
         raise RequestRefused(ErrorCode.TOO_MANY_FILES, limit=limits.files)
     whole = sum(one.size_bytes for one in held.values()) - (before.size_bytes if before else 0) + new_bytes
-    # What is there already may become smaller, whatever it comes to.
+    # An existing file may become smaller even if the workspace stays above its limit.
     if whole > limits.total_bytes and new_bytes > (before.size_bytes if before else 0):
         raise RequestRefused(ErrorCode.WORKSPACE_FULL, limit=limits.total_bytes >> 20)
 
 
 def checked_file_name(name: str) -> str:
-    """Return the name as it is kept: in Unicode's form NFC. Raises RequestRefused(FILE_NAME_INVALID).
+    """Return the name in Unicode's form NFC, as it is stored. Raises RequestRefused(FILE_NAME_INVALID).
 
-    It has 1 to 120 letters and digits of any script, `_`, `.`, `-`, spaces, and `/` between folders. No folder is
-    empty, begins or ends with a space, or leads elsewhere.
+    It has 1 to 120 letters and digits of any script, `_`, `.`, `-`, spaces, and `/` between folders. No part between
+    slashes is empty, begins or ends with a space, or is `.` or `..`.
     """
     plain = unicodedata.normalize("NFC", name[: LONGEST_NAME * 4])
     if not is_name(plain) or len(name) > LONGEST_NAME * 4:
@@ -295,24 +295,24 @@ def checked_file_name(name: str) -> str:
 
 
 def is_name(name: str) -> bool:
-    """Return whether this is the name of a file, as it is kept."""
+    """Return whether this is a valid file name in its stored form."""
     if not 0 < len(name) <= LONGEST_NAME or not unicodedata.is_normalized("NFC", name):
         return False
     return all(map(_may_stand, name)) and ".." not in name and all(map(_is_segment, name.split("/")))
 
 
 def key_of(name: str) -> str:
-    """Return what two names have in common when they are those of one file."""
+    """Return the key of a name: two names with the same key are the same file."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
 
 
 def is_in_the_way(key: str, keys: Iterable[str]) -> bool:
-    """Return whether one of the keys is a folder that this key is a file of, or the other way round."""
+    """Return whether one of the keys is a folder of this key, or this key is a folder of one of them."""
     return any(key.startswith(f"{other}/") or other.startswith(f"{key}/") for other in keys)
 
 
 def shown(name: str) -> str:
-    """Return a name that nobody has checked, fit for a sentence."""
+    """Return an unchecked name, made safe and short for a message."""
     plain = "".join(sign if sign.isprintable() else "?" for sign in name[: _SHOWN_CHARACTERS + 1])
     return plain if len(plain) <= _SHOWN_CHARACTERS else plain[: _SHOWN_CHARACTERS - 1] + "…"
 
@@ -322,6 +322,6 @@ def _may_stand(sign: str) -> bool:
 
 
 def _is_segment(segment: str) -> bool:
-    # A mark needs a letter before it: alone it would hang on the slash.
+    # A mark needs a letter before it: alone it would attach to the slash.
     is_there = segment not in ("", ".") and segment == segment.strip(" ")
     return is_there and unicodedata.category(segment[0])[0] != "M"

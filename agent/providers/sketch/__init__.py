@@ -1,4 +1,4 @@
-"""The built-in model that needs no key: it understands plain wishes, edits pictures and paints sketches."""
+"""The built-in model without a key: it understands simple requests, edits pictures and paints sketches."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a person wants inside a mask, understood by rules: light and colour as anywhere, and what only an area can have.
+"""Read by rules what the user wants inside a mask: light and colour as anywhere, and operations only for areas.
 
-A clause is done when all of its words are understood. One that asks for a thing to be painted is left out and named.
+A clause counts as read when all of its words are understood. One that wants a thing painted is left out and reported.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _LIGHT_SUM = 560
 
 @functools.cache
 def _words(name: str, form: str = "{}", flags: int = 0) -> re.Pattern[str]:
-    """Return the words of an entry, with the names of colours where `¤` stands."""
+    """Return the wording entry's pattern; each `¤` in it is replaced by the colour names."""
     written = wording.pattern(f"areas.{name}", form=form).pattern
     return re.compile(written.replace("¤", colour_words()), flags)
 
 
 def _read_lettering(text: str) -> tuple[AddText | str, str]:
-    """Return the words to write (or MISSING, or nothing) and the rest of the text.
+    """Return the words to write (or MISSING, or an empty string) and the rest of the text.
 
-    Where they stand does not count: the mask says it.
+    A position in the text is ignored: the mask gives it.
     """
     match = None if find_quoted(text) else _words("written", flags=re.IGNORECASE).match(text)
     if match is None:
@@ -71,7 +71,7 @@ def _ink(folded: str) -> Colour | None:
 
 
 def read_area_intent(text: str) -> Edit | AskBack | Talk:
-    """Return what the person wants inside their mask; Talk(MASK) when none of it can be done there."""
+    """Return what the user wants inside the mask; Talk(MASK) when none of it is possible there."""
     text = text[:MAX_CHARACTERS]
     if not has_words(text):
         return AskBack(Reason.PICTURE_ONLY)
@@ -96,14 +96,14 @@ def read_area_intent(text: str) -> Edit | AskBack | Talk:
 
 
 def _is_talk(plain: str) -> bool:
-    """Whether the words, without their politeness, are a question, a greeting or the like."""
+    """Whether the text, without polite words, is a question, a greeting or the like."""
     intent = understand(plain, has_pictures=True)
     topics = {Topic.GREETING, Topic.THANKS, Topic.ABILITIES, Topic.QUESTION, Topic.SEARCH}
     return isinstance(intent, Talk) and intent.topic in topics
 
 
 def _plainly(text: str) -> str:
-    """Return the text, its case kept, without what only makes it polite."""
+    """Return the text, its case kept, without polite words."""
     stripped = text.strip()
     opening = _words("polite", _POLITE).match(stripped.lower().replace("’", "'"))
     return _words("polite_end", _POLITE_END).sub("", stripped[opening.end() if opening else 0 :]) or stripped
@@ -121,7 +121,7 @@ def _says(name: str, clause: str) -> bool:
 
 
 def _area_operation(clause: str) -> Operation | None:
-    """Return what only an area can have, when the clause asks for that and nothing more."""
+    """Return the operation that only an area can have, if the clause asks for that and nothing more."""
     if _says("erase", clause):
         if _says("colour_alone", clause):
             return Adjustment(saturation=-100)
@@ -146,7 +146,7 @@ def _is_understood(rest: str) -> bool:
 
 
 def _patterned(clause: str) -> PatternKind | None:
-    """Return the pattern that the words name; which way stripes run is said beside them."""
+    """Return the pattern that the words name; the direction of stripes is a word of its own."""
     kinds = (PatternKind.DOTS, PatternKind.CHECKS, PatternKind.STRIPES)
     kind = next((one for one in kinds if _says(one, clause)), None)
     if kind is PatternKind.STRIPES:
@@ -167,7 +167,7 @@ def _fill(kind: PatternKind, colours: tuple[Colour, ...]) -> Fill:
 
 
 def _whole_operations(clause: str) -> list[Operation]:
-    """Return what can be asked of a whole picture as well; nothing when a thing is to be painted or pixels to move."""
+    """Return operations that are also possible on a whole picture; none that paints a thing or moves pixels."""
     read = read_clause(clause)
     if any(moves_pixels(operation) for operation in read.operations):
         return []

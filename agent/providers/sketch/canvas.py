@@ -1,6 +1,6 @@
-"""A canvas of paint: soft gradients, washes with darker rims, wobbly lines and grain, all from one seed.
+"""A canvas that imitates paint: soft gradients, washes with darker rims, wobbly lines and grain, all from one seed.
 
-`FigureFrame` is a coordinate system for one figure on it, so that a drawing reads like the thing it draws.
+`FigureFrame` is a coordinate system for one figure on it, which keeps the drawing code readable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Point: TypeAlias = tuple[float, float]
 
 
 class Canvas:
-    """A picture being painted. Points are shares of the canvas: (0, 0) top left, (1, 1) bottom right."""
+    """A picture being painted. Points are fractions of the canvas: (0, 0) top left, (1, 1) bottom right."""
 
     def __init__(self, size: tuple[int, int], seed: int, *, is_flat: bool = False) -> None:
         self.width, self.height = size
@@ -53,7 +53,7 @@ class Canvas:
         opacity: float = 1.0,
         rim: float = 0.22,
     ) -> None:
-        """Fill a polygon with a gradient wash whose rim is a little darker, as water leaves it on paper."""
+        """Fill a polygon with a gradient wash whose rim is slightly darker, like watercolour on paper."""
         scaled = [(x * self.width, y * self.height) for x, y in points]
         box = self._box(scaled)
         if box is None:
@@ -131,7 +131,7 @@ class Canvas:
         self.stroke([(x + dx, y + dy) for x, y in [*loop, loop[0]]], colour, width, opacity=opacity)
 
     def glow(self, x: float, y: float, radius: float, colour: Colour, opacity: float) -> None:
-        """Lay a soft light around a point; `radius` is a share of the shorter side."""
+        """Add a soft light around a point; `radius` is a share of the shorter side."""
         reach = max(2, int(radius * self.unit))
         centre_x, centre_y = int(x * self.width), int(y * self.height)
         left, upper = max(0, centre_x - reach), max(0, centre_y - reach)
@@ -184,7 +184,7 @@ class Canvas:
         ]
 
     def land(self, ridge: Sequence[Point], top: Colour, low: Colour, *, opacity: float = 1.0) -> None:
-        """Fill everything below a ridge, and trace its top with a thin line."""
+        """Fill everything below a ridge, and draw a thin line along its top."""
         self.fill([*ridge, (1.02, 1.03), (-0.02, 1.03)], top, low, opacity=opacity)
         self.stroke(ridge[::3], darker(top, 0.35), 0.0025, opacity=0.35)
 
@@ -226,7 +226,7 @@ class Canvas:
 
 
 def smooth(points: Sequence[Point], *, closed: bool = False, steps: int = 8) -> list[Point]:
-    """Return a curve through the points (Catmull-Rom); a closed one comes back to its start."""
+    """Return a curve through the points (Catmull-Rom); a closed one returns to its start."""
     count = len(points)
     if count < 3:
         return list(points)
@@ -249,7 +249,7 @@ def _between(around: Sequence[Point], t: float) -> Point:
 
 
 class FigureFrame:
-    """Draws in units of the figure: x to the right from its middle, y up from where it stands.
+    """Draws in units of the figure: x to the right from its middle, y up from the ground it stands on.
 
     `scale` is one unit as a share of the canvas's shorter side.
     """
@@ -264,11 +264,11 @@ class FigureFrame:
         self._scale = scale
 
     def names(self, detail: str) -> bool:
-        """Return whether the words name a detail that only some drawings show."""
+        """Return whether the description names a detail that only some drawings have."""
         return wording.pattern(f"drawn.{detail}").search(self.words) is not None
 
     def shape(self, points: Sequence[Point], colour: Colour, *, sharp: bool = False, line: float = 0.6) -> None:
-        """Fill a closed shape, rounded unless `sharp`, lit from above and outlined by hand."""
+        """Fill a closed shape, rounded unless `sharp`, lit from above and with a hand-drawn outline."""
         placed = self._placed(points)
         outline = placed if sharp else smooth(placed, closed=True)
         self.canvas.fill(outline, lighter(colour, 0.14), darker(colour, 0.16))
@@ -300,12 +300,12 @@ class FigureFrame:
         self.canvas.stroke(self._placed(points), colour, width * self._scale, opacity=1.0, tapers=False)
 
     def shadow(self, width: float = 0.95) -> None:
-        """Lay the figure's shadow on the ground."""
+        """Draw the figure's shadow on the ground."""
         points = self.canvas.oval_points(self._x, self._base + 0.004, width * self._scale, 0.11 * self._scale)
         self.canvas.fill(points, mix(self.palette.near, (20, 20, 30), 0.4), opacity=0.32, rim=0.0)
 
     def eyes(self, x: float, y: float, apart: float, radius: float) -> None:
-        """Put two eyes with a glint, `apart` from the middle to each side."""
+        """Draw two eyes with a glint, each `apart` from the middle."""
         for side in (-1, 1):
             self.dot(x + side * apart, y, radius, (30, 27, 32))
             self.dot(x + side * apart + radius * 0.3, y + radius * 0.35, radius * 0.34, (255, 255, 255))
@@ -315,7 +315,7 @@ class FigureFrame:
 
     @staticmethod
     def _dense(points: Sequence[Point]) -> list[Point]:
-        """Return the corners with two points on each edge, so that a smoothed outline keeps to its corners."""
+        """Return the outline with three points on each edge, so that a smoothed line keeps its corners."""
         dense: list[Point] = []
         for index, start in enumerate(points):
             end = points[(index + 1) % len(points)]
@@ -327,5 +327,5 @@ class FigureFrame:
 
 
 def both_sides(half: Sequence[Point]) -> list[Point]:
-    """Return the closed outline whose right half is given from top to bottom; the left half mirrors it."""
+    """Return a closed outline from its right half, given from top to bottom; the left half mirrors it."""
     return [*half, *((-x, y) for x, y in reversed(half) if x)]

@@ -1,4 +1,4 @@
-"""Animals, each drawn from a few round shapes, and people and those made like them."""
+"""Drawings of animals, each from a few round shapes, of people and of figures like them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _whiskers(frame: FigureFrame, y: float, reach: float) -> None:
 
 
 def cat(frame: FigureFrame, colour: Colour) -> None:
-    """A sitting cat with a curled tail."""
+    """Draw a sitting cat with a curled tail."""
     frame.limb([(0.42, 0.12), (0.82, 0.14), (0.98, 0.44), (0.84, 0.72), (0.92, 0.9)], 0.15, darker(colour, 0.08))
     _sitting_body(frame, colour)
     for side in (-1, 1):
@@ -59,7 +59,7 @@ def cat(frame: FigureFrame, colour: Colour) -> None:
 
 
 def fox(frame: FigureFrame, colour: Colour) -> None:
-    """A sitting fox with a bushy, white-tipped tail."""
+    """Draw a sitting fox with a bushy, white-tipped tail."""
     tail = [(0.3, 0.06), (0.72, 0.02), (1.12, 0.26), (1.2, 0.66), (1.0, 0.98), (0.94, 0.66), (0.72, 0.46), (0.4, 0.36)]
     frame.shape(tail, darker(colour, 0.05))
     frame.shape([(1.18, 0.52), (1.2, 0.72), (1.0, 0.98), (0.95, 0.74), (1.04, 0.66)], _CREAM, line=0.3)
@@ -81,7 +81,7 @@ def fox(frame: FigureFrame, colour: Colour) -> None:
 
 
 def rabbit(frame: FigureFrame, colour: Colour) -> None:
-    """A sitting rabbit, one ear bent."""
+    """Draw a sitting rabbit, one ear bent."""
     frame.oval(0.58, 0.24, 0.18, 0.17, _CREAM)
     _sitting_body(frame, colour, tall=0.92)
     for side, points in (
@@ -102,7 +102,7 @@ def rabbit(frame: FigureFrame, colour: Colour) -> None:
 
 
 def bear(frame: FigureFrame, colour: Colour) -> None:
-    """A round sitting bear, or a panda."""
+    """Draw a round sitting bear, or a panda."""
     limbs, ears = darker(colour, 0.08), darker(colour, 0.1)
     if frame.names("panda"):
         colour, limbs, ears = (246, 243, 236), _DARK, _DARK
@@ -130,7 +130,7 @@ def bear(frame: FigureFrame, colour: Colour) -> None:
 
 
 def bird(frame: FigureFrame, colour: Colour) -> None:
-    """A round bird on a branch."""
+    """Draw a round bird on a branch."""
     wood = mix((110, 78, 58), frame.palette.near, 0.3)
     frame.line([(-1.3, 0.08), (-0.4, 0.0), (0.5, 0.03), (1.35, 0.14)], 0.13, wood, opacity=1.0)
     for x, y in ((-0.95, 0.2), (0.95, 0.24), (1.2, 0.02)):
@@ -171,7 +171,7 @@ def bird(frame: FigureFrame, colour: Colour) -> None:
 
 
 def fish(frame: FigureFrame, colour: Colour) -> None:
-    """A fish with a flowing tail, seen from the side."""
+    """Draw a fish with a flowing tail, seen from the side."""
     fin = lighter(colour, 0.25)
     frame.shape([(-0.7, 0), (-1.25, 0.55), (-1.4, 0.42), (-1.18, 0.0), (-1.4, -0.42), (-1.25, -0.55)], fin)
     frame.shape([(-0.35, 0.4), (-0.2, 0.85), (0.3, 0.78), (0.42, 0.42)], fin)
@@ -202,7 +202,7 @@ def fish(frame: FigureFrame, colour: Colour) -> None:
 
 
 def dragon(frame: FigureFrame, colour: Colour) -> None:
-    """A small dragon with wings and a spiked back."""
+    """Draw a small dragon with wings and a spiked back."""
     wing = mix(colour, frame.palette.accent, 0.5)
     frame.shape([(-0.1, 0.95), (-0.5, 1.75), (-0.62, 1.3), (-0.98, 1.5), (-0.86, 1.1), (-1.2, 1.1), (-0.5, 0.7)], wing)
     frame.limb([(-0.4, 0.3), (-0.85, 0.12), (-1.2, 0.2), (-1.36, 0.48)], 0.16, colour)
@@ -241,7 +241,7 @@ def dragon(frame: FigureFrame, colour: Colour) -> None:
 
 
 def horse(frame: FigureFrame, colour: Colour) -> None:
-    """A horse standing, seen from the side."""
+    """Draw a horse standing, seen from the side."""
     mane = darker(colour, 0.5)
     frame.limb([(-0.78, 0.98), (-1.08, 0.8), (-1.06, 0.4)], 0.14, mane)
     for x, shade in ((-0.5, 0.25), (0.5, 0.25), (-0.7, 0.05), (0.68, 0.05)):
@@ -271,7 +271,7 @@ def horse(frame: FigureFrame, colour: Colour) -> None:
 
 
 def butterfly(frame: FigureFrame, colour: Colour) -> None:
-    """A butterfly with open wings."""
+    """Draw a butterfly with open wings."""
     for side in (-1, 1):
         upper = [(0.05, 0.1), (0.5, 0.78), (1.06, 0.86), (1.16, 0.44), (0.72, 0.02), (0.1, -0.04)]
         lower = [(0.06, -0.04), (0.66, -0.12), (0.84, -0.56), (0.56, -0.9), (0.2, -0.6)]
@@ -288,7 +288,7 @@ def butterfly(frame: FigureFrame, colour: Colour) -> None:
 
 
 def person(frame: FigureFrame, colour: Colour) -> None:
-    """A head-and-shoulders portrait; the words decide on long hair, grey hair and a hat."""
+    """Draw a head-and-shoulders portrait; the words select long hair, grey hair and a hat."""
     skin = _SKINS[int(frame.canvas.between(0, len(_SKINS)))]
     hair = _HAIRS[int(frame.canvas.between(0, len(_HAIRS)))]
     if frame.names("old"):
@@ -342,7 +342,7 @@ def _face(frame: FigureFrame, skin: Colour, hair: Colour) -> None:
 
 
 def robot(frame: FigureFrame, colour: Colour) -> None:
-    """A friendly robot, waving."""
+    """Draw a friendly robot, waving."""
     joint = darker(colour, 0.4)
     for side in (-1, 1):
         frame.limb([(side * 0.24, 0.5), (side * 0.25, 0.1)], 0.16, joint)

@@ -1,7 +1,7 @@
-"""What the sketch model does to real pictures: at full size, in their own 8 or 16 bits and their own colour profile.
+"""The sketch model's operations on real pictures: at full size, bit depth (8 or 16) and colour profile.
 
-An area is where a mask lets a picture change, as flags (height, width); None is the whole picture. Light, colour,
-effects, turns and crops are the studio's own exact adjustments.
+An area is where a mask lets a picture change, as boolean flags (height, width); None is the whole picture. Light,
+colour, effects, turns and crops use the studio's own exact adjustments.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ Box: TypeAlias = tuple[int, int, int, int]
 
 _BAND_ROWS = 256
 _WHITE: Colour = (255, 255, 255)
-# Letters of a colour whose three values come to no more stand over a light shade.
+# Text in a colour whose three values sum to at most this gets a light shade behind it.
 _MIDDLE_SUM = 300
-# Of what a mask covers, letters keep to this much of the width and height of its middle.
+# Text in a mask uses at most this share of the width and height of the mask's middle box.
 _LETTERED = 0.94
-# A pattern repeats so often across; a dot's radius is a share of the period.
+# How often a pattern repeats across an area; a dot's radius is a share of the period.
 _REPEATS = 9
 _LEAST_PERIOD_PX = 6.0
 _DOT = 0.3
-# How far the middle lightness goes to that of the colour; black and white are little else than lightness.
+# How far the median lightness moves to that of the colour; black, white and grey are mostly lightness.
 _SHARE_OF_LIGHT = 0.6
 _SHARE_OF_LIGHT_GREY = 0.85
 _GREY = 12.0
 
 
 def area_of(mask: bytes, width: int, height: int) -> Flags:
-    """Return where a mask is not black, stretched over a picture of this size. Raises RequestRefused: unreadable.
+    """Return where a mask is not black, stretched to this picture size. Raises RequestRefused(MASK_UNREADABLE).
 
-    The change is full wherever the mask is set at all: a soft edge is for whoever lays the result over the picture.
+    The change is full wherever the mask is set at all: the caller that blends the result in applies a soft edge.
     """
     try:
         with Image.open(io.BytesIO(mask)) as opened:
@@ -66,9 +66,9 @@ def area_of(mask: bytes, width: int, height: int) -> Flags:
 
 
 def apply(picture: Raster, operations: tuple[Operation, ...], area: Flags | None = None) -> Raster:
-    """Return a new picture, RGB or RGBA, with the operations applied in their order; the given one stays as it is.
+    """Return a new RGB or RGBA picture with the operations applied in order; the input stays unchanged.
 
-    With an area nothing outside of it changes, and operations that move pixels are left out.
+    With an area, nothing outside of it changes, and operations that move pixels are skipped.
     """
     result = in_colour(picture)
     for operation in operations:
@@ -81,7 +81,7 @@ def apply(picture: Raster, operations: tuple[Operation, ...], area: Flags | None
 
 
 def _changed(operation: Operation, picture: Raster, area: Flags | None) -> Raster:
-    """Return the picture after one operation; what it shows outside of the area does not count."""
+    """Return the picture after one operation; with an area, the caller ignores the pixels outside."""
     match operation:
         case Adjustment():
             return adjusted(picture, operation, area)
@@ -96,7 +96,7 @@ def _changed(operation: Operation, picture: Raster, area: Flags | None) -> Raste
         case Recolour(colour):
             return _recoloured(picture, _flags(picture, area), colour)
         case Restyle():
-            # A look is drawn in 8 bits.
+            # A look is rendered in 8 bits.
             drawn = render_in_style(np.ascontiguousarray(eight_bits(picture.pixels[..., :3])), operation.look)
             colours = drawn * np.array(picture.peak // 255, picture.pixels.dtype)
     return replace(picture, pixels=np.concatenate([colours, picture.pixels[..., 3:]], axis=2))
@@ -107,7 +107,7 @@ def _flags(picture: Raster, area: Flags | None) -> Flags:
 
 
 def _levels(pixels: Pixels) -> Floats:
-    """Return values as 0 to 255 and what lies between."""
+    """Return pixel values on the scale 0 to 255, as floats."""
     return np.asarray(pixels, np.float32) * np.float32(255 / np.iinfo(pixels.dtype).max)
 
 
@@ -116,11 +116,11 @@ def _stored(levels: Floats, picture: Raster) -> Pixels:
     return np.asarray(np.clip(values, 0, picture.peak), picture.pixels.dtype)
 
 
-# ---- letters
+# ---- text
 
 
 def _middle(area: Flags) -> Box:
-    """Return the box in the middle of the area that is as much smaller than the box round it as the area is."""
+    """Return the box in the middle of the area, as much smaller than its bounding box as the area is."""
     left, top, right, bottom = box_of(area)
     share = _LETTERED * float(area[top:bottom, left:right].mean()) ** 0.5
     across, down = (right - left) * share / 2, (bottom - top) * share / 2
@@ -130,15 +130,15 @@ def _middle(area: Flags) -> Box:
 
 
 def _written(picture: Raster, letters: Image.Image, shade: Image.Image, ink: Colour) -> Raster:
-    """Return the picture with the letters in a colour over their shade, both masks in mode L of the picture's size.
+    """Return the picture with text in a colour over a shade; both masks have mode L and the picture's size.
 
-    The shade is black, below a dark colour white.
+    The shade is black, or white behind a dark colour.
     """
     colour = from_srgb(np.array([[ink]], np.float32), picture.profile, 3) * (picture.peak / 255)
     below = 0 if sum(ink) > _MIDDLE_SUM else picture.peak
     letter, soft = (np.asarray(mask, np.float32)[..., None] / 255 for mask in (letters, shade))
     pixels = picture.pixels.copy()
-    # Only the rows that the words reach: on a large picture they are few.
+    # Only the rows with text: in a large picture they are few.
     reached = np.flatnonzero(np.maximum(letter, soft).any(axis=(1, 2)))
     for top in range(int(reached[0]), int(reached[-1]) + 1, _BAND_ROWS) if reached.size else ():
         rows = slice(top, min(top + _BAND_ROWS, int(reached[-1]) + 1))
@@ -154,7 +154,7 @@ def _written(picture: Raster, letters: Image.Image, shade: Image.Image, ink: Col
 
 
 def _patterned(picture: Raster, area: Flags, fill: Fill) -> Raster:
-    """Return the picture with the pattern over the box of the area, its edges smooth."""
+    """Return the picture with the pattern over the bounding box of the area, with smooth edges."""
     left, top, right, bottom = box_of(area)
     period = max(_LEAST_PERIOD_PX, ((right - left) * (bottom - top)) ** 0.5 / _REPEATS)
     y, x = np.mgrid[0 : bottom - top, 0 : right - left].astype(np.float32) + np.float32(0.5)
@@ -168,7 +168,7 @@ def _patterned(picture: Raster, area: Flags, fill: Fill) -> Raster:
 
 
 def _share(kind: PatternKind, x: Floats, y: Floats, period: float) -> Floats:
-    """Return how much of the first colour each pixel takes, 0 to 1."""
+    """Return the share of the first colour in each pixel, 0 to 1."""
     match kind:
         case PatternKind.STRIPES:
             return _band((x + y) / 2**0.5, period)
@@ -189,17 +189,17 @@ def _share(kind: PatternKind, x: Floats, y: Floats, period: float) -> Floats:
 
 
 def _band(along: Floats, period: float) -> Floats:
-    """Return 1 in one half of each period and 0 in the other, with one pixel between."""
+    """Return 1 in one half of each period and 0 in the other, with a transition of one pixel."""
     place = np.mod(along, period)
     edge = np.minimum(np.minimum(place, np.abs(period / 2 - place)), period - place)
     return np.clip(np.where(place < period / 2, 0.5 + edge, 0.5 - edge), 0, 1)
 
 
-# ---- another colour
+# ---- recolouring
 
 
 def _recoloured(picture: Raster, area: Flags, colour: Colour) -> Raster:
-    """Return the area in the hue and depth of the colour, light and dark among its pixels as they were."""
+    """Return the picture with the area in the hue and depth of the colour, and its light and dark kept."""
     own = from_srgb(np.array([[colour]], np.float32), picture.profile, 3)
     light = _lab(_levels(picture.pixels[area, :3])[None])[0, :, 0]
     goal = _lab(own)[0, 0]
@@ -207,7 +207,7 @@ def _recoloured(picture: Raster, area: Flags, colour: Colour) -> Raster:
     middle = float(np.median(light))
     aim = middle + share * (float(goal[0]) - middle)
     offsets = light - middle
-    # Pressed together on a side on which there is too little room.
+    # Compressed on a side without enough range.
     above, below = float(np.percentile(offsets, 99.5)), float(-np.percentile(offsets, 0.5))
     up = min(1.0, (100 - aim) / above) if above > 0 else 1.0
     down = min(1.0, aim / below) if below > 0 else 1.0
@@ -222,15 +222,15 @@ def _recoloured(picture: Raster, area: Flags, colour: Colour) -> Raster:
 def _ramp(goal: Floats, aim: float) -> tuple[Floats, Floats]:
     """Return steps of lightness from 0 to 100 and the tint of the goal (Lab) at each, in sRGB levels.
 
-    Neither black nor white has a colour: it fades from the lightness `aim` towards both, and is nowhere stronger than
-    a screen can show it.
+    Black and white have no colour: it fades from the lightness `aim` towards both, and never exceeds what a screen can
+    show.
     """
     steps = np.linspace(0, 100, 513, dtype=np.float32)
     fade = np.minimum(1, np.minimum(steps / max(aim, 5), (100 - steps) / max(100 - aim, 5)) * 1.5)
     strengths = np.linspace(0, 1, 65, dtype=np.float32)[None, :] * fade[:, None]
     lab = np.stack([np.broadcast_to(steps[:, None], strengths.shape), *(strengths * goal[n] for n in (1, 2))], axis=2)
     shown = cv2.cvtColor(lab.astype(np.float32), cv2.COLOR_Lab2RGB) * np.float32(255)
-    # What no screen shows comes back as another colour.
+    # A colour outside the screen's range comes back as another colour.
     fits = np.logical_and.accumulate(np.abs(_lab(shown) - lab).max(axis=2) < 1.5, axis=1)
     return steps, shown[np.arange(len(steps)), np.maximum(fits.sum(axis=1) - 1, 0)]
 

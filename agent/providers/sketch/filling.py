@@ -1,8 +1,8 @@
-"""Fills a hole in a picture with blocks of what is around it, so that nothing tells that something was there.
+"""Fill a hole in a picture with blocks from its surroundings, so that the removed content leaves no trace.
 
-On a small copy each block of the border takes what it does not know from the place that is most like what it knows
-(Criminisi et al., Region Filling and Object Removal, 2004); the full picture then takes over where each pixel comes
-from, so its own grain is kept. The same picture and hole always give the same pixels.
+On a small copy, each block at the border gets its unknown pixels from the place that is most similar in its known ones
+(Criminisi et al., Region Filling and Object Removal, 2004); the full picture then uses the same sources, so its grain
+is kept. The same picture and hole always give the same pixels.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ Floats: TypeAlias = NDArray[np.float32]
 Flags: TypeAlias = NDArray[np.bool_]
 Places: TypeAlias = NDArray[np.intp]
 
-# Pixels of the hole, and of all, in the copy on which blocks are matched: one hole of so many takes about 0.2 s, many
-# small ones up to 2 s.
+# The limits for the hole, and for the whole copy on which blocks are matched, in pixels: one hole of this size takes
+# about 0.2 s, many small ones up to 2 s.
 _HOLE_PIXELS, _SEARCHED_PIXELS = 4000, 60_000
 _BLOCK_PX = 15
 _CONTEXT = 0.9
@@ -27,10 +27,10 @@ _MOST_TONE = 28.0
 
 
 def filled(pixels: Floats, hole: Flags) -> Floats:
-    """Return the pixels (height, width, channels; 0 to 255) with the hole (height, width) filled from around it.
+    """Return the pixels (height, width, channels; 0 to 255) with the hole (height, width) filled from its surroundings.
 
-    What is outside of the hole stays. With nothing outside, or a picture too small for patches, the colours of the
-    border are carried in, or the middle colour of all is laid over it.
+    Pixels outside the hole stay. When no whole block is known, the colours of the border are interpolated into the
+    hole; with nothing outside the hole, it gets the median colour.
     """
     if not hole.any():
         return pixels.copy()
@@ -45,7 +45,7 @@ def filled(pixels: Floats, hole: Flags) -> Floats:
 
 
 def _surroundings(hole: Flags) -> tuple[int, int, int, int]:
-    """Return the rows and columns of the hole with room around them, each as its first and the one after its last."""
+    """Return the rows and columns of the hole with a margin, each as first index and end index."""
     limits: list[int] = []
     for axis in (1, 0):
         taken = np.flatnonzero(hole.any(axis=axis))
@@ -63,7 +63,7 @@ def _filled_part(pixels: Floats, hole: Flags) -> Floats:
 
 
 def _shrunk(pixels: Floats, hole: Flags, size: tuple[int, int]) -> tuple[Floats, Flags]:
-    """Return both at a size; a pixel of which any part is hole is hole, and no colour of the hole reaches another."""
+    """Return both at a smaller size; a pixel that is partly hole is hole, and no colour leaks out of the hole."""
     across = (size[1], size[0])
     share = cv2.resize(hole.astype(np.float32), across, interpolation=cv2.INTER_AREA)
     known = pixels * (~hole)[..., None]
@@ -73,7 +73,7 @@ def _shrunk(pixels: Floats, hole: Flags, size: tuple[int, int]) -> tuple[Floats,
 
 
 def _sources(pixels: Floats, hole: Flags) -> Places | None:
-    """Return for each pixel the flat place of the one that it looks like; None where no whole block is known."""
+    """Return each pixel's source as a flat index; None where no whole block is known."""
     side = min(_BLOCK_PX, *hole.shape)
     is_broken = cv2.matchTemplate(hole.astype(np.float32), np.ones((side, side), np.float32), cv2.TM_CCORR) > 0.5
     if is_broken.all():
@@ -97,7 +97,7 @@ def _sources(pixels: Floats, hole: Flags) -> Places | None:
 
 
 def _spread(source: Places, size: tuple[int, int]) -> Places:
-    """Return the sources at a larger size, each pixel keeping its own place within the larger one."""
+    """Return the sources at a larger size; each pixel keeps its offset within the enlarged one."""
     (rows, columns), (height, width) = source.shape, size
     row, column = np.arange(height) * rows // height, np.arange(width) * columns // width
     coarse = source[row[:, None], column[None, :]]
@@ -108,7 +108,7 @@ def _spread(source: Places, size: tuple[int, int]) -> Places:
 
 
 def _taken_over(pixels: Floats, hole: Flags, small: Places) -> Floats:
-    """Return the full picture, each pixel of the hole from where a small one has it, seams crossfaded and toned."""
+    """Return the full picture with the hole filled from the small copy's sources, seams crossfaded and toned."""
     height, width = hole.shape
     source = _spread(small, (height, width))
     down = (source // width - np.arange(height)[:, None]).astype(np.float32)
@@ -135,7 +135,7 @@ def _taken_over(pixels: Floats, hole: Flags, small: Places) -> Floats:
 
 
 def _toned(pixels: Floats, hole: Flags, painted: Floats, source: Places) -> Floats:
-    """Return the painted picture with the tones of the border carried in, so that no step shows along it."""
+    """Return the painted picture with the border's tones interpolated into it, so that no edge shows."""
     height, width = hole.shape
     reach = max(2, round(max(height, width) / 150))
     wide = cv2.dilate(hole.astype(np.uint8), np.ones((2 * reach + 1, 2 * reach + 1), np.uint8)) > 0
@@ -148,7 +148,7 @@ def _toned(pixels: Floats, hole: Flags, painted: Floats, source: Places) -> Floa
 
 
 def _membrane(values: Floats, weights: Floats) -> Floats:
-    """Return the values carried smoothly to where there are none, by halving the picture and filling on the way up."""
+    """Return the values smoothly interpolated to places without any, by halving the size and filling on the way up."""
     height, width = weights.shape
     if min(height, width) <= 2:
         mean = (values * weights[..., None]).sum((0, 1)) / max(1e-6, float(weights.sum()))
@@ -164,7 +164,7 @@ def _membrane(values: Floats, weights: Floats) -> Floats:
 
 
 def _carried_in(pixels: Floats, hole: Flags) -> Floats:
-    """Return the picture with the colours of the border carried smoothly into the hole."""
+    """Return the picture with the colours of the border smoothly interpolated into the hole."""
     known = np.where(hole[..., None], np.float32(0), pixels)
     field = _membrane(known, (~hole).astype(np.float32))
     return np.where(hole[..., None], field, pixels)

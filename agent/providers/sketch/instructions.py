@@ -1,8 +1,7 @@
-"""Reads the pixel operations out of a sentence, clause by clause, in the order in which they are asked for.
+"""Read the pixel operations from a sentence, clause by clause, in the order in which they are requested.
 
-Light, colour and turns are read as the studio reads them everywhere, wherever they stand in a clause; what only the
-sketch model does with pixels stands in a table beside them. Words to be written into the picture are read first, and
-where they shall stand.
+Light, colour and turns are read as everywhere in the studio, at any place in a clause; the sketch model's own
+operations are in a table here. Text to write into the picture, and its position, is read first.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from agent.pictures import without_handles
 from agent.providers.sketch.operations import AddText, Operation, Position
 from agent.providers.sketch.phrases import blank_quoted, find_amount, find_percent, find_quoted, find_ratio, fold
 
-# Stands for lettering without its words.
+# Marks a request for lettering without its text.
 MISSING = "missing"
 
 _Maker: TypeAlias = Callable[[str], Operation | None]
@@ -78,7 +77,7 @@ def _search(name: str, words: str) -> re.Match[str] | None:
 
 
 _FACTORS = {"half": 0.5, "double": 2.0, "smaller": 0.75, "bigger": 1.5}
-# How an operation is made of its clause, and what is asked for when that says too little.
+# How each operation is made from its clause, and what to ask for when the clause lacks it.
 _MAKERS: dict[str, tuple[_Maker, str]] = {
     "resize": (_resize, "size"),
     "crop": (_crop, "shape"),
@@ -86,11 +85,11 @@ _MAKERS: dict[str, tuple[_Maker, str]] = {
 }
 
 
-# ---- words to be written
+# ---- text to write
 
 
 def read_inscription(text: str) -> tuple[AddText | str, str]:
-    """Return the words to add (or MISSING, or nothing) and the folded rest, where a lone `§` stands for them."""
+    """Return the text to add (or MISSING, or an empty string) and the folded rest, where a lone `§` marks its place."""
     quoted = find_quoted(text)
     marked = fold(blank_quoted(text))
     match = _search("lettering", marked)
@@ -104,7 +103,7 @@ def read_inscription(text: str) -> tuple[AddText | str, str]:
 
 
 def _bare_lettering(text: str, marked: str, match: re.Match[str]) -> tuple[AddText | str, str]:
-    """Return lettering that stands without quotation marks: everything after the word for it."""
+    """Return lettering without quotation marks: everything after the word for it."""
     bare = wording.pattern("edits.bare", flags=re.IGNORECASE).search(text)
     before = marked[: match.start()]
     if not bare:
@@ -117,7 +116,7 @@ def _bare_lettering(text: str, marked: str, match: re.Match[str]) -> tuple[AddTe
 
 
 def _opening(marked: str, match: re.Match[str]) -> str:
-    """Return what stands before the verb in its own clause ("在顶部" of "在顶部加上…")."""
+    """Return the text before the verb in its own clause ("在顶部" of "在顶部加上…")."""
     return wording.pattern("edits.lettering_end").split(marked[: match.start()])[-1]
 
 
@@ -148,10 +147,10 @@ _CONTENT = re.compile(r"[a-z]{2,}|[一-龥]")
 
 @dataclass(frozen=True)
 class Instructions:
-    """What was read: the operations in order, the clauses left out, and what is missing to do the rest.
+    """The result: the operations in order, the clauses left out, and what is missing.
 
-    `missing` is `shape`, `size` or `text` when an operation was named without what it needs, `unclear` when it cannot
-    be; `unread` counts the clauses that name something and ask for nothing.
+    `missing` is `shape`, `size` or `text` when an operation lacks what it needs, `unclear` when it cannot be
+    understood; `unread` counts the clauses that name something but ask for no operation.
     """
 
     operations: tuple[Operation, ...]
@@ -161,9 +160,9 @@ class Instructions:
 
 
 def read_instructions(text: str) -> Instructions:
-    """Return the operations that a sentence asks for, in its order; none when it asks for no operation.
+    """Return the operations that a sentence asks for, in its order; none when it asks for none.
 
-    What is an adjustment and nothing else, the whole sentence or a clause of it, is read as the studio reads it.
+    A sentence or clause that is nothing but an adjustment is read as everywhere in the studio.
     """
     whole = read_adjustment(text)
     if whole is not None:
@@ -196,7 +195,7 @@ def read_instructions(text: str) -> Instructions:
 
 
 def clauses(text: str) -> list[str]:
-    """Return the clauses of a folded text, without what it says shall not be done."""
+    """Return the clauses of a folded text, without what the text says not to do."""
     folded = wording.pattern("edits.spared").sub(" ", without_handles(text))
     folded = wording.pattern("edits.black_and_white").sub("grayscale", folded)
     return [part for part in wording.pattern("edits.break").split(folded) if part and part.strip()]
@@ -204,7 +203,7 @@ def clauses(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Clause:
-    """The operations of a clause in their order, what one of them lacks, and the words that are no part of any."""
+    """The operations of a clause in order, what is missing for one of them, and the remaining words."""
 
     operations: list[Operation]
     missing: str
@@ -221,7 +220,7 @@ def read_clause(words: str) -> Clause:
     others, rest, missing = words, adjustments.rest, "unclear" if adjustments.is_unclear else ""
     for start, end, adjustment in adjustments.phrases:
         if adjustment.has_effects:
-            # How far is said anywhere in the clause: "blur the face a lot".
+            # The amount may be anywhere in the clause: "blur the face a lot".
             continue
         found.append((start, adjustment))
         others = _blanked(others, start, end)

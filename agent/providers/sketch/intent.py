@@ -1,7 +1,7 @@
-"""What a person wants, understood by rules: draw something, edit a picture, be asked back, or just talk.
+"""Read by rules what the user wants: draw something, edit a picture, be asked a question, or just talk.
 
-Which style a wish asks for, and whether for a new sketch or a picture that is there, is told apart afterwards; a short
-wish is made fuller with what the sketch painter obeys.
+The style of a request, and whether it is for a new sketch or an existing picture, is determined afterwards; a short
+request can be expanded with details that the sketch painter supports.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_CHARACTERS = 4000
 
 
 class Reason(StrEnum):
-    """Why the planner asks back."""
+    """The reason why the planner asks a question."""
 
     EMPTY = "empty"
     PICTURE_ONLY = "picture_only"
@@ -39,7 +39,7 @@ class Reason(StrEnum):
 
 
 class Topic(StrEnum):
-    """What a talk is about."""
+    """The topic of a reply without a picture."""
 
     GREETING = "greeting"
     THANKS = "thanks"
@@ -54,10 +54,10 @@ class Topic(StrEnum):
 
 @dataclass(frozen=True)
 class Draw:
-    """A new picture. `description` is the wish without the asking; ratio and count only when the words say so.
+    """A request for a new picture. `description` is the request without polite words.
 
-    `retaken` is the picture whose wish is painted once more, as its `take`; `was_changed` says that it had been changed
-    since it was painted.
+    Ratio and count are set only when the text gives them. `retaken` is the picture whose request is painted again, as
+    its `take`; `was_changed` says that this picture had been edited since.
     """
 
     subject: str
@@ -73,7 +73,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Edit:
-    """Pixel operations on a picture, in order. `left_out` are clauses that need a model with eyes."""
+    """Pixel operations on a picture, in order. `left_out` are clauses that need a model with vision."""
 
     operations: tuple[Operation, ...]
     left_out: tuple[str, ...] = ()
@@ -84,14 +84,14 @@ class Edit:
 
 @dataclass(frozen=True)
 class AskBack:
-    """Something is missing before anything can be done."""
+    """Something is missing, so the user is asked a question."""
 
     reason: Reason
 
 
 @dataclass(frozen=True)
 class Talk:
-    """Words are the whole answer."""
+    """The answer is text only."""
 
     topic: Topic
 
@@ -104,7 +104,7 @@ def _says(name: str, words: str) -> re.Match[str] | None:
 
 
 def understand(text: str, has_pictures: bool) -> Intent | Retake:
-    """Return what the person wants. `has_pictures` says whether the message or the history holds any picture."""
+    """Return what the user wants. `has_pictures` says whether the message or the history contains a picture."""
     text = text[:MAX_CHARACTERS]
     if not has_words(text):
         return AskBack(Reason.PICTURE_ONLY if has_pictures and not text.strip() else Reason.EMPTY)
@@ -126,7 +126,7 @@ def understand(text: str, has_pictures: bool) -> Intent | Retake:
 
 
 def _wants_drawing(folded: str, instructions: Instructions) -> bool:
-    """Whether the words ask for a new picture rather than a change of one."""
+    """Whether the text asks for a new picture rather than an edit."""
     strong, weak = _says("draw", folded), _says("make", folded)
     if not strong and not weak:
         return False
@@ -140,7 +140,7 @@ def _wants_drawing(folded: str, instructions: Instructions) -> bool:
 
 
 def _is_only_instructions(folded: str) -> bool:
-    """Whether the thing to make is nothing but an operation ("make a sepia version", "create a square crop")."""
+    """Whether the thing to make is only an operation ("make a sepia version", "create a square crop")."""
     return _says("only_edits", folded) is not None
 
 
@@ -162,7 +162,7 @@ def _edit_or_talk(text: str, folded: str, instructions: Instructions, has_pictur
 
 
 def _describes(folded: str, instructions: Instructions) -> bool:
-    """Whether the words describe a picture, though some of them could adjust one: "warm colours, autumn forest"."""
+    """Whether the text describes a picture, though some words could be adjustments: "warm colours, autumn forest"."""
     is_thing = bool((instructions.left_out or instructions.unread) and re.match(r"an?\s+\w+er\b", folded))
     return is_thing or instructions.unread > len(instructions.operations) or _is_noun_phrase(folded)
 
@@ -191,7 +191,7 @@ def _edit(text: str, instructions: Instructions, has_pictures: bool) -> Intent:
     return Edit(
         operations=instructions.operations,
         left_out=instructions.left_out,
-        # A turn makes another ratio of the one that was named.
+        # A turn changes the ratio that was named.
         aspect_ratio=None if turns else _named(find_ratio(folded)),
         number_of_images=find_count(folded),
         handles=handles,
@@ -199,7 +199,7 @@ def _edit(text: str, instructions: Instructions, has_pictures: bool) -> Intent:
 
 
 def read_drawing(text: str) -> Draw | AskBack:
-    """Return the wish for a new picture that the text describes, whatever else it could be taken for."""
+    """Return the request for a new picture in the text, even if the text could also mean something else."""
     folded = fold(blank_quoted(text))
     subject, description = find_subject(text)
     if not subject:
@@ -219,7 +219,7 @@ def _named(ratio: tuple[int, int] | None) -> str | None:
 
 
 def _is_noun_phrase(folded: str) -> bool:
-    """Whether the words begin as a thing does ("a black and white cat") and not as a change ("a bit darker")."""
+    """Whether the text begins like a thing ("a black and white cat"), not like a change ("a bit darker")."""
     begins = (
         (wording.pattern(f"intent.{name}", one).match(folded) for name in ("thing", "change"))
         for one in wording.LANGUAGES
@@ -228,7 +228,7 @@ def _is_noun_phrase(folded: str) -> bool:
 
 
 def _names_a_thing(folded: str, is_about_picture: bool) -> bool:
-    """Whether bare words can be drawn as they stand ("a red fox in the snow", "雪中的红狐")."""
+    """Whether the bare words can be drawn as they are ("a red fox in the snow", "雪中的红狐")."""
     if _is_noun_phrase(folded) and not wording.pattern("intent.target").match(folded):
         return True
     if is_about_picture or _says("speaker", folded) or _says("vague", folded):
@@ -244,9 +244,9 @@ def _names_a_thing(folded: str, is_about_picture: bool) -> bool:
 
 @dataclass(frozen=True)
 class FoundLook:
-    """A style that words ask for: its name in both languages, how it is drawn, and the words that name it.
+    """A style that a text asks for: its name in both languages, how it is drawn, and the words that name it.
 
-    `words` are empty when the style was described.
+    `words` is empty when the style was described.
     """
 
     name: str
@@ -259,7 +259,7 @@ FindLook: TypeAlias = Callable[[str], FoundLook | None]
 
 
 def in_style(intent: Intent | Retake, text: str, found: FoundLook | None, *, has_pictures: bool) -> Intent | Retake:
-    """Return the wish with the style that its words ask for: of a sketch, or as an operation on a picture."""
+    """Return the request with the style that its text asks for: for a sketch, or as an operation on a picture."""
     if found is None and isinstance(intent, Draw):
         return replace(intent, style=_asked_in_so_many_words(text) or intent.style)
     if found is None or isinstance(intent, Retake):
@@ -272,7 +272,7 @@ def in_style(intent: Intent | Retake, text: str, found: FoundLook | None, *, has
     if not has_pictures and not handles_in(text):
         return intent
     if isinstance(intent, Edit):
-        # What is carried out exactly needs no approximation beside it: "black and white" is one, too.
+        # An exact operation needs no approximating style too: "black and white" is also a style.
         if not intent.left_out and not _only_pixelates(intent.operations):
             return intent
         kept = tuple(one for one in intent.operations if not _is_pixelating(one))
@@ -284,7 +284,7 @@ def in_style(intent: Intent | Retake, text: str, found: FoundLook | None, *, has
 
 
 def _asked_in_so_many_words(text: str) -> str:
-    """Return the style that a wish asks for by that word, whether or not anybody knows it; else nothing."""
+    """Return the style named after a phrase such as "in the style of", even an unknown one; else an empty string."""
     match = wording.pattern("intent.in_the_style_of", flags=re.IGNORECASE).search(text)
     return next((group for group in match.groups() if group), "").strip() if match else ""
 
@@ -298,7 +298,7 @@ def _operation(found: FoundLook) -> Restyle:
 
 
 def _is_all_there_is(text: str, found: FoundLook) -> bool:
-    """Whether nothing is left of the wish without the style's name and what is said around it."""
+    """Whether the request is nothing but the style's name and the words around it."""
     folded = fold(text)
     if not found.words or found.words not in folded:
         return False
@@ -316,16 +316,18 @@ def _is_pixelating(operation: Operation) -> bool:
     return isinstance(operation, Adjustment) and bool(operation.pixelate)
 
 
-# ---- a wish made fuller
+# ---- expanding a request
 
-# Where the light of the day does not reach.
+# Places without daylight.
 _OWN_LIGHT = frozenset({"space", "abstract"})
 _END = re.compile(r"[\s.。!！,，;；]*$")
 
 
 def expand_description(text: str) -> str:
-    """Return the wish with a place and a light where it names none; unchanged when it is no wish for a drawing, or
-    says both already."""
+    """Return the request with a place and a light added where it names none.
+
+    It is unchanged when it does not ask for a drawing, or has both.
+    """
     if not isinstance(understand(text, has_pictures=False), Draw):
         return text
     chinese = wording.is_chinese(text)

@@ -1,4 +1,4 @@
-"""Words on pictures: a font that has the letters, lines that fit, and letters that read on any ground."""
+"""Text on pictures: find a font with its characters, fit its lines, and make it readable on any background."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Font: TypeAlias = ImageFont.FreeTypeFont
 Box: TypeAlias = tuple[int, int, int, int]
 
 _NOTO = "/usr/share/fonts"
-# (file, face in the collection): simplified Chinese first, since half of the people write it.
+# (file, face in the collection): simplified Chinese first, since half of the users write it.
 _CHINESE_FONTS: tuple[tuple[str, int], ...] = (
     (f"{_NOTO}/opentype/noto/NotoSansCJK-Regular.ttc", 2),
     (f"{_NOTO}/opentype/noto/NotoSansCJKsc-Regular.otf", 0),
@@ -53,7 +53,7 @@ _CLOSING = "，。、！？；：）」』》”’,.!?;:)"
 
 
 def find_font(text: str, size: float) -> Font | None:
-    """Return the font of this machine that draws most of the text's letters, or None when none draws any."""
+    """Return the font of this machine that has most of the text's characters, or None when none has any."""
     best: Font | None = None
     best_count = 0
     wanted = {char for char in text if not char.isspace()}
@@ -70,7 +70,7 @@ def find_font(text: str, size: float) -> Font | None:
 
 
 def drawable(text: str, font: Font) -> str:
-    """Return the text without the letters that the font would show as empty boxes."""
+    """Return the text without the characters that the font would show as empty boxes."""
     missing = _signature(font, _NO_SUCH_CHARACTER)
     signatures = {char: _signature(font, char) for char in set(text) if not char.isspace()}
     undrawn = {char for char, found in signatures.items() if found == missing or 0 in found[0]}
@@ -85,7 +85,7 @@ def _can_draw(source: tuple[str, int], char: str) -> bool:
 
 
 def wrap(text: str, font: Font, width: float) -> list[str]:
-    """Return the lines of the text that fit into the width; Chinese breaks anywhere but before closing marks."""
+    """Return the text in lines that fit the width; Chinese breaks anywhere but before closing punctuation."""
     lines: list[str] = []
     line = ""
     for token in re.findall(
@@ -99,7 +99,7 @@ def wrap(text: str, font: Font, width: float) -> list[str]:
 
 
 def fit(text: str, width: float, size: float, max_lines: int) -> tuple[Font, list[str]] | None:
-    """Return a font of at most `size` pixels and the lines that fit; what is too long ends in an ellipsis.
+    """Return a font of at most `size` pixels and the lines that fit; text that is too long ends in an ellipsis.
 
     None when this machine has no font for the text.
     """
@@ -112,7 +112,7 @@ def fit(text: str, width: float, size: float, max_lines: int) -> tuple[Font, lis
 
 
 def _lines_of(text: str, width: float, size: float) -> tuple[Font, list[str], bool] | None:
-    """Return a font of this size, the lines of the text, and whether all are within the width; None without a font."""
+    """Return a font of this size, the lines of the text, and whether all fit the width; None without a font."""
     font = find_font(text, size)
     words = drawable(text, font) if font is not None else ""
     if font is None or not words:
@@ -122,7 +122,7 @@ def _lines_of(text: str, width: float, size: float) -> tuple[Font, list[str], bo
 
 
 def write_into(image: Image.Image, text: str, position: Position) -> Image.Image:
-    """Return the picture with the words in white over a soft shade, at the top, in the middle or at the bottom."""
+    """Return the picture with the text in white over a soft shade, at the top, in the middle or at the bottom."""
     drawn = letters_for(image.size, text, position)
     if drawn is None:
         return image
@@ -137,10 +137,10 @@ def write_into(image: Image.Image, text: str, position: Position) -> Image.Image
 
 
 def letters_for(size: tuple[int, int], text: str, place: Position | Box) -> tuple[Image.Image, Image.Image] | None:
-    """Return the words as they stand in a picture of this size, and the soft shade that they stand out from: two masks
-    in mode L, the second one wider. None when this machine has no font for them.
+    """Return the text and its soft shade as two masks of the picture's size, in mode L; the shade is wider.
 
-    The place is a side of the picture, or the box (left, top, right, bottom) whose middle they fill.
+    None when this machine has no font for the text. The place is a side of the picture, or a box (left, top, right,
+    bottom) whose middle the text fills.
     """
     if isinstance(place, Position):
         box, position = (0, 0, *size), place
@@ -159,7 +159,7 @@ def letters_for(size: tuple[int, int], text: str, place: Position | Box) -> tupl
 
 
 def _largest(text: str, width: float, height: float) -> tuple[Font, list[str]] | None:
-    """Return the largest font, and the lines, with which nothing of the words is cut off; None without a font."""
+    """Return the largest font, and the lines, with which no text is cut off; None without a font."""
     size = max(_LEAST_SIZE, height * 0.8)
     while size > _LEAST_SIZE:
         found = _lines_of(text, width, size)

@@ -1,4 +1,4 @@
-"""The pixel operations that a sentence can ask for, as values. What a photo program adjusts is an `Adjustment`."""
+"""The pixel operations that a sentence can ask for, as values. A photo program's usual changes are an `Adjustment`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agent.style_look import StyleLook
 
 
 class PatternKind(StrEnum):
-    """What an area can be filled with; stripes run aslant unless the words say how."""
+    """The patterns for an area; stripes are diagonal unless the text gives a direction."""
 
     PLAIN = "plain"
     STRIPES = "stripes"
@@ -23,7 +23,7 @@ class PatternKind(StrEnum):
 
 
 class Position(StrEnum):
-    """Where added words stand."""
+    """The position of added text."""
 
     TOP = "top"
     CENTER = "center"
@@ -32,7 +32,7 @@ class Position(StrEnum):
 
 @dataclass(frozen=True)
 class AddText:
-    """Words to write into the picture, white unless a colour is named; inside a mask they fill its middle."""
+    """Text to write into the picture, white unless a colour is named; inside a mask it fills the middle."""
 
     text: str
     position: Position = Position.BOTTOM
@@ -41,19 +41,19 @@ class AddText:
 
 @dataclass(frozen=True)
 class Recolour:
-    """Another colour for what a mask covers, its light and texture kept."""
+    """Give the masked area another colour; light and texture stay."""
 
     colour: Colour
 
 
 @dataclass(frozen=True)
 class Erase:
-    """What a mask covers gone, its place filled from around it."""
+    """Remove the masked content and fill its place from the surroundings."""
 
 
 @dataclass(frozen=True)
 class Fill:
-    """What a mask covers replaced by a pattern in `colour` on `ground`."""
+    """Replace the masked area by a pattern in `colour` on `ground`."""
 
     kind: PatternKind
     colour: Colour
@@ -62,7 +62,7 @@ class Fill:
 
 @dataclass(frozen=True)
 class Restyle:
-    """The look of a style, drawn by rules over the whole picture; the style's names in both languages."""
+    """The look of a style, rendered by rules over the whole picture; with the style's names in both languages."""
 
     name: str
     chinese_name: str
@@ -73,5 +73,5 @@ Operation: TypeAlias = Adjustment | AddText | Restyle | Recolour | Erase | Fill
 
 
 def moves_pixels(operation: Operation) -> bool:
-    """Whether the operation has no meaning inside of a mask."""
+    """Whether the operation is meaningless inside a mask."""
     return isinstance(operation, Adjustment) and operation.has_frame

@@ -1,8 +1,8 @@
-"""The composed sketch: a place, a figure, weather, a caption and a mark that says it is a sketch.
+"""Compose a sketch: a place, a figure, weather, a caption, and a label that marks it as a sketch.
 
-The table of figures says which drawing stands for which word, how tall it is, and its own colour.
+The table of figures gives the drawing for each word, its height, and its own colour.
 
-Everything follows from the words: the same words and size give the same pixels.
+Everything follows from the text: the same text and size give the same pixels.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _USUAL_PLACE = {
     "dragon": "mountains", "rocket": "space", "balloon": "mountains", "car": "city", "umbrella": "city",
 }  # fmt: skip
 _FLAT_STYLES = {"minimal", "pixel art"}
-# How far to the left a figure stands that makes room beside it, and how much smaller it is.
+# How far left a figure moves to make room beside it, and how much smaller it becomes.
 _ASIDE = 0.19
 _SMALLER = 0.78
 
 
 @dataclass(frozen=True)
 class Composition:
-    """What a sketch shows: the place, the figure in it (or none), its colours, and the words it came from."""
+    """The content of a sketch: the place, the figure in it (or None), its colours, and the words it came from."""
 
     place: str
     figure: str | None
@@ -72,18 +72,19 @@ def paint(
     is_variation: bool = False,
     look: StyleLook | None = None,
 ) -> Image.Image:
-    """Return the sketch as an RGB picture of exactly that size, width first; a variation is arranged otherwise.
+    """Return the sketch as an RGB picture of exactly that size, width first; a variation has another arrangement.
 
-    With a look it is drawn in that of a style; caption and mark stay as they are, so that it is told as a sketch.
+    With a look, the sketch is rendered in that style; caption and label stay as they are, so that it is still
+    recognised as a sketch.
 
-    The caption stands below the picture; letters that no font of this machine has are left out, and with none left
-    the mark stands alone.
+    The caption is below the picture, without characters that no font of this machine has; if none is left, there is
+    only the label.
     """
     plan = compose(description, style, take)
     left, top, right, bottom = frame = _frame(size)
     art = _paint_art(plan, (right - left, bottom - top), is_variation=is_variation)
     if look is not None:
-        # OpenCV is loaded with it, and most sketches need none.
+        # This import loads OpenCV, which most sketches do not need.
         from agent.style_rendering import render_in_style
 
         art = Image.fromarray(render_in_style(np.asarray(art.convert("RGB")), look))
@@ -105,7 +106,7 @@ def _place_of_mood(palette: Palette) -> str:
 
 
 def _paint_art(plan: Composition, size: tuple[int, int], *, is_variation: bool) -> Image.Image:
-    """Return the painting; in a variation the figure is smaller and stands aside, and left and right are swapped."""
+    """Return the painting; in a variation the figure is smaller and off-centre, and the picture is mirrored."""
     canvas = Canvas(size, plan.seed, is_flat=plan.style in _FLAT_STYLES)
     stand = paint_place(plan.place, canvas, plan.palette)
     if plan.figure is not None:
@@ -127,7 +128,7 @@ def _finish(art: Image.Image, style: str) -> Image.Image:
 
 
 def _as_pencil(art: Image.Image) -> Image.Image:
-    """Return the picture as graphite: the tones pale, the edges drawn."""
+    """Return the picture as a pencil drawing: pale tones with drawn edges."""
     gray = art.convert("L")
     blurred = ImageOps.invert(gray).filter(ImageFilter.GaussianBlur(max(3, min(art.size) // 90)))
     lines = ImageChops.add(gray, blurred)
@@ -149,7 +150,7 @@ def _paper(size: tuple[int, int], seed: int) -> Image.Image:
 
 
 def _torn_edge(size: tuple[int, int], seed: int) -> Image.Image:
-    """Return the mask of the painted area: its edges wander a little, as a brush leaves them."""
+    """Return the mask of the painted area: its edges are slightly irregular, like those of a brush."""
     random = np.random.default_rng(seed ^ 0xED6E)
     reach = max(2.0, min(size) * 0.006)
     width, height = size
@@ -191,7 +192,7 @@ def _write_below(page: Image.Image, frame: tuple[int, int, int, int], caption: s
 
 
 def _mark(page: Image.Image, right: float, middle: float, unit: int, word: str) -> float:
-    """Draw the small label that makes the sketch a sketch, and return where it begins."""
+    """Draw the small label that marks the sketch, and return its left edge."""
     size = unit * 0.026
     font = lettering.find_font(word, size)
     if font is None or lettering.drawable(word, font) != word:
@@ -214,7 +215,7 @@ def _mark(page: Image.Image, right: float, middle: float, unit: int, word: str) 
 
 @dataclass(frozen=True)
 class _Figure:
-    """A drawing, its size as a share of the shorter side for one unit of its own, and its natural colour."""
+    """A drawing, the size of its unit as a share of the shorter side, and its natural colour."""
 
     draw: Callable[[FigureFrame, Colour], None]
     scale: float
@@ -255,7 +256,7 @@ _FIGURES: dict[str, _Figure] = {
 
 
 def _paint_figure(name: str, plan: Composition, canvas: Canvas, stand: float, *, is_aside: bool) -> None:
-    """Paint the figure of that name, standing at the height `stand` or floating above it; aside it is smaller."""
+    """Paint the named figure, standing at the height `stand` or floating; with `is_aside` smaller and off-centre."""
     figure, palette = _FIGURES[name], plan.palette
     colour = palette.subject or figure.colour or palette.accent
     if "night" in palette.moods:
@@ -265,7 +266,7 @@ def _paint_figure(name: str, plan: Composition, canvas: Canvas, stand: float, *,
     x, scale = (x if name != "person" else 0.5), figure.scale
     if is_aside:
         x, scale = x - (_ASIDE if is_wide else _ASIDE / 2), scale * _SMALLER
-    # The words are for what only some drawings show: a hat, grey hair.
+    # The words select details that only some drawings have: a hat, grey hair.
     frame = FigureFrame(canvas, palette, x, 0.5 if figure.is_floating else stand, scale, plan.words)
     if figure.has_shadow and not figure.is_floating:
         frame.shadow()

@@ -1,4 +1,4 @@
-"""Colours of a sketch, chosen by the moods and colour words of the wish and varied by its seed; and colours by name."""
+"""The colours of a sketch, from the moods and colour words of the request and its seed; and colours by name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INK: Colour = (44, 42, 48)
 
 @dataclass(frozen=True)
 class Palette:
-    """The colours of one sketch, far to near. `subject` is set when the words name a colour."""
+    """The colours of one sketch, far to near. `subject` is set when the request names a colour."""
 
     sky_top: Colour
     sky_low: Colour
@@ -84,7 +84,7 @@ _NEON = Palette(
     ink=(12, 10, 30), moods=("night",),
 )  # fmt: skip
 _PRIORITY = ("night", "sunset", "snow", "rain", "autumn", "spring", "summer")
-# By their names in the sections `painted_colours` and `colours` of the wording.
+# By name in the wording's sections `painted_colours` and `colours`.
 _PAINTED_COLOURS: dict[str, Colour] = {
     "red": (206, 62, 48),
     "orange": (232, 128, 48),
@@ -134,7 +134,7 @@ _SHADE = 0.4
 
 
 def palette_for(text: str, style: str, seed: int) -> Palette:
-    """Return the palette for a wish: moods first, then the style, then the colour words, then the seed's shift."""
+    """Return the palette for a request: first its moods, then its style, its colour words, and a shift by the seed."""
     moods = find_all(MOODS, text)
     lead = next((mood for mood in _PRIORITY if mood in moods), None)
     palette = _MOODS[lead] if lead else _DAYS[seed % len(_DAYS)]
@@ -155,12 +155,12 @@ def mix(first: Colour, second: Colour, share: float) -> Colour:
 
 
 def darker(colour: Colour, share: float) -> Colour:
-    """Return the colour with that share of its light taken away."""
+    """Return the colour darkened by that share."""
     return mix(colour, (20, 18, 30), share)
 
 
 def lighter(colour: Colour, share: float) -> Colour:
-    """Return the colour with that share of the way to warm white."""
+    """Return the colour lightened by that share towards warm white."""
     return mix(colour, (255, 252, 244), share)
 
 
@@ -210,7 +210,7 @@ def _colour(values: Iterable[float]) -> Colour:
 
 @functools.cache
 def colour_words() -> str:
-    """Return the expression for one colour in folded words, without any group of its own."""
+    """Return a regular expression for one colour in folded text, without capturing groups."""
     said = []
     for language in wording.LANGUAGES:
         shades = wording.section(language, "shades")
@@ -219,7 +219,7 @@ def colour_words() -> str:
 
 
 def find_colours(folded: str) -> tuple[Colour, ...]:
-    """Return the colours named in folded words, in their order: names of both languages, and codes such as #ff8800."""
+    """Return the colours named in a folded text, in order: names in both languages, and codes such as #ff8800."""
     return tuple(_colour_of(match) for match in _colour_name().finditer(folded))
 
 
@@ -239,7 +239,7 @@ def _colour_of(match: re.Match[str]) -> Colour:
     if match["code"]:
         red, green, blue = bytes.fromhex(match["code"])
         return red, green, blue
-    # Some names begin as a shade does ("深红").
+    # Some names begin like a shade ("深红").
     whole = _colour_named(match[0])
     if whole is not None:
         return whole

@@ -1,4 +1,4 @@
-"""Reads single values out of a sentence, English or Chinese: amounts, ratios, counts, quotes."""
+"""Read single values from a sentence, English or Chinese: amounts, ratios, counts, quotes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _QUOTED = re.compile(
 )
 
 _SHAPES = ("1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "9:21", "21:9")
-# By their names in the section `shapes` of the wording; the first one that is said counts.
+# By name in the wording's section `shapes`; the first one in the text counts.
 _RATIOS = {
     "square": (1, 1),
     "a_square": (1, 1),
@@ -31,7 +31,7 @@ MAX_COUNT = 4
 
 
 def fold(text: str) -> str:
-    """Return the text in lower case with full-width letters, digits and punctuation made plain; length may change."""
+    """Return the text in lower case, with full-width characters made plain; its length may change."""
     return unicodedata.normalize("NFKC", text).lower().replace("’", "'").replace("×", "x")
 
 
@@ -41,18 +41,18 @@ def has_words(text: str) -> bool:
 
 
 def find_quoted(text: str) -> tuple[str, ...]:
-    """Return what stands in quotation marks of any kind, in order."""
+    """Return the texts in quotation marks of any kind, in order."""
     found = (next((group for group in match.groups() if group), "") for match in _QUOTED.finditer(text))
     return tuple(words.strip() for words in found if words.strip())
 
 
 def blank_quoted(text: str) -> str:
-    """Return the text with what stands in quotation marks, and the marks, replaced by one `§` each."""
+    """Return the text with each quotation, and its marks, replaced by one `§`."""
     return _QUOTED.sub(" § ", text)
 
 
 def find_amount(text: str) -> int:
-    """Return how much of a change the folded text asks for, 1 to 100; the amount of a plain wish when it is silent."""
+    """Return the amount of change that the folded text asks for, 1 to 100; a default when it gives none."""
     percent = find_percent(text)
     if percent is not None:
         return min(100, max(1, percent))
@@ -68,7 +68,7 @@ def find_percent(text: str) -> int | None:
 
 
 def _is_format(text: str, word: re.Match[str]) -> bool:
-    """Whether the word is a shape for the picture and not a thing ("Times Square", "a square in red")."""
+    """Whether the word is a shape for the picture, not a thing ("Times Square", "a square in red")."""
     before = text[: word.start()]
     is_thing = wording.pattern("phrases.not_a_format", flags=re.IGNORECASE).search(before)
     return not is_thing and not (not before.strip() and word.group(0).lower().startswith("a "))
@@ -93,7 +93,7 @@ def _shape(name: str) -> re.Pattern[str]:
 
 @cache
 def _size() -> re.Pattern[str]:
-    """Sizes in pixels, and formats with a sign for "times": "3x4" is one, "3x3" a grid, "20*30*40" a box."""
+    """Return a pattern for sizes in pixels and formats: "3x4" is a format, "3x3" a grid, "20*30*40" a box."""
     pixels, measured = (wording.pattern(f"phrases.{name}").pattern for name in ("pixels", "measured"))
     return re.compile(
         rf"(?<![\d.:x×*])(?:(\d{{3,5}})\s*(?:px)?\s*[x×*]\s*(\d{{3,5}})\s*(?:{pixels})?"
@@ -104,8 +104,10 @@ def _size() -> re.Pattern[str]:
 
 
 def find_shape(text: str) -> tuple[int, int] | None:
-    """Return the ratio that the folded text asks a new picture to have: as `find_ratio`, or the nearest format of a
-    size in pixels."""
+    """Return the ratio that the folded text asks for in a new picture.
+
+    It is that of `find_ratio`, or the nearest format of a size in pixels.
+    """
     if ratio := find_ratio(text):
         return ratio
     for size in _size().finditer(text):
@@ -117,14 +119,14 @@ def find_shape(text: str) -> tuple[int, int] | None:
 
 
 def nearest_shape(width: int, height: int) -> tuple[int, int]:
-    """Return the common ratio that is nearest to these sides."""
+    """Return the common ratio nearest to these sides."""
     sides = [tuple(map(int, shape.split(":"))) for shape in _SHAPES]
     across, down = min(sides, key=lambda one: abs(log(one[0] / one[1]) - log(width / height)))
     return across, down
 
 
 def without_ratio(text: str) -> str:
-    """Return the text without the words that name a ratio."""
+    """Return the text without the words for a ratio."""
     text = wording.pattern("phrases.ratio_name").sub(" ", text)
     text = re.sub(_surrounded(wording.pattern("phrases.ratio")), " ", text)
     if find_ratio(text) is None and find_shape(text) is not None:
@@ -155,7 +157,7 @@ def find_count(text: str) -> int | None:
 
 
 def without_count(text: str) -> str:
-    """Return the text without the words that say how many pictures."""
+    """Return the text without the words for the number of pictures."""
     return _count().sub(" ", text)
 
 

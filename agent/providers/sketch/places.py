@@ -1,4 +1,4 @@
-"""Places of a sketch, painted from far to near, with their skies, what falls from them, and trees.
+"""The places of a sketch, painted from far to near, with their skies, weather and trees.
 
 Each place returns the height at which a figure stands (0 top, 1 bottom).
 """
@@ -13,12 +13,12 @@ from agent.providers.sketch.palette import Colour, Palette, darker, lighter, mix
 
 
 def paint_place(name: str, canvas: Canvas, palette: Palette) -> float:
-    """Paint the place of that name over the whole canvas and return where a figure stands."""
+    """Paint the named place over the whole canvas and return the height at which a figure stands."""
     return _PLACES[name](canvas, palette)
 
 
 def mountains(canvas: Canvas, palette: Palette) -> float:
-    """Three ridges in the haze, a lake's breadth of meadow before them."""
+    """Paint three hazy ridges, with a meadow in front of them."""
     _paint_sky(canvas, palette, 0.6)
     for base, height, rough, colour, haze in ((0.66, 0.44, 5, palette.far, 0.55), (0.74, 0.36, 6, palette.mid, 0.35)):
         ridge = canvas.ridge(base, height, rough, is_sharp=True)
@@ -31,7 +31,7 @@ def mountains(canvas: Canvas, palette: Palette) -> float:
 
 
 def _snow_caps(canvas: Canvas, ridge: list[tuple[float, float]], line: float, colour: Colour) -> None:
-    """Whiten the peaks above a line, with a torn lower edge."""
+    """Whiten the peaks above a line, with a jagged lower edge."""
     run: list[tuple[float, float]] = []
     for x, y in [*ridge, (2.0, 1.0)]:
         if y < line:
@@ -54,7 +54,7 @@ def _pines(canvas: Canvas, palette: Palette, base: float, count: int) -> None:
 
 
 def sea(canvas: Canvas, palette: Palette) -> float:
-    """Sky, a far coast, water with light on it, and a strip of beach."""
+    """Paint the sky, a far coast, water with reflections, and a strip of beach."""
     horizon = 0.54
     _paint_sky(canvas, palette, horizon)
     canvas.land(canvas.ridge(horizon, 0.07, 4), palette.far, mix(palette.far, palette.sky_low, 0.5), opacity=0.85)
@@ -80,7 +80,7 @@ def sea(canvas: Canvas, palette: Palette) -> float:
 
 
 def underwater(canvas: Canvas, palette: Palette) -> float:
-    """The deep: rays from above, bubbles, weed and sand."""
+    """Paint the deep sea: rays from above, bubbles, weed and sand."""
     canvas.ground(lighter(palette.water, 0.45), darker(palette.water, 0.5))
     for index in range(5):
         x = 0.1 + index * 0.2 + canvas.between(-0.05, 0.05)
@@ -102,7 +102,7 @@ def underwater(canvas: Canvas, palette: Palette) -> float:
 
 
 def city(canvas: Canvas, palette: Palette) -> float:
-    """Three rows of houses, windows lit, and a street."""
+    """Paint three rows of houses with lit windows, and a street."""
     _paint_sky(canvas, palette, 0.7)
     rows = ((0.88, 0.5, 15, palette.far, 0.5), (0.9, 0.42, 12, palette.mid, 0.25), (0.94, 0.3, 9, palette.near, 0.1))
     for base, tall, count, colour, haze in rows:
@@ -154,7 +154,7 @@ def _windows(
 
 
 def forest(canvas: Canvas, palette: Palette) -> float:
-    """Trees behind trees, paler with every row, and a path."""
+    """Paint rows of trees, paler the farther away, and a path."""
     _paint_sky(canvas, palette, 0.6)
     leafy = "autumn" in palette.moods or "spring" in palette.moods
     for row, (base, tall, count) in enumerate(((0.7, 0.36, 17), (0.78, 0.46, 13), (0.88, 0.62, 8))):
@@ -174,7 +174,7 @@ def forest(canvas: Canvas, palette: Palette) -> float:
 
 
 def field(canvas: Canvas, palette: Palette) -> float:
-    """Rolling hills, a meadow with flowers."""
+    """Paint rolling hills and a meadow with flowers."""
     _paint_sky(canvas, palette, 0.62)
     canvas.land(canvas.ridge(0.7, 0.16, 3), palette.far, mix(palette.far, palette.sky_low, 0.4))
     canvas.land(canvas.ridge(0.76, 0.12, 3), palette.mid, mix(palette.mid, palette.ground, 0.5))
@@ -192,7 +192,7 @@ def field(canvas: Canvas, palette: Palette) -> float:
 
 
 def desert(canvas: Canvas, palette: Palette) -> float:
-    """Dunes, each with a lit and a shaded side."""
+    """Paint dunes, each with a lit and a shaded side."""
     _paint_sky(canvas, palette, 0.58)
     sand = mix((228, 178, 112), palette.ground, 0.35)
     for base, height, rough, shade in ((0.68, 0.16, 3, 0.0), (0.8, 0.16, 2, 0.1), (0.96, 0.17, 2, 0.18)):
@@ -203,7 +203,7 @@ def desert(canvas: Canvas, palette: Palette) -> float:
 
 
 def room(canvas: Canvas, palette: Palette) -> float:
-    """A wall with a window's light, and a table."""
+    """Paint a wall with light from a window, and a table."""
     wall = lighter(mix(palette.sky_low, palette.far, 0.3), 0.1)
     canvas.ground(lighter(wall, 0.15), darker(wall, 0.06))
     canvas.glow(0.22, 0.2, 0.9, palette.light, 0.55)
@@ -225,7 +225,7 @@ def room(canvas: Canvas, palette: Palette) -> float:
 
 
 def plain(canvas: Canvas, palette: Palette) -> float:
-    """A studio's backdrop: two washes and a halo."""
+    """Paint a studio backdrop: two washes and a halo."""
     back = lighter(mix(palette.sky_top, palette.sky_low, 0.6), 0.2)
     canvas.ground(back, mix(back, palette.ground, 0.45))
     canvas.oval(
@@ -239,7 +239,7 @@ def plain(canvas: Canvas, palette: Palette) -> float:
 
 
 def space(canvas: Canvas, palette: Palette) -> float:
-    """Deep space: a nebula, stars, a ringed planet and the rim of another."""
+    """Paint deep space: a nebula, stars, a ringed planet and the rim of another one."""
     canvas.ground((14, 16, 40), mix((42, 24, 72), palette.water, 0.3))
     for _ in range(7):
         colour = mix(palette.accent, (96, 70, 190), canvas.between(0, 1))
@@ -259,7 +259,7 @@ def space(canvas: Canvas, palette: Palette) -> float:
 
 
 def abstract(canvas: Canvas, palette: Palette) -> float:
-    """A composition of circles, bars and arcs on a grid."""
+    """Paint a composition of circles, bars and arcs on a grid."""
     canvas.ground(lighter(palette.sky_low, 0.45), lighter(palette.ground, 0.4))
     colours = (palette.accent, palette.water, palette.near, palette.mid, lighter(palette.accent, 0.4), palette.light)
     canvas.oval(
@@ -315,7 +315,7 @@ _PLACES: dict[str, Callable[[Canvas, Palette], float]] = {
 
 
 def paint_weather(canvas: Canvas, palette: Palette) -> None:
-    """Paint what falls: snowflakes, rain, leaves or petals, as the moods say."""
+    """Paint the weather: snowflakes, rain, leaves or petals, by the moods."""
     if "snow" in palette.moods:
         canvas.dots(150, (0, 0, 1, 1), (0.002, 0.0065), (255, 255, 255), 0.85)
     if "rain" in palette.moods:
@@ -347,7 +347,7 @@ def _leaves(canvas: Canvas, colours: tuple[Colour, ...]) -> None:
 
 
 def _paint_sky(canvas: Canvas, palette: Palette, horizon: float = 0.62) -> None:
-    """Cover the canvas with the sky of the palette's moods: sun and clouds, or moon and stars."""
+    """Cover the canvas with the sky for the palette's moods: sun and clouds, or moon and stars."""
     canvas.ground(palette.sky_top, palette.sky_low)
     if "night" in palette.moods:
         _stars_and_moon(canvas, palette)

@@ -1,5 +1,6 @@
-"""Reads messages and writes the call: what was asked last, which pictures are at hand, which of them is to be changed,
-and which wish painted one, so that it can be painted once more.
+"""Read the messages and write the call: the newest request, the available pictures, and the one to change.
+
+Also finds the request that painted a picture, so that it can be painted again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _NOTHING_SAID = PromptMessage(role=Role.PROMPT, parts=())
 _PLACEHOLDER = "[Picture:history_"
 _BLOCK = re.compile(r"\[([A-Z][A-Z _]{2,30})\].*?\[/\1\]", re.DOTALL)
 _BRACKETED = re.compile(r"\[Picture:[^\]]*\](?:\s*\([^)]*\))?|\[(?:take|variant|seed|variation)\s*\d+\]", re.IGNORECASE)
-# What the studio tells of the person's own marks; people write no such sentence in brackets.
+# The studio's notes about the user's marks; users write no such sentence in brackets.
 _NOTE = re.compile(r"\[The person (?:marked|painted|sent|went back) [^\[\]\n]*\]")
 _MASK = re.compile(r"\[The person painted a mask over (#\d{1,6}[a-z]{0,3})\.\]")
 _MARKED = re.compile(r"\[The person marked (#\d{1,6}[a-z]{0,3}) as the picture to change\.\]")
@@ -43,12 +44,12 @@ _EXTRA_LINE = re.compile(
 
 
 def last_prompt(messages: Sequence[PromptMessage]) -> PromptMessage:
-    """Return the newest message of the person, an empty one where there is none."""
+    """Return the user's newest message, or an empty one."""
     return next((one for one in reversed(messages) if one.role is Role.PROMPT), _NOTHING_SAID)
 
 
 def person_text(message: PromptMessage) -> str:
-    """Return the person's own words: without facts, legends of pictures, placeholders and notes of what they marked."""
+    """Return the user's own words: without facts, picture legends, placeholders and notes about marks."""
     joined = _written(message)
     for pattern in (_NOTE, _BLOCK, _BRACKETED, _LEGEND, _EXTRA_LINE):
         joined = pattern.sub(" ", joined)
@@ -57,46 +58,45 @@ def person_text(message: PromptMessage) -> str:
 
 
 def take_of(message: PromptMessage) -> Take:
-    """Return which take of its wish a prompt asks for."""
+    """Return the take that a prompt asks for."""
     return read_take(_written(message))
 
 
 def marked_picture(message: PromptMessage) -> str:
-    """Return the handle of the picture that the person marked to be changed or grown or painted over, or went back to;
-    nothing without any."""
+    """Return the handle of the picture that the user masked, marked to change or extend, or went back to; else ""."""
     written = _written(message)
     found = (pattern.search(written) for pattern in (_MASK, _GROWN, _MARKED, _WENT_BACK))
     return next((match[1] for match in found if match), "")
 
 
 def starts_anew(message: PromptMessage) -> bool:
-    """Whether the person wants a new picture, whatever there was before."""
+    """Whether the user wants a new picture, independent of earlier ones."""
     return _ANEW in _written(message)
 
 
 def masked_pictures(message: PromptMessage) -> list[str]:
-    """Return the handles of the pictures that the person painted a mask over."""
+    """Return the handles of the pictures that the user masked."""
     return _MASK.findall(_written(message))
 
 
 def is_to_grow(message: PromptMessage) -> bool:
-    """Whether the person wants more of the picture beyond its edges."""
+    """Whether the user wants to extend the picture beyond its edges."""
     return _GROWN.search(_written(message)) is not None
 
 
 def has_pictures(messages: Sequence[PromptMessage]) -> bool:
-    """Whether the history holds a picture, in full or as a placeholder."""
+    """Whether the history contains a picture, in full or as a placeholder."""
     return any(_holds_picture(message) for message in messages)
 
 
 def newest_is_upload(messages: Sequence[PromptMessage]) -> bool:
-    """Whether the newest picture of the history was added by the person rather than made here."""
+    """Whether the newest picture of the history was uploaded rather than made here."""
     newest = next((message for message in reversed(messages) if _holds_picture(message)), None)
     return newest is not None and newest.role is Role.PROMPT
 
 
 def base_picture(messages: Sequence[PromptMessage], handles: Sequence[str]) -> ImagePart | None:
-    """Return the picture to change: the one named first, else the first of the last prompt, else the newest."""
+    """Return the picture to change: the first named one, else the first of the last prompt, else the newest."""
     shown = [image for message in messages for image in _pictures(message)]
     named = next((image for handle in handles for image in shown if image.handle == handle), None)
     if named is not None:
@@ -107,7 +107,7 @@ def base_picture(messages: Sequence[PromptMessage], handles: Sequence[str]) -> I
 
 
 def tool_problem(message: PromptMessage) -> str:
-    """Return the error that a tool answered with, in its own words, or an empty text."""
+    """Return the error message of a tool's result, or an empty string."""
     for part in message.parts:
         if isinstance(part, ToolResultPart) and part.is_error:
             return next(_sentences(list(part.content.values())), part.name)
@@ -145,12 +145,12 @@ def _pictures(message: PromptMessage) -> list[ImagePart]:
     return found
 
 
-# ---- the call, with the names that its declaration has
+# ---- the call, with the names in its declaration
 
 _GENERATE_IMAGE = "generate_image"
-# What each kind of wish may be called in the declaration's `action`, the first that it knows.
+# The possible names of each kind of request in the declaration's `action`; the first one that it has is used.
 _DRAWING_ACTIONS = ("generate_image", "generate")
-# The person may write more than a call may have.
+# The user may write more than a call may contain.
 _MOST_CHARACTERS, _FEW_CHARACTERS = {"prompt": 30_000}, 1_000
 _ADJUSTING = ("adjust_parameters", "adjust", "edit")
 
@@ -158,11 +158,11 @@ _ADJUSTING = ("adjust_parameters", "adjust", "edit")
 def image_call(
     intent: Draw | Edit, text: str, tools: Sequence[ToolDeclaration], *, is_upload: bool
 ) -> ToolCallPart | None:
-    """Return the call for a wish, or None when `generate_image` is not declared.
+    """Return the call for a request, or None when `generate_image` is not declared.
 
-    `text` is the person's own sentence, which an edit carries so that the painter reads the same operations from it;
-    `is_upload` says that the newest picture is one that the person added. Arguments that the declaration does not
-    know, or whose value is not among its choices, are left out.
+    `text` is the user's own sentence; an edit contains it so that the painter reads the same operations from it.
+    `is_upload` says that the newest picture was uploaded. Arguments that the declaration does not have, or whose value
+    is not among its choices, are left out.
     """
     declared = next((tool for tool in tools if tool.name == _GENERATE_IMAGE), None)
     if declared is None:
@@ -205,7 +205,7 @@ def _editing(intent: Edit, text: str, *, is_upload: bool) -> dict[str, JsonValue
 
 
 def _naming_first(handles: Sequence[str], text: str) -> str:
-    """Return the text such that the first picture it names is the one to be changed."""
+    """Return the text so that the first picture it names is the one to change."""
     named = handles_in(text)
     return f"{handles[0]}: {text}" if handles and named and named[0] != handles[0] else text
 
@@ -224,21 +224,21 @@ def _is_allowed(value: JsonValue, schema: JsonValue) -> bool:
     return not isinstance(choices, list) or value in choices
 
 
-# ---- what painted a picture
+# ---- the request behind a picture
 
 _LETTERS = re.compile(r"[a-z]+$")
 
 
 @dataclass(frozen=True)
 class _Painting:
-    """A call that asked for pictures, and the handles of those that came."""
+    """A call for pictures, and the handles of the pictures that it produced."""
 
     arguments: dict[str, JsonValue]
     handles: tuple[str, ...]
 
     @property
     def is_new(self) -> bool:
-        """Whether the picture came from words rather than from another picture."""
+        """Whether the picture was made from text rather than from another picture."""
         action = self.arguments.get("action")
         return action is None or action in _DRAWING_ACTIONS
 
@@ -270,10 +270,10 @@ class _Painting:
 
 
 def paint_again(retake: Retake, messages: Sequence[PromptMessage], *, is_upload: bool) -> Draw | Talk:
-    """Return the wish behind the picture as its next take; words when no wish of this conversation painted it.
+    """Return the request behind the picture as its next take; Talk(NEVER_PAINTED) when there is none.
 
-    The picture is the first that `retake` names, else the one made last unless the newest is an upload. One that
-    was made by changing another leads back to the first of its family, without the changes.
+    The picture is the first that `retake` names, else the last one made, unless the newest is an upload. A picture made
+    by editing leads back to the first of its family, without the edits.
     """
     paintings = list(_paintings(messages))
     newest = next((painting.handles[-1] for painting in reversed(paintings) if painting.handles), "")
@@ -293,7 +293,7 @@ def _painting_of(handle: str, paintings: Sequence[_Painting]) -> _Painting | Non
 
 
 def _paintings(messages: Sequence[PromptMessage]) -> Iterator[_Painting]:
-    """Yield the calls for pictures, oldest first; a call's answer stands in the next message, at the same place."""
+    """Yield the calls for pictures, oldest first; a call's result is in the next message, at the same position."""
     for index, message in enumerate(messages):
         calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
         following = messages[index + 1] if index + 1 < len(messages) else None

@@ -1,4 +1,4 @@
-"""The built-in provider: no key, no network, no weights. Rules plan, pixel operations edit, a painter sketches."""
+"""The built-in provider without key, network or weights: rules plan, pixel operations edit, a painter sketches."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ _DONE = "STOP"
 _DEFAULT_RATIO = "16:9"
 _DEFAULT_SIZE = (1376, 768)
 _TOKENS_A_PICTURE = 258
-# What is asked for when a picture is to grow and nothing is said of it.
+# The default request when a picture is to grow and the user says nothing about it.
 _CONTINUE, _CONTINUE_ZH = "extend it", "向外延伸"
-# Words that hardly any English sentence is without.
+# Hardly any English sentence contains none of these words.
 _ENGLISH = re.compile(
     r"\b(?:an?|am|and|are|can|do|i|in|is|it|like|make|me|my|no|of|on|ok|please|so|that|the|this|to|want|what|yes|you)\b",
     re.IGNORECASE,
@@ -71,10 +71,10 @@ _PIECES = re.compile(r"[\u3400-\u9fff]{1,2}[^\w\s]*\s*|[^\s\u3400-\u9fff]+\s*|\s
 
 
 class SketchProvider:
-    """A text and an image model in one, behind the same protocols as every other provider.
+    """A text and an image model in one, with the same protocols as every other provider.
 
-    `pace_s` is the pause between streamed words in seconds, so that an answer reads as a model's does.
-    `find_look` tells which style words ask for, and how it is drawn; without it no style is known.
+    `pace_s` is the pause between streamed words in seconds, so that an answer reads like a model's. `find_look` returns
+    the style that a text asks for and how it is drawn; without it, no style is known.
     """
 
     def __init__(self, pictures: PictureBytes, *, pace_s: float = 0.0, find_look: FindLook | None = None) -> None:
@@ -89,13 +89,13 @@ class SketchProvider:
         tools: Sequence[ToolDeclaration] = (),
         options: ChatOptions = PLAIN,
     ) -> AsyncIterator[CompletionChunk]:
-        """Stream a sentence word by word, then a call of `generate_image` when the wish is a picture's."""
+        """Stream a sentence word by word, then a call of `generate_image` when the user asks for a picture."""
         if options.google_search and tools:
             raise DesignRuleBroken(ErrorCode.DESIGN_RULE_BROKEN, rule="google_search and functions in one request")
         prompt = last_prompt(messages)
         text = said = person_text(prompt)
         if is_to_grow(prompt) and (grown := read_expansion(text)) is not None:
-            # How far is marked already; what is left says what shall be there.
+            # The edges to extend are marked already; the rest says what to paint there.
             text = grown.rest
         if options.response_schema is not None:
             answer, intent = json.dumps(fill_form(options.response_schema, text), ensure_ascii=False), None
@@ -116,8 +116,9 @@ class SketchProvider:
     async def generate(self, request: ImageRequest) -> AsyncIterator[CompletionChunk]:
         """Make one picture: the operations of the last prompt on its first picture, else a sketch of its words.
 
-        With a mask, the operations change what it covers and nothing else. The picture is stored before its chunk is
-        yielded. Raises RequestRefused when the base picture cannot be read, and for a mask with a wish beyond it.
+        With a mask, the operations change only the masked area. The picture is stored before its chunk is yielded.
+        Raises RequestRefused when the base picture cannot be read, and when a mask comes with a request that cannot be
+        done inside it.
         """
         prompt = last_prompt(request.messages)
         text = person_text(prompt)
@@ -128,7 +129,7 @@ class SketchProvider:
             yield CompletionChunk(usage=_usage(request.messages, ""), finish_reason=_DONE)
             return
         take = take_of(prompt)
-        # A mark is only written behind what is to be painted.
+        # Only a prompt for a new painting has a take mark.
         found = await self._found(text)
         intent: Intent | Retake = read_drawing(text)
         if not take.mark:
@@ -146,14 +147,14 @@ class SketchProvider:
         yield CompletionChunk(usage=_usage(request.messages, ""), finish_reason=_DONE)
 
     def embedder(self, model: ModelEntry) -> None:
-        """Return None: it knows no meanings."""
+        """Return None: it has no embedding model."""
 
     async def aclose(self) -> None:
         """Do nothing: there is no connection."""
 
     async def _inside(self, request: ImageRequest, mask: ImagePart, text: str) -> bytes:
         images, intent = last_prompt(request.messages).images, read_area_intent(text)
-        # The planner asks for no such thing: a person may have written other words into its plan.
+        # The planner does not request this, but the user may have edited its plan.
         if not images or not isinstance(intent, Edit):
             raise RequestRefused(ErrorCode.PART_NOT_SUPPORTED, model=request.model.label)
         base = images[0]
@@ -162,13 +163,13 @@ class SketchProvider:
         return await asyncio.to_thread(_edited, source, name, intent.operations, request, shape)
 
     async def _found(self, text: str) -> FoundLook | None:
-        """Return the style that the words ask for, None where they ask for none or nobody can tell."""
+        """Return the style that the text asks for, or None when there is none or it is unknown."""
         return await asyncio.to_thread(self._find_look, text) if self._find_look is not None else None
 
     def _sentence(self, intent: Intent | None, messages: Sequence[PromptMessage], text: str) -> str:
         if intent is None:
             return closing(tool_problem(messages[-1]), in_chinese=wording.is_chinese(text))
-        # What is no wish is in no language either: it is answered in that of the words before it.
+        # Gibberish has no language: it is answered in the language of the previous message.
         is_gibberish = intent == AskBack(Reason.UNCLEAR) and not (wording.is_chinese(text) or _ENGLISH.search(text))
         said = _previous_text(messages) if is_gibberish else text
         return reply(intent, in_chinese=wording.is_chinese(said))
@@ -183,7 +184,7 @@ class SketchProvider:
 def _planned(
     prompt: PromptMessage, text: str, messages: Sequence[PromptMessage], found: FoundLook | None
 ) -> Intent | None:
-    """Return what the newest message asks for, with the picture that the person marked; None once a tool answered."""
+    """Return what the newest message asks for, with the marked picture; None once a tool has answered."""
     if messages and messages[-1].role is Role.TOOL:
         return None
     marked = marked_picture(prompt)
@@ -200,7 +201,7 @@ def _planned(
 
 
 def _planned_area(text: str, marked: str, *, is_to_grow: bool) -> Intent:
-    """Return what the words ask for inside a mask, or beyond the edges, of the marked picture."""
+    """Return what the text asks for inside a mask, or beyond the edges, of the marked picture."""
     if is_to_grow and not has_words(text):
         return Edit((Erase(),), handles=(marked,))
     intent = read_area_intent(text)
@@ -210,19 +211,19 @@ def _planned_area(text: str, marked: str, *, is_to_grow: bool) -> Intent:
 
 
 def _each_masked(intent: Draw | Edit, prompt: PromptMessage) -> list[Draw | Edit]:
-    """Return the wish, once for each of the pictures that the person painted a mask over."""
+    """Return the request, once for each picture that has a mask."""
     masked = masked_pictures(prompt)
     return [replace(intent, handles=(handle,)) for handle in masked] if len(masked) > 1 else [intent]
 
 
 def _previous_text(messages: Sequence[PromptMessage]) -> str:
-    """Return what the person said before their newest words."""
+    """Return the user's previous message."""
     said = [person_text(message) for message in messages if message.role is Role.PROMPT]
     return said[-2] if len(said) > 1 else ""
 
 
 def _usage(messages: Sequence[PromptMessage], answer: str) -> TokenUsage:
-    """Return an estimate from lengths: a token for a Chinese character, a quarter for a Latin one."""
+    """Return an estimate from lengths: one token per Chinese character, a quarter per Latin one."""
     pictures = sum(len(message.images) for message in messages)
     prompt = sum(_tokens(message.text) for message in messages) + pictures * _TOKENS_A_PICTURE
     return TokenUsage(prompt_tokens=prompt, output_tokens=_tokens(answer))
@@ -239,7 +240,7 @@ def _pixels(request: ImageRequest) -> tuple[int, int]:
 
 
 def _sketched(intent: Intent | Retake, text: str, size: tuple[int, int], take: Take, found: FoundLook | None) -> bytes:
-    # NumPy is loaded with it.
+    # This import loads NumPy.
     from agent.providers.sketch.painter import paint
 
     caption, style = " ".join(text.split())[:120], ""
@@ -254,7 +255,7 @@ def _sketched(intent: Intent | Retake, text: str, size: tuple[int, int], take: T
 def _edited(
     source: bytes, name: str, operations: tuple[Operation, ...], request: ImageRequest, mask: bytes | None = None
 ) -> bytes:
-    # OpenCV is loaded with these, and most of what is asked for needs none.
+    # These imports load OpenCV, which most requests do not need.
     from agent.providers.sketch.effects import apply, area_of
 
     opened = open_picture(source, name)
@@ -267,9 +268,9 @@ def _edited(
 def _with_lock(
     operations: tuple[Operation, ...], size: tuple[int, int], request: ImageRequest
 ) -> tuple[Operation, ...]:
-    """Return the operations, ending in the ratio that was asked for when it is not the picture's own.
+    """Return the operations, with a crop to the requested ratio if it is not the picture's own.
 
-    The ratio nearest to the picture's is what an edit is asked for when nobody chose one: nothing is cut then.
+    Without a choice, an edit requests the ratio nearest to the picture's: then nothing is cropped.
     """
     asked = request.aspect_ratio
     if asked is None or asked == _nearest(size, request.model.aspect_ratios):

@@ -1,4 +1,4 @@
-"""Which of its sentences the sketch planner says, in English or Chinese, and how it fills a JSON form."""
+"""The sentences of the sketch planner, in English or Chinese, and how it fills a JSON form."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from agent.providers.sketch.operations import AddText, Erase, Fill, Operation, R
 from agent.providers.sketch.vocabulary import sentences
 
 _DEGREES = {PLAIN: "plain", A_BIT: "a_bit", MUCH: "much"}
-# Their number is said in their words.
+# Their texts contain the number themselves.
 _TURNS = (ChangeKind.TURNED_LEFT, ChangeKind.TURNED_RIGHT)
 _SIZES = (ChangeKind.RESIZED_WIDE, ChangeKind.RESIZED_HIGH, ChangeKind.SCALED)
 
 
 def reply(intent: Intent, *, in_chinese: bool) -> str:
-    """Return the planner's sentence for a wish."""
+    """Return the planner's sentence for a request."""
     match intent:
         case Talk(topic):
             return sentences("topics", in_chinese=in_chinese)[topic]
@@ -31,7 +31,7 @@ def reply(intent: Intent, *, in_chinese: bool) -> str:
 
 
 def closing(problem: str, *, in_chinese: bool) -> str:
-    """Return what is said after a tool has answered; `problem` is its error, empty when all went well."""
+    """Return the sentence after a tool's result; `problem` is its error, empty on success."""
     return sentences("closing", in_chinese=in_chinese)["failed" if problem else "done"].format(problem=problem)
 
 
@@ -77,7 +77,7 @@ def _changed(change: AdjustmentChange, *, in_chinese: bool) -> str:
 
 
 def _degree(words: str, amount: int, *, in_chinese: bool) -> str:
-    """Return the words with how much: as people say it where the amount is one of words, else as a number."""
+    """Return the words with their amount: in everyday words when there are some for it, else as a number."""
     said = sentences("degrees", in_chinese=in_chinese)
     return said[_DEGREES.get(amount, "number")].format(change=words, amount=amount)
 
@@ -90,7 +90,7 @@ _MAX_TITLE_CHARACTERS = 60
 
 
 def fill_form(schema: dict[str, JsonValue], text: str) -> JsonValue:
-    """Return a value of the schema: `text` where a title or prompt is asked for, else the least that is allowed."""
+    """Return a value for the schema: `text` for a title or prompt, else the smallest allowed value."""
     return _fill(schema, text, "", schema.get("$defs") or schema.get("definitions"), 0)
 
 

@@ -1,5 +1,6 @@
-"""Reads what is to be drawn out of a wish: the subject, the description and the style; or that it is the same once
-more, and the mark by which a prompt says which take it is.
+"""Read what to draw from a request: subject, description and style; or that a picture is to be painted again.
+
+The mark in a prompt that tells which take it is, is written and read here too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _PUNCTUATION = r"[\s,，。.!！?？;；:：、]*"
 
 
 def find_subject(text: str) -> tuple[str, str]:
-    """Return the subject for a caption and the full description, both empty when nothing is named."""
+    """Return the subject for a caption and the full description, both empty when the text has none."""
     description = _without_asking(text)
     if _drawing("empty", form=r"^(?:{}|\s)*$").match(description):
         return "", ""
@@ -27,12 +28,12 @@ def find_subject(text: str) -> tuple[str, str]:
 
 
 def _without_politeness(text: str) -> str:
-    """Return the text without the words of politeness and the punctuation around a wish."""
+    """Return the text without polite words, and without the punctuation around a request."""
     return _without_end(_without_opening(text.strip()))
 
 
 def find_style(folded: str) -> str:
-    """Return the style that the folded text names, in English words, or an empty text."""
+    """Return the style that the folded text names, in English, or an empty string."""
     styles = wording.section("en", "painted_styles")
     return next((name for name in styles if wording.pattern(f"painted_styles.{name}").search(folded)), "")
 
@@ -74,11 +75,11 @@ def _shorten(subject: str) -> str:
     return subject[: _MAX_SUBJECT_CHARACTERS - 1].rsplit(" ", 1)[0].rstrip(" ,，。") + "…"
 
 
-# ---- the same wish once more
+# ---- repeating a request
 
 
 class RetakeKind(StrEnum):
-    """AGAIN paints the wish anew, VARIATION also arranges it otherwise."""
+    """AGAIN paints the request again, VARIATION also with another arrangement."""
 
     AGAIN = "again"
     VARIATION = "variation"
@@ -86,7 +87,7 @@ class RetakeKind(StrEnum):
 
 @dataclass(frozen=True)
 class Retake:
-    """A wish that was painted before, to be painted once more. `handles` name a picture of it, the first counts."""
+    """A request to paint an earlier request again. The first of `handles` names a picture of that one."""
 
     kind: RetakeKind
     number_of_images: int | None = None
@@ -95,14 +96,14 @@ class Retake:
 
 @dataclass(frozen=True)
 class Take:
-    """Which take of its wish a picture is; the first is 1."""
+    """The number of a picture's take of its request, starting at 1."""
 
     number: int = 1
     is_variation: bool = False
 
     @property
     def mark(self) -> str:
-        """How a prompt says it: nothing for the first take."""
+        """The mark in a prompt; empty for the first take."""
         if self.number == 1 and not self.is_variation:
             return ""
         return f"[{RetakeKind.VARIATION if self.is_variation else 'take'} {self.number}]"
@@ -113,7 +114,7 @@ _MARK = re.compile(r"\[(take|variation) ([1-9]\d{0,3})\]", re.IGNORECASE)
 
 
 def read_retake(text: str) -> Retake | None:
-    """Return what the whole sentence asks to be painted once more; None when it asks for anything else or beyond."""
+    """Return the retake that the whole sentence asks for; None when it asks for anything else or more."""
     language = "zh" if wording.is_chinese(text) else "en"
     folded = without_handles(fold(blank_quoted(text)), wording.section(language, "again")["it"])
     words = _without_politeness(("" if language == "zh" else " ").join(folded.split()))
@@ -122,7 +123,7 @@ def read_retake(text: str) -> Retake | None:
 
 
 def read_take(prompt: str) -> Take:
-    """Return which take of its wish the prompt asks for."""
+    """Return the take that the prompt asks for."""
     match = _MARK.search(prompt)
     if match is None:
         return FIRST_TAKE
@@ -130,5 +131,5 @@ def read_take(prompt: str) -> Take:
 
 
 def without_take(prompt: str) -> str:
-    """Return the prompt without its mark."""
+    """Return the prompt without its take mark."""
     return _MARK.sub(" ", prompt).strip()

@@ -1,4 +1,4 @@
-"""Things: what floats, flies and drives, and what stands in a landscape or on a table."""
+"""Drawings of things: vehicles, buildings, plants and objects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEAF: Colour = (98, 146, 92)
 
 
 def boat(frame: FigureFrame, colour: Colour) -> None:
-    """A small sailing boat on its reflection."""
+    """Draw a small sailing boat on its reflection."""
     frame.shape(
         [(-0.8, -0.08), (0.8, -0.08), (0.5, -0.34), (-0.5, -0.34)], mix(colour, frame.palette.water, 0.7), line=0
     )
@@ -33,7 +33,7 @@ def boat(frame: FigureFrame, colour: Colour) -> None:
 
 
 def balloon(frame: FigureFrame, colour: Colour) -> None:
-    """A hot-air balloon with coloured gores."""
+    """Draw a hot-air balloon with coloured gores."""
     outline = [
         (0, -0.62),
         (0.3, -0.34),
@@ -56,7 +56,7 @@ def balloon(frame: FigureFrame, colour: Colour) -> None:
 
 
 def rocket(frame: FigureFrame, colour: Colour) -> None:
-    """A rocket with its flame."""
+    """Draw a rocket with its flame."""
     for reach, tint in ((1.5, (255, 150, 60)), (1.2, (255, 214, 110))):
         frame.shape([(-0.22, -0.72), (0.22, -0.72), (0.14, -1.05), (0, -reach), (-0.14, -1.05)], tint, line=0)
     for side in (-1, 1):
@@ -71,7 +71,7 @@ def rocket(frame: FigureFrame, colour: Colour) -> None:
 
 
 def car(frame: FigureFrame, colour: Colour) -> None:
-    """A small car from the side."""
+    """Draw a small car from the side."""
     frame.shape([(-0.62, 0.6), (-0.42, 1.02), (0.1, 1.1), (0.46, 1.0), (0.72, 0.62)], lighter(colour, 0.1))
     frame.shape([(-0.5, 0.64), (-0.34, 0.95), (-0.02, 0.98), (-0.02, 0.64)], _GLASS, sharp=True)
     frame.shape([(0.06, 0.64), (0.06, 0.98), (0.38, 0.92), (0.6, 0.64)], _GLASS, sharp=True)
@@ -88,7 +88,7 @@ def car(frame: FigureFrame, colour: Colour) -> None:
 
 
 def bicycle(frame: FigureFrame, colour: Colour) -> None:
-    """A bicycle from the side."""
+    """Draw a bicycle from the side."""
     for x in (-0.72, 0.74):
         ring = [(x + 0.46 * math.cos(k * math.tau / 24), 0.46 + 0.46 * math.sin(k * math.tau / 24)) for k in range(25)]
         frame.line(ring, 0.065, _DARK, opacity=1.0)
@@ -118,7 +118,7 @@ def bicycle(frame: FigureFrame, colour: Colour) -> None:
 
 
 def lighthouse(frame: FigureFrame, colour: Colour) -> None:
-    """A striped lighthouse on its rocks."""
+    """Draw a striped lighthouse on its rocks."""
     rock = mix(frame.palette.near, (110, 104, 104), 0.4)
     frame.shape([(-1.1, -0.12), (-0.8, 0.2), (-0.35, 0.34), (0.4, 0.3), (0.85, 0.16), (1.15, -0.12)], rock)
     frame.shape([(-0.36, 0.22), (0.36, 0.22), (0.22, 1.9), (-0.22, 1.9)], _WHITE, sharp=True)
@@ -138,7 +138,7 @@ def lighthouse(frame: FigureFrame, colour: Colour) -> None:
 
 
 def house(frame: FigureFrame, colour: Colour) -> None:
-    """A cottage with a smoking chimney."""
+    """Draw a cottage with a smoking chimney."""
     roof = mix((178, 84, 62), frame.palette.accent, 0.35)
     for y, size in ((2.02, 0.11), (2.24, 0.15), (2.5, 0.19)):
         frame.oval(0.66 + (y - 2) * 0.3, y, size, size * 0.8, mix(_WHITE, frame.palette.sky_low, 0.3), line=0.2)
@@ -164,7 +164,7 @@ def house(frame: FigureFrame, colour: Colour) -> None:
 
 
 def umbrella(frame: FigureFrame, colour: Colour) -> None:
-    """An open umbrella."""
+    """Draw an open umbrella."""
     frame.line([(0, 1.9), (0, 0.3), (0.06, 0.1), (0.22, 0.08), (0.28, 0.24)], 0.065, (104, 74, 56), opacity=1.0)
     top = [(-1.1, 1.1), (-0.9, 1.54), (-0.5, 1.84), (0, 1.96), (0.5, 1.84), (0.9, 1.54), (1.1, 1.1)]
     hem = [
@@ -185,7 +185,7 @@ def umbrella(frame: FigureFrame, colour: Colour) -> None:
 
 
 def cup(frame: FigureFrame, colour: Colour) -> None:
-    """A steaming cup on its saucer."""
+    """Draw a steaming cup on its saucer."""
     for x in (-0.22, 0.04, 0.3):
         frame.line([(x, 1.15), (x + 0.1, 1.35), (x - 0.06, 1.58), (x + 0.07, 1.84)], 0.045, _WHITE, opacity=0.65)
     frame.oval(0, 0.08, 1.02, 0.17, darker(colour, 0.06))
@@ -200,7 +200,7 @@ def cup(frame: FigureFrame, colour: Colour) -> None:
 
 
 def cake(frame: FigureFrame, colour: Colour) -> None:
-    """A layered cake with candles."""
+    """Draw a layered cake with candles."""
     frame.oval(0, 0.06, 1.05, 0.16, (236, 232, 226))
     for low, wide, tint in ((0.08, 0.84, colour), (0.62, 0.56, lighter(colour, 0.25))):
         frame.shape([(-wide, low), (wide, low), (wide, low + 0.52), (-wide, low + 0.52)], tint, sharp=True)
@@ -216,7 +216,7 @@ def cake(frame: FigureFrame, colour: Colour) -> None:
 
 
 def guitar(frame: FigureFrame, colour: Colour) -> None:
-    """An acoustic guitar, upright."""
+    """Draw an acoustic guitar, upright."""
     frame.shape([(-0.08, 1.1), (0.08, 1.1), (0.07, 2.2), (-0.07, 2.2)], (96, 66, 50), sharp=True)
     frame.shape([(-0.12, 2.18), (0.12, 2.18), (0.15, 2.5), (-0.15, 2.5)], darker(colour, 0.35), sharp=True)
     body = [
@@ -246,7 +246,7 @@ def guitar(frame: FigureFrame, colour: Colour) -> None:
 
 
 def fruit(frame: FigureFrame, colour: Colour) -> None:
-    """Three fruits, one leaf."""
+    """Draw three fruits, one leaf."""
     for x, y, size, tint in (
         (-0.62, 0.42, 0.43, mix(colour, (240, 180, 66), 0.75)),
         (0.66, 0.38, 0.4, mix(colour, (150, 178, 84), 0.75)),
@@ -271,7 +271,7 @@ def fruit(frame: FigureFrame, colour: Colour) -> None:
 
 
 def flowers(frame: FigureFrame, colour: Colour) -> None:
-    """A bunch of flowers in a vase."""
+    """Draw a bunch of flowers in a vase."""
     vase = mix(frame.palette.water, _WHITE, 0.35)
     heads = ((-0.56, 1.62, 0.3), (0.58, 1.66, 0.29), (0.0, 2.0, 0.33), (-0.22, 1.36, 0.24), (0.3, 1.3, 0.23))
     for x, y, _ in heads:
@@ -299,7 +299,7 @@ def flowers(frame: FigureFrame, colour: Colour) -> None:
 
 
 def tree(frame: FigureFrame, colour: Colour) -> None:
-    """One old tree with a wide crown."""
+    """Draw one old tree with a wide crown."""
     bark = mix((108, 78, 60), frame.palette.near, 0.25)
     moods = frame.palette.moods
     leaf = mix(colour, frame.palette.accent, 0.85) if "autumn" in moods else colour
@@ -334,7 +334,7 @@ def tree(frame: FigureFrame, colour: Colour) -> None:
 
 
 def heart(frame: FigureFrame, colour: Colour) -> None:
-    """A heart with a highlight."""
+    """Draw a heart with a highlight."""
     points = [
         (0, -0.95),
         (0.6, -0.4),
@@ -354,7 +354,7 @@ def heart(frame: FigureFrame, colour: Colour) -> None:
 
 
 def star(frame: FigureFrame, colour: Colour) -> None:
-    """A five-pointed star."""
+    """Draw a five-pointed star."""
     points = [
         (
             (1.0 if k % 2 == 0 else 0.46) * math.sin(k * math.pi / 5),

@@ -1,5 +1,4 @@
-"""The words that the sketch model knows: figures, places and the weather between them, as sections of the wording; and
-what it says itself."""
+"""The words that the sketch model knows: figures, places and moods, as wording sections; and its own sentences."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ def is_known(text: str) -> bool:
 
 
 def sentences(section: str, *, in_chinese: bool) -> Mapping[str, str]:
-    """Return what the model says, by key, of a section of `agent/locales/sketch.*.toml`."""
+    """Return a section of the model's sentences (`agent/locales/sketch.*.toml`), by key."""
     found: Mapping[str, str] = locales.sentences("sketch", "zh-CN" if in_chinese else "en")[section]
     return found
 
