@@ -1,30 +1,31 @@
-// What every script is written with. They run once the document is read: all of ours is there, Gradio's inputs are not yet.
+// Helpers for all scripts. Scripts run once the document is parsed: all of our elements exist, Gradio's inputs do not
+// yet.
 const root = document.documentElement, aivista = window.aivista;
 const $ = (selector, from = document) => from?.querySelector(selector) ?? null;
 const all = (selector, from = document) => [...from.querySelectorAll(selector)];
-// What happens to an element that fits, or within one.
+// Run for elements that match, or within one.
 const on = (kinds, selector, then, options) => {
   for (const kind of kinds.split(" ")) addEventListener(kind, event => {
     const found = event.target.closest?.(selector);
     if (found) then(found, event);
   }, options);
 };
-// An element that is not in the page yet.
+// A new element.
 const made = (tag, values = {}, ...inside) => {
   const element = Object.assign(document.createElement(tag), values);
   element.append(...inside);
   return element;
 };
-// What every script may hear of, as `aivista-<name>`.
+// Events for all scripts, named `aivista-<name>`.
 const emit = (name, detail) => dispatchEvent(new CustomEvent(`aivista-${name}`, { detail }));
-// A copy of what a template holds.
+// A copy of a template's content.
 const cloned = template => template?.content.firstElementChild.cloneNode(true) ?? null;
 const download = (href, name = "") => made("a", { href, download: name }).click();
 const setText = (element, text) => { if (element && element.textContent !== text) element.textContent = text; };
 const setAttribute = (element, name, value) => { if (element && element.getAttribute(name) !== value) element.setAttribute(name, value); };
 // A text with each `{name}` in it filled in.
 const filled = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
-// Where one pointer is, or what lies between two, and how far they are apart.
+// The position of one pointer, or the middle of two, and their distance.
 const grip = pointers => {
   const [one, two = one] = [...pointers.values()];
   return { x: (one.x + two.x) / 2, y: (one.y + two.y) / 2, apart: Math.hypot(one.x - two.x, one.y - two.y) || 1 };
@@ -32,30 +33,31 @@ const grip = pointers => {
 const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
 const isPhone = () => matchMedia("(max-width: 760px)").matches;
 const isNarrow = () => matchMedia("(max-width: 1180px)").matches;
-// The conversation that is open, "new" before it has a turn. Python writes another stamp whenever it opens one, not when it
-// gives a new one its name.
+// The open conversation, "new" before it has a turn. Python writes a new stamp whenever it opens one, but not when a
+// new one gets its id.
 const conversation = () => $("#top h1")?.dataset.conversation || "";
 const stamp = () => $("#top h1")?.dataset.opened || "";
-// Another one is opened, or a new one is begun. `isReturn` says that the browser's way back or forward leads there.
+// Another conversation is opened, or a new one is begun. `isReturn` says that the browser's Back or Forward leads
+// there.
 const openConversation = (id, isReturn = false) => {
   root.removeAttribute("data-rail-open");
   if (id === "new" || isPhone()) root.removeAttribute("data-stage");
   aivista.opening(id, aivista.shell.act("page.open", { arg: id === "new" ? "" : id }), isReturn);
 };
-// The box has the focus; on a phone what lies over it goes.
+// Focus the box; on a phone, close what lies over it.
 const toComposer = () => {
   if (isPhone()) root.removeAttribute("data-stage");
   $("#box textarea")?.focus();
 };
-// A button that lets a turn begin rests for a moment: pressed twice it must not begin two.
+// A button that starts a turn is disabled for a moment: a double click must not start two.
 const once = (button, work) => {
   if (button.disabled) return;
   button.disabled = true;
   setTimeout(() => { if (button.isConnected) button.disabled = false; }, 1500);
   work();
 };
-// A name is typed over another one: Enter keeps it, and so does whoever goes elsewhere; Escape does not. `done` is given
-// what was typed, or nothing. What is returned ends it.
+// Rename in place: Enter or leaving the field accepts, Escape cancels. `done` is called with the typed name, or with
+// nothing. Returns a function that ends it.
 const typeName = (input, done) => {
   let isDone = false;
   const end = isKept => {
@@ -72,13 +74,14 @@ const typeName = (input, done) => {
     event.stopPropagation();
     end(isKept);
   });
-  // Not at once: where a list that holds it goes, nothing was left, and nothing of it may be removed meanwhile.
+  // Not at once: when a list that contains it is removed, nothing was accepted, and nothing of it may be removed
+  // meanwhile.
   input.addEventListener("blur", () => setTimeout(() => { if (input.isConnected) end(true); }));
   input.focus();
   input.select();
   return end;
 };
-// The line of the turn that is at work, looked for from the end: a long thread is not gone through each time.
+// The live line of the running turn, searched from the end: a long thread is not walked each time.
 const live = () => {
   for (let turn = $("#thread")?.lastElementChild, left = 3; turn && left; turn = turn.previousElementSibling, left -= 1) {
     const found = $(".live", turn);
@@ -87,10 +90,10 @@ const live = () => {
   return null;
 };
 const isShown = pane => root.dataset.tab === pane && root.hasAttribute("data-stage");
-// Once the page rests. Safari has no such call.
+// When the page is idle. Safari has no such function.
 const rest = window.requestIdleCallback || (work => setTimeout(work, 0));
 
-// ---- kept by this browser, unless it is full or keeps nothing, as in a private window: then for this page alone
+// ---- stored by this browser, or for this page alone when storage is full or disabled, as in a private window
 const kept = key => { try { return localStorage.getItem(key); } catch { return null; } };
 const keep = (key, text) => { try { localStorage.setItem(key, text); } catch { /* this page alone */ } };
 const keptTexts = key => {
@@ -100,8 +103,8 @@ const keptTexts = key => {
   } catch { return []; }
 };
 
-// ---- what follows from what Python has made of the page, and from what Gradio draws in the composer: that is asked once
-// for many changes, and not with the next frame, since a tab that nobody looks at draws none
+// ---- reacting to what Python changed on the page, and to what Gradio draws in the composer: once for many changes,
+// and not with the next frame, because a hidden tab draws none
 const follow = look => { addEventListener("aivista-patched", look); look(); };
 const followInputs = look => {
   let timer = 0;
@@ -110,30 +113,30 @@ const followInputs = look => {
   look();
 };
 
-// ---- words into the box, where Gradio hears of them
+// ---- text into the box, with the event that Gradio listens for
 const setWords = (area, words) => {
   Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(area, words);
   area.dispatchEvent(new Event("input", { bubbles: true }));
 };
 
-// ---- a message is sent: before Gradio hears of it
+// ---- a message is sent: before Gradio handles the key
 const onSend = then => {
   on("click", "#box .submit-button", (_, event) => then(event), true);
-  // A list over the box that takes the key has heard of it at the window.
+  // A list over the box that takes the key has handled it at the window.
   document.addEventListener("keydown", event => { if (event.target.matches("#box textarea") && aivista.keys.is(event, "composer.send")) then(event); }, true);
 };
 
-// The keys of the page, by the names of the one table (shortcuts.toml) that the dialog of keys is made from as well. The
-// other scripts ask here which name a key press has; none of them reads keys by itself.
+// The keys of the page, by their names in the one table (shortcuts.toml) from which the dialog of keys is made, too.
+// The other scripts ask here for the name of a key press; none of them reads keys by itself.
 {
   const table = aivista.shortcuts;
   const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
   const KEPT = "aivista-single-keys";
 
-  // ---- single keys can be turned off, for those who speak to their machine or hit keys by accident
+  // ---- single keys can be turned off, for users of voice control or who hit keys by accident
   const areSinglesOn = () => kept(KEPT) !== "off";
 
-  // 229 is what a key of an input method says in Safari, where isComposing is false already.
+  // Safari sends 229 for a key of an input method, when isComposing is already false.
   const isComposing = event => event.isComposing || event.keyCode === 229;
   const TEXTLESS = new Set(["button", "checkbox", "color", "file", "image", "radio", "range", "reset", "submit"]);
   const isTyping = at => {
@@ -150,22 +153,22 @@ const onSend = then => {
     }
     return parsed.get(chord);
   };
-  // Where the layout writes no Latin letters, the place of the key says which one is meant.
+  // In a layout without Latin letters, the key's position says which one is meant.
   const letterOf = event => (event.key.length === 1 && event.key > "\u007f" && /^Key[A-Z]$/.test(event.code) ? event.code.slice(3) : event.key).toLowerCase();
   const fits = (event, chord) => {
     const { key, mod, shift, alt, isSingle } = parse(chord);
-    // With AltGr a sign is typed; Windows reports it as Ctrl and Alt together.
+    // AltGr types a character; Windows reports it as Ctrl and Alt together.
     const hasSign = isSingle && event.getModifierState?.("AltGraph");
     const hasMod = isMac ? event.metaKey : event.ctrlKey, hasOther = isMac ? event.ctrlKey : event.metaKey;
     if (!hasSign && (hasMod !== mod || hasOther || event.altKey !== alt)) return false;
     if (isSingle && (!areSinglesOn() || isTyping(event.target))) return false;
     if (key === "Letter") return /^\S$/u.test(event.key);
-    // To type a sign, Shift may be needed or not: that is the layout's affair.
+    // Whether a character needs Shift depends on the layout.
     if (!(isSingle && !/[A-Z]/.test(key)) && event.shiftKey !== shift) return false;
     return letterOf(event) === key.toLowerCase();
   };
 
-  // ---- names: "page.search" is one row, "painter.move" a row of several, of which `find` tells the one
+  // ---- names: "page.search" is one row; "painter.move" is a row of several keys, and `find` tells which one
   const row = name => { const [group, one] = name.split("."); return table[group][one]; };
   const find = (event, name) => {
     if (isComposing(event)) return "";
@@ -176,17 +179,18 @@ const onSend = then => {
     return Array.isArray(chords) ? !isComposing(event) && chords.some(chord => fits(event, chord)) : Boolean(find(event, name));
   };
   const lifts = (event, name) => [row(name)].flat().some(chord => parse(chord).key === event.key);  // whatever else is held
-  const walk = (event, name, list, at) => {  // in a list that goes round: the index one comes to, or -1
+  const walk = (event, name, list, at) => {  // in a list that wraps around: the new index, or -1
     const to = { previous: (at - 1 + list.length) % list.length, next: (at + 1) % list.length, first: 0, last: list.length - 1 }[find(event, name)];
     return to ?? -1;
   };
 
-  // ---- Escape: the first of these that has something to close has it. What lies over the page goes first, then what
-  // fills the window, what is under way on the stage, then the turn that is at work, and the stage itself last. Fields have it before all of them.
+  // ---- Escape: the first of these that has something to close handles it. First what lies over the page, then what
+  // fills the window, then what is in progress on the stage, then the running turn, and the stage itself last. Fields
+  // handle it before all of them.
   const LAYERS = ["dialog", "drawer", "full", "mode", "turn", "stage"];
   const closers = new Map(LAYERS.map(layer => [layer, []]));
   const closes = (layer, close) => closers.get(layer).push(close);
-  // A menu is the browser's or Gradio's to close; it is gone already when the press gets here.
+  // The browser or Gradio closes a menu; it is gone already when the key event arrives.
   const MENUS = ":popover-open, [role=combobox][aria-expanded=true], [role=listbox][aria-expanded=true]";
   let hadMenu = false;
   addEventListener("keydown", event => { hadMenu = is(event, "page.escape") && Boolean($(MENUS)); }, true);
@@ -199,7 +203,7 @@ const onSend = then => {
     }
   });
 
-  // ---- an input method that takes Enter for itself must not send: Gradio sends on it whoever pressed it
+  // ---- Enter that an input method uses must not send: Gradio sends on any Enter
   let isTaken = false;
   addEventListener("keydown", event => { isTaken = isComposing(event); }, true);
   addEventListener("keypress", event => {
@@ -208,7 +212,7 @@ const onSend = then => {
     event.stopImmediatePropagation();
   }, true);
 
-  // ---- the dialog of keys: its switch, and the names that keys have on a Mac
+  // ---- the dialog of keys: its switch, and the names of keys on a Mac
   addEventListener("change", event => { if (event.target.id === "keys-single") keep(KEPT, event.target.checked ? "on" : "off"); });
   const MAC = { Ctrl: "⌘", Alt: "⌥", Shift: "⇧" };
   const settle = () => {
@@ -223,14 +227,15 @@ const onSend = then => {
   aivista.keys = { is, find, lifts, walk, closes, isTyping, isMac };
 }
 
-// Actions: the page asks Python by name and carries out the reply (webui/shell/actions.py). A reply changes HTML by the
-// ids of its elements, says a sentence, and names what only a script can do: that comes as an event `aivista-<name>`.
+// Actions: the page calls Python by name and carries out the reply (webui/shell/actions.py). A reply changes HTML by
+// the ids of elements, shows a sentence, and names events for scripts, sent as `aivista-<name>`.
 {
   const TOAST_MS = 8000;
 
-  // A browser offers `crypto.randomUUID` to pages of this machine and of HTTPS alone.
+  // Browsers offer `crypto.randomUUID` only on HTTPS and localhost.
   const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, "0")).join("");
-  // What the page shows is what the composer works on: the marked pictures, each reference with its field.
+  // The state of the page is read from what it shows: the open conversation, the marked pictures, each reference with
+  // its field.
   const pageState = () => {
     const open = conversation(), fields = all("#ctx select[data-role]");
     return {
@@ -242,14 +247,14 @@ const onSend = then => {
     };
   };
 
-  // ---- an element takes the place of the one that is there: what is scrolled there and has the focus stays so
+  // ---- an element replaces the existing one: scroll positions and the focus in it are kept
   const signOf = element => {
     if (element.id) return `#${CSS.escape(element.id)}`;
     const signs = [...element.attributes].filter(one => one.name.startsWith("data-"));
     return signs.length ? signs.map(one => `[${one.name}="${CSS.escape(one.value)}"]`).join("") : "";
   };
-  // What says data-merge is not replaced: only what is other in it is, found by its id or its place. Pictures do not
-  // flash, what is open stays open, what says data-keep stays as it is.
+  // Elements with data-merge are not replaced: only their differences are applied, by id or position. Pictures do not
+  // flash, what is open stays open, and what says data-keep stays as it is.
   const merge = (have, now) => {
     if (have.nodeType !== Node.ELEMENT_NODE) { if (have.data !== now.data) have.data = now.data; return; }
     if (have.isEqualNode(now) || have.hasAttribute("data-keep")) return;
@@ -265,17 +270,17 @@ const onSend = then => {
       merge(same, one);
       return same;
     });
-    // What stays is not moved for what goes: an element that is moved loses the focus.
+    // Remaining elements are not moved for removed ones: moving an element loses the focus.
     const staying = new Set(kept);
     for (const one of before) if (!staying.has(one)) one.remove();
     kept.forEach((one, at) => { if (have.childNodes[at] !== one) have.insertBefore(one, have.childNodes[at] ?? null); });
   };
-  // Moments are said in the reader's own time zone.
+  // Times are shown in the reader's own time zone.
   const sayMoments = from => {
     for (const one of all("[data-moment]", from)) one.textContent = new Date(one.dataset.moment).toLocaleString(document.documentElement.lang || undefined, { dateStyle: "medium", timeStyle: "short" });
   };
   sayMoments();
-  // A box stays: only what is other in it is changed. In one of Gradio's two frames lie around that.
+  // A box stays: only its content is changed. Gradio's boxes have two wrappers around it.
   const fill = (box, html) => {
     const frame = $(":scope > .html-container", box) || box, inside = frame === box ? box : $(":scope > .flat", frame) || frame.appendChild(made("div", { className: "flat" }));
     const now = inside.cloneNode(false);
@@ -287,7 +292,7 @@ const onSend = then => {
     const before = document.getElementById(id);
     if (before?.classList.contains("flat")) { fill(before, html); return; }
     const place = parent ? document.getElementById(parent) : document.body;
-    // What holds a part that changes is not what it was.
+    // The container of a changed part is no longer what its digest says.
     (before || place)?.closest(`[data-is]:not([id="${CSS.escape(id)}"])`)?.removeAttribute("data-is");
     if (html === null) { before?.remove(); return; }
     const { content } = made("template", { innerHTML: html });
@@ -304,7 +309,7 @@ const onSend = then => {
     if (focused) $(focused, now)?.focus({ preventScroll: true });
   };
 
-  // ---- the sentence: a problem stays until something else is said, anything else for a while
+  // ---- the toast: a problem stays until another toast, anything else for a while
   let waiting = 0;
   const hush = () => { clearTimeout(waiting); $("#toast")?.remove(); };
   const wait = () => {
@@ -319,9 +324,6 @@ const onSend = then => {
   };
 
   // ---- a reply is carried out
-  // The composer's fields come first: what the patches say of the page, such as which conversation is open, holds for
-  // them then. A mask goes before its file does: a file that goes by itself takes the mask along. While Gradio changes its
-  // fields, another reply may open another conversation.
   const take = async (reply, isLate = () => false) => {
     const { patches = [], events: { inputs: changed, painted, ...events } = {} } = reply;
     if (painted) emit("painted", painted);
@@ -334,7 +336,7 @@ const onSend = then => {
     if (patches.length) emit("patched");
     return reply;
   };
-  // Another conversation is open now, or the same anew; or a new one has got its name.
+  // Another conversation was opened, or the same anew; or a new one got its id.
   let open = { conversation: conversation(), stamp: stamp() };
   const tellOpened = () => {
     const was = open;
@@ -343,8 +345,8 @@ const onSend = then => {
     else if (open.conversation !== was.conversation) emit("named");
   };
 
-  // ---- `isNewest` drops the reply when the same action was asked for again meanwhile; of the conversations that are to be
-  // opened, the newest is. What was asked about one that is not the open one any more would be shown in the other one.
+  // ---- `isNewest` drops the reply when the same action was called again meanwhile; of the conversations to be opened,
+  // only the newest counts. A reply about a conversation that is no longer open would be shown in another one.
   const OPENING = ["page.open", "gallery.open", "gallery.compare", "gallery.reference", "recipes.branch"];
   const newest = {};
   const act = async (name, args, options) => {
@@ -368,12 +370,12 @@ const onSend = then => {
     if (reply.error) { say(reply.error, { isProblem: true }); return {}; }
     return take(reply, isLate);
   };
-  // Whether what was asked for by this action has not come yet.
+  // Whether the answer to this action is still pending.
   const isAwaited = name => name in newest;
-  // ---- Gradio's inputs are changed by Gradio: its event asks for what is other about them, and says when it is done
+  // ---- Gradio changes its own inputs: its event asks for the changes, and reports when it is done
   const SET_MS = 2000;
   let others = {}, settled = [];
-  // What the panel holds comes the first time that anything is changed.
+  // The inputs of the panel are drawn when the first change is made.
   const set = (told = {}) => new Promise(done => {
     const { later = "{}" } = $("#composer").dataset;
     delete $("#composer").dataset.later;
@@ -388,7 +390,7 @@ const onSend = then => {
     return names.map(name => now[name] && { __type__: "update", ...now[name] });
   };
   const areSet = () => { for (const done of settled.splice(0)) done(); };
-  // What nobody sees at first waits in a template.
+  // What is not visible at first is in a template.
   const unfold = box => { const folded = $(":scope > template", box); folded?.replaceWith(folded.content); };
   const remove = id => { document.getElementById(id)?.remove(); emit("patched"); };
 
@@ -405,17 +407,17 @@ const onSend = then => {
   aivista.shell = { act, isAwaited, say, hush, take, remove, unfold, set, inputs, areSet, newId, pageState };
 }
 
-// Dialogs over the page: focus goes in, the rest is inert, Escape closes, focus goes back. One is open at a time.
+// Dialogs over the page: focus goes in, the rest is inert, Escape closes, focus returns. One is open at a time.
 {
   const keys = aivista.keys;
-  // By the attribute of <html> that shows it: the box, its title, and what has the focus first.
+  // By the attribute of <html> that shows it: the box, its title, and its first focus.
   const DIALOGS = {
     settings: ["#settings-box", "set-title", "#s-key"],
     styles: ["#styles-box", "sty-title", "#sty-find"],
     prompts: ["#prompts-box", "prm-title", "#prm-find"],
     shortcuts: ["#shortcuts-box", "keys-title", "#keys [data-act=shortcuts_close]"],
   };
-  // Where it comes from when it is opened; those that are not here stand in the page.
+  // The action that renders it when it is opened; those not listed here are in the page.
   const fillers = new Map();
   let back = null;
 
@@ -439,15 +441,15 @@ const onSend = then => {
   const close = name => turn(name, false);
 
   keys.closes("dialog", () => { const name = opened(); if (name) close(name); return Boolean(name); });
-  // Whoever marks words in a box and lets go beside it has not clicked there, though the browser says so.
+  // Releasing the mouse outside after selecting text in a box is no click there, though the browser sends one.
   let pressed = null;
   addEventListener("pointerdown", event => { pressed = event.target; }, true);
   addEventListener("click", event => { if (event.target.id in DIALOGS && pressed === event.target) close(event.target.id); });
   aivista.dialogs = { open, close, opened, fills };
 }
 
-// Menus, of what can be done with one thing: beside what opened them, on a phone a sheet from below. They are walked by
-// keys; whoever leaves one is where they were.
+// Menus of actions: beside their button, on a phone a sheet from below. Keys walk through them; leaving one returns the
+// focus.
 {
   const keys = aivista.keys;
   let opener = null, back = null;
@@ -472,7 +474,7 @@ const onSend = then => {
     event.preventDefault();
     event.stopImmediatePropagation();
   }, true);
-  // Firefox closes a menu that stands there before the button of the mouse is let go.
+  // Firefox closes an open menu before the mouse button is released.
   const onContext = (selector, show) => on("contextmenu", selector, (one, event) => {
     event.preventDefault();
     if (event.buttons && event.pointerType !== "touch") addEventListener("pointerup", () => setTimeout(() => show(one)), { once: true });
@@ -481,21 +483,21 @@ const onSend = then => {
   aivista.menus = { open, close, onContext };
 }
 
-// The rail as a drawer over the page: what lies behind it is inert while it is open, and the focus goes in.
+// The rail as a drawer over the page: what lies behind is inert while it is open, and the focus goes in.
 {
   const settle = () => {
     const isOpen = root.hasAttribute("data-rail-open") && isNarrow(), behind = [$("#center"), $("#stage")];
     if (behind.every(one => one.inert === isOpen)) return;
     for (const one of behind) one.inert = isOpen;
-    // Once it is seen, unless something in it has the focus by then.
+    // Once it is visible, unless something in it has the focus by then.
     if (isOpen) requestAnimationFrame(() => { if (!document.activeElement.closest("#rail")) $("#rail [data-act=rail]")?.focus(); });
   };
   new MutationObserver(settle).observe(root, { attributeFilter: ["data-rail-open"] });
   addEventListener("resize", settle);
 }
 
-// What a screen reader says of a turn: what the agent is at, now and then, and at the end the answer, once. The thread
-// itself is no live region, since an answer that streams into one is read out from its first word again and again.
+// Screen reader announcements of a turn: now and then what the agent is doing, and at the end the answer, once. The
+// thread itself is no live region, because a streaming answer would be read from its first word again and again.
 {
   const REST_MS = 4000, LONGEST = 600;
   let line = null, sentence = "", said = "", saidAt = 0, isLive = false, heard = "";
@@ -513,7 +515,7 @@ const onSend = then => {
   };
   const look = () => {
     const told = $("span", live()), open = conversation();
-    // A conversation that is opened is read by whoever opens it.
+    // The user reads an opened conversation by themselves.
     if (open !== heard && !(isLive && told)) { heard = open; isLive = Boolean(told); return; }
     if (isLive && !told) say(answer());
     isLive = Boolean(told);
@@ -523,20 +525,20 @@ const onSend = then => {
   setInterval(look, 500);
 }
 
-// What scripts say, in the visitor's language, and what Gradio says by itself put into it (shell/document.py).
+// The texts of scripts in the visitor's language, and Gradio's own English texts replaced (shell/document.py).
 {
   const NAMED = ["aria-label", "title"], LABELLED = "[aria-label], [title]", NOTICES = ".toast-body";
   const tables = Object.fromEntries(["script", "names", "parts"].map(name => [name, JSON.parse($("#words").dataset[name])]));
   const say = (key, values = {}) => filled(tables.script[key] ?? "", values);
 
-  // ---- Gradio's own: names of its parts by the whole text, notices also by a part of it
+  // ---- Gradio's own: control names by their whole text, notices also by a part of it
   const ours = text => tables.names[text.trim()];
   const ourNotice = text => ours(text) ?? tables.parts[Object.keys(tables.parts).find(part => text.includes(part))];
   const name = element => {
     for (const attribute of NAMED) {
       const text = element.getAttribute(attribute), mine = text && ours(text);
       if (mine && mine !== text) element.setAttribute(attribute, mine);
-      // The source of a message, in the place of the message itself.
+      // The untranslated message, in place of the message itself.
       else if (text?.includes("'s message: ")) element.removeAttribute(attribute);
     }
   };
@@ -547,7 +549,7 @@ const onSend = then => {
       if (mine && mine !== data) walker.currentNode.data = mine;
     }
   };
-  // Only what has come is looked at: a thread may be long, and an answer streams.
+  // Only new elements are looked at: a thread may be long, and an answer streams.
   const settle = from => {
     if (from.matches(LABELLED)) name(from);
     for (const element of all(LABELLED, from)) name(element);
@@ -564,9 +566,9 @@ const onSend = then => {
   aivista.words = { say };
 }
 
-// The page is ready (`data-ready` on the root) once Gradio has drawn the box, and the conversation that was asked for is
-// open. What is sent earlier would go into another one, and what is sent while files are on their way would go without
-// them: a press of Send or of Enter is kept until then.
+// The page is ready (`data-ready` on the root) once Gradio has drawn the box, and the requested conversation is open. A
+// message sent earlier would go into another conversation, and one sent during an upload would go without the file: a
+// press of Send or Enter is held until then.
 {
   const PATIENCE_MS = 10_000;
   const isShut = () => !root.hasAttribute("data-ready") || Boolean(aivista.uploads?.isBusy());
@@ -598,8 +600,8 @@ const onSend = then => {
   });
   const letGo = () => { if (isKept) aivista.sending.hide(); isKept = false; };
 
-  // Another conversation is being opened: an answer that does not come must not keep the composer shut. What was to be sent
-  // stays in the box then: where it would go is not known.
+  // Another conversation is being opened: a missing answer must not block the composer. A message to be sent stays in
+  // the box then, because its conversation is unknown.
   aivista.opening = async (id, answer, isReturn = false) => {
     const mine = asked = { id };
     letGo();
@@ -616,10 +618,10 @@ const onSend = then => {
   addEventListener("aivista-uploaded", event => { if (event.detail.isWhole) go(); else letGo(); });
 }
 
-// A picture whose file cannot be shown: the studio is asked why, and its sentence stands in the picture's place. Where the
-// studio cannot be reached nothing is said of the picture.
+// A picture that cannot be shown: the studio is asked why, and its sentence takes the picture's place. When the studio
+// is unreachable, nothing is said about the picture.
 {
-  const asked = new Map();  // by address: the studio's sentence, or nothing
+  const asked = new Map();  // by URL: the studio's sentence, or nothing
   const reasonOf = address => {
     if (!asked.has(address)) asked.set(address, fetch(address).then(answer => (answer.ok ? "" : answer.text()), () => ""));
     return asked.get(address);
@@ -641,8 +643,9 @@ const onSend = then => {
   }, true);
 }
 
-// What the browser's tab says of a turn: that it is at work, and once nobody saw it end, how it did. Whoever turned the
-// bell on is told by the system as well. Python writes how the newest turn of this tab ended next to the rail's stamp.
+// The tab's title during a turn: that it is running, and, when nobody saw it end, how it ended. With the bell turned
+// on, the system shows a notification as well. Python writes how the newest turn of this tab ended next to the rail's
+// stamp.
 {
   const words = aivista.words;
   const KEY = "aivista-bell", NOTE_MS = 6000;

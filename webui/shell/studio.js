@@ -1,4 +1,4 @@
-// A contact sheet: one picture is at hand, its words stand beneath. The arrow keys go from picture to picture.
+// A contact sheet: one picture is current, and its details stand beneath. The arrow keys go from picture to picture.
 {
   const keys = aivista.keys;
   const FRAME = ".sheet > figure > .frame";
@@ -16,9 +16,9 @@
     const to = { left: at - 1, right: at + 1, up: at - across, down: at + across, first: 0, last: list.length - 1 }[way];
     return to === undefined ? undefined : list[to] || frame;
   };
-  // Safari gives a button that is clicked no focus.
+  // Safari gives a clicked button no focus.
   on("focusin click", FRAME, frame => take(frame.closest(".sheet"), frame));
-  // Python, which writes a turn anew, does not know where one is.
+  // Python, which redraws a turn, does not know which picture is current.
   addEventListener("aivista-patched", () => {
     const here = document.activeElement?.closest(".sheet > figure:not(.now)");
     if (here) take(here.parentElement, $(".frame", here));
@@ -31,9 +31,9 @@
   });
 }
 
-// The tabs of the stage. Which one is open stands in html[data-tab] and decides by CSS alone, so that a pane keeps its
-// place and what is painted in it; on a phone the same bar leads to the conversation as well. The tab is kept over
-// reloads, and so is whether the stage is open beside the conversation, and whether it is narrow.
+// The tabs of the stage. The open one is in html[data-tab] and shown by CSS alone, so that a pane keeps its scroll
+// position and what is painted in it; on a phone the same bar leads to the conversation as well. The tab is kept over
+// reloads, and so is whether the stage is open, and whether it is narrow.
 {
   const PANES = ["canvas", "gallery", "tree", "files", "trace"];
   const KEY = "aivista-stage";
@@ -57,7 +57,7 @@
     root.setAttribute("data-stage", "");
     mark();
     if (focus) $(`#tab-${name}`)?.focus();
-    // Its panel fills itself when it is first seen, and again when it is come back to.
+    // Its panel loads when it is first shown, and refreshes whenever it is shown again.
     if (isNew) fill();
   };
   const fill = () => {
@@ -66,7 +66,7 @@
   };
   aivista.tabs = { show };
 
-  // As it was left, by the document itself, before anything is drawn.
+  // As it was left: set by the document itself, before anything is drawn.
   if (!PANES.includes(root.dataset.tab)) root.dataset.tab = "canvas";
   addEventListener("aivista-ready", () => {
     mark();
@@ -78,14 +78,14 @@
     if (tab) { show(tab.dataset.tab); return; }
     if (event.target.closest?.("#tabs .stage-width")) { keepStage({ isNarrow: root.toggleAttribute("data-stage-narrow") }); mark(); return; }
     const act = event.target.closest?.("[data-act]")?.dataset.act, isOpening = ["view", "compare"].includes(act);
-    // Whoever opens a picture or its comparison wants to see it, and no newer one.
+    // A user who opens a picture or its comparison wants to see that one, and no newer one.
     if (isOpening || event.target.closest?.("[data-gal=open], [data-tree=open]")) newest = "";
     if (isOpening) { root.dataset.tab = "canvas"; mark(); }
-    // What is put into the composer is to be seen, and on a phone the stage lies over it.
+    // What is put into the composer must be visible, and on a phone the stage covers it.
     if (act === "say" && isPhone()) root.removeAttribute("data-stage");
   }, true);
-  // Whoever looks at the canvas is shown what came of a turn, at once or when they come to it; not while painting,
-  // comparing (also what is still on its way) or looking at a picture that fills the window, which go on.
+  // The canvas shows the result of a turn, at once or when it is opened; but painting, a comparison (also one that is
+  // loading) and a picture that fills the window go on undisturbed.
   let newest = "";
   const showNewest = () => {
     const isSeen = isShown("canvas") && !root.matches("[data-painting], [data-full]") && !aivista.shell.isAwaited("page.compare");
@@ -109,11 +109,11 @@
   addEventListener("resize", () => { if (!isPhone()) mark(); });
 }
 
-// Page behaviour that needs no round trip: theme, drawers, the title.
+// Behaviour of the page that needs no server: theme, drawers, the title.
 {
   const keys = aivista.keys, dialogs = aivista.dialogs;
 
-  // ---- theme: as the system, until someone chooses
+  // ---- theme: the system's, until the user chooses
   const THEMES = ["system", "light", "dark"];
   const systemDark = matchMedia("(prefers-color-scheme: dark)");
   const theme = () => kept("aivista-theme") || "system";
@@ -130,14 +130,14 @@
   systemDark.addEventListener("change", applyTheme);
   addEventListener("aivista-theme", applyTheme);
 
-  // Inside of another site's page a cookie comes back only when it is marked for that.
+  // Inside another site's page, a cookie is sent back only when it is marked for that.
   const setCookie = (name, value) => {
     const site = window.top === window ? "samesite=lax" : "samesite=none; secure; partitioned";
     document.cookie = `${name}=${value}; path=${new URL(document.baseURI).pathname}; max-age=31536000; ${site}`;
     return document.cookie.includes(`${name}=${value}`);
   };
   const setLanguage = language => { setCookie("aivista_lang", language); location.reload(); };
-  // A visitor is told by their cookie: where the browser keeps none, the first page says so.
+  // Visitors are identified by a cookie: where the browser keeps none, the first page says so.
   root.toggleAttribute("data-no-cookie", !setCookie("aivista_kept", "1"));
 
   const send = button => aivista.shell.act(`page.${button.dataset.act}`, { arg: button.dataset.arg || "" });
@@ -162,7 +162,7 @@
     edit_words: button => { send(button); $("#box textarea")?.focus(); },
     ...aivista.cards,
   };
-  // Pictures of the open conversation were deleted or came back: the thread, the stage and the composer show them too.
+  // Pictures of the open conversation were deleted or restored: the thread, the stage and the composer update, too.
   addEventListener("aivista-pictures", () => {
     const opened = all("#canvas .cv-pic[data-handle], #canvas .cmp[data-pair]").map(one => one.dataset.handle || one.dataset.pair);
     aivista.thread?.hold();
@@ -171,13 +171,13 @@
 
   addEventListener("click", event => {
     const button = event.target.closest?.("[data-act]");
-    // What Python is asked for by two clicks is meant once.
+    // A double click on such a button counts once.
     if (button && !acts[button.dataset.act] && event.detail > 1) return;
     if (button) { (acts[button.dataset.act] || send)(button, send); return; }
     if (root.hasAttribute("data-rail-open") && !event.target.closest?.("#rail")) root.removeAttribute("data-rail-open");
   });
 
-  // ---- keys of the whole page; what Escape does is in shell.js
+  // ---- keys of the whole page; Escape is handled in shell.js
   keys.closes("drawer", () => {
     const isOpen = root.hasAttribute("data-rail-open");
     root.removeAttribute("data-rail-open");
@@ -185,7 +185,7 @@
     return isOpen;
   });
   keys.closes("turn", () => { const stop = live() && $("#box .stop-button"); stop?.click(); return Boolean(stop); });
-  // Whoever writes keeps the stage: the composer has nothing that is open but a turn.
+  // While the user types, the stage stays: Escape in the composer only stops a turn.
   keys.closes("stage", event => {
     const isOpen = root.hasAttribute("data-stage") && !event.target.closest?.("#box");
     if (isOpen && event.target.closest?.("#stage")) toComposer();
@@ -199,7 +199,7 @@
     acts[act]({ dataset: { act } });
   });
 
-  // ---- the seconds of a running turn go on between two updates
+  // ---- the seconds of a running turn count on between two updates
   const LATE = 1.5;
   let base = { element: null, from: 0, at: 0 };
   const tick = () => {
@@ -214,7 +214,7 @@
   };
   setInterval(tick, 250);
 
-  // ---- what follows from what Python rendered: the title, the language; and from what Gradio did: names for screen readers
+  // ---- effects of what Python rendered (title, language) and of what Gradio drew (names for screen readers)
   follow(() => {
     const title = $("#top h1"), heading = aivista.told.heading(`${title.textContent} · Aivista`);
     setAttribute(root, "lang", title.dataset.language);
@@ -223,26 +223,26 @@
   });
   followInputs(() => {
     setAttribute($("#box textarea"), "aria-label", aivista.words.say("message"));
-    // Gradio makes list items of them, in no list.
+    // Gradio makes them list items outside of a list.
     for (const one of all("#box :is(.thumbnails:not([role]), [role=listitem])")) one.setAttribute("role", "group");
     for (const button of all("#box :is(.upload-button, .submit-button, .stop-button)")) setAttribute(button, "title", button.ariaLabel);
   });
 }
 
-// The browser's own way back and forward. Each conversation is an entry of its history. On a phone so is each thing that
-// was opened over it (a pane of the stage, the painter, the list of conversations, a dialog, a sheet): Back closes what
-// was opened last, before it goes to another conversation, and Forward opens it again. A picture that fills the window
-// is such a thing on every screen.
+// The browser's Back and Forward. Each conversation is an entry of the history. On a phone so is each thing that was
+// opened over it (a pane of the stage, the painter, the list of conversations, a dialog, a sheet): Back closes what was
+// opened last, before it goes to another conversation, and Forward opens it again. A picture that fills the window is
+// such a thing on every screen.
 //
 // An entry says what the page shows: { conversation, layers }, the layers from the lowest to the topmost. Whatever
-// changes the page, `settle` brings the history in line with it, one step after the other: steps back are taken by the
-// browser in its own time.
+// changes the page, `settle` brings the history in line with it, one step after the other: the browser carries out
+// steps back asynchronously.
 {
-  const STEP_MS = 1000;  // a step that never comes may not block the next
+  const STEP_MS = 1000;  // a step that never arrives must not block the next
   const press = selector => $(selector)?.click();
   const [kind, about] = [layer => layer.split(" ")[0], layer => layer.split(" ")[1]];
 
-  // ---- what can lie over the conversation: how it is closed, and where that can be, how it is opened again
+  // ---- what can lie over the conversation: how it is closed and, where possible, opened again
   const LAYERS = {
     pane: { close: () => root.removeAttribute("data-stage"), open: name => aivista.tabs.show(name) },
     file: { close: () => press("#files .fi-back") },
@@ -256,7 +256,7 @@
   let panes = [], isTabChosen = false;
   const seenPanes = () => {
     const pane = `pane ${root.dataset.tab}`, at = panes.indexOf(pane);
-    // A picture that is opened from the gallery lies over it; whoever goes from tab to tab opens nothing on top.
+    // A picture that is opened from the gallery lies over it; going from tab to tab opens nothing on top.
     if (!root.hasAttribute("data-stage")) panes = [];
     else if (at >= 0) panes = panes.slice(0, at + 1);
     else panes = isTabChosen ? [pane] : [...panes, pane];
@@ -279,7 +279,7 @@
     ];
   };
 
-  // ---- which conversation is open, or has been asked for: one that was deleted does not come, and another one does
+  // ---- which conversation is open, or was requested: a deleted one does not open, and another one does
   let asked = null;  // { id, isReturn }
   let seen = { isOpened: true };
   const seenConversation = () => {
@@ -289,7 +289,7 @@
   };
   addEventListener("aivista-leaving", event => { asked = event.detail; soon(); });
   addEventListener("aivista-opened", ({ detail: { isOther } }) => {
-    // The open one may be shown anew while another is on its way.
+    // The open one may be shown anew while another is loading.
     if (asked && !isOther && asked.id !== conversation()) return;
     seen = { isOpened: true, isReturn: asked?.isReturn };
     asked = null;
@@ -297,7 +297,7 @@
   });
   addEventListener("aivista-stayed", () => { asked = null; soon(); });
 
-  // ---- the entry of the history that is shown, in line with the page
+  // ---- the current history entry, in line with the page
   let entry = { conversation: "", layers: [] };
   const write = (to, isNew) => {
     entry = to;
@@ -315,7 +315,7 @@
   const bringInLine = async () => {
     const { id: conversation, isOpened, isReturn } = seenConversation(), layers = seenLayers();
     if (conversation !== entry.conversation) {
-      // A new conversation that gets its name is the one it was; a list from which one was chosen makes room for it.
+      // A new conversation that gets its id is still the same entry; a list from which the user chose is replaced.
       const isSame = !entry.conversation || isReturn || (entry.conversation === "new" && !isOpened);
       if (entry.layers.length > 1) await stepBack(entry.layers.length - 1);
       if (isSame && entry.layers.length) write({ ...entry, conversation }, false);
@@ -340,7 +340,7 @@
   const soon = () => { clearTimeout(timer); timer = setTimeout(() => { timer = 0; settle(); }); };
   aivista.history = { isSettled: () => !timer && !isBusy && !asked };
 
-  // ---- the person goes back or forward
+  // ---- the user goes back or forward
   const show = to => {
     const before = entry;
     entry = to;
@@ -351,7 +351,7 @@
       const come = to.layers.filter(layer => !before.layers.includes(layer));
       for (const layer of [...panes.slice(-1), ...come.filter(one => kind(one) !== "pane")]) LAYERS[kind(layer)].open?.(about(layer));
     }
-    // What cannot be opened again leaves its entry.
+    // What cannot be opened again is removed from its entry.
     soon();
   };
   addEventListener("popstate", event => {
@@ -363,7 +363,7 @@
     if (event.target.closest?.("#tabs [data-tab]")) isTabChosen = true;
   }, true);
   addEventListener("toggle", event => { if (event.target.matches?.("[popover]")) soon(); }, true);
-  // After a reload the entry is still there, and what lay over the page is not.
+  // After a reload the entry still exists, but what lay over the page does not.
   entry = history.state?.aivista || entry;
   new MutationObserver(soon).observe(root, { attributes: true });
   new MutationObserver(soon).observe($("#files"), { attributeFilter: ["data-open"] });

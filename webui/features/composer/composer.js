@@ -1,4 +1,5 @@
-// The settings of a message: what is fixed, said on the button that opens them; their panel; ratios drawn as shapes.
+// The settings of a message: the fixed ones named on the button that opens them, their panel, and ratios drawn as
+// shapes.
 {
   const EDGE_PX = 20, LEAST_PX = 4;
   const AUTOMATIC = { text_model: "flash", image_model: "auto", aspect_ratio: "auto", resolution: "auto", number_of_images: "auto", review: "on", confirm: false, negative_prompt: "", reference_mode: "auto" };
@@ -12,7 +13,7 @@
       for (const [name, side] of longer ? [["--w", width], ["--h", height]] : []) label.style.setProperty(name, `${Math.max(LEAST_PX, Math.round(EDGE_PX * side / longer))}px`);
     }
   };
-  // "Pro · 16:9 · 2K · 2": only what is not left to the agent.
+  // "Pro · 16:9 · 2K · 2": only settings that are not left to the agent.
   const summary = () => {
     const place = $(".setup-open");
     if (!place) return;
@@ -31,7 +32,7 @@
     for (const one of all(".models [data-value]")) one.setAttribute("aria-pressed", String(values[one.dataset.setting] === one.dataset.value));
   };
 
-  // Gradio calls this with every setting's name and value whenever one of them has changed.
+  // Gradio calls this with the names and values of all settings whenever one has changed.
   aivista.chips = pairs => {
     Object.assign(values, Object.fromEntries(pairs));
     summary();
@@ -39,7 +40,7 @@
   };
   Object.assign(aivista.chips, { values, onChange: listener => listeners.push(listener) });
 
-  // What lies over the right end of the box takes its place from the words.
+  // The controls over the right end of the box must not cover the text: padding keeps it clear.
   const measure = () => {
     const opts = $("#opts");
     if (opts) $("#composer").style.setProperty("--av-opts", `${Math.ceil(opts.getBoundingClientRect().width)}px`);
@@ -60,14 +61,14 @@
       setup.setAttribute("aria-label", $("[data-aid=setup]")?.getAttribute("aria-label") || "");
     };
     look();
-    // Python draws the button and the models without what is chosen.
+    // Python renders the button and the models without the current choice.
     addEventListener("aivista-patched", look);
     new MutationObserver(drawShapes).observe(setup, { childList: true, subtree: true, attributeFilter: ["value"] });
     rest(() => aivista.shell.set());
   };
   watch();
 
-  // ---- where a phone's keyboard covers the page instead of making it smaller, the page makes room for it itself
+  // ---- where a phone's keyboard covers the page instead of shrinking it, the page makes room by itself
   const view = window.visualViewport;
   const keyboard = () => {
     const hidden = view.scale > 1.01 ? 0 : Math.max(0, innerHeight - view.height - view.offsetTop);
@@ -78,8 +79,8 @@
   for (const name of ["resize", "scroll"]) view?.addEventListener(name, keyboard);
 }
 
-// Models that the key cannot use: their choice in the settings is greyed, says why, and takes neither a click nor Enter. Python
-// says which they are, in the note beneath the chips; what Gradio draws is marked here, whenever a menu is opened.
+// Models that the key cannot use: their choice is greyed, says why, and ignores clicks and Enter. Python names them in
+// the note beneath the chips; Gradio's menu is marked here whenever it is opened.
 {
   const CHIPS = { text_model: "#text-model", image_model: "#image-model" };
   const REST_MS = 1200;
@@ -93,7 +94,7 @@
     }
     return read.limits;
   };
-  // The tick of the chosen one stands in the same element as the name.
+  // The tick of the chosen option is in the same element as its name.
   const nameOf = option => option.querySelector("b")?.textContent || option.getAttribute("aria-label") || option.textContent.replace("✓", "").trim();
   let isMarked = false;
   const mark = () => {
@@ -112,7 +113,7 @@
   const isOff = option => option?.getAttribute("aria-disabled") === "true";
   const halt = event => { event.preventDefault(); event.stopImmediatePropagation(); };
   on("mousedown pointerdown click", "#setup :is(li[role=option], .models button)", (option, event) => { if (isOff(option)) halt(event); }, true);
-  // Enter takes what is seen to be active: Gradio's own idea of it runs ahead of the page, and outlives a closed menu.
+  // Enter takes the option that looks active: Gradio's own state runs ahead of the page, and outlives a closed menu.
   on("keydown", "#text-model, #image-model", (chip, event) => {
     if (!aivista.keys.is(event, "menu.choose") || !Object.keys(limits()).length) return;
     halt(event);
@@ -121,19 +122,19 @@
   }, true);
   followInputs(mark);
 
-  // Once the page stands and rests, what its key is offered is asked for: the first look at the page need not wait for it.
+  // Once the page is idle, the models of its key are requested: the first paint need not wait for them.
   addEventListener("load", () => setTimeout(() => { if ($("#models-note [data-ask]")) rest(() => aivista.shell.act("page.models")); }, REST_MS));
 }
 
-// The price before Send follows what stands beside the words as well. Python tells for what it told a price; when that is
-// no longer so, and has not changed between two looks, it is asked for another one. Typing alone asks for none.
+// The price before Send also depends on what stands beside the text. Python says for which facts a price was computed;
+// when they have changed and are stable between two looks, a new price is requested. Typing alone requests none.
 {
   const LOOK_MS = 350, STILL_MS = 120, STEP_CHARACTERS = 500, SHORT_CHARACTERS = 120;
   let seen = "", asked = null;
 
-  // Words that may change the price are told: how many pictures, lettering that is looked at, a page to read.
+  // Text that may change the price is included: a number of pictures, lettering that is reviewed, a page to read.
   const HINT = /[\d"\u201c\u201d\u2018\u2019\u300c\u300d\u300e\u300f\u300a\u300b«»]|https?:|\b(two|three|four|both|couple|pair|twice|thrice|text|words?|wording|letter(s|ing)?|(head)?line|titles?|captions?|slogans?|labels?|signs?|write|says?|saying|reads?|fonts?|logos?|names?|posters?|banners?)\b|[\u4e8c\u4e09\u56db\u4e24\u4fe9\u4ee8\u5b57\u6807\u9898\u5e45\u8bed\u724c\u7b7e\u6b3e\u4e66\u5199\u5370\u523b\u7ee3\u6848]/i;
-  // So are few words about one picture: what is done to it exactly costs nothing.
+  // So is a short text about one picture: an exact adjustment of it is free.
   const about = ({ files, marked, masks }) => {
     if (files + marked > 1 || masks > 1 || $("#expand").value) return "";
     const target = $("#ctx .ctx[data-handle]") || (!$("#ctx .ctx") && $("#ctx-next .ctx"));
@@ -157,7 +158,7 @@
     told = beside;
     aivista.shell.act("page.price", { beside }, { isNewest: true });
   };
-  // The settings: once they have been still for a moment, their price is asked for.
+  // When the settings have not changed for a moment, their price is requested.
   let timer = 0, settings = "";
   aivista.chips.onChange(values => {
     const now = JSON.stringify(values);
@@ -169,18 +170,18 @@
   setInterval(() => {
     const shown = $("#cost .price[data-beside]"), beside = now(), isStill = beside === seen;
     seen = beside;
-    // One question for one price: an answer that never comes is not asked for again and again.
+    // One request for one price: a request without an answer is not repeated.
     if (!shown || !isStill || shown.dataset.beside === beside || (asked?.shown === shown && asked.beside === beside)) return;
     asked = { shown, beside };
     ask(beside);
   }, LOOK_MS);
 }
 
-// The composer's aids: a wish written out, the panel of settings, and how menus stand over the composer.
+// Helpers of the composer: prompt expansion, the settings panel, and the position of menus over the composer.
 {
   const area = () => $("#box textarea"), keys = aivista.keys;
 
-  // ---- words into the box as if they were typed, so that the browser's own undo brings back what they replace
+  // ---- insert text as if it were typed, so that the browser's own undo restores what it replaces
   const put = (text, range) => {
     const field = area();
     if (!field) return;
@@ -193,9 +194,9 @@
 
   addEventListener("aivista-words", event => put(event.detail));
 
-  // ---- a wish written out: asked for, shown, taken, undone; only the newest question's answer is looked at
+  // ---- prompt expansion: requested, shown, accepted, undone; only the answer to the newest request counts
   let asked = null, before = null;
-  // What is said aloud has a place of its own from the start: a region that comes together with its words is passed over.
+  // The live region exists from the start: screen readers skip a region that appears together with its text.
   const line = made("div", { id: "expanded-heard", role: "status", className: "sr" });
   const say = text => { line.textContent = text || ""; };
   const panel = () => $("#expanded .expanded");
@@ -229,10 +230,10 @@
   };
   const undo = () => { const text = before; drop(); if (text !== null) put(text); };
   onSend(drop);
-  // What came from the wish of one conversation says nothing in another.
+  // The expansion belongs to one conversation.
   addEventListener("aivista-opened", event => { if (event.detail.isOther) drop(); });
 
-  // ---- menus over the composer: native popovers, placed above their opener; on a phone a sheet from below
+  // ---- menus over the composer: native popovers above their button; on a phone a sheet from below
   const place = (menu, opener) => {
     menu.style.cssText = "";
     if (isPhone() || !opener) return;
@@ -259,7 +260,7 @@
     open($("#setup"), button);
     if ($("#setup").matches(":popover-open")) $("#setup").focus();
   };
-  // Gradio gives each choice a name of its own, so that the browser does not take them for one group.
+  // Each group of choices gets its own name, so that the browser does not treat them as one radio group.
   on("keydown", "#setup fieldset", (group, event) => {
     const choices = all("input[type=radio]", group), to = choices.length ? keys.walk(event, "setup.walk", choices, choices.indexOf(event.target)) : -1;
     if (to < 0) return;
@@ -284,7 +285,7 @@
   };
   on("click", "[data-aid]", button => acts[button.dataset.aid]?.(button));
 
-  // The price of a wish goes by the text model that is chosen.
+  // The price of expanding a prompt depends on the chosen text model.
   const priced = values => {
     for (const button of all("[data-aid=expand][data-flash]")) {
       setAttribute(button, "title", `${button.dataset.label} · ${button.dataset[values.text_model] || button.dataset.flash}`);
@@ -296,13 +297,13 @@
   aivista.aids = { put, open, place, shut };
 }
 
-// Presets: their menu, a name that is typed in its line. A press of one has the page's own event take its settings up.
+// Presets: their menu, and a name that is typed in its row. Pressing one calls the page's own action, which applies it.
 {
   const shell = aivista.shell, aids = aivista.aids;
   const menu = () => $("#presets");
   const opener = () => $("[data-aid=presets]");
 
-  // What has come may be higher, and may have taken the focus with it. Whether it was done is the answer.
+  // The new content may be taller, and may have lost the focus. Returns whether it was done.
   const act = async (name, args = {}) => {
     const { patches = [] } = await shell.act(`presets.${name}`, args);
     if (menu()?.matches(":popover-open")) {
@@ -326,7 +327,7 @@
     line.prepend(input);
     typeName(input, async text => {
       if (!text || text === name) button.focus();
-      // A name that was refused can be typed on.
+      // A refused name can be edited further.
       else if (!await act("rename", { id, name: text })) rename($(`#presets [data-id="${CSS.escape(id)}"]`), text);
     });
   };
@@ -345,12 +346,13 @@
   on("click", "[data-aid=presets]", show);
 }
 
-// The prompt gallery: search, groups, one's own; a click puts the words into the box and marks what is to be changed.
+// The prompt gallery: search, groups, and the user's own prompts; a click puts a prompt into the box and selects its
+// placeholder.
 {
   const SENT = "aivista-sent", STARRED = "aivista-starred", MINE = "mine";
   const MOST_RECENT = 20, MOST_STARRED = 60, LONGEST = 8000;
 
-  // ---- one's own: what was sent lately, and what was starred, on this device alone
+  // ---- the user's own prompts: recently sent and starred ones, stored on this device only
   const fillMine = () => {
     const section = $(`#prompts section[data-group=${MINE}]`);
     if (!section) return;
@@ -372,7 +374,7 @@
     button.setAttribute("aria-pressed", String(!isOn));
   };
 
-  // ---- what is shown: a group, or in all of them what has every word
+  // ---- what is shown: a group, or all prompts that contain every word
   let group = "";
   const sift = () => {
     const words = ($("#prm-find")?.value || "").toLowerCase().split(/\s+/).filter(Boolean);
@@ -393,7 +395,7 @@
     if (none) none.hidden = found > 0;
     for (const chip of all("#prompts [data-aid=prompt_group]")) chip.setAttribute("aria-pressed", String(chip.dataset.group === group));
   };
-  // Half a word of an input method is none that could be found.
+  // Half a word of an input method cannot be found.
   on("input compositionend", "#prm-find", (_, event) => { if (!event.isComposing) sift(); });
 
   const open = async () => { await aivista.dialogs.open("prompts"); fillMine(); sift(); $("#prompts .prm-cards")?.scrollTo(0, 0); };
@@ -412,14 +414,14 @@
   aivista.prompts = { open };
 }
 
-// The list above the box while one types: after # or @ the pictures of the conversation, after / prompts and styles.
+// The list above the box while the user types: after # or @ pictures of the conversation, after / prompts and styles.
 {
   const { act, remove } = aivista.shell, keys = aivista.keys;
   const field = () => $("#box textarea");
-  // A slash within an address or a fraction begins nothing, nor does an @ within a name of a mailbox.
+  // A slash within an address or a fraction opens no list, nor does an @ within an e-mail address.
   const SIGN = /(?:(?:^|[\s(（，。])([/／])|(?:^|[^\w/&])([#＃@＠])(?![#＃]))([^\s/／#＃@＠]{0,40})$/u;
   const MOST_PROMPTS = 5, SHOWN = 200, GAP_PX = 8, WIDE_PX = 420;
-  // `left` is what Escape has closed the list of: its answer may still come.
+  // `left` is the text whose list Escape has closed: its answer may still come.
   let asked = "", left = "", offered = [];
 
   const list = () => $("#suggestions");
@@ -437,7 +439,7 @@
     option.scrollIntoView({ block: "nearest" });
   };
 
-  // What stands around the box cuts off whatever is not fixed.
+  // The elements around the box clip anything that is not position: fixed.
   const place = () => {
     const shown = list(), box = $("#composer").getBoundingClientRect();
     Object.assign(shown.style, { left: `${box.left + GAP_PX}px`, width: `${Math.min(WIDE_PX, box.width - 2 * GAP_PX)}px`, bottom: `${innerHeight - box.top + GAP_PX}px` });
@@ -453,15 +455,15 @@
     left = "";
     offered = slash ? prompts(query.toLowerCase()) : [];
     await act(`suggestions.${kind}`, { query, prompts: offered.map(one => one.slice(0, SHOWN)) }, { isNewest: true });
-    // What was asked for since decides.
+    // A newer request decides.
     if (asked && asked !== wanted) return;
-    // Left meanwhile, or the whole name stands there already.
+    // The list was closed meanwhile, or the whole name is typed already.
     const found = options(), isWhole = found.length === 1 && found[0].dataset.insert === `#${query}`;
     if (!asked || isWhole || wanted === left || document.activeElement !== field()) { if (list()) remove("suggestions"); return; }
     if (!found.length) return;
     place();
     for (const [name, value] of [["aria-autocomplete", "list"], ["aria-controls", "suggestions"]]) field().setAttribute(name, value);
-    // Enter after a picture's name sends the message, unless one chose from the list.
+    // Enter after a picture's name sends the message, unless the user chose from the list.
     if (slash) choose(found[0]);
   };
   const pick = option => {
@@ -483,7 +485,8 @@
   // The box keeps the focus.
   on("pointerdown", "#suggestions", (_, event) => event.preventDefault());
   on("click", "#suggestions [role=option]", pick);
-  // Before whatever else hears of keys in the box: it sends on Enter, and brings earlier prompts with the arrows.
+  // Listens before everything else that handles keys in the box: it sends on Enter, and recalls earlier prompts with
+  // arrows.
   addEventListener("keydown", event => {
     if (event.target !== field() || !list()) return;
     const found = options(), to = keys.walk(event, "suggestions.walk", found, chosen() ? found.indexOf(chosen()) : -1);
@@ -497,9 +500,9 @@
   }, true);
 }
 
-// Up and Down in the composer bring back what was sent before, across reloads. The draft is kept, and so is what is
-// changed in a message on the way. Within several lines the keys move the caret first, and an input method has them. In
-// another conversation one begins anew: the draft that was kept on the way is that of the one before.
+// Up and Down in the composer recall earlier messages, across reloads. The draft is kept, and so are changes to
+// recalled messages. Within several lines the keys move the caret first, and an input method has precedence. Another
+// conversation starts anew: a draft kept on the way belongs to the conversation before.
 {
   const KEY = "aivista-sent", MOST = 100, LONGEST = 8000, keys = aivista.keys;
   const read = () => keptTexts(KEY).slice(-MOST);
@@ -511,7 +514,7 @@
     if (words.trim()) keep(KEY, JSON.stringify([...read().filter((one, at, sent) => at < sent.length - 1 || one !== words), words].slice(-MOST)));
   });
 
-  // Where the caret stands among the lines as they are wrapped: a copy of the field is measured, which no property tells.
+  // The caret's wrapped line: no property tells it, so a copy of the field is measured.
   const edges = area => {
     const style = getComputedStyle(area), mirror = document.createElement("div"), caret = document.createElement("span");
     const same = ["font", "letterSpacing", "wordSpacing", "lineHeight", "tabSize", "padding", "borderWidth", "boxSizing", "textIndent"];

@@ -1,5 +1,5 @@
-// Files on their way into the message, a row each: how far, and the way to leave one out. Gradio sends all files of one
-// drop in one request and tells nothing of it; here each goes by itself, and Gradio gets the list of those that arrived.
+// Uploads into the message, a row each with progress and cancel. Gradio sends all files of one drop in one request and
+// reports no progress; here each file is sent by itself, and Gradio gets the list of those that arrived.
 {
   const AT_ONCE = 3, QUIET_MS = 250, TOLD_MS = 12000, TAKEN_MS = 25, TAKEN_TRIES = 120;
   const template = () => $("#tpl-upload");
@@ -29,7 +29,7 @@
     return true;
   };
 
-  // ---- a row: it is shown only for what takes a moment
+  // ---- a row: shown only for uploads that take a moment
   const rowOf = (file, cancel) => {
     const row = cloned(template());
     if (!row) return { at: () => {}, end: () => {} };
@@ -42,7 +42,7 @@
     const late = setTimeout(() => list().append(row), QUIET_MS);
     return {
       at: share => {
-        // All is sent, and the server has yet to answer: a bar that waits, not one that stands still.
+        // Everything is sent, and the server has yet to answer: the bar shows waiting.
         if (share >= 1) bar.removeAttribute("value"); else bar.value = Math.round(share * 100);
         at.textContent = `${Math.round(share * 100)} %`;
       },
@@ -50,7 +50,8 @@
     };
   };
 
-  // ---- one file: the list with its path as the server answers, an empty one when it was left out or failed
+  // ---- one file: resolves to a list with its path when the server answers, to an empty one when it was cancelled or
+  // failed
   const sendOne = (address, file, init) => new Promise(resolve => {
     const request = new XMLHttpRequest(), form = new FormData();
     const row = rowOf(file, () => request.abort());
@@ -71,7 +72,7 @@
     request.send(form);
   });
 
-  // ---- how many drops are on their way: who sends meanwhile waits for them, until they stand in the box
+  // ---- the number of drops in progress: Send waits until their files are in the box
   let running = 0, isWhole = true;
   const thumbs = () => all("#box .thumbnail-item").length;
   const arrived = (before, count, tries = TAKEN_TRIES) => {
@@ -103,12 +104,12 @@
   aivista.uploads = { isPicture, admits, isBusy: () => running > 0 };
 }
 
-// Pictures dropped or pasted anywhere on the page go into the message; while they are dragged, a target says where they
-// would end. The stage has drops of its own: the painter takes pictures (features/viewer/painter.js), the Files tab takes
-// any file (features/files). Whatever takes no file does not let the browser leave the page for it either.
+// Pictures dropped or pasted anywhere on the page go into the message; while they are dragged, a target shows where
+// they will go. The stage has drops of its own: the painter takes pictures (features/viewer/painter.js), the Files tab
+// takes any file (features/files). A drop elsewhere must not make the browser leave the page either.
 //
-// Before they go on, files that cannot be added are told of in the composer instead of failing one by one later. This
-// script comes before those that listen for the same drops, and hands on what it lets through as a drop on the box.
+// Files that cannot be added are reported in the composer at once, instead of failing one by one later. This script
+// runs before the others that listen for the same drops, and passes on accepted files as a drop on the box.
 {
   const hasFiles = event => [...(event.dataTransfer?.types || [])].includes("Files");
   const isBlocked = () => Boolean(aivista.dialogs?.opened()) || Boolean($("dialog[open]"));
@@ -128,7 +129,7 @@
 
   aivista.drops = { hand };
 
-  // ---- where a drop would end
+  // ---- where a drop would go
   const zoneOf = target => {
     if (isBlocked()) return { name: "" };
     const stage = target?.closest?.("#stage");
@@ -136,7 +137,7 @@
     // The Files tab marks its own folders.
     return target.closest("#files") ? { name: "files" } : { name: "paint", place: stage };
   };
-  // What is dragged is known by its kinds alone, and by some browsers not even those.
+  // Of dragged files only the types are known, and in some browsers not even those.
   const areOthers = event => {
     const items = [...(event.dataTransfer?.items || [])].filter(item => item.kind === "file");
     return items.length > 0 && items.every(item => item.type && !item.type.startsWith("image/"));
@@ -158,7 +159,7 @@
     Object.assign(shown.style, { left: `${box.left}px`, top: `${box.top}px`, width: `${box.width}px`, height: `${box.height}px` });
     if (shown.dataset.zone !== zone) shown.dataset.zone = zone;
     root.setAttribute("data-dragging", "");
-    // A drag that ends outside of the window says nothing: without news for a moment it is over.
+    // A drag that ends outside the window sends no event: after a moment without events it is over.
     clearTimeout(leaving);
     leaving = setTimeout(hide, 1200);
   };
@@ -180,7 +181,7 @@
     if (name === "message") take([...event.dataTransfer.files]);
   }, true);
 
-  // ---- pasted where nobody types; in the box itself Gradio takes it
+  // ---- pasted outside a text field; inside the box Gradio handles it
   addEventListener("paste", event => {
     const files = [...(event.clipboardData?.files || [])];
     if (!files.length || isBlocked() || event.target.closest?.("#box, #files, .cm-editor")) return;
@@ -190,15 +191,15 @@
   });
 }
 
-// Pictures that were attached and not sent stay with their conversation: they leave the box when another one is opened,
-// and stand in it again when their own comes back, for as long as the page is open.
+// Attached pictures that were not sent stay with their conversation: they leave the box when another one is opened, and
+// return when theirs is opened again, as long as the page is open.
 {
   const STEP_MS = 20, MOST_STEPS = 200;
-  const shelf = new Map();  // by conversation: the addresses of its pictures
+  const shelf = new Map();  // URLs of its pictures, by conversation
   const thumbnails = () => all("#box .thumbnail-item");
   let moves = 0;
 
-  // One at a time: the list is drawn anew after each.
+  // One at a time: the list is redrawn after each.
   const clear = (left = MOST_STEPS) => {
     const button = $("#box .thumbnail-item .delete-button");
     if (!button || !left) return;
@@ -212,7 +213,7 @@
     clear();
   };
 
-  // Under the names they had: a part that was painted over is found by its picture's name.
+  // Under their former names: a mask finds its picture by the file's name.
   const fetched = async (address, called = "") => {
     try {
       const answer = await fetch(address), data = await answer.blob();
@@ -229,7 +230,7 @@
     shelf.delete(conversation);
     aivista.drops.hand(files);
   };
-  // Pictures of other conversations come as files.
+  // Pictures of other conversations are added as files.
   addEventListener("aivista-attach", async event => {
     const files = await Promise.all(event.detail.map(one => fetched(one.url, one.name)));
     aivista.drops.hand(files.flat());
@@ -237,13 +238,13 @@
   aivista.attached = { leave, arrive, clear };
 }
 
-// What is sent is seen at once, and is one turn however often it is pressed: it stands in the thread before Python has
-// heard of it, and a press that was not taken yet has the same id as the one before.
+// A sent message is shown at once, and becomes one turn however often Send is pressed: it is in the thread before
+// Python knows it, and pressing again before it was accepted reuses the same id.
 {
   const LONGEST_MS = 60_000, MOST_KEPT = 20, LOOK_MS = 200;
   const text = () => $("#box textarea")?.value || "";
   const files = () => all("#box .thumbnail-item img").map(one => one.src).join(" ");
-  let press = null;  // what was pressed last and is not taken yet
+  let press = null;  // what was pressed last and is not accepted yet
   let left = "";  // what was taken out of the box last
   let unwatch = () => {};
 
@@ -259,7 +260,7 @@
     Object.assign(turn.dataset, { sending: "", merge: "" });
     list.append(turn);
     emit("patched");
-    // Nothing comes of a turn that fails before it stands there: its words come back into the box.
+    // When a turn fails before it is recorded, its text returns to the box.
     left = "";
     const look = setInterval(() => { if (left === words && text() === words) hide(); }, LOOK_MS);
     const last = setTimeout(hide, LONGEST_MS);
@@ -274,16 +275,16 @@
     show(press.text);
   });
 
-  // All that goes along with the words. Python takes what it was sent under one name once, begins one new conversation for
-  // all that is said in it, and holds words back that were said to a conversation which has gone on elsewhere.
+  // Everything that is sent besides the text. Python accepts an id once, begins one new conversation for all messages
+  // of it, and holds back text that was written for a conversation which has changed elsewhere.
   const page = aivista.shell.newId();
   const composed = () => JSON.stringify({
     ...aivista.shell.pageState(), mask: $("#mask").value, expand: $("#expand").value, request: press?.id || "", seen: press?.seen || "",
     begun: `${page} ${stamp()}`, price: $("#cost .price")?.dataset.maximum || "",
   });
 
-  // ---- taken: what was sent leaves the composer, and is kept until its turn is over; words that were typed behind it
-  // meanwhile stay, and so does a file that came
+  // ---- accepted: the message leaves the composer and is kept until its turn is over; text typed after it stays, and
+  // so does a file that arrived meanwhile
   let kept = [];
   const paint = fields => emit("painted", fields);
   const taken = (mine, [message, fields]) => {
@@ -291,20 +292,20 @@
     press = null;
     const { mask, expand, editing, references } = JSON.parse(fields), { id, from, stamp } = mine;
     kept = [...kept, { id, from, stamp, message, mask, expand, editing, references }].slice(-MOST_KEPT);
-    // The mask before its file: a file that goes by itself takes the mask along.
+    // The mask first: a file that is removed by itself takes its mask along.
     if ((mask || expand) && $("#mask").value === mask && $("#expand").value === expand) paint({ mask: "", expand: "" });
     if (text().startsWith(mine.text)) aivista.drafts.put(text().slice(mine.text.length));
     left = mine.text;
     if (mine.files && files() === mine.files) aivista.shell.set({ box: { value: { text: text(), files: [] } } });
   };
-  // ---- answered: whoever went elsewhere meanwhile stays there, and finds the turn in its conversation
+  // ---- answered: a user who went to another conversation stays there, and finds the turn in its own
   const isElsewhere = ({ from, stamp: was }, told) => conversation() !== told && (conversation() !== from || (stamp() && stamp() !== was));
   const answered = ({ patches, events }) => {
     const { sent, thread, over = {} } = events, mine = kept.find(one => one.id === sent);
     if (!mine || !isElsewhere(mine, thread?.conversation)) return aivista.shell.take({ patches, events });
     return aivista.shell.take({ patches: patches.filter(one => one.id === "toast"), events: { over, listed: {} } });
   };
-  // ---- over: what was sent for nothing comes back, unless something else stands there by now
+  // ---- over: a message without a turn returns to the composer, unless something else is in it by now
   const back = ({ message: { text: words, files: paths }, mask, expand }) => {
     const there = text(), isFree = (!there && !files()) || (there === words && all("#box .thumbnail-item").length === paths.length);
     const isUnpainted = ["", mask].includes($("#mask").value) && ["", expand].includes($("#expand").value);
@@ -323,7 +324,7 @@
   };
   addEventListener("aivista-over", ({ detail }) => Object.entries(detail).forEach(one => over(...one)));
 
-  // Gradio says to nobody that an event was not answered, or answered with a failure.
+  // Gradio does not report that an event was not answered, or failed.
   const failed = told => {
     hide();
     const why = told.error || told.detail;
@@ -346,16 +347,16 @@
   aivista.sending = { show, hide, composed, answered, kept: () => kept.map(one => one.id) };
 }
 
-// What was typed and not sent is there again after a reload, in every conversation: its words, the chips and the marked
-// pictures. It is kept by this browser alone, for a month, and goes when the message is sent. Files are not part of it:
-// they are with the attachments, for as long as the page is open.
+// Unsent text is restored after a reload, for every conversation: its text, settings and marked pictures. This browser
+// alone stores it, for a month, and removes it when the message is sent. Files are not part of it: they stay with the
+// attachments as long as the page is open.
 {
   const PREFIX = "aivista-draft ", EARLY = "aivista-early", NEW = "new", LOOK_MS = 400, SETTLE_MS = 80, ALONG_MS = 10000, SHOWN_MS = 3000;
   const MOST = 40, LONGEST = 100_000, LIFE_MS = 30 * 24 * 3600 * 1000;
   const shell = aivista.shell;
   const area = () => $("#box textarea"), text = () => area()?.value || "";
 
-  // ---- on the shelf
+  // ---- storage
   const read = where => { try { return JSON.parse(kept(PREFIX + where)); } catch { return null; } };
   const forget = where => { try { localStorage.removeItem(PREFIX + where); } catch { /* nothing is kept here */ } };
   const write = (where, draft) => keep(PREFIX + where, JSON.stringify(draft));
@@ -367,15 +368,15 @@
     } catch { /* nothing is kept here */ }
   };
 
-  // What was typed into a page that was left before Python had filled it: Gradio loads a page once more by itself when the
+  // Text typed into a page that was left before Python had filled it: Gradio reloads a page once by itself when the
   // connection is back.
   const early = () => { try { const words = sessionStorage.getItem(EARLY); sessionStorage.removeItem(EARLY); return words; } catch { return ""; } };
   addEventListener("pagehide", () => { try { if (!where && text()) sessionStorage.setItem(EARLY, text()); } catch { /* nothing is kept here */ } });
 
-  // ---- from the composer: what it holds now. Chips alone are no draft; beside words they are part of it.
+  // ---- from the composer: its current content. Settings alone are no draft; together with text they are part of it.
   let where = "", last = "", isSending = false, isMoving = false, moves = 0, goesAlongUntil = 0;
-  let leaving = null;  // what the box held when another conversation was asked for, until that one is there
-  let awaited = null;  // chips and marks on their way back: until they are shown, a draft has them all the same
+  let leaving = null;  // what the box held when another conversation was requested, until that one is open
+  let awaited = null;  // settings and marks being restored: until they are shown, the draft already counts them
   const areShown = ({ chips, editing, references }) => shell.pageState().editing === editing && shell.pageState().references.join() === references.join()
     && Object.entries(chips).every(([name, value]) => aivista.chips.values[name] === value);
   const now = () => {
@@ -409,7 +410,7 @@
     aivista.shell.act("page.restore", told).then(() => { mine.until = Date.now() + SHOWN_MS; });
   };
 
-  // ---- another conversation is asked for: its box is empty from now on, and what is typed is typed for that one
+  // ---- another conversation is requested: the box is empty from now on, and what is typed belongs to that one
   const leave = to => {
     if (to === where || leaving !== null) return;
     look();
@@ -418,7 +419,7 @@
     put("");
     if (!isSending) aivista.attached.leave(where);
   };
-  // It has not come: what stood in the box is there again, before what was typed meanwhile.
+  // It did not open: the former text returns, before what was typed meanwhile.
   const stay = () => {
     if (leaving === null) return;
     put(leaving + text());
@@ -426,7 +427,7 @@
     aivista.attached.arrive(where);
   };
 
-  // ---- another conversation: its own draft comes, before words that are in the box for it already
+  // ---- another conversation: its own draft comes, before text that was put into the box for it
   const arrive = (here, left) => {
     const draft = read(here), typed = text() === left ? "" : text();
     bring(here, { ...draft, text: [draft?.text, early(), typed].filter(Boolean).join("\n") });
@@ -452,15 +453,15 @@
       isMoving = false;
       arrive(here, left);
     };
-    // Python fills the page in several strokes; what is written between them may be written over.
+    // Python fills the page in several steps; a change between them could be overwritten.
     isMoving = true;
     setTimeout(settled, SETTLE_MS);
   };
 
-  // The first message of a new conversation gives it its name: whoever goes on typing stays where they are.
+  // The first message of a new conversation gives it its id: the draft stays with whoever goes on typing.
   const named = () => { moves += 1; where = conversation(); isMoving = false; last = ""; forget(NEW); };
 
-  // ---- sent: what it was is in the thread, or comes back into the box when the turn fails
+  // ---- sent: the draft is in the thread, or returns to the box when the turn fails
   onSend(() => {
     if (!text().trim() && !$("#box .thumbnail-item")) return;
     if (!navigator.onLine) return;
@@ -468,21 +469,21 @@
     last = "";
     awaited = null;
     forget(where);
-    // Until Python has emptied the box, what stands in it was sent already.
+    // Until Python has emptied the box, its content was already sent.
     const wait = tries => { if (!text() || !tries) isSending = false; else setTimeout(wait, 100, tries - 1); };
     setTimeout(wait, 100, 50);
   });
-  // What comes back is in the box again, which may never have been seen empty.
+  // A returned text is in the box again, which may never have been empty in between.
   addEventListener("aivista-over", () => { isSending = false; });
 
-  // Pictures of elsewhere begin a conversation: the words that were written for them go there, too.
+  // Pictures of another conversation begin a new one: the text written for them goes there, too.
   aivista.drafts = { goAlong: () => { goesAlongUntil = Date.now() + ALONG_MS; }, put };
 
   sweep();
   for (const [event, then] of Object.entries({ leaving: ({ detail }) => leave(detail.id), stayed: stay, opened: moved, named })) addEventListener(`aivista-${event}`, then);
   moved();
   setInterval(look, LOOK_MS);
-  // What Python has not taken by now may never have been sent.
+  // What Python has not accepted by now may never have been sent.
   addEventListener("pagehide", () => { isSending = false; look(); });
   document.addEventListener("visibilitychange", look);
 }

@@ -1,16 +1,16 @@
-// The rail: search, more rows, a menu and a name for each conversation, what was just done, files out and in.
-// The rows are Python's; only this page knows what is typed and open, so it asks for them whenever they may be others.
+// The rail: search, more rows, a menu and a name for each conversation, undo, export and import. Python renders the
+// rows; only this page knows what is typed and open, so it requests them whenever they may have changed.
 {
   const keys = aivista.keys;
   const TYPING_MS = 200, NEW_ROW_MS = 1500, MORE_MS = 5000, ROWS_AT_ONCE = 50;
   const shell = aivista.shell;
-  // What is looked at: how many rows beside the pinned, what a search found, or the trash.
+  // What is shown: the number of rows besides the pinned ones, the results of a search, or the trash.
   const WHOLE = { shown: ROWS_AT_ONCE, query: "", is_trash: false };
   let seen = WHOLE;
   const look = (to = seen) => { seen = to; return shell.act("conversations.look", seen, { isNewest: true }); };
   const change = (act, args = {}) => shell.act(`conversations.${act}`, { ...seen, ...args });
 
-  // ---- the list follows what happens, but not while a name is being typed in it
+  // ---- the list follows events, except while a name is being typed in it
   let isStale = false;
   const refresh = () => { if (naming) { isStale = true; return; } isStale = false; look(); };
   const markOpen = () => {
@@ -31,8 +31,8 @@
     root.removeAttribute("data-rail-hidden");
     if (isNarrow()) root.setAttribute("data-rail-open", "");
     const take = () => { field()?.focus(); field()?.select(); return document.activeElement === field(); };
-    // A drawer that slides in cannot take the focus before it is seen. Later than needed, what is typed meanwhile would be
-    // chosen and typed over.
+    // A drawer that slides in cannot take the focus before it is visible. Taken too late, the focus would select what
+    // was typed meanwhile, and the next key would replace it.
     if (!take()) requestAnimationFrame(take);
   };
   on("input compositionend", "#rail-find", (box, event) => { if (!event.isComposing) seek(box.value); });
@@ -51,7 +51,7 @@
     aivista.menus.open(menu, opener);
   };
 
-  // ---- a name, typed over the old one
+  // ---- renaming in place
   let naming = null;
   const placeOf = (id, inTop) => inTop ? $("#top h1") : $(`#rail-rows [data-act=open][data-arg="${CSS.escape(id)}"] span`);
   const rename = ({ id, title, inTop }) => {
@@ -74,7 +74,7 @@
   addEventListener("scroll", event => { if (naming && event.target.contains?.(naming.place)) naming.end(true); }, true);
   addEventListener("resize", () => naming?.end(true));
 
-  // ---- what a change made of the conversation that is open, and which one is opened for it
+  // ---- the effect of a change on the open conversation, and the conversation to open after it
   addEventListener("aivista-conversation", event => {
     const { id, title, pinned, version } = event.detail, heading = $("#top h1");
     if (heading.dataset.conversation !== id) return;
@@ -84,7 +84,7 @@
   });
   addEventListener("aivista-open", event => openConversation(event.detail));
 
-  // ---- files: out through a frame, where a refusal can be read; in as the body of a request
+  // ---- files: export through an iframe, where a refusal can be read; import as the body of a request
   const words = () => { aivista.shell.unfold($("#rail-menus")); return $("#menu-library").dataset; };
   const importFile = async file => {
     shell.say(words().importing, { stays: true });
@@ -104,13 +104,13 @@
   });
   addEventListener("load", event => {
     if (event.target.id !== "aivista-save") return;
-    // A file is saved and leaves the frame as it is; what arrives in it is the reason why there is none.
+    // A file is saved and leaves the iframe unchanged; content in it is the reason why there is no file.
     let text = "";
     try { text = event.target.contentDocument?.body?.textContent?.trim() || ""; } catch { return; }
     if (text) shell.say(text, { isProblem: true });
   }, true);
 
-  // ---- the trash: what cannot be undone is pressed twice, and the first press asks
+  // ---- the trash: permanent deletion needs two presses, and the first one asks
   const sure = (button, act) => {
     const label = $("span", button) || button;
     if (button.hasAttribute("data-asked")) { act(); return; }
@@ -122,7 +122,7 @@
   };
 
   const acts = {
-    // Reached by scrolling and pressed at once, it asks once.
+    // Scrolled into view and pressed at once, it asks once.
     more: () => {
       if (sinceMore) return;
       sinceMore = all("#rail-rows li").length;
@@ -140,7 +140,7 @@
     empty: button => sure(button, () => change("empty")),
     import: () => $("#import-file")?.click(),
   };
-  // Before the page's own handler: to that one a menu lies outside of the drawer it was opened from.
+  // Runs before the page's own handler: to that one, a menu lies outside the drawer it was opened from.
   document.addEventListener("click", event => {
     const at = event.target;
     const opener = at.closest?.("[data-menu]");
@@ -179,7 +179,7 @@
     else if (at.matches?.("#rail-rows [data-act=open]")) inRows(event);
   }, true);
 
-  // ---- what follows from what Python rendered
+  // ---- effects of what Python rendered
   let shown = null, sinceMore = 0, watched = null;
   const nearEnd = new IntersectionObserver(seen => {
     if (seen.some(one => one.isIntersecting) && $("#rail-rows .rail-list")?.scrollTop > 0) acts.more();

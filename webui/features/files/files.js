@@ -1,16 +1,17 @@
-// The editor of the files panel: Gradio's own, CodeMirror 6 inside. Each file keeps a state of its own in it (its text,
-// cursor and undo history), so that undo never brings one file's words into another; no key goes to the server.
+// The editor of the files panel: Gradio's own, with CodeMirror 6 inside. Each file keeps its own state (text, cursor,
+// undo history), so that undo never mixes files; no key press is sent to the server.
 //
-// How Gradio 6.31 lays it out, measured: the view hangs on the element `.cm-content` as `cmTile`; its state's
-// `config.base` is all that makes the editor (keys, language, listeners), from which a state with another text is made.
-// Gradio replaces that base when the language has changed, a moment later, since languages are fetched one by one.
+// Gradio 6.31's layout, as measured: the view is the property `cmTile` of the element `.cm-content`; its state's
+// `config.base` holds everything that makes the editor (keys, language, listeners), from which a state with another
+// text is made. Gradio replaces that base when the language has changed, a moment later, because languages are loaded
+// one by one.
 {
   const WAIT_MS = 50;
   let heard = null, queued = false;
 
   const view = () => $("#fi-code .cm-content")?.cmTile?.root?.view || null;
   const tell = props => aivista.shell.set({ "fi-code": props });
-  // ---- it comes when it is first needed: its code is larger than the rest of the page
+  // ---- loaded when first needed: its code is larger than the rest of the page
   let coming = null;
   const ready = () => coming ||= new Promise(resolve => {
     // Gradio draws it among the inputs of the composer.
@@ -26,7 +27,7 @@
     new MutationObserver(recolour).observe(document.head, { childList: true, subtree: true });
   };
 
-  // ---- its colours: by what they stand for, so that they are ours in the light and in the dark, and can be read
+  // ---- its colours, by kind of token, so that they are ours in light and dark and readable
   const ROLES = {
     key: ["#5e81ac", "#fda331", "#81a1c1"],
     string: ["#d08770", "#b5bd68", "#8abeb7"],
@@ -44,7 +45,7 @@
     for (const sheet of document.styleSheets) {
       if (sheet.href || !sheet.ownerNode?.textContent.includes("\u037c")) continue;
       for (const rule of sheet.cssRules) {
-        // The colours of words alone: a class by itself, made of the sign that CodeMirror begins its names with.
+        // The colours of tokens: a class of its own, with the character that begins CodeMirror's class names.
         const role = /^\.\u037c\w+$/.test(rule.selectorText || "") && roleOf[hex(rule.style.color)];
         if (role) rule.style.color = `var(--code-${role})`;
       }
@@ -64,7 +65,7 @@
     tell({ language: language || null });
     box.requestMeasure();
   };
-  // Another text in the place of one, changed where they differ alone: the cursor stays, and undo brings the first back.
+  // Replace a text by another, changed only where they differ: the cursor stays, and undo restores the first.
   const turned = (state, text) => {
     const before = state.doc.toString(), most = Math.min(before.length, text.length);
     let from = 0, end = 0;
@@ -85,13 +86,14 @@
   };
 }
 
-// The files of the open conversation. What the person writes lives here until it is saved, for each conversation,
-// whatever is shown meanwhile. Each open file has an element of its own, which Python fills; the editor is one for all.
+// The files of the open conversation. Unsaved text lives here for each conversation, whatever is shown meanwhile. Each
+// open file has an element of its own, which Python fills; all share one editor.
 {
   const editor = aivista.editor, keys = aivista.keys, shell = aivista.shell;
   const MOST_BYTES = 1 << 20, MOST_OPEN = 200;
 
-  // ---- by conversation: what is open by name ({key, name, version, said, at, state, saved, ending, ...}), what is folded
+  // ---- by conversation: the open files by name ({key, name, version, said, at, state, saved, ending, ...}), and the
+  // folded folders
   const spaces = new Map();
   const space = id => { if (!spaces.has(id)) spaces.set(id, { id, docs: new Map(), open: "", folded: new Set(), focused: "" }); return spaces.get(id); };
   let here = space(""), shownDoc = null, count = 0;
@@ -102,7 +104,7 @@
   const textOf = doc => stateOf(doc).doc.toString().replaceAll("\n", doc.ending);
   const part = (doc, name) => document.getElementById(`${doc.key}-${name}`);
 
-  // ---- Python is asked for one thing after the other, and always told what is open: it answers with what has changed
+  // ---- requests to Python run one after the other, and always say what is open: the answer holds what has changed
   let queue = Promise.resolve();
   const ask = async (mine, name, args) => {
     const hadFocus = Boolean(document.activeElement?.closest("#fi-tree"));
@@ -133,7 +135,7 @@
     }
     if (kind === "text") {
       await editor.ready();
-      // Whoever has typed since Python was told is asked the next time.
+      // A user who has typed since the request was sent is asked the next time.
       if (isDirty(doc) && !doc.isGivenUp) return;
       if (!doc.state) doc.state = editor.make(text);
       else {
@@ -150,10 +152,10 @@
     at.docs.delete(doc.name);
     if (at.open === doc.name) at.open = "";
   };
-  // A first file has begun a conversation: what is in the composer is for that one.
+  // A first file began a conversation: the composer's content belongs to it.
   const arrive = id => { here = space(id); aivista.drafts.goAlong(); shell.act("page.open", { arg: id }); };
 
-  // ---- what is done with a file
+  // ---- actions on a file
   const open = async name => {
     keep();
     const mine = here, key = `fi-${++count}`;
@@ -186,7 +188,7 @@
     const wait = made("p", { id: `${doc.key}-out`, className: "quiet" }, part(doc, "run").dataset.running);
     part(doc, "run").replaceChildren(wait);
     draw();
-    // What takes long holds up nothing else.
+    // A slow action holds up nothing else.
     await shell.act("files.run", { conversation: here.id, key: doc.key, name: doc.name });
     doc.isRunning = false;
     wait.remove();
@@ -196,7 +198,7 @@
     if ((await act("rename", () => ({ name: path, new_name: wanted, is_folder: isFolder }))).files) focus(wanted);
   };
 
-  // ---- deleted at once, and back for as long as the sentence stands; what was not saved comes back with it
+  // ---- deleted at once, with undo as long as the toast is shown; unsaved text comes back with the file
   const thrown = new Map();
   const remove = async (path, isFolder) => {
     const mine = here, wasOpen = mine.open, { deleted } = await act("delete", () => ({ name: path, is_folder: isFolder }));
@@ -216,7 +218,7 @@
     look();
   });
 
-  // ---- from the person's machine; signs that a name cannot have here become an underscore
+  // ---- from the user's machine; characters that a name cannot have become an underscore
   const plain = name => name.normalize("NFC").replace(/[^\p{L}\p{M}\p{N}_. -]/gu, "_").replace(/\.{2,}/g, ".").trim().slice(0, 100) || "_";
   let taken = [];
   const bringIn = async (list, more = "") => {
@@ -240,7 +242,7 @@
     $("span", line).textContent = filled(line.dataset.said, { names: taken.map(([name]) => name).join(", ") });
   };
 
-  // ---- drawing: what only this page knows of the tree, and which of the open files is shown
+  // ---- drawing: what only this page knows of the tree, and which open file is shown
   const clock = (moment, style) => new Date(moment).toLocaleString($("#fi-frame").dataset.language, style);
   const when = at => clock(at, { hour: "2-digit", minute: "2-digit", ...(new Date(at).toDateString() === new Date().toDateString() ? {} : { day: "numeric", month: "short" }) });
   const draw = () => {
@@ -277,7 +279,7 @@
     for (const [name, isOff] of [["save", !dirty], ["run", Boolean(doc.isRunning)]]) { const button = $(`[data-files=${name}]`, main); if (button) button.disabled = isOff; }
   };
 
-  // ---- the tree: one row is in the order of the Tab key
+  // ---- the tree: one row is in the Tab order
   const rows = () => all("#fi-tree .fi-row");
   const seen = () => rows().filter(row => !row.hidden);
   const find = path => rows().find(row => row.dataset.path === path);
@@ -316,7 +318,7 @@
     event.preventDefault();
   };
 
-  // ---- a name: a new file's above the tree, another one for a file or a folder over its row, whatever is drawn anew
+  // ---- naming: a new file's name above the tree, a new name over a row, whatever is redrawn meanwhile
   const box = () => $("#fi-name");
   let naming = null;
   const place = () => {
@@ -364,7 +366,7 @@
     delete: row => remove(row.dataset.path, Boolean(row.dataset.folder)),
   };
 
-  // ---- what is pressed
+  // ---- presses
   const acts = {
     new: begin,
     upload: () => $(".fi-pick").click(),
@@ -400,7 +402,7 @@
     else if (event.target.id === "fi-name") { if (keys.is(event, "field.keep")) named(true); else if (keys.is(event, "field.leave")) named(false); }
     else if (row) walk(event, row);
   }, true);
-  // Keys that the editor, the tree or a name has used stay here: Escape closes the stage elsewhere.
+  // Keys that the editor, the tree or a name has used stay here: elsewhere Escape closes the stage.
   document.addEventListener("keydown", event => { if (keys.is(event, "page.escape") && event.target.closest?.("#fi-code .cm-editor, #fi-tree .fi-row, #fi-name")) event.stopPropagation(); });
   on("focusout", "#fi-name", () => named(true));
   addEventListener("scroll", event => { if (naming && event.target.closest?.(".fi-side")) place(); }, true);
@@ -422,7 +424,7 @@
   }, true);
   addEventListener("dragleave", event => { if (!event.relatedTarget?.closest?.("#files")) $("#files")?.removeAttribute("data-drop"); }, true);
 
-  // ---- when to look: somebody comes to the tab, opens another conversation, a tool or a turn has ended
+  // ---- when to refresh: the tab or another conversation is opened, a tool or a turn has ended
   let seenOf = "";
   follow(() => {
     const line = live(), id = shell.pageState().conversation, now = `${id} ${line ? line.dataset.tools || "0" : "-"}`;

@@ -1,5 +1,5 @@
-// The gallery: what is looked for is asked anew and merged into what is there, further pages join it while one scrolls.
-// Choosing pictures, and what is done with them, is below; both meet in aivista.gallery.
+// The gallery: each query's answer is merged into what is shown, and further pages are appended while scrolling.
+// Selecting pictures, and the actions on them, are below; both share aivista.gallery.
 {
   const keys = aivista.keys, { act, hush } = aivista.shell;
   const PAUSE_MS = 250, READ_AGAIN_MS = 2500, SETTLE_MS = 600, COUNTED_MS = 5500, TOP_PX = 40, KEY = "aivista-gallery-groups";
@@ -13,7 +13,7 @@
   const cells = () => all("#gal-grid .gal-cell");
   const isBelow = () => scroller().scrollTop > TOP_PX && !isOther;
 
-  // ---- pictures are asked for; whoever has the focus on one keeps it, or goes on at its place
+  // ---- requests; the focus stays on its picture, or at its place
   const ask = async more => {
     const mine = asked = {}, before = cells(), had = document.activeElement?.closest?.(".gal-cell");
     if (!more.after) grid().setAttribute("aria-busy", "true");
@@ -26,7 +26,7 @@
     const box = scroller(), find = $("#gal-find");
     if (isOther) box.scrollTop = 0;
     isOther = false;
-    // The grid ends where the box above it does, whatever a scrollbar takes here.
+    // The grid ends where the box above it does, whatever width a scrollbar takes.
     $("#gallery").style.setProperty("--gal-end", `${Math.max(2, parseFloat(getComputedStyle(box).paddingLeft) - box.offsetWidth + box.clientWidth)}px`);
     if (!typed && find.value.trim() !== find.dataset.words) find.value = find.dataset.words;
     for (const one of all("#gal-more [data-day]")) if (one.value !== one.getAttribute("value")) one.value = one.getAttribute("value");
@@ -46,7 +46,7 @@
   };
   const similarTo = (id, handle) => turn({ ...JSON.parse($("#gal-clear").dataset.look), similar_to: Number(id), similar_handle: handle });
   const watchEnd = () => {
-    // An observer speaks only when something changes: after a page the end may still be in sight.
+    // An observer fires only when something changes: after a page, the end may still be in view.
     end?.disconnect();
     end = new IntersectionObserver(entries => {
       if (!next || asked || !entries.some(one => one.isIntersecting)) return;
@@ -55,7 +55,7 @@
     end.observe($("#gal-end"));
   };
 
-  // ---- what has come meanwhile; further down what one looks at stays where it is, until one is at the top again
+  // ---- new pictures; while scrolled down, the view stays, until the top is reached again
   const read = () => {
     if (!pane()) return;
     if (!isFilled) { turn({}); return; }
@@ -63,7 +63,7 @@
     if (isStale) act("gallery.count", look); else ask({ count: isOther ? PAGE : Math.min(Math.max(cells().length, PAGE), MOST_AGAIN) });
   };
   const freshen = () => {
-    // The counts may be some seconds old, and a conversation is shown a moment before its pictures are kept.
+    // The counts may be some seconds old, and a conversation is shown a moment before its pictures are stored.
     clearTimeout(counting);
     counting = setTimeout(read, COUNTED_MS);
     read();
@@ -80,11 +80,11 @@
     if (!isShown("gallery")) { isStale = true; return; }
     if (isElsewhere && look.here) turn({}); else freshen();
   };
-  // One look at the page for many changes of it.
+  // One check for many changes of the page.
   let looking = 0;
   follow(() => { looking ||= setTimeout(() => { looking = 0; watch(); }, SETTLE_MS); });
 
-  // ---- filters: each says what it changes of what is looked for
+  // ---- filters: each says how it changes the query
   addEventListener("click", async event => {
     if (event.target.closest?.("#gal [data-gal=again]")) { hush(); ask(lost || {}); return; }
     const button = event.target.closest?.("#gal [data-look]"), change = button && JSON.parse(button.dataset.look);
@@ -114,7 +114,7 @@
     if (to >= 0) { event.preventDefault(); items[to].focus(); }
   }, true);
 
-  // ---- popovers stand where their button is; on a phone they are sheets, by CSS
+  // ---- popovers are placed at their button; on a phone CSS makes them sheets
   addEventListener("beforetoggle", event => {
     const box = event.target, button = box.classList?.contains("gal-pop") && event.newState === "open" && $(`#gal [popovertarget=${box.id}]:not(.solid)`);
     if (!button) return;
@@ -130,7 +130,7 @@
   aivista.gallery = { cells, similarTo, look: () => look };
 }
 
-// Pictures of the gallery chosen, by mouse, touch, keyboard and a rectangle, and what is done with them.
+// Pictures of the gallery selected by mouse, touch, keyboard and a rectangle, and the actions on them.
 {
   const gallery = aivista.gallery, keys = aivista.keys, shell = aivista.shell, { cells } = gallery;
   const MOST_REFERENCES = 14, BEGIN_PX = 5, EDGE_PX = 40, FASTEST_PX = 16;
@@ -142,7 +142,7 @@
   const star = cell => $(".gal-star", cell);
   const isStarred = cell => star(cell).getAttribute("aria-pressed") === "true";
 
-  // ---- choosing
+  // ---- selecting
   const paint = cell => {
     const isOn = chosen.has(cell.dataset.id);
     cell.classList.toggle("chosen", isOn);
@@ -163,17 +163,17 @@
     const changed = cells().filter(cell => chosen.has(cell.dataset.id) !== ids.has(cell.dataset.id));
     for (const cell of changed) choose(cell, ids.has(cell.dataset.id));
     anchor = "";
-    // It is asked with every move of the mouse.
+    // Called with every move of the mouse.
     if (changed.length) bar();
   };
   const drop = () => only(new Set());
-  // One cell is in the order of the Tab key.
+  // One cell is in the Tab order.
   const rove = cell => {
     if (current && current !== cell) for (const one of all("button", current)) one.tabIndex = -1;
     current = cell;
     if (current) for (const one of all("button", current)) one.tabIndex = 0;
   };
-  // The server knows neither what is chosen nor where the keys are.
+  // The server knows neither the selection nor the focus.
   addEventListener("aivista-patched", () => {
     const there = new Set();
     for (const cell of chosen.size ? picked() : []) { there.add(cell.dataset.id); paint(cell); }
@@ -182,7 +182,7 @@
     bar();
   });
 
-  // ---- the bar of what can be done
+  // ---- the bar of actions
   const bar = () => {
     const place = $("#gal-bar");
     if (!place) return;
@@ -202,7 +202,7 @@
     button.setAttribute("aria-label", button.title);
   };
 
-  // ---- changes; those that are sure are shown at once, and taken back when they failed
+  // ---- changes; those that cannot be refused are shown at once, and reverted on failure
   const change = async (name, list, more = {}) => {
     const { patches = [] } = await shell.act(`gallery.${name}`, { ...gallery.look(), ids: idsOf(list), ...more });
     return patches.some(patch => patch.id !== "toast");
@@ -231,9 +231,9 @@
     shell.act("gallery.pack", { ids: idsOf(list), clean });
   };
 
-  // ---- what the rest of the page does with them
+  // ---- actions that the rest of the page carries out
   const tell = (act, list) => shell.act(`gallery.${act}`, { ids: idsOf(list) });
-  // What is opened from here may lie in another conversation.
+  // What is opened from here may belong to another conversation.
   const isHere = cell => cell.dataset.conversation === conversation();
   const toCanvas = (cell, asked, isByKey = false) => {
     if (!isHere(cell)) aivista.opening(cell.dataset.conversation, asked);
@@ -263,7 +263,7 @@
     $("#gal-tags input").focus();
   }, true);
 
-  // ---- hands
+  // ---- pointers
   const acts = {
     tick: (button, event) => (event.shiftKey ? reach : toggle)(button.parentElement),
     star_one: button => setStars([button.parentElement]),
@@ -284,12 +284,12 @@
     drop,
   };
   on("click", "#gal [data-gal]", (button, event) => acts[button.dataset.gal]?.(button, event));
-  // Shift and a click would mark the words of the page.
+  // Shift and a click would select the text of the page.
   on("mousedown", ".gal-cell", (_, event) => { if (event.shiftKey) event.preventDefault(); });
 
   // ---- keys
   on("focusin", ".gal-cell", rove);
-  // The cell of the row above or below whose middle is nearest: rows hold more or fewer of them.
+  // The cell of the row above or below whose middle is nearest: rows hold different numbers of cells.
   const across = (list, at, step) => {
     const here = list[at].getBoundingClientRect(), far = box => Math.abs(box.left + box.right - here.left - here.right);
     let best = null, row = 0;
@@ -319,7 +319,7 @@
     if (way || reached) return () => go(cell, way || reached, Boolean(reached));
     if (keys.is(event, "gallery.all")) return () => { cells().forEach(one => choose(one, true)); anchor = cell.dataset.id; bar(); };
     if (keys.is(event, "gallery.delete")) return () => remove(chosen.size ? picked() : [cell]);
-    // On the tick and the star beside it the space bar presses these.
+    // On the tick and the star beside it, Space presses these.
     if (isPicture && keys.is(event, "gallery.choose")) return () => toggle(cell);
     return isPicture && keys.is(event, "gallery.star") ? () => setStars([cell]) : null;
   };
@@ -335,15 +335,15 @@
     const cell = event.target.closest(".gal-cell"), run = cell && runOf(event, cell);
     if (run) { event.preventDefault(); run(); }
   }, true);
-  // Firefox presses a button when the space bar comes up again.
+  // Firefox presses a button when Space is released.
   addEventListener("keyup", event => { if (keys.lifts(event, "gallery.choose") && event.target.classList?.contains("gal-pic")) event.preventDefault(); });
 
-  // ---- a rectangle drawn by the mouse from an empty place selects the pictures that it touches
+  // ---- a rectangle drawn from an empty place selects the pictures that it touches
   let drawing = null;
   const emptyPlace = event => {
     const box = event.target.closest?.("#gal .gal-scroll");
     if (!box || event.target.closest(".gal-cell, .empty")) return null;
-    // The scrollbar is the box's own, too.
+    // The scrollbar belongs to the box, too.
     return event.clientX < box.getBoundingClientRect().left + box.clientWidth ? box : null;
   };
   const stop = () => {
@@ -363,7 +363,7 @@
     const [left, right] = [from.x, to.x].sort((one, other) => one - other), [top, bottom] = [from.y, to.y].sort((one, other) => one - other);
     Object.assign(mark.style, { left: `${left}px`, top: `${top}px`, width: `${right - left}px`, height: `${bottom - top}px` });
     drawing.hasBegun = true;
-    // Pictures that come meanwhile take it out of its box.
+    // New pictures take it out of its box.
     if (!mark.isConnected) box.append(mark);
     const [aside, down] = [frame.left, frame.top - box.scrollTop];
     const isTouched = cell => {
@@ -388,7 +388,7 @@
     drawing.at = { x: event.clientX, y: event.clientY };
     drawSoon();
   });
-  addEventListener("selectstart", event => { if (drawing) event.preventDefault(); });  // Safari marks words elsewhere
+  addEventListener("selectstart", event => { if (drawing) event.preventDefault(); });  // Safari selects text elsewhere
   addEventListener("aivista-patched", () => { if (drawing?.hasBegun) drawSoon(); });
   // The last move may not be drawn yet.
   addEventListener("pointerup", () => { if (drawing) { draw(); stop(); } });

@@ -1,19 +1,19 @@
-// Recipes: what a file that is about to be sent says of itself, the buttons of receipts, the folded kinds of downloads.
+// Recipes: what a file says about itself before it is sent, the buttons of receipts, and the folded kinds of downloads.
 {
   const MOST_BYTES = 20 * 1024 * 1024, GONE_MS = 1200;
-  // A file that says nothing of the kind is not sent twice: these stand in every file that does.
+  // Files without any recipe are not sent for it: every file that has one contains one of these.
   const SIGNS = ["aivista", "parameters", "prompt\0", "workflow\0", "UNICODE\0", "ASCII\0\0\0"];
   let told = "", asked = 0, emptySince = 0;
 
   const act = (name, args) => aivista.shell.act(`recipes.${name}`, args);
   const written = () => ({ told, is_written: Boolean($("#box textarea")?.value.trim()) });
-  // A single file that was brought for what it says leaves the message.
+  // A single file that was dropped for its recipe leaves the message.
   addEventListener("aivista-recipe-taken", () => {
     if (all("#box .thumbnail-item").length === 1) aivista.attached.clear();
   });
   const hide = () => { told = ""; root.removeAttribute("data-recipe"); };
 
-  // ---- a file that is added to the message
+  // ---- a file is added to the message
   const mayTell = async file => {
     if (file.size > MOST_BYTES || !/\.(png|jpe?g|webp)$|^image\/(png|jpeg|webp)$/i.test(file.type || file.name)) return null;
     const bytes = await file.arrayBuffer();
@@ -40,12 +40,12 @@
     }
   };
   on("change", "#box input[type=file]", input => { if (input.files.length) look([...input.files]); }, true);
-  // A file that is dropped on the stage comes by here as well: the painter hands it on to the box.
+  // A file dropped on the stage passes here as well: the painter hands it on to the box.
   on("drop paste", "#composer", (_, event) => {
     const files = [...((event.dataTransfer || event.clipboardData)?.files || [])];
     if (files.length) look(files);
   }, true);
-  // The card goes with its file: when it is sent, or taken out of the message.
+  // The card goes with its file: when it is sent, or removed from the message.
   setInterval(() => {
     if (!root.hasAttribute("data-recipe")) return;
     if ($("#box .thumbnail-item, #box .file-icon, #box .loader")) { emptySince = 0; return; }
@@ -68,7 +68,7 @@
   addEventListener("click", event => {
     const button = event.target.closest?.("[data-recipe]");
     if (button) acts[button.dataset.recipe]?.(button);
-    // Folded downloads close when one looks elsewhere, or has chosen.
+    // Folded downloads close when the focus leaves them, or after a choice.
     for (const more of all("details.more[open]")) {
       if (!more.contains(event.target) || event.target.closest("a, button")) more.open = false;
     }

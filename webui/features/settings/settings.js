@@ -1,10 +1,10 @@
-// The settings: the key's form, the caps, the theme, what is asked for once they are open.
+// The settings: the form of the key, the caps, the theme, and what is requested once they are open.
 {
   const { act } = aivista.shell;
   const KEPT = "aivista-theme";
 
   const typed = () => ({ key: $("#s-key").value, keep: $("#set-key [name=keep]:checked")?.value || "session" });
-  // A key is tried for some seconds.
+  // Testing a key takes some seconds.
   const test = () => {
     $("#s-verdict").replaceChildren(made("p", { className: "keyres", role: "status" }, $("#s-testing").textContent));
     return act("settings.test", typed());
@@ -25,7 +25,7 @@
     },
   };
   on("click", "#settings [data-setting]", button => acts[button.dataset.setting](button));
-  // The trash stands in the list of conversations.
+  // The trash is part of the list of conversations.
   on("click", "#settings [data-rail=trash]", () => {
     aivista.dialogs.close("settings");
     if (isNarrow()) root.setAttribute("data-rail-open", "");
@@ -37,7 +37,7 @@
   }, true);
   addEventListener("aivista-settings-opened", event => { markTheme(); if (event.detail) act("settings.size"); });
   addEventListener("aivista-settings-saved", test);
-  // What the studio offers may be another now.
+  // The studio may offer other models now.
   addEventListener("aivista-served", () => aivista.shell.act("page.models"));
   aivista.dialogs.fills("settings", () => act("settings.open"));
 }

@@ -1,14 +1,14 @@
-// The style library: its search box, its form, and a style that is tried. What it shows, Python renders.
+// The style library: its search box, its form, and trying a style. Python renders the rest.
 {
   const { act, remove } = aivista.shell;
-  const PAUSE_MS = 160, MOST_BYTES = 1048577;  // one more than the library takes, so that it says so itself
+  const PAUSE_MS = 160, MOST_BYTES = 1048577;  // one more than the library accepts, so that it says so itself
   let family = "", timer = 0;
 
   const look = () => ({ query: ($("#sty-find")?.value || "").trim(), family });
   const find = (more = {}) => { clearTimeout(timer); timer = 0; return act("styles.find", { ...look(), ...more }, { isNewest: true }); };
   const close = () => $("#sty-head [data-act=styles_close]")?.click();
   const leave = () => { remove("sty-form"); $("#sty-list .sty-cards")?.focus(); };
-  // Where there is no picture to paint anew, the style goes into the box.
+  // Without a picture to repaint, the style goes into the box.
   const paint = ({ id, words }) => {
     close();
     root.removeAttribute("data-stage");
@@ -37,7 +37,7 @@
     input.value = "";
     act("styles.take", { text });
   });
-  // What was found by its words alone was shown at once; what means the same takes longer.
+  // Matches by words were shown at once; matches by meaning take longer.
   addEventListener("aivista-styles-more", () => find({ patient: true }));
   addEventListener("aivista-styles-form", () => $("#sty-form input")?.focus());
   addEventListener("aivista-styles-done", event => {

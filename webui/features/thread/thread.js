@@ -1,9 +1,10 @@
 // What the cards of the thread do by themselves: the fields of a plan, the sliders of a panel, reports, a countdown.
-// `aivista.cards` are acts of buttons; studio.js calls them with the button and the way to send it to Python.
+// `aivista.cards` holds the actions of buttons; studio.js calls them with the button and a function that sends it to
+// Python.
 {
   const sendOnce = (button, send, arg = button.dataset.arg) => once(button, () => send({ dataset: { act: button.dataset.act, arg } }));
 
-  // ---- a plan: its fields are read when it is run; a model leaves only the values it obeys
+  // ---- a plan: its fields are read when it is run; choosing a model leaves only the values that it accepts
   const fieldsOf = request => Object.fromEntries(all("[name]", request).map(field => [field.name, field.value]));
   const editOf = request => {
     const { number_of_images, ...values } = fieldsOf(request);
@@ -32,7 +33,7 @@
     if (planned) planned.hidden = !all("select", card).some(isChanged);
   };
 
-  // ---- a panel: what its sliders say
+  // ---- a panel: the values of its sliders
   const sliders = panel => all("input[type=range]", panel);
   const slide = input => {
     const value = Number(input.value), panel = input.closest(".sliders"), apply = $("[data-act=panel_apply]", panel);
@@ -72,7 +73,7 @@
     setTimeout(() => { label.textContent = name; button.disabled = false; }, 2000);
   };
 
-  // ---- the seconds until another try tick down between two updates
+  // ---- the seconds until the next try count down between two updates
   let wait = { key: "", until: 0 };
   const tick = () => {
     const number = $(".down", live());
@@ -84,10 +85,10 @@
   setInterval(tick, 250);
 
   on("input", ".sliders input[type=range]", slide);
-  // The values of another model are hidden before they are first seen.
+  // Values of other models are hidden before they are first seen.
   on("change focusin", ".plan", settlePlan);
 
-  // ---- a picture's menu: light and colour are changed in the panel beneath it, which is folded away until then
+  // ---- a picture's menu: light and colour are changed in the panel beneath it, which is folded until then
   const panelOf = handle => all("#chat .next-steps").filter(one => one.dataset.handle === handle).pop();
   const adjust = button => {
     const panel = panelOf(button.dataset.arg);
@@ -95,7 +96,7 @@
     if (isPhone()) root.removeAttribute("data-stage");
     const folded = $("details.sliders", panel), summary = $("summary", panel);
     if (folded) folded.open = true;
-    // By a click the thread keeps what is unfolded in sight.
+    // On a click, the thread keeps what is unfolded in view.
     if (!panel.open) summary.click();
     summary.focus({ preventScroll: true });
   };
@@ -118,7 +119,7 @@
   };
 }
 
-// A card that asks for the person's click: Allow stays off until the end of all arguments has been in sight.
+// A card that asks for consent: Allow is disabled until the end of all arguments has been in view.
 {
   const read = new Set();
   const settle = card => {
@@ -134,7 +135,7 @@
       settle(card);
     }
   });
-  // Whenever Python draws a card anew, its end is looked for anew, unless it was read before.
+  // Whenever Python redraws a card, its end must be seen again, unless it was read before.
   const watched = new WeakSet();
   follow(() => {
     for (const end of all(".consent[data-card] .asks-end")) {
@@ -145,10 +146,10 @@
   });
 }
 
-// Under the person's words: a form to say them otherwise, and the way from version to version, which moves nothing.
+// Under the user's message: a form to edit it, and buttons to switch versions without moving the view.
 {
   const HOLD_MS = 1500;
-  // What is typed and not sent, by turn: the page may draw the thread anew meanwhile.
+  // Unsent edits, by turn: the thread may be redrawn meanwhile.
   const drafts = new Map();
 
   const tools = turn => $(`#chat .said-tools[data-turn="${CSS.escape(turn)}"]`);
@@ -166,7 +167,7 @@
     $("[data-branch=edit]", form.closest(".said-tools"))?.focus({ preventScroll: true });
   };
   const say = form => {
-    // Refused, the form stays with the words; else the thread is drawn without it.
+    // After a refusal the form keeps the text; otherwise the thread is drawn without it.
     once($("[type=submit]", form), () => aivista.shell.act("page.edit_message", { turn: form.dataset.turn, text: $("textarea", form).value }));
   };
 
@@ -186,7 +187,7 @@
     setTimeout(() => button.classList.remove("done"), 2000);
   };
 
-  // ---- another version: its words stay where those before it stood
+  // ---- another version: its message appears where the previous one was
   let held = null;
   const isHeld = () => held && performance.now() < held.until;
   const hold = () => {
@@ -219,9 +220,9 @@
   }, true);
 }
 
-// The thread: what Python tells of it is put into the page, a turn at work is followed by its stream, and the place where
-// one reads stays. It follows what comes as long as one is at its end; whoever scrolls up stays where they are and is
-// shown the way back. When it gets narrower or wider, what stood at its top stands there still.
+// The thread: Python's updates are put into the page, a running turn is followed by its stream, and the scroll position
+// is kept. The view follows new content as long as it is at the end; a user who scrolls up stays there and gets a
+// button back. When the width changes, the first visible content stays at the top.
 {
   const shell = aivista.shell;
   const NEAR_PX = 48, FAR_PX = 240, HELD_MS = 2000, HANDS = ["wheel", "touchstart", "pointerdown", "keydown"];
@@ -230,12 +231,12 @@
   const box = $("#log"), list = $("#thread");
   let isFollowing = true, anchor = null, width = box.clientWidth, release = null, turns = 0, last = "", height = 0, at = 0;
 
-  // ---- what Python tells: the newest turns in their order; those before them stay for as long as they join on
+  // ---- Python's update: the newest turns in order; earlier ones stay as long as they join on
   const articles = () => all("#thread > .turn");
   let shown = conversation() === "new" ? "" : conversation(), newest = 0;
   const take = told => {
     const isSame = shown === told.conversation;
-    // What came to the conversation meanwhile was told before: it shows what was sent as well.
+    // Changes of the conversation were shown before: the update includes the sent message.
     if (isSame && told.at < newest) { if (told.is_answer) $("#turn-now[data-sending]")?.remove(); return; }
     newest = told.at;
     shown = told.conversation;
@@ -245,7 +246,7 @@
     const before = there.slice(0, Math.max(first, 0)), isSent = one => isSame && !told.is_answer && "sending" in one.dataset;
     const gone = there.filter(one => !told.turns.includes(one.id) && !before.includes(one) && !isSent(one)).map(({ id }) => ({ id }));
     const earlier = before.length ? [] : [{ id: "earlier", html: told.earlier || null, parent: "thread", before: told.turns[0] }];
-    // The turn that is followed is ahead of what is told of it here.
+    // The followed turn is ahead of this update.
     const isFollowed = one => isOpen(told.conversation) && one.id === told.followed && document.getElementById(one.id);
     shell.take({ patches: [...gone, ...told.patches.filter(one => !isFollowed(one)), ...earlier] });
     if (before.length) shell.act("thread.earlier", { before: name(told.turns[0]), until: name(before[0].id) });
@@ -253,7 +254,7 @@
   };
   const name = id => id.slice("turn-".length);
 
-  // ---- a turn at work: its stream comes back by itself where it is cut
+  // ---- a running turn: the browser reconnects its stream when it is cut
   let stream = null, followed = "";
   const isOpen = conversation => followed === conversation && stream?.readyState === EventSource.OPEN;
   const leave = () => { stream?.close(); [stream, followed] = [null, ""]; };
@@ -262,7 +263,7 @@
     leave();
     const mine = stream = new EventSource(`aivista/thread/${encodeURIComponent(conversation)}`);
     followed = conversation;
-    // What is refused is not asked again by the browser.
+    // The browser does not repeat a refused request.
     mine.onerror = () => {
       if (stream !== mine || mine.readyState !== EventSource.CLOSED) return;
       leave();
@@ -271,7 +272,7 @@
     mine.onmessage = event => {
       if (stream !== mine) return;
       const reply = JSON.parse(event.data);
-      // What was sent a moment ago stays until its own turn stands there.
+      // A message that was just sent stays until its own turn is shown.
       const isSending = one => one.id === "turn-now" && !one.html && $("#turn-now[data-sending]");
       shell.take({ ...reply, patches: reply.patches.filter(one => !isSending(one)) });
     };
@@ -281,9 +282,9 @@
   addEventListener("aivista-turn-over", event => { leave(); ended(event.detail); });
   addEventListener("pagehide", leave);
 
-  // ---- what came to the open conversation without this page: a picture after Stop, a turn of another tab or program.
-  // Python tells with the thread which version it shows; a small question a second tells whether there is a newer one, and
-  // whether the studio is there at all.
+  // ---- changes made elsewhere: a picture after Stop, a turn of another tab or program. Python sends the shown version
+  // with the thread; a small request a second tells whether there is a newer one, and whether the studio is reachable
+  // at all.
   let asked = "", misses = 0;
   const versionShown = () => ({ of: conversation(), version: $("#thread")?.dataset.version });
   const isBusy = () => Boolean(stream || $("#turn-now[data-sending]"));
@@ -313,7 +314,7 @@
   setTimeout(askOn, LOOK_MS);
   document.addEventListener("visibilitychange", askVersion);
 
-  // ---- the turns before those that are there come when one scrolls up to them
+  // ---- earlier turns are loaded when the user scrolls up to them
   const sights = new IntersectionObserver(entries => {
     if (entries.some(one => one.isIntersecting)) addEarlier();
   }, { rootMargin: "600px 0px 0px 0px" });
@@ -324,20 +325,20 @@
     isAsking = true;
     const height = box.scrollHeight, top = box.scrollTop;
     await shell.act("thread.earlier", { before: name(first.id) });
-    // What is read stays where it is.
+    // What is being read stays where it is.
     if (!isFollowing) box.scrollTop = top + box.scrollHeight - height;
     isAsking = false;
   };
   on("click", "[data-thread=earlier]", addEarlier);
 
-  // ---- where one is in it
+  // ---- the scroll position
   const left = () => box.scrollHeight - box.scrollTop - box.clientHeight;
   const toEnd = () => { box.scrollTop = box.scrollHeight; at = box.scrollTop; };
   const show = () => root.toggleAttribute("data-behind", !isFollowing && left() > FAR_PX);
 
-  // ---- where one is: at the end, or at the first thing that begins in sight
+  // ---- the anchor: the end, or the first element that begins in view
   const from = element => element.getBoundingClientRect().top - box.getBoundingClientRect().top;
-  // By rows first: to ask where a thing in one of the far rows is would have it laid out, at every step of the wheel.
+  // Rows first: measuring an element in a distant row would lay it out, at every step of the wheel.
   const rowInSight = rows => {
     let [low, high] = [0, rows.length];
     while (low < high) {
@@ -355,9 +356,9 @@
     return null;
   };
   const look = () => {
-    // A change of the width moves what is read: that is put right in `fitted`, and is nobody's scrolling.
+    // A change of the width moves the content: `fitted` corrects that, and it is no scrolling by the user.
     if (box.clientWidth !== width) return;
-    // Nor does one scroll up where the thread has only grown below: rows are laid out when they first come into sight.
+    // Nor is it scrolling up when the thread only grew below: rows are laid out when they first come into view.
     const isUp = box.scrollTop < at;
     at = box.scrollTop;
     isFollowing = left() < NEAR_PX || (isFollowing && !isUp);
@@ -365,14 +366,14 @@
     show();
   };
 
-  // ---- what has come, and what has become of the width
+  // ---- new content, and changes of the width
   const come = () => {
     const rows = articles(), earlier = $("#earlier"), isNew = rows.length > turns && rows.at(-1).id !== last;
     if (earlier) { sights.disconnect(); sights.observe(earlier); }
-    // Whoever says something wants to see what comes of it.
+    // After sending, the user wants to see the answer.
     if (isNew && !release) isFollowing = true;
     [turns, last] = [rows.length, rows.at(-1)?.id];
-    // What changes without growing moves nothing.
+    // A change without growth moves nothing.
     const isOther = box.scrollHeight !== height;
     height = box.scrollHeight;
     if (isFollowing && !release && isOther) toEnd();
@@ -394,7 +395,7 @@
   come();
   if ("live" in list.dataset) follow(shown);
 
-  // ---- the way back, and a conversation that is opened: its newest is what one comes for
+  // ---- the button back to the end, and an opened conversation: it shows its newest turn
   const opened = () => { isFollowing = true; anchor = null; [turns, height] = [0, 0]; };
   addEventListener("aivista-leaving", opened);
   on("click", "[data-thread=newest]", () => {
@@ -404,7 +405,7 @@
     root.removeAttribute("data-behind");
   });
 
-  // ---- what is unfolded is seen, above the composer; a turn that is drawn unfolded moves nothing
+  // ---- unfolded content is scrolled into view, above the composer; a turn that is drawn unfolded moves nothing
   let unfolding = null;
   addEventListener("click", event => { unfolding = event.target.closest?.("summary")?.parentElement || null; }, true);
   addEventListener("toggle", event => {
@@ -416,7 +417,8 @@
     details.scrollIntoView({ block: details.offsetHeight < room ? "nearest" : "start" });
   }, true);
 
-  // ---- held still while the thread is drawn anew for something that was done elsewhere on the page; a hand goes before
+  // ---- the position is held while the thread is redrawn for an action elsewhere on the page; the user's own scrolling
+  // wins
   const hold = () => {
     release?.();
     const at = box.scrollTop, held = new AbortController(), { signal } = held;

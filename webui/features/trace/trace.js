@@ -1,5 +1,5 @@
-// The trace: its turns are asked for when one comes to it, steps when their turn is opened, the rest when a step is.
-// While a turn runs its steps come in below; what is open stays open, what is read stays where it is.
+// The trace: its turns are requested when they come into view, steps when their turn is opened, contents when a step
+// is. While a turn runs, its steps are added below; what is open stays open, and what is being read stays where it is.
 {
   const { act, take } = aivista.shell;
   const EVERY_MS = 1000, NEAR_PX = 48, REST = 10;
@@ -10,7 +10,7 @@
   const scroller = () => $("#trc .trc-scroll");
   const isOther = () => pane()?.dataset.conversation !== conversation();
 
-  // ---- the newest turns, and what has come since
+  // ---- the newest turns, and what came since
   const show = async () => {
     if (asking || !isShown("trace")) return;
     asking = true;
@@ -28,7 +28,7 @@
     watchStart();
   };
 
-  // ---- those before the first, when one comes near to it
+  // ---- earlier turns, when the user scrolls near the first
   const older = async mark => {
     const above = mark.parentElement, height = above.offsetHeight;
     const { patches = [] } = await act("trace.older", { turn: mark.dataset.before });
@@ -44,7 +44,7 @@
     start.observe(mark);
   };
 
-  // ---- what is opened is asked for then, once; it closes again when it does not come
+  // ---- contents are requested when opened, once; the step closes again when they do not come
   addEventListener("toggle", async event => {
     const one = event.target;
     if (!one.open || !one.matches?.("#trc :is(.trc-turn, .trc-step)") || $(":scope > div", one).hasChildNodes()) return;
@@ -58,7 +58,7 @@
     if (button.dataset.trace === "errors") button.setAttribute("aria-pressed", String(pane().toggleAttribute("data-errors")));
   });
 
-  // ---- shown anew when one comes to it, and as long as a turn runs; after a failure not at once
+  // ---- refreshed when the pane is opened, and as long as a turn runs; after a failure not at once
   addEventListener("aivista-tab", event => { if (event.detail === "trace") show(); });
   setInterval(() => {
     if (!isShown("trace") || document.hidden) return;

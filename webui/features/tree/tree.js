@@ -1,4 +1,4 @@
-// The tree: shown when its tab is, walked by keys, moved about by hand, zoomed; a menu for each picture.
+// The tree: loaded when its tab is shown, walked by keys, moved by pointer, zoomed; a menu for each picture.
 {
   const keys = aivista.keys, shell = aivista.shell;
   const ZOOMS = [0.4, 0.5, 0.65, 0.8, 1, 1.25, 1.6], DRAG_PX = 4;
@@ -10,7 +10,7 @@
   const nodes = () => all("#tr-pane .tr-node");
   const node = handle => nodes().find(one => one.dataset.handle === handle);
 
-  // ---- shown anew when one comes to it, when a turn has ended, when another conversation is opened
+  // ---- refreshed when the tab is opened, when a turn has ended, when another conversation is opened
   const show = () => { if (isShown("tree")) act("show", { is_begun: Boolean($("#tr-head")) }); };
   addEventListener("aivista-tab", event => { if (event.detail === "tree") show(); });
   let wasLive = false, shownOf = "";
@@ -21,7 +21,7 @@
     shownOf = now;
   });
 
-  // ---- its place and size last from one showing to the next
+  // ---- its scroll position and zoom last from one update to the next
   const keep = () => {
     const pane = scroller();
     if (pane?.dataset.conversation === place.conversation) Object.assign(place, { left: pane.scrollLeft, top: pane.scrollTop });
@@ -64,7 +64,7 @@
     if (hadFocus && document.activeElement === document.body) ($(".tr-open", stays || $('.tr-node:has([tabindex="0"])', pane)))?.focus();
   };
 
-  // ---- one picture is in the order of the Tab key; the arrows go to its kin
+  // ---- one picture is in the Tab order; the arrows go to its relatives
   const rove = to => {
     for (const one of all("#tr-pane .tr-node > [tabindex='0']")) one.tabIndex = -1;
     for (const button of to.querySelectorAll("button")) button.tabIndex = 0;
@@ -156,7 +156,7 @@
     return Boolean(isAsked || isPicking);
   });
 
-  // ---- moved by the mouse, as a map is; a finger scrolls it as it does everything
+  // ---- dragged by the mouse like a map; a finger scrolls it natively
   let hold = null;
   addEventListener("pointerdown", event => {
     dragged = false;

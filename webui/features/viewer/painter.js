@@ -1,13 +1,13 @@
-// The painter over the stage: a mask on a canvas of at most 1024 px, or a picture's edges drawn outwards. Here is the
-// sheet that is painted on, the view of it, pointers and keys. Below is what of it goes along with the next message.
+// The painter over the stage: a mask on a canvas of at most 1024 px, or a picture's edges drawn outwards. First the
+// sheet that is painted on, its view, pointers and keys; below, what of it goes along with the next message.
 {
   const keys = aivista.keys;
   const MOST_UNDOS = 30, MOST_ZOOM = 8, STEP_PX = 8, PAN_PX = 48, WHITE_FROM = 128, FAINTEST = 0.35, TOLERANCE = 1.02, WHISPER_MS = 8000;
   const SIDES = ["left", "top", "right", "bottom"], UNGROWN = { left: 0, top: 0, right: 0, bottom: 0 };
-  // The sheet is one picture, what is painted over it (`alpha`, one byte a pixel of its canvas, 0 or 255), how far it grows.
+  // The sheet: one picture, its mask (`alpha`, one byte a pixel of the canvas, 0 or 255), and how far it grows.
   const painter = aivista.painter = { sheet: null, stroke: null };
 
-  // It waits in a template until it is first opened.
+  // It is in a template until it is first opened.
   let hand = "";
   const pt = () => {
     const folded = $("#pt-folded");
@@ -27,7 +27,7 @@
   const feather = () => Number($("#pt-feather").value);
   const setSlider = (name, value) => { const input = $(`#pt-${name}`); input.value = String(value); input.nextElementSibling.textContent = input.value; };
 
-  // ---- what is said: in passing, over the stage or the composer, or until it is no longer so
+  // ---- messages: temporary ones over the stage or the composer, and ones that last until they no longer apply
   const timers = {};
   const whisper = (selector, text) => {
     clearTimeout(timers[selector]);
@@ -45,8 +45,8 @@
     return share === 0 ? "" : share < 0.1 ? "< 0.1" : share < 1 || (share > 99 && share < 100) ? share.toFixed(1) : String(Math.round(share));
   };
   const softened = ({ alpha, w, h }) => {  // the edge fades inwards as far as the change will, but stays visible
-    // How deep in the mask each pixel lies, in thirds of a pixel. A frame of one pixel around all, which is no part of
-    // it, is as deep as can be: the picture's edge is no border.
+    // How deep in the mask each pixel lies, in thirds of a pixel. A frame of one pixel around everything, which is no
+    // part of it, has the maximum depth: the picture's edge is no border of the mask.
     const row = w + 2, depth = new Uint16Array(row * (h + 2)).fill(60000), width = 3 * feather() * longest() / 1024;
     const index = (x, y) => (y + 1) * row + x + 1;
     const reach = (at, step) => {
@@ -95,7 +95,7 @@
     painter.note();
   };
 
-  // ---- changes, each of which can be undone; a button is disabled while it would change nothing
+  // ---- changes that can be undone; a button without effect is disabled
   const empty = () => new Uint8Array(painter.sheet.alpha.length);
   const paint = alpha => { const { sheet } = painter; sheet.undo = [...sheet.undo, sheet.alpha].slice(-MOST_UNDOS); Object.assign(sheet, { alpha, redo: [] }); };
   const blank = () => { if (percent(painter.sheet.alpha)) paint(empty()); };
@@ -119,7 +119,7 @@
     else if (!percent(alpha)) say(word("emptyFile"));
     else { change(alpha); whisper("#pt-said", word("loaded")); }
   };
-  const recall = () => {  // what lies in the draft for this picture, back onto the sheet
+  const recall = () => {  // the draft of this picture, back onto the sheet
     const { sheet } = painter, draft = sheet && painter.drafted(sheet.handle);
     if (!draft || draft.conversation !== sheet.conversation) return;
     Object.assign(sheet, { alpha: draft.alpha, growth: draft.growth });
@@ -134,11 +134,11 @@
     if (isPainting()) show();
   };
 
-  // ---- a stroke, by pointer or by key
+  // ---- a stroke, by pointer or by keys
   let tool = "brush";
   const brushWidth = () => Math.max(1, Number($("#pt-size").value) * longest() / 1024);
   const begin = point => {
-    whisper("#pt-said", "");  // it lies over the picture
+    whisper("#pt-said", "");  // true while it lies over the picture
     const { w, h } = painter.sheet, before = tool === "box" ? layers().map(context => context.getImageData(0, 0, w, h)) : [];
     painter.stroke = { tool, from: point, last: point, before, colours: [tool === "eraser" ? "#000" : "#fff", colour()] };
     goOn(point);
@@ -150,7 +150,7 @@
       context.fillStyle = context.strokeStyle = stroke.colours[at];
       if (stroke.tool === "box") { context.putImageData(stroke.before[at], 0, 0); context.fillRect(...from, point[0] - from[0], point[1] - from[1]); return; }
       Object.assign(context, { lineWidth: brushWidth(), lineCap: "round" });
-      // Half a pixel more: a canvas draws no line without length, and a dab is one.
+      // Half a pixel more: a canvas draws no line of length zero, and a dab is one.
       context.beginPath(); context.moveTo(...last); context.lineTo(point[0] + 0.5, point[1]); context.stroke();
     });
     stroke.last = point;
@@ -174,7 +174,7 @@
     painter.put("expand", isGrown() && painter.sheet.growth);
     show();
   };
-  // Words that are sent while the picture is to be expanded, and by nothing yet, would paint a new one.
+  // A message sent while an expansion is open but empty would paint a new picture.
   const isUnset = () => {
     if (!isPainting() || mode() !== "expand" || isGrown()) return false;
     say(word("nothingGrows"));
@@ -216,7 +216,7 @@
     cancel();
     whisper("#pt-said", "");
     root.removeAttribute("data-painting");
-    // What is painted is for the next words, which are written beside it.
+    // The mask is for the next prompt, which is written beside it.
     root.removeAttribute("data-full");
   };
   const close = () => {
@@ -271,7 +271,7 @@
     if (id === "pt-file" && files.length) { loadFile(files[0]); event.target.value = ""; }
   });
 
-  // ---- the view: how near, and where
+  // ---- the view: zoom and position
   let view = { zoom: 1, x: 0, y: 0 };
   const well = () => $(".pt-well");
   const look = () => {
@@ -280,14 +280,14 @@
     $(".pt-view").style.transform = `translate(${view.x}px, ${view.y}px) scale(${view.zoom})`;
   };
   const pan = (x, y) => { view = { ...view, x: view.x + x, y: view.y + y }; look(); };
-  const zoomBy = (factor, clientX, clientY) => {  // the point stays where it is, without one the middle
+  const zoomBy = (factor, clientX, clientY) => {  // this point stays where it is; without one, the middle
     const box = well().getBoundingClientRect(), middle = { x: box.left + box.width / 2, y: box.top + box.height / 2 };
     const zoom = clamp(view.zoom * factor, 0.5, MOST_ZOOM), grown = zoom / view.zoom, x = (clientX ?? middle.x) - middle.x, y = (clientY ?? middle.y) - middle.y;
     view = { zoom, x: x - (x - view.x) * grown, y: y - (y - view.y) * grown };
     look();
   };
-  // The style shows the picture as large as fits, or with room around it for its edges. While an edge is dragged nothing
-  // else moves.
+  // CSS fits the picture into the well, or with room around it for its edges. While an edge is dragged nothing else
+  // moves.
   const layout = () => {
     const { width, height, growth } = painter.sheet, shown = mode() === "expand" ? growth : UNGROWN;
     well().style.setProperty("--ratio", width / height);
@@ -297,9 +297,9 @@
     }
   };
 
-  // ---- pointers: one paints or drags an edge, two move and pinch; with Space or the middle button one moves
+  // ---- pointers: one paints or drags an edge, two move and pinch; Space or the middle button moves
   const pointers = new Map();
-  let drag = null, isSpaceHeld = false, key = null;  // key: where the brush of the keys is, once they have moved it
+  let drag = null, isSpaceHeld = false, key = null;  // key: the position of the keys' brush, once they have moved it
   const pointAt = event => {
     const box = canvas().getBoundingClientRect(), { w, h } = painter.sheet;
     return [(event.clientX - box.left) * w / box.width, (event.clientY - box.top) * h / box.height];
@@ -372,7 +372,7 @@
     if (painter.stroke) finish(); else begin(key);
   };
   const panBy = ([x, y]) => () => pan(-PAN_PX * x, -PAN_PX * y);
-  const press = part => () => $(`#pt ${part}`).click();  // one that is disabled does nothing
+  const press = part => () => $(`#pt ${part}`).click();  // a disabled button does nothing
   const shortcut = event => {
     const zoom = keys.find(event, "painter.zoom"), size = { smaller: -8, larger: 8 }[keys.find(event, "painter.size")], name = keys.find(event, "painter.tool");
     if (keys.is(event, "painter.undo")) return press("[data-paint=undo]");
@@ -392,12 +392,12 @@
     if (way || (isPaint && key)) pt().dataset.keys = "";
     if (way) return () => moveBrush(way, Boolean(keys.find(event, "painter.far")));
     if (!isPaint) return null;
-    // Whoever works with the mouse holds Space to move the picture; the brush of the keys wakes with the arrows.
+    // For mouse users, holding Space moves the picture; the arrows switch to the brush of the keys.
     if (!key && pt().dataset.hand === "pointer") { isSpaceHeld = true; return () => {}; }
     return event.repeat ? () => {} : pressBrush;
   };
   const isAtWork = () => isPainting() && isShown("canvas");
-  // Whether one works with a pointer or with keys: what Space does, and whether the help is shown, depend on it.
+  // What Space does, and whether the help is shown, depends on whether the user works with a pointer or with keys.
   const uses = way => { hand = way; const place = $("#pt"); if (place) place.dataset.hand = hand; };
   addEventListener("pointerdown", () => uses("pointer"), true);
   addEventListener("keydown", event => {
@@ -419,33 +419,33 @@
     if (stroke && key && event.target.id === "pt-canvas" && !(stroke.tool === "box" && stroke.last === stroke.from)) finish();
   });
   addEventListener("blur", () => { isSpaceHeld = false; });
-  // In another theme the mask has another colour.
+  // Another theme has another colour for the mask.
   new MutationObserver(() => { if (isPainting()) show(); }).observe(document.body, { attributeFilter: ["class"] });
 
   Object.assign(painter, { word, whisper, isUnset, recall, wipe, openOn, leave, acts });
 }
 
-// What the painter gives to the next message: two hidden fields of the page, `mask` and `expand`, which Send takes along
-// and Python empties, or fills again after a failure; the mark of the picture; the last mask of each picture; and new
-// pictures, dropped onto the stage or chosen there, which go into the message and have no handle before they are sent.
+// What the painter adds to the next message: two hidden fields, `mask` and `expand`, which Send takes along and Python
+// empties, or fills again after a failure; the mark of the picture; the last mask of each picture; and new pictures,
+// dropped onto the stage or chosen there, which are attached and have no handle until they are sent.
 //
-// What is painted over a new picture names it as the Nth of the composer's files, `upload:N`. How Gradio 6.31 orders
-// them, measured: a MultimodalTextbox holds its files in one list and appends to it when an upload is done, the files of
-// one drop in the order of the drop; of two uploads at once the one that ends first comes first. A removal closes the
-// gap. The thumbnails in #box show the list in that order. They are reused by position, so an element says nothing about
-// its file: the address of its image does, which ends in the file's name. Hence a file that may be painted over gets a
-// name of its own, which it still has when a failed turn gives it back.
+// A mask of a new picture names it as the Nth of the composer's files, `upload:N`. How Gradio 6.31 orders them, as
+// measured: a MultimodalTextbox holds its files in one list and appends to it when an upload is done, the files of one
+// drop in the order of the drop; of two uploads at once the one that ends first comes first. A removal closes the gap.
+// The thumbnails in #box show the list in that order. They are reused by position, so an element does not identify its
+// file: the URL of its image does, which ends in the file's name. Hence a file that may be painted over gets a name of
+// its own, which it still has when a failed turn returns it.
 {
   const painter = aivista.painter;
   const { word, whisper } = painter;
-  // How long a new picture's file may be missing: when no upload is at work, and after a failed turn.
+  // How long a new picture's file may be missing: when no upload is running, and after a failed turn.
   const UPLOAD_MS = 2000, RETURN_MS = 5000;
   const records = new Map();  // by a handle of ours: {handle, mark, url, width, height, place, ahead, until}
   const isNew = handle => records.has(handle);
 
-  // ---- the drafts: what lies in a field for the next message. The last is the one that is worked on; an expansion and a
-  // new picture's go alone, masks of other pictures of the conversation go along.
-  let drafts = [], sent = null;  // sent: what Python has taken, which comes back when the turn fails
+  // ---- the drafts: the fields' content for the next message. The last one is being edited; an expansion and a new
+  // picture's mask go alone, masks of other pictures of the conversation go together.
+  let drafts = [], sent = null;  // sent: what Python has accepted; it returns when the turn fails
   Object.defineProperty(painter, "draft", { get: () => drafts.at(-1) });
   const drafted = handle => drafts.find(one => one.handle === handle);
   const isAlone = ({ name, handle }) => name === "expand" || isNew(handle);
@@ -472,7 +472,7 @@
   };
   const giveUp = handle => {
     if (painter.sheet?.handle === handle) painter.wipe();
-    if (marked === handle) marked = "";  // its cross has taken the mark away
+    if (marked === handle) marked = "";  // its × removed the mark
     drafts = drafts.filter(one => one.handle !== handle);
     changed();
   };
@@ -484,16 +484,16 @@
     painter.wipe();
   };
 
-  // ---- the last mask of each picture, for as long as the tab is open
+  // ---- the last mask of each picture, as long as the tab is open
   const shelf = ({ conversation, handle }) => `aivista-mask ${conversation} ${handle}`;
   const shelve = (picture, mask) => { try { sessionStorage.setItem(shelf(picture), JSON.stringify(mask)); } catch { /* no room: the mask is in the field, only not kept for later */ } };
-  const lastMask = () => {  // of the picture on the sheet, unless it lies there already
+  const lastMask = () => {  // of the picture on the sheet, unless it is there already
     let kept = null;
     try { kept = JSON.parse(sessionStorage.getItem(shelf(painter.sheet))); } catch { /* a private window keeps nothing */ }
     return kept?.png === drafted(painter.sheet.handle)?.body.png ? null : kept;
   };
 
-  // ---- the mark: Python marks the picture that is changed, one at a time; a new one takes the mark from another
+  // ---- the mark: Python marks the picture to change, one at a time; a new one takes the mark from another
   let marked = "", asked = null;  // marked: which was marked for a draft; asked: what Python does not show yet
   const chip = () => $("#ctx .ctx[data-handle]");
   const mark = handle => {
@@ -510,7 +510,7 @@
     if (!draft) return;
     if (!isNew(draft.handle) && draft.conversation !== conversation()) forget();
     else if (asked) return;
-    else if (!shown) mark(draft.handle);  // the end of an earlier turn took the mark away
+    else if (!shown) mark(draft.handle);  // the end of an earlier turn removed the mark
     else if (shown !== draft.handle) {  // another is marked: one that was painted over before, or none of these
       const other = drafted(shown);
       if (!other) { forget(); return; }
@@ -519,7 +519,7 @@
     }
   };
 
-  // ---- sent, and back after a failure
+  // ---- sent, and returned after a failure
   addEventListener("aivista-painted", ({ detail }) => {
     const { draft } = painter;
     write(detail);
@@ -527,7 +527,7 @@
     else if (!draft && detail.mask === sent?.fields.mask && detail.expand === sent.fields.expand) cameBack();
   });
   const sentOff = ({ name, handle }) => {
-    // A new picture's mask is kept under the handle that the thread says it got, in the order of the files.
+    // A new picture's mask is kept under the handle that the thread shows for it, in the order of the files.
     const place = name === "mask" && records.get(handle)?.place;
     sent = { drafts, handle, fields: fields(), place, files: thumbnails().length, known: all("#chat .ref").map(one => one.dataset.arg) };
     drafts = [];
@@ -546,12 +546,12 @@
     ({ drafts } = sent);
     sent = null;
     const record = records.get(painter.draft.handle);
-    // Its file comes back a moment later; until then the field would name a picture that is not there.
+    // Its file returns a moment later; until then the field would name a picture that is not there.
     if (record) { painter.draft.isHeld = true; Object.assign(record, { place: 0, until: performance.now() + RETURN_MS }); write(fields()); }
     painter.recall();
   };
 
-  // ---- where a new picture's file is among those of the message
+  // ---- the position of a new picture's file among those of the message
   const thumbnails = () => all("#box .thumbnail-item");
   const settleFile = record => {
     const found = 1 + thumbnails().findIndex(one => $("img", one)?.src.includes(`-${record.mark}.`)), now = performance.now();
@@ -575,11 +575,11 @@
     return isDraft;
   };
 
-  // ---- what the composer says of them
+  // ---- what the composer shows of them
   const shownNew = () => records.get(painter.draft?.handle) ?? [...records.values()].filter(one => one.place && one.handle !== sent?.handle).at(-1);
   const share = draft => draft?.name === "mask" ? `· ${word("maskNote", { share: draft.share })}` : "";
   const verb = draft => draft?.name === "expand" ? "expanding" : "editing";
-  // Chips beside Python's own, made anew when they say something else; their line is there only while there are any.
+  // Chips beside Python's own, redrawn when they change; their line exists only while there are any.
   const line = (name, chips) => {
     const template = $(`#${name}-line`).content, now = JSON.stringify(chips);
     if (!chips.length) $(`#${name}`)?.remove();
@@ -620,7 +620,7 @@
   setInterval(settle, 250);
 
   // ---- in: by a drop onto the stage or by its button
-  const measured = async file => {  // its address and its size, upright as its EXIF says; nothing where the browser cannot show it
+  const measured = async file => {  // its URL and its size, upright as its EXIF says; null where the browser cannot show it
     const image = new Image(), url = URL.createObjectURL(file);
     image.src = url;
     const isShown = file.type !== "image/svg+xml" && await image.decode().then(() => true, () => false);
@@ -633,7 +633,7 @@
     aivista.tabs?.show("canvas");
     painter.openOn({ conversation: "", ...record }, record.url, drafted(record.handle)?.name ?? "mask");
   };
-  const take = async files => {  // the first that the browser can show is painted over
+  const take = async files => {  // the first one that the browser can show is painted over
     const images = files.filter(aivista.uploads.isPicture).filter(aivista.uploads.admits);
     let size = null, ahead = -1;
     while (!size && ++ahead < images.length) size = await measured(images[ahead]);

@@ -1,5 +1,5 @@
-// Two pictures compared on the stage: a slider, side by side, their difference. `html[data-compare]` is the
-// way chosen; it outlives what Python writes into the stage, and `settle` brings a fresh stage in line with it.
+// Two pictures compared on the stage: by slider, side by side, or as their difference. `html[data-compare]` is the
+// chosen way; it outlives what Python writes into the stage, and `settle` applies it to new content.
 {
   const keys = aivista.keys;
   const MODES = ["slider", "side", "difference"];
@@ -20,7 +20,7 @@
     setAttribute(range, "aria-valuetext", filled(box.dataset.share, { share: range.value }));
   };
 
-  // ---- zoom and place, in shares of a frame, the same for both
+  // ---- zoom and position, in shares of a frame, the same for both
   let seen = { zoom: 1, x: 0, y: 0 };
   const look = (zoom, x, y) => {
     zoom = clamp(zoom, 1, MOST_ZOOM);
@@ -84,7 +84,7 @@
     return Boolean(move || zoom);
   };
 
-  // ---- the difference: a picture and its numbers, worked out by the server once for each pair
+  // ---- the difference: a picture and its numbers, computed by the server once for each pair
   const found = new Map();
   const EDGE = 1024;
   const percent = share => {
@@ -194,8 +194,8 @@
   follow(settle);
 }
 
-// The sliders of a panel, shown at once on the picture they are for, in the thread and on the stage. Nothing is kept:
-// the picture is as it was when all sliders stand where they stood, the panel is closed or applied, or "before" is held.
+// The sliders of a panel, previewed on their picture in the thread and on the stage. Nothing is kept: the picture
+// returns when all sliders are back, the panel is closed or applied, or "before" is held.
 {
   const REST_MS = 60, BUSY_MS = 300;
   let panel = null, timer = 0, asked = null, url = "", held = false;
@@ -203,7 +203,7 @@
   const amountsOf = sliders => all("input[type=range]", sliders).map(input => [input.name, Number(input.value) - Number(input.defaultValue)]).filter(([, value]) => value);
   const isOpen = () => panel.isConnected && panel.open && panel.closest(".next-steps")?.open !== false;
 
-  // ---- the pictures of a handle, wherever they are shown; `kept` holds the addresses of those that show a preview
+  // ---- all elements that show a handle; `kept` holds the original URLs of those that show a preview
   const kept = new Map();
   const mediaOf = sliders => sliders.dataset.preview.replace(/^aivista\/preview\//, "media/");
   const places = sliders => all("#chat :is(.frame, .mini) > img, #canvas .cv-pic > img")
@@ -211,7 +211,7 @@
   const isPreviewed = image => Boolean(image.getAttribute("src")?.startsWith("blob:"));
   const addressOf = image => (isPreviewed(image) ? kept.get(image) : image.getAttribute("src")) || "";
   const put = (image, address, label) => {
-    // The sizes that the browser is offered would win over the address.
+    // The sizes offered to the browser would win over the URL.
     const sizes = image.getAttribute("srcset"), isPreview = address.startsWith("blob:");
     if (isPreview && sizes) { image.dataset.sizes = sizes; image.removeAttribute("srcset"); }
     if (!isPreview && image.dataset.sizes) { image.setAttribute("srcset", image.dataset.sizes); delete image.dataset.sizes; }
@@ -236,7 +236,7 @@
     }
   };
 
-  // ---- asking for a preview: the newest counts
+  // ---- requesting a preview: the newest counts
   const say = text => setText($(".previewed", panel), text);
   const ready = address => { const image = new Image(); image.src = address; return image.decode(); };
   const show = address => {
@@ -305,20 +305,20 @@
   addEventListener("keydown", event => { if (isKey(event)) { event.preventDefault(); hold(true); } });
   addEventListener("keyup", event => { if (isKey(event)) hold(false); });
   on("focusout", "[data-adjust=before]", () => hold(false));
-  // A panel that is closed puts its picture back; opened again, its sliders stand where they stood, and so does it.
+  // A closed panel restores its picture; opened again, its sliders and the preview are as before.
   addEventListener("toggle", event => {
     const sliders = event.target.matches?.(".sliders") ? event.target : event.target.matches?.(".next-steps") ? event.target.querySelector(".sliders[open]") : null;
     if (panel && !isOpen()) end();
     else if (!panel && sliders?.open && event.target.open && amountsOf(sliders).length) slide(sliders);
   }, true);
 
-  // What Python writes anew, the stage above all, shows the preview, too, while there is one.
+  // What Python writes anew, above all the stage, shows the preview too while there is one.
   follow(() => { if (panel && !isOpen()) end(); else paint(); });
 }
 
-// The picture of the stage over the whole window: `html[data-full]`, which the painter and a comparison fill as well.
-// Whoever sets or takes the attribute opens or closes it; here is what follows from that, and how a picture is zoomed,
-// moved and walked on from. The view is kept in the stage's style, which Python never writes anew.
+// The picture of the stage over the whole window: `html[data-full]`; the painter and a comparison fill it as well.
+// Setting or removing the attribute opens or closes it; this part carries out the effects, and zooms, moves and changes
+// the picture. The view is kept in the stage's style, which Python never writes anew.
 {
   const keys = aivista.keys;
   const MOST = 4, STEP = 1.25, PREVIEW_PX = 2048, SWIPE_PX = 48, MOVE_PX = 96;
@@ -330,7 +330,7 @@
   const isSeen = element => Boolean(element) && element !== document.body && element.checkVisibility({ visibilityProperty: true });
   const seen = selector => all(selector).find(isSeen);
 
-  // ---- the view: the zoom is 1 where the picture fits; x and y say how far its middle lies from the well's
+  // ---- the view: the zoom is 1 where the picture fits; x and y are the offset of its centre from the well's
   const FIT = { zoom: 1, x: 0, y: 0 };
   let view = FIT;
   // The zoom at which a pixel of the picture is one of the screen.
@@ -356,7 +356,7 @@
   const turnFit = at => { const pic = picture(); if (pic) zoomTo(view.zoom === 1 ? actual(pic) : 1, at); };
   const move = (x, y) => look({ ...view, x: view.x + x, y: view.y + y });
 
-  // ---- larger than its preview, a picture shows all its pixels
+  // ---- larger than its preview, a picture is shown at full resolution
   let coming = "";
   const sharpen = pic => {
     const { original, width, height } = pic.dataset, image = $("img", pic), address = image.getAttribute("src");
@@ -364,11 +364,11 @@
     if (Math.min(shown, Math.max(width, height)) <= PREVIEW_PX || [address, coming].includes(original) || address.startsWith("blob:")) return;
     coming = original;
     const whole = Object.assign(new Image(), { src: original });
-    // One that does not come leaves the preview where it is.
+    // If it does not load, the preview stays.
     whole.decode().then(() => { if (pic.dataset.original === original && image.getAttribute("src") === address) image.src = original; coming = ""; }, () => {});
   };
 
-  // ---- hands: one moves the picture, or goes on to the next where all of it is seen; two pinch
+  // ---- pointers: one moves the picture, or swipes to the next when all of it is visible; two pinch
   const fingers = new Map();
   let start = null;
   const wellAt = event => (isFull() && !isPainting() ? event.target.closest?.("#canvas .cv-well") : null);
@@ -421,7 +421,7 @@
     fit: () => turnFit(),
     details: () => root.setAttribute("data-full", root.dataset.full ? "" : "details"),
   };
-  // What leads to the conversation or the list closes it, before it looks for what lies below.
+  // A button that leads to the conversation or the list closes it before its own handler runs.
   addEventListener("keydown", event => { if (isFull() && (keys.is(event, "page.search") || keys.is(event, "page.new"))) close(); }, true);
   addEventListener("click", event => { if (isFull() && event.target.closest?.("[data-recipe], [data-act]:not([data-act=view], [data-act=compare])")) close(); }, true);
   addEventListener("aivista-leaving", close);
@@ -451,7 +451,7 @@
     return isClosing;
   });
 
-  // ---- what follows: the focus goes in and comes back, another picture is seen whole, the ones beside it are fetched
+  // ---- effects: the focus goes in and comes back, another picture is fitted, the neighbours are preloaded
   let wasFull = false, back = null, shown = "";
   const turn = () => {
     wasFull = isFull();
@@ -459,7 +459,7 @@
     for (const [key, value] of [["role", "dialog"], ["aria-modal", "true"], ["aria-label", name]]) if (wasFull) stage.setAttribute(key, value); else stage.removeAttribute(key);
     const at = document.activeElement;
     if (wasFull) { back = at; shown = ""; } else fingers.clear();
-    // Whoever went on to something that is seen stays there.
+    // A user who went on to something visible stays there.
     if (wasFull ? !isSeen(at) || !stage.contains(at) : !isSeen(at)) (wasFull ? seen("[data-viewer=close]") : isSeen(back) ? back : seen("[data-viewer=open]") || seen("#box textarea"))?.focus({ preventScroll: true });
   };
   const settle = () => {
