@@ -207,8 +207,8 @@ class GeminiEmbedder:
         vectors = [_of_length_1(embedding.values or []) for embedding in answer.embeddings or ()]
         if len(vectors) != len(texts) or any(len(vector) != self._dimension for vector in vectors):
             raise ProviderFailure(ErrorCode.EMPTY_ANSWER, provider_detail="not one vector for each text")
-        told = answer.usage_metadata
-        return Embedding(vectors, TokenUsage(prompt_tokens=(told.prompt_token_count or 0) if told else 0))
+        usage = answer.usage_metadata
+        return Embedding(vectors, TokenUsage(prompt_tokens=(usage.prompt_token_count or 0) if usage else 0))
 
 
 def _of_length_1(vector: Sequence[float]) -> list[float]:
@@ -283,5 +283,5 @@ async def _in_time(work: Awaitable[T]) -> T:
         async with asyncio.timeout(_CHECK_LIMIT_S):
             return await work
     except TimeoutError:
-        told = {"model": "Gemini", "seconds": f"{_CHECK_LIMIT_S:g}"}
-        raise ProviderFailure(ErrorCode.ANSWER_TOO_SLOW, **told) from None
+        parameters = {"model": "Gemini", "seconds": f"{_CHECK_LIMIT_S:g}"}
+        raise ProviderFailure(ErrorCode.ANSWER_TOO_SLOW, **parameters) from None

@@ -83,14 +83,14 @@ class RawEvents:
 
     def _read_event(self, event: bytes) -> None:
         try:
-            told = json.loads(event)
+            data = json.loads(event)
         except ValueError:
             return
-        if not isinstance(told, dict):
+        if not isinstance(data, dict):
             return
-        if "error" in told:
-            self.error = told
-        for candidate in _objects(told.get("candidates"))[:1]:
+        if "error" in data:
+            self.error = data
+        for candidate in _objects(data.get("candidates"))[:1]:
             message = candidate.get("finishMessage")
             if isinstance(message, str):
                 self.finish_message = message
@@ -338,8 +338,8 @@ def _web_page_failure(response: httpx2.Response, asked: ProviderCall) -> Aivista
 
 def _from_event(event: Mapping[str, Any], asked: ProviderCall) -> AivistaError:
     """Return the failure that an event of an answer reports: the call had begun, so it may have been charged."""
-    told = event.get("error")
-    body = told if isinstance(told, dict) else {"message": str(told)}
+    error_object = event.get("error")
+    body = error_object if isinstance(error_object, dict) else {"message": str(error_object)}
     said, status = str(body.get("message") or body.get("status") or ""), body.get("code")
     if not isinstance(status, int) or not 400 <= status < 600:
         return unexplained(said, asked)
@@ -370,8 +370,8 @@ def _from_body(
         case 403 if not re.search(r"cached ?content|\bfile\b", said, re.IGNORECASE):
             return asked.failure(ErrorCode.KEY_FORBIDDEN, said, model=asked.model.label)
         case 404 if asked.model.id in said or re.search(r"\bmodels?\b", said, re.IGNORECASE):
-            told = {"model": asked.model.id, "variable": asked.model_variable}
-            return asked.failure(ErrorCode.MODEL_NOT_FOUND, said, **told)
+            parameters = {"model": asked.model.id, "variable": asked.model_variable}
+            return asked.failure(ErrorCode.MODEL_NOT_FOUND, said, **parameters)
         case _:
             by_status = status_failure(status, said, headers, asked)
             return by_status or _rejection(body, said, asked)
@@ -379,8 +379,8 @@ def _from_body(
 
 def _from_elsewhere(status: int, body: object, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:
     """Return the failure of an answer without the API's form: of a gateway, a proxy, or another server."""
-    told = body if isinstance(body, dict) else {"message": body}
-    said = str(next((told[name] for name in ("message", "detail", "error", "status") if told.get(name)), ""))
+    fields = body if isinstance(body, dict) else {"message": body}
+    said = str(next((fields[name] for name in ("message", "detail", "error", "status") if fields.get(name)), ""))
     by_status = status_failure(status, said, headers, asked)
     if by_status is not None:
         return by_status
@@ -408,16 +408,16 @@ def _rejection(body: Mapping[str, Any], said: str, asked: ProviderCall) -> Aivis
         return asked.failure(ErrorCode.PICTURE_REJECTED, said)
     detail = in_sentence(said, asked)
     if _UNFIT.search(said):
-        told = {"model": asked.model.id, "variable": asked.model_variable, "detail": detail}
-        return asked.failure(ErrorCode.MODEL_UNFIT, said, **told)
+        parameters = {"model": asked.model.id, "variable": asked.model_variable, "detail": detail}
+        return asked.failure(ErrorCode.MODEL_UNFIT, said, **parameters)
     return asked.failure(ErrorCode.REQUEST_REJECTED, said, detail=detail)
 
 
 def _key_code(body: Mapping[str, Any], said: str) -> ErrorCode | None:
     """Return the API's error about the key itself, or None."""
-    told = next((code for pattern, code in _KEY_SENTENCES if pattern.search(said)), None)
+    from_sentence = next((code for pattern, code in _KEY_SENTENCES if pattern.search(said)), None)
     reasons = (_KEY_REASONS.get(str(entry.get("reason"))) for entry in _objects(body.get("details")))
-    return told or next((code for code in reasons if code is not None), None)
+    return from_sentence or next((code for code in reasons if code is not None), None)
 
 
 def _quota_failure(body: Mapping[str, Any], said: str, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:

@@ -134,8 +134,8 @@ class ProviderCall:
 
     def failure(self, code: ErrorCode, said: str = "", **parameters: str | int | float) -> AivistaError:
         """Return a failure of this call; `said` is the message of the server or the HTTP client."""
-        told: dict[str, str | int | float] = {"service": self.endpoint.service, **parameters}
-        return code.kind(code, provider_detail=self.clean(said), **told)
+        filled: dict[str, str | int | float] = {"service": self.endpoint.service, **parameters}
+        return code.kind(code, provider_detail=self.clean(said), **filled)
 
 
 def clean(text: str, keys: Sequence[SecretStr]) -> str:
@@ -151,8 +151,8 @@ def clean(text: str, keys: Sequence[SecretStr]) -> str:
 
 def info_without_keys(info: ErrorInfo, keys: Sequence[SecretStr]) -> ErrorInfo:
     """Return the failure of an answer with its texts, which are the server's or the model's, cleaned."""
-    told = {name: clean(value, keys) if isinstance(value, str) else value for name, value in info.parameters.items()}
-    return info.model_copy(update={"parameters": told, "provider_detail": clean(info.provider_detail, keys)})
+    cleaned = {name: clean(value, keys) if isinstance(value, str) else value for name, value in info.parameters.items()}
+    return info.model_copy(update={"parameters": cleaned, "provider_detail": clean(info.provider_detail, keys)})
 
 
 def may_have_been_charged(error: AivistaError) -> AivistaError:
@@ -205,8 +205,8 @@ def status_failure(status: int, said: str, headers: Mapping[str, str], asked: Pr
         case 407:
             return asked.failure(ErrorCode.PROXY_FAILED, said)
         case 408 | 504:
-            told = {"model": model, "status": status, "seconds": asked.waited_s}
-            return asked.failure(ErrorCode.PROVIDER_GAVE_UP, said, **told)
+            parameters = {"model": model, "status": status, "seconds": asked.waited_s}
+            return asked.failure(ErrorCode.PROVIDER_GAVE_UP, said, **parameters)
         case 413:
             return asked.failure(ErrorCode.REQUEST_TOO_LARGE, said)
         case 503 | 529:
@@ -222,10 +222,10 @@ def status_failure(status: int, said: str, headers: Mapping[str, str], asked: Pr
 def overloaded(said: str, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:
     """Return that the model is overloaded, with the server's waiting time, if it gives one."""
     hint_s = retry_after_s(headers)
-    told: dict[str, str | int | float] = {"model": asked.model.label}
+    parameters: dict[str, str | int | float] = {"model": asked.model.label}
     if hint_s is not None:
-        told["seconds"] = max(1, ceil(hint_s))
-    return asked.failure(ErrorCode.OVERLOADED, said, **told)
+        parameters["seconds"] = max(1, ceil(hint_s))
+    return asked.failure(ErrorCode.OVERLOADED, said, **parameters)
 
 
 def rate_limited(hint_s: float | None, said: str, asked: ProviderCall) -> AivistaError:
@@ -238,8 +238,8 @@ def rate_limited(hint_s: float | None, said: str, asked: ProviderCall) -> Aivist
 def wrong_address(status: int, said: str, asked: ProviderCall) -> AivistaError:
     """Return that the address does not lead to the API: a wrong address, or a proxy or firewall in between."""
     endpoint = asked.endpoint
-    told = {"address": endpoint.address, "variable": endpoint.url_variable, "api": endpoint.api}
-    return asked.failure(ErrorCode.WRONG_ADDRESS, said, **told, status=status)
+    parameters = {"address": endpoint.address, "variable": endpoint.url_variable, "api": endpoint.api}
+    return asked.failure(ErrorCode.WRONG_ADDRESS, said, **parameters, status=status)
 
 
 def unexplained(said: str, asked: ProviderCall) -> AivistaError:
@@ -253,8 +253,8 @@ def _redirected(headers: Mapping[str, str], asked: ProviderCall) -> AivistaError
     target = urlsplit(headers.get("location", ""))
     named = f"{target.scheme}://{target.netloc.rpartition('@')[2]}" if target.netloc else asked.clean(target.path)[:80]
     endpoint = asked.endpoint
-    told = {"address": endpoint.address, "variable": endpoint.url_variable, "target": named or "?"}
-    return asked.failure(ErrorCode.REDIRECTED, **told)
+    parameters = {"address": endpoint.address, "variable": endpoint.url_variable, "target": named or "?"}
+    return asked.failure(ErrorCode.REDIRECTED, **parameters)
 
 
 def in_sentence(said: str, asked: ProviderCall) -> str:

@@ -222,12 +222,12 @@ class OpenAIProvider:
             if answer.is_success:
                 return answer
             async with aclosing(answer):
-                told = _failure_details(_json_or_text(await answer.aread()), f"HTTP {answer.status_code}")
+                details = _failure_details(_json_or_text(await answer.aread()), f"HTTP {answer.status_code}")
         except Exception as error:
             # Not chained: an exception of the HTTP client may quote the header with the key.
             raise as_ours(error, asked) from None
-        failure = _from_status(answer.status_code, told, answer.headers, asked)
-        del told
+        failure = _from_status(answer.status_code, details, answer.headers, asked)
+        del details
         raise failure
 
     async def _fetch(self, url: str, asked: ProviderCall) -> ArrivedPicture | ErrorInfo:
@@ -277,11 +277,11 @@ async def _events(answer: httpx2.Response) -> AsyncGenerator[str, None]:
         *ends, rest = piece.split(b"\n")
         for end in ends:
             line += end
-            told = bytes(line).rstrip(b"\r")
+            stripped = bytes(line).rstrip(b"\r")
             line.clear()
-            if told.startswith(b"data:"):
-                data.append(told[5:].removeprefix(b" "))
-            elif not told:
+            if stripped.startswith(b"data:"):
+                data.append(stripped[5:].removeprefix(b" "))
+            elif not stripped:
                 if any(data):
                     yield b"\n".join(data).decode()
                 data.clear()
@@ -387,12 +387,12 @@ class _FailureDetails(NamedTuple):
 
 def _failure_details(body: object, otherwise: str) -> _FailureDetails:
     """Return the details in an error body of any form; `otherwise` is the message when it has none."""
-    told = body.get("error", body) if isinstance(body, dict) else body
-    if not isinstance(told, dict):
-        return _FailureDetails(told if isinstance(told, str) and told else otherwise, "", "")
-    said = told.get("message") or told.get("detail") or told.get("error") or told
+    content = body.get("error", body) if isinstance(body, dict) else body
+    if not isinstance(content, dict):
+        return _FailureDetails(content if isinstance(content, str) and content else otherwise, "", "")
+    said = content.get("message") or content.get("detail") or content.get("error") or content
     return _FailureDetails(
-        said if isinstance(said, str) else str(said), *(str(told.get(name) or "") for name in ("code", "type"))
+        said if isinstance(said, str) else str(said), *(str(content.get(name) or "") for name in ("code", "type"))
     )
 
 
@@ -411,16 +411,16 @@ def _failure_in(event: object, asked: ProviderCall) -> AivistaError | None:
     if not event.get("error") and event.get("object") != "error":
         return None
     # The server gave up in the middle of its answer.
-    told = _failure_details(event, "error")
-    if not (told.code.isdigit() and 400 <= int(told.code) < 600):
-        return unexplained(told.said, asked)
-    return may_have_been_charged(_from_status(int(told.code), told, {}, asked))
+    details = _failure_details(event, "error")
+    if not (details.code.isdigit() and 400 <= int(details.code) < 600):
+        return unexplained(details.said, asked)
+    return may_have_been_charged(_from_status(int(details.code), details, {}, asked))
 
 
 def _wrong_path(said: str, asked: ProviderCall) -> AivistaError:
     """Return the failure that the server does not offer this path at its address; most addresses end in /v1."""
-    told = {"address": asked.endpoint.address, "path": asked.path, "variable": asked.endpoint.url_variable}
-    return asked.failure(ErrorCode.WRONG_PATH, said, **told)
+    parameters = {"address": asked.endpoint.address, "path": asked.path, "variable": asked.endpoint.url_variable}
+    return asked.failure(ErrorCode.WRONG_PATH, said, **parameters)
 
 
 def _not_a_stream(content_type: str, asked: ProviderCall) -> AivistaError:
@@ -439,14 +439,14 @@ def _from_status(status: int, failed: _FailureDetails, headers: Mapping[str, str
         refused.info = refused.info.model_copy(update={"charge": Charge.NO})
         return refused
     if status == 402 or (status == 429 and "insufficient_quota" in code):
-        told = {"model": asked.model.label, "console": asked.endpoint.service}
-        return asked.failure(ErrorCode.BILLING_REQUIRED, said, **told)
+        parameters = {"model": asked.model.label, "console": asked.endpoint.service}
+        return asked.failure(ErrorCode.BILLING_REQUIRED, said, **parameters)
     if status == 429:
         hint_s = retry_after_s(headers)
         return rate_limited(_hint_in(said) if hint_s is None else hint_s, said, asked)
     if status in (400, 422, 500) and not asked.paints and _NO_VISION.search(said):
-        told = {"model": asked.model.id, "variable": asked.model_variable, "detail": in_sentence(said, asked)}
-        return asked.failure(ErrorCode.MODEL_UNFIT, said, **told)
+        parameters = {"model": asked.model.id, "variable": asked.model_variable, "detail": in_sentence(said, asked)}
+        return asked.failure(ErrorCode.MODEL_UNFIT, said, **parameters)
     by_status = status_failure(status, said, headers, asked)
     if by_status is not None:
         return by_status
@@ -455,8 +455,8 @@ def _from_status(status: int, failed: _FailureDetails, headers: Mapping[str, str
     if status == 401 or "invalid_api_key" in code:
         return asked.failure(ErrorCode.KEY_INVALID, said, console=asked.endpoint.key_variable)
     if status == 403:
-        told = {"model": asked.model.id, "console": asked.endpoint.service}
-        return asked.failure(ErrorCode.KEY_FORBIDDEN, said, **told)
+        parameters = {"model": asked.model.id, "console": asked.endpoint.service}
+        return asked.failure(ErrorCode.KEY_FORBIDDEN, said, **parameters)
     return _rejection(status, said, code, asked)
 
 
@@ -464,8 +464,8 @@ def _rejection(status: int, said: str, code: str, asked: ProviderCall) -> Aivist
     """Return why the server accepted the key but rejected the request."""
     whole = f"{said} {code}"
     if status == 404 and "model" in whole.lower():
-        told = {"model": asked.model.id, "variable": asked.model_variable}
-        return asked.failure(ErrorCode.MODEL_NOT_FOUND, said, **told)
+        parameters = {"model": asked.model.id, "variable": asked.model_variable}
+        return asked.failure(ErrorCode.MODEL_NOT_FOUND, said, **parameters)
     if status in (404, 405):
         return _wrong_path(said, asked)
     if _TOO_LONG.search(whole):

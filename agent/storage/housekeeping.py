@@ -135,7 +135,7 @@ class SweepReport(Value):
 def unreadable_tables(folder: Path) -> list[str]:
     """Return the style tables that cannot be read, with the kind of failure; only the column `id` is read."""
     names = sorted(path.stem for path in folder.glob("*.lance") if path.is_dir())
-    return [told for name in names if (told := _failure_of(folder, name)) is not None]
+    return [failure for name in names if (failure := _failure_of(folder, name)) is not None]
 
 
 def _failure_of(folder: Path, name: str) -> str | None:

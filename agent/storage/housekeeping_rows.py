@@ -190,8 +190,8 @@ class RecordsOnDisk:
         named: set[str] = set()
         for column in (TURNS.c.messages, PICTURES.c.answer, CALLS.c.answer):
             with self._reading() as connection:
-                told = connection.scalars(select(column).where(column.contains(_SIGNATURE)))
-                named.update(digest for text in told for digest in re.findall(f'{_SIGNATURE}([0-9a-f]{{64}})"', text))
+                texts = connection.scalars(select(column).where(column.contains(_SIGNATURE)))
+                named.update(digest for text in texts for digest in re.findall(f'{_SIGNATURE}([0-9a-f]{{64}})"', text))
         return named
 
     def conversations(self) -> int:

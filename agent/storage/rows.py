@@ -37,8 +37,8 @@ def _details_of(kind: type[Value], columns: str) -> type[Value]:
     A field added later needs a default, for records that lack it.
     """
     fields = {name: field for name, field in kind.model_fields.items() if name not in columns.split()}
-    told: dict[str, Any] = {name: (field.annotation, field) for name, field in fields.items()}
-    return create_model(f"{kind.__name__}Details", __base__=_Details, **told)
+    definitions: dict[str, Any] = {name: (field.annotation, field) for name, field in fields.items()}
+    return create_model(f"{kind.__name__}Details", __base__=_Details, **definitions)
 
 
 _TurnDetails = _details_of(Turn, "id parent text state started_at price_usd messages components is_imported")

@@ -156,15 +156,15 @@ def _name_signatures(connection: sa.Connection) -> None:
         connection.exec_driver_sql(f"ALTER TABLE {name} DROP COLUMN signatures")
 
 
-def _named(told: str, places: str) -> str:
+def _named(text: str, places: str) -> str:
     """Return stored messages with the digests of their large signatures; a damaged value stays as it is."""
     try:
-        value = json.loads(told)
+        value = json.loads(text)
         messages: list[dict[str, Any]] = value if isinstance(value, list) else [value]
         for place in json.loads(places):
             messages[place["message"]]["parts"][place["part"]]["signature_digest"] = place["digest"]
     except (ValueError, LookupError, TypeError):
-        return told
+        return text
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -87,8 +87,8 @@ def _sources(pixels: Floats, hole: Flags) -> Places | None:
         top = min(max(0, first // width - side // 2), height - side)
         left = min(max(0, first % width - side // 2), width - side)
         block = np.s_[top : top + side, left : left + side]
-        told = np.repeat(known[block][..., None], pixels.shape[2], axis=2).astype(np.float32)
-        unlike = cv2.matchTemplate(pixels, pixels[block], cv2.TM_SQDIFF, mask=told)
+        mask = np.repeat(known[block][..., None], pixels.shape[2], axis=2).astype(np.float32)
+        unlike = cv2.matchTemplate(pixels, pixels[block], cv2.TM_SQDIFF, mask=mask)
         row, column = divmod(int(np.argmin(np.where(is_broken, np.inf, unlike))), unlike.shape[1])
         there, missing = np.s_[row : row + side, column : column + side], ~known[block]
         pixels[block][missing], source[block][missing] = pixels[there][missing], source[there][missing]

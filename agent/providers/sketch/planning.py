@@ -307,6 +307,6 @@ def _paintings(messages: Sequence[PromptMessage]) -> Iterator[_Painting]:
 def _handles(result: ToolResultPart) -> tuple[str, ...]:
     pictures = result.content.get("pictures")
     listed = pictures if isinstance(pictures, list) else []
-    told = [picture.get("handle") for picture in listed if isinstance(picture, dict)]
+    listed_handles = [picture.get("handle") for picture in listed if isinstance(picture, dict)]
     shown = [image.handle for image in result.images]
-    return tuple(dict.fromkeys(handle for handle in (*told, *shown) if isinstance(handle, str)))
+    return tuple(dict.fromkeys(handle for handle in (*listed_handles, *shown) if isinstance(handle, str)))
