@@ -340,10 +340,10 @@ def _from_event(event: Mapping[str, Any], asked: ProviderCall) -> AivistaError:
     """Return the failure that an event of an answer reports: the call had begun, so it may have been charged."""
     error_object = event.get("error")
     body = error_object if isinstance(error_object, dict) else {"message": str(error_object)}
-    said, status = str(body.get("message") or body.get("status") or ""), body.get("code")
+    message, status = str(body.get("message") or body.get("status") or ""), body.get("code")
     if not isinstance(status, int) or not 400 <= status < 600:
-        return unexplained(said, asked)
-    return may_have_been_charged(_from_body(status, body, said, {}, asked))
+        return unexplained(message, asked)
+    return may_have_been_charged(_from_body(status, body, message, {}, asked))
 
 
 def _from_api(error: errors.APIError, asked: ProviderCall) -> AivistaError:
@@ -356,87 +356,89 @@ def _from_api(error: errors.APIError, asked: ProviderCall) -> AivistaError:
 
 
 def _from_body(
-    status: int, body: Mapping[str, Any], said: str, headers: Mapping[str, str], asked: ProviderCall
+    status: int, body: Mapping[str, Any], message: str, headers: Mapping[str, str], asked: ProviderCall
 ) -> AivistaError:
     """Return the failure reported by the API itself: `body` is its error object."""
-    key_code = _key_code(body, said)
+    key_code = _key_code(body, message)
     match status:
         case 429:
-            return _quota_failure(body, said, headers, asked)
+            return _quota_failure(body, message, headers, asked)
         case 400 | 401 | 403 if key_code is not None:
-            return asked.failure(key_code, said, model=asked.model.label)
+            return asked.failure(key_code, message, model=asked.model.label)
         case 401:
-            return asked.failure(ErrorCode.KEY_INVALID, said)
-        case 403 if not re.search(r"cached ?content|\bfile\b", said, re.IGNORECASE):
-            return asked.failure(ErrorCode.KEY_FORBIDDEN, said, model=asked.model.label)
-        case 404 if asked.model.id in said or re.search(r"\bmodels?\b", said, re.IGNORECASE):
+            return asked.failure(ErrorCode.KEY_INVALID, message)
+        case 403 if not re.search(r"cached ?content|\bfile\b", message, re.IGNORECASE):
+            return asked.failure(ErrorCode.KEY_FORBIDDEN, message, model=asked.model.label)
+        case 404 if asked.model.id in message or re.search(r"\bmodels?\b", message, re.IGNORECASE):
             parameters = {"model": asked.model.id, "variable": asked.model_variable}
-            return asked.failure(ErrorCode.MODEL_NOT_FOUND, said, **parameters)
+            return asked.failure(ErrorCode.MODEL_NOT_FOUND, message, **parameters)
         case _:
-            by_status = status_failure(status, said, headers, asked)
-            return by_status or _rejection(body, said, asked)
+            by_status = status_failure(status, message, headers, asked)
+            return by_status or _rejection(body, message, asked)
 
 
 def _from_elsewhere(status: int, body: object, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:
     """Return the failure of an answer without the API's form: of a gateway, a proxy, or another server."""
     fields = body if isinstance(body, dict) else {"message": body}
-    said = str(next((fields[name] for name in ("message", "detail", "error", "status") if fields.get(name)), ""))
-    by_status = status_failure(status, said, headers, asked)
+    message = str(next((fields[name] for name in ("message", "detail", "error", "status") if fields.get(name)), ""))
+    by_status = status_failure(status, message, headers, asked)
     if by_status is not None:
         return by_status
     if status == 429:
-        return rate_limited(retry_after_s(headers), said, asked)
-    if is_web_page(said) or status in (404, 405, 410):
-        return wrong_address(status, said, asked)
+        return rate_limited(retry_after_s(headers), message, asked)
+    if is_web_page(message) or status in (404, 405, 410):
+        return wrong_address(status, message, asked)
     if status in (401, 403):
         code = ErrorCode.KEY_INVALID if status == 401 else ErrorCode.KEY_FORBIDDEN
-        return asked.failure(code, said, model=asked.model.label)
-    return _rejection({}, said, asked)
+        return asked.failure(code, message, model=asked.model.label)
+    return _rejection({}, message, asked)
 
 
-def _rejection(body: Mapping[str, Any], said: str, asked: ProviderCall) -> AivistaError:
+def _rejection(body: Mapping[str, Any], message: str, asked: ProviderCall) -> AivistaError:
     model = asked.model.label
-    if body.get("status") == "FAILED_PRECONDITION" and "billing" in said.lower():
-        return asked.failure(ErrorCode.BILLING_REQUIRED, said, model=model)
-    if re.search(r"thought[_ ]signature", said, re.IGNORECASE):
-        return asked.failure(ErrorCode.SIGNATURE_REJECTED, said)
-    if _TOO_LONG.search(said):
-        return asked.failure(ErrorCode.CONTEXT_TOO_LONG, said, model=model)
-    if _TOO_LARGE.search(said):
-        return asked.failure(ErrorCode.REQUEST_TOO_LARGE, said)
-    if _BAD_PICTURE.search(said):
-        return asked.failure(ErrorCode.PICTURE_REJECTED, said)
-    detail = in_sentence(said, asked)
-    if _UNFIT.search(said):
+    if body.get("status") == "FAILED_PRECONDITION" and "billing" in message.lower():
+        return asked.failure(ErrorCode.BILLING_REQUIRED, message, model=model)
+    if re.search(r"thought[_ ]signature", message, re.IGNORECASE):
+        return asked.failure(ErrorCode.SIGNATURE_REJECTED, message)
+    if _TOO_LONG.search(message):
+        return asked.failure(ErrorCode.CONTEXT_TOO_LONG, message, model=model)
+    if _TOO_LARGE.search(message):
+        return asked.failure(ErrorCode.REQUEST_TOO_LARGE, message)
+    if _BAD_PICTURE.search(message):
+        return asked.failure(ErrorCode.PICTURE_REJECTED, message)
+    detail = in_sentence(message, asked)
+    if _UNFIT.search(message):
         parameters = {"model": asked.model.id, "variable": asked.model_variable, "detail": detail}
-        return asked.failure(ErrorCode.MODEL_UNFIT, said, **parameters)
-    return asked.failure(ErrorCode.REQUEST_REJECTED, said, detail=detail)
+        return asked.failure(ErrorCode.MODEL_UNFIT, message, **parameters)
+    return asked.failure(ErrorCode.REQUEST_REJECTED, message, detail=detail)
 
 
-def _key_code(body: Mapping[str, Any], said: str) -> ErrorCode | None:
+def _key_code(body: Mapping[str, Any], message: str) -> ErrorCode | None:
     """Return the API's error about the key itself, or None."""
-    from_sentence = next((code for pattern, code in _KEY_SENTENCES if pattern.search(said)), None)
+    from_sentence = next((code for pattern, code in _KEY_SENTENCES if pattern.search(message)), None)
     reasons = (_KEY_REASONS.get(str(entry.get("reason"))) for entry in _objects(body.get("details")))
     return from_sentence or next((code for code in reasons if code is not None), None)
 
 
-def _quota_failure(body: Mapping[str, Any], said: str, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:
+def _quota_failure(
+    body: Mapping[str, Any], message: str, headers: Mapping[str, str], asked: ProviderCall
+) -> AivistaError:
     violations = [entry for part in _objects(body.get("details")) for entry in _objects(part.get("violations"))]
     model = asked.model.label
-    if re.search(r"credits are depleted", said, re.IGNORECASE):
-        return asked.failure(ErrorCode.CREDITS_USED_UP, said)
+    if re.search(r"credits are depleted", message, re.IGNORECASE):
+        return asked.failure(ErrorCode.CREDITS_USED_UP, message)
     # `limit: 0` means that the key has no quota for the model: waiting does not help.
-    has_none = re.search(r"limit: 0(?![\d.])|doesn't have a free quota tier", said)
+    has_none = re.search(r"limit: 0(?![\d.])|doesn't have a free quota tier", message)
     if has_none or any(str(entry.get("quotaValue")) == "0" for entry in violations):
-        return asked.failure(ErrorCode.BILLING_REQUIRED, said, model=model)
+        return asked.failure(ErrorCode.BILLING_REQUIRED, message, model=model)
     names = " ".join(f"{entry.get('quotaId')} {entry.get('quotaMetric')}" for entry in violations)
-    if re.search(r"per_?day", f"{names} {said}", re.IGNORECASE):
-        return asked.failure(ErrorCode.QUOTA_EXHAUSTED, said, model=model)
-    hint_s = _retry_delay_s(body, said)
-    return rate_limited(retry_after_s(headers) if hint_s is None else hint_s, said, asked)
+    if re.search(r"per_?day", f"{names} {message}", re.IGNORECASE):
+        return asked.failure(ErrorCode.QUOTA_EXHAUSTED, message, model=model)
+    hint_s = _retry_delay_s(body, message)
+    return rate_limited(retry_after_s(headers) if hint_s is None else hint_s, message, asked)
 
 
-def _retry_delay_s(body: Mapping[str, Any], said: str) -> float | None:
+def _retry_delay_s(body: Mapping[str, Any], message: str) -> float | None:
     hints = [str(entry.get("retryDelay", "")).removesuffix("s") for entry in _objects(body.get("details"))]
-    hints.extend(re.findall(r"retry in ([\d.]+\d)s", said))
+    hints.extend(re.findall(r"retry in ([\d.]+\d)s", message))
     return next((float(hint) for hint in hints if re.fullmatch(r"\d{1,9}(\.\d+)?", hint)), None)

@@ -132,10 +132,10 @@ class ProviderCall:
         """Return foreign text on one line: shortened, without keys, markup and invisible characters."""
         return clean(text, self.keys)
 
-    def failure(self, code: ErrorCode, said: str = "", **parameters: str | int | float) -> AivistaError:
-        """Return a failure of this call; `said` is the message of the server or the HTTP client."""
+    def failure(self, code: ErrorCode, message: str = "", **parameters: str | int | float) -> AivistaError:
+        """Return a failure of this call; `message` is the message of the server or the HTTP client."""
         filled: dict[str, str | int | float] = {"service": self.endpoint.service, **parameters}
-        return code.kind(code, provider_detail=self.clean(said), **filled)
+        return code.kind(code, provider_detail=self.clean(message), **filled)
 
 
 def clean(text: str, keys: Sequence[SecretStr]) -> str:
@@ -163,23 +163,23 @@ def may_have_been_charged(error: AivistaError) -> AivistaError:
 
 def transport_failure(error: Exception, asked: ProviderCall) -> AivistaError:
     """Return our failure for an error of the HTTP client."""
-    said = f"{type(error).__name__}: {error}"
+    message = f"{type(error).__name__}: {error}"
     model, there = asked.model.label, asked.endpoint.reached
     match error:
         case httpx2.ReadTimeout():
             seconds = f"{asked.read_timeout_s:g}"
-            return asked.failure(ErrorCode.PROVIDER_TIMEOUT, said, model=model, seconds=seconds)
+            return asked.failure(ErrorCode.PROVIDER_TIMEOUT, message, model=model, seconds=seconds)
         case httpx2.ProxyError():
-            return asked.failure(ErrorCode.PROXY_FAILED, said, service=there)
-        case httpx2.ConnectError() if "CERTIFICATE_VERIFY_FAILED" in said:
-            return asked.failure(ErrorCode.CERTIFICATE_FAILED, said, service=there)
-        case httpx2.ConnectError() if "[SSL" in said:
+            return asked.failure(ErrorCode.PROXY_FAILED, message, service=there)
+        case httpx2.ConnectError() if "CERTIFICATE_VERIFY_FAILED" in message:
+            return asked.failure(ErrorCode.CERTIFICATE_FAILED, message, service=there)
+        case httpx2.ConnectError() if "[SSL" in message:
             address, variable = asked.endpoint.address, asked.endpoint.url_variable
-            return asked.failure(ErrorCode.TLS_FAILED, said, address=address, variable=variable)
+            return asked.failure(ErrorCode.TLS_FAILED, message, address=address, variable=variable)
         case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.PoolTimeout():
-            return asked.failure(ErrorCode.CONNECTION_FAILED, said, service=there)
+            return asked.failure(ErrorCode.CONNECTION_FAILED, message, service=there)
         case httpx2.WriteError() | httpx2.WriteTimeout():
-            return asked.failure(ErrorCode.SENDING_FAILED, said, service=there)
+            return asked.failure(ErrorCode.SENDING_FAILED, message, service=there)
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
             problem = "it must be an address like https://example.org"
             return SettingsError(asked.endpoint.url_variable, asked.endpoint.base_url, problem)
@@ -188,64 +188,64 @@ def transport_failure(error: Exception, asked: ProviderCall) -> AivistaError:
                 ErrorCode.DESIGN_RULE_BROKEN, rule="it was about to send a request that HTTP does not allow"
             )
         case httpx2.DecodingError():
-            return asked.failure(ErrorCode.ANSWER_UNREADABLE, said)
-        case httpx2.RemoteProtocolError() if not re.search("disconnected|closed", said):
+            return asked.failure(ErrorCode.ANSWER_UNREADABLE, message)
+        case httpx2.RemoteProtocolError() if not re.search("disconnected|closed", message):
             # The other side does not speak HTTP.
-            return asked.failure(ErrorCode.ANSWER_UNREADABLE, said)
+            return asked.failure(ErrorCode.ANSWER_UNREADABLE, message)
         case _:
-            return asked.failure(ErrorCode.STREAM_CUT, said)
+            return asked.failure(ErrorCode.STREAM_CUT, message)
 
 
-def status_failure(status: int, said: str, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError | None:
+def status_failure(status: int, message: str, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError | None:
     """Return the failure for an HTTP status with a fixed meaning, or None when the body must decide."""
     model = asked.model.label
     match status:
         case _ if 300 <= status < 400:
             return _redirected(headers, asked)
         case 407:
-            return asked.failure(ErrorCode.PROXY_FAILED, said)
+            return asked.failure(ErrorCode.PROXY_FAILED, message)
         case 408 | 504:
             parameters = {"model": model, "status": status, "seconds": asked.waited_s}
-            return asked.failure(ErrorCode.PROVIDER_GAVE_UP, said, **parameters)
+            return asked.failure(ErrorCode.PROVIDER_GAVE_UP, message, **parameters)
         case 413:
-            return asked.failure(ErrorCode.REQUEST_TOO_LARGE, said)
+            return asked.failure(ErrorCode.REQUEST_TOO_LARGE, message)
         case 503 | 529:
-            return overloaded(said, headers, asked)
+            return overloaded(message, headers, asked)
         case 409 | 499:
-            return asked.failure(ErrorCode.PROVIDER_ERROR, said, status=status)
+            return asked.failure(ErrorCode.PROVIDER_ERROR, message, status=status)
         case _ if status >= 500:
-            return asked.failure(ErrorCode.PROVIDER_ERROR, said, status=status)
+            return asked.failure(ErrorCode.PROVIDER_ERROR, message, status=status)
         case _:
             return None
 
 
-def overloaded(said: str, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:
+def overloaded(message: str, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:
     """Return that the model is overloaded, with the server's waiting time, if it gives one."""
     hint_s = retry_after_s(headers)
     parameters: dict[str, str | int | float] = {"model": asked.model.label}
     if hint_s is not None:
         parameters["seconds"] = max(1, ceil(hint_s))
-    return asked.failure(ErrorCode.OVERLOADED, said, **parameters)
+    return asked.failure(ErrorCode.OVERLOADED, message, **parameters)
 
 
-def rate_limited(hint_s: float | None, said: str, asked: ProviderCall) -> AivistaError:
+def rate_limited(hint_s: float | None, message: str, asked: ProviderCall) -> AivistaError:
     """Return that the server wants fewer requests, with its waiting time, if it gives one."""
     if hint_s is None:
-        return asked.failure(ErrorCode.SLOW_DOWN, said)
-    return asked.failure(ErrorCode.RATE_LIMITED, said, seconds=max(1, ceil(hint_s)))
+        return asked.failure(ErrorCode.SLOW_DOWN, message)
+    return asked.failure(ErrorCode.RATE_LIMITED, message, seconds=max(1, ceil(hint_s)))
 
 
-def wrong_address(status: int, said: str, asked: ProviderCall) -> AivistaError:
+def wrong_address(status: int, message: str, asked: ProviderCall) -> AivistaError:
     """Return that the address does not lead to the API: a wrong address, or a proxy or firewall in between."""
     endpoint = asked.endpoint
     parameters = {"address": endpoint.address, "variable": endpoint.url_variable, "api": endpoint.api}
-    return asked.failure(ErrorCode.WRONG_ADDRESS, said, **parameters, status=status)
+    return asked.failure(ErrorCode.WRONG_ADDRESS, message, **parameters, status=status)
 
 
-def unexplained(said: str, asked: ProviderCall) -> AivistaError:
+def unexplained(message: str, asked: ProviderCall) -> AivistaError:
     """Return that a started answer ended with an error that has no other information than this message."""
-    reason = in_sentence(said, asked) or "error"
-    return may_have_been_charged(asked.failure(ErrorCode.UNKNOWN_REASON, said, reason=reason))
+    reason = in_sentence(message, asked) or "error"
+    return may_have_been_charged(asked.failure(ErrorCode.UNKNOWN_REASON, message, reason=reason))
 
 
 def _redirected(headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:
@@ -257,9 +257,9 @@ def _redirected(headers: Mapping[str, str], asked: ProviderCall) -> AivistaError
     return asked.failure(ErrorCode.REDIRECTED, **parameters)
 
 
-def in_sentence(said: str, asked: ProviderCall) -> str:
+def in_sentence(message: str, asked: ProviderCall) -> str:
     """Return the server's message, short enough for a sentence."""
-    return asked.clean(said)[:_LONGEST_IN_SENTENCE]
+    return asked.clean(message)[:_LONGEST_IN_SENTENCE]
 
 
 def is_web_page(text: str) -> bool:

@@ -363,9 +363,9 @@ _NO_VISION = re.compile(
 )
 
 
-def _refused_features(said: str) -> dict[str, Any]:
+def _refused_features(message: str) -> dict[str, Any]:
     """Return the model fields to change for the features that the server rejects."""
-    missing = [features for pattern, features in _FEATURES if pattern.search(said)]
+    missing = [features for pattern, features in _FEATURES if pattern.search(message)]
     return {name: value for one in missing for name, value in one.items()}
 
 
@@ -380,7 +380,7 @@ def as_ours(error: Exception, asked: ProviderCall) -> AivistaError:
 class _FailureDetails(NamedTuple):
     """What a server reports about a failure: message, code and type."""
 
-    said: str
+    message: str
     code: str
     kind: str
 
@@ -390,9 +390,10 @@ def _failure_details(body: object, otherwise: str) -> _FailureDetails:
     content = body.get("error", body) if isinstance(body, dict) else body
     if not isinstance(content, dict):
         return _FailureDetails(content if isinstance(content, str) and content else otherwise, "", "")
-    said = content.get("message") or content.get("detail") or content.get("error") or content
+    message = content.get("message") or content.get("detail") or content.get("error") or content
     return _FailureDetails(
-        said if isinstance(said, str) else str(said), *(str(content.get(name) or "") for name in ("code", "type"))
+        message if isinstance(message, str) else str(message),
+        *(str(content.get(name) or "") for name in ("code", "type")),
     )
 
 
@@ -413,14 +414,14 @@ def _failure_in(event: object, asked: ProviderCall) -> AivistaError | None:
     # The server gave up in the middle of its answer.
     details = _failure_details(event, "error")
     if not (details.code.isdigit() and 400 <= int(details.code) < 600):
-        return unexplained(details.said, asked)
+        return unexplained(details.message, asked)
     return may_have_been_charged(_from_status(int(details.code), details, {}, asked))
 
 
-def _wrong_path(said: str, asked: ProviderCall) -> AivistaError:
+def _wrong_path(message: str, asked: ProviderCall) -> AivistaError:
     """Return the failure that the server does not offer this path at its address; most addresses end in /v1."""
     parameters = {"address": asked.endpoint.address, "path": asked.path, "variable": asked.endpoint.url_variable}
-    return asked.failure(ErrorCode.WRONG_PATH, said, **parameters)
+    return asked.failure(ErrorCode.WRONG_PATH, message, **parameters)
 
 
 def _not_a_stream(content_type: str, asked: ProviderCall) -> AivistaError:
@@ -431,50 +432,50 @@ def _not_a_stream(content_type: str, asked: ProviderCall) -> AivistaError:
 
 
 def _from_status(status: int, failed: _FailureDetails, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:
-    said, code = failed.said, f"{failed.code} {failed.kind}"
+    message, code = failed.message, f"{failed.code} {failed.kind}"
     if 400 <= status < 500 and _BLOCKING.search(code):
         blocked = ErrorCode.PICTURE_BLOCKED if asked.paints else ErrorCode.PROMPT_BLOCKED
-        refused = asked.failure(blocked, said, reason=(failed.code or failed.kind)[:60])
+        refused = asked.failure(blocked, message, reason=(failed.code or failed.kind)[:60])
         # A request refused with an HTTP status was not processed.
         refused.info = refused.info.model_copy(update={"charge": Charge.NO})
         return refused
     if status == 402 or (status == 429 and "insufficient_quota" in code):
         parameters = {"model": asked.model.label, "console": asked.endpoint.service}
-        return asked.failure(ErrorCode.BILLING_REQUIRED, said, **parameters)
+        return asked.failure(ErrorCode.BILLING_REQUIRED, message, **parameters)
     if status == 429:
         hint_s = retry_after_s(headers)
-        return rate_limited(_hint_in(said) if hint_s is None else hint_s, said, asked)
-    if status in (400, 422, 500) and not asked.paints and _NO_VISION.search(said):
-        parameters = {"model": asked.model.id, "variable": asked.model_variable, "detail": in_sentence(said, asked)}
-        return asked.failure(ErrorCode.MODEL_UNFIT, said, **parameters)
-    by_status = status_failure(status, said, headers, asked)
+        return rate_limited(_hint_in(message) if hint_s is None else hint_s, message, asked)
+    if status in (400, 422, 500) and not asked.paints and _NO_VISION.search(message):
+        parameters = {"model": asked.model.id, "variable": asked.model_variable, "detail": in_sentence(message, asked)}
+        return asked.failure(ErrorCode.MODEL_UNFIT, message, **parameters)
+    by_status = status_failure(status, message, headers, asked)
     if by_status is not None:
         return by_status
-    if is_web_page(said):
-        return wrong_address(status, said, asked)
+    if is_web_page(message):
+        return wrong_address(status, message, asked)
     if status == 401 or "invalid_api_key" in code:
-        return asked.failure(ErrorCode.KEY_INVALID, said, console=asked.endpoint.key_variable)
+        return asked.failure(ErrorCode.KEY_INVALID, message, console=asked.endpoint.key_variable)
     if status == 403:
         parameters = {"model": asked.model.id, "console": asked.endpoint.service}
-        return asked.failure(ErrorCode.KEY_FORBIDDEN, said, **parameters)
-    return _rejection(status, said, code, asked)
+        return asked.failure(ErrorCode.KEY_FORBIDDEN, message, **parameters)
+    return _rejection(status, message, code, asked)
 
 
-def _rejection(status: int, said: str, code: str, asked: ProviderCall) -> AivistaError:
+def _rejection(status: int, message: str, code: str, asked: ProviderCall) -> AivistaError:
     """Return why the server accepted the key but rejected the request."""
-    whole = f"{said} {code}"
+    whole = f"{message} {code}"
     if status == 404 and "model" in whole.lower():
         parameters = {"model": asked.model.id, "variable": asked.model_variable}
-        return asked.failure(ErrorCode.MODEL_NOT_FOUND, said, **parameters)
+        return asked.failure(ErrorCode.MODEL_NOT_FOUND, message, **parameters)
     if status in (404, 405):
-        return _wrong_path(said, asked)
+        return _wrong_path(message, asked)
     if _TOO_LONG.search(whole):
-        return asked.failure(ErrorCode.CONTEXT_TOO_LONG, said, model=asked.model.label)
+        return asked.failure(ErrorCode.CONTEXT_TOO_LONG, message, model=asked.model.label)
     if _BAD_PICTURE.search(whole):
-        return asked.failure(ErrorCode.PICTURE_REJECTED, said)
-    return asked.failure(ErrorCode.REQUEST_REJECTED, said, detail=in_sentence(said, asked))
+        return asked.failure(ErrorCode.PICTURE_REJECTED, message)
+    return asked.failure(ErrorCode.REQUEST_REJECTED, message, detail=in_sentence(message, asked))
 
 
-def _hint_in(said: str) -> float | None:
-    hint = re.search(r"try again in (\d{1,9}(?:\.\d+)?) ?(ms|s)\b", said)
+def _hint_in(message: str) -> float | None:
+    hint = re.search(r"try again in (\d{1,9}(?:\.\d+)?) ?(ms|s)\b", message)
     return float(hint[1]) / (1000 if hint[2] == "ms" else 1) if hint is not None else None
