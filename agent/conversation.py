@@ -394,7 +394,7 @@ class WholeConversation(Value):
 
     `turns` are those of every branch in order of creation, `head` is the newest turn of the shown branch. `pictures`
     include their `answer`; `starred` and `tags` refer to them by handle. `is_named` is true when the user chose the
-    title. `files` are those of the workspace, sorted by name.
+    title. `files` are those of the workspace, by name.
     """
 
     title: str
