@@ -50,7 +50,7 @@ class Turn(Value):
 
     `messages` are the messages that the turn added to the history, the user's own first; `components` are what it
     shows. `parent` is the id of the preceding turn: turns with the same parent are branches of the conversation.
-    `editing` is empty when no picture shall change, and None when the newest shall. `roles` gives the role of some of
+    `editing` is empty if no picture is to change, and None if the newest one is. `roles` gives the role of some of
     the `references`. `provider` names the provider that served it. Turns with the same `request_id` run once. `mask`
     and `feather_px` belong to `editing`, as in `MaskedPicture`; `more_masks` belong to further pictures that change.
     `margins`, used instead of a mask, is how far `editing` is extended. `maximum_usd` is the cost limit shown before

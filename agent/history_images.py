@@ -116,7 +116,7 @@ def _md5_of(image_id: str) -> str:
 
 
 def _find(wanted: str, conversation: Conversation) -> Picture | str:
-    """Return the picture whose MD5 starts with `wanted`, or an error message for the model."""
+    """Return the picture (the newest of identical ones) whose MD5 starts with `wanted`, or an error for the model."""
     if not _HEX.fullmatch(wanted):
         return "That is not an image id. Give the hexadecimal md5 of a [Picture:history_<md5>] placeholder."
     if len(wanted) < _MIN_ID_LENGTH:

@@ -123,7 +123,7 @@ class HttpServer(_Listed):
         has_place = parts.scheme in ("https", "http") and bool(parts.hostname) and parts.port != 0
         if not has_place or parts.fragment or not url.isprintable() or " " in url:
             raise ValueError("it must be an address like https://example.org/mcp")
-        # The one name of this machine: which address a resolver gives for it is no question.
+        # The only host name for this machine: it is replaced here, so that no resolver can give another address.
         if parts.hostname == "localhost":
             return parts._replace(netloc=parts.netloc.lower().replace("localhost", "127.0.0.1", 1)).geturl()
         return url
@@ -138,19 +138,19 @@ class HttpServer(_Listed):
 
     @property
     def local_address(self) -> str | None:
-        """The address that may be dialled although it is not public."""
+        """The non-public address that the studio may connect to, None if the URL has none."""
         try:
             address = ipaddress.ip_address((urlsplit(self.url).hostname or "").strip("[]"))
         except ValueError:
             return None
-        # Where clouds keep the keys of their machines is never an MCP server.
+        # Link-local addresses are excluded: cloud providers serve the credentials of their machines there.
         is_local = (address.is_loopback or address.is_private) and not address.is_link_local
         return str(address) if is_local and not address.is_unspecified else None
 
     @property
     def secrets(self) -> tuple[SecretStr, ...]:
-        """What must never be shown: the headers that are named like a secret or look like one, and the secret alone of
-        a header like `Bearer abc`."""
+        """The values that must never be shown: headers with a name or a value that looks like a secret, and the bare
+        secret of a header like `Bearer abc`."""
         found: list[SecretStr] = []
         for name, value in self.headers.items():
             text = value.get_secret_value()

@@ -14,7 +14,7 @@ from agent.messages import Asked, ImagePart, ToolCallPart, whole_characters
 from agent.pictures import OriginalFile
 from agent.settings import TurnSettings
 
-# The value of `TurnRequest.editing` when no picture shall be changed.
+# The value of `TurnRequest.editing` when no picture is to be changed.
 NO_PICTURE = "none"
 _UPLOAD = re.compile(r"upload:([0-9]{1,4})")
 

@@ -1,4 +1,4 @@
-"""The whole program without a screen: the page, the HTTP API, the MCP server and scripts go through it."""
+"""The whole program without a user interface: the page, the HTTP API, the MCP server and scripts use it."""
 
 from __future__ import annotations
 

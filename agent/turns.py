@@ -88,7 +88,7 @@ class Turns:
     ) -> LiveTurn:
         """Resume a failed or interrupted turn where it failed, or send its request again as a new turn.
 
-        Raises RequestRefused: TURN_NOT_FOUND or TOO_MANY_TURNS.
+        Raises RequestRefused when the conversation or the turn does not exist, and RequestRefused(TOO_MANY_TURNS).
         """
         self._count(owner)
         scheduler, key = self._started(), self._key_of(owner, key)
@@ -181,7 +181,7 @@ class Turns:
         return self.scheduler.find(conversation_id, turn_id, owner) if self.scheduler is not None else None
 
     async def on_record(self, conversation_id: str, turn_id: str, owner: str = "local") -> tuple[TurnEvent, ...]:
-        """Return the events of a recorded turn of the shown branch. Raises RequestRefused(TURN_NOT_FOUND)."""
+        """Return the events of a recorded turn of the shown branch. Raises RequestRefused when there is none."""
         conversation = await self._records.conversations.get(conversation_id, owner)
         turn = conversation.turn(turn_id)
         if turn is None:

@@ -1,4 +1,4 @@
-"""The whole turn on one screen.
+"""The graph of a turn.
 
     START ─┬─ nothing to work on ─► reception ─ asks back ──────────────────────────────► presenter ─► END
            ├─ back to an earlier picture ─► undo ─ further request ────► adjuster | planner

@@ -1,7 +1,7 @@
 """The nodes of a turn: their functions, their possible next nodes, and their error handling.
 
-The first nodes of a turn run without LangGraph (`turn.py`); from the first image request, search, tool call or pause on
-LangGraph runs it (`graph.py`).
+The first nodes of a turn run without LangGraph (`turn.py`); from the first image request, search, tool call, pause or
+failure on LangGraph runs it (`graph.py`).
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ _KINDS = {
 class PromptToExpand(Value):
     """A prompt in the composer: its text, the use of its pictures, and the settings of the chips.
 
-    `pictures` says whether one picture shall be changed, pictures are added beside the prompt, or there are none.
+    `pictures` says whether one picture is to be changed, pictures are sent with the prompt, or there are none.
     `aspect_ratio` and `number_of_images` are locks, None where the agent may choose.
     """
 
@@ -115,7 +115,7 @@ async def _ask(request: PromptToExpand, text: str, model: ModelEntry, writer: Pr
 
 
 def _system(request: PromptToExpand, text: str) -> str:
-    # Imported late: this loads the sketch model's vocabulary, and startup must not wait for it.
+    # Imported on first use, so that startup does not wait for it.
     from agent import wording
 
     shape = "the person chooses them beside the wish."

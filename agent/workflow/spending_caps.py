@@ -76,7 +76,7 @@ async def _weighed(deps: Deps, choose: Callable[[SoFar], tuple[T, float]]) -> T:
     spending = SpendBook(deps.services.records.db)
     if caps_of(deps.turn.settings):
         return await spending.weigh(deps.conversation.owner, deps.conversation.id, deps.turn.id, choose)
-    # There is nothing to read, and so nothing to wait for.
+    # Without caps there is nothing to read.
     chosen, price_usd = choose(SoFar())
     spending.reserve(deps.turn.id, price_usd)
     return chosen
