@@ -25,8 +25,10 @@ _SHOWN_CHARACTERS = 40
 
 
 class TurnState(StrEnum):
-    """The state of a turn. A waiting turn needs the user's decision about a plan or calls; an interrupted turn was cut
-    off by the end of the studio's process. Both can be resumed."""
+    """The state of a turn.
+
+    A waiting turn needs the user's decision about a plan or calls; an interrupted turn was cut off by the end of the
+    studio's process. Both can be resumed."""
 
     RUNNING = "running"
     WAITING = "waiting"
@@ -37,8 +39,9 @@ class TurnState(StrEnum):
 
 
 class MaskedPicture(Value):
-    """A picture of which only a part may change: `mask` has the picture's size, white = change; `feather_px` is the
-    width of its soft edge if the user chose one."""
+    """A picture of which only a part may change: `mask` has the picture's size, white = change.
+
+    `feather_px` is the width of its soft edge if the user chose one."""
 
     handle: str
     mask: ImagePart
@@ -256,8 +259,9 @@ class Conversation(Value):
         return (*(picture.handle for picture in self.all_pictures), *self.gone)
 
     def adjusted_from(self, handle: str) -> tuple[Picture, Adjustment] | None:
-        """Return the original of an adjusted picture and its total adjustment; None when it was not adjusted, when the
-        adjustment is final, or when the original is not here."""
+        """Return the original of an adjusted picture and its total adjustment.
+
+        None when it was not adjusted, when the adjustment is final, or when the original is not here."""
         known = {picture.handle: picture for picture in self.all_pictures}
         receipt = known[handle].receipt if handle in known else None
         adjustment = receipt.adjustment if receipt is not None and receipt.references else None

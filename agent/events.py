@@ -73,8 +73,9 @@ class Plan(Value):
 
 
 class Ask(Value):
-    """A tool call that waits for the user's consent: its index among the turn's calls, the reason, and its exact
-    `arguments` as JSON. The page has a sentence for each reason under `consent.<reason>`."""
+    """A tool call that waits for the user's consent: its index among the turn's calls, the reason, and its arguments.
+
+    `arguments` is their exact JSON. The page has a sentence for each reason under `consent.<reason>`."""
 
     call: int
     tool: str
@@ -229,16 +230,18 @@ class ConsentAsked(Value):
 
 
 class StepTraced(Value):
-    """A step of the turn ended: a model call, a tool call, or a node. The trace (`Studio.trace`) has the full request
-    and answer."""
+    """A step of the turn ended: a model call, a tool call, or a node.
+
+    The trace (`Studio.trace`) has the full request and answer."""
 
     type: Literal["step_traced"] = "step_traced"
     step: StepSummary
 
 
 class TurnPaused(Value):
-    """The turn is recorded as paused until the user decides about its plan or its calls; with `is_cut`, the studio
-    closed during the turn, and its next start resumes it. The last event until the turn resumes."""
+    """The turn pauses until the user decides about its plan or its calls; it is the last event until the turn resumes.
+
+    With `is_cut` the studio closed during the turn, and its next start resumes it. The pause is recorded."""
 
     type: Literal["turn_paused"] = "turn_paused"
     turn_id: str
@@ -246,8 +249,9 @@ class TurnPaused(Value):
 
 
 class TurnFailed(Value):
-    """The turn ended without the requested result; the sent text and pictures are kept. `rewordings` are alternative
-    prompts that the content policy may allow after it refused this one."""
+    """The turn ended without the requested result; the sent text and pictures are kept.
+
+    `rewordings` are alternative prompts that the content policy may allow after it refused this one."""
 
     type: Literal["turn_failed"] = "turn_failed"
     error: ErrorInfo
@@ -320,8 +324,9 @@ class Steps(Value):
 
 
 class SmartCanvas(Value):
-    """The pictures of one image request, by handle, in the requested order; `earlier` are attempts that a review
-    rejected and that a later attempt replaced, best first."""
+    """The pictures of one image request, by handle, in the requested order.
+
+    `earlier` are attempts that a review rejected and that a later attempt replaced, best first."""
 
     type: Literal["smart_canvas"] = "smart_canvas"
     handles: tuple[str, ...]
@@ -329,8 +334,9 @@ class SmartCanvas(Value):
 
 
 class PanelButton(Value):
-    """A follow-up action on a picture. Its label on the page is `panel.<action>`; the message that it sends for the
-    user is `panel.<action>_said`."""
+    """A follow-up action on a picture.
+
+    Its label on the page is `panel.<action>`; the message that it sends for the user is `panel.<action>_said`."""
 
     action: PanelAction
 
@@ -399,8 +405,9 @@ class SearchNote(Value):
 
 
 class FailureNote(Value):
-    """A failure at its position in the conversation; `node` names the failed step, and `rewordings` are alternative
-    prompts that the content policy may allow after it refused this one."""
+    """A failure at its position in the conversation; `node` names the failed step.
+
+    `rewordings` are alternative prompts that the content policy may allow after it refused this one."""
 
     type: Literal["failure_note"] = "failure_note"
     error: ErrorInfo
@@ -409,8 +416,9 @@ class FailureNote(Value):
 
 
 class InterruptedNote(Value):
-    """The studio ended during the turn. `may_have_been_charged` counts calls that were sent and never answered. The
-    user can resume the turn."""
+    """The studio ended during the turn, which the user can resume.
+
+    `may_have_been_charged` counts calls that were sent and never answered."""
 
     type: Literal["interrupted_note"] = "interrupted_note"
     may_have_been_charged: int = 0
@@ -451,8 +459,9 @@ def undecided(component: Component) -> Component:
 def component_events(
     component: Component, pictures: Mapping[str, Picture] = MappingProxyType({})
 ) -> tuple[TurnEvent, ...]:
-    """Return the events that describe what a component shows; none for decided cards and for components that have no
-    event. `pictures` are those of the conversation by handle; a deleted picture yields no event.
+    """Return the events of a component's content; none for decided cards and components without an event.
+
+    `pictures` are those of the conversation by handle; a deleted picture yields no event.
     """
     match component:
         case AgentMessage():

@@ -131,8 +131,7 @@ class GalleryFacets(Value):
 
 
 class ZippedPictures(Value):
-    """A ZIP file of pictures, which the caller must remove: its path, the number of pictures, and the handles of
-    requested pictures that are missing."""
+    """A ZIP file of pictures, which the caller must remove; `left_out` are the handles of missing pictures."""
 
     path: str
     count: int
@@ -334,8 +333,7 @@ class Preset(Value):
 
 
 class Spent(Value):
-    """US dollars, and tokens by kind; `other_tokens` are tokens of deleted conversations and of searches, whose kind is
-    unknown."""
+    """US dollars and tokens by kind; `other_tokens`, of deleted conversations and searches, have no known kind."""
 
     price_usd: float = 0.0
     usage: TokenUsage = TokenUsage()

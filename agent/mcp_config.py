@@ -149,8 +149,9 @@ class HttpServer(_Listed):
 
     @property
     def secrets(self) -> tuple[SecretStr, ...]:
-        """The values that must never be shown: headers with a name or a value that looks like a secret, and the bare
-        secret of a header like `Bearer abc`."""
+        """The values that must never be shown: secret-looking headers, and the bare secret of one like `Bearer abc`.
+
+        A header looks secret by its name or by its value."""
         found: list[SecretStr] = []
         for name, value in self.headers.items():
             text = value.get_secret_value()

@@ -345,8 +345,7 @@ class Margins(Value):
 
 
 class EditNotice(Value):
-    """A notice about an edit: its code, for which the page has a sentence under `notice.<code>`, and the sentence's
-    parameters."""
+    """A notice about an edit: its code, with a sentence on the page under `notice.<code>`, and the parameters."""
 
     code: str
     parameters: dict[str, float | str] = Field(default_factory=dict)

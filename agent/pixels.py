@@ -164,8 +164,9 @@ def fits(profile: bytes | None, pixels: Pixels) -> bool:
 
 
 def of_channels(combine: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
-    """Return the channels of each pixel combined, such as their sum. NumPy's own reduction along the last axis takes
-    seven times as long."""
+    """Return the channels of each pixel combined, such as their sum.
+
+    NumPy's own reduction along the last axis takes seven times as long."""
     found: NDArray[Any] = functools.reduce(combine, np.moveaxis(values, 2, 0))
     return found
 

@@ -82,8 +82,9 @@ _HOMES = re.compile(
 
 
 def without_secrets(text: str, secrets: Sequence[SecretStr] = ()) -> str:
-    """Return the text with these values hidden, also in URL-encoded and quoted form, and with everything hidden that
-    looks like a key, a token, a header that contains one, or the user name and password of a URL."""
+    """Return the text without these values, also in URL-encoded and quoted form, and without anything secret-looking.
+
+    That is a key, a token, a header that contains one, or the user name and password of a URL."""
     return _hidden(text, _spellings(secrets))
 
 

@@ -111,9 +111,10 @@ _PROVIDERS = {name: name for name in get_args(ProviderChoice)}
 
 
 class Kind(NamedTuple):
-    """The format of a value in words, and its parser: `read` takes the variable's name and its stripped, non-empty
-    text, and raises SettingsError when that is invalid. `bounds` are pydantic's, for values given from Python, which
-    are `unit` times as large."""
+    """The format of a value in words, and its parser.
+
+    `read` takes the variable's name and its stripped, non-empty text, and raises SettingsError when that is invalid.
+    `bounds` are pydantic's, for values given from Python, which are `unit` times as large."""
 
     words: str
     read: Callable[[str, str], object]
@@ -122,8 +123,10 @@ class Kind(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """The environment variable of a field, and its group in the reference. An unset, empty or blank variable selects
-    the field's default; `otherwise` describes the default in words when the value itself does not explain it."""
+    """The environment variable of a field, and its group in the reference.
+
+    An unset, empty or blank variable selects the field's default; `otherwise` describes the default in words when the
+    value itself does not explain it."""
 
     group: str
     name: str
@@ -493,8 +496,7 @@ class Settings(Value):
 
 
 def variables() -> Iterator[tuple[Variable, object]]:
-    """Yield every variable with its default (None for a required field), except those of `MODEL_PREFIX`, of which there
-    is one for each role."""
+    """Yield every variable with its default (None for a required field), without those of `MODEL_PREFIX`."""
     for cls in (Settings, OpenAISettings, Patiences, TelemetrySettings):
         for name, field in cls.model_fields.items():
             for variable in variables_of(cls, name):

@@ -102,8 +102,7 @@ _MOVED = {
 
 
 class LostRecords(NamedTuple):
-    """A database that could not be read: its file name in the home directory, the number of backups, and when the
-    newest one was made."""
+    """An unreadable database: its name in the home, the number of backups, and the time of the newest one."""
 
     name: str
     backup_count: int
@@ -277,8 +276,9 @@ class Studio:
             self.keep_alive(work)
 
     async def _tidy_up(self) -> None:
-        """Until the studio closes, daily purge what was deleted more than 30 days ago, and at the start and hourly
-        delete archives that were not downloaded within a day."""
+        """Daily purge what was deleted over 30 days ago; at the start and hourly, delete old archives.
+
+        An archive is old when it was not downloaded within a day. This runs until the studio closes."""
         from agent.storage.housekeeping import tidy_if_due
 
         wait_s = _TIDY_AFTER_S
@@ -416,8 +416,9 @@ class Studio:
         return self.turns.attach(conversation_id, owner)
 
     async def cancel(self, conversation_id: str, owner: str = "local", *, turn_id: str | None = None) -> bool:
-        """Stop all running and queued turns of the conversation in any process, or only `turn_id`; return whether there
-        was any. Their progress is recorded. A turn of another process may stop after this call returns."""
+        """Stop all running and queued turns of the conversation, or only `turn_id`; return whether there was any.
+
+        Their progress is recorded. This works in any process; there, a turn may stop after this call returns."""
         return await self.turns.cancel(conversation_id, owner, turn_id)
 
     # Pictures and files

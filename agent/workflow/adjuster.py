@@ -172,8 +172,7 @@ def called_adjustment(call: ToolCallPart, deps: Deps, target: str | None) -> Adj
 
 
 async def adjusted(request: AdjustmentRequest, name: str, deps: Deps) -> tuple[Picture, _CombinedAdjustment]:
-    """Adjust and record the picture under the call name `name`; return it and the sum of all adjustments since the
-    original picture."""
+    """Adjust and record the picture under the call name `name`; return it and its total adjustment."""
     handle = request.base.handle or ""
     say(deps, Step.ADJUSTING, base=handle)
     width, height = framed_size(request.base.width or 1, request.base.height or 1, request.adjustment)

@@ -26,8 +26,7 @@ _DROPPED = "The person saw the plan and dropped it. Nothing was painted."
 
 
 def must_confirm(state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest]) -> bool:
-    """Return whether the user must see the plan first: they want to, the request exceeds what untrusted content may
-    cause, or the edit may fail."""
+    """Return whether the user must see the plan first: by setting, for untrusted content, or if the edit may fail."""
     if state["decision"] is not None:
         return False
     return (
@@ -60,8 +59,7 @@ async def caps_in_the_way(
 
 
 def _worst_of(state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest]) -> tuple[float, float]:
-    """Return the maximum remaining cost of these requests, in US dollars: for the pictures alone, and including the due
-    reviews and the repaints after them."""
+    """Return the maximum remaining cost in US dollars: for the pictures alone, and with due reviews and repaints."""
     alone_usd = all_usd = 0.0
     for prepared, own, is_due in first_round(state, deps, all_prepared):
         is_reviewed = review_due(deps, prepared.work())

@@ -109,8 +109,7 @@ async def executor(state: TurnProgress, deps: Deps) -> Next:
 async def _prepared_requests(
     state: TurnProgress, deps: Deps
 ) -> tuple[dict[int, PreparedImageRequest], dict[int, AdjustmentRequest], dict[int, ToolResultPart]]:
-    """Return the prepared image requests by the call's position, the exact adjustments, and the results of invalid
-    calls."""
+    """Return the prepared image requests, exact adjustments and results of invalid calls, by the call's position."""
     ready: dict[int, PreparedImageRequest] = {}
     adjustments: dict[int, AdjustmentRequest] = {}
     refused: dict[int, ToolResultPart] = {}

@@ -53,8 +53,10 @@ Chosen = TypeVar("Chosen", GenerateImageArgs, TurnSettings)
 
 @dataclass(frozen=True)
 class PreparedImageRequest:
-    """One request of the planner, ready for the image model. `replay` is the model's own answer that made the base;
-    `part` is set when only a part of the base may change; `partner` is the same request for the compared model."""
+    """One request of the planner, ready for the image model.
+
+    `replay` is the model's own answer that made the base; `part` is set when only a part of the base may change;
+    `partner` is the same request for the compared model."""
 
     arguments: GenerateImageArgs
     request: NormalizedRequest

@@ -78,8 +78,9 @@ class Ledger:
         self.journal.change(self.known[name])
 
     async def send(self, name: str, about_usd: float = 0.0) -> None:
-        """Record that the call is being sent; send it only after this returns. Until it ends, other turns count
-        `about_usd` as reserved."""
+        """Record that the call is being sent; send it only after this returns.
+
+        Until it ends, other turns count `about_usd` as reserved."""
         attempts = self.known[name].attempts + 1
         self._keep(self.known[name], state=CallState.SENT, attempts=attempts, reserved_usd=about_usd)
         is_new = name in self._unwritten

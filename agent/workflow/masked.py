@@ -134,10 +134,10 @@ class Finished:
 
 
 async def plan_part(deps: Deps, picture: Picture, model: ModelEntry) -> PartEdit:
-    """Return the prepared edit of the part that the user marked in the picture. A picture without a mask of its own
-    uses the first mask, which belongs to the picture marked to be changed.
+    """Return the prepared edit of the part that the user marked in the picture.
 
-    Raises RequestRefused when the model does not support it or the picture's file cannot be read.
+    A picture without a mask of its own uses the first mask, which belongs to the picture marked to be changed. Raises
+    RequestRefused when the model does not support it or the picture's file cannot be read.
     """
     takes_mask = model.takes_masks
     if not takes_mask and not (model.has_edits and model.max_references >= PLACES_NEEDED):
@@ -352,8 +352,9 @@ async def _measured(images: ImageStore, base: Picture, picture: Picture) -> Drif
 
 @dataclass(frozen=True)
 class LaterEdits:
-    """The edits that a user makes to an existing picture without a model. Each method returns a picture, and raises
-    RequestRefused when there is no such conversation or picture."""
+    """The edits that a user makes to an existing picture without a model.
+
+    Each method returns a picture, and raises RequestRefused when there is no such conversation or picture."""
 
     records: Records
     images: ImageStore
@@ -480,10 +481,10 @@ class LaterEdits:
         started_s: float,
         reductions: tuple[Reduction, ...] | None = None,
     ) -> Picture:
-        """Record the new picture in the turn of its source, below the components of that turn. If the same picture
-        already exists, because a button was pressed twice, return that one.
+        """Record the new picture in the turn of its source, below the components of that turn.
 
-        Without `reductions` it has those of its source.
+        If the same picture already exists, because a button was pressed twice, return that one. Without `reductions`
+        it has those of its source.
         """
         size: dict[str, object] = {"width": image.width or 0, "height": image.height or 0, "bit_depth": image.bit_depth}
         if reductions is not None:

@@ -185,8 +185,9 @@ _MOST_BREAKERS = 256
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """The limits of retries: at most `tries` attempts in all and `budget_s` seconds of pauses; `sleep` and `jitter` can
-    be replaced in tests."""
+    """The limits of retries: at most `tries` attempts in all and `budget_s` seconds of pauses.
+
+    `sleep` and `jitter` can be replaced in tests."""
 
     tries: int = 4
     budget_s: float = 60.0

@@ -1,5 +1,4 @@
-"""Model calls of the nodes: recorded before they are sent, retried where that is safe, counted, and never repeated when
-their answer is known."""
+"""Model calls of the nodes: recorded before sending, retried if safe, counted, and not repeated with a known answer."""
 
 from __future__ import annotations
 
@@ -31,11 +30,11 @@ async def ask_text(
     *,
     model: ModelEntry | None = None,
 ) -> Answer:
-    """Return the answer of the user's text model, or of `model`. `name` is unique in the turn, and stays the same when
-    the turn resumes after a crash.
+    """Return the answer of the user's text model, or of `model`.
 
-    A known answer is passed to `on_text` as if it arrived now. If the turn has a maximum, the output is limited to what
-    the rest of it can pay for, and to `options.max_output_tokens`; a call that could exceed the maximum is not made.
+    `name` is unique in the turn, and stays the same when the turn resumes after a crash. A known answer is passed to
+    `on_text` as if it arrived now. If the turn has a maximum, the output is limited to what the rest of it can pay for,
+    and to `options.max_output_tokens`; a call that could exceed the maximum is not made.
     """
     model = model or deps.text_model
     most_usd = 0.0

@@ -332,8 +332,9 @@ def _without_the_unsure(state: TurnProgress, answer: Answer, deps: Deps) -> tupl
 
 
 def _claimed(claims_so_far: int, deps: Deps) -> tuple[Target, TurnProgress]:
-    """Return the next node after an answer that claims a picture without a call: ask the planner again once, then tell
-    the user."""
+    """Return the next node and the update after an answer that claims a picture without a call.
+
+    The planner is asked again once; after that the user is told."""
     if not claims_so_far:
         note = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=_NOTHING_PAINTED),))
         return "planner", {"messages": [note], "claims": 1}

@@ -158,8 +158,9 @@ def kept_uploads(request: TurnRequest, uploads: Sequence[Picture]) -> list[KeptU
 
 
 def _check_area(request: TurnRequest, conversation: Conversation) -> None:
-    """Check that the picture to change exists, that masks or the expansion include that picture, and that no picture
-    has two masks. Raises RequestRefused otherwise."""
+    """Check the picture to change and its masks or expansion. Raises RequestRefused.
+
+    The picture must exist, the masks or the expansion must include it, and no picture may have two masks."""
     areas: list[Mask | Expansion] = [*request.masks, *([request.expand] if request.expand else [])]
     if not areas:
         if request.editing and request.editing != NO_PICTURE:

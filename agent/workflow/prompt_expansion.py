@@ -56,8 +56,10 @@ class PromptToExpand(Value):
 
 
 class ExpandedPrompt(Value):
-    """An expanded prompt and its price. `by` says whether a model or rules wrote it, or `nobody`: the rules only
-    support new pictures. `label` names the model."""
+    """An expanded prompt and its price.
+
+    `by` says whether a model or rules wrote it, or `nobody`: the rules only support new pictures. `label` names the
+    model."""
 
     text: str
     by: Literal["model", "rules", "nobody"]

@@ -43,8 +43,7 @@ _WENT = {
 
 
 def route_start(state: TurnProgress, deps: Deps) -> Literal["planner", "reception", "undo", "adjuster"]:
-    """Return the first node of the turn: `reception` if a question must be asked before any model call, `undo` or
-    `adjuster` if no model is needed, else `planner`."""
+    """Return the first node: `reception` to ask a question, `undo` or `adjuster` without any model, else `planner`."""
     if _question(state, deps) is not None:
         return "reception"
     if _undo_request(deps.turn, deps.conversation) is not None:
@@ -78,11 +77,11 @@ def question_before(
     has_area: bool,
     pictures: Sequence[Picture],
 ) -> Question | None:
-    """Return the question to ask before any model call, or None. A question is needed if the message is empty, only
-    points at a part, or mentions a mask without one. `has_area` is true for a mask or an expansion.
+    """Return the question to ask before any model call, or None.
 
-    `pictures` are those of the conversation. Uploads and marked pictures make a question unnecessary, except for a
-    missing mask: without it the whole picture would be painted over.
+    A question is needed if the message is empty, only points at a part, or mentions a mask without one. `has_area` is
+    true for a mask or an expansion. `pictures` are those of the conversation. Uploads and marked pictures make a
+    question unnecessary, except for a missing mask: without it the whole picture would be painted over.
     """
     if has_area:
         return None

@@ -1,5 +1,6 @@
-"""Replays recorded turns: their events, for a repeated request or a turn of another process, and their requests, to be
-sent again or edited."""
+"""Replays recorded turns: their events, and their requests.
+
+The events are for a repeated request or a turn of another process; the requests are sent again or edited."""
 
 from __future__ import annotations
 

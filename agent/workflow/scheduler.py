@@ -61,8 +61,10 @@ class _Identity:
 
 @dataclass
 class _QueuedTurn:
-    """A turn before its start: its request (with KeptUploads once its pictures are stored), its place in the queue of
-    its conversation if it had to wait, and its dependencies once prepared."""
+    """A turn before its start: its request, its place in the conversation's queue, and its dependencies.
+
+    The request has KeptUploads once its pictures are stored; the place is set if it had to wait; the dependencies are
+    set once it is prepared."""
 
     request_id: str | None = None
     request: TurnRequest | None = None
@@ -346,7 +348,8 @@ class TurnScheduler:
         await self._log_failure(who, deps, live)
 
     async def _maximum_usd(self, conversation: Conversation, turn: Turn, request: TurnRequest) -> float | None:
-        """Return the maximum cost of the turn: the user's budget, else the lower of the estimate and the shown maximum;
+        """Return the maximum cost of the turn: the user's budget, else the lower of estimate and shown maximum.
+
         None when prices are unknown or everything is free."""
         services = self._services
         if turn.settings.budget_usd is not None:

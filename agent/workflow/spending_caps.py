@@ -85,9 +85,9 @@ async def _weighed(deps: Deps, choose: Callable[[SoFar], tuple[T, float]]) -> T:
 async def spent_within_caps(
     state: TurnProgress, deps: Deps, spent_usd: float, choose: Callable[[float], tuple[T, float]]
 ) -> T:
-    """Call `choose` with the US dollars that the turn, which has spent `spent_usd`, may still spend under the caps.
+    """Call `choose` with the US dollars that the turn may still spend under the caps, and return its choice.
 
-    Return its choice; the price that it returns with it replaces the turn's earlier reservation."""
+    The turn itself has spent `spent_usd`. The price that `choose` returns replaces the turn's earlier reservation."""
 
     def weighed(so_far: SoFar) -> tuple[T, float]:
         caps = Caps() if has_agreed(state) else caps_of(deps.turn.settings)

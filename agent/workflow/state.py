@@ -1,5 +1,6 @@
-"""The state of a turn, passed from node to node (references and values, never picture bytes), and the routing: which
-node serves the next open call."""
+"""The state of a turn, passed from node to node, and the routing: which node serves the next open call.
+
+The state has references and values, never picture bytes."""
 
 from __future__ import annotations
 

@@ -139,8 +139,7 @@ def _object(call: ToolCallPart) -> str:
 async def _needs_click(
     calls: Mapping[int, ToolCallPart], tools: Mapping[str, Tool], context: ToolContext
 ) -> tuple[list[Ask], list[int]]:
-    """Return the questions to the user, each with its reason, empty when all calls may run; and the indices of calls
-    that are too long to ask about."""
+    """Return the questions to the user with their reasons, and the indices of calls that are too long to ask about."""
     asks: list[Ask] = []
     too_long: list[int] = []
     for index, call in calls.items():

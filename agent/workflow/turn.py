@@ -105,8 +105,10 @@ class Runner:
         self.forget(deps.turn.id)
 
     async def record_cut(self, deps: Deps) -> None:
-        """Record an interrupted turn with its components as still running, so that the next start of the studio resumes
-        it from its last checkpoint. Raises RequestRefused when it is not recorded yet.
+        """Record an interrupted turn as still running, with its components.
+
+        So the next start of the studio resumes it from its last checkpoint. Raises RequestRefused when it is not
+        recorded yet.
         """
         shown = finished_turn(deps, deps.record.so_far(), TurnState.RUNNING).components
         goes_on = deps.turn.model_copy(update={"state": TurnState.RUNNING, "components": shown})
