@@ -1,4 +1,4 @@
-"""A script of ours in a child process that holds what nobody has read, and ends with the call."""
+"""Runs one of the studio's scripts on untrusted data in a child process that ends with the call."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from agent.cancellation import shielded
 
 
 class ChildFailure(Exception):
-    """The child gave no answer: it died, or was killed."""
+    """The child returned no answer: it died or was killed."""
 
 
 class ChildTooSlow(ChildFailure):
-    """The child was killed at the limit of its time, or of what it may compute."""
+    """The child was killed at its time limit or CPU limit."""
 
 
 async def run_child(script: Path, work: bytes, *arguments: str, limit_s: float, max_answer_bytes: int) -> bytes:
-    """Return what a script writes to its output, once it has read the work from its input to the end.
+    """Run a script with `work` on its stdin and return its stdout.
 
-    The child runs isolated and without site packages, in a process group of its own with an empty environment, and
-    never survives this call: work stuck inside C hears no signal but SIGKILL. Raises ChildTooSlow and ChildFailure.
+    The child runs isolated and without site packages, in its own process group with an empty environment. It never
+    outlives this call: SIGKILL ends it, because code stuck in C reacts to no other signal. Raises ChildTooSlow and
+    ChildFailure.
     """
     try:
         process = _started(script, arguments)
     except (OSError, NotImplementedError) as error:
         raise ChildFailure(f"no process could be started ({error})") from error
-    # asyncio's own processes are waited for until their pipes are closed too, and a pipe that nobody reads to its end
-    # never is. Threads of its own, since the shared ones are few and a child can take seconds; two, since a child may
-    # speak before it has read.
+    # No asyncio subprocess: its wait() also waits until the pipes are closed, and a pipe that nobody reads to its end
+    # never closes. Own threads, because the shared ones are few and a child can take seconds; two, because a child may
+    # write before it has read everything.
     threads, loop = ThreadPoolExecutor(2, thread_name_prefix="child"), asyncio.get_running_loop()
     feeding = loop.run_in_executor(threads, _feed, process, work)
     answering = loop.run_in_executor(threads, _read_answer, process, max_answer_bytes)
@@ -70,7 +71,7 @@ def _started(script: Path, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 def _feed(process: subprocess.Popen[bytes], work: bytes) -> None:
-    # A child that dies before it has read everything breaks the pipe; its exit status says more.
+    # A child that dies early breaks the pipe; its exit status is more informative.
     with contextlib.suppress(OSError):
         if process.stdin is not None:
             with process.stdin as given:
@@ -78,7 +79,7 @@ def _feed(process: subprocess.Popen[bytes], work: bytes) -> None:
 
 
 def _read_answer(process: subprocess.Popen[bytes], most: int) -> bytes:
-    """Return the answer when the child has ended, at most one byte too long."""
+    """Return the answer after the child has ended; at most `most` + 1 bytes, so that the caller sees the excess."""
     if process.stdout is None:
         return b""
     with process.stdout as output:
@@ -100,7 +101,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _bare_environment() -> dict[str, str]:
-    """Return an empty environment; on Windows no process starts without knowing the system's folder."""
+    """Return an empty environment; on Windows it has SYSTEMROOT, without which no process can start."""
     if sys.platform == "win32":
         import ctypes
 

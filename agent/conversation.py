@@ -1,6 +1,6 @@
-"""A conversation as a value: the one ordered history, with its pictures, settings and files.
+"""A conversation as a value: its single ordered history, with pictures, settings and files.
 
-`Conversation.edit_target` is the one answer to the question which picture the next words change.
+`Conversation.edit_target` is the only place that decides which picture the next turn changes.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from agent.pictures import PASS_SCORE, Margins, Picture, ReferenceRole
 from agent.requests import NO_PICTURE
 from agent.settings import TurnSettings
 
-# A handle that nobody gave may be a whole text.
+# Limits an unknown handle in an error message: it may be any text.
 _SHOWN_CHARACTERS = 40
 
 
 class TurnState(StrEnum):
-    """How far a turn came. One that waits has a plan for the person to decide about, an interrupted one was cut off
-    by the end of the studio's process; both can go on."""
+    """The state of a turn.
+
+    A waiting turn needs the user's decision about a plan or calls; an interrupted turn was cut off by the end of the
+    studio's process. Both can be resumed."""
 
     RUNNING = "running"
     WAITING = "waiting"
@@ -37,8 +39,9 @@ class TurnState(StrEnum):
 
 
 class MaskedPicture(Value):
-    """A picture of which only a part may change: `mask` is at its size, white = change, its soft edge `feather_px` wide
-    when the person chose that."""
+    """A picture of which only a part may change: `mask` has the picture's size, white = change.
+
+    `feather_px` is the width of its soft edge if the user chose one."""
 
     handle: str
     mask: ImagePart
@@ -46,16 +49,16 @@ class MaskedPicture(Value):
 
 
 class Turn(Value):
-    """One thing the person sent and all that followed until the agent rested.
+    """One request of the user and everything that followed until the agent finished.
 
-    `messages` are what the turn added to the history, the person's own first; `components` are what it shows.
-    `parent` is the id of the turn it follows: several turns with the same one are branches of the conversation.
-    `editing` is empty where no picture was to be changed, and None where it was the newest.
-    `roles` says what some of the `references` are for. `provider` names the one that served it; the same `request_id`
-    twice runs once. `mask` and `feather_px` are those of `editing`, as in `MaskedPicture`; `more_masks` are of other
-    pictures that change, too. `margins` is what `editing` grows by instead. `maximum_usd` is the most it may cost, as
-    told before it was sent; None where nobody knows the prices or nothing costs anything. One that `is_imported` came
-    from an archive or a program: nobody here said its words.
+    `messages` are the messages that the turn added to the history, the user's own first; `components` are what it
+    shows. `parent` is the id of the preceding turn: turns with the same parent are branches of the conversation.
+    `editing` is empty if no picture is to change, and None if the newest one is. `roles` gives the role of some of
+    the `references`. `provider` names the provider that served it. Turns with the same `request_id` run once. `mask`
+    and `feather_px` belong to `editing`, as in `MaskedPicture`; `more_masks` belong to further pictures that change.
+    `margins`, used instead of a mask, is how far `editing` is extended. `maximum_usd` is the cost limit shown before
+    sending; None when the prices are unknown or everything is free. With `is_imported` the turn came from an archive or
+    a program: no user of this studio wrote its text.
     """
 
     id: str
@@ -84,12 +87,12 @@ class Turn(Value):
 
     @property
     def starts_anew(self) -> bool:
-        """Whether the person wanted a new picture, whatever there was before."""
+        """Whether the user asked for a new picture instead of changing an existing one."""
         return self.editing == ""
 
     @property
     def asked_editing(self) -> str | None:
-        """What a request says in `editing` to be the same."""
+        """The value of `TurnRequest.editing` that makes the same turn."""
         return NO_PICTURE if self.starts_anew else self.editing
 
     @property
@@ -99,23 +102,23 @@ class Turn(Value):
 
     @property
     def masked(self) -> tuple[MaskedPicture, ...]:
-        """The pictures of which only a part may change, each with its mask: that of `editing` comes first."""
+        """The masked pictures, each with its mask; the picture `editing` comes first."""
         if self.mask is None or self.editing is None:
             return ()
         return (MaskedPicture(handle=self.editing, mask=self.mask, feather_px=self.feather_px), *self.more_masks)
 
     def mask_of(self, handle: str) -> MaskedPicture | None:
-        """Return the mask of a picture; the first one where it has none of its own."""
+        """Return the mask of a picture, or the turn's first mask when the picture has none."""
         return next((one for one in self.masked if one.handle == handle), next(iter(self.masked), None))
 
     def changed_by(self, handles: Sequence[str]) -> str | None:
-        """Return which of the pictures that the person marked to be changed is meant by a call that names these."""
+        """Return the masked picture that a call with these handles refers to, or `editing` when it names none."""
         masked = {one.handle for one in self.masked}
         return next((one for one in map(_spelt, handles) if one in masked), self.editing)
 
 
 class ConversationInfo(Value):
-    """What a list of conversations shows of one."""
+    """One entry in a list of conversations."""
 
     id: str
     title: str
@@ -128,7 +131,7 @@ class ConversationInfo(Value):
 
 
 class DeletedConversation(Value):
-    """A conversation in the trash: it can be brought back at least until `kept_until`."""
+    """A conversation in the trash: it can be restored at least until `kept_until`."""
 
     id: str
     title: str
@@ -138,17 +141,17 @@ class DeletedConversation(Value):
 
 
 class EditState(NamedTuple):
-    """A picture that was, at some moment, the one to change."""
+    """A picture that was the edit target at some point."""
 
     handle: str
     is_generated: bool
 
 
 class EditHistory(NamedTuple):
-    """The pictures that were the one to change, in order, and which of them (`position`) is it now.
+    """The successive edit targets, in order; `position` is the index of the current one.
 
-    A new picture is the next state; what was undone before is then no longer ahead. Going back to a named picture is a
-    state, too, so that it can be undone. `was_moved` until a new picture comes after an undo, a redo or going back.
+    A new picture becomes the next state and discards the undone states after it. Going back to a named picture adds a
+    state, too, so that it can be undone. `was_moved` is true after undo, redo or going back, until a new picture comes.
     """
 
     states: tuple[EditState, ...] = ()
@@ -157,12 +160,12 @@ class EditHistory(NamedTuple):
 
     @property
     def target(self) -> str | None:
-        """The handle of the picture to change, None without any."""
+        """The handle of the current edit target, None without one."""
         return self.states[self.position].handle if self.position >= 0 else None
 
     @property
     def last_generated(self) -> str | None:
-        """The newest picture made here up to the one to change; the person's choice, whatever it is, comes first."""
+        """The newest generated picture up to the current state; after a move by the user, the current target itself."""
         if self.was_moved:
             return self.target
         made = (one.handle for one in reversed(self.states[: self.position + 1]) if one.is_generated)
@@ -176,26 +179,26 @@ class EditHistory(NamedTuple):
         return EditHistory(states, len(states) - 1)
 
     def undone(self, steps: int = 1) -> EditHistory:
-        """Return the history so many steps back, at most at its beginning."""
+        """Return the history `steps` back, at most to its beginning."""
         return self._at(max(self.position - steps, min(self.position, 0)))
 
     def redone(self, steps: int = 1) -> EditHistory:
-        """Return the history so many steps forward, at most at its end."""
+        """Return the history `steps` forward, at most to its end."""
         return self._at(min(self.position + steps, len(self.states) - 1))
 
     def back_at(self, picture: Picture) -> EditHistory:
-        """Return the history after the person went back to a picture of their choice."""
+        """Return the history after the user went back to this picture."""
         return self.with_picture(picture)._replace(was_moved=True)
 
     def after(self, step: Picture | TargetChanged, known: Mapping[str, Picture]) -> EditHistory:
-        """Return the history after a new picture, or after the person went back or forward.
+        """Return the history after a new picture, or after the user moved the edit target.
 
-        `known` are the pictures by handle: what leads to one that was deleted since is left out.
+        `known` are the pictures by handle: a move to a picture that was deleted since is ignored.
         """
         if isinstance(step, Picture):
             is_edit = step.image.origin is ImageOrigin.EDITED and bool(step.parents)
             base = known.get(step.parents[0]) if is_edit else None
-            # Undone, a change of an older picture leads back to that one.
+            # The base becomes a state first, so that undoing an edit of an older picture returns to that picture.
             history = self if step.is_set_aside or base is None else self.with_picture(base)
             return history if step.is_set_aside else history.with_picture(step)
         if not step.has_moved or step.handle not in known:
@@ -203,7 +206,7 @@ class EditHistory(NamedTuple):
         way = {"undo": -1, "redo": 1, "back_to": 0}[step.move]
         place = self.position + way * step.steps
         is_there = way and 0 <= place < len(self.states) and self.states[place].handle == step.handle
-        # A picture between the two may have been deleted since: what counts is where the person went.
+        # A picture in between may have been deleted since, so the target counts, not the number of steps.
         return self._at(place) if is_there else self.back_at(known[step.handle])
 
     def _at(self, position: int) -> EditHistory:
@@ -211,8 +214,7 @@ class EditHistory(NamedTuple):
 
 
 def leading(pictures: Sequence[Picture]) -> Picture | None:
-    """Return the one of several that stands for all: the best reviewed, the newest of equals. None of those that were
-    set aside."""
+    """Return the best reviewed picture, the newest among equals, ignoring those set aside; None without any."""
     there = [one for one in pictures if not one.is_set_aside]
     ranks = [PASS_SCORE if one.review is None else one.review.rank for one in there]
     best = max(range(len(there)), key=lambda place: (ranks[place], place), default=None)
@@ -220,12 +222,12 @@ def leading(pictures: Sequence[Picture]) -> Picture | None:
 
 
 class Conversation(Value):
-    """A conversation with all it holds. `owner` is who may open it: `local`, or a visitor's own token.
+    """A conversation with all its content. Only `owner` may open it: `local`, or a visitor's own token.
 
-    `turns` and `pictures` are those of the branch that is shown, from the first turn to its newest; `elsewhere` are the
-    pictures of other branches. `forks` names, for each shown turn that has others beside it, all of them by id, the
-    oldest first. `gone` are the handles of pictures that were deleted: no other is given one of them. `version` is a
-    higher one after each change of any of it, by whichever process.
+    `turns` and `pictures` belong to the shown branch, from the first turn to the newest; `elsewhere` are the pictures
+    of other branches. `forks` maps each shown turn that has alternatives to the ids of all of them, oldest first.
+    `gone` are the handles of deleted pictures, which are never reused. `version` increases with each change, by any
+    process.
     """
 
     id: str
@@ -253,12 +255,13 @@ class Conversation(Value):
 
     @property
     def handles(self) -> tuple[str, ...]:
-        """Every handle that was ever given here."""
+        """Every handle that this conversation ever assigned."""
         return (*(picture.handle for picture in self.all_pictures), *self.gone)
 
     def adjusted_from(self, handle: str) -> tuple[Picture, Adjustment] | None:
-        """Return the picture that one was adjusted from and all that was adjusted since; None where it was not, where
-        nothing can be added to that, or where that picture is not here."""
+        """Return the original of an adjusted picture and its total adjustment.
+
+        None when it was not adjusted, when the adjustment is final, or when the original is not here."""
         known = {picture.handle: picture for picture in self.all_pictures}
         receipt = known[handle].receipt if handle in known else None
         adjustment = receipt.adjustment if receipt is not None and receipt.references else None
@@ -269,16 +272,16 @@ class Conversation(Value):
 
     @property
     def edit_target(self) -> str | None:
-        """The handle of the picture that the next words change when nothing is selected; None without any picture."""
+        """The handle of the picture that the next turn changes when none is selected; None without any picture."""
         return self.edit_history.target
 
     @property
     def edit_history(self) -> EditHistory:
-        """Which pictures were the one to change, as the turns of the branch that is shown made them so."""
+        """The edit targets over the turns of the shown branch."""
         by_turn: dict[str, list[Picture]] = {turn.id: [] for turn in self.turns}
         made_later: list[Picture] = []
         for picture in self.pictures:
-            # Made by hand of one of an older turn, it comes after all turns that had begun by then.
+            # A later manual edit keeps the turn id of its original; it comes after all turns that had started by then.
             was_made_later = picture.edit is not None and picture.edit.grown_from is not None
             (made_later if was_made_later else by_turn.get(picture.turn_id, [])).append(picture)
         known = {picture.handle: picture for picture in self.all_pictures}
@@ -294,17 +297,17 @@ class Conversation(Value):
 
     @property
     def price_usd(self) -> float:
-        """What the conversation has cost so far."""
+        """The cost of the shown branch so far, in US dollars."""
         return sum(turn.price_usd for turn in self.turns)
 
     def turn(self, turn_id: str) -> Turn | None:
-        """Return the turn of that id, None where the branch that is shown has none."""
+        """Return the turn with that id, None when the shown branch does not have it."""
         return next((one for one in self.turns if one.id == turn_id), None)
 
     def picture(self, handle: str) -> Picture:
         """Return the picture with this handle, with or without the `#`.
 
-        Raises RequestRefused when the conversation holds none of that name.
+        Raises RequestRefused(PICTURE_DELETED or PICTURE_NOT_FOUND) when the conversation has no such picture.
         """
         wanted = _spelt(handle)
         for picture in self.all_pictures:
@@ -317,9 +320,9 @@ class Conversation(Value):
 
 
 class TurnsPage(Value):
-    """Some turns of the branch that is shown, in the order they came, and the pictures that they brought or show.
+    """Some turns of the shown branch, in order, and the pictures that they made or show.
 
-    `forks` are those of `Conversation`, for these turns. `earlier` leads to the page before, as its `before`; None at
+    `forks` is as in `Conversation`, for these turns. `earlier` is the value of `before` for the previous page; None at
     the beginning.
     """
 
@@ -330,12 +333,12 @@ class TurnsPage(Value):
 
 
 def _spelt(handle: str) -> str:
-    """Return a handle as it is kept, whether somebody wrote it with `#` or without."""
+    """Return a handle in its stored form, with `#` and in lower case."""
     return "#" + handle.strip().lstrip("#").lower()
 
 
 def _target_steps(turn: Turn, pictures: Sequence[Picture]) -> Iterator[Picture | TargetChanged]:
-    """Yield what in a turn made another picture the one to change: uploads, what was made, where the person went.
+    """Yield what changed the edit target in a turn: the last upload, generated pictures, and moves by the user.
 
     `pictures` are those of the turn.
     """
@@ -353,7 +356,7 @@ def _target_steps(turn: Turn, pictures: Sequence[Picture]) -> Iterator[Picture |
                     yield chosen
             case _:
                 pass
-    # Of a turn that is still at work, or came to no end.
+    # The turn is still running, or ended early: these pictures have no component yet.
     unshown = leading([one for handle, one in made.items() if handle not in shown])
     if unshown is not None:
         yield unshown
@@ -365,8 +368,8 @@ Writer = Literal["person", "agent"]
 class WorkspaceFile(Value):
     """A file of a conversation's workspace.
 
-    `version` is another one after each write; `written_by` says who wrote it last. It `is_untrusted` when what it holds
-    came, at least in part, from outside of the studio.
+    `version` changes with each write; `written_by` says who wrote it last. `is_untrusted` is true when at least a part
+    of its content came from outside of the studio.
     """
 
     name: str
@@ -382,7 +385,7 @@ class WorkspaceFile(Value):
 
     @property
     def text(self) -> str | None:
-        """The content as text, None when it is none: not UTF-8, or with a NUL in it."""
+        """The content as text, None when it is not UTF-8 or contains NUL."""
         try:
             text = self.content.decode()
         except UnicodeDecodeError:
@@ -393,9 +396,9 @@ class WorkspaceFile(Value):
 class WholeConversation(Value):
     """A conversation with every branch, as it is exported, imported and duplicated.
 
-    `turns` are those of every branch in the order they were made, `head` is the newest of the one that is shown;
-    `pictures` come with their `answer`; of them the person has `starred` some and given `tags` to
-    some, both by handle. The title `is_named` when the person gave it. `files` are those of the workspace, by name.
+    `turns` are those of every branch in order of creation, `head` is the newest turn of the shown branch. `pictures`
+    include their `answer`; `starred` and `tags` refer to them by handle. `is_named` is true when the user chose the
+    title. `files` are those of the workspace, by name.
     """
 
     title: str

@@ -1,20 +1,19 @@
-"""Every failure the studio knows, by who must act.
+"""All failures of the studio, by who must act.
 
     AivistaError
-    ├── ToolArgumentError      the model mends its call (unknown handle, illegal value, unknown tool)
-    ├── RequestRefused         the person changes what was sent (bad picture, too long, too many)
-    ├── KeyProblem             the person looks after the key, its billing or its region
-    ├── ContentBlocked         the provider's policy refused the words or the picture
-    ├── ProviderFailure        the provider failed; some kinds pass by themselves
-    │   └── RateLimited        ... and this one says when
+    ├── ToolArgumentError      the model corrects its call (unknown handle, illegal value, unknown tool)
+    ├── RequestRefused         the user changes the request (bad picture, too long, too many)
+    ├── KeyProblem             the user checks the key, its billing or its region
+    ├── ContentBlocked         the provider's policy refused the text or the picture
+    ├── ProviderFailure        the provider failed; some kinds are temporary
+    │   └── RateLimited        ... and this one says when to retry
     ├── NetworkFailure         the connection failed or was cut
     ├── StorageFailure         the machine that runs the studio: disk full, database unreadable
     ├── SettingsError          the operator; names the variable or flag
-    └── DesignRuleBroken       us: a rule of our own design was about to be broken
+    └── DesignRuleBroken       the developers: the program was about to break one of its own design rules
 
-An exception is made from an `ErrorCode` and its parameters; `info` is the same as a frozen value, which is what
-events, chunks and records carry. Its sentence stands in `agent/locales`, in every language; an exception's own text is
-English.
+An exception is made from an `ErrorCode` and its parameters; `info` is the same as a frozen value, which events, chunks
+and records contain. Its message is in `agent/locales` in every language; an exception's own text is English.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from agent.locales import sentences
 
 
 class Actor(StrEnum):
-    """Who must act so that it works next time."""
+    """Who must act so that the next attempt works."""
 
     MODEL = "model"
     YOU = "you"
@@ -48,13 +47,13 @@ class Charge(StrEnum):
     NO = "no"
     """Nothing was sent, or the provider did no work."""
     YES = "yes"
-    """The call was answered: what the answer used is counted with what was spent."""
+    """The call was answered: its usage is included in the recorded spending."""
     MAYBE = "maybe"
-    """The end of the answer never came: the provider may charge for what the studio could not count."""
+    """The end of the answer never arrived: the provider may charge an amount that the studio does not know."""
 
 
 class AivistaError(Exception):
-    """The root. `info` is the failure as a value; `str()` is its English sentence."""
+    """The base class of all failures. `info` is the failure as a value; `str()` is its English message."""
 
     def __init__(self, code: ErrorCode, *, provider_detail: str = "", **parameters: str | int | float) -> None:
         self.info = ErrorInfo(code=code, parameters=parameters, provider_detail=provider_detail)
@@ -67,19 +66,19 @@ class AivistaError(Exception):
 
 
 class ToolArgumentError(AivistaError):
-    """The model called a tool wrongly and gets the sentence back as the tool's answer."""
+    """The model called a tool wrongly and receives the message as the tool's result."""
 
 
 class RequestRefused(AivistaError):
-    """What the person sent cannot be used as it is."""
+    """The user's request cannot be carried out as it is."""
 
 
 class KeyProblem(AivistaError):
-    """The key, its billing, its quota or its region."""
+    """A problem with the key, its billing, its quota or its region."""
 
 
 class ContentBlocked(AivistaError):
-    """The provider's policy."""
+    """The provider's policy blocked the content."""
 
 
 class ProviderFailure(AivistaError):
@@ -87,24 +86,24 @@ class ProviderFailure(AivistaError):
 
 
 class RateLimited(ProviderFailure):
-    """Too many requests; `retry_after_s` is the provider's own hint, when it gave one."""
+    """Too many requests; `retry_after_s` is the provider's own hint, if it sent one."""
 
     @property
     def retry_after_s(self) -> float | None:
-        """After how many seconds the provider takes requests again, where it says so."""
+        """The seconds after which the provider accepts requests again, if it says so."""
         return self.info.retry_after_s
 
 
 class NetworkFailure(AivistaError):
-    """The connection."""
+    """The connection failed or was cut."""
 
 
 class StorageFailure(AivistaError):
-    """The machine that runs the studio."""
+    """A failure of the machine that runs the studio: disk or database."""
 
 
 class SettingsError(AivistaError):
-    """A flag or variable of the operator's."""
+    """An invalid flag or environment variable of the operator."""
 
     def __init__(self, name: str, value: object, problem: str) -> None:
         super().__init__(ErrorCode.BAD_SETTING, name=name, value=str(value), problem=problem)
@@ -127,21 +126,21 @@ _KINDS: dict[Actor, type[AivistaError]] = {
 
 
 class ErrorCode(StrEnum):
-    """One code for each sentence a person may read."""
+    """One code for each error message that a user may read."""
 
-    # A new one is a row here and a sentence in each file of `agent/locales`.
+    # A new code needs a row here and a sentence in each file of `agent/locales`.
 
     _value_: str
     actor: Actor
     """Who must act."""
     http_status: int
-    """What the HTTP API answers with."""
+    """The status of the HTTP API's response."""
     can_retry: bool
-    """Whether sending the very same again can help."""
+    """Whether sending the same request again can help."""
     charge: Charge
-    """Whether the call was charged, where the failure itself does not say otherwise."""
+    """Whether the call was charged, unless the failure itself says otherwise."""
     kind: type[AivistaError]
-    """The exception; the row names it where it does not follow from who must act."""
+    """The exception class; a row names it only if it does not follow from `actor`."""
 
     def __new__(
         cls,
@@ -323,19 +322,19 @@ class ErrorCode(StrEnum):
     INTERNAL = "internal", Actor.US, 500, True, Charge.MAYBE
 
 
-# `service` is whoever was asked, `console` the place where its keys are looked after.
+# `service` is the called provider, `console` the place where its keys are managed.
 _GOOGLE: dict[str, str | int | float] = {"service": "Google", "console": "Google AI Studio"}
 
 
 def error_sentences(language: str = "en") -> Mapping[str, str]:
-    """Return what each failure says in a language, by its code, with `{parameters}`."""
+    """Return the error messages of a language by code, with `{parameters}`."""
     return sentences("errors", language)
 
 
 class ErrorInfo(BaseModel):
-    """A failure as a value: its code, the sentence's parameters, and what the provider said of it.
+    """A failure as a value: its code, the message's parameters, and the provider's own description.
 
-    `charge` is set where this failure was charged otherwise than its code says.
+    `charge` is set when this failure was charged differently from what its code says.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -352,7 +351,7 @@ class ErrorInfo(BaseModel):
 
     @property
     def can_retry(self) -> bool:
-        """Whether sending the very same again can help."""
+        """Whether sending the same request again can help."""
         return self.code.can_retry
 
     @property
@@ -362,36 +361,36 @@ class ErrorInfo(BaseModel):
 
     @property
     def retry_after_s(self) -> float | None:
-        """After how many seconds to come back, where that is known of a studio or a provider that is too busy now."""
+        """The seconds after which to retry, if the studio or the provider is too busy and the time is known."""
         seconds = self.parameters.get("seconds")
         return seconds if self.code.http_status in (429, 503) and isinstance(seconds, int | float) else None
 
     @property
     def refused(self) -> Literal["input", "output"] | None:
-        """Whether a policy refused what was sent or what was made; None where none did."""
+        """Whether a policy refused the input or the output; None when no policy refused anything."""
         if self.actor is not Actor.POLICY:
             return None
         return "input" if self.code is ErrorCode.PROMPT_BLOCKED else "output"
 
     @property
     def message(self) -> str:
-        """The sentence in English."""
+        """The message in English."""
         return self.sentence("en")
 
     def sentence(self, language: str) -> str:
-        """Return the sentence in a language that the page speaks."""
-        # A parameter that is missing reads as a question mark, never as a KeyError.
+        """Return the message in one of the page's languages."""
+        # A missing parameter becomes a question mark instead of a KeyError.
         filled = defaultdict(lambda: "?", self.sentence_parameters)
         return error_sentences(language)[self.code.value].format_map(filled)
 
     @property
     def sentence_parameters(self) -> dict[str, str | int | float]:
-        """What fills the sentence in any language: the failure's own parameters; Google where none names a service."""
+        """The parameters of the message: the failure's own, with Google as the default service."""
         return _GOOGLE | self.parameters
 
 
 def error_from_info(info: ErrorInfo) -> AivistaError:
-    """Return the exception that stands for a failure carried by a chunk or a record."""
+    """Return the exception for a failure that a chunk or a record contains."""
     error = info.code.kind.__new__(info.code.kind)
     Exception.__init__(error, info.message)
     error.info = info

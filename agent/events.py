@@ -1,7 +1,7 @@
-"""What a turn tells while it runs (`TurnEvent`), and what it shows and keeps (`Component`).
+"""The events that a turn emits while it runs (`TurnEvent`), and the components that it shows and stores (`Component`).
 
-Fronts match on the type of an event and end with `assert_never`. A turn's components, in order, are what the
-conversation looks like when it is opened again; `component_events` tells them once more.
+User interfaces match on the type of an event and end with `assert_never`. A turn's components, in order, are what the
+reopened conversation shows; `component_events` converts them back into events.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ Question = Literal["empty", "unsure", "which_part", "no_mask", "not_painted"]
 
 
 class ModelPrice(Value):
-    """What one of the image models of a plan would cost, in US dollars."""
+    """The price of a plan with one of its image models, in US dollars."""
 
     model_label: str
     price_usd: float
 
 
 class CapPassed(Value):
-    """A cap that the pictures of a plan would pass: what is spent of it so far, and about what they cost, in US
-    dollars. The conversation's counts every branch, the day's every conversation of the owner's. The turn's is the
-    maximum that was told before it was sent: of that one `price_usd` is the most that the pictures can cost."""
+    """A cap that the pictures of a plan would exceed; all amounts in US dollars.
+
+    The conversation cap counts every branch, the day cap all conversations of the owner. The turn cap is the maximum
+    shown before sending. `spent_usd` is the spending so far, `price_usd` the estimated price of the pictures; for the
+    turn cap it is the highest possible price."""
 
     cap: Literal["conversation", "day", "turn"]
     cap_usd: float
@@ -40,18 +42,18 @@ class CapPassed(Value):
 
     @property
     def over_usd(self) -> float:
-        """By how much it would be passed."""
+        """The amount by which the cap would be exceeded."""
         return self.spent_usd + self.price_usd - self.cap_usd
 
 
 class Plan(Value):
-    """One request for pictures as it would be sent. `call` is its place among those of the turn.
+    """One image request as it would be sent. `call` is its index among the turn's calls.
 
-    `model` is the image model's name in the page, `flash`, `pro` or, one beside the other, `both`: then `prices` are
-    those of each, and `number_of_images` counts those of each. `price_usd` an estimate for all its pictures, a
-    review of each included. `notices` are what should be known of a masked edit before it is paid for; the page has a
-    sentence for each under `notice.<code>`. `caps` are those that all plans shown with it would pass together: whoever
-    runs it lets this turn go on beyond them.
+    `model` is the image model's name on the page: `flash`, `pro`, or `both` for a comparison; with `both`, `prices`
+    holds the price of each model, and `number_of_images` counts per model. `price_usd` is an estimate for all pictures
+    including a review of each. `notices` are warnings about a masked edit before it is paid for; the page has a
+    sentence for each under `notice.<code>`. `caps` are the caps that all plans shown together would exceed: running the
+    plan lets this turn exceed them.
     """
 
     call: int
@@ -71,8 +73,9 @@ class Plan(Value):
 
 
 class Ask(Value):
-    """A call of a tool that waits for the person: its place among the turn's calls, why it waits, and its `arguments`
-    word for word, as JSON. The page has a sentence for each reason under `consent.<reason>`."""
+    """A tool call that waits for the user's consent: its index among the turn's calls, the reason, and its arguments.
+
+    `arguments` is their exact JSON. The page has a sentence for each reason under `consent.<reason>`."""
 
     call: int
     tool: str
@@ -81,7 +84,7 @@ class Ask(Value):
 
 
 class Step(StrEnum):
-    """What the agent can be busy with. The page has a sentence for each under `step.<name>`."""
+    """A step of the agent's work. The page has a sentence for each under `step.<name>`."""
 
     WAITING = "waiting"
     IN_LINE = "in_line"
@@ -108,7 +111,7 @@ class Step(StrEnum):
 
 
 class TurnStarted(Value):
-    """The turn is on record: its id, and the uploads with the handles they were given."""
+    """The turn is recorded: its id, and the uploads with their assigned handles."""
 
     type: Literal["turn_started"] = "turn_started"
     turn_id: str
@@ -116,7 +119,7 @@ class TurnStarted(Value):
 
 
 class ThoughtLog(Value):
-    """One line of what the agent is doing now; `parameters` fill the sentence of `step`."""
+    """One line about what the agent is doing now; `parameters` fill the sentence of `step`."""
 
     type: Literal["thought_log"] = "thought_log"
     step: Step
@@ -125,15 +128,14 @@ class ThoughtLog(Value):
 
 
 class TextDelta(Value):
-    """More words of the agent's answer."""
+    """More text of the agent's answer."""
 
     type: Literal["text_delta"] = "text_delta"
     text: str
 
 
 class ThoughtDelta(Value):
-    """More of what the model says of its thinking, as Markdown. It is no part of the answer, and not every model says
-    any."""
+    """More of the model's thought summary, as Markdown. It is not part of the answer; some models send none."""
 
     type: Literal["thought_delta"] = "thought_delta"
     text: str
@@ -148,7 +150,7 @@ class SearchFound(Value):
 
 
 class PaintingStarted(Value):
-    """Pictures are being made: how many, and the pixels of their frames."""
+    """Image generation started: the number of pictures, and their placeholder size in pixels."""
 
     type: Literal["painting_started"] = "painting_started"
     count: int
@@ -158,7 +160,7 @@ class PaintingStarted(Value):
 
 
 class PictureReady(Value):
-    """A picture is stored; `index` is its place among those asked for."""
+    """A picture is stored; `index` is its position among the requested pictures."""
 
     type: Literal["picture_ready"] = "picture_ready"
     index: int
@@ -166,7 +168,7 @@ class PictureReady(Value):
 
 
 class PictureFailed(Value):
-    """One of the pictures asked for could not be made; the others go on."""
+    """One of the requested pictures could not be generated; the others continue."""
 
     type: Literal["picture_failed"] = "picture_failed"
     index: int
@@ -174,7 +176,7 @@ class PictureFailed(Value):
 
 
 class PictureReviewed(Value):
-    """A picture of this turn was looked at."""
+    """A picture of this turn was reviewed."""
 
     type: Literal["picture_reviewed"] = "picture_reviewed"
     handle: str
@@ -182,7 +184,7 @@ class PictureReviewed(Value):
 
 
 class QuestionAsked(Value):
-    """The agent asks back in the page's own words, without a model call."""
+    """The agent asks a question with one of the page's sentences, without a model call."""
 
     type: Literal["question_asked"] = "question_asked"
     question: Question
@@ -193,11 +195,11 @@ TargetMove = Literal["undo", "redo", "back_to"]
 
 
 class TargetChanged(Value):
-    """The person went back or forward among the pictures: `handle` is the one that their next words change.
+    """The user moved the edit target by undo, redo or going back: `handle` is the picture that the next turn changes.
 
-    `before` was it until now; the same one when there was nothing to undo or to redo. Both are empty in a conversation
-    without pictures. `steps` counts how many were undone or redone. `missing` is what the person named and is not
-    there. Nothing was painted and nothing paid.
+    `before` is the previous target; it equals `handle` when there was nothing to undo or redo. Both are empty in a
+    conversation without pictures. `steps` is the number of undone or redone steps. `missing` is a picture that the user
+    named and that does not exist. Nothing was generated and nothing paid.
     """
 
     type: Literal["target_changed"] = "target_changed"
@@ -209,35 +211,37 @@ class TargetChanged(Value):
 
     @property
     def has_moved(self) -> bool:
-        """Whether another picture is the one to change now."""
+        """Whether the edit target changed."""
         return self.handle != self.before
 
 
 class PlanReady(Value):
-    """What would be painted, shown before it costs anything. TurnPaused follows."""
+    """The plans, shown before anything is paid. TurnPaused follows."""
 
     type: Literal["plan_ready"] = "plan_ready"
     plans: tuple[Plan, ...]
 
 
 class ConsentAsked(Value):
-    """The agent wants to call tools that need the person's click. TurnPaused follows."""
+    """The agent wants to call tools that need the user's consent. TurnPaused follows."""
 
     type: Literal["consent_asked"] = "consent_asked"
     asks: tuple[Ask, ...]
 
 
 class StepTraced(Value):
-    """A step of the turn has ended: a call of a model or a tool, or a node. All that was sent and answered is in the
-    trace (`Studio.trace`)."""
+    """A step of the turn ended: a model call, a tool call, or a node.
+
+    The trace (`Studio.trace`) has the full request and answer."""
 
     type: Literal["step_traced"] = "step_traced"
     step: StepSummary
 
 
 class TurnPaused(Value):
-    """The turn rests on record until the person decides about its plan or its calls; with `is_cut`, until the studio
-    is started again, which ended under it. The last event of this part."""
+    """The turn pauses until the user decides about its plan or its calls; it is the last event until the turn resumes.
+
+    With `is_cut` the studio closed during the turn, and its next start resumes it. The pause is recorded."""
 
     type: Literal["turn_paused"] = "turn_paused"
     turn_id: str
@@ -245,8 +249,9 @@ class TurnPaused(Value):
 
 
 class TurnFailed(Value):
-    """The turn ended without what was asked; the words and pictures sent are kept. `rewordings` are other wishes that
-    the policy which refused this one may allow."""
+    """The turn ended without the requested result; the sent text and pictures are kept.
+
+    `rewordings` are alternative prompts that the content policy may allow after it refused this one."""
 
     type: Literal["turn_failed"] = "turn_failed"
     error: ErrorInfo
@@ -255,13 +260,13 @@ class TurnFailed(Value):
 
 
 class TurnStopped(Value):
-    """The person pressed Stop and the turn is on record as far as it came."""
+    """The user cancelled the turn; its progress is recorded."""
 
     type: Literal["turn_stopped"] = "turn_stopped"
 
 
 class TurnDone(Value):
-    """The agent rests. The last event, but for TurnFailed, TurnStopped and TurnPaused, which are last themselves."""
+    """The turn succeeded. The last event of a turn is this one, TurnFailed, TurnStopped or TurnPaused."""
 
     type: Literal["turn_done"] = "turn_done"
     turn_id: str
@@ -300,16 +305,16 @@ Outcome = Literal["done", "failed", "stopped"]
 
 
 class AgentMessage(Value):
-    """Words of the agent, as Markdown from a model: never trusted as HTML."""
+    """Text of the agent, as Markdown from a model: never trusted as HTML."""
 
     type: Literal["agent_message"] = "agent_message"
     text: str
 
 
 class Steps(Value):
-    """What the agent did, one line each, and how long it took in all.
+    """What the agent did, one line per step, and the total duration.
 
-    `outcome` is how the last of the work ended; the first records do not say it.
+    `outcome` is how the last step ended; the oldest records do not have it.
     """
 
     type: Literal["steps"] = "steps"
@@ -319,8 +324,9 @@ class Steps(Value):
 
 
 class SmartCanvas(Value):
-    """Pictures of one request, by handle, in the order they were asked for; `earlier` are attempts that a review sent
-    back for a better one, best first."""
+    """The pictures of one image request, by handle, in the requested order.
+
+    `earlier` are attempts that a review rejected and that a later attempt replaced, best first."""
 
     type: Literal["smart_canvas"] = "smart_canvas"
     handles: tuple[str, ...]
@@ -328,16 +334,17 @@ class SmartCanvas(Value):
 
 
 class PanelButton(Value):
-    """Something to do next with a picture: its name on the page is `panel.<action>`, and so is what it says for the
-    person when it is pressed, `panel.<action>_said`."""
+    """A follow-up action on a picture.
+
+    Its label on the page is `panel.<action>`; the message that it sends for the user is `panel.<action>_said`."""
 
     action: PanelAction
 
 
 class PanelSlider(Value):
-    """How much of a setting a picture has, from -100 to 100, 0 for none. Its name on the page is `panel.<setting>`.
+    """A slider for one adjustment of a picture, from -100 to 100, 0 for none. Its page label is `panel.<setting>`.
 
-    `amount` is what the picture was adjusted by already, where the slider stands at first.
+    `amount` is the adjustment that the picture already has: the slider's initial position.
     """
 
     setting: PanelSetting
@@ -345,7 +352,7 @@ class PanelSlider(Value):
 
 
 class ActionPanel(Value):
-    """What can be done next with a picture. Using it is a turn like any other, with the picture marked."""
+    """The follow-up actions for a picture. Using one starts a normal turn with the picture marked."""
 
     type: Literal["action_panel"] = "action_panel"
     handle: str
@@ -354,7 +361,7 @@ class ActionPanel(Value):
 
 
 class PlanCard(Value):
-    """What would be painted. While it is `pending` the person can run, edit or drop it."""
+    """The plans of a turn. While the card is `pending` the user can run, edit or drop them."""
 
     type: Literal["plan_card"] = "plan_card"
     plans: tuple[Plan, ...]
@@ -362,7 +369,7 @@ class PlanCard(Value):
 
 
 class ConsentCard(Value):
-    """Calls of tools that the person is asked about. While it is `pending` nothing of it runs."""
+    """Tool calls that need the user's consent. While the card is `pending` none of them runs."""
 
     type: Literal["consent_card"] = "consent_card"
     asks: tuple[Ask, ...]
@@ -370,12 +377,12 @@ class ConsentCard(Value):
 
     @property
     def is_allowed(self) -> bool:
-        """Whether the person let the calls run."""
+        """Whether the user allowed the calls."""
         return self.state == "allowed"
 
 
 class AskBack(Value):
-    """A question of the agent in the page's own words, `question.<question>`, which may name the `subject`."""
+    """A question of the agent: the page's sentence `question.<question>`, which may name the `subject`."""
 
     type: Literal["ask_back"] = "ask_back"
     question: Question
@@ -383,14 +390,14 @@ class AskBack(Value):
 
 
 class TargetNote(Value):
-    """The person went back to an earlier picture, or forward again: which one their next words change since then."""
+    """The user moved the edit target by undo, redo or going back; `change` has the new target."""
 
     type: Literal["target_note"] = "target_note"
     change: TargetChanged
 
 
 class SearchNote(Value):
-    """What a search rested on, and the provider's search suggestions exactly as given."""
+    """The sources of a search, and the provider's search suggestions exactly as received."""
 
     type: Literal["search_note"] = "search_note"
     sources: tuple[Source, ...]
@@ -398,8 +405,9 @@ class SearchNote(Value):
 
 
 class FailureNote(Value):
-    """A failure in its place in the thread; `node` names the step that failed, and `rewordings` are other wishes that
-    the policy which refused this one may allow."""
+    """A failure at its position in the conversation; `node` names the failed step.
+
+    `rewordings` are alternative prompts that the content policy may allow after it refused this one."""
 
     type: Literal["failure_note"] = "failure_note"
     error: ErrorInfo
@@ -408,15 +416,16 @@ class FailureNote(Value):
 
 
 class InterruptedNote(Value):
-    """The studio ended in the middle of the turn. `may_have_been_charged` counts calls that were sent and whose
-    answer never came. The person can have the turn go on from where it was."""
+    """The studio ended during the turn, which the user can resume.
+
+    `may_have_been_charged` counts calls that were sent and never answered."""
 
     type: Literal["interrupted_note"] = "interrupted_note"
     may_have_been_charged: int = 0
 
 
 class StoppedNote(Value):
-    """The person pressed Stop; everything above it is kept."""
+    """The user cancelled the turn; everything above this note is kept."""
 
     type: Literal["stopped_note"] = "stopped_note"
 
@@ -439,7 +448,7 @@ Component: TypeAlias = Annotated[
 
 
 def undecided(component: Component) -> Component:
-    """Return a card that waits for the person as it stays when nobody decides about it any more; others as they are."""
+    """Return a pending card as dropped or refused, for when no decision is possible any more; others unchanged."""
     if isinstance(component, PlanCard) and component.state == "pending":
         return component.model_copy(update={"state": "dropped"})
     if isinstance(component, ConsentCard) and component.state == "pending":
@@ -450,8 +459,9 @@ def undecided(component: Component) -> Component:
 def component_events(
     component: Component, pictures: Mapping[str, Picture] = MappingProxyType({})
 ) -> tuple[TurnEvent, ...]:
-    """Return the events that tell what a component shows, but for a decision that was taken; none for what a turn
-    shows only when it rests. `pictures` are those of the conversation by handle: of one that is gone nothing is told.
+    """Return the events of a component's content; none for decided cards and components without an event.
+
+    `pictures` are those of the conversation by handle; a deleted picture yields no event.
     """
     match component:
         case AgentMessage():

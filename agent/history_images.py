@@ -1,4 +1,4 @@
-"""Pictures of the past: placeholders in what the text model sees, and their way back."""
+"""Earlier pictures: the text model sees placeholders for them and can load the pictures again."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ WriteImage = Callable[[bytes, str, ImageOrigin], Awaitable[ImagePart]]
 
 
 def replace_history_images(messages: Sequence[PromptMessage]) -> Sequence[PromptMessage]:
-    """Return the messages as the text model sees them: pictures before the last prompt are placeholders.
+    """Return the messages as the text model sees them, with placeholders for the pictures before the last prompt.
 
-    A placeholder is `[Picture:history_<md5>]` and then the picture's handle and origin in words; inside a tool's
-    result it stands under `pictures`. Messages without such pictures come back as the very same objects, and so does
-    the whole when there are none. Thoughts are left alone: they are not sent again.
+    A placeholder is `[Picture:history_<md5>]` followed by the picture's handle and origin in words; in a tool result it
+    is under `pictures`. Messages without such pictures are returned as the same objects, and so is the whole sequence
+    if it has none. Thoughts are not changed, because they are not sent again.
     """
     last_prompt = max((n for n, message in enumerate(messages) if message.role is Role.PROMPT), default=0)
     past = [(n, message) for n, message in enumerate(messages[:last_prompt]) if _has_pictures(message)]
@@ -52,12 +52,12 @@ def replace_history_images(messages: Sequence[PromptMessage]) -> Sequence[Prompt
 async def fetch_history_image(
     image_id: str, conversation: Conversation, cache: ByteCache, read: ReadImage, write: WriteImage | None = None
 ) -> ToolResultPart:
-    """Return the picture behind a placeholder as the tool's result, the picture itself in `images`.
+    """Return the picture of a placeholder as a tool result, with the picture itself in `images`.
 
     `image_id` is the MD5 or at least its first eight characters, with or without `history_` and `[Picture:…]`. With
-    `write`, a file that is gone is made again from the cache, which holds what was asked for lately. An id that is too
-    short, not hexadecimal, ambiguous or unknown, or a picture that is gone, is answered with a sentence as an error;
-    only pictures of this conversation are ever returned.
+    `write`, a missing file is restored from the cache, which contains recently requested pictures. The result is an
+    error with a message if the id is too short, not hexadecimal, ambiguous or unknown, or if the picture is gone. Only
+    pictures of this conversation are returned.
     """
     found = _find(_md5_of(image_id), conversation)
     if isinstance(found, str):
@@ -69,7 +69,7 @@ async def fetch_history_image(
 
 
 def placeholder(image: ImagePart) -> str:
-    """Return the text that stands for a picture of the past."""
+    """Return the placeholder text for an earlier picture."""
     words = [_ORIGIN_WORDS[image.origin]]
     if image.handle:
         words.insert(0, image.handle)
@@ -95,12 +95,12 @@ def _without_pictures(part: ContentPart) -> ContentPart:
 
 
 async def _is_at_hand(image: ImagePart, cache: ByteCache, read: ReadImage, write: WriteImage | None) -> bool:
-    """Return whether the picture's file can be read, and let the picture live on in the cache."""
+    """Return whether the picture's file can be read or restored, and renew the picture in the cache."""
     cached = await cache.get(image.md5, is_renewed=True)
     try:
         data = await read(image)
     except RequestRefused:
-        # The cache holds what models are sent: of a large picture that is a copy, which cannot bring it back.
+        # The cache has what models receive; for a large picture that is a reduced copy, which cannot restore the file.
         if cached is None or write is None or sha256(cached).hexdigest() != image.digest:
             return False
         await write(cached, image.mime_type, image.origin)
@@ -116,7 +116,7 @@ def _md5_of(image_id: str) -> str:
 
 
 def _find(wanted: str, conversation: Conversation) -> Picture | str:
-    """Return the newest picture whose MD5 begins so, or the sentence that says why there is none."""
+    """Return the picture (the newest of identical ones) whose MD5 starts with `wanted`, or an error for the model."""
     if not _HEX.fullmatch(wanted):
         return "That is not an image id. Give the hexadecimal md5 of a [Picture:history_<md5>] placeholder."
     if len(wanted) < _MIN_ID_LENGTH:

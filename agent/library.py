@@ -1,4 +1,4 @@
-"""What is kept beside the conversations: the gallery's questions and answers, styles, presets, caps, what was spent."""
+"""The values beside the conversations: gallery queries and results, styles, presets, caps, spending."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agent.settings import TurnSettings
 
 MAX_GALLERY_PAGE = 200
 MAX_TAG_CHARACTERS = 64
-# Of a deleted picture as of a deleted conversation; then the file goes, and with it the way back.
+# Deleted pictures and conversations can be restored for this long; then their files are removed.
 KEPT_FOR = timedelta(days=30)
 
 GallerySource = Literal["made", "uploaded", "edited"]
@@ -31,18 +31,18 @@ class GalleryFoundBy(StrEnum):
 
 
 def plain_tag(tag: str) -> str:
-    """Return a tag as it is kept: on one line, its accents in Unicode's form NFC, not too long; empty for none."""
+    """Return a tag in its stored form: one line, Unicode NFC, limited length; empty when nothing is left."""
     return " ".join(unicodedata.normalize("NFC", tag).split())[:MAX_TAG_CHARACTERS].strip()
 
 
 class GalleryQuery(Value):
-    """Which pictures to show; everything given must hold.
+    """A gallery query; a picture must satisfy all given conditions.
 
-    `words` and `similar_to` (a picture's id) search: the best come first, and those whose words match before those that
-    only mean the same or look alike. Without a search the newest come first, or with `is_by_conversation` the
-    conversations where something was said last, each with its newest picture first. Days are those of UTC, both
-    included. `hides_rejected` leaves out attempts that a review sent back. `after` is the `next` of the page before;
-    one that cannot be read is the beginning.
+    `words` and `similar_to` (a picture's id) search: the best matches come first, and word matches come before
+    matches by meaning or looks. Without a search the newest pictures come first; with `is_by_conversation` they are
+    grouped by conversation, the last active conversation first, each with its newest picture first. Days are in UTC,
+    both inclusive. `hides_rejected` excludes attempts that a review rejected. `after` is the `next` of the previous
+    page; an invalid value means the beginning.
     """
 
     after: str | None = None
@@ -62,12 +62,12 @@ class GalleryQuery(Value):
 
     @property
     def is_search(self) -> bool:
-        """Whether the best come first, not the newest."""
+        """Whether the query searches, so that the best matches come first instead of the newest."""
         return bool(self.words.strip()) or self.similar_to is not None
 
     @property
     def has_filters(self) -> bool:
-        """Whether anything but words and likeness is asked."""
+        """Whether the query has conditions other than the search itself."""
         asked = {"after", "limit", "words", "similar_to", "is_by_conversation"}
         return self != GalleryQuery(**self.model_dump(include=asked))
 
@@ -75,8 +75,8 @@ class GalleryQuery(Value):
 class GalleryMatch(Value):
     """Why a search found a picture.
 
-    `place` is where most of the words stand, `excerpt` what stands there, and `marks` where in it the words begin and
-    end; `similarity`, from 0 to 1, is how much it looks like the other picture.
+    `place` is the field that contains most of the words, `excerpt` its text, and `marks` the start and end of each word
+    in it; `similarity`, from 0 to 1, is the visual similarity to the other picture.
     """
 
     found_by: tuple[GalleryFoundBy, ...]
@@ -87,9 +87,9 @@ class GalleryMatch(Value):
 
 
 class GalleryItem(Value):
-    """A picture of the gallery; its `picture` comes without `answer`. `match` is there after a search only.
+    """A picture of the gallery; its `picture` comes without `answer`. `match` is set only after a search.
 
-    `is_rejected` when it is an attempt that a review sent back.
+    `is_rejected` is true for an attempt that a review rejected.
     """
 
     id: int
@@ -106,10 +106,10 @@ class GalleryItem(Value):
 
 
 class GalleryPage(Value):
-    """Some pictures, and `next` for the page after it, None on the last one.
+    """A page of pictures, and `next` for the following page, None on the last one.
 
-    `found` counts the pictures of a search, at most 500 without filters; it is None without one. `is_whole` is False
-    while pictures are still being read for a search, which then may have missed some.
+    `found` counts the pictures of a search, at most 500 without filters; it is None without a search. `is_whole` is
+    False while pictures are still being indexed for the search, which may then miss some.
     """
 
     items: tuple[GalleryItem, ...]
@@ -119,7 +119,7 @@ class GalleryPage(Value):
 
 
 class GalleryFacets(Value):
-    """What there is to choose from: how many pictures of each kind, months as `2026-01`, the newest first."""
+    """The filter values of a gallery with their picture counts; months are written `2026-01`, the newest first."""
 
     total: int = 0
     starred: int = 0
@@ -131,8 +131,7 @@ class GalleryFacets(Value):
 
 
 class ZippedPictures(Value):
-    """A file with pictures, which is the caller's to remove: its path, how many it holds, and which of those wanted are
-    not in it, by handle."""
+    """A ZIP file of pictures, which the caller must remove; `left_out` are the handles of missing pictures."""
 
     path: str
     count: int
@@ -140,12 +139,12 @@ class ZippedPictures(Value):
 
 
 def moment_cursor(created_at: datetime, picture_id: int) -> str:
-    """Return where a page of the newest pictures ended."""
+    """Return the cursor at the end of a page of the newest pictures."""
     return f"{created_at.isoformat()}~{picture_id}"
 
 
 def moment_of(cursor: str | None) -> tuple[datetime, int] | None:
-    """Return the place that a cursor names, None for the beginning."""
+    """Return the position that a cursor encodes, None for the beginning."""
     moment, _, number = (cursor or "").partition("~")
     try:
         created_at = datetime.fromisoformat(moment)
@@ -156,12 +155,12 @@ def moment_of(cursor: str | None) -> tuple[datetime, int] | None:
 
 
 def rank_cursor(rank: int) -> str:
-    """Return where a page of a search ended."""
+    """Return the cursor at the end of a page of search results."""
     return f"r{rank}"
 
 
 def rank_of(cursor: str | None) -> int:
-    """Return how many pictures of a search came before, 0 for the beginning."""
+    """Return how many search results precede the cursor, 0 for the beginning."""
     digits = (cursor or "").removeprefix("r")
     return int(digits) if digits.isdecimal() and digits.isascii() and len(digits) < 8 else 0
 
@@ -172,11 +171,11 @@ _FIRST_IDEOGRAPH = "\u2e80"
 
 
 def _clean(text: str) -> str:
-    """Return the text on one line. Raises ValueError for what no person types."""
+    """Return the text on one line. Raises ValueError for control characters and square brackets."""
     line = " ".join(text.split())
     if any(unicodedata.category(char).startswith("C") and char not in _JOINERS for char in line):
         raise ValueError("it holds characters that cannot be shown")
-    # Brackets are how the prompt marks its own blocks, such as facts.
+    # The prompt uses brackets to mark its own blocks, such as facts.
     if any(char in "[]" for char in line):
         raise ValueError("square brackets are not allowed")
     return line
@@ -186,7 +185,7 @@ def _clean_name(text: str) -> str:
     name = _clean(text)
     letters = [char for char in name if char.isalnum()]
     is_other = any(char >= _FIRST_IDEOGRAPH for char in letters)
-    # A name of one or two letters would be found in every wish.
+    # A name of one or two letters would match in almost every prompt.
     if name and len(letters) < _SHORTEST_NAME["other" if is_other else "latin"]:
         raise ValueError("it is too short to be told from other words")
     return name
@@ -213,31 +212,31 @@ PhraseList = Annotated[tuple[Phrase, ...], Field(max_length=20)]
 
 
 class StyleName(Value):
-    """What a style is called; one of the two languages is enough for a style of one's own."""
+    """A style's name; one of the two languages is enough for a user's own style."""
 
     en: Name = ""
     zh: Name = ""
 
 
 class StyleAliases(Value):
-    """What else people call it."""
+    """Other names of a style."""
 
     en: AliasList = ()
     zh: AliasList = ()
 
 
 class StyleDescription(Value):
-    """What it looks like, in a sentence."""
+    """A description of a style's appearance, in one sentence."""
 
     en: Prose = ""
     zh: Prose = ""
 
 
 class StyleDraft(Value):
-    """A style as it is written: everything but its id.
+    """A style without its id.
 
-    `loose` names stand for the style only beside a word such as "style": a gothic church is a building, a gothic
-    look is a style. `phrases` go into the prompt; `negative` says what the picture should not have.
+    `loose` names mean the style only next to a word such as "style": a gothic church is a building, a gothic look is a
+    style. `phrases` go into the prompt; `negative` lists what the picture should not contain.
     """
 
     name: StyleName
@@ -256,7 +255,7 @@ class StyleDraft(Value):
 
     @property
     def title(self) -> str:
-        """The name to show where only one language has one."""
+        """The name to display: the English one, or else the Chinese one."""
         return self.name.en or self.name.zh
 
     @property
@@ -266,7 +265,7 @@ class StyleDraft(Value):
 
 
 class Style(StyleDraft):
-    """A style of the library. `is_own` says that a person wrote it, and may change it."""
+    """A style of the library. `is_own` is true when a user wrote it and may change it."""
 
     id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)
     is_own: bool = False
@@ -278,14 +277,14 @@ class Style(StyleDraft):
 
 
 class StyleFile(Value):
-    """Styles on their way out of one library and into another."""
+    """A file of exported styles, which another library can import."""
 
     aivista_styles: Literal[1] = 1
     styles: tuple[StyleDraft, ...]
 
 
 class MatchKind(StrEnum):
-    """What of a style a wish met."""
+    """What part of a style a prompt matched."""
 
     NAME = "name"
     ALIAS = "alias"
@@ -295,9 +294,9 @@ class MatchKind(StrEnum):
 
 
 class MatchReason(Value):
-    """Why a style was found: `text` is the name, alias or phrase as the style has it, `words` how the wish said it.
+    """Why a style was found: `text` is the style's name, alias or phrase, `words` the matching words of the prompt.
 
-    For DESCRIPTION `text` is how people describe the style and `words` is empty; for MEANING `text` is the style's own
+    For DESCRIPTION `text` is how people describe the style, and `words` is empty; for MEANING `text` is the style's own
     description.
     """
 
@@ -307,10 +306,10 @@ class MatchReason(Value):
 
 
 class StyleMatch(Value):
-    """A style that a wish found, and how surely.
+    """A style that a prompt matched, and the confidence of the match.
 
-    `similarity` means the same however it was found: 1 when the wish says the style's own name, 0.6 where it begins
-    to be right more often than wrong, less for chance.
+    `similarity` has the same scale for every kind of match: 1 when the prompt contains the style's own name, 0.6 where
+    matches start to be right more often than wrong, less for accidental matches.
     """
 
     style: Style
@@ -319,14 +318,14 @@ class StyleMatch(Value):
 
 
 class Preferences(Value):
-    """The caps that a person is asked at, in US dollars; None is no cap."""
+    """The spending caps at which the user is asked, in US dollars; None means no cap."""
 
     cap_conversation_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     cap_day_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
 class Preset(Value):
-    """Settings under a name; the name is the owner's own, and theirs once."""
+    """Settings saved under a name that the owner chose; it is unique per owner."""
 
     id: str = Field(max_length=32)
     name: str
@@ -334,8 +333,7 @@ class Preset(Value):
 
 
 class Spent(Value):
-    """Dollars, and the tokens by kind; `other_tokens` are those of conversations that are gone and of searches, of
-    which only the number is known."""
+    """US dollars and tokens by kind; `other_tokens`, of deleted conversations and searches, have no known kind."""
 
     price_usd: float = 0.0
     usage: TokenUsage = TokenUsage()
@@ -355,7 +353,7 @@ class SpendSums(Value):
 
 
 class SoFar(Value):
-    """What has been spent of each cap, in US dollars, with what others are about to pay."""
+    """The spending that counts towards each cap, in US dollars, including amounts that other turns have reserved."""
 
     conversation_usd: float = 0.0
     day_usd: float = 0.0

@@ -1,6 +1,6 @@
-"""The MCP servers that the operator lists in a file, checked before anything is started or dialled.
+"""The operator's configuration file of MCP servers, validated before any server is started or contacted.
 
-Nothing in the file is filled in from the environment: what a server gets stands there word for word.
+The file has no environment variable substitution: all values are used literally.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from agent.errors import SettingsError
 MCP_CONFIG = "mcp.toml"
 CALL_S = 30.0
 
-# What a program needs to be found and to find its user's folders; all else of our environment stays with us.
+# The variables that a program needs to be found and to find its user's directories; it inherits no others.
 INHERITED = ("PATH", "HOME", "SYSTEMROOT", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-# They belong to the connection itself, and to the limits on what comes back.
+# Headers that the HTTP client itself must set, for the connection and for the limits on responses.
 _OUR_HEADERS = frozenset({"host", "connection", "content-length", "transfer-encoding", "accept-encoding", "te"})
 _SECRET_NAME = re.compile(r"key|token|secret|passw|auth|credential|cookie|(^|_)(pat|pwd|dsn)(_|$)", re.IGNORECASE)
 _SECRET_LENGTH = 12
@@ -70,10 +70,10 @@ class _Listed(BaseModel):
 
 
 class StdioServer(_Listed):
-    """A program of this machine that speaks MCP over its input and output.
+    """A program on this machine that speaks MCP over stdin and stdout.
 
-    It gets `env`, and of our own environment what `INHERITED` names. `tools` are those to be offered (None is all), of
-    `trusted` servers a tool that says it only reads never waits for a click, and a call may take `timeout_s`.
+    Its environment is `env` and the variables in `INHERITED`. `tools` are the tools to offer (None means all). Tools of
+    a `trusted` server that declare themselves read-only need no consent. A call may take `timeout_s` seconds.
     """
 
     command: str = Field(min_length=1)
@@ -90,14 +90,14 @@ class StdioServer(_Listed):
 
     @property
     def secrets(self) -> tuple[SecretStr, ...]:
-        """What must never be shown: variables that are named like a secret, or whose value looks like one."""
+        """The values that must never be shown: those with a name or a value that looks like a secret."""
         return tuple(value for name, value in self.env.items() if _is_secret(name, value.get_secret_value()))
 
 
 class HttpServer(_Listed):
-    """A server of MCP's streamable HTTP at an address; see `StdioServer` for what both have.
+    """A server with MCP's streamable HTTP transport; see `StdioServer` for the common fields.
 
-    Only with `allow_local` may it be an address of this machine or of its network, and then a numeric one.
+    Only with `allow_local` may the URL point to this machine or its network, and then it must be a numeric address.
     """
 
     url: str
@@ -123,7 +123,7 @@ class HttpServer(_Listed):
         has_place = parts.scheme in ("https", "http") and bool(parts.hostname) and parts.port != 0
         if not has_place or parts.fragment or not url.isprintable() or " " in url:
             raise ValueError("it must be an address like https://example.org/mcp")
-        # The one name of this machine: which address a resolver gives for it is no question.
+        # The only host name for this machine: it is replaced here, so that no resolver can give another address.
         if parts.hostname == "localhost":
             return parts._replace(netloc=parts.netloc.lower().replace("localhost", "127.0.0.1", 1)).geturl()
         return url
@@ -138,19 +138,20 @@ class HttpServer(_Listed):
 
     @property
     def local_address(self) -> str | None:
-        """The address that may be dialled although it is not public."""
+        """The non-public address that the studio may connect to, None if the URL has none."""
         try:
             address = ipaddress.ip_address((urlsplit(self.url).hostname or "").strip("[]"))
         except ValueError:
             return None
-        # Where clouds keep the keys of their machines is never an MCP server.
+        # Link-local addresses are excluded: cloud providers serve the credentials of their machines there.
         is_local = (address.is_loopback or address.is_private) and not address.is_link_local
         return str(address) if is_local and not address.is_unspecified else None
 
     @property
     def secrets(self) -> tuple[SecretStr, ...]:
-        """What must never be shown: the headers that are named like a secret or look like one, and the secret alone of
-        a header like `Bearer abc`."""
+        """The values that must never be shown: secret-looking headers, and the bare secret of one like `Bearer abc`.
+
+        A header looks secret by its name or by its value."""
         found: list[SecretStr] = []
         for name, value in self.headers.items():
             text = value.get_secret_value()
@@ -168,7 +169,7 @@ _KINDS: dict[str, TypeAdapter[StdioServer] | TypeAdapter[HttpServer]] = {
 
 
 def read_mcp_config(path: Path, *, is_required: bool = False) -> dict[str, McpServer]:
-    """Return the servers of a file by their names, in its order; without the file there are none.
+    """Return the servers of a file by name, in its order; empty when the file does not exist and is not required.
 
     Raises SettingsError with one sentence that names the file and the field.
     """
@@ -191,7 +192,7 @@ def read_mcp_config(path: Path, *, is_required: bool = False) -> dict[str, McpSe
 
 
 def secrets_of_servers(servers: Mapping[str, McpServer]) -> Iterator[SecretStr]:
-    """Yield what of the servers' variables and headers must never be shown."""
+    """Yield the values of the servers' variables and headers that must never be shown."""
     for server in servers.values():
         yield from server.secrets
 
@@ -214,7 +215,7 @@ def _server(file: str, name: str, row: Any) -> McpServer:
 def _settings_error(place: str, error: ValidationError) -> SettingsError:
     first = error.errors(include_url=False)[0]
     where = [place, *(str(one) for one in first["loc"])]
-    # Whatever stands under these may be a secret, also where it does not fit.
+    # Any value under these fields may be a secret, even an invalid one.
     is_secret = any(part in ("env", "headers") for part in first["loc"]) or "@" in str(first["input"])
     given = "…" if is_secret or isinstance(first["input"], dict | BaseModel) else str(first["input"])
     match first["type"]:
@@ -228,7 +229,7 @@ def _settings_error(place: str, error: ValidationError) -> SettingsError:
 
 
 def _refuse_names_alike(file: str, servers: Mapping[str, McpServer]) -> None:
-    """Refuse names by which two servers' tools could get the same one: `a` with `b_c`, and `a_b` with `c`."""
+    """Reject server names that could give two tools the same name: `a` with `b_c`, and `a_b` with `c`."""
     for one, other in permutations(servers, 2):
         first, second = (name.lower().replace("-", "_") for name in (one, other))
         if first == second or second.startswith(f"{first}_"):

@@ -1,7 +1,7 @@
-"""The values that every layer speaks: parts of content, messages, chunks of a streamed answer, token counts.
+"""The values that all layers share: content parts, messages, chunks of a streamed answer, token counts.
 
-All are frozen and survive JSON exactly. They hold references and opaque signatures, never the bytes of a picture:
-those live in the image store under the part's digest.
+All are frozen and round-trip through JSON exactly. They hold references and opaque signatures, never the bytes of a
+picture: those are in the image store under the part's digest.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, mo
 
 from agent.errors import ErrorInfo
 
-# Fillers of Hangul and the empty pattern of Braille: signs with a place and no ink.
+# Hangul fillers and the empty Braille pattern: letters and symbols that take space but show nothing.
 INVISIBLE_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 class Value(BaseModel):
-    """A frozen value that refuses unknown fields and writes bytes as base64.
+    """A frozen value that rejects unknown fields and writes bytes as base64.
 
-    What does not fit is not quoted: it may be what a person wrote, and an error may reach a log.
+    Validation errors do not quote the input: it may be the user's text, and an error may reach a log.
     """
 
     model_config = ConfigDict(
@@ -30,7 +30,7 @@ class Value(BaseModel):
 
 
 def without_nulls(kind: type[BaseModel], told: Any) -> Any:
-    """Return what was sent without the nulls of fields that may be left out: typed clients send those."""
+    """Return the received data without nulls for optional fields, because typed clients send such nulls."""
     if not isinstance(told, dict):
         return told
     optional = {name for name, field in kind.model_fields.items() if not field.is_required()}
@@ -38,7 +38,7 @@ def without_nulls(kind: type[BaseModel], told: Any) -> Any:
 
 
 class Asked(Value):
-    """A value that a program sends: null is the same as left out."""
+    """A value that a client program sends: null means the same as an omitted field."""
 
     @model_validator(mode="before")
     @classmethod
@@ -47,7 +47,7 @@ class Asked(Value):
 
 
 class Role(StrEnum):
-    """Who speaks: the person, the model, or a tool that the model called."""
+    """The author of a message: the user, the model, or a tool that the model called."""
 
     PROMPT = "prompt"
     MODEL = "model"
@@ -63,17 +63,17 @@ class ImageOrigin(StrEnum):
 
 
 def whole_characters(text: str) -> str:
-    """Return what a person or a program wrote, with U+FFFD for each half of a surrogate pair: no file takes those."""
+    """Return the text with U+FFFD for each lone surrogate, which UTF-8 files cannot store."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def is_visible(text: str) -> bool:
-    """Return whether anything of the text would be seen: not where it is all spaces, line ends and invisible signs."""
+    """Return whether the text has a visible character: not only spaces, line ends and invisible characters."""
     return any(unicodedata.category(sign)[0] not in "CZ" and sign not in INVISIBLE_LETTERS for sign in text)
 
 
 def _writable(value: Any) -> Any:
-    """Return text or JSON without halves of surrogate pairs, such as a model's JSON can hold: no file takes them."""
+    """Return text or JSON without lone surrogates, which a model's JSON can contain and UTF-8 files cannot store."""
     match value:
         case str():
             return value if value.isascii() else value.encode("utf-8", "replace").decode()
@@ -89,11 +89,11 @@ Writable = AfterValidator(_writable)
 
 
 class SignedPart(Value):
-    """What a model's part may carry: opaque bytes that go back unread, unchanged and in the same place.
+    """A model's part with an optional signature: opaque bytes that are sent back unchanged at the same position.
 
-    A large signature, such as the 1.1-1.5 MB of a picture, is kept in the image store: `signature_digest`, the SHA-256
-    of the bytes, names it there and `thought_signature` is None. `signed_by` names the model that issued the signature;
-    another model rejects it.
+    A large signature, such as a picture's of 1.1-1.5 MB, is stored in the image store: `signature_digest`, the SHA-256
+    of the bytes, is its key there, and `thought_signature` is None. `signed_by` names the model that issued the
+    signature; another model rejects it.
     """
 
     thought_signature: bytes | None = None
@@ -102,7 +102,7 @@ class SignedPart(Value):
 
     @property
     def is_signed(self) -> bool:
-        """Whether it carries a signature, or names one."""
+        """Whether the part has a signature, inline or in the image store."""
         return bool(self.thought_signature or self.signature_digest)
 
     def unsigned(self) -> Self:
@@ -111,7 +111,7 @@ class SignedPart(Value):
 
 
 class TextPart(SignedPart):
-    """Words. An empty text that carries a signature is kept: dropping it breaks the next request."""
+    """Text. An empty text that carries a signature must be kept: dropping it breaks the next request."""
 
     type: Literal["text"] = "text"
     text: Annotated[str, Writable]
@@ -140,7 +140,7 @@ class ImagePart(SignedPart):
 
 
 class ToolCallPart(SignedPart):
-    """The model asks for a tool. `call_id` is the provider's own, sent back when there was one."""
+    """A tool call by the model. `call_id` is the provider's own, sent back when there was one."""
 
     type: Literal["tool_call"] = "tool_call"
     name: Annotated[str, Writable]
@@ -149,7 +149,7 @@ class ToolCallPart(SignedPart):
 
 
 class ToolResultPart(Value):
-    """What a tool answered, in the order of the calls; `images` travel beside the JSON content."""
+    """The result of a tool call, in the order of the calls; `images` are sent beside the JSON content."""
 
     type: Literal["tool_result"] = "tool_result"
     name: Annotated[str, Writable]
@@ -160,16 +160,17 @@ class ToolResultPart(Value):
 
 
 class Source(Value):
-    """A web page that a search leaned on."""
+    """A web page that a search used."""
 
     title: str
     url: str
 
 
 class GroundingPart(Value):
-    """What a search rested on. Shown to the person, never sent back to a model.
+    """The queries and sources of a search. Shown to the user, never sent back to a model.
 
-    `suggestions_html` is Google's search suggestion, which its terms want shown unmodified beside the answer.
+    `suggestions_html` is Google's search suggestion, which Google's terms require to be shown unmodified beside the
+    answer.
     """
 
     type: Literal["grounding"] = "grounding"
@@ -184,24 +185,24 @@ ContentPart: TypeAlias = Annotated[
 
 
 class PromptMessage(Value):
-    """One message of the one history: who speaks, and the parts in order."""
+    """One message of the conversation history: its author, and the parts in order."""
 
     role: Role
     parts: tuple[ContentPart, ...]
 
     @property
     def text(self) -> str:
-        """The visible words of the message, joined without a separator."""
+        """The visible text of the message, joined without a separator."""
         return "".join(part.text for part in self.parts if isinstance(part, TextPart) and not part.is_thought)
 
     @property
     def images(self) -> tuple[ImagePart, ...]:
-        """The pictures that stand in the message itself (not those inside a tool's result)."""
+        """The pictures in the message itself (not those inside a tool's result)."""
         return tuple(part for part in self.parts if isinstance(part, ImagePart) and not part.is_thought)
 
 
 class TokenUsage(Value):
-    """Tokens of one or more calls by kind, as billed; `output_tokens` leaves out thoughts and picture tokens."""
+    """Tokens of one or more calls by kind, as billed; `output_tokens` excludes thoughts and picture tokens."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
@@ -223,8 +224,8 @@ class TokenUsage(Value):
 class CompletionChunk(Value):
     """One piece of a streamed answer.
 
-    A transport failure raises; a bad end of the model's own (blocked, empty, malformed) arrives as `error` on the
-    last chunk, together with its `usage`, because it was billed. `usage` is the running total of the call, not a
+    A transport failure raises an exception; a bad end by the model (blocked, empty, malformed) arrives as `error` on
+    the last chunk, together with its `usage`, because it was billed. `usage` is the running total of the call, not a
     difference: the last one counts.
     """
 

@@ -1,6 +1,6 @@
-"""Modules of earlier versions whose names stand elsewhere now: checkpoints and scripts may still name those.
+"""Modules of earlier versions whose names have moved: checkpoints and scripts may still refer to the old modules.
 
-Names of the public door, `agent`, never move. The next release forgets these, once no checkpoint rests that names them.
+Names of the public package `agent` never move. The next release removes these aliases, once no checkpoint uses them.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ MOVED: dict[str, tuple[str, ...]] = {
     "agent.storage.gallery_values": ("agent.library",),
     "agent.storage.style_values": ("agent.library",),
 }
-"""An old module, and those that hold its names now."""
+"""Maps each old module to the modules that now contain its names."""
 
 _is_unsaid = ContextVar("_is_unsaid", default=False)
 
 
 def modules_before(module: str) -> tuple[str, ...]:
-    """Return the old modules whose names, or some of them, a module holds now."""
+    """Return the old modules of which a module now contains at least some names."""
     return tuple(old for old, homes in MOVED.items() if module in homes)
 
 
 @contextmanager
 def unsaid() -> Iterator[None]:
-    """Find names in their old modules without a warning."""
+    """Suppress the warning for names from old modules within the block."""
     token = _is_unsaid.set(True)
     try:
         yield
@@ -47,13 +47,13 @@ def unsaid() -> Iterator[None]:
 
 
 def keep_old_modules() -> None:
-    """Let the old modules be imported: a name that is taken from one warns, and is the one of today."""
+    """Make the old modules importable: a name from one of them warns and returns the current object."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Finds the old modules, and makes them."""
+    """Finds and creates the old modules."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None

@@ -1,8 +1,8 @@
-"""A picture of a conversation: how large it may be, what a review found of it, its receipt, and its short name.
+"""A picture of a conversation: its size limits, its review, its receipt, and its handle.
 
-A handle is `#7`, and `#7b` … `#7z`, `#7aa` for what was made from it by editing: uploads and fresh pictures take the
-next free number, an edit keeps the family's number and takes the next letters. None is ever given twice, even when its
-picture is gone, because the conversation's words may still speak of it.
+A handle is `#7`, or `#7b` … `#7z`, `#7aa` for edits of that picture: uploads and new pictures take the next free
+number, an edit keeps the number of its family and takes the next letters. A handle is never reused, even after its
+picture is deleted, because messages of the conversation may still mention it.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from agent.errors import ErrorCode, ToolArgumentError
 from agent.messages import ImagePart, PromptMessage, Source, TokenUsage, Value
 from agent.settings import OPERATOR, ReferenceMode
 
-# How large a picture may be, wherever one comes in or is decoded. `docs/sharing.md` shows these to people.
+# Size limits for every picture that is received or decoded. `docs/sharing.md` shows them to users.
 MAX_MEGAPIXELS = 64
-MAX_DEEP_MEGAPIXELS = 32  # A larger picture is kept with 8 bits instead of its 16, and its record says so.
+MAX_DEEP_MEGAPIXELS = 32  # A larger 16-bit picture is stored with 8 bits, and its record says so.
 MAX_SIDE_PX = 16_384
 MAX_ASPECT = 100
 MAX_UPLOAD_MEGABYTES = 160  # A photograph of 24 megapixels and 16 bits has up to 145 MB as PNG.
-MAX_VISITOR_UPLOAD_MEGABYTES = 20  # The same for anybody but the studio's owner.
+MAX_VISITOR_UPLOAD_MEGABYTES = 20  # The same limit for everyone except the operator.
 MAX_MESSAGE_MEGABYTES = 320  # All pictures of one message together.
 MAX_MASK_MEGABYTES = 20
 MAX_PICTURES_PER_MESSAGE = 16
-MODEL_COPY_SIDE_PX = 4096  # The longer side of what a model is shown of a larger picture.
-LOW_MEMORY_MEGAPIXELS = 16  # Offered when the machine has no memory left for a picture within the limits.
+MODEL_COPY_SIDE_PX = 4096  # The longer side of the copy that a model receives of a larger picture.
+LOW_MEMORY_MEGAPIXELS = 16  # The suggested limit when memory runs out for a picture within the limits.
 
 
 def upload_limit_megabytes(owner: str) -> int:
-    """Return how large a file may be that this owner of conversations sends."""
+    """Return the maximum size of a file that this owner may upload, in megabytes."""
     return MAX_UPLOAD_MEGABYTES if owner == OPERATOR else MAX_VISITOR_UPLOAD_MEGABYTES
 
 
@@ -47,9 +47,9 @@ _AVIF_BRANDS = frozenset({b"avif", b"avis"})
 
 
 def mime_type_of(data: bytes) -> str | None:
-    """Return the type of a picture by how its bytes begin, None for what begins like none that the studio takes.
+    """Return the MIME type of a picture by its first bytes, None when the studio does not accept the type.
 
-    An SVG is none: it is a document, which may hold scripts.
+    SVG is not accepted: it is a document that may contain scripts.
     """
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
@@ -67,7 +67,7 @@ def mime_type_of(data: bytes) -> str | None:
 
 
 def fitted_size(width: int, height: int, longest_px: int) -> tuple[int, int]:
-    """Return width and height of a copy whose longer side is at most so many pixels, never larger than the picture."""
+    """Return the size of a copy whose longer side is at most `longest_px`, never larger than the picture."""
     scale = min(1.0, longest_px / max(width, height, 1))
     return (width, height) if scale == 1 else (max(1, round(width * scale)), max(1, round(height * scale)))
 
@@ -75,9 +75,9 @@ def fitted_size(width: int, height: int, longest_px: int) -> tuple[int, int]:
 def harden_pillow() -> None:
     """Set Pillow's process-wide limits, for every decoder in this process; may be called again.
 
-    No warning filter is set: filters are shared by all threads, so the sizes are compared where pictures are opened.
+    No warning filter is set: filters are shared by all threads, so sizes are checked where pictures are opened.
     """
-    # What the store takes to open is little, and Pillow is much.
+    # Imported late: the store opens fast, and Pillow loads slowly.
     from PIL import Image, ImageFile
 
     Image.MAX_IMAGE_PIXELS = MAX_MEGAPIXELS * 1_000_000
@@ -86,12 +86,12 @@ def harden_pillow() -> None:
 
 PASS_SCORE = 0.7
 
-# The first records hold checks of the studio's own; the page has a name for each under `check.<name>`.
+# Only the oldest records contain these checks by the studio itself; the page has a name for each under `check.<name>`.
 Check = Literal["aspect_ratio", "size", "caption", "mask"]
 
 
 class AskedKind(StrEnum):
-    """What a part of a request is about. The page has a word for each under `asked.<kind>`."""
+    """The kind of a requested item. The page has a word for each under `asked.<kind>`."""
 
     SUBJECT = "subject"
     COUNT = "count"
@@ -102,9 +102,9 @@ class AskedKind(StrEnum):
 
 
 class AskedItem(Value):
-    """One thing that can be looked for in a picture: the person's own words for it, letter for letter.
+    """One requested item that a review can check: `quote` is an exact quote from the user's message.
 
-    Of `text` the picture must read exactly that; what is `absent` must not be seen.
+    For `text`, the picture must show exactly that text; an `absent` item must not be visible.
     """
 
     quote: str
@@ -112,9 +112,9 @@ class AskedItem(Value):
 
 
 class ChecklistItem(Value):
-    """One thing the person asked for (`wish`, in their words) and what is seen of it (`why`).
+    """One item that the user asked for (`wish`, in their words) and what the reviewer sees of it (`why`).
 
-    `is_met` is None for what nobody looked at. `check` names a check of the studio's own, in the first records.
+    `is_met` is None for an item that was not checked. `check` names a check by the studio itself (oldest records only).
     """
 
     wish: str
@@ -125,11 +125,11 @@ class ChecklistItem(Value):
 
 
 class Review(Value):
-    """What was found. A `score` of None means that nobody looked: the picture passes unreviewed.
+    """The result of a review. A `score` of None means that no review was made: the picture passes unreviewed.
 
-    `score`, from 0 to 1, is the reviewer's own judgement: attempts are compared by it, and it is shown to nobody.
-    `lettering` is what the text in the picture actually reads; `feedback` one sentence; `suggestions` what to change
-    in the prompt. `model_label` is who looked; it is empty where no model did.
+    `score`, from 0 to 1, is the reviewer's own judgement: it is used to compare attempts and is never displayed.
+    `lettering` is the text as it appears in the picture; `feedback` is one sentence; `suggestions` are changes for the
+    prompt. `model_label` names the reviewing model; it is empty when no model reviewed the picture.
     """
 
     score: float | None = Field(default=None, ge=0, le=1)
@@ -141,32 +141,32 @@ class Review(Value):
 
     @property
     def has_passed(self) -> bool:
-        """Whether the picture is good enough, or nobody could say otherwise."""
+        """Whether the picture is good enough or was not reviewed."""
         return self.score is None or self.score >= PASS_SCORE
 
     @property
     def rank(self) -> float:
-        """By which attempts are compared: an unreviewed picture counts as one that just passes."""
+        """The score for comparing attempts: an unreviewed picture counts as one that just passes."""
         return PASS_SCORE if self.score is None else self.score
 
     @property
     def looked_at(self) -> tuple[ChecklistItem, ...]:
-        """What was asked for and looked at."""
+        """The requested items that were checked."""
         return tuple(item for item in self.checklist if item.is_met is not None)
 
     @property
     def has_shortcomings(self) -> bool:
-        """Whether something that was asked for is not there, or the reviewer would send the picture back."""
+        """Whether a requested item is missing, or the picture did not pass the review."""
         return not self.has_passed or any(item.is_met is False for item in self.checklist)
 
 
-# In a receipt instead of a model's id and label, where the studio itself adjusted the picture.
+# In a receipt in place of a model's id and label when the studio itself adjusted the picture.
 EXACT_ADJUSTMENT = "exact-adjustment"
 EXACT_ADJUSTMENT_LABEL = "Exact adjustment"
 
 
 class ReferenceRole(StrEnum):
-    """What a reference is shown for. The page has a word for each under `role.<name>`."""
+    """The purpose of a reference picture. The page has a word for each under `role.<name>`."""
 
     SUBJECT = "subject"
     PRODUCT = "product"
@@ -180,21 +180,21 @@ class ReferenceRole(StrEnum):
 
 
 class Fact(Value):
-    """Something a search found, and where (`source` is a URL or the name of a page)."""
+    """A fact that a search found, and its source (a URL or the name of a page)."""
 
     item: str
     source: str
 
 
 class Reference(Value):
-    """A picture that the image model was shown: its handle and its part in the request, a `ReferenceRole` or empty."""
+    """A picture that was sent to the image model: its handle and its role, a `ReferenceRole` or empty."""
 
     handle: str
     role: str = ""
 
 
 class MissingStyleReason(StrEnum):
-    """Why a style that was asked for is not among those of a picture's receipt."""
+    """Why a requested style is missing from a picture's receipt."""
 
     UNKNOWN = "unknown"
     NOT_DRAWN = "not_drawn"
@@ -203,10 +203,10 @@ class MissingStyleReason(StrEnum):
 
 
 class MissingStyle(Value):
-    """A style that was asked for and not found: the words for it went into the prompt as they are, if at all.
+    """A requested style that was not found: its name went into the prompt unchanged, or not at all.
 
-    `is_asked_for` says that the person's own message says these words. NOT_DRAWN is a style that the sketch model has
-    no look for.
+    `is_asked_for` is true when the user's own message contains the name. NOT_DRAWN is a style for which the sketch
+    model has no look.
     """
 
     requested: str
@@ -215,9 +215,9 @@ class MissingStyle(Value):
 
 
 class StyleUse(Value):
-    """A style whose phrases went into the prompt, and how surely the request named it (0 to 1).
+    """A style whose phrases went into the prompt, and how certainly the request named it (0 to 1).
 
-    The first records do not tell the phrases.
+    The oldest records do not have the phrases.
     """
 
     name: str
@@ -226,19 +226,19 @@ class StyleUse(Value):
 
 
 class Caption(Value):
-    """Words that a sketch was to hold, and whether its pixels show them."""
+    """Text that a sketch should contain, and whether its pixels show it."""
 
     text: str
     is_written: bool
 
 
 class ReductionKind(StrEnum):
-    """Where less than all of a picture was used, or came back.
+    """How a model received or returned less than the full picture.
 
-    `shown`: the model saw a copy of a reference. `result`: what a model made of a picture is smaller or flatter than
-    that one. `shape`: it is wider or narrower for its height, which nobody asked for. `transparency`: it is opaque
-    where that one is not. `part`: what fills the mask, or the new part beyond the edges, was painted smaller or flatter
-    than it stands in the picture.
+    `shown`: the model received a reduced copy of a reference. `result`: the model's result has fewer pixels or bits
+    than its base picture. `shape`: the result has another aspect ratio, which was not requested. `transparency`: the
+    result is opaque and the base is not. `part`: the content of the mask, or the new area beyond the edges, was
+    generated with fewer pixels or bits than it has in the picture.
     """
 
     SHOWN = "shown"
@@ -249,7 +249,7 @@ class ReductionKind(StrEnum):
 
 
 class PixelSize(Value):
-    """Pixels across and down, and the bits of each channel."""
+    """Width and height in pixels, and the bits per channel."""
 
     width: int
     height: int
@@ -257,7 +257,7 @@ class PixelSize(Value):
 
 
 class Reduction(Value):
-    """That instead of all a picture (`handle`) has, `full`, only `used` was used."""
+    """A loss of pixels or bits: of the picture `handle`, which has `full`, only `used` was used."""
 
     kind: ReductionKind
     handle: str
@@ -266,16 +266,15 @@ class Reduction(Value):
 
 
 class Receipt(Value):
-    """Asked against got, for one picture.
+    """What was requested and what was delivered, for one picture.
 
-    `prompt` is the prompt as sent; `user_text` the person's words; `model` the model's id and `model_label` its name
-    on the page; prices in US dollars, times in seconds. `left_out` counts references that exceeded the model's limit.
-    `asked_negative_prompt` and what follows are locks of the person's, empty where the agent chose.
-    `changes` are those of an exact adjustment, for which no prompt was sent; `adjustment` is the same as parameters:
-    all that was adjusted one after the other, added up and applied once to the only one of `references`.
-    `has_credentials` when the file came with content credentials of its maker's. `asked` is what a review holds the
-    picture against; `captions` are those of a sketch. `reductions` say where less than all of a picture was
-    used, or came back.
+    `prompt` is the prompt as sent; `user_text` the user's message; `model` the model's id and `model_label` its name on
+    the page; prices are in US dollars, times in seconds. `left_out` counts references that exceeded the model's limit.
+    `asked_negative_prompt`, `asked_reference_mode` and `asked_reference_count` are locks that the user set, empty where
+    the agent chose. `changes` are those of an exact adjustment, for which no prompt was sent; `adjustment` has the same
+    as parameters: the sum of all successive adjustments, applied once to the only one of `references`.
+    `has_credentials` is true when the file came with content credentials of its provider. `asked` are the items that a
+    review checks; `captions` are those of a sketch. `reductions` list where pixels or bits of a picture were lost.
     """
 
     prompt: str
@@ -321,7 +320,7 @@ _SHAPES = ("1:8", "1:4", "9:16", "2:3", "3:4", "4:5", "1:1", "5:4", "4:3", "3:2"
 
 
 def shape_of(width: int | None, height: int | None) -> str:
-    """Return the common ratio that is nearest to the picture's own, as `16:9`; nothing without its size."""
+    """Return the common aspect ratio nearest to the picture's own, such as `16:9`; empty when its size is unknown."""
     if not width or not height:
         return ""
     return min(_SHAPES, key=lambda shape: abs(log(width / height) - log(_ratio(shape))))
@@ -337,7 +336,7 @@ EditVerdict = Literal["good", "unsure", "refused"]
 
 
 class Margins(Value):
-    """How many pixels a picture grows by on each side."""
+    """The pixels to add to a picture on each side."""
 
     left: int = 0
     top: int = 0
@@ -346,20 +345,19 @@ class Margins(Value):
 
 
 class EditNotice(Value):
-    """Something to say of an edit: its name, which the page has a sentence for under `notice.<code>`, and the numbers
-    in that sentence."""
+    """A notice about an edit: its code, with a sentence on the page under `notice.<code>`, and the parameters."""
 
     code: str
     parameters: dict[str, float | str] = Field(default_factory=dict)
 
 
 class Placement(Value):
-    """Where an answer lies over the picture it changes, so that it can be pasted again under another mask.
+    """How a model's answer is aligned with the picture it changes, so that it can be pasted again under another mask.
 
-    `box` is what was sent (left, top, width and height in pixels of the picture), `frame` the size it was sent in.
-    `matrix` is the affine map, row by row, from the work frame (`work`, width and height, over the box) to the answer
-    fitted into it; `bends` is a coarse grid of what the map leaves over (16-bit floats, x and y of each of `bends_rows`
-    by `bends_columns` points), empty when the answer is rigid.
+    `box` is the area that was sent (left, top, width and height in pixels of the picture), `frame` the size it was sent
+    at. `matrix` is the affine map, row by row, from the work frame (`work`, width and height, over the box) to the
+    answer fitted into it; `bends` is a coarse grid of the residual displacements (16-bit floats, x and y of each of
+    `bends_rows` by `bends_columns` points), empty when the answer is rigid.
     """
 
     box: tuple[int, int, int, int]
@@ -373,11 +371,11 @@ class Placement(Value):
 
 
 class Judgement(Value):
-    """How alike an answer and the picture it changes are outside the mask, after alignment.
+    """The similarity of an answer and the picture it changes outside the mask, after alignment.
 
-    `correlation` is that of locally normalised grey (-1 to 1), `tile_share` the share of textured tiles of 48 pixels
-    that correlate, `tiles` how many there are; shift in pixels of the frame, `scale` 1 and `turn_deg` 0 for a
-    faithful answer.
+    `correlation` is that of locally normalised grey (-1 to 1); `tile_share` is the share of textured 48-pixel tiles
+    that correlate, `tiles` their number. `shift_px` is in pixels of the frame; for a faithful answer `scale` is 1 and
+    `turn_deg` is 0.
     """
 
     verdict: EditVerdict
@@ -391,14 +389,13 @@ class Judgement(Value):
 
 
 class EditRecord(Judgement):
-    """What came of an edit that may change only a part of a picture.
+    """The result of an edit that may change only a part of a picture.
 
-    `verdict` is `good`, `unsure` or `refused`: a refused answer was not pasted and is itself the picture. `base` is
-    what was pasted on: the picture that was changed or, for an expansion by `margins`, the wider canvas; `mask`, of
-    the base's size, is white where it could change. `changed_outside` counts the pixels outside the mask that differ
-    from the base's, `outside` how many there are. The change continues `spill_px` pixels beyond the mask, which
-    `grown_mask` would take in. `before` and `after` show an unsure one to be judged; `is_kept` is what the person
-    decided about it.
+    `verdict` is `good`, `unsure` or `refused`: a refused answer was not pasted; the picture is the raw answer. `base`
+    is the image below the pasted answer: the changed picture or, for an expansion by `margins`, the larger canvas;
+    `mask` has the size of the base and is white where it could change. `changed_outside` counts the pixels outside the
+    mask that differ from the base, `outside` all pixels there. The change continues `spill_px` pixels beyond the mask,
+    which `grown_mask` would cover. `before` and `after` let the user judge an unsure edit; `is_kept` is the decision.
     """
 
     kind: EditKind
@@ -419,16 +416,16 @@ class EditRecord(Judgement):
 
     @property
     def is_set_aside(self) -> bool:
-        """Whether nothing leans on the picture unasked: it was not pasted, or the person discarded it."""
+        """Whether the picture is used only when named: its answer was not pasted, or the user discarded it."""
         return self.verdict == "refused" or self.is_kept is False
 
 
 class DriftRecord(Value):
-    """What an edit without a mask did to the picture it was made from.
+    """The differences between an edit without a mask and the picture it was made from.
 
-    `changed`, of that picture's size, is white where it is not the same any more, `changed_share` how much of it;
-    shift in its pixels (across, down), `scale` the zoom, `ratio_change` how much wider the new one is for its height.
-    When the two are not comparable, everything counts as changed.
+    `changed` has that picture's size and is white where the edit differs, `changed_share` is the share of these pixels;
+    `shift_px` is in its pixels (x, y), `scale` is the zoom, `ratio_change` the factor by which the new aspect ratio is
+    wider. When the two pictures are not comparable, everything counts as changed.
     """
 
     base: str
@@ -442,9 +439,9 @@ class DriftRecord(Value):
 
 
 class OriginalFile(Value):
-    """The file that an upload was, kept as it came: it is never shown, sent or handed out.
+    """The unchanged file of an upload: it is never displayed, sent to a model or offered for download.
 
-    `digest` is the SHA-256 of its bytes, empty where they are not here (in an archive, and after its import).
+    `digest` is the SHA-256 of its bytes, empty when they are not here (in an archive, and after its import).
     `bit_depth` is that of each of its channels.
     """
 
@@ -455,7 +452,7 @@ class OriginalFile(Value):
 
 
 class Blank(StrEnum):
-    """How a picture can be empty: black all over, white all over, or wholly see-through."""
+    """How a picture can be empty: completely black, white or transparent."""
 
     BLACK = "black"
     WHITE = "white"
@@ -465,13 +462,12 @@ class Blank(StrEnum):
 class Picture(Value):
     """A picture of a conversation: uploaded, generated or edited.
 
-    `parents` are the handles it was made from, base picture first. `answer` is the image model's message as it came,
-    signatures included, so that the picture can go back in a model turn; uploads have none, nor has what was pasted
-    together here (`edit`). `alt` describes it. `round` counts the attempts of one request, `call` names the paid call
-    that brought it (`agent.storage.journal`). `shortfall_kept` when the person is content with what was delivered,
-    though it is not what was asked. `blank` when a model delivered a picture that shows nothing. `image` is at the
-    picture's own size and bit depth, for an upload too; `original` is the file that an upload was, the first records
-    have none.
+    `parents` are the handles it was made from, base picture first. `answer` is the image model's unchanged message with
+    its signatures, so that the picture can be sent back in a model turn; uploads and pasted pictures (`edit`) have
+    none. `alt` is the alternative text. `round` is the attempt number of one image request, `call` the name of the paid
+    call that produced it (`agent.storage.journal`). `shortfall_kept` is true when the user accepted a picture that
+    falls short of the request. `blank` is set when a model delivered an empty picture. `image` has the picture's own
+    size and bit depth, also for an upload; `original` is the file of an upload, which the oldest records do not have.
     """
 
     handle: str
@@ -494,11 +490,11 @@ class Picture(Value):
 
     @property
     def is_set_aside(self) -> bool:
-        """Whether it is leaned on only when somebody names it."""
+        """Whether the picture is used only when it is named."""
         return self.edit is not None and self.edit.is_set_aside
 
     def named(self, handle: str) -> Picture:
-        """Return the picture under another handle, which its image and the model's message then have as well."""
+        """Return the picture with another handle, also in its image and in the model's message."""
         if handle == self.handle:
             return self
         answer = self.answer
@@ -516,30 +512,30 @@ class Picture(Value):
 
 @dataclass(frozen=True)
 class StoredPicture:
-    """A picture with its bytes, exactly as they were made or taken in."""
+    """A picture with its bytes, exactly as they were generated or stored from an upload."""
 
     picture: Picture
     data: bytes
 
     @property
     def mime_type(self) -> str:
-        """The type of the bytes."""
+        """The MIME type of the bytes."""
         return self.picture.image.mime_type
 
     @property
     def receipt(self) -> Receipt | None:
-        """Asked against got; an upload has none."""
+        """The picture's receipt; an upload has none."""
         return self.picture.receipt
 
 
 _WRITTEN = re.compile(r"#?\s*(\d{1,6})([b-z]|[a-z]{2,3})?")
-# ASCII neighbours only: in Chinese a handle stands right beside the next word.
+# Only ASCII neighbours are excluded: in Chinese no space separates a handle from the next word.
 _IN_WORDS = re.compile(r"(?<![0-9A-Za-z_&#])#(\d{1,6})([b-z]|[a-z]{2})?(?![0-9A-Za-z_])", re.IGNORECASE)
 _SHOWN_CHARACTERS = 40
 
 
 class Handle(NamedTuple):
-    """A handle taken apart; `letters` is empty for the first picture of a family."""
+    """A parsed handle; `letters` is empty for the first picture of a family."""
 
     number: int
     letters: str = ""
@@ -549,26 +545,26 @@ class Handle(NamedTuple):
 
 
 def parse_handle(written: str) -> Handle | None:
-    """Return the handle someone wrote, with or without `#`, in any case or width; None when it is none."""
+    """Return a parsed handle, written with or without `#`, in any case or width; None when it is not a handle."""
     match = _WRITTEN.fullmatch(unicodedata.normalize("NFKC", written).strip().lower())
     return Handle(int(match[1]), match[2] or "") if match else None
 
 
 def handles_in(text: str) -> tuple[str, ...]:
-    """Return the handles named in words, each once, in order; the pictures need not exist."""
+    """Return the handles that a text mentions, each once, in order; the pictures need not exist."""
     found = _IN_WORDS.finditer(unicodedata.normalize("NFKC", text))
     return tuple(dict.fromkeys(str(Handle(int(match[1]), (match[2] or "").lower())) for match in found))
 
 
 def without_handles(text: str, instead: str = " ") -> str:
-    """Return folded words with the handles taken out, and what shall stand there instead."""
+    """Return a folded text with each handle replaced by `instead`."""
     return _IN_WORDS.sub(instead, text)
 
 
 def allot_handle(existing: Iterable[str], *, base: str | None) -> str:
-    """Return the handle for one more picture: of the family of `base` when it was made by editing that one.
+    """Return the handle for a new picture, in the family of `base` when the picture is an edit of that one.
 
-    Raises ToolArgumentError(UNKNOWN_HANDLE) when `base` is no handle.
+    Raises ToolArgumentError(UNKNOWN_HANDLE) when `base` is not a handle.
     """
     names = tuple(existing)
     given = [handle for handle in map(parse_handle, names) if handle is not None]
@@ -582,9 +578,9 @@ def allot_handle(existing: Iterable[str], *, base: str | None) -> str:
 
 
 def resolve(handle: str, pictures: Iterable[Picture]) -> Picture:
-    """Return the picture of that name, tolerant of a missing `#`, case and width, and never guessing.
+    """Return the picture with that handle, ignoring a missing `#`, case and width, but without guessing.
 
-    Raises ToolArgumentError(UNKNOWN_HANDLE) that lists the known ones.
+    Raises ToolArgumentError(UNKNOWN_HANDLE), which lists the known handles.
     """
     known = {picture.handle: picture for picture in pictures}
     wanted = parse_handle(handle)
@@ -599,7 +595,7 @@ def _unknown(handle: str, known: Iterable[str]) -> ToolArgumentError:
 
 
 def _rank(letters: str) -> int:
-    # The bare number stands for "a", so the letters count 1 (none), 2 (b), … 26 (z), 27 (aa).
+    # A handle without letters counts as "a": the ranks are 1 (none), 2 (b), … 26 (z), 27 (aa).
     rank = 0
     for letter in letters or "a":
         rank = rank * 26 + ord(letter) - ord("a") + 1

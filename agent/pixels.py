@@ -1,7 +1,7 @@
-"""A picture in memory as it is: its own size, 8 or 16 bits, grey or colour, opacity and colour profile.
+"""A picture in memory without loss: its own size, 8 or 16 bits, grey or colour, alpha and colour profile.
 
-Pillow opens 16-bit colour PNG as 8 bits without a word, so PNG is read by OpenCV wherever it has 16 bits. Everything
-here computes for up to a few seconds and belongs in a thread. OpenCV loads with the first call that needs it.
+Pillow silently opens 16-bit colour PNGs with 8 bits, so OpenCV reads PNGs of 16 bits. All functions here may compute
+for a few seconds and belong in a thread. OpenCV is imported with the first call that needs it.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ Flags: TypeAlias = NDArray[np.bool_]
 Pixels: TypeAlias = NDArray[np.uint8 | np.uint16]
 
 BACKDROP = 255
-"""The grey that stands behind transparent pixels wherever a picture is shown without transparency."""
+"""The grey level behind transparent pixels when a picture is shown without transparency."""
 
 LUMA = np.array([0.299, 0.587, 0.114], np.float32)
-"""How much red, green and blue add to a grey."""
+"""The weights of red, green and blue in a grey value."""
 
-# What a studio holds, a painter stores and a model delivers.
+# The formats that the studio stores and that image models deliver.
 _FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "AVIF")
 _ORIENTATION = 0x0112
 _PNG_START = b"\x89PNG\r\n\x1a\n"
 _PLAIN_MODES = frozenset({"L", "LA", "RGB", "RGBA"})
 _COLOUR_MODELS = {1: b"GRAY", 2: b"GRAY", 3: b"RGB ", 4: b"RGB "}
 _BAND_ROWS = 256
-# Two profiles give the same colours when none of these differs by more than so many of 255 levels.
+# Two profiles count as equal if all probe colours of these levels differ by at most _SAME_LEVELS of 255.
 _PROBE_LEVELS = tuple(range(0, 256, 51))
 _SAME_LEVELS = 1
-# What Pillow's decoders were seen to raise when bytes are damaged; UnidentifiedImageError is an OSError.
+# Exceptions observed from Pillow's decoders for damaged bytes; UnidentifiedImageError is an OSError.
 DAMAGES = (OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, OverflowError, struct.error)
 _PROFILE_DAMAGES = (ImageCms.PyCMSError, OSError, ValueError, TypeError)
 
@@ -53,7 +53,7 @@ _PROFILE_DAMAGES = (ImageCms.PyCMSError, OSError, ValueError, TypeError)
 class Raster:
     """Height by width by channels (grey, grey and alpha, RGB, RGBA) of 8 or 16 bits, upright, with its ICC profile.
 
-    Alpha is not multiplied in.
+    Alpha is not premultiplied.
     """
 
     pixels: Pixels
@@ -76,7 +76,7 @@ class Raster:
 
     @property
     def colours(self) -> int:
-        """How many channels are colours: 1 or 3."""
+        """The number of colour channels: 1 or 3."""
         return int(self.pixels.shape[2]) - self.has_alpha
 
     @property
@@ -91,11 +91,11 @@ class Raster:
 
 
 def open_picture(data: bytes, name: str = "The picture") -> Raster:
-    """Return a picture of the studio at its own size and bit depth; `name` is for the sentence when there is none.
+    """Return a picture of the studio at its own size and bit depth; `name` is used in error messages.
 
-    The size is judged by the header, before a pixel is decoded. The picture is turned upright as its EXIF says. A
-    palette becomes the colours it stands for, and inks (CMYK) become RGB, which PNG can hold. Grey with alpha of 16
-    bits becomes RGBA of 16 bits, which holds the same. Of an animation the first frame is taken.
+    The size is checked in the header before any pixel is decoded. The picture is rotated upright according to its EXIF.
+    Palettes become colours; CMYK becomes RGB, which PNG supports; 16-bit grey with alpha becomes 16-bit RGBA, which is
+    lossless. For an animation the first frame is used.
 
     Raises RequestRefused: unreadable, damaged, more than 64 megapixels.
     """
@@ -112,7 +112,7 @@ def open_picture(data: bytes, name: str = "The picture") -> Raster:
 
 @contextmanager
 def _reading(data: bytes, name: str) -> Iterator[Image.Image]:
-    """Open a picture that is small enough; what a decoder raises within the block becomes RequestRefused."""
+    """Open a picture within the size limit; exceptions of decoders in the block become RequestRefused."""
     harden_pillow()
     pixels = 0
     try:
@@ -135,13 +135,13 @@ def _reading(data: bytes, name: str) -> Iterator[Image.Image]:
 
 
 def encode_png(raster: Raster) -> bytes:
-    """Return the picture as PNG, with its profile where that speaks of the same colour model, and nothing else."""
+    """Return the picture as PNG without metadata, except its profile if that has the same colour model."""
     import cv2
 
     pixels = raster.pixels
     profile = raster.profile if fits(raster.profile, pixels) else None
     if pixels.shape[2] == 2:
-        # OpenCV writes no grey with alpha.
+        # OpenCV cannot write grey with alpha.
         sink = io.BytesIO()
         Image.fromarray(pixels).save(sink, "PNG", compress_level=2, icc_profile=profile)
         return sink.getvalue()
@@ -159,19 +159,20 @@ def encode_png(raster: Raster) -> bytes:
 
 
 def fits(profile: bytes | None, pixels: Pixels) -> bool:
-    """Return whether an ICC profile speaks of the colour model that such pixels have."""
+    """Return whether an ICC profile has the colour model of these pixels."""
     return profile is not None and profile[16:20] == _COLOUR_MODELS[pixels.shape[2]]
 
 
 def of_channels(combine: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
-    """Return what the channels of each pixel come to, such as their sum: along the last axis itself NumPy takes seven
-    times as long."""
+    """Return the channels of each pixel combined, such as their sum.
+
+    NumPy's own reduction along the last axis takes seven times as long."""
     found: NDArray[Any] = functools.reduce(combine, np.moveaxis(values, 2, 0))
     return found
 
 
 def eight_bits(pixels: Pixels) -> Bytes:
-    """Return the values with 8 bits, to the nearest level."""
+    """Return the values with 8 bits, rounded to the nearest level."""
     if pixels.dtype == np.uint8:
         return np.asarray(pixels, np.uint8)
     shown = np.empty(pixels.shape, np.uint8)
@@ -182,7 +183,7 @@ def eight_bits(pixels: Pixels) -> Bytes:
 
 
 def in_colour(raster: Raster) -> Raster:
-    """Return the picture as RGB or RGBA; one that was grey leaves its profile."""
+    """Return the picture as RGB or RGBA; a grey picture loses its profile."""
     if raster.colours == 3:
         return raster
     grey = raster.pixels
@@ -190,7 +191,7 @@ def in_colour(raster: Raster) -> Raster:
 
 
 def resized(raster: Raster, width: int, height: int) -> Raster:
-    """Return the picture at another size, colours weighed by their opacity; bit depth and profile stay."""
+    """Return the picture resized, with colours weighted by their opacity; bit depth and profile stay the same."""
     import cv2
 
     way = cv2.INTER_AREA if width * height < raster.width * raster.height else cv2.INTER_LANCZOS4
@@ -199,7 +200,7 @@ def resized(raster: Raster, width: int, height: int) -> Raster:
 
 
 def with_alpha_of(data: bytes, other: bytes) -> bytes:
-    """Return a picture as a PNG that is as see-through as the other one, whose alpha is fitted to its size.
+    """Return a picture as PNG with the alpha of the other one, resized to fit; unchanged pixels if that has no alpha.
 
     Raises RequestRefused when one of them cannot be read.
     """
@@ -213,7 +214,7 @@ def with_alpha_of(data: bytes, other: bytes) -> bytes:
 
 
 def averaged(pixels: Pixels, way: Callable[[Any], NDArray[Any]]) -> Pixels:
-    """Return what `way`, which takes means of places, makes of pixels; colours are weighed by their opacity."""
+    """Apply `way`, a function that averages pixels, with colours weighted by their opacity."""
     has_alpha = pixels.shape[2] in {2, 4}
     found = np.asarray(way(weighed(pixels) if has_alpha else pixels))
     # OpenCV drops the axis of a single channel.
@@ -222,7 +223,7 @@ def averaged(pixels: Pixels, way: Callable[[Any], NDArray[Any]]) -> Pixels:
 
 
 def with_opacity(pixels: Pixels) -> Pixels:
-    """Return pixels with alpha, opaque where they had none."""
+    """Return pixels with an alpha channel, which is opaque if they had none."""
     if pixels.shape[2] in {2, 4}:
         return pixels
     opaque = np.full((*pixels.shape[:2], 1), np.iinfo(pixels.dtype).max, pixels.dtype)
@@ -230,16 +231,16 @@ def with_opacity(pixels: Pixels) -> Pixels:
 
 
 def weighed(pixels: Pixels) -> Floats:
-    """Return pixels whose last channel is alpha as floats, alpha 0 to 1 and the colours multiplied by it.
+    """Return pixels with alpha as premultiplied floats, alpha from 0 to 1.
 
-    What is averaged so does not take on the colour of clear pixels, which nobody sees.
+    Averages of such values are not affected by the invisible colours of transparent pixels.
     """
     opacity = pixels[..., -1:].astype(np.float32) / np.iinfo(pixels.dtype).max
     return np.concatenate([pixels[..., :-1] * opacity, opacity], axis=2)
 
 
 def unweighed(values: Floats, kind: np.dtype[Any]) -> Pixels:
-    """Return what `weighed` made as pixels of a type again."""
+    """Convert the result of `weighed` back to pixels of a type."""
     peak = np.iinfo(kind).max
     alpha = np.clip(values[..., -1:], 0, 1)
     colours = values[..., :-1] / np.maximum(alpha, 1e-6)
@@ -254,7 +255,7 @@ def read_rgb(data: bytes) -> Bytes:
 
 
 def shown_rgb(pixels: Pixels, profile: bytes | None) -> Bytes:
-    """Return some rows and columns of a picture as 8-bit RGB in sRGB, transparent ones over white."""
+    """Return pixels as 8-bit RGB in sRGB, transparent parts over white."""
     eight = eight_bits(pixels)
     has_alpha = eight.shape[2] in {2, 4}
     colour = to_srgb(eight[..., : eight.shape[2] - has_alpha], profile)
@@ -265,7 +266,7 @@ def shown_rgb(pixels: Pixels, profile: bytes | None) -> Bytes:
 
 
 def to_srgb(colours: Bytes, profile: bytes | None) -> Bytes:
-    """Return 8-bit colours (grey or RGB, no alpha) of a profile as RGB in sRGB; without one they count as sRGB."""
+    """Convert 8-bit colours (grey or RGB, no alpha) from a profile to RGB in sRGB; without a profile they are sRGB."""
     transform = _transform(profile, colours.shape[2], is_back=False)
     if transform is not None:
         return np.asarray(transform.apply(Image.fromarray(_squeezed(np.ascontiguousarray(colours)))))
@@ -273,11 +274,11 @@ def to_srgb(colours: Bytes, profile: bytes | None) -> Bytes:
 
 
 def from_srgb(colours: Floats, profile: bytes | None, channels: int) -> Floats:
-    """Return sRGB colours (RGB, 0 to 255 and between) as those of a profile: 3 channels, or 1 for grey."""
+    """Convert sRGB colours (RGB floats from 0 to 255) to a profile with 3 channels, or 1 for grey."""
     transform = _transform(profile, channels, is_back=True)
     if transform is None:
         return colours if channels == 3 else np.asarray((colours @ LUMA)[..., None], np.float32)
-    # The profile is applied to whole levels; what lies between two of them is added again.
+    # The profile is applied to integer levels; the fractional rest is added afterwards.
     whole = np.rint(np.clip(colours, 0, 255))
     shown = np.asarray(transform.apply(Image.fromarray(whole.astype(np.uint8))), np.float32)
     rest = np.asarray(colours - whole, np.float32)
@@ -288,7 +289,7 @@ def from_srgb(colours: Floats, profile: bytes | None, channels: int) -> Floats:
 
 @functools.lru_cache(maxsize=16)
 def _transform(profile: bytes | None, channels: int, *, is_back: bool) -> ImageCms.ImageCmsTransform | None:
-    """Return what turns colours of a profile into sRGB, or sRGB into them; None where nothing is to be turned."""
+    """Return the transform from a profile to sRGB, or back; None if no conversion is needed or possible."""
     if profile is None or profile[16:20] != _COLOUR_MODELS[channels] or (channels == 3 and is_srgb(profile)):
         return None
     own, mode = (io.BytesIO(profile), "L" if channels == 1 else "RGB")
@@ -302,7 +303,7 @@ def _transform(profile: bytes | None, channels: int, *, is_back: bool) -> ImageC
 
 
 def small_copy(data: bytes, longest_px: int) -> Image.Image:
-    """Return a picture of the studio as screens and models take it: 8 bits, sRGB, mode RGB or RGBA, no metadata.
+    """Return a copy of a picture for screens and models: 8 bits, sRGB, mode RGB or RGBA, no metadata.
 
     Its longer side is at most `longest_px`; a smaller picture keeps its size. Raises RequestRefused as `open_picture`.
     """
@@ -322,7 +323,7 @@ def small_copy(data: bytes, longest_px: int) -> Image.Image:
 
 
 def in_srgb(image: Image.Image, profile: bytes | None) -> Image.Image:
-    """Return an 8-bit picture as RGB or RGBA in sRGB; a profile that is damaged or of another kind is ignored."""
+    """Return an 8-bit picture as RGB or RGBA in sRGB; a profile that is damaged or does not fit is ignored."""
     mode = "RGBA" if image.has_transparency_data else "RGB"
     model = b"GRAY" if image.mode == "L" else b"RGB "
     if profile is not None and profile[16:20] == model and (model == b"GRAY" or not is_srgb(profile)):
@@ -334,7 +335,7 @@ def in_srgb(image: Image.Image, profile: bytes | None) -> Image.Image:
 
 @functools.lru_cache(maxsize=32)
 def is_srgb(profile: bytes) -> bool:
-    """Return whether an RGB profile gives the colours of sRGB, whatever it is called; a damaged one counts as such."""
+    """Return whether an RGB profile has the colours of sRGB, whatever its name; a damaged profile counts as sRGB."""
     levels = np.array(_PROBE_LEVELS, np.uint8)
     probe = np.stack(np.meshgrid(levels, levels, levels), axis=-1).reshape(1, -1, 3)
     shown = _converted(Image.fromarray(probe), profile, "RGB")
@@ -347,7 +348,7 @@ def is_deep_png(data: bytes) -> bool:
 
 
 def orientation_of(image: Image.Image) -> int:
-    """Return how a file says its picture is turned, as EXIF counts it: 1 to 8. Corrupt EXIF counts as upright."""
+    """Return the EXIF orientation, 1 to 8. Corrupt EXIF counts as upright."""
     try:
         return int(image.getexif().get(_ORIENTATION, 1))
     except DAMAGES:
@@ -355,7 +356,7 @@ def orientation_of(image: Image.Image) -> int:
 
 
 def upright(pixels: Pixels, orientation: int) -> Pixels:
-    """Return pixels turned and mirrored as EXIF's orientation asks for."""
+    """Return pixels rotated and mirrored according to an EXIF orientation."""
     if orientation in {2, 7}:
         pixels = pixels[:, ::-1]
     elif orientation in {4, 5}:
@@ -366,7 +367,7 @@ def upright(pixels: Pixels, orientation: int) -> Pixels:
 
 
 def pixels_of(image: Image.Image) -> Pixels:
-    """Return what Pillow has opened as height by width by 1 to 4 channels: grey of 16 bits keeps them."""
+    """Return an open Pillow image as height by width by 1 to 4 channels; 16-bit grey keeps its depth."""
     if image.mode.startswith("I"):
         return _deep_grey(image)
     if image.mode in {"1", "L"}:
@@ -382,7 +383,7 @@ def pixels_of(image: Image.Image) -> Pixels:
 
 
 def image_of(raster: Raster) -> Image.Image:
-    """Return the picture as Pillow has it, with 8 bits: mode L, LA, RGB or RGBA."""
+    """Return the picture as a Pillow image with 8 bits: mode L, LA, RGB or RGBA."""
     return Image.fromarray(_squeezed(eight_bits(raster.pixels)))
 
 
@@ -392,10 +393,10 @@ def _stated_profile(image: Image.Image) -> bytes | None:
 
 
 def deep_png_pixels(data: bytes, image: Image.Image) -> Pixels:
-    """Return the pixels of a PNG of 16 bits; `image` is the same as Pillow has opened it."""
+    """Return the pixels of a 16-bit PNG; `image` is the same file opened with Pillow."""
     import cv2
 
-    # Of grey Pillow keeps all 16 bits, and the clear level as well.
+    # For grey, Pillow keeps all 16 bits and the transparent level.
     if image.mode.startswith("I"):
         return pixels_of(image)
     stored = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
@@ -406,12 +407,12 @@ def deep_png_pixels(data: bytes, image: Image.Image) -> Pixels:
 
 
 def sound_profile(profile: bytes | None, channels: int) -> bytes | None:
-    """Return an ICC profile when it fits pixels of so many channels, can be applied, and says more than sRGB does."""
+    """Return an ICC profile if it fits the number of channels, can be applied, and differs from sRGB; else None."""
     return profile if _transform(profile, 1 if channels < 3 else 3, is_back=False) is not None else None
 
 
 def _opened_smaller(data: bytes, longest_px: int) -> tuple[Image.Image, bytes | None, tuple[int, int]]:
-    """Return a picture of 8 bits, its profile and the size of its copy; a JPEG is read no larger than needed."""
+    """Return an 8-bit picture, its profile and the size of its copy; a JPEG is decoded no larger than needed."""
     with _reading(data, "The picture") as opened:
         image, profile, orientation = opened, _stated_profile(opened), orientation_of(opened)
         size = fitted_size(*(image.size[::-1] if orientation >= 5 else image.size), longest_px)
@@ -426,12 +427,12 @@ def _opened_smaller(data: bytes, longest_px: int) -> tuple[Image.Image, bytes | 
 
 
 def from_inks(image: Image.Image, profile: bytes | None) -> Image.Image:
-    """Return a CMYK picture as RGB in sRGB, by its profile where it has a sound one."""
+    """Return a CMYK picture as RGB in sRGB, with its profile if that is valid."""
     return (profile and _converted(image, profile, "RGB")) or image.convert("RGB")
 
 
 def _converted(image: Image.Image, profile: bytes, mode: str) -> Image.Image | None:
-    """Return a picture in sRGB; None where the profile is damaged or of another kind."""
+    """Return a picture in sRGB; None when the profile is damaged or does not fit."""
     try:
         source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
         return ImageCms.profileToProfile(image, source, ImageCms.createProfile("sRGB"), outputMode=mode)
@@ -440,7 +441,7 @@ def _converted(image: Image.Image, profile: bytes, mode: str) -> Image.Image | N
 
 
 def _squeezed(pixels: Bytes) -> Bytes:
-    """Return the pixels as Pillow wants them: grey has no third axis."""
+    """Return the pixels in Pillow's shape: grey has no third axis."""
     return pixels[..., 0] if pixels.shape[2] == 1 else pixels
 
 
@@ -454,6 +455,6 @@ def _deep_grey(image: Image.Image) -> Pixels:
 
 
 def _too_many(name: str, pixels: int, limit: int) -> RequestRefused:
-    # Up, so that what is a little over the limit never reads as the limit itself.
+    # Rounded up, so that a picture slightly over the limit is never reported as exactly the limit.
     megapixels = math.ceil(pixels / 100_000) / 10
     return RequestRefused(ErrorCode.PICTURE_TOO_MANY_PIXELS, name=name, megapixels=megapixels, limit=limit)

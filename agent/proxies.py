@@ -1,7 +1,7 @@
-"""The proxy variables of the process, mended before anything reads them.
+"""Corrects the proxy variables of the process before anything reads them.
 
-Gradio makes HTTP clients while it is imported, and a client raises at a proxy that it cannot read, or whose library is
-missing: no program would start.
+Gradio creates HTTP clients while it is imported, and a client raises an exception for a proxy that is invalid or whose
+library is missing: no program would start.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ _EXCEPTIONS = "no_proxy"
 
 
 def mend_proxies(environ: MutableMapping[str, str]) -> list[str]:
-    """Take out what the HTTP libraries cannot read; return a sentence for each proxy that is not used therefore.
+    """Remove values that the HTTP libraries cannot read; return a sentence for each proxy that is therefore not used.
 
-    The sentences name the variable only: the address may hold a password. Entries of `NO_PROXY` that nobody can read
-    are left out without a word, as curl does.
+    The sentences name only the variable, because the address may contain a password. Invalid entries of `NO_PROXY` are
+    removed silently, as in curl.
     """
-    # Upper or lower case: the libraries read both.
+    # The libraries read both upper-case and lower-case names.
     named = [name for name, value in environ.items() if value and name.lower() in (*_PROXIES, _EXCEPTIONS)]
     sentences = []
     for name in named:
@@ -27,7 +27,7 @@ def mend_proxies(environ: MutableMapping[str, str]) -> list[str]:
             environ[name] = ",".join(one for one in entries if one)
             continue
         if environ[name].lower().startswith("socks://"):
-            # As desktops write it for SOCKS 5.
+            # Desktop environments write SOCKS 5 like this.
             environ[name] = f"socks5{environ[name][len('socks') :]}"
         if problem := _problem(environ[name]):
             del environ[name]
@@ -51,7 +51,7 @@ def _problem(address: str) -> str | None:
 
 
 def _readable_entry(entry: str) -> str | None:
-    """Return an entry of `NO_PROXY` as it can be read, without brackets or `:*` where need be, or None."""
+    """Return an entry of `NO_PROXY` in a valid form, if necessary without brackets or `:*`; None if there is none."""
     without_port = entry.removesuffix(":*")
     return next((one for one in (entry, without_port, without_port.strip("[]")) if one and _is_readable(one)), None)
 

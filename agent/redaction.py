@@ -1,6 +1,6 @@
-"""Taking secrets out of text, JSON and log records: the values that are known, and whatever looks like one.
+"""Redaction of secrets in text, JSON and log records: known values, and everything that looks like a secret.
 
-It would rather hide too much than too little. What is hidden reads `[secret]`; doing it twice changes nothing more.
+It prefers to hide too much rather than too little. A secret becomes `[secret]`; redaction is idempotent.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from agent.settings import Settings
 HIDDEN = "[secret]"
 TOO_DEEP = "[deeper levels left out]"
 _MAX_DEPTH = 60
-# A shorter one is hidden only where it stands alone: a server on one's own machine takes any word for a key.
+# A shorter secret is hidden only as a whole word: a local server accepts any word as a key.
 _SURELY_A_SECRET = 6
-# What stands in the path of an address as it is (RFC 3986, 3.3).
+# Characters that are not escaped in the path of a URL (RFC 3986, 3.3).
 _PATH = "!$&'()*+,/:;=@~"
 
-# Where a word begins, also behind `%3D` of a URL and `\n` or `\u2014` of a quoted text.
+# The start of a word, also after `%3D` in a URL and after `\n` or `\u2014` in a quoted text.
 _START = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt])|(?<=\\u[0-9a-f]{4}))"
 _SHAPES = re.compile(
     r"AIza[\w-]{10,}|AQ\.[\w-]{16,}|ya29\.[\w-]{10,}|auth_tokens/[\w-]{8,}|eyJ[\w-]{10,512}\.[\w-]{10,4096}\.[\w-]{8,4096}"
@@ -37,7 +37,7 @@ _SHAPES = re.compile(
 _NOT_HIDDEN_YET = r"(?!\[secret\])"
 _CHARACTER = r"[^\s\"'\\,;&<>]"
 _TOKEN = rf"{_NOT_HIDDEN_YET}{_CHARACTER}+"
-# `Bearer` as a header writes it; in lower case it is a word that people use, so what follows must be long.
+# `Bearer` as in a header; in lower case it is an ordinary word, so the text after it must be long.
 _BEARER = re.compile(
     rf"(\b(?:Bearer|BEARER)(?:\s|%20|\+)++){_TOKEN}|(\bbearer(?:\s|%20|\+)++){_NOT_HIDDEN_YET}{_CHARACTER}{{16,}}"
 )
@@ -57,7 +57,7 @@ _QUERY = re.compile(
 )
 _USER = re.compile(r"(?<=://)(?:[^\s/?#@:\"'<>\\]*:[^\s/\"'<>\\]*|[^\s/?#@:\"'<>\\]+)@")
 _GITHUB = ("gho_", "ghp_", "ghr_", "ghs_", "ghu_")
-# What to look for, after one of the words (in lower case) that each match holds: most texts hold none.
+# Each rule: lower-case words of which every match contains one (most texts contain none), pattern, replacement.
 _RULES = (
     (("aiza", "aq.", "ya29.", "auth_tokens/", "eyj", "sk-", "pk-", "rk-", "hf_", *_GITHUB), _SHAPES, HIDDEN),
     (("bearer",), _BEARER, rf"\g<1>\g<2>{HIDDEN}"),
@@ -66,7 +66,7 @@ _RULES = (
     (("=", "%3d"), _QUERY, rf"\g<1>{HIDDEN}"),
     (("://",), _USER, f"{HIDDEN}@"),
 )
-# In a short text all the words are looked for at once; in a long one each by itself, which is faster there.
+# In a short text one search for all the words is fastest; in a long text a search for each word is faster.
 _HINT = re.compile("|".join(re.escape(hint) for hints, _, _ in _RULES for hint in hints))
 _SHORT = 256
 _SECRET_NAMES = re.compile(
@@ -74,7 +74,7 @@ _SECRET_NAMES = re.compile(
     r"|authorization|(?:set-)?cookie)|x-goog-api-key|apikey|token",
     re.IGNORECASE,
 )
-# A home folder at the start of a path, whoever's it is; not a part of an address or of a longer path.
+# Any user's home directory at the start of a path, but not inside a URL or a longer path.
 _HOMES = re.compile(
     r"(?:(?<![\w.~/\\%-])|(?<=file://))(?:/home|/Users)/[^/\s\"'<>|:*?\\]{1,64}(?=[/\s\"'<>|:,;)\]}]|$)"
     r"|(?<![A-Za-z])[A-Za-z]:(?:\\{1,2}|/)Users(?:\\{1,2}|/)[^\\/:*?\"'<>|\r\n]{1,64}(?=[\\/]|[\"'\s]|$)"
@@ -82,23 +82,23 @@ _HOMES = re.compile(
 
 
 def without_secrets(text: str, secrets: Sequence[SecretStr] = ()) -> str:
-    """Return the text with these values hidden, as they are and as URLs and quoted texts write them, and with whatever
-    looks like a key, a token, a header that holds one, or the name and password of an address."""
+    """Return the text without these values, also in URL-encoded and quoted form, and without anything secret-looking.
+
+    That is a key, a token, a header that contains one, or the user name and password of a URL."""
     return _hidden(text, _spellings(secrets))
 
 
 def object_without_secrets(value: Mapping[str, JsonValue], secrets: Sequence[SecretStr] = ()) -> dict[str, JsonValue]:
     """Return the object with secrets hidden in keys and values at every depth.
 
-    What stands under a name like `api_key` or `authorization` is hidden whatever it looks like. Keys that become the
-    same get a number. Levels deeper than 60 are left out.
+    A string under a name like `api_key` or `authorization` is always hidden. Keys that become equal get a number.
+    Levels deeper than 60 are left out.
     """
     return Redactor(secrets).hidden(value)
 
 
 class Redactor:
-    """Hides the same secrets in many values. A text that came before is not searched again, so one lives no longer than
-    what it is used for."""
+    """Hides the same secrets in many values. It caches every text, so use it only for one task and then drop it."""
 
     def __init__(self, secrets: Sequence[SecretStr] = ()) -> None:
         self._spelled = _spellings(secrets)
@@ -117,7 +117,7 @@ class Redactor:
 
 
 def without_homes(text: str) -> str:
-    """Return the text with the paths of home folders shortened to `~`: ours, and what looks like anyone's."""
+    """Return the text with home directories shortened to `~`: this process's own, and any that looks like one."""
     if "/" not in text and "\\" not in text:
         return text  # no path, as most of the thousands of texts in a report
     home = os.path.expanduser("~").rstrip("/\\")
@@ -127,7 +127,7 @@ def without_homes(text: str) -> str:
 
 
 def secrets_of(settings: Settings) -> tuple[SecretStr, ...]:
-    """Return every secret that the operator's settings hold."""
+    """Return every secret in the operator's settings."""
     keys = [settings.gemini_api_key]
     if settings.openai is not None:
         keys += [settings.openai.api_key, settings.openai.image_api_key]
@@ -136,9 +136,9 @@ def secrets_of(settings: Settings) -> tuple[SecretStr, ...]:
 
 
 class RedactingFilter(logging.Filter):
-    """Hides secrets in every record that passes: message, arguments, traceback and stack. It refuses none.
+    """Hides secrets in every log record: message, arguments, traceback and stack. It drops no record.
 
-    `secrets` is asked at each record for the values known at that moment, and must tell the log nothing itself.
+    `secrets` is called for each record and returns the currently known values; it must not log anything itself.
     """
 
     def __init__(self, secrets: Callable[[], Iterable[SecretStr]] = tuple) -> None:
@@ -146,14 +146,14 @@ class RedactingFilter(logging.Filter):
         self._secrets = secrets
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Clean the record and let it pass."""
+        """Redact the record and return True."""
         secrets = tuple(self._secrets())
-        # One by one first: formatters such as a web server's read the arguments themselves.
+        # The arguments first, one by one: some formatters, such as a web server's, read them directly.
         record.args = _clean_arguments(record.args, secrets)
         try:
             told = record.getMessage()
         except (TypeError, ValueError, KeyError, OverflowError):
-            # It cannot be put together; logging would print its parts, and an error beside them.
+            # The message cannot be formatted; logging would print the unredacted parts with an error.
             told = f"{record.msg} {record.args!r}"
             record.msg, record.args = told, None
         hidden = without_secrets(told, secrets)
@@ -164,7 +164,7 @@ class RedactingFilter(logging.Filter):
         if record.exc_text:
             hidden = without_secrets(record.exc_text, secrets)
             if hidden != record.exc_text:
-                # Handlers of other makes write the traceback anew from the exception.
+                # `exc_info` is removed because third-party handlers format the traceback again from the exception.
                 record.exc_text, record.exc_info = hidden, None
         if record.stack_info:
             record.stack_info = without_secrets(record.stack_info, secrets)
@@ -174,7 +174,7 @@ class RedactingFilter(logging.Filter):
 def _hidden(text: str, spellings: Sequence[str]) -> str:
     for value in spellings:
         if value in text:
-            # Apart from what is hidden already: a key may be as short as a part of that word.
+            # Parts that are already hidden are skipped: a short key may be a part of the word `[secret]`.
             text = HIDDEN.join(_without(value, part) for part in text.split(HIDDEN))
     small = text.lower()
     if len(small) < _SHORT and not _HINT.search(small):
@@ -192,7 +192,7 @@ def _without(value: str, text: str) -> str:
 
 
 def _spellings(secrets: Sequence[SecretStr]) -> list[str]:
-    """Return the values in every way that a URL, JSON or a quoted text writes them, the longest first."""
+    """Return the values in every form that URLs, JSON and quoted text use, the longest first."""
     found: set[str] = set()
     for secret in secrets:
         for value in {secret.get_secret_value(), secret.get_secret_value().strip()}:
@@ -238,7 +238,7 @@ def _clean_arguments(arguments: Any, secrets: Sequence[SecretStr]) -> Any:
 
 
 def _clean_argument(argument: object, secrets: Sequence[SecretStr]) -> object:
-    """Return the argument itself unless its text, or its representation, holds a secret."""
+    """Return the argument unchanged unless its `str` or `repr` contains a secret."""
     if argument is None or isinstance(argument, bool | int | float):
         return argument
     told, shown = str(argument), repr(argument)

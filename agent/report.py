@@ -1,6 +1,6 @@
-"""The debug report of a turn: what was asked, sent and answered, how long it took and what it cost, without a secret.
+"""The debug report of a turn: requests, answers, durations and costs, without secrets.
 
-Pictures are references in it, signatures are lengths. It is JSON of a fixed order, made to be read by a person.
+Pictures are references, signatures are lengths. It is JSON in a fixed order, written for people to read.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ LIMIT_BYTES = 512 << 10
 _LEAST_BYTES = 16 << 10
 _COUNTS_BYTES = 64
 _DROPPED_IN_ORDER = ("trace", "pictures", "steps", "calls", "said", "settings", "error", "versions")
-# Characters kept of one text and entries kept of one list, tried in turn until the report fits with its newest message.
-# The least leave a digest whole.
+# Limits for characters per text and entries per list, tried in this order until the report fits with its newest
+# message. The smallest limit still keeps a whole digest.
 _CUTS = ((20_000, 2_000), (4_000, 200), (500, 40), (100, 12), (80, 4))
 _DATA_URL = re.compile(r"data:[\w.+-]{1,64}/[\w.+-]{1,64}(?:;[\w=.-]{1,64})*,[\w+/=%-]*", re.ASCII)
 _DATA = re.compile(r"[\w+/-]{256,}={0,2}|(?:[\w+/-]{60,255}(?:\r?\n|(?:\\r)?\\n| )){3,}[\w+/-]*={0,2}", re.ASCII)
@@ -49,13 +49,12 @@ def turn_report(
     versions: Mapping[str, str] | None = None,
     limit_bytes: int = LIMIT_BYTES,
 ) -> Json:
-    """Return the report, whose text by `report_text` has at most `limit_bytes` (at least 16 KiB).
+    """Return the report; its text from `report_text` has at most `limit_bytes` (at least 16 KiB).
 
-    `turn` stands for its record in the conversation, turns after it are left out. Of `calls` only this turn's count;
-    `trace` are its steps.
-    `secrets` are hidden beside whatever looks like one, in names and values; home folders read `~`. `versions` are
-    added to those of Aivista and Python. When it is too long the newest messages stay; `left_out` counts the others,
-    and the texts and lists that were cut, each of which says so.
+    `turn` replaces its recorded version in the conversation; later turns are left out. Only this turn's `calls` are
+    used; `trace` are its steps. `secrets`, and everything that looks like a secret, are hidden in names and values;
+    home directories become `~`. `versions` are added to those of Aivista and Python. If the report is too long, the
+    newest messages are kept; `left_out` counts the other messages, and the cut texts and lists, which are marked.
     """
     frame: Json = {
         "report": REPORT_VERSION,
@@ -83,10 +82,10 @@ def report_text(report: Json) -> str:
 
 
 def log_report(report: Json) -> None:
-    """Write to the log, as one line of JSON, which turn failed, where and with which codes.
+    """Log one line of JSON that says which turn failed, where, and with which error codes.
 
-    Nothing that a person or a model said is in it: others may read a log. The report itself is for the owner of the
-    conversation.
+    It contains no text of the user or of a model, because other people may read the log. The full report is only for
+    the owner of the conversation.
     """
     _log.error("%s", json.dumps(_codes(report), allow_nan=False))
 
@@ -119,7 +118,7 @@ def _objects(value: JsonValue) -> list[Json]:
 
 
 def _plain_name(name: JsonValue) -> str:
-    """Return the name of a step or a call; the model makes up what a tool that does not exist is called."""
+    """Return the name of a step or call if it is plain, else `?`: a model may invent a tool name with any text."""
     return name if isinstance(name, str) and _PLAIN_NAME.fullmatch(name) else "?"
 
 
@@ -137,7 +136,7 @@ def _turn(turn: Turn) -> Json:
 
 
 def _error(turn: Turn) -> Json | None:
-    """Return how the turn failed: its last note of a failure."""
+    """Return the failure of the turn from its last FailureNote, None without one."""
     notes = [component for component in turn.components if isinstance(component, FailureNote)]
     if not notes:
         return None
@@ -164,7 +163,7 @@ def _request(turn: Turn) -> Json:
 
 
 def _steps(turn: Turn) -> list[JsonValue]:
-    """Return each step with when it began and how long it was until the next, the last until its list was closed."""
+    """Return each step with its start and the seconds until the next step, or until the end of its list."""
     steps: list[JsonValue] = []
     for component in turn.components:
         if not isinstance(component, Steps):
@@ -183,7 +182,7 @@ def _calls(turn: Turn, calls: Sequence[CallRecord], pictures: Sequence[Picture])
     reported: list[JsonValue] = []
     for call in mine:
         receipt = receipts.get(call.name)
-        # The answer is kept until the turn is over; of a picture's call the receipt stays.
+        # The journal keeps the answer only until the turn ends; for an image call the receipt remains.
         usage = call.answer.usage if call.answer else receipt.usage if receipt else None
         reported.append(
             {
@@ -217,7 +216,7 @@ def _picture(picture: Picture) -> Json:
 
 
 def _messages(conversation: Conversation, turn: Turn) -> list[tuple[Turn, PromptMessage]]:
-    """Return the history with the turn that brought each message, oldest first."""
+    """Return the history up to the turn, oldest first, each message with its turn."""
     turns: list[Turn] = []
     for one in conversation.turns:
         if one.id == turn.id:
@@ -231,7 +230,7 @@ def _message(turn: Turn, message: PromptMessage) -> Json:
 
 
 def _trace(steps: Sequence[TraceStep]) -> list[JsonValue]:
-    """Return the steps, without the system text and the history: that stands among the messages."""
+    """Return the steps without the system prompt and the history, which is in the report's messages."""
     told: list[JsonValue] = []
     for step in steps:
         one = step.model_dump(mode="json")
@@ -249,7 +248,7 @@ def _time(when: datetime) -> str:
 def _fitted(
     frame: Json, messages: Sequence[tuple[Turn, PromptMessage]], secrets: Sequence[SecretStr], limit_bytes: int
 ) -> Json:
-    """Return the report cut as little as it takes to fit with the newest message, then with as many as fit."""
+    """Return the report with the weakest cuts that let the newest message fit, and with as many messages as fit."""
 
     def clean(number: int) -> Json:
         return object_without_secrets(_message(*messages[number]), secrets)
@@ -282,12 +281,12 @@ def _fitted(
 
 
 def _size(value: JsonValue) -> int:
-    # Two levels further in, as a message stands in the report.
+    # Two levels of nesting, to count the indentation that a message has in the report.
     return len(report_text({"": {"": value}}).encode())
 
 
 def _readable(text: str) -> str:
-    """Return the text without data and home folders."""
+    """Return the text without encoded data and home directories."""
     return without_homes(_DATA.sub(_data_length, _DATA_URL.sub(_data_length, text)))
 
 

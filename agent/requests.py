@@ -1,4 +1,4 @@
-"""What a person sends: one request for a turn, and what they decide about a plan."""
+"""What a user sends: the request for a turn, and the decision about a plan."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from agent.messages import Asked, ImagePart, ToolCallPart, whole_characters
 from agent.pictures import OriginalFile
 from agent.settings import TurnSettings
 
-# What `TurnRequest.editing` says when no picture is to be changed.
+# The value of `TurnRequest.editing` when no picture is to be changed.
 NO_PICTURE = "none"
 _UPLOAD = re.compile(r"upload:([0-9]{1,4})")
 
 
 @dataclass(frozen=True)
 class Mask:
-    """What of a picture may change: an image of the picture's shape, white = change, and the handle it belongs to.
+    """The part of a picture that may change: an image of the picture's shape (white = change) and the picture's handle.
 
-    The handle may be `upload:N`: the Nth picture of this very request, which has no handle of its own yet.
-    `feather_px` is the width of the soft edge inside the mask, in pixels of a picture 1024 wide; None leaves the
-    choice to the studio.
+    The handle may be `upload:N`: the Nth picture of the same request, which has no handle yet. `feather_px` is the
+    width of the soft edge inside the mask, in pixels of a picture 1024 wide; None leaves the choice to the studio.
     """
 
     image: bytes
@@ -35,9 +34,9 @@ class Mask:
 
 @dataclass(frozen=True)
 class Expansion:
-    """How far a picture shall grow on each side, in fractions of its width and height.
+    """How far to extend a picture on each side, in fractions of its width and height.
 
-    As for a mask, the handle may be `upload:N`.
+    As in a mask, the handle may be `upload:N`.
     """
 
     handle: str
@@ -49,7 +48,7 @@ class Expansion:
 
 @dataclass(frozen=True)
 class KeptUpload:
-    """A picture that was uploaded before and is sent again as it is kept: it is not read anew."""
+    """A picture that was uploaded before and is sent again: the stored image is used, the file is not decoded again."""
 
     name: str
     image: ImagePart
@@ -60,9 +59,9 @@ UploadSource: TypeAlias = "bytes | Path | tuple[str, bytes] | KeptUpload"
 
 
 def upload_number(handle: str) -> int | None:
-    """Return N of `upload:N`, where 1 is the first picture of a request, or None when the handle is no such name.
+    """Return N of `upload:N`, where 1 is the first picture of a request, or None for any other handle.
 
-    Whether the request has so many pictures is not looked at.
+    It does not check that the request has N pictures.
     """
     match = _UPLOAD.fullmatch(handle)
     return int(match[1]) if match else None
@@ -70,18 +69,18 @@ def upload_number(handle: str) -> int | None:
 
 @dataclass(frozen=True)
 class TurnRequest:
-    """What the person sends: words, pictures, and what they chose for this turn.
+    """The request for a turn: the user's text, pictures, and settings for this turn.
 
     `images` takes bytes, paths, pairs of a file name and bytes, or `KeptUpload`. `editing` is the handle of the picture
-    marked to be changed; with `none` the words make a new picture and lean on no earlier one that they do not name;
-    without it they are about the newest. `references` are the handles of those marked as references; `roles` says by
-    handle what some of them are for, each a `agent.pictures.ReferenceRole` (subject, product, face, style, palette,
-    pose, layout, background, text). With a `mask`, nothing outside of it changes; several masks are of one picture
-    each, and each picture is changed by itself. With `expand`, nothing of the picture itself changes. The same
-    `request_id` twice runs once, also after a restart. `instead_of` is a turn that was said otherwise: this one stands
-    beside it, as a branch of its own. `maximum_usd` is the most that the person was told it can cost: the turn asks
-    before it passes that; None takes what the studio reckons itself. `repeats` is a call for a picture that is carried
-    out as it stands: the planner is not asked. Halves of characters in the words, and in `request_id`, become U+FFFD.
+    to change; with `none` the turn makes a new picture and uses only those earlier pictures that the text names;
+    without it the turn changes the newest. `references` are the handles of the reference pictures; `roles` maps some of
+    these handles to their role, a `agent.pictures.ReferenceRole` (subject, product, face, style, palette, pose, layout,
+    background, text). With a `mask`, nothing outside of it changes; several masks belong to one picture each, and each
+    picture is changed separately. With `expand`, the picture itself does not change. Two requests with the same
+    `request_id` run once, also after a restart. `instead_of` is a turn that the user edited: the new turn becomes a
+    branch beside it. `maximum_usd` is the maximum cost shown to the user: the turn asks before it exceeds that; None
+    uses the studio's own estimate. `repeats` is a tool call that is carried out unchanged, without the planner. Lone
+    surrogates in `text` and `request_id` become U+FFFD.
     """
 
     text: str
@@ -99,12 +98,12 @@ class TurnRequest:
 
     @property
     def marked(self) -> tuple[str, ...]:
-        """The handles of the pictures that it marks, the one to be changed first."""
+        """The handles of the marked pictures, the one to change first."""
         return (*((self.editing,) if self.editing not in (None, "", NO_PICTURE) else ()), *self.references)
 
     @property
     def masks(self) -> tuple[Mask, ...]:
-        """The masks it was given, one a picture."""
+        """The masks of the request, one per picture."""
         if self.mask is None:
             return ()
         return (self.mask,) if isinstance(self.mask, Mask) else tuple(self.mask)
@@ -116,7 +115,7 @@ class TurnRequest:
 
 
 class PlanEdit(Asked):
-    """What the person changed in a plan before it runs; None leaves a value as it was planned."""
+    """The user's changes to a plan before it runs; None leaves a value as planned."""
 
     call: int = 0
     prompt: str | None = Field(default=None, min_length=1)
@@ -127,8 +126,7 @@ class PlanEdit(Asked):
 
 
 class Decision(Asked):
-    """What the person decided about a plan: run it, with changes perhaps, or drop it; or about calls that wait for
-    them: let them run or not."""
+    """The user's decision: run a plan, with optional changes, or drop it; or allow waiting tool calls, or not."""
 
     run: bool
     edits: tuple[PlanEdit, ...] = ()

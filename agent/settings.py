@@ -1,5 +1,4 @@
-"""What the person chose for a turn, and what the operator chose for the studio: each field of that with the environment
-variable that it is read from."""
+"""The user's settings for a turn, and the operator's settings for the studio with the environment variable of each."""
 
 from __future__ import annotations
 
@@ -27,11 +26,11 @@ ProviderChoice = Literal["gemini", "openai", "sketch"]
 _WITH_OWN_SERVER: frozenset[ProviderChoice] = frozenset({"openai"})
 
 OPERATOR = "local"
-"""The owner of what is made on one's own machine, where nobody signs in."""
+"""The owner of everything made on the operator's own machine, where nobody signs in."""
 
 
 class SearchPolicy(StrEnum):
-    """Who may search when the person permits it: the agent (default), the image model, or both one after the other."""
+    """Who may search if the user allows it: the agent (default), the image model, or both one after the other."""
 
     LLM_ONLY = "llm_only"
     IMAGE_ONLY = "image_only"
@@ -39,7 +38,7 @@ class SearchPolicy(StrEnum):
 
 
 class ReferenceMode(StrEnum):
-    """Which pictures the image model is shown when no handle names them; see `agent.imaging.references`."""
+    """Which pictures are sent to the image model when no handle names them; see `agent.imaging.references`."""
 
     USER_UPLOADED_ONLY = "USER_UPLOADED_ONLY"
     LAST_GENERATED = "LAST_GENERATED"
@@ -52,17 +51,17 @@ MAX_REFERENCE_COUNT = 16
 
 
 class TurnSettings(Asked):
-    """What the person chose for one turn. A lock that is `None` (or `auto`) leaves the choice to the agent.
+    """The user's settings for one turn. A lock that is `None` (or `auto`) leaves the choice to the agent.
 
-    `image_model` may be `both`: the same request is painted by Flash and by Pro, to be seen side by side.
+    `image_model` may be `both`: Flash and Pro each generate the same request, for a comparison side by side.
 
-    `review` is when the agent looks at what it painted: `on` for the best model and for lettering, `always`, or `off`;
-    `review_rounds` counts the first picture and what is painted again after a poor review. With `confirm` nothing is
-    painted before the person has seen the plan. `negative_prompt` is what pictures must not show, in place of the
-    agent's own; `reference_mode` says which pictures the image model is shown (`LAST_N`: the newest
-    `reference_count`), and a picture that the agent names counts only as the one to be changed. `budget_usd` is the
-    most that one turn may cost. Before pictures pass `cap_conversation_usd` or `cap_day_usd` (None is no cap, zero asks
-    before every cent) the person is asked.
+    `review` is when the agent reviews its pictures: `on` for the best model and for lettering, `always`, or `off`;
+    `review_rounds` counts the first attempt and the repaints after a poor review. With `confirm` no picture is
+    generated before the user has seen the plan. `negative_prompt` is what pictures must not show, in place of the
+    agent's own; `reference_mode` says which pictures are sent to the image model (`LAST_N`: the newest
+    `reference_count`), and a picture that the agent names then counts only as the one to change. `budget_usd` is the
+    maximum cost of one turn. The user is asked before pictures exceed `cap_conversation_usd` or `cap_day_usd` (None is
+    no cap, zero asks before every cent).
     """
 
     text_model: TextModelChoice = "flash"
@@ -95,16 +94,16 @@ class TurnSettings(Asked):
     @field_validator("review", mode="before")
     @classmethod
     def _review_of_the_first_records(cls, value: object) -> object:
-        # Records of the first version hold a truth value that nothing read.
+        # Records of the first version have a boolean here, which nothing used.
         return "off" if isinstance(value, bool) else value
 
 
 # ---- environment variables
 
 CALLER_NAME = "[a-z][a-z0-9_-]{0,31}"
-"""What the name of a token of the HTTP API looks like, as a pattern."""
+"""The pattern for names of HTTP API tokens."""
 MODEL_PREFIX = "AIVISTA_MODEL_"
-"""What the variable of every role begins with; the rest is the role in capitals."""
+"""The prefix of the variable for each role; the rest of its name is the role in capitals."""
 _SHORTEST_TOKEN = 16
 _MB = 1 << 20
 _SWITCHES = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
@@ -112,9 +111,10 @@ _PROVIDERS = {name: name for name in get_args(ProviderChoice)}
 
 
 class Kind(NamedTuple):
-    """How a value is written, in words, and how it is read: `read` is given the variable's name and what it holds,
-    stripped and not empty, and raises SettingsError where that cannot be read. `bounds` are pydantic's, for whoever
-    gives the value from Python; there it is `unit` times as large."""
+    """The format of a value in words, and its parser.
+
+    `read` takes the variable's name and its stripped, non-empty text, and raises SettingsError when that is invalid.
+    `bounds` are pydantic's, for values given from Python, which are `unit` times as large."""
 
     words: str
     read: Callable[[str, str], object]
@@ -123,9 +123,10 @@ class Kind(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """The environment variable that a field is read from, and the part of the reference where it stands. Unset, empty
-    and blank are the same: then the field's default holds, which `otherwise` says in words where it does not say it
-    itself."""
+    """The environment variable of a field, and its group in the reference.
+
+    An unset, empty or blank variable selects the field's default; `otherwise` describes the default in words when the
+    value itself does not explain it."""
 
     group: str
     name: str
@@ -185,7 +186,7 @@ def _address(name: str, raw: str) -> str:
 
 
 def _tokens(name: str, raw: str) -> Mapping[str, SecretStr]:
-    """Return the tokens by name. None of them is ever quoted."""
+    """Return the tokens by name. Error messages never quote a token."""
     found: dict[str, SecretStr] = {}
     for pair in filter(None, (one.strip() for one in raw.split(","))):
         caller, _, token = pair.partition(":")
@@ -211,7 +212,7 @@ _TEXT = Kind("text", lambda _name, raw: raw)
 _PATH = Kind("a path; `~` is your own folder", _path)
 _SECONDS = Kind("seconds, more than 0", _positive, {"gt": 0})
 _SECONDS_OR_NONE = Kind("seconds, 0 or more", partial(_number, what="a number", from_zero=True), _FROM_ZERO)
-# The pause itself may be none, for whoever asks from Python.
+# From Python, the pause may also be 0.
 _PAUSE = _SECONDS._replace(bounds={"ge": 0})
 _RATE = Kind("a number, more than 0", _positive, {"gt": 0})
 _COUNT = Kind("a whole number, more than 0", _count, {"gt": 0})
@@ -221,7 +222,7 @@ _DOLLARS = Kind(
 )
 _SWITCH = Kind("`on` or `off`", partial(_choice, choices=_SWITCHES, problem="it must be on or off"))
 _KEY = Kind("a key", _secret)
-# What Google's keys may hold is Google's business, and the key is tried where it is typed in.
+# The format of Google's keys is not checked: it is up to Google, and a key is tested where the user enters it.
 _GOOGLE_KEY = Kind("a key", lambda _name, raw: SecretStr(raw))
 _ADDRESS = Kind("an `http` or `https` address without name, password, query or fragment", _address)
 _PROVIDER = Kind(
@@ -232,7 +233,7 @@ _TOKENS = Kind("`name:token` pairs with commas between them; a token has 16 char
 
 
 def _field(group: str, kind: Kind, default: Any, name: str) -> Callable[..., Any]:
-    """Return what makes a field of the words about its variable; `also` is one more variable, which wins."""
+    """Return a function that makes a field from the text about its variable; the variable `also` takes precedence."""
 
     def field(meaning: str, otherwise: str = "", *, also: Variable | None = None) -> Any:
         extra: Any = {"variables": [Variable(group, name, kind, meaning, otherwise), *filter(None, [also])]}
@@ -255,9 +256,9 @@ _otel = partial(_field, "OpenTelemetry")
 
 
 class OpenAISettings(Value):
-    """A server that speaks OpenAI's API: for words, and for pictures there or at an address of their own.
+    """A server with OpenAI's API for text; images come from it too, or from a server with its own address.
 
-    Without an `image_model` the sketch model paints. A key goes only to the server it was given for.
+    Without an `image_model` the sketch model makes the pictures. A key is sent only to the server it was set for.
     """
 
     base_url: str = _server(_ADDRESS, ..., "AIVISTA_OPENAI_BASE_URL")(
@@ -279,15 +280,15 @@ class OpenAISettings(Value):
 
     @property
     def has_key(self) -> bool:
-        """Whether it is asked with a key of the operator's."""
+        """Whether the operator set a key."""
         return bool(self.api_key or self.image_api_key)
 
 
 class Patiences(Value):
-    """How long a call of a node of a turn may go without a sign of life, in seconds: a word, a thought.
+    """How long a call by a node of a turn may stream nothing (no text, no thought), in seconds.
 
-    A server of one's own may be silent until its answer begins. The retriever's is for all of it. A picture's limit is
-    `Settings.image_deadline_s`.
+    The operator's own server may be silent until its answer begins. The retriever's limit is for its whole duration. A
+    picture's limit is `Settings.image_deadline_s`.
     """
 
     planner_s: float = _time_limit(60.0, "AIVISTA_PLANNER_TIMEOUT_S")(
@@ -304,15 +305,15 @@ class Patiences(Value):
     )
 
     def of_node(self, name: str) -> float | None:
-        """Return the patience with a call of a model that the node of that name makes; None where there is no limit."""
+        """Return the limit for model calls by the node of that name; None when there is no limit."""
         return {"planner": self.planner_s, "searcher": self.searcher_s, "critic": self.critic_s}.get(name)
 
 
 class TelemetrySettings(Value):
-    """Where OpenTelemetry spans go: the whole address of a collector that takes them by OTLP over HTTP.
+    """Where OpenTelemetry spans are sent: the full address of a collector that accepts OTLP over HTTP.
 
-    The words of prompts and answers go along only `with_contents`. Headers, certificates, time limits and sampling are
-    the SDK's own: it reads its variables itself.
+    The text of prompts and answers is included only `with_contents`. Headers, certificates, timeouts and sampling are
+    configured by the SDK, which reads its own environment variables.
     """
 
     endpoint: str = _otel(_TEXT, ..., "OTEL_EXPORTER_OTLP_ENDPOINT")(
@@ -331,13 +332,13 @@ class TelemetrySettings(Value):
 
 
 class Settings(Value):
-    """What the operator chose: where everything lives, keys, base URL, time limits. Unknown fields are refused.
+    """The operator's settings: home directory, keys, base URL, time limits. Unknown fields are rejected.
 
-    Times are in seconds, sizes in bytes; what a field is for stands with its variable. Without a `provider` it is
-    Gemini where there is a key, else the `openai` server, else sketch. `model_overrides` are names of models by role.
-    Without `lends_keys` the keys here pay for nobody but the owner `OPERATOR`. `mcp_servers` are the servers that give
-    their tools, by name, and `mcp_inherited` is what their programs get of the operator's environment. `api_tokens` are
-    those of the HTTP API by the name of who has them, beside those that are kept in the home.
+    Times are in seconds, sizes in bytes; each field is described at its variable. Without a `provider` it is Gemini if
+    there is a key, else the `openai` server, else sketch. `model_overrides` are model names by role. Without
+    `lends_keys` these keys pay only for the owner `OPERATOR`. `mcp_servers` are the servers whose tools the agent may
+    call, by name; `mcp_inherited` is the part of the operator's environment that their programs inherit. `api_tokens`
+    are tokens of the HTTP API by the name of their holder, in addition to those stored in the home.
     """
 
     home: Path = _kept(_PATH, ..., "AIVISTA_HOME")(
@@ -451,14 +452,15 @@ class Settings(Value):
     )
 
     def lent_key(self, owner: str) -> SecretStr | None:
-        """Return the operator's Gemini key, where it pays for what this owner does."""
+        """Return the operator's Gemini key if it may be used for this owner, else None."""
         return self.gemini_api_key if self.lends_keys or owner == OPERATOR else None
 
     @property
     def grace_s(self) -> float:
-        """How long turns at work may go on when the studio is told to end, in seconds.
+        """How long running turns may continue after the studio is told to end, in seconds.
 
-        Nobody waits long for what they end themselves; who comes from elsewhere knows nothing of it.
+        The default is 0 for a local user, who ends the studio themselves, and 20 for a public studio, whose visitors do
+        not expect the end.
         """
         if self.shutdown_grace_s is not None:
             return self.shutdown_grace_s
@@ -466,12 +468,12 @@ class Settings(Value):
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str], *, home: Path | None = None) -> Settings:
-        """Read the settings from environment variables; `home` wins over `AIVISTA_HOME`.
+        """Read the settings from environment variables; `home` overrides `AIVISTA_HOME`.
 
-        A model is overridden by `AIVISTA_MODEL_<ROLE>`, for example `AIVISTA_MODEL_IMAGE_PRO`. MCP servers are read
-        from `AIVISTA_MCP_CONFIG`, else from `mcp.toml` in the home where there is one.
+        `AIVISTA_MODEL_<ROLE>` overrides a model, for example `AIVISTA_MODEL_IMAGE_PRO`. MCP servers are read from the
+        file `AIVISTA_MCP_CONFIG`, else from `mcp.toml` in the home if it exists.
 
-        Raises SettingsError naming the variable that cannot be read.
+        Raises SettingsError, which names the invalid variable.
         """
         field = _fields_in(cls, environ)
         field["home"] = home = _home(field.get("home"), home)
@@ -494,8 +496,7 @@ class Settings(Value):
 
 
 def variables() -> Iterator[tuple[Variable, object]]:
-    """Yield every variable, but for those of `MODEL_PREFIX`, of which there is one for each role, with what holds
-    without it (None where nothing does)."""
+    """Yield every variable with its default (None for a required field), without those of `MODEL_PREFIX`."""
     for cls in (Settings, OpenAISettings, Patiences, TelemetrySettings):
         for name, field in cls.model_fields.items():
             for variable in variables_of(cls, name):
@@ -503,13 +504,13 @@ def variables() -> Iterator[tuple[Variable, object]]:
 
 
 def variables_of(cls: type[BaseModel], field: str) -> list[Variable]:
-    """Return what a field is read from; the last that is set counts."""
+    """Return the variables of a field; the last one that is set counts."""
     extra: Any = cls.model_fields[field].json_schema_extra
     return list(extra["variables"]) if extra else []
 
 
 def _fields_in(cls: type[BaseModel], environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return the fields that the environment holds."""
+    """Return the fields that are set in the environment."""
     read = {name: [variable.of(environ) for variable in variables_of(cls, name)] for name in cls.model_fields}
     held = {name: [value for value in values if value is not None] for name, values in read.items()}
     return {name: values[-1] for name, values in held.items() if values}
@@ -520,7 +521,7 @@ def _home(field: Path | None, given: Path | None) -> Path:
     try:
         home = _path(name, str(given)) if given else field or user_data_path("aivista", appauthor=False).absolute()
     except RuntimeError:
-        # Containers may be run by a user that nobody has entered anywhere.
+        # A container may run under a user id without an account, and so without a home directory.
         raise SettingsError(name, "", "this user has no home folder; name a whole path") from None
     file = next((place for place in (home, *home.parents) if os.path.isfile(place)), None)
     if file is not None:
@@ -546,7 +547,7 @@ def _openai(environ: Mapping[str, str], chosen: ProviderChoice | None) -> OpenAI
 
 
 def _telemetry(environ: Mapping[str, str]) -> TelemetrySettings | None:
-    """Return where spans go; `AIVISTA_OTEL` turns them off, or on for a collector on this machine."""
+    """Return the telemetry settings; `AIVISTA_OTEL` turns spans off, or on for a collector on this machine."""
     wish, disabled = (one.of(environ) for one in variables_of(Settings, "telemetry"))
     base, endpoint = (one.of(environ) for one in variables_of(TelemetrySettings, "endpoint"))
     field = _fields_in(TelemetrySettings, environ)

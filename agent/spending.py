@@ -1,7 +1,7 @@
-"""What things will cost: the parts of a turn before it is sent, a picture before it is painted, and what the caps say.
+"""Cost estimates: of a turn before it is sent, of a picture before it is generated, and the checks against caps.
 
-Pure, but that the planner's instructions are read to be counted. Tokens are those that the API counts for such a call,
-prices the catalogue's. A receipt has the real price.
+Pure functions, except that the planner's instructions are read to count their tokens. Token numbers are those that the
+API counts for such calls; prices come from the catalogue. A receipt has the real price.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from agent.worst_case import (
     worst_picture_usd,
 )
 
-# Sums of prices are floats: what costs a cap to the cent is within it.
+# The tolerance for sums of float prices: spending that equals a cap to the cent does not exceed it.
 A_TRIFLE_USD = 1e-9
 
 _PROMPT_TOKENS = 300
 _PAINTERS_THOUGHT_TOKENS = 200
 _REVIEW = TokenUsage(prompt_tokens=1900, output_tokens=350)
-# The planner's instructions and the functions it may call; its words and its call for a picture.
+# The prompt has the planner's instructions and the functions it may call; the output its text and one image call.
 _PLANNER_PROMPT_TOKENS = 1900
 _PLANNER_OUTPUT_TOKENS = 200
 _THOUGHT_TOKENS = {ModelRole.FLASH: 150, ModelRole.THINKING: 1000}
 _SEARCH = TokenUsage(prompt_tokens=300, tool_tokens=150, output_tokens=400, search_queries=2)
 _FOUND_TOKENS = 400
-# What the maximum holds for: words and thoughts of one answer, a look at a picture, a page that is read.
+# Limits for the maximum: text and thoughts of one answer, search results, a fetched page, one review.
 _MOST_OUTPUT_TOKENS = {ModelRole.FLASH: 1000, ModelRole.THINKING: 5000}
 _MOST_FOUND_TOKENS = 3000
 _MOST_PAGE_TOKENS = 10_000
@@ -55,22 +55,22 @@ _MOST_REVIEW_PROMPT_TOKENS = 3500
 _MOST_ADVICE_CHARACTERS = 700
 _LINK = re.compile(r"https?://", re.IGNORECASE)
 _CHARACTERS_A_TOKEN = 4
-# A part of a picture is shown as it is and with what may change marked in it.
+# A masked edit sends two pictures: the part as it is, and the part with the mask marked in it.
 _MASK_PICTURES = 2
-# The instructions of a wish that is written out, and what comes back.
+# Prompt expansion: its instructions, and the expanded prompt.
 _WISH_PROMPT_TOKENS = 450
 _WISH_OUTPUT_TOKENS = 160
-# An earlier picture stands in the history as a line of text, and in the listing of all pictures as another one.
+# An earlier picture is one line of text in the history, and another one in the list of all pictures.
 _LINE_TOKENS = 60
-# As many messages as the window holds, and no turn without one.
+# The number of messages in the history window; each turn has at least one message.
 _MOST_TURNS = _MOST_MESSAGES = 50
-# The functions that are no tool, and all tools of the studio where nobody has loaded them yet.
+# The declared functions that are not tools, and all tools of the studio when they are not loaded yet.
 _SEARCH_TOKENS, _TOOLS_TOKENS = 200, 1900
 _RULES = ("planner", "search_allowed", "search_both", "search_by_painter")
 
 
 class PartKind(StrEnum):
-    """What of a turn costs something."""
+    """The kinds of costs in a turn."""
 
     TEXT = "text"
     THINKING = "thinking"
@@ -80,9 +80,9 @@ class PartKind(StrEnum):
 
 
 class EstimatePart(Value):
-    """One part of an estimate, in US dollars: the least and the most it is likely to cost, and the most it can.
+    """One part of an estimate, in US dollars: the likely minimum and maximum, and the highest possible cost.
 
-    `label` names the model or models; `count` and `resolution` are those of pictures.
+    `label` names the model or models; `count` and `resolution` apply to pictures.
     """
 
     kind: PartKind
@@ -95,41 +95,41 @@ class EstimatePart(Value):
 
 
 class Estimate(Value):
-    """What a turn that paints is likely to cost. `unpriced` names the models whose prices nobody told us."""
+    """The likely cost of a turn that generates pictures. `unpriced` names the models without a known price."""
 
     parts: tuple[EstimatePart, ...] = ()
     unpriced: tuple[str, ...] = ()
 
     @property
     def low_usd(self) -> float:
-        """The least: what may be left out is left out, and the cheaper model paints."""
+        """The likely minimum: without optional steps, and with the cheaper image model."""
         return sum(part.low_usd for part in self.parts)
 
     @property
     def high_usd(self) -> float:
-        """The most it is likely to cost, without a second round after a poor review."""
+        """The likely maximum, without a second round after a poor review."""
         return sum(part.high_usd for part in self.parts)
 
     @property
     def most_usd(self) -> float:
-        """The maximum: the turn asks before it passes that. A repaint by the review is in it where one is due."""
+        """The maximum: the turn asks before it exceeds that. It includes repaints if a review may be due."""
         return sum(part.most_usd for part in self.parts)
 
     @property
     def is_free(self) -> bool:
-        """Whether it costs nothing, and that for sure."""
+        """Whether the turn certainly costs nothing."""
         return not self.unpriced and self.high_usd <= 0
 
 
 def format_usd(amount: float) -> str:
-    """Return US dollars as a sentence tells them, without the sign: whole cents, more digits below one cent."""
+    """Return US dollars as text without the `$`: two decimals, or four for amounts below one cent."""
     return f"{amount:.4f}" if 0.00005 <= amount < 0.01 else f"{amount:,.2f}"
 
 
 def picture_usage(
     model: ModelEntry, resolution: str | None, *, shown: int = 0, characters: int = 0, is_grounded: bool = False
 ) -> TokenUsage:
-    """Return about what is counted for one picture of the model's; `shown` are the pictures it is made from."""
+    """Return the approximate usage for one picture; `shown` is the number of pictures sent to the model."""
     return TokenUsage(
         prompt_tokens=_PROMPT_TOKENS + characters // _CHARACTERS_A_TOKEN + shown * SHOWN_PICTURE_TOKENS,
         thought_tokens=_PAINTERS_THOUGHT_TOKENS,
@@ -141,22 +141,22 @@ def picture_usage(
 def picture_price(
     model: ModelEntry, resolution: str | None, on: date, *, shown: int = 0, is_grounded: bool = False
 ) -> float:
-    """Return about what a picture costs, in US dollars."""
+    """Return the approximate price of a picture, in US dollars."""
     return model.price_usd(picture_usage(model, resolution, shown=shown, is_grounded=is_grounded), on)
 
 
 def review_price(text_model: ModelEntry, on: date) -> float:
-    """Return about what a look at one picture costs, in US dollars; a model without eyes does not look."""
+    """Return the approximate price of reviewing one picture, in US dollars; 0 for a model without vision."""
     return text_model.price_usd(_REVIEW, on) if text_model.has_vision else 0.0
 
 
 def most_review_tokens(text_model: ModelEntry) -> int:
-    """Return how many tokens a look at one picture may write and think."""
+    """Return the output limit of one review in tokens, thoughts included."""
     return 2 * _MOST_OUTPUT_TOKENS[text_model.role]
 
 
 def worst_review_usd(text_model: ModelEntry, on: date) -> float:
-    """Return the most that a look at one picture can cost, in US dollars."""
+    """Return the maximum price of reviewing one picture, in US dollars."""
     if not text_model.has_vision:
         return 0.0
     pictures = _MASK_PICTURES * SHOWN_PICTURE_TOKENS
@@ -167,12 +167,12 @@ def worst_review_usd(text_model: ModelEntry, on: date) -> float:
 
 
 def answer_price(settings: TurnSettings, text_model: ModelEntry, on: date, *, characters: int, shown: int) -> float:
-    """Return about what one answer of the text model's costs, its thoughts included, in US dollars."""
+    """Return the approximate price of one answer of the text model, thoughts included, in US dollars."""
     return sum(part.high_usd for part in _Turn(settings, text_model, on, shown).planner(characters))
 
 
 def expand_prompt_price(text_model: ModelEntry, on: date) -> float:
-    """Return about what it costs to have a short wish written out, in US dollars."""
+    """Return the approximate price of expanding a short prompt, in US dollars."""
     thoughts = _THOUGHT_TOKENS[text_model.role] if text_model.thinking_levels else 0
     usage = TokenUsage(prompt_tokens=_WISH_PROMPT_TOKENS, output_tokens=_WISH_OUTPUT_TOKENS, thought_tokens=thoughts)
     return text_model.price_usd(usage, on)
@@ -191,13 +191,13 @@ def estimate(
     text: str = "",
     context_tokens: int = 0,
 ) -> Estimate:
-    """Return what a turn with these settings is likely to cost when it paints, and the most it can without asking.
+    """Return the likely cost of a turn with these settings if it makes pictures, and its maximum without asking.
 
-    `characters` counts those of the message, `shown` the pictures marked beside it; with `masks` only a part of so many
-    pictures changes. `text` is the message, as far as it is known: its words say how many pictures are wanted, and
-    whether a review is due. `shown_unmarked` are pictures that the painter may be shown besides. `context_tokens` are
-    the most that instructions, functions and history count for. What is left to the agent makes a range: whether it
-    searches, and which model paints where the search decides that.
+    `characters` is the length of the message, `shown` the number of marked pictures, `masks` the number of masked
+    ones. `text` is the known part of the message: it tells how many pictures are requested and whether a review is due.
+    `shown_unmarked` counts further pictures that may be sent to the image model. `context_tokens` is the maximum for
+    instructions, functions and history. Decisions that are left to the agent make a range: whether it searches, and
+    which image model it uses if that depends on the search.
     """
     text_model = catalogue.model(ModelRole(settings.text_model), provider)
     if masks:
@@ -227,10 +227,10 @@ def turn_estimate(
     pictures: int,
     masks: int,
 ) -> Estimate:
-    """Return what a turn of the conversation is likely to cost, and its maximum.
+    """Return the likely cost of a turn of the conversation, and its maximum.
 
-    `pictures` come with the message or are marked beside it; one of the conversation may be shown to the painter
-    unmarked. Without `tools` the studio's own are counted.
+    `pictures` counts the uploaded and the marked pictures; without any, a picture of the conversation may be sent to
+    the image model unmarked. Without `tools` the studio's own are counted.
     """
     may_show = 1 if conversation is not None and conversation.pictures and not pictures else 0
     return estimate(
@@ -248,10 +248,10 @@ def turn_estimate(
 
 
 def needs_no_model(text: str, about: Literal["target", "picture", "part"]) -> bool:
-    """Return whether the words alone are carried out exactly and for nothing: an adjustment, or to go back.
+    """Return whether the text can be carried out exactly and free without a model: an adjustment, or an undo.
 
-    They are about the picture to be changed (`target`), a single one that is sent with them, or a part of either. Words
-    that name another picture are left open.
+    The text is about the edit target (`target`), a single uploaded picture (`picture`), or a part of either (`part`).
+    False for a text that names another picture.
     """
     undo = read_undo(text) if about == "target" else None
     if undo is not None:
@@ -263,7 +263,7 @@ def needs_no_model(text: str, about: Literal["target", "picture", "part"]) -> bo
 def _context_tokens(
     catalogue: Catalogue, provider: str, tools: Iterable[Tool] | None, conversation: Conversation | None
 ) -> int:
-    """Return the most that the planner is given beside the message: instructions, functions, and the history."""
+    """Return the maximum tokens of the planner's input beside the message: instructions, functions, and history."""
     declared = [declaration(catalogue, provider, may_ground=True)]
     declared += [tool.declaration for tool in tools or () if tool.is_offered]
     tokens = (
@@ -282,9 +282,9 @@ Outcome = tuple[ModelEntry, ...]
 
 
 def _painters(catalogue: Catalogue, provider: str, settings: TurnSettings) -> list[Outcome]:
-    """Return who may end up painting: one outcome where the person chose, else the first model that obeys.
+    """Return the possible sets of image models: one set if the user chose, else the first model that can obey.
 
-    Left to the agent that is Flash: before the dearer one paints instead, the person is asked.
+    If the agent chooses, that is Flash: the user is asked before the more expensive model is used instead.
     """
     flash, pro = (catalogue.model(role, provider) for role in IMAGE_ROLES)
     match settings.image_model:
@@ -297,7 +297,7 @@ def _painters(catalogue: Catalogue, provider: str, settings: TurnSettings) -> li
         case _:
             either = [flash] if flash.id == pro.id else [flash, pro]
             obeying: list[Outcome] = [(one,) for one in either if _obeys(one, settings)] or [(flash,)]
-            # A painter that searches for itself is the best one.
+            # If the image model itself may search, the best model may be used.
             may_be_best = settings.allow_search and settings.search_policy == SearchPolicy.IMAGE_ONLY
             return obeying if may_be_best else obeying[:1]
 
@@ -309,7 +309,7 @@ def _obeys(model: ModelEntry, settings: TurnSettings) -> bool:
 
 @dataclass(frozen=True)
 class _Turn:
-    """A turn that is still to be sent, and `shown` pictures with it; `words` is as much of its text as is known."""
+    """A turn before it is sent, with `shown` pictures; `words` is the known part of its text."""
 
     settings: TurnSettings
     text_model: ModelEntry
@@ -320,7 +320,7 @@ class _Turn:
     shown_unmarked: int = 0
 
     def planner(self, characters: int) -> Iterable[EstimatePart]:
-        """Return what the planner's one call costs, its thoughts apart; a page that the words name is read."""
+        """Yield the planner's cost for text and for thoughts; a link in the text adds a page to the maximum."""
         prompt = _PLANNER_PROMPT_TOKENS + characters // _CHARACTERS_A_TOKEN + self.shown * SHOWN_PICTURE_TOKENS
         said = TokenUsage(prompt_tokens=prompt, output_tokens=_PLANNER_OUTPUT_TOKENS)
         letters = max(text_tokens(self.words), characters // 2)
@@ -332,12 +332,12 @@ class _Turn:
         yield self._about(PartKind.THINKING, self._thoughts())
 
     def _answer(self, tokens: int) -> TokenUsage:
-        """Return the most that one answer of the planner's counts for, when it is given so much beside the context."""
+        """Return the maximum usage of one answer of the planner, for an input of `tokens` beside the context."""
         output = _MOST_OUTPUT_TOKENS[self.text_model.role]
         return TokenUsage(prompt_tokens=self.context_tokens + tokens, output_tokens=output)
 
     def search(self) -> EstimatePart:
-        """Return what a search of the agent's costs, and the call after it; the agent may do without."""
+        """Return the cost of a search by the agent and of the following call; the minimum is 0: it may not search."""
         settings = self.settings
         may = settings.allow_search and settings.search_policy != SearchPolicy.IMAGE_ONLY
         if not may or not self.text_model.has_grounding:
@@ -354,7 +354,7 @@ class _Turn:
         return found.model_copy(update={"low_usd": 0.0})
 
     def pictures(self, outcomes: Sequence[Outcome], characters: int) -> EstimatePart:
-        """Return what the pictures cost, from the cheapest outcome to the dearest."""
+        """Return the cost of the pictures, from the cheapest outcome to the most expensive one."""
         settings = self.settings
         may_ground = settings.allow_search and settings.search_policy != SearchPolicy.LLM_ONLY
         count = settings.number_of_images or 1
@@ -387,7 +387,7 @@ class _Turn:
         )
 
     def review(self, outcomes: Sequence[Outcome]) -> EstimatePart:
-        """Return what looking at the pictures costs: sure where it is due whatever is painted."""
+        """Return the cost of the reviews; it is in the minimum if a review is due with every outcome."""
         setting, count = self.settings.review, self.settings.number_of_images or 1
         price = review_price(self.text_model, self.on)
         paid = [[one for one in outcome if one.is_reviewed] for outcome in outcomes]
@@ -404,10 +404,10 @@ class _Turn:
         )
 
     def worst_picture_usd(self, model: ModelEntry, characters: int) -> float:
-        """Return the most that one picture of the model's can cost."""
+        """Return the maximum price of one picture by the model."""
         settings = self.settings
         may_ground = settings.allow_search and settings.search_policy != SearchPolicy.LLM_ONLY
-        # The planner writes the wish out.
+        # The planner expands the user's prompt.
         prompt = 2 * _PROMPT_TOKENS + max(text_tokens(self.words), characters // 2) + _MOST_ADVICE_CHARACTERS // 2
         prompt += (self.shown + self.shown_unmarked) * SHOWN_PICTURE_TOKENS
         grounded = may_ground and model.has_grounding
@@ -422,14 +422,14 @@ class _Turn:
         return self.settings.review == "on" and wants_lettering(self.words)
 
     def _is_reviewed(self, outcomes: Sequence[Outcome]) -> bool:
-        """Return whether a review may be due: always, or where the best model paints or lettering is wanted."""
+        """Return whether a review may be due: always, or when the best model is used or lettering is requested."""
         setting = self.settings.review
         if setting == "off" or not self.text_model.has_vision:
             return False
         return setting == "always" or self._has_lettering or any(map(_has_best, outcomes))
 
     def _thoughts(self) -> TokenUsage:
-        # A model without levels does not think.
+        # A model without thinking levels does not think.
         does = bool(self.text_model.thinking_levels)
         return TokenUsage(thought_tokens=_THOUGHT_TOKENS[self.text_model.role] if does else 0)
 
@@ -447,34 +447,34 @@ def _has_best(outcome: Outcome) -> bool:
 
 
 class Caps(Value):
-    """What may be spent before the person is asked, in US dollars; None is no cap, zero asks before every cent."""
+    """The spending limits at which the user is asked, in US dollars; None is no cap, zero asks before every cent."""
 
     conversation_usd: float | None = None
     day_usd: float | None = None
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """Whether any cap is set."""
         return self.conversation_usd is not None or self.day_usd is not None
 
 
 def caps_of(settings: TurnSettings) -> Caps:
-    """Return the caps that a turn is run under."""
+    """Return the caps of a turn."""
     return Caps(conversation_usd=settings.cap_conversation_usd, day_usd=settings.cap_day_usd)
 
 
 def passed(caps: Caps, so_far: SoFar, price_usd: float) -> tuple[CapPassed, ...]:
-    """Return the caps that something of this price would pass; one that it reaches exactly is not passed."""
+    """Return the caps that spending this price would exceed; a cap that is reached exactly is not exceeded."""
     each = _each(caps, so_far, price_usd)
     return tuple(one for one in each if price_usd > 0 and one.over_usd > A_TRIFLE_USD)
 
 
 def used_up(caps: Caps, so_far: SoFar) -> CapPassed | None:
-    """Return the first cap of which nothing is left, if there is one."""
+    """Return the first cap that is used up, if there is one."""
     return next((one for one in _each(caps, so_far, 0.0) if one.over_usd >= -A_TRIFLE_USD), None)
 
 
 def left_usd(caps: Caps, so_far: SoFar) -> float:
-    """Return what is left of the smaller rest, a trifle included; infinity without caps."""
+    """Return the smallest remaining amount of the caps, plus A_TRIFLE_USD; infinity without caps."""
     rests = (one.cap_usd - one.spent_usd + A_TRIFLE_USD for one in _each(caps, so_far, 0.0))
     return min(rests, default=float("inf"))
 

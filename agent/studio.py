@@ -1,4 +1,4 @@
-"""The whole program without a screen: the page, the HTTP API, the MCP server and scripts go through it."""
+"""The whole program without a user interface: the page, the HTTP API, the MCP server and scripts use it."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ if TYPE_CHECKING:
 __all__ = ["LostRecords", "StoredPicture", "Studio", "TurnRequest"]
 
 _CLOSE_S = 1.5
-# The start and the first page come first.
+# Startup and the first page have priority.
 _TIDY_AFTER_S = 5.0
 _LOOK_WHETHER_DUE_S = 3600.0
 _LOOK_AFTER_OTHERS_S = 2.0
 _SAVED_AGAIN_S = 5.0
 _log = logging.getLogger(__name__)
 
-# Where the methods are that Studio had; each stays for one release.
+# Former methods of Studio and their replacements; each old name works for one more release.
 _MOVED = {
     "new_conversation": "conversations.create",
     "conversation": "conversations.get",
@@ -102,8 +102,7 @@ _MOVED = {
 
 
 class LostRecords(NamedTuple):
-    """A database that could not be read: its name in the home, and the backups that there are, with the newest's
-    moment."""
+    """An unreadable database: its name in the home, the number of backups, and the time of the newest one."""
 
     name: str
     backup_count: int
@@ -111,11 +110,11 @@ class LostRecords(NamedTuple):
 
 
 def _find_look(text: str) -> FoundLook | None:
-    """Return how the style that a request asks for is drawn, None when it asks for none. It blocks.
+    """Return how the sketch model draws the style that a request names, None when it names none. Blocking.
 
-    The style library and the sketch model do not know each other.
+    The style library and the sketch model do not depend on each other; this function connects them.
     """
-    # Loaded with the first sketch: no start needs the styles.
+    # Imported with the first sketch: startup does not need the styles.
     from agent.providers.sketch.intent import FoundLook
     from agent.storage.styles import curated_looks, find_curated
 
@@ -127,21 +126,21 @@ def _find_look(text: str) -> FoundLook | None:
 
 
 class Studio:
-    """The whole program without a screen. Use it as an async context manager.
+    """The whole program without a user interface. Use it as an async context manager.
 
-    All that it keeps is below `settings.home` and belongs to an owner; nobody sees, or changes, what is another's.
+    All its data is below `settings.home`. Each item belongs to one owner; other owners can neither read nor change it.
 
-    * `conversations`, `turns`, `edits`: what was said and painted; `files(id)` of one conversation.
-    * `gallery`: all pictures of an owner's conversations. `recipes`: pictures with their recipe or without.
-    * `styles`: the curated styles and each owner's own. `preferences`: what each owner chose for good.
-    * `spend`: what was spent, by conversation, day and month. `traces`: the steps of every turn, by conversation;
-      whose that is, is for the caller to ask first.
-    * `archive`: conversations taken out as one file, and taken in again. `keys`: what a key is good for.
+    * `conversations`, `turns`, `edits`: messages and pictures; `files(id)` are the files of one conversation.
+    * `gallery`: all pictures of an owner's conversations. `recipes`: export of pictures with or without their recipe.
+    * `styles`: the curated styles and each owner's own. `preferences`: each owner's permanent settings.
+    * `spend`: spending by conversation, day and month. `traces`: the steps of every turn, by conversation; it does not
+      check the owner, so the caller must.
+    * `archive`: export and import of conversations as one file. `keys`: the status of API keys.
 
-    `provider` makes the models that replace Gemini and sketch, for scripts and tests that bring their own; it is given
-    the store that pictures are read from and written to. `tools` are further ones that the agent may call,
-    `reader` reads the web for it instead of one that dials public addresses alone. `limits` holds how many turns are
-    taken, `sponsor` what the operator pays for others who bring no key.
+    `provider` creates models that replace Gemini and sketch, for scripts and tests; it receives the store that
+    pictures are read from and written to. `tools` are additional tools that the agent may call. `reader` reads web
+    pages instead of the default reader, which connects to public addresses only. `limits` limits the number of turns;
+    `sponsor` sets what the operator pays for visitors without a key.
     """
 
     def __init__(
@@ -212,37 +211,37 @@ class Studio:
 
     @cached_property
     def archive(self) -> Archive:
-        """Conversations taken out as one file, and taken in again."""
+        """Export and import of conversations as one file."""
         from agent.archive.archive import Archive
 
         return Archive(self._records.conversations, self._images, self.settings.home, room=self._quota)
 
     @cached_property
     def edits(self) -> LaterEdits:
-        """What a person does with a picture that is there, without any model."""
+        """The edits that a user makes to an existing picture without a model."""
         from agent.workflow.masked import LaterEdits
 
         return LaterEdits(self._records, self._images)
 
     def files(self, conversation_id: str, owner: str = "local") -> Workspace:
-        """Return the files of a conversation; each call on them asks whether that is the owner's."""
+        """Return the files of a conversation; each call on them checks that the owner owns the conversation."""
         return self._workspaces.of(conversation_id, owner)
 
     async def __aenter__(self) -> Studio:
         await self._records.open()
-        # Not one of the tasks that end by themselves: this one goes on as long as the studio.
+        # Not in `_kept`, whose tasks end by themselves: this one runs until the studio closes.
         self._saving = asyncio.create_task(self._save_unsaved())
         for turn in self._records.abandoned:
             self.keep_alive(self.turns.resume_abandoned(turn))
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """End running turns, on record as far as they came so that the next start goes on, and close what is open."""
+        """Interrupt running turns, record their progress so that the next start resumes them, and close everything."""
         self._closing.set()
         if self.turns.scheduler is not None:
             await self.turns.scheduler.aclose()
         if self._toolbox is not None:
-            # Beside the others: what MCP servers were started must end in any case.
+            # Concurrently with the rest: started MCP servers must end in any case.
             self.keep_alive(self._toolbox.aclose())
         await self._kept.end(_CLOSE_S)
         if self._saving is not None:
@@ -251,7 +250,7 @@ class Studio:
             await self._reader.aclose()
         if self.turns.scheduler is not None:
             await self.turns.scheduler.settle()
-        # What searches began to read asks a provider.
+        # Before the providers: the gallery's indexing tasks call a provider.
         await self.gallery.aclose()
         await self._providers.aclose()
         await self._records.aclose()
@@ -261,34 +260,35 @@ class Studio:
             await self._answers.aclose()
 
     async def wind_down(self, grace_s: float) -> None:
-        """Refuse new turns, wait for those at work, at most so long, and put the rest on record; then leave it."""
+        """Refuse new turns, wait at most `grace_s` seconds for running ones, and record the rest as interrupted."""
         self._closing.set()
         if self.turns.scheduler is not None:
             await self.turns.scheduler.finish(grace_s)
 
     def warm_up(self) -> None:
-        """Begin to load what the first turn would wait for and no start needs; nothing while the studio closes."""
+        """Load in the background what the first turn needs and startup does not; do nothing while closing."""
         if not self._closing.is_set():
             self.keep_alive(self._warm_up())
 
     def start_housekeeping(self) -> None:
-        """Begin what a studio that stays open does by itself: tidy up, back up, go on with what others left."""
+        """Start the background work of a long-running studio: clean up, back up, resume turns of dead processes."""
         for work in (self._tidy_up(), self._back_up(), self._take_over()):
             self.keep_alive(work)
 
     async def _tidy_up(self) -> None:
-        """Once a day, remove for good what was deleted more than 30 days ago, and at the start and each hour archives
-        that nobody fetched for a day, until the studio closes."""
+        """Daily purge what was deleted over 30 days ago; at the start and hourly, delete old archives.
+
+        An archive is old when it was not downloaded within a day. This runs until the studio closes."""
         from agent.storage.housekeeping import tidy_if_due
 
         wait_s = _TIDY_AFTER_S
         while not await self._closes_within(wait_s):
             await asyncio.to_thread(tidy_if_due, self.settings.home, datetime.now(UTC))
-            # A clock that jumps says nothing of how long it was: it is looked at each hour.
+            # The clock may jump, so check every hour instead of sleeping for a day.
             wait_s = _LOOK_WHETHER_DUE_S
 
     async def _back_up(self) -> None:
-        """Once a day, back up the database, until the studio closes."""
+        """Back up the database once a day until the studio closes."""
         from agent.storage.backups import Backups
 
         wait_s = _TIDY_AFTER_S
@@ -297,7 +297,7 @@ class Studio:
             wait_s = _LOOK_WHETHER_DUE_S
 
     async def _take_over(self) -> None:
-        """Have turns go on whose process has died, as a start does, until the studio closes."""
+        """Resume turns of processes that died, as a start does, until the studio closes."""
         while not await self._closes_within(_LOOK_AFTER_OTHERS_S):
             with contextlib.suppress(AivistaError):
                 for turn in await self._records.turns.newly_abandoned():
@@ -311,7 +311,7 @@ class Studio:
         return True
 
     async def _save_unsaved(self) -> None:
-        """Write the pictures that the disk had no room for as soon as it has, until the studio closes."""
+        """Write pictures that did not fit on the full disk as soon as there is space, until the studio closes."""
         await self._images.reserve.stand_by()
         while not await self._closes_within(_SAVED_AGAIN_S):
             await self._images.save_unsaved()
@@ -325,18 +325,18 @@ class Studio:
 
         await asyncio.to_thread(compile_words)
         await asyncio.to_thread(import_module, "agent.workflow.graph")
-        # Where there is an embedding model, its vectors stand in LanceDB, which takes seconds to load.
+        # Only an embedding model needs LanceDB for its vectors, and LanceDB takes seconds to import.
         has_meaning = self._meters.has_model(self._providers.name(None))
         with contextlib.suppress(AivistaError):
             await self._provider(None)
             await self.styles.warm_up(with_meaning=has_meaning)
 
     async def not_ready(self) -> tuple[str, ...]:
-        """Return what keeps the studio from taking turns: `turns` while it closes, `records`, `disk`; or nothing."""
+        """Return why the studio cannot take turns now: `turns` (it is closing), `records`, `disk`; empty if it can."""
         return (*(("turns",) if self._closing.is_set() else ()), *await self._records.not_ready())
 
     async def lost_records(self) -> LostRecords | None:
-        """Return what is known of records that could not be read and were set aside, until others are restored."""
+        """Return details of an unreadable database that was set aside; None without one, or after a restore."""
         from agent.storage.backups import Backups
 
         def look() -> LostRecords | None:
@@ -348,7 +348,7 @@ class Studio:
         return await asyncio.to_thread(look)
 
     async def hand_over(self, owner: str, new_owner: str) -> None:
-        """Give what an owner made and chose to another one; a conversation with a turn at work stays where it is."""
+        """Transfer an owner's data and preferences to another owner, except conversations with an active turn."""
         await self._records.conversations.hand_over(owner, new_owner, self.turns.busy(owner))
         await self.styles.hand_over(owner, new_owner)
         await self.preferences.hand_over(owner, new_owner)
@@ -358,10 +358,10 @@ class Studio:
     async def run_turn(
         self, conversation_id: str, request: TurnRequest, *, owner: str = "local", key: SecretStr | None = None
     ) -> AsyncIterator[TurnEvent]:
-        """Run one turn and stream what happens. The last event is TurnDone, TurnFailed or TurnStopped.
+        """Run one turn and stream its events. The last event is TurnDone, TurnFailed, TurnStopped or TurnPaused.
 
-        Bad input, and a limit in its way, ends with TurnFailed, not with an exception. Closing the stream does not
-        stop the turn: `turns.find` follows it from any event on.
+        Invalid input and exceeded limits end with TurnFailed, not with an exception. Closing the stream does not stop
+        the turn: follow it from any event with `turns.find`.
         """
         try:
             live = self.turns.start(conversation_id, request, owner=owner, key=key)
@@ -380,9 +380,9 @@ class Studio:
         owner: str = "local",
         key: SecretStr | None = None,
     ) -> AsyncIterator[TurnEvent]:
-        """Run or drop the plan that a turn waits with, and stream what happens from now on as `run_turn` does.
+        """Run or drop the plan of a waiting turn, and stream the following events as `run_turn` does.
 
-        Ends with TurnFailed(PLAN_GONE) when it no longer waits.
+        Ends with TurnFailed(PLAN_GONE) when the turn no longer waits.
         """
         try:
             live = self.turns.decide(conversation_id, turn_id, decision, owner=owner, key=key)
@@ -395,10 +395,10 @@ class Studio:
     async def retry(
         self, conversation_id: str, turn_id: str, *, owner: str = "local", key: SecretStr | None = None
     ) -> AsyncIterator[TurnEvent]:
-        """Have a failed or interrupted turn go on where it failed, and stream what happens from now on.
+        """Resume a failed or interrupted turn where it failed, and stream the following events.
 
-        What was answered is not asked, or paid, again. When the conversation has gone on since, the turn is sent again
-        as a new one.
+        Answered calls are neither repeated nor paid again. When the conversation has continued since, the request is
+        sent again as a new turn.
         """
         try:
             live = await self.turns.retry(conversation_id, turn_id, owner=owner, key=key)
@@ -409,29 +409,30 @@ class Studio:
             yield event
 
     def attach(self, conversation_id: str, owner: str = "local") -> AsyncIterator[TurnEvent]:
-        """Follow the running turn of a conversation from where it began, or went on; end at once when none runs.
+        """Stream the events of a conversation's running turn since it started or resumed; empty when none runs.
 
-        Of one that runs in another process the pictures are told as they come, and all else at its end.
+        A turn of another process yields its pictures as they are recorded, and all other events when it ends.
         """
         return self.turns.attach(conversation_id, owner)
 
     async def cancel(self, conversation_id: str, owner: str = "local", *, turn_id: str | None = None) -> bool:
-        """Stop what runs or waits in the conversation, in any process, or that turn alone; return whether there was
-        anything. It is on record as far as it came then; what another process does not stop soon, it stops later."""
+        """Stop all running and queued turns of the conversation, or only `turn_id`; return whether there was any.
+
+        Their progress is recorded. This works in any process; there, a turn may stop after this call returns."""
         return await self.turns.cancel(conversation_id, owner, turn_id)
 
     # Pictures and files
 
     async def picture(self, conversation_id: str, handle: str, owner: str = "local") -> StoredPicture:
-        """Return a picture with its bytes. Raises RequestRefused when there is none of that handle."""
+        """Return a picture with its bytes. Raises RequestRefused when no picture has that handle."""
         conversation = await self._records.conversations.get(conversation_id, owner)
         picture = conversation.picture(handle)
         return StoredPicture(picture, await self._images.read(picture.image))
 
     async def unrecorded_picture(self, conversation_id: str, digest: str, owner: str = "local") -> tuple[bytes, str]:
-        """Return bytes and type of a picture that came and that the full disk takes no record of.
+        """Return bytes and MIME type of a generated picture that a full disk kept out of the records.
 
-        Raises RequestRefused when there is none of that digest.
+        Raises RequestRefused when there is none with that digest.
         """
         await self._records.conversations.get(conversation_id, owner)
         image = self._images.offered(conversation_id, digest)
@@ -440,26 +441,27 @@ class Studio:
     async def thumbnail(
         self, conversation_id: str, handle: str, edge_px: int, owner: str = "local"
     ) -> tuple[bytes, str]:
-        """Return a small version of a picture as WebP, its longer edge at most `edge_px`, and its type."""
+        """Return a WebP thumbnail of a picture, its longer edge at most `edge_px`, and its MIME type."""
         conversation = await self._records.conversations.get(conversation_id, owner)
         picture = conversation.picture(handle)
         return await self._images.thumbnail(picture.image.digest, edge_px, picture.handle), "image/webp"
 
     async def run_script(self, conversation_id: str, name: str, owner: str = "local") -> ScriptRun:
-        """Run a JavaScript file of a conversation over its files, in the sandbox; return what came of it.
+        """Run a JavaScript file of a conversation on its files in the sandbox; return the result.
 
-        What it writes may overwrite: the person asked for it. Raises RequestRefused: FILE_NOT_FOUND, FILE_NOT_TEXT.
+        It may overwrite files, because the user asked for the run. Raises RequestRefused(FILE_NOT_FOUND or
+        FILE_NOT_TEXT).
         """
         return await run_file(self.files(conversation_id, owner), self._sandbox, name)
 
     def mcp_servers(self) -> tuple[ServerState, ...]:
-        """Return how it stands with each server of the operator's that gives its tools; nothing is connected for it."""
+        """Return the state of each configured MCP server; this opens no connection."""
         return self._tools_of_a_turn().servers() if self.settings.mcp_servers else ()
 
     async def trace(
         self, conversation_id: str, turn_id: str | None = None, owner: str = "local"
     ) -> tuple[TraceStep, ...]:
-        """Return the steps of a turn, or of all turns of every branch: what was sent, what came, how long, how much.
+        """Return the steps of a turn, or of all turns on all branches: requests, answers, durations and costs.
 
         Raises RequestRefused when the owner has no such conversation.
         """
@@ -469,7 +471,7 @@ class Studio:
     # Models
 
     def provider_name(self, key: SecretStr | None = None, owner: str = OPERATOR) -> str:
-        """Return which provider serves an owner with this key: `gemini`, `openai` or `sketch`."""
+        """Return the provider that serves an owner with this key: `gemini`, `openai` or `sketch`."""
         if self._own_provider is not None:
             return self.catalogue.keyed(ModelRole.FLASH).provider
         return self._providers.name(self._key(owner, key))
@@ -477,9 +479,10 @@ class Studio:
     async def expand_prompt(
         self, wish: PromptToExpand, owner: str = OPERATOR, key: SecretStr | None = None
     ) -> ExpandedPrompt:
-        """Return a short wish written out in full, which is not sent. It is paid and on record also if nobody waits.
+        """Return a short prompt expanded into a detailed one, without sending it.
 
-        Raises what `prompt_expansion.expand_prompt` does, and KeyProblem when the sponsor's cap is used up.
+        When the caller is cancelled, the model call still completes and its cost is recorded. Raises what
+        `prompt_expansion.expand_prompt` raises, and KeyProblem when the sponsor's cap is used up.
         """
         writing: asyncio.Task[ExpandedPrompt] = self.keep_alive(self._expanded(wish, owner, key))
         return await shielded(writing)
@@ -540,12 +543,12 @@ class Studio:
         return await self._meters.of(owner, await self._provider(self._key(owner, key)), name, charge)
 
     def _key(self, owner: str, key: SecretStr | None) -> SecretStr | None:
-        """Return the key an owner's calls are made with: None is the studio's own, where it is lent to them."""
+        """Return the API key for an owner's calls: None means the studio's own, if it is lent to this owner."""
         is_lent = self.settings.lends_keys or owner == OPERATOR
         return NO_KEY if key is None and not is_lent else key
 
     def _sponsor_of(self, owner: str, key: SecretStr | None) -> SponsorAccount | None:
-        """Return who pays what an owner asks for with this key, None when they do themselves or nothing costs."""
+        """Return the sponsor who pays for an owner's calls, None when the owner pays or the models are free."""
         if self._sponsor is None or owner == OPERATOR or key is not None:
             return None
         name = self.provider_name(None, owner)
@@ -564,13 +567,13 @@ class Studio:
         return self._own_provider or await self._providers.provider(key)
 
     def keep_alive(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Run work that must go on whoever stops listening, and hold on to it until it is done."""
+        """Run work as a task that continues when its caller is cancelled, and hold a reference until it ends."""
         return self._kept.start(work)
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """Return a method under the name that it had."""
+            """Return a method by its former name."""
             if name not in _MOVED:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             warnings.warn(f"use `studio.{_MOVED[name]}`", DeprecationWarning, stacklevel=2)

@@ -1,6 +1,6 @@
-"""What a style looks like, as a value: a few numbers and names in the data of the style.
+"""The look of a style as a value: a few numbers and names in the style's data.
 
-`agent.style_rendering` draws a picture so. It is the only one that needs pixels.
+`agent.style_rendering` applies a look to a picture; only that module works with pixels.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Colour = Annotated[str, Field(pattern=r"^#[0-9a-f]{6}$")]
 
 
 class Technique(StrEnum):
-    """How the picture is put onto its ground."""
+    """How the picture is drawn on its ground."""
 
     PHOTO = "photo"
     FLAT = "flat"
@@ -43,7 +43,7 @@ class Technique(StrEnum):
 
 
 class Ground(StrEnum):
-    """What the picture stands on: its grain is worked into every tone."""
+    """The surface below the picture: its grain affects every tone."""
 
     NONE = "none"
     PAPER = "paper"
@@ -59,7 +59,7 @@ class Ground(StrEnum):
 
 
 class Border(StrEnum):
-    """What surrounds the picture."""
+    """The border of the picture."""
 
     NONE = "none"
     WHITE = "white"
@@ -70,12 +70,12 @@ class Border(StrEnum):
 
 
 class StyleLook(Value):
-    """What a style looks like, in numbers: each from 0 (nothing of it) to 1, unless it says otherwise.
+    """The look of a style in numbers, from 0 (no effect) to 1 unless stated otherwise.
 
-    `palette` are colours from the darkest to the lightest. `mapped` is how far the tones go over to a ramp of them,
-    `tinted` how far each colour goes over to the nearest one. `saturation`, `contrast` and `light` are factors around
-    1, `warmth` is -1 to 1. `cell` is the size of strokes, dots, tiles or pixels as a share of the shorter side.
-    `levels` are steps of tone (0: as many as there are). `lines` is how strong drawn contours are.
+    `palette` are colours from the darkest to the lightest. `mapped` is how far tones shift to the palette as a ramp,
+    `tinted` how far each colour shifts to its nearest palette colour. `saturation`, `contrast` and `light` are factors
+    around 1, `warmth` is -1 to 1. `cell` is the size of strokes, dots, tiles or pixels as a share of the shorter side.
+    `levels` is the number of tone steps (0: unlimited). `lines` is the strength of drawn contours.
     """
 
     technique: Technique = Technique.PHOTO

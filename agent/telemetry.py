@@ -1,11 +1,11 @@
-"""The trace as OpenTelemetry spans, for whoever watches many turns at once: the same steps, a span for each.
+"""The trace as OpenTelemetry spans, to monitor many turns at once: one span for each step.
 
-    invoke_agent aivista            a turn, or what was done of it until it rested
+    invoke_agent aivista            a turn, or a part of it until it paused
     └─ planner                      a node
-       └─ chat gemini-…             a call of a model, or of a tool
+       └─ chat gemini-…             a model call or a tool call
 
-Names and attributes are those of the semantic conventions for generative AI; what they have no word for is under
-`aivista.`. The SDK is loaded when there is something to send, and sends on threads of its own.
+Names and attributes follow the semantic conventions for generative AI; other attributes are under `aivista.`. The SDK
+is imported when there is something to send, and sends on its own threads.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _AGENT = "aivista"
 _OPERATIONS = {"words": "chat", "picture": "generate_content", "vectors": "embeddings"}
 _PROVIDERS = {"gemini": "gcp.gemini", "openai": "openai"}
 _ROLES = {"prompt": "user", "model": "assistant", "tool": "tool"}
-# What is still to be sent when the studio closes; nobody waits longer for a collector that does not answer.
+# How long closing the studio may wait for unsent spans, in case the collector does not respond.
 _CLOSE_S = 1.0
 
 _log = logging.getLogger(__name__)
 
 
 def telemetry_of(settings: Settings) -> Telemetry | None:
-    """Return what sends the spans, or None when the operator has named no collector."""
+    """Return the span exporter, or None when the operator configured no collector."""
     return Telemetry(settings.telemetry) if settings.telemetry is not None else None
 
 
 class Telemetry:
-    """Sends spans to the collector of the settings, or to the exporter that is given. Its calls block."""
+    """Sends spans to the collector in the settings, or to a given exporter. Its methods block."""
 
     def __init__(self, settings: TelemetrySettings, exporter: SpanExporter | None = None) -> None:
         self._settings = settings
@@ -64,7 +64,7 @@ class Telemetry:
         _Tree(tracer, conversation_id, self._settings.with_contents).grow(sorted(steps, key=lambda one: one.number))
 
     def close(self) -> None:
-        """Send what is left, as far as it goes in a second."""
+        """Send the remaining spans, for at most one second."""
         provider, self._provider = self._provider, None
         if provider is None:
             return
@@ -78,7 +78,7 @@ class Telemetry:
             from opentelemetry.sdk.trace import TracerProvider
             from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-            # Not the process's own: other people's spans stay theirs.
+            # A private provider, not the global one of the process: other code's spans are not affected.
             provider = TracerProvider(resource=Resource.create({"service.name": self._settings.service_name}))
             provider.add_span_processor(BatchSpanProcessor(self._exporter or self._otlp()))
             self._provider = provider
@@ -91,7 +91,7 @@ class Telemetry:
 
 
 class _Tree:
-    """The spans of some steps, each below the node it was made in."""
+    """The spans of some steps, each below the span of its node."""
 
     def __init__(self, tracer: Tracer, conversation_id: str, with_contents: bool) -> None:
         self._tracer = tracer
@@ -203,7 +203,7 @@ def _model(step: TraceStep) -> dict[str, Any]:
 
 
 def _contents(step: TraceStep) -> dict[str, str]:
-    """Return the words themselves, in the form of the conventions; pictures are named by their digests."""
+    """Return the message contents in the format of the conventions; pictures appear as their digests."""
     asked = step.sent.get("messages")
     system = step.sent.get("system")
     told = {}

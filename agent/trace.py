@@ -1,6 +1,6 @@
-"""What is on record of a turn's steps: each call of a model, each tool, each node, with what went in and what came out.
+"""The recorded steps of a turn: each model call, each tool call and each node, with its input and output.
 
-Pictures are references in it and thought signatures are lengths: no byte of either, and never a key.
+A trace contains references to pictures and the lengths of thought signatures, never their bytes, and never a key.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Json: TypeAlias = dict[str, JsonValue]
 
 
 class StepKind(StrEnum):
-    """What a step is. A node holds the calls that were made in it."""
+    """The kind of a step. A node contains the calls made in it."""
 
     MODEL = "model"
     TOOL = "tool"
@@ -38,22 +38,22 @@ class StepKind(StrEnum):
 
 
 class Retry(Value):
-    """A try that failed and was made again: why, and how many seconds were waited before the next one."""
+    """A failed attempt that was retried: its error, and the seconds waited before the next attempt."""
 
     error: ErrorInfo
     pause_s: float
 
 
 class StepSummary(Value):
-    """A step in a line.
+    """A step without its input and output.
 
-    `number` counts the steps of the turn in the order in which they began, from 1, also when it goes on after a rest;
-    `within` is the number of the node that made the call. `name` is a model call's in the journal (`planner:1`), the
-    tool's, or the node's own; `asks_for` is what a model was asked for. `at_s` are the seconds of work from the turn's
-    beginning to the step's, and `began_at` the moment. `source` says where an answer came from when nothing was sent
-    for it: the journal, where the turn had asked before, or the cache of answers; then `attempts` is 0 and it cost
-    nothing. `led_to` is the node that a node led to. `has_failed` is set without an `error` when a tool told the model
-    that it could not do it.
+    `number` counts the steps of the turn from 1 in starting order, and continues when the turn resumes; `within` is the
+    number of the node that made the call. `name` is the name of a model call in the journal (`planner:1`), of the tool,
+    or of the node; `asks_for` is the kind of answer requested from a model. `at_s` are the seconds of work from the
+    start of the turn to the start of the step, `began_at` is the time of day. `source` says where an answer came from:
+    a sent call, the journal (the turn had asked before), or the answer cache; without a sent call `attempts` is 0 and
+    the price is 0. `led_to` is the next node after a node. `has_failed` is set without an `error` when a tool returned
+    an error to the model.
     """
 
     turn_id: str
@@ -82,19 +82,19 @@ class StepSummary(Value):
 
     @property
     def is_trouble(self) -> bool:
-        """Whether anything went wrong in it, mended or not."""
+        """Whether anything went wrong in the step, even if a retry succeeded."""
         return self.has_failed or self.was_cancelled or bool(self.retries)
 
 
 class TraceStep(StepSummary):
-    """A step with all that went in and came out, as JSON.
+    """A step with its full input and output, as JSON.
 
-    `sent` holds of a text call `system`, `messages`, `tools` (their names) and the options that were chosen; of a
-    picture's `messages`, `aspect_ratio`, `resolution`, `use_grounding`, `take` and `mask`; of an embedding its `texts`;
-    of a tool its `arguments` and the provider's `call_id`. `came` holds a model's `parts`, the `content` and `images`
-    of a tool's result as the model was given it, or how many `vectors` of what `dimension` there were. Messages and
-    parts are written as `message_json` does. `cuts` counts the texts that were shortened to keep the record small, and
-    `is_left_out` says that the turn had filled its room: then both are empty.
+    `sent` contains, for a text call, `system`, `messages`, `tools` (their names) and the chosen options; for an image
+    call `messages`, `aspect_ratio`, `resolution`, `use_grounding`, `take` and `mask`; for an embedding its `texts`; for
+    a tool its `arguments` and the provider's `call_id`. `came` contains a model's `parts`, the `content` and `images`
+    of a tool's result as sent to the model, or the number of `vectors` and their `dimension`. Messages and parts have
+    the format of `message_json`. `cuts` counts the values that were shortened to keep the record small;
+    `is_left_out` is true when the turn had used up its space: then `sent` and `came` are empty.
     """
 
     sent: Json = Field(default_factory=dict)
@@ -104,12 +104,12 @@ class TraceStep(StepSummary):
 
 
 def message_json(message: PromptMessage) -> Json:
-    """Return a message as it is told: who speaks, and the parts in order."""
+    """Return a message as JSON: its role, and the parts in order."""
     return {"role": message.role.value, "parts": [part_json(part) for part in message.parts]}
 
 
 def part_json(part: ContentPart) -> Json:
-    """Return a part as it is told: a picture as a reference, a signature as its length."""
+    """Return a part as JSON: a picture as a reference, a signature as its length or digest."""
     match part:
         case TextPart():
             thought: Json = {"is_thought": True} if part.is_thought else {}
@@ -132,7 +132,7 @@ def part_json(part: ContentPart) -> Json:
 
 
 def image_json(image: ImagePart) -> Json:
-    """Return a picture as it is told: the reference to it."""
+    """Return the reference to a picture as JSON."""
     return {
         "handle": image.handle,
         "digest": image.digest,
@@ -145,7 +145,7 @@ def image_json(image: ImagePart) -> Json:
 
 
 def usage_json(usage: TokenUsage) -> Json:
-    """Return tokens as they are told, with their sum."""
+    """Return tokens as JSON, with their sum."""
     return {**usage.model_dump(), "total_tokens": usage.total_tokens}
 
 
@@ -157,13 +157,14 @@ def _signature(part: TextPart | ImagePart | ToolCallPart) -> Json:
     return {"thought_signature_bytes": len(part.thought_signature), "signed_by": part.signed_by}
 
 
-# An object has fields of ours, which matter more than the hundredth entry of a list.
+# Objects keep more entries than lists: they have known fields, which matter more than the hundredth entry of a list.
 _LEAST_FIELDS = 16
 
 
 class Cutter:
-    """Makes values fit: texts of so many characters at most, each `cleaned` first, lists and objects of so many parts,
-    no half of a character, no number that is none. `cuts` counts the cuts."""
+    """Shortens JSON values: texts to `characters`, each passed through `cleaned` first, lists and objects to `entries`.
+
+    It replaces lone surrogates, and infinite and NaN numbers. `cuts` counts the cuts."""
 
     def __init__(
         self, characters: int | None, entries: int | None = None, cleaned: Callable[[str], str] = lambda text: text
@@ -174,7 +175,7 @@ class Cutter:
         self.cuts = 0
 
     def cut(self, value: JsonValue) -> JsonValue:
-        """Return the value, shortened where it must be."""
+        """Return the value, shortened where necessary."""
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, float) and not math.isfinite(value):
@@ -194,7 +195,7 @@ class Cutter:
         return count - kept
 
     def _text(self, text: str) -> str:
-        # A lone half of a character, such as broken JSON brings, cannot be written to a file.
+        # A lone surrogate, as in broken JSON, cannot be written to a file.
         text = self._cleaned(text.encode("utf-8", "replace").decode())
         if self._characters is None or len(text) <= self._characters:
             return text

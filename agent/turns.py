@@ -1,4 +1,4 @@
-"""The turns of a studio: started, decided, retried, followed, stopped, and read from their record."""
+"""The turns of a studio: start, decide, retry, follow, cancel, and read from the records."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from agent.workflow.live import LiveTurn
     from agent.workflow.scheduler import TurnScheduler
 
-# Another process that is asked to stop a turn does so within a second.
+# Another process normally stops a turn within a second of the request.
 _STOP_S = 5.0
 _REPORT_BYTES = 512 << 10
 
 
 class Turns:
-    """The turns of a studio, at work and on record."""
+    """The turns of a studio, running and recorded."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Turns:
         self.scheduler: TurnScheduler | None = None
 
     def _started(self) -> TurnScheduler:
-        """Return what runs turns, made with the first of them: LangGraph takes a good part of a second to import."""
+        """Return the scheduler, created on first use because LangGraph takes a large part of a second to import."""
         if self.scheduler is None:
             self.scheduler = self._new_scheduler()
         return self.scheduler
@@ -64,7 +64,7 @@ class Turns:
     def start(
         self, conversation_id: str, request: TurnRequest, *, owner: str = "local", key: SecretStr | None = None
     ) -> LiveTurn:
-        """Start a turn, or return the one that the same request started. Raises RequestRefused(TOO_MANY_TURNS)."""
+        """Start a turn, or return the active turn of the same request. Raises RequestRefused(TOO_MANY_TURNS)."""
         self._count(owner)
         return self._started().start(conversation_id, request, owner, self._key_of(owner, key))
 
@@ -77,7 +77,7 @@ class Turns:
         owner: str = "local",
         key: SecretStr | None = None,
     ) -> LiveTurn:
-        """Run or drop the plan that a turn waits with. Raises RequestRefused(TOO_MANY_TURNS); to drop it is no turn."""
+        """Run or drop the plan of a waiting turn. Raises RequestRefused(TOO_MANY_TURNS); dropping counts as no turn."""
         if decision.run:
             self._count(owner)
         key = self._key_of(owner, key)
@@ -86,9 +86,9 @@ class Turns:
     async def retry(
         self, conversation_id: str, turn_id: str, *, owner: str = "local", key: SecretStr | None = None
     ) -> LiveTurn:
-        """Have a failed or interrupted turn go on where it failed, or send it again as a new one.
+        """Resume a failed or interrupted turn where it failed, or send its request again as a new turn.
 
-        Raises RequestRefused for a turn that is not there, and TOO_MANY_TURNS.
+        Raises RequestRefused when the conversation or the turn does not exist, and RequestRefused(TOO_MANY_TURNS).
         """
         self._count(owner)
         scheduler, key = self._started(), self._key_of(owner, key)
@@ -118,7 +118,7 @@ class Turns:
                 yield event
 
     async def _running_elsewhere(self, conversation_id: str, owner: str) -> Turn | None:
-        """Return the turn of the branch that is shown that another process has at work, if there is one."""
+        """Return the shown branch's turn that is recorded as running, if there is one: another process runs it."""
         try:
             conversation = await self._records.conversations.get(conversation_id, owner)
         except RequestRefused:
@@ -126,7 +126,7 @@ class Turns:
         return next((one for one in reversed(conversation.turns) if one.state is TurnState.RUNNING), None)
 
     async def cancel(self, conversation_id: str, owner: str = "local", turn_id: str | None = None) -> bool:
-        """Stop what runs or waits in the conversation, or that turn alone; see `Studio.cancel`."""
+        """Stop all running and queued turns of the conversation, or only `turn_id`; see `Studio.cancel`."""
         running = [one for one in self._running(conversation_id, owner) if turn_id in (None, one.turn_id)]
         for live in reversed(running):
             await live.stop()
@@ -148,40 +148,40 @@ class Turns:
         return True
 
     async def resume_abandoned(self, abandoned: RunningTurn) -> None:
-        """Have a turn go on that a dead process left behind. Calls of unknown outcome are not made again."""
+        """Resume a turn whose process died. Calls with an unknown outcome are not repeated."""
         conversation = await self._records.conversations.of_any_owner(abandoned.conversation_id)
         turn, key = conversation.turn(abandoned.turn_id), self._key_of(conversation.owner, None)
         if turn is not None and self._started().can_go_on(conversation, turn, key):
             self._started().resume(conversation.id, turn.id, conversation.owner, key, may_repeat=False)
 
     def busy(self, owner: str) -> frozenset[str]:
-        """Return the conversations of an owner that a turn is at work in, or waits for."""
+        """Return the ids of an owner's conversations that have a running or queued turn in this process."""
         return self.scheduler.busy(owner) if self.scheduler is not None else frozenset()
 
     def _running(self, conversation_id: str, owner: str) -> list[LiveTurn]:
         return self.scheduler.running(conversation_id, owner) if self.scheduler is not None else []
 
     def running(self, conversation_id: str, owner: str = "local") -> LiveTurn | None:
-        """Return the turn of the conversation that is at work in this process, or waits first, if there is one."""
+        """Return the conversation's oldest running or queued turn in this process, if there is one."""
         return next(iter(self._running(conversation_id, owner)), None)
 
     def is_running(self, conversation_id: str, owner: str = "local") -> bool:
-        """Whether a turn of the conversation is at work or waits."""
+        """Return whether the conversation has a running or queued turn in this process."""
         return self.running(conversation_id, owner) is not None
 
     def count(self, conversation_id: str, owner: str = "local") -> int:
-        """Return how many turns of the conversation are at work or wait in this process."""
+        """Return how many turns of the conversation are running or queued in this process."""
         return len(self._running(conversation_id, owner))
 
     def find(self, conversation_id: str, turn_id: str, owner: str = "local") -> LiveTurn | None:
-        """Return a turn as it is told, to be followed from any event on: while it runs, and ten minutes longer.
+        """Return a running turn, or one that ended less than ten minutes ago, to follow from any event.
 
-        None for one that this process has not told, or told before that: `on_record` tells it.
+        None for an older turn, and for a turn that another process ran: `on_record` replays those.
         """
         return self.scheduler.find(conversation_id, turn_id, owner) if self.scheduler is not None else None
 
     async def on_record(self, conversation_id: str, turn_id: str, owner: str = "local") -> tuple[TurnEvent, ...]:
-        """Return what the record of a turn of the branch that is shown tells. Raises RequestRefused without one."""
+        """Return the events of a recorded turn of the shown branch. Raises RequestRefused when there is none."""
         conversation = await self._records.conversations.get(conversation_id, owner)
         turn = conversation.turn(turn_id)
         if turn is None:
@@ -189,18 +189,18 @@ class Turns:
         return tuple(replay_events(conversation, turn))
 
     async def conversation_of_request(self, request_id: str, owner: str = "local") -> str | None:
-        """Return the id of the owner's conversation in which a turn was sent under this name, the newest of several.
+        """Return the id of the owner's newest conversation that has a turn with this `request_id`.
 
-        The turn may wait, run or be over, in whichever process. None without any, and for a deleted conversation.
+        The turn may be queued, running or finished, in any process. None without one, and for a deleted conversation.
         """
         request_id = whole_characters(request_id)
         found = self.scheduler.place_of(request_id, owner) if self.scheduler is not None else None
         return found or await self._records.conversations.of_request(request_id, owner)
 
     async def request_of(self, conversation_id: str, turn_id: str, owner: str = "local") -> TurnRequest:
-        """Return the request that a turn of the branch that is shown was, to be said otherwise.
+        """Return the request of a turn of the shown branch, so that the user can edit and resend it.
 
-        Raises RequestRefused for a turn that is not there, and when the file of one of its pictures is gone.
+        Raises RequestRefused when the turn does not exist, and when the file of one of its pictures is gone.
         """
         conversation = await self._records.conversations.get(conversation_id, owner)
         turn = conversation.turn(turn_id)
@@ -211,10 +211,10 @@ class Turns:
     async def repeated(
         self, conversation_id: str, handle: str, owner: str = "local", *, difference: str = ""
     ) -> TurnRequest | None:
-        """Return the request that made a picture, to be painted once more beside it: the same prompt, references and
-        parameters, with a stated `difference` perhaps. None for a picture that cannot be painted again like that.
+        """Return a request that generates a picture again: the same prompt, references and parameters.
 
-        Raises RequestRefused for a picture that is not there, and when the file of one of its pictures is gone.
+        `difference` is added to the prompt. None for a picture that cannot be generated again this way. Raises
+        RequestRefused when the picture does not exist, and when the file of one of its references is gone.
         """
         conversation = await self._records.conversations.get(conversation_id, owner)
         pro = self._catalogue.model(ModelRole.IMAGE_PRO, self._provider_name())
@@ -223,9 +223,9 @@ class Turns:
     async def report(
         self, conversation_id: str, turn_id: str, *, owner: str = "local", key: SecretStr | None = None
     ) -> dict[str, JsonValue]:
-        """Return the debug report of a turn: everything that happened, no key, no byte of a picture.
+        """Return the debug report of a turn: everything that happened, without API keys and picture bytes.
 
-        Raises RequestRefused when the owner has no such turn.
+        Raises RequestRefused(CONVERSATION_NOT_FOUND) when the owner has no such turn.
         """
         conversation = await self._records.conversations.get(conversation_id, owner)
         turn = await self._records.conversations.turn(conversation.id, turn_id)
@@ -245,11 +245,10 @@ class Turns:
         conversation: Conversation | None = None,
         provider_name: str | None = None,
     ) -> Estimate:
-        """Return what a turn with these settings is likely to cost, and its maximum: it asks before it passes that.
+        """Return the likely cost of a turn with these settings, and its maximum; the turn asks before exceeding that.
 
-        `pictures` come with the message or are marked beside it; of so many of them as there are `masks` only a part
-        changes (`has_mask`, deprecated, stands for one). `characters` are those of the message where only a
-        part of its text is told.
+        `pictures` counts the uploaded and the marked pictures; `masks` counts the masks among them (the deprecated
+        `has_mask` means one). `characters` is the length of the whole message when `text` is only a part of it.
         """
         return turn_estimate(
             self._catalogue,

@@ -1,8 +1,8 @@
-"""The most that one call can cost: its input counted from above, its output limited in the request itself.
+"""The maximum cost of one call: an upper bound for its input, and an output that the request itself limits.
 
-Pure. A tokenizer makes at most one token of a byte; of written text it makes one of three to four letters. Here two
-letters count for one, and every byte of what is not ASCII. What the studio itself writes is English prose, of which
-three letters count for one. Limits of the output hold for thoughts and words together.
+Pure functions. A tokenizer makes at most one token per byte; for normal text it makes one token per three or four
+characters. Here two ASCII characters count as one token, and so does every byte of non-ASCII text. The studio's own
+texts are English prose, in which three characters count as one token. Output limits include thoughts.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ from agent.messages import (
 from agent.providers.base import ChatOptions, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
 
-# What a painter may write and think for one picture. Recorded answers of Gemini's hold 180 to 1,190.
+# The limit for an image model's text and thoughts per picture. Recorded answers of Gemini have 180 to 1,190.
 PICTURE_WORDS_TOKENS = 2000
-# How many queries a search is told to make at most, and how much of what it reads counts as input.
+# The maximum number of queries that a search is told to make, and the tokens of its results that count as input.
 MOST_QUERIES = 4
 _SEARCHED_TOKENS = 2000
 SHOWN_PICTURE_TOKENS = 1120
 _MESSAGE_TOKENS = 8
-# A signature stands for thoughts, whatever its length in bytes.
+# A signature counts as its thoughts; its length in bytes does not matter.
 _SIGNED_TOKENS = 100
 _LEAST_OUTPUT_TOKENS = 256
 _MOST_OUTPUT_TOKENS = 65_536
 
 
 def text_tokens(text: str) -> int:
-    """Return the most tokens that a text of anybody's can be."""
+    """Return the maximum number of tokens of any text."""
     ascii_count = len(text.encode("ascii", "ignore"))
     return (ascii_count + 1) // 2 + len(text.encode("utf-8", "replace")) - ascii_count
 
 
 def own_tokens(text: str) -> int:
-    """Return the most tokens that a text of the studio's own can be."""
+    """Return the maximum number of tokens of a text written by the studio itself."""
     return -(-len(text) // 3)
 
 
 def declared_tokens(system: str, tools: Iterable[ToolDeclaration]) -> int:
-    """Return the most tokens that instructions and functions can be."""
+    """Return the maximum number of tokens of the system prompt and the declared functions."""
     return own_tokens(system) + sum(own_tokens(tool.model_dump_json()) + _MESSAGE_TOKENS for tool in tools)
 
 
 def message_tokens(messages: Iterable[PromptMessage], picture: int = SHOWN_PICTURE_TOKENS) -> int:
-    """Return the most tokens that messages can be; each of their pictures counts for `picture`."""
+    """Return the maximum number of tokens of messages; each picture in them counts as `picture` tokens."""
     return sum(_MESSAGE_TOKENS + sum(_part_tokens(part, picture) for part in message.parts) for message in messages)
 
 
@@ -76,7 +76,7 @@ def _part_tokens(part: ContentPart, picture: int) -> int:
 def input_usage(
     messages: Sequence[PromptMessage], tools: Sequence[ToolDeclaration], options: ChatOptions
 ) -> TokenUsage:
-    """Return the most that a text call can count for before the model has written a word."""
+    """Return the maximum input usage of a text call, without any output."""
     schema = own_tokens(json.dumps(options.response_schema)) if options.response_schema else 0
     return TokenUsage(
         prompt_tokens=declared_tokens(options.system, tools) + message_tokens(messages) + schema,
@@ -86,21 +86,21 @@ def input_usage(
 
 
 def affordable_tokens(model: ModelEntry, left_usd: float, on: date) -> int:
-    """Return how many tokens of output the money buys, 0 where they are too few for an answer."""
+    """Return how many output tokens `left_usd` can pay for, 0 when that is too few for an answer."""
     each_usd = model.price_usd(TokenUsage(output_tokens=1_000_000), on) / 1_000_000
     tokens = _MOST_OUTPUT_TOKENS if each_usd <= 0 else min(_MOST_OUTPUT_TOKENS, int(max(0.0, left_usd) / each_usd))
     return tokens if tokens >= _LEAST_OUTPUT_TOKENS else 0
 
 
 def picture_limit(model: ModelEntry, resolution: str | None) -> int:
-    """Return how many tokens a picture and all that is written with it may be."""
+    """Return the output limit in tokens for a picture and the text and thoughts that come with it."""
     return model.tokens_of_picture(resolution) + PICTURE_WORDS_TOKENS
 
 
 def worst_picture_usd(
     model: ModelEntry, resolution: str | None, prompt_tokens: int, on: date, *, is_grounded: bool = False
 ) -> float:
-    """Return the most that one picture can cost, in US dollars."""
+    """Return the maximum price of one picture, in US dollars."""
     usage = TokenUsage(
         prompt_tokens=prompt_tokens,
         tool_tokens=_SEARCHED_TOKENS if is_grounded else 0,

@@ -1,11 +1,11 @@
-"""The adjuster: a wish for light, colour, effects or frame alone is carried out exactly, in the studio, by no model.
+"""The adjuster: carries out requests for only light, colour, effects or frame exactly, without an image model.
 
-Adjustments of one picture add up: the parameters of all of them are applied once, to the picture that the first of them
-started from. Warmer and then colder by as much gives that picture's own bytes again.
+Successive adjustments of a picture are combined: their parameters are added and applied once, to the original picture.
+Warmer and then colder by the same amount returns the original bytes.
 
-It is the same when the planner calls for it: no image model is asked, and nothing is paid for the picture. What the
-person locked is about what is painted, so an adjustment keeps the picture's own shape and size unless the words change
-them. Inside a mask what it covers is adjusted, and every other pixel stays as it is.
+The planner can also call for an adjustment: then no image model is called either, and the picture costs nothing. The
+user's locks apply only to generated pictures, so an adjustment keeps the picture's shape and size unless the text
+changes them. With a mask, only the pixels inside it are adjusted; all others stay as they are.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from agent.workflow.deps import Deps, emit, say
 from agent.workflow.masked import adjust_part
 from agent.workflow.state import Next, TurnProgress
 
-# Where another node has the name of a paid call: by it a turn that goes on finds what it made before.
+# In place of the name of a paid call: a resumed turn finds its picture by this name.
 _NAME = "adjustment"
 _IN_AMOUNTS = (
     "adjust_parameters is done exactly by the studio, so prompt must name amounts and nothing else, such as `warmth "
@@ -91,7 +91,7 @@ _TOLD: dict[ChangeKind, str] = {
 
 @dataclass(frozen=True)
 class AdjustmentRequest:
-    """What is to be adjusted, and the picture that is meant; with a mask what that covers, and no other pixel."""
+    """An adjustment and the picture to adjust; with a mask, only the pixels inside it."""
 
     adjustment: Adjustment
     base: ImagePart
@@ -99,14 +99,14 @@ class AdjustmentRequest:
 
     @property
     def done(self) -> str:
-        """What the adjustment does, as models are told it."""
+        """The description of the adjustment for models."""
         told = ", ".join(_TOLD[change.kind].format(**change.model_dump()) for change in describe(self.adjustment))
         return f"{told}, inside the mask alone" if self.masked is not None else told
 
 
 @dataclass(frozen=True)
 class _CombinedAdjustment:
-    """All that was adjusted since `original`, the wish included."""
+    """The sum of all adjustments since `original`, including the requested one."""
 
     adjustment: Adjustment
     original: ImagePart
@@ -114,7 +114,7 @@ class _CombinedAdjustment:
 
 @dataclass(frozen=True)
 class _Made:
-    """The adjusted picture as it is stored, how long it took, and the record of an adjustment inside a mask."""
+    """The adjusted picture in the store, the duration, and the record of an adjustment inside a mask."""
 
     image: ImagePart
     seconds: float
@@ -124,11 +124,11 @@ class _Made:
 def adjustment_request(
     turn: Turn, conversation: Conversation, words: str = "", target: str | None = None
 ) -> AdjustmentRequest | None:
-    """Return what the turn asks for when that is an adjustment alone and it is clear of which picture, else None.
+    """Return the turn's adjustment if it asks only for one and the picture is unambiguous, else None.
 
-    `conversation` is the history before the turn. What is marked, named and sent with the message must all be one
-    picture; with none of it the conversation's `edit_target` is meant. When the turn went back to another picture,
-    that one is the `target`, and `words` are what it asks for besides.
+    `conversation` is the history before the turn. The marked, named and uploaded pictures must be one and the same;
+    without any, the conversation's `edit_target` is used. If the turn went back to another picture, that one is the
+    `target`, and `words` are the rest of the text.
     """
     if turn.references or turn.margins or turn.more_masks:
         return None
@@ -142,16 +142,16 @@ def adjustment_request(
 
 
 def _read(words: str, masked: MaskedPicture | None) -> Adjustment | None:
-    """Return the adjustment that the words ask for and nothing beyond: inside a mask no frame can change."""
+    """Return the adjustment if the text asks only for that, else None; inside a mask no frame can change."""
     adjustment = read_adjustment(words, of_part=masked is not None)
     return None if adjustment is not None and masked is not None and adjustment.has_frame else adjustment
 
 
 def called_adjustment(call: ToolCallPart, deps: Deps, target: str | None) -> AdjustmentRequest | None:
-    """Return what a planner's call asks to be adjusted, None when it asks for anything else.
+    """Return the adjustment that a planner's call asks for, None when it asks for anything else.
 
-    `target` is the picture that is meant where none is named. What lies beyond a picture, and a sketch, are left to who
-    paints them. Raises ToolArgumentError when the words name no adjustment, or no picture.
+    `target` is the default picture when the call names none. Expansions and sketches are left to the image model.
+    Raises ToolArgumentError when the call names no adjustment, or there is no picture.
     """
     arguments = parse_arguments(call.arguments)
     if arguments.action is not ImageAction.ADJUST or deps.turn.margins or deps.text_model.is_sketch:
@@ -172,8 +172,7 @@ def called_adjustment(call: ToolCallPart, deps: Deps, target: str | None) -> Adj
 
 
 async def adjusted(request: AdjustmentRequest, name: str, deps: Deps) -> tuple[Picture, _CombinedAdjustment]:
-    """Return the adjusted picture, on record under this name of a call, and all that was adjusted since the picture
-    that it began with."""
+    """Adjust and record the picture under the call name `name`; return it and its total adjustment."""
     handle = request.base.handle or ""
     say(deps, Step.ADJUSTING, base=handle)
     width, height = framed_size(request.base.width or 1, request.base.height or 1, request.adjustment)
@@ -186,14 +185,14 @@ async def adjusted(request: AdjustmentRequest, name: str, deps: Deps) -> tuple[P
 
 
 def shown(picture: Picture, total: _CombinedAdjustment) -> list[Component]:
-    """Return what the conversation shows of an adjusted picture, and what can be done next with it."""
-    # What comes after a part, an effect or another size begins anew, with the picture as it is then.
+    """Return the components of an adjusted picture: the picture and its follow-up actions."""
+    # After an adjustment that is masked or final (an effect, another size), the next one starts from this picture.
     so_far = None if picture.edit is not None or total.adjustment.is_final else total.adjustment
     return [SmartCanvas(handles=(picture.handle,)), next_steps(picture.handle, so_far)]
 
 
 def next_steps(handle: str, adjusted: Adjustment | None = None) -> ActionPanel:
-    """Return what can be done next with a picture. `adjusted` is how far it was adjusted already."""
+    """Return the follow-up actions for a picture. `adjusted` is the adjustment it already has."""
     if adjusted is None:
         return ActionPanel(handle=handle, buttons=_BUTTONS, sliders=_SLIDERS)
     sliders = tuple(PanelSlider(setting=one.setting, amount=getattr(adjusted, one.setting)) for one in _SLIDERS)
@@ -201,7 +200,7 @@ def next_steps(handle: str, adjusted: Adjustment | None = None) -> ActionPanel:
 
 
 async def adjuster(state: TurnProgress, deps: Deps) -> Next:
-    """Adjust the picture that is meant, exactly and without a model, and put the result on record."""
+    """Adjust the requested picture exactly, without a model, and record the result."""
     notes = [component for component in state["components"] if isinstance(component, TargetNote)]
     request = adjustment_request(
         deps.turn, deps.conversation, state["words"], notes[-1].change.handle if notes else None
@@ -212,7 +211,7 @@ async def adjuster(state: TurnProgress, deps: Deps) -> Next:
 
 
 def _adjustment_note(request: AdjustmentRequest, picture: Picture) -> PromptMessage:
-    """Return how the text model hears of it in later turns: in words, with the placeholder to see the picture by."""
+    """Return the note about the adjustment for the text model in later turns, with a placeholder of the picture."""
     note = f"[The studio adjusted {request.base.handle} exactly: {request.done}. The result is {picture.handle}.]"
     return PromptMessage(role=Role.MODEL, parts=(TextPart(text=f"{note} {placeholder(picture.image)}"),))
 
@@ -243,7 +242,7 @@ async def _make(deps: Deps, total: _CombinedAdjustment, masked: MaskedPicture | 
         return _Made(finished.image, time.monotonic() - started_s, finished.record)
     data = await deps.services.images.read(original)
     if total.adjustment.is_identity:
-        # Nothing is left of all of it: another picture of the same bytes.
+        # The adjustments cancel out: the new picture has the bytes of the original.
         image = await deps.services.images.write(data, original.mime_type, ImageOrigin.EDITED)
         size = {"width": original.width, "height": original.height, "bit_depth": original.bit_depth}
     else:
@@ -259,7 +258,7 @@ async def _record(
     now = await deps.conversation_now()
     base = now.picture(request.base.handle or "")
     picture = Picture(
-        # Given when it is recorded.
+        # Assigned when the picture is recorded.
         handle="",
         image=made.image,
         turn_id=deps.turn.id,
@@ -270,7 +269,7 @@ async def _record(
         call=name,
         edit=made.edit,
     )
-    # When the turn goes on after a crash, this returns the one that was on record before.
+    # When the turn resumes after a crash, this returns the picture that is already recorded.
     return await deps.services.records.conversations.add_picture(deps.conversation.id, picture, base=base.handle)
 
 
@@ -289,6 +288,6 @@ def _receipt(turn: Turn, total: _CombinedAdjustment, made: _Made) -> Receipt:
         references=(Reference(handle=total.original.handle or ""),),
         seconds=round(made.seconds, 3),
         changes=describe(total.adjustment),
-        # Of a part it is no adjustment of the picture, to which others could be added.
+        # Later adjustments cannot be added to one inside a mask.
         adjustment=None if made.edit is not None else total.adjustment,
     )

@@ -1,4 +1,4 @@
-"""So many turns at once, the others in one line, each told its place; and work that goes on though nobody waits."""
+"""A limit for concurrent turns with a fair queue, and background tasks that nobody awaits."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Any
 from agent.errors import ErrorCode, RequestRefused
 from agent.events import Step, ThoughtLog
 
-# Whoever comes when more than this for each seat wait would wait too long to be glad of it.
+# With more than this many waiting per seat, a new turn would wait too long and is refused.
 _MOST_WAITING_PER_SEAT = 4
 
 
 @dataclass(eq=False)
 class _Waiting:
-    """One in the line, and who hears of its place."""
+    """A queued turn, and the callback for its position."""
 
     tell: Callable[[ThoughtLog], None]
     called: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class ConcurrencyLimiter:
-    """`seats` turns are at work at once, first come, first served."""
+    """Lets at most `seats` turns run at once, first come, first served."""
 
     def __init__(self, seats: int) -> None:
         self.seats = seats
@@ -33,9 +33,9 @@ class ConcurrencyLimiter:
 
     @asynccontextmanager
     async def slot(self, tell: Callable[[ThoughtLog], None]) -> AsyncIterator[None]:
-        """Hold a seat. `tell` hears of the place in the line, 1 for whoever comes next, each time it changes.
+        """Hold a seat. `tell` receives the position in the queue, 1 for the next turn, each time it changes.
 
-        Raises RequestRefused(STUDIO_BUSY) when too many wait already.
+        Raises RequestRefused(STUDIO_BUSY) when too many turns are waiting already.
         """
         await self._taken(tell)
         try:
@@ -56,7 +56,7 @@ class ConcurrencyLimiter:
             await waiting.called.wait()
         except asyncio.CancelledError:
             if waiting.called.is_set():
-                # Stopped at the very moment it was called.
+                # Cancelled at the moment it received its seat.
                 self._give_back()
             else:
                 left = self._line.index(waiting)
@@ -65,7 +65,7 @@ class ConcurrencyLimiter:
             raise
 
     def _give_back(self) -> None:
-        """Call the next one in, who has the seat from this moment on."""
+        """Give the seat to the next turn in the queue, which holds it from now on."""
         if not self._line:
             self._free += 1
             return
@@ -82,25 +82,25 @@ def _announce(waiting: _Waiting, place: int) -> None:
 
 
 class BackgroundTasks:
-    """The tasks of a studio that nobody waits for: held on to until they are done, or the studio ends."""
+    """The background tasks of a studio: references are held until they are done or the studio ends."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def __iter__(self) -> Iterator[asyncio.Task[Any]]:
-        """The tasks that are not done yet."""
+        """Return an iterator over the tasks that are not done yet."""
         return iter(set(self._tasks))
 
     def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Run work as a task of its own."""
-        # The event loop itself would let go of a task that nobody holds.
+        """Run work as a new task."""
+        # The event loop holds only weak references: a task without another reference may be garbage-collected.
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     async def end(self, patience_s: float) -> None:
-        """Wait for what is under way, at most so long, and cancel the rest."""
+        """Wait at most `patience_s` seconds for the running tasks, and cancel the rest."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=patience_s)
         for task in self:

@@ -1,6 +1,6 @@
-"""Confirm first: before anything is painted the plan is shown, and the turn rests until the person decides.
+"""Confirmation: shows the plan before any picture is generated, and pauses the turn until the user decides.
 
-The turn rests by LangGraph's interrupt, on a checkpoint: the decision may come after a restart.
+The turn pauses by LangGraph's interrupt, on a checkpoint, so the decision may come after a restart.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DROPPED = "The person saw the plan and dropped it. Nothing was painted."
 
 
 def must_confirm(state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest]) -> bool:
-    """Return whether the person sees the plan first: they want to, or should know why it may fail."""
+    """Return whether the user must see the plan first: by setting, for untrusted content, or if the edit may fail."""
     if state["decision"] is not None:
         return False
     return (
@@ -37,9 +37,10 @@ def must_confirm(state: TurnProgress, deps: Deps, all_prepared: Mapping[int, Pre
 
 
 def _is_beyond_trust(state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest]) -> bool:
-    """Return whether something from outside is before the model and more pictures are asked for than the one that a
-    turn may always have, or than the person has locked, said in this very message, or painted masks over: what they
-    cost must not be for a web page to decide."""
+    """Return whether the model has seen content from outside and requests more paid pictures than the user did.
+
+    The user's number is a lock, a number in this message, or the number of masks, at least one. A web page must not
+    decide how much is spent."""
     paid = [one.request for prepared in all_prepared.values() for one in prepared.each if not one.request.model.is_free]
     chosen = deps.turn.settings.number_of_images or named_number(deps.turn.text)
     most = chosen * (2 if deps.turn.settings.image_model == "both" else 1) * max(1, len(deps.turn.masked))
@@ -49,17 +50,16 @@ def _is_beyond_trust(state: TurnProgress, deps: Deps, all_prepared: Mapping[int,
 async def caps_in_the_way(
     state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest], *, may_paint: bool
 ) -> tuple[CapPassed, ...]:
-    """Return the caps that painting the orders would pass: then the person sees the plan first, whatever they chose.
+    """Return the caps that these requests would exceed: then the user sees the plan first, whatever their settings.
 
-    Without any, when the turn `may_paint`, its price counts for other turns from now on.
+    If there are none and the turn `may_paint`, its price is reserved, so that other turns count it from now on.
     """
     passed = await caps_passed(state, deps, price_of(state, deps, all_prepared), may_paint=may_paint)
     return (*passed, *maximum_passed(state, deps, *_worst_of(state, deps, all_prepared)))
 
 
 def _worst_of(state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest]) -> tuple[float, float]:
-    """Return the most that painting the orders can still cost, in US dollars: the pictures alone, and with the reviews
-    that are due and what they may send back."""
+    """Return the maximum remaining cost in US dollars: for the pictures alone, and with due reviews and repaints."""
     alone_usd = all_usd = 0.0
     for prepared, own, is_due in first_round(state, deps, all_prepared):
         is_reviewed = review_due(deps, prepared.work())
@@ -72,7 +72,7 @@ def _worst_of(state: TurnProgress, deps: Deps, all_prepared: Mapping[int, Prepar
 
 
 def price_of(state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest]) -> float:
-    """Return about what painting still costs, in US dollars, with the reviews that are due."""
+    """Return the approximate remaining cost of these requests, in US dollars, including the due reviews."""
     return sum(
         _each_usd(deps, prepared, own) for prepared, own, is_due in first_round(state, deps, all_prepared) if is_due
     )
@@ -81,7 +81,7 @@ def price_of(state: TurnProgress, deps: Deps, all_prepared: Mapping[int, Prepare
 async def shown_first(
     state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest], caps: Sequence[CapPassed]
 ) -> Next:
-    """Put the plan on record, show it, and lead to where the turn rests; `caps` are those it would pass."""
+    """Record the plan, show it, and pause the turn at `decision`; `caps` are those that it would exceed."""
     plans = tuple(_plan(deps, index, prepared, caps) for index, prepared in all_prepared.items())
     card = PlanCard(plans=plans)
     await put_on_record(deps, {**state, "plan": card}, TurnState.WAITING)
@@ -89,7 +89,7 @@ async def shown_first(
 
 
 async def decision(state: TurnProgress, deps: Deps, said: object) -> Next:
-    """Rest until the person decides: run the plan, with changes perhaps, or drop it."""
+    """Pause until the user decides: run the plan, with optional changes, or drop it."""
     decided = _after(state["decision"], Decision.model_validate(said))
     card = state["plan"] or PlanCard(plans=())
     if decided.run:
@@ -106,7 +106,7 @@ async def decision(state: TurnProgress, deps: Deps, said: object) -> Next:
 
 
 def _after(before: Decision | None, decided: Decision) -> Decision:
-    """Return the decision with what was changed when the same plan was decided about before, within the caps then."""
+    """Return the decision merged with the edits of an earlier decision about the same plan."""
     earlier = {edit.call: edit for edit in before.edits} if before else {}
     for edit in decided.edits:
         changed = edit.model_dump(exclude_none=True)
@@ -128,7 +128,7 @@ def _as_edited(deps: Deps, plan: Plan, decided: Decision) -> Plan:
 
 
 def _needs_consent(prepared: PreparedImageRequest) -> bool:
-    # To what costs nothing there is nothing to agree.
+    # Free pictures need no consent.
     paid = [one.part for one in prepared.each if one.part is not None and not one.request.model.is_free]
     return any(part.needs_consent for part in paid)
 
@@ -157,7 +157,7 @@ def _plan(deps: Deps, index: int, prepared: PreparedImageRequest, caps: Sequence
 
 
 def _price(deps: Deps, prepared: PreparedImageRequest, one: PreparedImageRequest) -> ModelPrice:
-    """Return what one model's pictures of the order would cost, with a review of each where it is due."""
+    """Return the price of one model's pictures of the request, including a review of each if due."""
     price_usd = _each_usd(deps, prepared, one) * one.request.number_of_images
     return ModelPrice(model_label=one.request.model.label, price_usd=round(price_usd, 6))
 

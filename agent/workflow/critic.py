@@ -1,7 +1,7 @@
-"""The critic: looks at every new picture that is due for it, and sends back what is not good enough.
+"""The critic: reviews every new picture that is due for review, and has poor ones repainted.
 
-It never fails a turn: a picture that nobody could look at passes. When nothing is painted any more, the best attempt at
-each picture is shown first, every attempt is kept, and the planner is told what came.
+It never fails a turn: a picture that could not be reviewed passes. When all attempts are done, the best attempt at each
+picture is shown first, every attempt is kept, and the planner receives the result.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _MAX_ITEMS = 12
 _MAX_SUGGESTIONS = 5
 _MAX_LINE_CHARACTERS = 300
 _MAX_LETTERING_CHARACTERS = 2000
-# Below the bar: what was asked for letter by letter is not there.
+# The maximum score of a picture without its requested text; it is below PASS_SCORE.
 _MISREAD_SCORE = 0.6
 
 _ITEM_SCHEMA: dict[str, JsonValue] = {
@@ -74,7 +74,7 @@ _ITEM_SCHEMA: dict[str, JsonValue] = {
     },
     "required": ["asked", "seen", "is_met"],
 }
-# In the order in which a judge works: look, compare, then score.
+# The fields are in the order in which a reviewer works: look, compare, then score.
 REVIEW_SCHEMA: dict[str, JsonValue] = {
     "type": "object",
     "properties": {
@@ -102,7 +102,7 @@ _EDITS: dict[EditVerdict, str] = {
 
 @dataclass(frozen=True)
 class _Look:
-    """What came of looking at one picture, and what it cost in US dollars."""
+    """The review of one picture, and its price in US dollars."""
 
     handle: str
     review: Review
@@ -110,16 +110,16 @@ class _Look:
 
 
 class _Price(NamedTuple):
-    """What an attempt at a picture cost, and the most that another one can, in US dollars, reviews included."""
+    """The price of an attempt at a picture, and the maximum for another one, in US dollars, reviews included."""
 
     last_usd: float = 0.0
     worst_usd: float = 0.0
 
 
 def review_due(deps: Deps, work: Work) -> bool:
-    """Return whether the work's pictures are looked at: by the person's setting, the model and the words.
+    """Return whether the work's pictures are reviewed, by the user's setting, the model and the text.
 
-    A sketch is not: nothing that could judge it works without a model.
+    A sketch is not reviewed: no reviewer works without a model.
     """
     setting = deps.turn.settings.review
     models = [request.model for request in work.requests]
@@ -127,13 +127,13 @@ def review_due(deps: Deps, work: Work) -> bool:
         return False
     if setting == "always":
         return True
-    # What is seen side by side is looked at side by side.
+    # The pictures of a comparison are reviewed together.
     has_best = any(model.role is ModelRole.IMAGE_PRO for model in models)
     return has_best or wants_lettering(deps.turn.text, work.planned)
 
 
 async def critic(state: TurnProgress, deps: Deps) -> Next:
-    """Review the newest pictures side by side; those below the bar go round again as long as rounds and money last."""
+    """Review the newest pictures concurrently; repaint those that fail, as long as rounds and budget last."""
     waiting = _waiting(state, deps)
     if waiting:
         say(deps, Step.REVIEWING, count=len(waiting))
@@ -161,7 +161,7 @@ async def critic(state: TurnProgress, deps: Deps) -> Next:
 
 
 async def unreviewed(state: TurnProgress, deps: Deps, error: Exception) -> Next:
-    """Let the pictures pass when the critic failed; what it found before that counts."""
+    """Let the pictures pass when the critic failed; reviews that it already recorded count."""
     logger.error("the critic failed, the pictures pass unreviewed", exc_info=error)
     conversation = await deps.conversation_now()
     found = {picture.handle: picture.review for picture in conversation.pictures}
@@ -180,7 +180,7 @@ async def unreviewed(state: TurnProgress, deps: Deps, error: Exception) -> Next:
 
 
 def _waiting(state: TurnProgress, deps: Deps) -> dict[str, Work]:
-    """Return the works of the pictures that nobody has looked at yet and that are due, by handle."""
+    """Return the works of the pictures that are due for review and not reviewed yet, by handle."""
     due = [work for work in state["works"].values() if review_due(deps, work)]
     newest = {attempt.handle: work for work in due for attempt in work.newest() if attempt.handle}
     return {handle: work for handle, work in newest.items() if handle not in state["reviews"]}
@@ -203,13 +203,13 @@ async def _look(work: Work, handle: str, facts: Sequence[Fact], deps: Deps) -> _
 
 async def _reviewed(deps: Deps, work: Work, picture: Picture, facts: Sequence[Fact]) -> tuple[Review, float]:
     if picture.edit is not None and picture.edit.verdict == "refused":
-        # Nobody needs to look: it was not pasted, because it shows something else.
+        # No model call is needed: the picture was not pasted, because it shows something else.
         return refused_review(picture.edit, deps.turn.text), 0.0
     return await _review_picture(deps, work, picture, facts)
 
 
 async def _record(handle: str, review: Review, deps: Deps) -> None:
-    """Put the review on record and tell of it; a record that cannot be written costs the turn nothing more."""
+    """Record the review and emit it; a record that cannot be written does not fail the turn."""
     try:
         await deps.services.records.conversations.update_picture(deps.conversation.id, handle, review=review)
     except AivistaError as error:
@@ -218,7 +218,7 @@ async def _record(handle: str, review: Review, deps: Deps) -> None:
 
 
 async def _prices(deps: Deps, looks: Sequence[_Look], works: Mapping[int, Work]) -> dict[str, _Price]:
-    """Return what each picture cost, the look at it included, and what another attempt can cost."""
+    """Return the price of each picture including its review, and the maximum price of another attempt."""
     worst_usd = dict(_worst_repaints(deps, works)) if deps.budget.is_limited else {}
     conversation = await deps.conversation_now()
     looked_usd = {look.handle: look.price_usd for look in looks}
@@ -233,7 +233,7 @@ async def _prices(deps: Deps, looks: Sequence[_Look], works: Mapping[int, Work])
 
 
 def _worst_repaints(deps: Deps, works: Mapping[int, Work]) -> Iterator[tuple[str, float]]:
-    """Tell of each newest picture what another attempt at it and its review can cost, without the pictures shown."""
+    """Yield each newest picture with the maximum price of a repaint and its review, without its reference pictures."""
     for work in works.values():
         tokens = text_tokens(work.prompt) + _MAX_ADVICE_CHARACTERS
         requests = [one for one in work.requests for _ in range(one.number_of_images)]
@@ -244,7 +244,7 @@ def _worst_repaints(deps: Deps, works: Mapping[int, Work]) -> Iterator[tuple[str
 
 
 def _shown_usd(deps: Deps, picture: Picture) -> float:
-    """Return the most that the pictures cost that the painter was shown for this one: each as it is and once more."""
+    """Return the maximum price of the pictures in the image model's input, counting each one twice."""
     model = deps.services.catalogue.by_id(picture.receipt.model) if picture.receipt is not None else None
     if model is None or not picture.parents:
         return 0.0
@@ -255,11 +255,10 @@ def _shown_usd(deps: Deps, picture: Picture) -> float:
 def _advised(
     works: Mapping[int, Work], reviews: Mapping[str, Review], prices: Mapping[str, _Price], left_usd: float, deps: Deps
 ) -> tuple[dict[int, Work], float]:
-    """Return the works with advice for each picture that goes round again, and without any for the others; and about
-    what those will cost.
+    """Return the works with advice for each picture to repaint, without advice for the others, and the estimated price.
 
-    Another attempt is taken to cost what the last one did, its review included; what is left must hold all. What is
-    left of the turn's maximum must hold the most that each can cost.
+    A repaint is estimated at the price of the last attempt, review included; the sum must fit into `left_usd`. The sum
+    of the maximum prices must fit into the rest of the turn's maximum.
     """
     budget_usd = deps.budget.left_usd
     settings = deps.turn.settings
@@ -282,7 +281,7 @@ def _advised(
 
 
 def _advice_of(review: Review) -> str:
-    """Return what the next attempt should mend, at most 600 characters; never empty."""
+    """Return what the next attempt should correct, at most 600 characters; never empty."""
     missing = (item for item in review.checklist if item.is_met is False)
     unmet = [f"{item.wish} ({item.why})" if item.why else item.wish for item in missing]
     said = [part for part in (review.feedback, *review.suggestions) if part] or unmet
@@ -294,11 +293,11 @@ def _advice_of(review: Review) -> str:
 
 
 async def _review_picture(deps: Deps, work: Work, picture: Picture, facts: Sequence[Fact]) -> tuple[Review, float]:
-    """Return what the text model found, and what the look cost in US dollars.
+    """Return the text model's review, and its price in US dollars.
 
-    Whatever fails (the call, its answer, a model without eyes, a file that is gone) gives a review without a score.
-    Words asked for are compared with what the picture reads here as well: where they differ, the picture is below
-    the bar, whatever the model thinks of it.
+    Any failure (the call, its answer, a model without vision, a missing file) gives a review without a score. Requested
+    text is also compared here with the text in the picture: if they differ, the picture fails, whatever the model's
+    score.
     """
     if not deps.text_model.has_vision:
         return Review(), 0.0
@@ -348,9 +347,9 @@ def _request_in_words(words: str, work: Work, picture: Picture, facts: Sequence[
 
 
 async def _small(deps: Deps, image: ImagePart) -> ImagePart:
-    """Return a copy of the picture fit for a look, stored under its own digest, so that it is there only once.
+    """Return a small copy of the picture for the review; it is stored by its digest, so it exists only once.
 
-    A picture that is small enough is looked at itself.
+    A picture that is small enough is used itself.
     """
     edge_px = max(image.width or 0, image.height or 0)
     if 0 < edge_px <= _LONGER_EDGE_PX and image.mime_type in _SEEN_BY_ALL:
@@ -361,7 +360,7 @@ async def _small(deps: Deps, image: ImagePart) -> ImagePart:
 
 
 def _for_every_model(webp: bytes) -> tuple[bytes, str]:
-    """Return the thumbnail as JPEG, which every server with eyes reads; one with clear parts stays as it is."""
+    """Return the thumbnail as JPEG, which every vision model reads; one with transparency stays WebP."""
     with Image.open(io.BytesIO(webp), formats=("WEBP",)) as image:
         if image.has_transparency_data:
             return webp, "image/webp"
@@ -373,14 +372,14 @@ def _for_every_model(webp: bytes) -> tuple[bytes, str]:
 def read_review(
     text: str, items: Sequence[AskedItem] = (), said: Sequence[str] = (), *, in_chinese: bool = False
 ) -> Review | None:
-    """Return the review in a model's answer, or None when nothing in it can be taken for one.
+    """Return the review in a model's answer, or None when the answer contains no usable review.
 
-    `items` are what the picture is held against; those that the answer does not speak of were not looked at. What it
-    adds counts only where it stands in the person's words (`said`). Text that was asked for is compared with what the
-    picture reads here as well: where they differ the picture is below the bar, whatever the model thinks of it.
+    `items` are what the picture is checked for; items that the answer does not mention count as not checked. Additional
+    rows count only if they appear in the user's texts (`said`). Requested text is also compared here with the text in
+    the picture: if they differ, the picture fails, whatever the model's score.
 
-    Read leniently: a code fence or words around it, fields left out, a score as "0.8", "8/10", 8 or 80. Without a
-    score the share of what is there counts.
+    Parsing is lenient: it accepts a code fence or text around the JSON, missing fields, and scores such as "0.8",
+    "8/10", 8 or 80. Without a score, the share of met items counts.
     """
     raw = json_in(text)
     if raw is None:
@@ -405,7 +404,7 @@ def read_review(
 
 
 def _checked(items: Sequence[AskedItem], rows: Sequence[ChecklistItem], said: Sequence[str]) -> list[ChecklistItem]:
-    """Return what was asked for with what is seen of it, and what the reviewer found in the person's words besides."""
+    """Return the requested items with the reviewer's findings, and the reviewer's own items from the user's texts."""
     checklist = [ChecklistItem(wish=item.quote, is_met=None, kind=item.kind) for item in items]
     for row in rows:
         place = matching(row.wish, items)
@@ -417,7 +416,7 @@ def _checked(items: Sequence[AskedItem], rows: Sequence[ChecklistItem], said: Se
 
 
 def _read(item: ChecklistItem, lettering: str, *, in_chinese: bool) -> ChecklistItem:
-    """Return the item held against what the picture reads, where it asks for a text."""
+    """Return the item; if it requests a text, compared with the text in the picture."""
     if item.kind is not AskedKind.TEXT:
         return item
     is_met = reads_as(item.wish, lettering)
@@ -446,7 +445,7 @@ def _score(value: object) -> float | None:
 
 
 def _rows(value: object) -> list[ChecklistItem]:
-    """Return what the model says of each thing; the names of the fields are those of older prompts, too."""
+    """Return the rows of the model's checklist; field names of older prompts are accepted, too."""
     items = []
     for row in value if isinstance(value, list) else ():
         asked = _one_line(row.get("asked") or row.get("wish")) if isinstance(row, dict) else ""
@@ -467,7 +466,7 @@ def _one_line(value: object) -> str:
 
 
 def _misread(review: Review, missing: Sequence[str], *, in_chinese: bool) -> Review:
-    """Return the review as it must be when these words were asked for and cannot be read."""
+    """Return the review corrected for requested texts that the picture does not show."""
     score = review.score or 0.0
     listed = ("、" if in_chinese else ", ").join(f"“{words}”" for words in missing)
     feedback = f"图中没有准确写出{listed}。" if in_chinese else f"The picture does not read {listed}."
@@ -482,8 +481,7 @@ def _misread(review: Review, missing: Sequence[str], *, in_chinese: bool) -> Rev
 
 
 async def settle_paintings(state: TurnProgress, deps: Deps) -> TurnProgress:
-    """Return the update with which the turn goes to the presenter, now that nothing is painted any more: what it shows,
-    and what the planner's calls are answered with."""
+    """Return the update after the last attempt: the components to show, and the results of the planner's calls."""
     conversation = await deps.conversation_now()
     known = {picture.handle: picture for picture in conversation.all_pictures}
     answers: dict[int, ToolResultPart] = dict(state["answers"])
@@ -496,7 +494,7 @@ async def settle_paintings(state: TurnProgress, deps: Deps) -> TurnProgress:
 
 
 def _best_of(work: Work, reviews: Mapping[str, Review]) -> list[str]:
-    """Return the best attempt at each picture of the work, those that came, in the order they were asked for."""
+    """Return the handle of the best attempt at each picture that was made, in the requested order."""
     chosen = []
     for slot in sorted({attempt.slot for attempt in work.attempts}):
         made = [attempt for attempt in work.attempts if attempt.slot == slot and attempt.handle]
@@ -506,7 +504,7 @@ def _best_of(work: Work, reviews: Mapping[str, Review]) -> list[str]:
 
 
 def _components_of(work: Work, reviews: Mapping[str, Review]) -> list[Component]:
-    """Return what the conversation shows of the work: pictures, what can be done next with them, failures."""
+    """Return the components of the work: pictures, follow-up actions, failures."""
     best = _best_of(work, reviews)
     others = [attempt for attempt in work.attempts if attempt.handle and attempt.handle not in best]
     earlier = [

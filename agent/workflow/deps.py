@@ -1,5 +1,6 @@
-"""What turns work with and do not change: the services of their studio; and of each its conversation as it was at its
-start, its models and its money."""
+"""The dependencies of turns: the services of the studio, and for each turn its initial conversation, models and budget.
+
+Turns use these objects and do not replace them."""
 
 from __future__ import annotations
 
@@ -41,13 +42,14 @@ from agent.workflow.tracing import Tracer
 
 @dataclass(frozen=True)
 class TurnServices:
-    """What every turn of a studio works with. `provider` and `provider_name` go by the person's key; `under_caps`
-    adds to a turn's settings the caps that its owner, or else the operator, has chosen. `quota` is how much each
-    owner may keep. `sponsored` is what somebody else pays a turn of an owner's with this key from, None where
-    nobody does; one that asks for nothing new is not refused. `keep_alive` runs a coroutine that must outlive a turn (a
-    picture that was paid for). `tools` is asked at each turn for what it may call; `reader` reads the web for all of
-    them, and `sandbox` runs their programs. `answers` is there when the operator wants the planner's answers reused.
-    Once `closing` is set no turn begins."""
+    """The services that all turns of a studio share.
+
+    `provider` and `provider_name` depend on the user's key; `under_caps` adds the caps of the owner, or else of the
+    operator, to a turn's settings. `quota` limits how much each owner may store. `sponsored` gives the sponsor's budget
+    for an owner's turn with this key, None without a sponsor; only new turns can be refused. `keep_alive` runs a
+    coroutine that must outlive its turn (for a paid picture). `tools` is called for each turn and returns its tools;
+    `reader` fetches web pages for all of them, and `sandbox` runs their programs. `answers` is set when the operator
+    wants answers of the planner to be reused. Once `closing` is set, no turn starts."""
 
     settings: Settings
     catalogue: Catalogue
@@ -72,15 +74,15 @@ class TurnServices:
 
 @dataclass(frozen=True)
 class Deps:
-    """The surroundings of one turn.
+    """The dependencies of one turn.
 
-    `conversation` is the history before the turn, also when the turn goes on after it was cut off. `publish` gives an
-    event to the listeners, past LangGraph's custom stream, which takes each event through a queue and eight steps of
-    the event loop. `stopped` is set when the person stops, `cut` when the studio ends under the turn, `settled` when a
-    turn that ended early is on record. `tools` are what the planner may call beside pictures and searches; answers that
-    are reused belong to a key by `key_fingerprint`. Every call and every node goes through `trace`, and what a node
-    says and pays through `record`. `sponsored` is what somebody else pays the turn from, and `budget` has what is left
-    of its maximum.
+    `conversation` is the history before the turn, also when the turn resumes after an interruption. `publish` sends an
+    event directly to the listeners; LangGraph's custom stream would take each event through a queue and eight steps of
+    the event loop. `stopped` is set when the user cancels, `cut` when the studio ends during the turn, `settled` when a
+    turn that ended early is recorded. `tools` are what the planner may call in addition to image generation and search;
+    `key_fingerprint` ties reused answers to an API key. Every call and every node goes through `trace`, and the output
+    and payments of a node go through `record`. `sponsored` is the sponsor's budget for the turn, if any, and `budget`
+    has the rest of the turn's maximum.
     """
 
     services: TurnServices
@@ -103,18 +105,18 @@ class Deps:
 
     @cached_property
     def text_model(self) -> ModelEntry:
-        """The text model that the person chose."""
+        """The text model that the user chose."""
         return self.services.catalogue.model(ModelRole(self.turn.settings.text_model), self.provider_name)
 
     @property
     def budget_usd(self) -> float:
-        """The most that the turn may cost, chosen or lent; infinity where nothing was said."""
+        """The maximum cost of the turn by the user's setting or the sponsor's budget; infinity without either."""
         told = (self.turn.settings.budget_usd, self.sponsored.most_usd if self.sponsored else None)
         return min((one for one in told if one is not None), default=float("inf"))
 
     @property
     def may_search(self) -> bool:
-        """Whether the agent itself may search: the person permits it, the policy leaves it to the agent, it can."""
+        """Whether the agent itself may search: the user and the policy allow it, and the text model can search."""
         settings = self.turn.settings
         return (
             settings.allow_search
@@ -134,15 +136,15 @@ class Deps:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since the turn began."""
+        """The seconds since the turn began."""
         return time.monotonic() - self.started_s
 
     async def conversation_now(self) -> Conversation:
-        """Return the conversation as it is on record now, with what this turn has put there."""
+        """Return the currently recorded conversation, including what this turn has recorded."""
         return await self.services.records.conversations.get(self.conversation.id, self.conversation.owner)
 
     def tool_context(self, state: TurnProgress) -> ToolContext:
-        """Return what a tool of this turn may reach, as far as the turn has come."""
+        """Return the context for a tool call at this point of the turn."""
         return ToolContext(
             conversation=self.conversation,
             images=ModelPictures(self.services.images),
@@ -156,12 +158,11 @@ class Deps:
         )
 
     def trust(self, state: TurnProgress) -> Trust:
-        """Return what the turn knows by now of what came from outside: read from what the model is given."""
+        """Return the current trust state: which content from outside the model has received."""
         return trust_of(self._trust_before, self.turn, added_so_far(state), state["components"])
 
     def edit_history(self, state: TurnProgress) -> EditHistory:
-        """Return which pictures were the one to change, with what the person said of it in this turn; none of before
-        it where they want a new picture."""
+        """Return the edit targets including this turn's moves; without earlier ones if the user wants a new picture."""
         history = self._history_before
         for component in state["components"]:
             if isinstance(component, TargetNote):
@@ -178,7 +179,7 @@ class Deps:
         return trust_before(self.conversation.turns)
 
     def spend(self, model: ModelEntry, usage: TokenUsage, *answered: str) -> Spend:
-        """Return what a call cost at today's prices; `answered` is its name where it was answered."""
+        """Return the cost of a call at today's prices; `answered` is its name if it was answered."""
         return Spend(usage=usage, price_usd=model.price_usd(usage, today()), calls=answered)
 
 
@@ -186,25 +187,25 @@ Shown = TypeVar("Shown", bound=Component)
 
 
 def today() -> date:
-    """Return the date by which prices and prompts go (UTC)."""
+    """Return today's date in UTC, which prices and prompts use."""
     return datetime.now(UTC).date()
 
 
 def emit(deps: Deps, event: TurnEvent) -> None:
-    """Give an event to everyone who follows the turn."""
+    """Record an event and publish it to the turn's listeners."""
     deps.record.show(event)
     deps.publish(event)
 
 
 def show(deps: Deps, component: Shown) -> Shown:
-    """Tell what a component shows, and return it for the record."""
+    """Emit the events of a component, and return the component for the record."""
     for event in component_events(component):
         emit(deps, event)
     return component
 
 
 def say(deps: Deps, step: Step, **parameters: str | int | float) -> None:
-    """Tell what the agent is doing now, and keep it for the record."""
+    """Emit and record a line about what the agent is doing now."""
     line = ThoughtLog(step=step, parameters=parameters, at_s=round(deps.elapsed_s, 3))
     deps.record.say(line)
     emit(deps, line)

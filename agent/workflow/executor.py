@@ -1,6 +1,6 @@
-"""The executor: paints what the planner asked for, and paints again what a review sent back.
+"""The executor: generates the pictures that the planner requests, and repaints those that a review rejects.
 
-Each picture goes from asking to the record: the call, the look at what came, the handle, the receipt.
+It handles each picture from the request to the record: the call, the checks of the result, the handle, the receipt.
 """
 
 from __future__ import annotations
@@ -59,19 +59,19 @@ from agent.workflow.state import Attempt, Next, Spend, TurnProgress, Work, servi
 _RATIO_TOLERANCE = 0.03
 _SIZE_TOLERANCE = 0.9
 _NO_LESS = 0.97
-# In logarithms: as `_RATIO_TOLERANCE`, for its own sizes are not quite of their ratios.
+# As a logarithm: equals `_RATIO_TOLERANCE`, because a model's sizes do not match their ratios exactly.
 _SAME_SHAPE = 0.03
 _RECORDED_AGAIN_S = 5.0
-# The store gives a picture its handle in the moment it is recorded.
+# The store assigns the handle when the picture is recorded.
 _UNNAMED = ""
 
 
 async def executor(state: TurnProgress, deps: Deps) -> Next:
-    """Paint every picture asked for, or sent back by a review, side by side.
+    """Generate all pictures that were requested, or rejected by a review, concurrently.
 
-    Nothing is painted before the person has seen the plan, where they are to see it or it would pass a cap, and nothing
-    at somebody else's expense that costs more than is lent. A call that does not fit goes back to the planner to mend;
-    one the person's own setting forbids ends the turn. The turn fails only when nothing at all could be painted.
+    If the user must see the plan, or it would exceed a cap, it is shown first. Pictures that cost more than a sponsor's
+    budget are not made. An invalid call goes back to the planner for correction; a call that the user's own setting
+    forbids ends the turn. The turn fails only when no picture at all could be made.
     """
     try:
         all_prepared, adjustments, refused = await _prepared_requests(state, deps)
@@ -82,7 +82,7 @@ async def executor(state: TurnProgress, deps: Deps) -> Next:
         target, settled = settle(state, {**refused, **answers})
         return Next(target if refused else "presenter", {**settled, "components": components})
     is_shown = must_confirm(state, deps, all_prepared)
-    # A plan may still be made smaller.
+    # In a shown plan the user can still reduce the cost.
     too_dear = None if is_shown else beyond_sponsored_budget(state, deps, price_of(state, deps, all_prepared))
     if too_dear is not None:
         return _failed(too_dear)
@@ -97,7 +97,7 @@ async def executor(state: TurnProgress, deps: Deps) -> Next:
     update: TurnProgress = {"works": works, "answers": {**state["answers"], **refused, **answers}}
     errors = [attempt.error for work in works.values() for attempt in work.attempts if attempt.error]
     if errors and not any(attempt.handle for work in works.values() for attempt in work.attempts):
-        # Without the works: when the person tries again, every picture is asked for again.
+        # Without the works: when the user retries, every picture is requested again.
         return _failed(errors[0])
     if any(review_due(deps, work) for work in works.values()):
         return Next("critic", {**update, "components": components})
@@ -109,8 +109,7 @@ async def executor(state: TurnProgress, deps: Deps) -> Next:
 async def _prepared_requests(
     state: TurnProgress, deps: Deps
 ) -> tuple[dict[int, PreparedImageRequest], dict[int, AdjustmentRequest], dict[int, ToolResultPart]]:
-    """Return what can be painted, by the call's position, what is adjusted exactly, and the answers to the calls that
-    can be neither."""
+    """Return the prepared image requests, exact adjustments and results of invalid calls, by the call's position."""
     ready: dict[int, PreparedImageRequest] = {}
     adjustments: dict[int, AdjustmentRequest] = {}
     refused: dict[int, ToolResultPart] = {}
@@ -131,7 +130,7 @@ async def _prepared_requests(
 async def _adjusted(
     adjustments: Mapping[int, AdjustmentRequest], state: TurnProgress, deps: Deps
 ) -> tuple[list[Component], dict[int, ToolResultPart]]:
-    """Adjust what the planner called to be adjusted; return what is shown of it, and the answers to its calls."""
+    """Carry out the planner's adjustments; return the components to show, and the results of the calls."""
     components: list[Component] = []
     answers: dict[int, ToolResultPart] = {}
     for index, adjustment in adjustments.items():
@@ -157,7 +156,7 @@ async def _paint_round(
     deps: Deps,
     components: list[Component],
 ) -> Work:
-    """Return the work with this round's attempts; notes are added to the `components`."""
+    """Run one round and return the work with its attempts; notes are added to the `components`."""
     number = max((attempt.round for attempt in work.attempts), default=0) + 1
     advice: Mapping[int, str] = work.advice if number > 1 else dict.fromkeys(range(prepared.picture_count), "")
     if not advice:
@@ -217,18 +216,18 @@ async def _side_by_side(
             emit(deps, PictureFailed(index=place, error=painted.error))
         return painted
 
-    # A picture that was asked for is paid for: it outlives a Stop and is stored whenever it comes.
+    # A requested picture is paid for, so its task survives a cancelled turn and stores the picture when it arrives.
     tasks = [deps.services.keep_alive(paint_one(place, slot)) for place, slot in enumerate(advice)]
     try:
         return await shielded(asyncio.gather(*tasks))
     finally:
-        # Also after an error of ours: the others are under way.
+        # Also after an internal error: the other pictures are still being generated.
         is_left.set()
 
 
 @dataclass(frozen=True)
 class Painted:
-    """What became of one picture: the picture or the reason there is none."""
+    """The result for one picture: the picture, or the error."""
 
     picture: Picture | None = None
     more: tuple[Picture, ...] = ()
@@ -240,10 +239,11 @@ class Painted:
 async def _paint(
     deps: Deps, prepared: PreparedImageRequest, *, name: str, take: int, number: int, advice: str, asked_at: datetime
 ) -> Painted:
-    """Ask for one picture, the `take`th of its request in round `number`, and put it on record.
+    """Request one picture, number `take` of its request in round `number`, and record it.
 
-    `name` is the call's in the journal; `asked_at` is what it is dated by, so that pictures of one request stand in its
-    order whichever comes first. A failure is returned, never raised: the other pictures go on.
+    `name` is the name of the call in the journal. `asked_at` becomes the picture's time, so that the pictures of one
+    request stay in order whichever arrives first. A storage failure is returned, not raised: the other pictures
+    continue.
     """
     try:
         async with AsyncExitStack() as room:
@@ -275,7 +275,7 @@ async def _painted(
     try:
         picture = await _record(deps, prepared, made)
     except StorageFailure:
-        # It was paid for: it is asked for no second time, and joins its turn when there is room.
+        # The picture is paid for: it is not requested again, and joins its turn when the disk has space.
         deps.services.images.offer(deps.conversation.id, image)
         deps.services.keep_alive(_record_later(deps, prepared, made))
         lost = ErrorInfo(code=ErrorCode.PICTURE_NOT_RECORDED, parameters={"digest": image.digest})
@@ -294,7 +294,7 @@ async def _painted(
 
 
 async def _recorded_also(deps: Deps, prepared: PreparedImageRequest, made: _Made) -> tuple[Picture, ...]:
-    """Put what other pictures the answer held on record: they were paid for with the last one."""
+    """Record the other pictures of the answer, which were paid for together with the last one."""
     kept = []
     for place, image in enumerate(made.answer.pictures[:-1], 2):
         with suppress(AivistaError):
@@ -303,7 +303,7 @@ async def _recorded_also(deps: Deps, prepared: PreparedImageRequest, made: _Made
 
 
 async def _record_later(deps: Deps, prepared: PreparedImageRequest, made: _Made) -> None:
-    """Put a picture on record as soon as the disk takes it, and show it in its turn."""
+    """Record a picture as soon as the disk has space, and show it in its turn."""
     while True:
         await asyncio.sleep(_RECORDED_AGAIN_S)
         try:
@@ -326,7 +326,7 @@ async def _show_late(deps: Deps, picture: Picture) -> None:
 
 
 async def _add_late(deps: Deps, painted: Painted) -> None:
-    """Put a picture that came after its turn had ended into that turn: it was paid for."""
+    """Add a picture that arrived after the end of its turn to that turn, because it was paid for."""
     await deps.settled.wait()
     spend = deps.record.taken()
     shown = (SmartCanvas(handles=(painted.picture.handle,)),) if painted.picture else ()
@@ -341,15 +341,15 @@ async def _add_late(deps: Deps, painted: Painted) -> None:
 
     if painted.picture is None:
         deps.ledger.release()
-    # Several may come at once.
+    # Amended, not overwritten: several pictures may arrive at once.
     await deps.services.records.turns.amend(deps.conversation.id, deps.turn.id, with_it)
 
 
 async def _ask(
     deps: Deps, prepared: PreparedImageRequest, name: str, take: int, advice: str, room: AsyncExitStack
 ) -> tuple[Answer, Spend, int]:
-    # A picture that was asked for is paid for, also when its turn was stopped meanwhile: it counts from now on, before
-    # there is room for it on the disk.
+    # A requested picture is paid for, even if its turn is cancelled meanwhile: it counts from now on, before disk space
+    # is reserved for it.
     reserved = deps.sponsored.reserved() if deps.sponsored is not None else nullcontext()
     with reserved:
         await room.enter_async_context(deps.services.images.reserve.hold(prepared.room_bytes))
@@ -368,7 +368,7 @@ async def _ask(
         spend = deps.spend(model, answer.usage)
         if answer.error is None or answer.error.code is not ErrorCode.SIGNATURE_REJECTED:
             return answer, spend, 1
-        # Nothing was painted for a rejected request, so asking again with the pictures in a prompt cannot pay twice.
+        # A rejected request generated nothing, so a retry with the pictures in a prompt cannot pay twice.
         retry = request.model_copy(update={"messages": without_signatures(messages)})
         answer = await ask_picture(deps, without_signatures_call(name), retry, about_usd)
         return answer, spend + deps.spend(model, answer.usage), 2
@@ -376,7 +376,7 @@ async def _ask(
 
 @dataclass(frozen=True)
 class _Made:
-    """A picture that came, and how."""
+    """A generated picture, and how it was made."""
 
     name: str
     number: int
@@ -390,7 +390,7 @@ class _Made:
 
 
 async def _record(deps: Deps, prepared: PreparedImageRequest, made: _Made) -> Picture:
-    # The turn goes on after a crash: this picture may be on record already.
+    # If the turn resumed after a crash, this picture may already be recorded.
     before = await _recorded(deps, made.name)
     if before is not None:
         return before
@@ -399,7 +399,7 @@ async def _record(deps: Deps, prepared: PreparedImageRequest, made: _Made) -> Pi
     size: dict[str, str | int] = {"mime_type": probed.mime_type, "width": probed.width, "height": probed.height}
     size["bit_depth"] = probed.bit_depth
     sized = made.image.unsigned().model_copy(update=size)
-    # What the studio draws itself is never empty.
+    # A sketch, which the studio draws itself, is never empty.
     blank = None if prepared.request.model.is_sketch else await asyncio.to_thread(blank_of, data)
     finished = await finish_part(deps, prepared.part, sized) if prepared.part else None
     captions = await _captions(deps, prepared, await deps.services.images.read(finished.image) if finished else data)
@@ -412,7 +412,7 @@ async def _record(deps: Deps, prepared: PreparedImageRequest, made: _Made) -> Pi
         turn_id=deps.turn.id,
         created_at=made.asked_at,
         parents=tuple(reference.handle for reference in prepared.references.pictures),
-        # A part is shown to the model cut out and marked: its answer is no turn of this picture's.
+        # A masked edit sends only a crop and its marked copy, so its answer cannot be replayed for this picture.
         answer=None if finished else _unnamed(made.answer.message, made.image, size),
         receipt=_receipt(deps, prepared, made, image, finished).model_copy(
             update={
@@ -424,7 +424,7 @@ async def _record(deps: Deps, prepared: PreparedImageRequest, made: _Made) -> Pi
                 ),
             }
         ),
-        # The sketch model changes pixels alone: the picture still shows what it showed.
+        # The sketch model changes only pixels: the picture still shows the same subject.
         alt=base.alt
         if base and prepared.request.model.is_sketch
         else prepared.request.subject or prepared.request.prompt[:200],
@@ -447,14 +447,14 @@ async def _captions(deps: Deps, prepared: PreparedImageRequest, data: bytes) -> 
 
 
 async def _recorded(deps: Deps, name: str) -> Picture | None:
-    """Return the turn's picture that the paid call brought, if it is on record."""
-    # It was paid for, so it is recorded also when the conversation is thrown away or shows another branch meanwhile.
+    """Return the turn's picture of the paid call, if it is already recorded."""
+    # It was paid for, so it is recorded even if the conversation was deleted or shows another branch meanwhile.
     now = await deps.services.records.conversations.of_any_owner(deps.conversation.id)
     return next((one for one in now.all_pictures if one.turn_id == deps.turn.id and one.call == name), None)
 
 
 def _unnamed(message: PromptMessage, image: ImagePart, size: dict[str, str | int]) -> PromptMessage:
-    """Return the model's message with the picture that gets its handle when it is recorded."""
+    """Return the model's message with its picture's handle left empty until the picture is recorded."""
     named = image.model_copy(update={**size, "handle": _UNNAMED})
     return message.model_copy(update={"parts": tuple(named if part is image else part for part in message.parts)})
 
@@ -500,8 +500,9 @@ def _receipt(
 
 
 def _chosen(prepared: PreparedImageRequest) -> set[str]:
-    """Return what of the shape the picture is held to: a model may keep that of the picture it changes, where
-    nobody chose another."""
+    """Return which of `aspect_ratio` and `resolution` the picture must satisfy.
+
+    A model that keeps the base picture's shape needs to satisfy only those that someone chose."""
     settings = {"aspect_ratio", "resolution"}
     if not prepared.request.model.keeps_shape or prepared.references.base is None:
         return settings
@@ -509,12 +510,12 @@ def _chosen(prepared: PreparedImageRequest) -> set[str]:
 
 
 def _reductions(prepared: PreparedImageRequest, image: ImagePart, finished: Finished | None) -> tuple[Reduction, ...]:
-    """Return where less than a picture's own size or bit depth was used to make `image`."""
+    """Return the losses of size or bit depth in the making of `image`."""
     base, part = prepared.references.base, prepared.part
     is_shown = not prepared.request.model.works_on_originals
     found = []
     for one in prepared.references.pictures if is_shown else ():
-        # Of a picture that is changed in a part only that part is shown.
+        # Of the base of a masked edit, only the part is sent, which `_part_reduction` handles.
         if not (part is not None and one == base):
             width, height = copy_size(one.image)
             found.append(
@@ -522,7 +523,7 @@ def _reductions(prepared: PreparedImageRequest, image: ImagePart, finished: Fini
             )
     if base is not None and part is None and is_shown:
         full, used = pixel_size(base.image), pixel_size(image)
-        # The person, or the planner for them, may have chosen another shape.
+        # Only without a chosen shape: the user, or the planner for them, may have requested another one.
         is_kept = prepared.request.filled.get("aspect_ratio") == "default"
         is_reshaped = is_kept and abs(log(used.width * full.height / (used.height * full.width))) > _SAME_SHAPE
         if is_reshaped:
@@ -535,14 +536,14 @@ def _reductions(prepared: PreparedImageRequest, image: ImagePart, finished: Fini
 
 
 async def _lost_transparency(deps: Deps, prepared: PreparedImageRequest, data: bytes) -> tuple[Reduction, ...]:
-    """Return that the picture is opaque where the one it was made of is not."""
+    """Return the loss of transparency if the picture is opaque and its base is not."""
     base = prepared.references.base
     if base is None or prepared.part is not None or prepared.request.model.works_on_originals:
         return ()
     try:
         before = await deps.services.images.read(base.image)
     except AivistaError:
-        # The paid picture counts, also when nobody can compare it.
+        # The paid picture is kept even if it cannot be compared.
         return ()
     if not await asyncio.to_thread(is_see_through, before) or await asyncio.to_thread(is_see_through, data):
         return ()
@@ -551,7 +552,7 @@ async def _lost_transparency(deps: Deps, prepared: PreparedImageRequest, data: b
 
 
 def _part_reduction(base: Picture, plan: masking.EditPlan) -> Reduction | None:
-    """Return that what was painted for a part of the base is smaller or flatter than where it stands."""
+    """Return the loss if the generated part has fewer pixels or bits than its area in the base, else None."""
     if plan.is_in_place:
         return None
     full = PixelSize(width=plan.box.width, height=plan.box.height, bit_depth=base.image.bit_depth)
@@ -560,7 +561,7 @@ def _part_reduction(base: Picture, plan: masking.EditPlan) -> Reduction | None:
 
 
 def _reduction(kind: ReductionKind, base: Picture, full: PixelSize, used: PixelSize) -> Reduction | None:
-    # A frame of the model's may be a pixel or two off the part's own shape.
+    # The model's frame may differ from the part's shape by a pixel or two.
     is_smaller = used.width * used.height < _NO_LESS * full.width * full.height
     if not is_smaller and used.bit_depth >= full.bit_depth:
         return None
@@ -569,7 +570,7 @@ def _reduction(kind: ReductionKind, base: Picture, full: PixelSize, used: PixelS
 
 @dataclass(frozen=True)
 class _Shape:
-    """What was asked for: ratio, size, and the pixels of the two."""
+    """The requested shape: aspect ratio, resolution, and their size in pixels."""
 
     aspect_ratio: str | None
     resolution: str | None
@@ -577,7 +578,7 @@ class _Shape:
 
 
 def _asked(prepared: PreparedImageRequest, finished: Finished | None) -> _Shape:
-    """Return what the picture's shape is held against: for what was pasted that of the picture it was pasted on."""
+    """Return the requested shape; for a pasted answer it is the shape of the picture below it."""
     request, part = prepared.request, prepared.part
     if part is None or finished is None:
         return _Shape(request.aspect_ratio, request.resolution, prepared.expected_pixels)
@@ -589,7 +590,7 @@ def _asked(prepared: PreparedImageRequest, finished: Finished | None) -> _Shape:
 
 
 def _shortfalls(asked: tuple[int, int], got: tuple[int, int], resolution: str | None) -> tuple[str, ...]:
-    """Return what of the asked size was not delivered: `aspect_ratio`, `resolution`, both or neither."""
+    """Return which part of the requested shape was missed: `aspect_ratio`, `resolution`, both or neither."""
     if not all(got):
         return ()
     missing = []

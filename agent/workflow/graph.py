@@ -1,21 +1,21 @@
-"""The whole turn on one screen.
+"""The graph of a turn.
 
     START ─┬─ nothing to work on ─► reception ─ asks back ──────────────────────────────► presenter ─► END
-           ├─ back to an earlier picture ─► undo ─ what else is asked ─► adjuster | planner
-           ├─ light, colour or frame alone ─► adjuster ─────────────────────────────────► presenter
-           └─► planner ─┬─ words alone ─────────────────────────────────────────────────► presenter
+           ├─ back to an earlier picture ─► undo ─ further request ────► adjuster | planner
+           ├─ only light, colour or frame ─► adjuster ──────────────────────────────────► presenter
+           └─► planner ─┬─ only text ───────────────────────────────────────────────────► presenter
                 ▲ ▲     ├─ read_url, files, … ─► tools ⇄ consent
                 │ └─────┼─────────────────────────┘
                 │       ├─ web_search ─► searcher ─┐
                 └───────┼──────────────────────────┘
                         └─ generate_image ─► retriever ─► executor ⇄ critic ────────────► presenter
                                                              │ ▲
-                         where the person confirms first ─► decision ─ dropped ─────────► presenter
-    any node that fails for good ─► failure ─► retrial ─► the node that failed
+                         if the user must confirm ────────► decision ─ dropped ─────────► presenter
+    any node that fails for good ─► failure ─► retrial ─► the failed node
 
-The retriever is passed by when no style is named, the critic when no review is due. At `consent`, `decision` and
-`retrial` the turn rests, on a checkpoint, until the person says something. The drawing made from the code is in
-docs/turn-graph.md.
+The retriever is skipped when no style is named, the critic when no review is due. At `consent`, `decision` and
+`retrial` the turn pauses, on a checkpoint, until the user decides. docs/turn-graph.md has a diagram that is generated
+from the code.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TurnGraph = CompiledStateGraph[TurnProgress, Deps, TurnProgress, TurnProgress]  
 
 
 def turn_graph(checkpoints: Checkpointer = None) -> TurnGraph:
-    """Return the compiled graph; it holds nothing of any turn and serves all of them."""
+    """Return the compiled graph; it has no state of a turn and serves all turns."""
     return _compiled().copy({"checkpointer": checkpoints})
 
 
@@ -54,7 +54,7 @@ class _Runs(Protocol):
 
 
 def _command(name: str, node: Node) -> _Runs:
-    """Return the node as LangGraph runs it."""
+    """Return the node as a LangGraph node function."""
 
     async def run(state: TurnProgress, runtime: Runtime[Deps]) -> Command[str]:
         said = (interrupt(None),) if node.rests else ()

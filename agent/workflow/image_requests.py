@@ -1,4 +1,4 @@
-"""A request of the planner made ready for the image model: held against the locks and the pictures there are."""
+"""Prepares the planner's image requests for the image model: applies the locks and resolves the references."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from agent.workflow.retriever import with_styles
 from agent.workflow.state import TurnProgress, Work
 from agent.worst_case import message_tokens, worst_picture_usd
 
-# A PNG of three channels; what a model sends is hardly ever larger.
+# A PNG with three channels; answers of models are hardly ever larger.
 _BYTES_OF_A_PIXEL = 3
 _CHANGES = frozenset({ImageAction.EDIT, ImageAction.ADJUST})
 
@@ -53,8 +53,10 @@ Chosen = TypeVar("Chosen", GenerateImageArgs, TurnSettings)
 
 @dataclass(frozen=True)
 class PreparedImageRequest:
-    """One request of the planner, ready for the image model. `replay` is the model's own answer that made the base;
-    `part` is there when only a part of the base may change, `partner` is the same for the model to be set beside."""
+    """One request of the planner, ready for the image model.
+
+    `replay` is the model's own answer that made the base; `part` is set when only a part of the base may change;
+    `partner` is the same request for the compared model."""
 
     arguments: GenerateImageArgs
     request: NormalizedRequest
@@ -72,7 +74,7 @@ class PreparedImageRequest:
 
     @property
     def expected_pixels(self) -> tuple[int, int]:
-        """Width and height the frame should have until the picture comes."""
+        """The width and height of the placeholder until the picture arrives."""
         if self.part is not None:
             return self.part.size
         pixels = self.request.model.pixels(self.request.aspect_ratio, self.request.resolution)
@@ -83,7 +85,7 @@ class PreparedImageRequest:
 
     @property
     def room_bytes(self) -> int:
-        """How much room on the disk a picture of it may take: what the model sends, what is made of it, the records."""
+        """The disk space that one of its pictures may need: the model's answer, the pasted result, the records."""
         width, height = self.expected_pixels
         answer_bytes = width * height * _BYTES_OF_A_PIXEL
         if self.part is None:
@@ -93,7 +95,7 @@ class PreparedImageRequest:
         return answer_bytes * (1 + depth) + ROWS_BYTES
 
     def work(self) -> Work:
-        """Return the request as the turn's state holds it, before any attempt."""
+        """Return the request in the form of the turn's state, before any attempt."""
         return Work(
             request=self.judged_by,
             planned=self.arguments.prompt,
@@ -104,7 +106,7 @@ class PreparedImageRequest:
 
     @property
     def judged_by(self) -> NormalizedRequest:
-        """What the pictures are held against: of a part that was pasted the whole, not the frame it was sent in."""
+        """The request to check the pictures against: for a masked edit the whole picture, not the sent frame."""
         if self.part is None:
             return self.request
         width, height = self.part.size
@@ -112,39 +114,39 @@ class PreparedImageRequest:
 
     @property
     def each(self) -> tuple[PreparedImageRequest, ...]:
-        """The requests of all models to be asked: this one, and its partner."""
+        """The requests for all models: this one, and its partner if any."""
         return (self,) if self.partner is None else (self, self.partner)
 
     @property
     def picture_count(self) -> int:
-        """How many pictures are asked for in all."""
+        """The total number of requested pictures."""
         return sum(one.request.number_of_images for one in self.each)
 
     def price_usd(self, on: date) -> float:
-        """Return about what one picture of it costs, in US dollars, without a look at it."""
+        """Return the approximate price of one picture, in US dollars, without its review."""
         request = self.request
         shown = len(self.part.shown) + len(self.others) if self.part else len(self.references.pictures)
         return picture_price(request.model, request.resolution, on, shown=shown, is_grounded=request.use_grounding)
 
     def worst_usd(self, on: date) -> float:
-        """Return the most that one picture of it can cost, in US dollars, without a look at it."""
+        """Return the maximum price of one picture, in US dollars, without its review."""
         request, tokens = self.request, message_tokens(self.messages())
         return worst_picture_usd(request.model, request.resolution, tokens, on, is_grounded=request.use_grounding)
 
     def of_slot(self, slot: int) -> tuple[PreparedImageRequest, int]:
-        """Return the request that the picture in this slot belongs to, and its number among its model's, from 1."""
+        """Return the request of the picture in this slot, and its number among that model's pictures, from 1."""
         own = self.request.number_of_images
         return (self, slot + 1) if self.partner is None or slot < own else (self.partner, slot - own + 1)
 
     def messages(self, advice: str = "") -> tuple[PromptMessage, ...]:
-        """Return what the image model is shown; `advice` is what a review of the try before wants mended."""
+        """Return the messages for the image model; `advice` is a review's corrections to the previous attempt."""
         if self.part is not None:
             return part_messages(self.prompt_with(advice), self.part.shown, self.others)
         return build_image_messages(self.prompt_with(advice), self.references, self.replay, self.request.model)
 
     @property
     def others(self) -> tuple[Picture, ...]:
-        """The pictures shown besides the one to be changed."""
+        """The reference pictures other than the base."""
         return tuple(one for one in self.references.pictures if one != self.references.base)
 
     def prompt_with(self, advice: str) -> str:
@@ -155,12 +157,12 @@ class PreparedImageRequest:
 
 
 def without_signatures_call(name: str) -> str:
-    """Return the journal's name of a call that is made once more without signatures, which the API had rejected."""
+    """Return the journal name of a call's retry without signatures, after the API rejected them."""
     return f"{name}.unsigned"
 
 
 class FirstAttempt(NamedTuple):
-    """One picture of a prepared request. `own` is the request of its model: the prepared one itself, or its partner."""
+    """One picture of a prepared request. `own` is the request for its model: the prepared one, or its partner."""
 
     prepared: PreparedImageRequest
     own: PreparedImageRequest
@@ -168,17 +170,17 @@ class FirstAttempt(NamedTuple):
 
 
 def picture_call(state: TurnProgress, index: int, slot: int, number: int) -> str:
-    """Return the journal's name of the call for one picture: by the planner's step and the call, slot and round."""
+    """Return the journal name of the call for one picture: planner step, call index, slot and round."""
     return f"picture:{state['planner_steps']}.{index}.{slot}.{number}"
 
 
 def first_round(
     state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest]
 ) -> Iterator[FirstAttempt]:
-    """Yield every picture of the first round, and whether it is still to be paid.
+    """Yield every picture of the first round, and whether it is still to be paid for.
 
-    What the journal has an answer to is not asked for again when a turn goes on: it is weighed against no cap and no
-    maximum a second time.
+    A picture with an answer in the journal is not requested again when a turn resumes, so it does not count again
+    towards caps and the maximum.
     """
     for index, prepared in all_prepared.items():
         for slot in range(prepared.picture_count):
@@ -189,9 +191,9 @@ def first_round(
 
 
 async def prepare_image_request(state: TurnProgress, deps: Deps, index: int) -> PreparedImageRequest:
-    """Return what will be painted for a call: arguments held against the locks, references and handles resolved.
+    """Return the prepared request of a call: arguments checked against the locks, references and handles resolved.
 
-    Raises ToolArgumentError for what the planner must mend, RequestRefused for what the person must change.
+    Raises ToolArgumentError for errors that the planner must correct, RequestRefused for those that the user must.
     """
     settings = _locks(deps.turn.settings, _edit_of(state, index))
     if settings.image_model != "both":
@@ -206,7 +208,7 @@ async def prepare_image_request(state: TurnProgress, deps: Deps, index: int) -> 
 
 
 async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSettings) -> PreparedImageRequest:
-    """Return what one image model will be asked for."""
+    """Return the prepared request for one image model."""
     call, edit = state["calls"][index], _edit_of(state, index)
     planned = parse_arguments(_edited(call, edit))
     matches = state["styles"].get(index, [])
@@ -222,7 +224,7 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
 
     def shown_to(model: ModelEntry) -> ResolvedReferences:
         return resolve_references(
-            # No rule brings back a picture that the person wants left alone.
+            # When the user wants a new picture, no reference mode adds earlier ones.
             None if deps.turn.starts_anew else arguments.reference_mode,
             arguments.reference_count,
             pictures=pictures,
@@ -230,7 +232,7 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
             turn_id=deps.turn.id,
             named=named,
             max_references=_places(deps, model),
-            # A picture the person marked to be changed is changed, whatever the agent calls it.
+            # A picture that the user marked to be changed is changed, whatever action the agent gave.
             action=None if changed else _action(arguments, named, roles),
             history=history,
         )
@@ -238,7 +240,7 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
     # The base decides the default ratio, the ratio may decide the model, and the model limits the references.
     shown = shown_to(deps.services.catalogue.model(ModelRole.IMAGE_FLASH, deps.provider_name))
     if arguments.action in _CHANGES and not shown.pictures:
-        # Painted all the same, it would be a new picture that nobody asked for, and paid.
+        # Without a base, the model would make a new picture that nobody requested, and it would be paid.
         known = ", ".join(picture.handle for picture in pictures) or "none yet"
         raise ToolArgumentError(ErrorCode.NO_PICTURE_TO_CHANGE, action=arguments.action.value, known=known)
     base = shown.base
@@ -278,7 +280,7 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
 
 
 def person_texts(deps: Deps) -> list[str]:
-    """Return what the person has said in this conversation, the newest first."""
+    """Return the user's texts in this conversation, the newest first."""
     return [deps.turn.text, *(turn.text for turn in reversed(deps.conversation.turns))]
 
 
@@ -292,7 +294,7 @@ def _prompt(
     if part is None:
         return final_prompt(request.prompt, request.negative_prompt, facts, references.pictures, roles)
     wish = final_prompt(request.prompt, request.negative_prompt, facts, ())
-    # Without a marked copy there is nobody to explain it to: the model takes the mask itself.
+    # Without a marked copy no explanation is needed: the model receives the mask itself.
     if len(part.shown) < PLACES_NEEDED:
         return wish
     others = [picture for picture in references.pictures if picture != references.base]
@@ -300,13 +302,14 @@ def _prompt(
 
 
 def _places(deps: Deps, model: ModelEntry) -> int:
-    """Return how many pictures of the conversation the model can be shown."""
+    """Return how many pictures of the conversation can be sent to the model."""
     return max(1, model.max_references - (PLACES_NEEDED - 1)) if deps.turn.has_area else model.max_references
 
 
 def refused_by_locks(deps: Deps) -> ErrorInfo | None:
-    """Return why no request of this turn could be painted, whatever the planner makes of it: what the person has fixed
-    fits no image model that they allow. It is known before any model is paid."""
+    """Return an error if the user's locks fit none of the allowed image models, so that no request can succeed.
+
+    It is checked before any model is paid."""
     settings, models = deps.turn.settings, image_models(deps.services.catalogue, deps.provider_name)
     try:
         check_locks(_without_shape(deps, settings), deps.services.catalogue, deps.provider_name)
@@ -318,16 +321,16 @@ def refused_by_locks(deps: Deps) -> ErrorInfo | None:
 
 
 def _without_shape(deps: Deps, chosen: Chosen) -> Chosen:
-    """Return what was chosen, for the edit of a part without ratio and size: the result has those of the picture."""
+    """Return the choices; for a masked edit without ratio and size, which are those of the picture."""
     if not deps.turn.has_area:
         return chosen
     return chosen.model_copy(update={"aspect_ratio": None, "resolution": None})
 
 
 def _with_locks(arguments: GenerateImageArgs, settings: TurnSettings) -> GenerateImageArgs:
-    """Return the arguments with what the person fixed of them in place of the agent's choice.
+    """Return the arguments with the user's locks in place of the agent's choices.
 
-    Where the person said which pictures are shown, the agent's handles name none but the one to be changed.
+    If the user set the reference mode, only the agent's handle of the picture to change is kept.
     """
     update: dict[str, object] = {}
     if settings.negative_prompt is not None:
@@ -344,7 +347,7 @@ def _with_locks(arguments: GenerateImageArgs, settings: TurnSettings) -> Generat
 
 
 def _without_own(conversation: Conversation, turn_id: str) -> Sequence[Picture]:
-    """Return the pictures a turn may lean on: an attempt of its own is no reference for the next one."""
+    """Return the pictures that a turn may use as references, without its own attempts."""
     return [
         picture
         for picture in conversation.pictures
@@ -353,7 +356,7 @@ def _without_own(conversation: Conversation, turn_id: str) -> Sequence[Picture]:
 
 
 def _locks(settings: TurnSettings, edit: PlanEdit | None) -> TurnSettings:
-    """Return the settings with what the person changed in the plan as further locks."""
+    """Return the settings with the user's edits of the plan as additional locks."""
     if edit is None:
         return settings
     chosen = edit.model_dump(include={"aspect_ratio", "resolution", "number_of_images"}, exclude_none=True)
@@ -374,7 +377,7 @@ def _edited(call: ToolCallPart, edit: PlanEdit | None) -> dict[str, JsonValue]:
 def _named(
     deps: Deps, arguments: GenerateImageArgs, roles: Mapping[str, ReferenceRole], changed: str | None
 ) -> list[str]:
-    """Return the handles that come before any mode: the picture to be changed, the agent's, the references."""
+    """Return the handles that take precedence over any mode: the picture to change, the agent's, the references."""
     edited = [changed] if changed else []
     return list(dict.fromkeys([*edited, *arguments.handles, *deps.turn.references, *roles]))
 
@@ -386,6 +389,6 @@ def _marked(deps: Deps) -> set[str]:
 def _action(
     arguments: GenerateImageArgs, named: Sequence[str], roles: Mapping[str, ReferenceRole]
 ) -> ImageAction | None:
-    """Return what is to be done: a picture shown for its style is not changed, unless the agent says just that."""
+    """Return the action; a picture with a reference role is not changed, unless the agent explicitly changes it."""
     is_change = arguments.action in _CHANGES and bool(arguments.handles)
     return ImageAction.GENERATE if named and named[0] in roles and not is_change else arguments.action

@@ -1,4 +1,4 @@
-"""The money of a turn: its paid calls as the journal has them, and what it may still pay."""
+"""The money of a turn: its paid calls in the journal, and its remaining budget."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from agent.workflow.sponsoring import SponsoredBudget
 
 @dataclass
 class Ledger:
-    """The paid calls of one turn: which are answered already, and which must not be made again unasked.
+    """The paid calls of one turn: which are already answered, and which must not be repeated without consent.
 
-    With `may_repeat` the person has said that calls of unknown outcome are made again. `sponsored` is what they are
-    paid from where somebody else pays.
+    With `may_repeat` the user agreed to repeat calls with an unknown outcome. `sponsored` is the sponsor's budget that
+    pays for them, if any.
     """
 
     journal: Journal
@@ -35,12 +35,12 @@ class Ledger:
     _reserved: set[str] = field(default_factory=set)
 
     def release(self) -> None:
-        """Free the handles of pictures that never came, when the turn asks for none any more."""
+        """Release the reserved handles of pictures that were never made, when the turn will not request them again."""
         if any(call.handle is not None for call in self.known.values()):
             self.journal.release(self.turn_id)
 
     async def reserve(self, names: Sequence[str], models: Sequence[ModelEntry], base: str | None) -> None:
-        """Settle the handles of pictures that are about to be asked for, in the order of their calls' names."""
+        """Reserve the handles of pictures before they are requested, in the order of their call names."""
         calls = [self.known.get(name) or self._new(name, model) for name, model in zip(names, models, strict=True)]
         handles = await self.journal.reserve(calls, base)
         for call in calls:
@@ -49,7 +49,7 @@ class Ledger:
                 self._reserved.add(call.name)
 
     def answered(self, name: str, model: ModelEntry) -> Answer | None:
-        """Return what is known of the call without making it: its answer, or that its outcome is unknown."""
+        """Return the recorded answer of the call, or an error if its outcome is unknown; None if it must be made."""
         call = self.known.get(name)
         if call is not None and call.state is CallState.DONE and call.answer is not None:
             heard = call.answer
@@ -59,27 +59,28 @@ class Ledger:
         return None
 
     def record_answer(self, name: str, model: ModelEntry, call: ToolCallPart) -> None:
-        """Take a call of the model's as answered with this, for nothing."""
+        """Record a call to the model as answered with this tool call, at no cost."""
         heard = CallAnswer(parts=(call,), usage=TokenUsage(), finish_reason="STOP")
         self.known[name] = self._new(name, model).model_copy(update={"state": CallState.DONE, "answer": heard})
 
     def queue(self, name: str, model: ModelEntry) -> None:
-        """Note that the call is about to be made, or waits for its next try."""
+        """Record that the call is about to be made, or waits for its next attempt."""
         call = self.known.get(name)
         if call is None:
             self._unwritten.add(name)
             self.known[name] = self._new(name, model)
             return
         if name in self._reserved:
-            # Its row says so already.
+            # Its database row already has this state.
             self._reserved.discard(name)
             return
         self._keep(call, state=CallState.QUEUED)
         self.journal.change(self.known[name])
 
     async def send(self, name: str, about_usd: float = 0.0) -> None:
-        """Put on record that the call leaves now; its bytes may leave when this returns. While it is on its way others
-        count `about_usd`."""
+        """Record that the call is being sent; send it only after this returns.
+
+        Until it ends, other turns count `about_usd` as reserved."""
         attempts = self.known[name].attempts + 1
         self._keep(self.known[name], state=CallState.SENT, attempts=attempts, reserved_usd=about_usd)
         is_new = name in self._unwritten
@@ -87,7 +88,7 @@ class Ledger:
         await self.journal.send(self.known[name], is_new=is_new)
 
     def end(self, name: str, answer: Answer, price_usd: float, *, is_repeatable: bool) -> None:
-        """Note how the call ended; one that `is_repeatable` is made again without asking, whatever became of it."""
+        """Record how the call ended; a call that `is_repeatable` may always be repeated without consent."""
         if self.sponsored is not None:
             self.sponsored.charge(price_usd)
         if answer.error is None:
@@ -95,21 +96,21 @@ class Ledger:
             self._keep(self.known[name], state=CallState.DONE, answer=heard, price_usd=price_usd, error_code=None)
         else:
             code = answer.error.code
-            # A picture that was asked for may have been painted and charged although the answer never came.
+            # A requested picture may have been generated and charged although the answer never arrived.
             is_unknown = not is_repeatable and answer.error.charged is Charge.MAYBE
             state = CallState.UNKNOWN if is_unknown else CallState.FAILED
             self._keep(self.known[name], state=state, price_usd=price_usd, error_code=code)
         self.journal.change(self.known[name])
 
     def discard_answer(self, name: str, code: ErrorCode) -> None:
-        """Note that an answer was of no use: it cost what it cost, and the next time the call is made anew."""
+        """Record that an answer was unusable: its cost stays, and the call is made again next time."""
         call = self.known.get(name)
         if call is not None and call.state is CallState.DONE:
             self._keep(call, state=CallState.FAILED, answer=None, error_code=code)
             self.journal.change(self.known[name])
 
     def cancel(self, name: str) -> None:
-        """Note that the call was given up before its answer came; one that never left leaves no row."""
+        """Record that the call was cancelled before its answer; a call that was never sent leaves no row."""
         if name in self._unwritten:
             return
         self._keep(self.known[name], state=CallState.CANCELLED)
@@ -122,10 +123,10 @@ class Ledger:
         self.known[call.name] = call.model_copy(update={"updated_at": datetime.now(UTC), **update})
 
 
-# Two of the same amount are two: the one that has ended is taken out, not its like.
+# Compared by identity: two reservations of the same amount are different reservations.
 @dataclass(eq=False)
 class Reservation:
-    """The worst case of a call that is under way; `paid_usd` is what it cost, once that is known."""
+    """The maximum cost of a running call; `paid_usd` is its actual cost, once known."""
 
     most_usd: float
     paid_usd: float | None = None
@@ -133,34 +134,34 @@ class Reservation:
 
 @dataclass
 class TurnBudget:
-    """The money of one turn, in US dollars: its maximum, what was paid of it, and what calls under way may cost.
+    """The budget of one turn, in US dollars: its maximum, the paid amount, and the reservations of running calls.
 
-    No call leaves that could cost more than is left.
+    No call is sent that could cost more than the rest.
     """
 
     limit_usd: float = float("inf")
     paid_usd: float = 0.0
     more_usd: float = 0.0
-    """How much further the turn may go when the person lets it go on."""
+    """The amount that is added when the user lets the turn continue."""
     _held: list[Reservation] = field(default_factory=list)
 
     @property
     def is_limited(self) -> bool:
-        """Whether there is a maximum."""
+        """Whether the turn has a maximum."""
         return self.limit_usd != float("inf")
 
     @property
     def left_usd(self) -> float:
-        """What no call under way can need any more."""
+        """The rest of the maximum that is neither paid nor reserved by running calls."""
         return self.limit_usd - self.paid_usd - sum(one.most_usd for one in self._held) + A_TRIFLE_USD
 
     def raise_limit_to(self, price_usd: float) -> None:
-        """Let the turn pay so much from now on, when the person was told so and agreed."""
+        """Let the turn spend up to `price_usd` more, after the user was told this and agreed."""
         self.limit_usd = max(self.limit_usd, self.paid_usd + price_usd)
 
     @contextmanager
     def reserving(self, most_usd: float) -> Iterator[Reservation]:
-        """Set the worst case of a call aside until it has ended; one that never told what it cost keeps it."""
+        """Reserve the maximum cost of a call until it ends; if its cost is unknown, the maximum counts as paid."""
         reservation = Reservation(most_usd)
         self._held.append(reservation)
         try:
@@ -170,7 +171,7 @@ class TurnBudget:
             self.paid_usd += most_usd if reservation.paid_usd is None else reservation.paid_usd
 
     def refusal(self) -> ErrorInfo:
-        """Return that the next call could pass the maximum, as the end of a turn."""
+        """Return the error that ends a turn when the next call could exceed its maximum."""
         amounts: dict[str, str | int | float] = {
             "maximum": format_usd(self.limit_usd),
             "spent": format_usd(self.paid_usd),

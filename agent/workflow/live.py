@@ -1,4 +1,4 @@
-"""A turn while it runs: it goes on without listeners, is followed by any number of them, and can be stopped."""
+"""A running turn: it continues without listeners, any number of listeners can follow it, and it can be cancelled."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LAST = (TurnDone, TurnFailed, TurnStopped, TurnPaused)
 
 
 class LiveTurn:
-    """One running turn and what it has told, numbered from 1, so that whoever comes later can catch up.
+    """One running turn and its events, numbered from 1, so that a late listener can catch up.
 
-    `work` publishes the turn's events; `on_stop` puts a turn on record that ends early and returns its last event,
-    `on_end` hears of any end. The turn starts at once. `turn_id` is there once it is told; `goes_on` is the id of one
-    that rested and goes on, `before` what is still known of it, whose numbers go on.
+    `work` publishes the turn's events; `on_stop` records a turn that ends early and returns its last event; `on_end` is
+    called after every end. The turn starts immediately. `turn_id` is set by the TurnStarted event; `goes_on` is the id
+    of a paused turn that resumes, `before` its earlier part if still kept: the event numbers continue from it.
     """
 
     def __init__(
@@ -44,9 +44,9 @@ class LiveTurn:
         self.turn_id: str | None = None
         self.stopped = asyncio.Event()
         self.cut = asyncio.Event()
-        # No other turn of its conversation goes first in this process.
+        # Set when no other turn of its conversation goes first in this process.
         self.is_first = asyncio.Event()
-        # What whoever began it wants to do at each end of it.
+        # Callbacks for each end of the turn, added by its starter.
         self.when_ended: list[Callable[[LiveTurn], Coroutine[Any, Any, None]]] = before.when_ended if before else []
         self._told = before.events if before is not None else ()
         self._goes_on = goes_on
@@ -61,27 +61,27 @@ class LiveTurn:
 
     @property
     def events(self) -> tuple[TurnEvent, ...]:
-        """What the turn has told; number N is at N - 1."""
+        """The events published so far; event number N is at index N - 1."""
         return (*self._told, *self._events)
 
     @property
     def before(self) -> int:
-        """How many events were told before this part of the turn."""
+        """The number of events before this part of the turn."""
         return len(self._told)
 
     @property
     def is_whole(self) -> bool:
-        """Whether its first event is the turn's: what rested before another process began is not known here."""
+        """Whether its events start at the turn's beginning: a part that another process ran is not known here."""
         return bool(self._told) or self._goes_on is None or self._goes_on != self.turn_id
 
     def goes_on_at(self, number: int) -> bool:
-        """Whether the event of this number stands after a rest: what was told of the turn before stays."""
+        """Whether the event of this number comes after a pause, so that the earlier events of the turn stay shown."""
         return not self.is_whole or any(isinstance(one, TurnStarted) for one in self.events[: number - 1])
 
     def publish(self, event: TurnEvent) -> None:
-        """Give an event to everyone who follows, now and later."""
+        """Publish an event to all current and later listeners."""
         if isinstance(event, PictureReady):
-            # Megabytes, and on record: nobody who follows needs the signature.
+            # The answer's signature has megabytes and is recorded: listeners do not need it.
             event = event.model_copy(update={"picture": event.picture.model_copy(update={"answer": None})})
         self._events.append(event)
         if isinstance(event, TurnStarted):
@@ -89,7 +89,7 @@ class LiveTurn:
         self._wake()
 
     async def follow(self, after: int = 0) -> AsyncIterator[tuple[int, TurnEvent]]:
-        """Stream the turn's events after a number, each with its own, to the end; leaving does not stop the turn."""
+        """Stream the turn's events after a number, each with its own number; leaving does not stop the turn."""
         number = after
         while True:
             while number < len(self._told) + len(self._events):
@@ -101,7 +101,7 @@ class LiveTurn:
             await self._moved.wait()
 
     async def first(self) -> TurnEvent | None:
-        """Return the first event of this part of the turn once there is one; None when it ended without any."""
+        """Wait for the first event of this part of the turn and return it; None if the turn ends without one."""
         async for _, event in self.follow(len(self._told)):
             return event
         return None
@@ -112,19 +112,19 @@ class LiveTurn:
         return self._is_done
 
     async def stop(self) -> None:
-        """Stop the turn and wait until it is on record as far as it came. A second Stop only waits."""
+        """Cancel the turn and wait until its progress is recorded. A second call only waits."""
         await self._end_early(self.stopped)
 
     async def cut_off(self) -> None:
-        """End the turn as the studio ends, and wait until it is on record as one that goes on at the next start."""
+        """Interrupt the turn because the studio ends, and wait until it is recorded for resuming at the next start."""
         await self._end_early(self.cut)
 
     async def wait(self) -> None:
-        """Wait until the turn has ended, whatever way."""
+        """Wait until the turn has ended in any way."""
         await asyncio.wait([self._task])
 
     async def _end_early(self, reason: asyncio.Event) -> None:
-        # It ends once, for whichever reason came first.
+        # Only the first reason to end counts.
         if not self.stopped.is_set() and not self.cut.is_set():
             reason.set()
             self._task.cancel()
@@ -140,7 +140,7 @@ class LiveTurn:
         except AivistaError as error:
             self.publish(TurnFailed(error=error.info))
         except Exception:
-            # The last boundary: whatever we did not foresee reaches the log whole and the person as one sentence.
+            # The last boundary: log an unexpected exception with its traceback, show the user one sentence.
             logger.exception("a turn failed")
             self.publish(TurnFailed(error=ErrorInfo(code=ErrorCode.INTERNAL)))
 
@@ -151,7 +151,7 @@ class LiveTurn:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the turn has said its last word."""
+        """Whether the turn has published a final event."""
         return isinstance(self.last, _LAST)
 
     def _wake(self) -> None:
@@ -159,11 +159,11 @@ class LiveTurn:
         self._moved = asyncio.Event()
 
     def _end(self, _: asyncio.Task[None]) -> None:
-        # A task that is cancelled before its first step never runs: whoever follows must hear of the end all the same.
+        # A task that is cancelled before its first step never runs, but its listeners still need a final event.
         if not self.has_ended:
             self.publish(self._nowhere_on_record())
         self._is_done = True
-        # What it was told is kept for a while: what it worked with is let go.
+        # The events are kept for a while; the callbacks and their objects are released.
         self._work = self._on_stop = None
         self._wake()
         self._on_end(self)
@@ -184,17 +184,17 @@ class LiveTurn:
 
 
 class RecentTurns:
-    """The turns that ended, or came to rest, a while ago, as they were told. `clock` tells seconds."""
+    """The events of turns that ended or paused recently. `clock` returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._kept: TTLCache[str, LiveTurn] = TTLCache(MOST_KEPT, KEPT_S, clock)
 
     def keep(self, live: LiveTurn) -> None:
-        """Keep a turn for ten minutes; one that never began is not kept."""
+        """Keep a turn for ten minutes, unless it never started."""
         if live.turn_id is not None:
             self._kept[live.turn_id] = live
 
     def find(self, conversation_id: str, turn_id: str, owner: str) -> LiveTurn | None:
-        """Return the newest part of a turn, which knows of the others, if it is this owner's and still kept."""
+        """Return the newest part of a turn, which includes the earlier events, if it is this owner's and still kept."""
         live = self._kept.get(turn_id)
         return live if live and (live.conversation_id, live.owner) == (conversation_id, owner) else None

@@ -1,10 +1,10 @@
-"""An edit that may change only a part of a picture: planned before it is paid for, pasted when the answer is there.
+"""Masked edits, which change only a part of a picture: planned before payment, pasted when the answer arrives.
 
-The plan is made anew wherever it is needed, after a crash too: the same turn always gives the same one. Pixels are
-worked on in threads, two edits at a time in the whole process.
+The plan is recomputed whenever it is needed, also after a crash: the same turn always gives the same plan. Pixels are
+processed in threads, two edits at a time in the whole process.
 
-What an edit without a mask changed that nobody asked for is found out beside the review. What is done with an edited
-picture after its turn asks nobody and costs nothing: the answer is on record.
+Unrequested changes of an edit without a mask are measured during the review. Later edits of a picture, after its turn,
+need no model and cost nothing, because the model's answer is recorded.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _BEFORE_PAYING = (
     masking.Notice.AREAS_FAR_APART,
 )
 _MEGAPIXEL = 1 << 20
-# What is cut out of the picture and its marked copy stand in the place of one reference.
+# The crop of the picture and its marked copy: the model must accept both in place of one reference.
 PLACES_NEEDED = 2
 _AT_ONCE = 2
 _REFUSED = {
@@ -69,16 +69,16 @@ _REFUSED = {
     masking.MaskProblem.UNREADABLE: ErrorCode.MASK_UNREADABLE,
     masking.MaskProblem.WRONG_RATIO: ErrorCode.MASK_WRONG_SHAPE,
 }
-# A turn at work writes its components itself when it ends; one that rests is written by whoever takes it up.
+# Only finished turns are amended: a running turn writes its components at its end, a paused one when it resumes.
 _OVER = frozenset({TurnState.DONE, TurnState.STOPPED, TurnState.FAILED})
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class PartEdit:
-    """The edit of a part, ready to be asked for. `base` and `mask` are those of `EditRecord`.
+    """A prepared masked edit or expansion. `base` and `mask` are as in `EditRecord`.
 
-    `shown` is what the image model is shown of the picture.
+    `shown` are the images of the picture that the image model receives.
     """
 
     kind: EditKind
@@ -90,24 +90,24 @@ class PartEdit:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the picture it will give."""
+        """The width and height of the resulting picture."""
         return self.plan.width, self.plan.height
 
     @property
     def codes_before_paying(self) -> tuple[str, ...]:
-        """The names of what should be known before the request is paid for."""
+        """The codes of the notices to show before payment."""
         return tuple(one.code for one in self.plan.notices if one.code in _BEFORE_PAYING)
 
     @property
     def needs_consent(self) -> bool:
-        """Whether the person should see the plan before it is paid for, wanted or not."""
+        """Whether the user must see the plan before payment, whatever their setting."""
         return masking.Notice.LITTLE_TO_ALIGN_BY in self.codes_before_paying
 
     def instructed(self, wish: str, others: Sequence[Picture], roles: Mapping[str, ReferenceRole]) -> str:
-        """Return the prompt as sent: the wish, then what is shown and what must stay.
+        """Return the prompt as sent: the request, then a description of the images and of what must stay unchanged.
 
-        Image 1 is what was cut out of the picture, Image 2 the same with the part marked, `others` come after them. All
-        of it stands in the block that goes when the pictures are no longer shown.
+        Image 1 is the crop of the picture, Image 2 the same with the part marked, `others` follow. The description is
+        in an [IMAGES] block, which is removed when the pictures are no longer sent.
         """
         told = [prompt(_INSTRUCTIONS[self.kind]).replace("{marker}", self.plan.marker)]
         for place, picture in enumerate(others, 3):
@@ -116,7 +116,7 @@ class PartEdit:
         return "\n".join((f"{wish}\n\n[IMAGES]", *told, "[/IMAGES]"))
 
     def fitted(self, request: NormalizedRequest) -> NormalizedRequest:
-        """Return the request with the frame that fits the part: what is chosen for whole pictures does not count."""
+        """Return the request with the frame that fits the part, in place of the shape chosen for whole pictures."""
         if self.plan.is_in_place:
             return request
         frame = self.plan.frame
@@ -127,17 +127,17 @@ class PartEdit:
 
 @dataclass(frozen=True)
 class Finished:
-    """What came of an answer: the picture to show, the answer itself where it was not pasted, and the record."""
+    """The result of a masked edit: the picture to show (the raw answer if it was not pasted), and the record."""
 
     image: ImagePart
     record: EditRecord
 
 
 async def plan_part(deps: Deps, picture: Picture, model: ModelEntry) -> PartEdit:
-    """Return the edit of the part that the turn's person marked in the picture. Without a mask of it the first one
-    counts, which is of the picture that is marked to be changed.
+    """Return the prepared edit of the part that the user marked in the picture.
 
-    Raises RequestRefused when the model cannot do it or the picture's file cannot be read.
+    A picture without a mask of its own uses the first mask, which belongs to the picture marked to be changed. Raises
+    RequestRefused when the model does not support it or the picture's file cannot be read.
     """
     takes_mask = model.takes_masks
     if not takes_mask and not (model.has_edits and model.max_references >= PLACES_NEEDED):
@@ -152,7 +152,7 @@ async def plan_part(deps: Deps, picture: Picture, model: ModelEntry) -> PartEdit
         raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=picture.handle) from None
     size, frame = (plan.width, plan.height), (plan.frame.width_px, plan.frame.height_px)
     base = await stored(deps.services.images, plan.original, size) if deps.turn.margins else picture.image
-    # A model that takes masks needs no tint to see where.
+    # A model that accepts masks needs no marked copy.
     cut = () if takes_mask else (plan.crop, plan.marked)
     return PartEdit(
         kind="expansion" if deps.turn.margins else "mask",
@@ -176,9 +176,9 @@ async def _planned(
 
 
 def _frames_of(model: ModelEntry) -> tuple[masking.Frame, ...]:
-    """Return every output the model can be asked for; without known sizes, one of about a megapixel for each ratio.
+    """Return every output size of the model; without known sizes, one of about a megapixel for each ratio.
 
-    The size of a frame is empty when the model takes none.
+    The size of a frame is empty when the model has no size parameter.
     """
     if model.sizes:
         return tuple(
@@ -200,7 +200,7 @@ def _feather_px(masked: MaskedPicture) -> float:
 
 
 async def adjust_part(images: ImageStore, base: ImagePart, masked: MaskedPicture, adjustment: Adjustment) -> Finished:
-    """Return the picture adjusted inside its mask alone, by no model.
+    """Return the picture adjusted only inside its mask, without a model.
 
     Raises RequestRefused for a picture or a mask that cannot be read.
     """
@@ -218,7 +218,7 @@ async def adjust_part(images: ImageStore, base: ImagePart, masked: MaskedPicture
 
 
 async def finish_part(deps: Deps, part: PartEdit, answer: ImagePart) -> Finished:
-    """Return what came of the model's answer: pasted, or left as it is when it shows something else.
+    """Return the model's answer pasted into the picture, or unchanged when it shows something else.
 
     Raises ProviderFailure(BROKEN_PICTURE) for an answer that cannot be read.
     """
@@ -239,7 +239,7 @@ async def finish_part(deps: Deps, part: PartEdit, answer: ImagePart) -> Finished
 
 
 async def _recorded(images: ImageStore, record: EditRecord, outcome: masking.EditOutcome) -> Finished:
-    """Return the record with all that the outcome says, its pictures stored; nothing pasted gives the raw answer."""
+    """Store the images of the outcome and complete the record; if nothing was pasted, the image is the raw answer."""
     grown, size = outcome.grown_mask, (record.base.width or 0, record.base.height or 0)
     update = {
         "placement": outcome.placement,
@@ -253,32 +253,32 @@ async def _recorded(images: ImageStore, record: EditRecord, outcome: masking.Edi
     }
     image = await stored(images, outcome.composite, size) if outcome.composite else record.raw
     if outcome.placement is None:
-        # Nothing was laid over the picture: what came is the picture itself.
+        # There is no separate answer to keep: the resulting picture itself is recorded as the raw answer.
         update["raw"] = image
     return Finished(image, record.model_copy(update=update))
 
 
 async def stored(images: ImageStore, png: bytes, size: tuple[int, int] | None = None) -> ImagePart:
-    """Return the reference to a PNG, which is in the store now."""
+    """Store a PNG and return the reference to it."""
     part = await images.write(png, "image/png", ImageOrigin.EDITED)
     update = {"bit_depth": 16 if png[24:25] == b"\x10" else 8}
     return part.model_copy(update=update | ({"width": size[0], "height": size[1]} if size else {}))
 
 
 def pixel_size(image: ImagePart) -> PixelSize:
-    """Return the pixels and bits of a picture; zeros while its size is unknown."""
+    """Return the size and bit depth of a picture; a size of 0 means unknown."""
     return PixelSize(width=image.width or 0, height=image.height or 0, bit_depth=image.bit_depth)
 
 
 async def _take_mask(images: ImageStore, image: bytes, picture: Picture) -> ImagePart:
-    """Return a person's mask at the picture's own size, stored. Raises RequestRefused with who must act."""
+    """Store a user's mask at the picture's own size and return it. Raises RequestRefused for an unusable mask."""
     size = (picture.image.width or 1, picture.image.height or 1)
     mask = await mask_of(image, size, picture.handle)
     return await stored(images, mask.data, size)
 
 
 async def mask_of(image: bytes, size: tuple[int, int], name: str) -> masking.Mask:
-    """Return a person's mask at the size (width, height) of the picture they call `name`. Raises as `_take_mask`."""
+    """Return a user's mask at the size (width, height) of the picture, `name` in errors. Raises as `_take_mask`."""
     if len(image) > MAX_MASK_MEGABYTES << 20:
         raise RequestRefused(ErrorCode.MASK_TOO_LARGE, limit=MAX_MASK_MEGABYTES)
     try:
@@ -293,7 +293,7 @@ async def _read_mask(images: ImageStore, mask: ImagePart) -> masking.Mask:
 
 
 async def _in_thread(work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """Run work on pixels beside the event loop."""
+    """Run pixel work in a thread."""
     return await asyncio.get_running_loop().run_in_executor(_workers(), functools.partial(work, *arguments, **named))
 
 
@@ -303,10 +303,10 @@ def _workers() -> ThreadPoolExecutor:
 
 
 async def note_drifts(works: Iterable[Work], deps: Deps) -> None:
-    """Put on record what each of the works' newest pictures changed of the one it was made from. It never fails a turn.
+    """Record how each of the works' newest pictures differs from its base. It never fails a turn.
 
-    Left out: pictures made anew, those whose mask kept the rest (`Picture.edit`), and those of a model that works on
-    the picture's own pixels.
+    Skipped are pictures without a base, masked edits (`Picture.edit`), and pictures of a model that works on the base's
+    own pixels.
     """
     handles = [one.handle for work in works if not work.request.model.works_on_originals for one in work.newest()]
     conversation = await deps.conversation_now()
@@ -332,7 +332,7 @@ async def _note(deps: Deps, conversation: Conversation, picture: Picture) -> Non
 
 
 async def _measured(images: ImageStore, base: Picture, picture: Picture) -> DriftRecord | None:
-    """Return what the picture changed of its base, or None when one of them cannot be read as pixels."""
+    """Return the differences between the picture and its base, or None when one of them cannot be decoded."""
     before, after = await images.read(base.image), await images.read(picture.image)
     try:
         drift = await _in_thread(masking.drift, before, after)
@@ -352,15 +352,16 @@ async def _measured(images: ImageStore, base: Picture, picture: Picture) -> Drif
 
 @dataclass(frozen=True)
 class LaterEdits:
-    """What a person does with a picture that is there, without any model. Each returns a picture, and raises
-    RequestRefused where there is no such conversation or picture."""
+    """The edits that a user makes to an existing picture without a model.
+
+    Each method returns a picture, and raises RequestRefused when there is no such conversation or picture."""
 
     records: Records
     images: ImageStore
     _adding: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def grow_mask(self, conversation_id: str, handle: str, owner: str = "local") -> Picture:
-        """Return a new picture: the same answer under the mask that takes in what went beyond the first one.
+        """Return a new picture: the same answer pasted with a larger mask, which covers what exceeded the first one.
 
         Raises RequestRefused for a picture that is no masked edit, or whose change stays within its mask.
         """
@@ -386,11 +387,13 @@ class LaterEdits:
     async def keep_only(
         self, conversation_id: str, handle: str, owner: str = "local", *, mask: Mask | None = None
     ) -> Picture:
-        """Return a new picture: the one it was made from, with the edited one in the mask alone.
+        """Return a new picture: the original, with the edited picture only inside the mask.
 
-        Without a mask that is all that changed: what moved, or only lost its sharpness, is the original's again.
+        Without a mask, the changed area is used: content that only moved or lost sharpness is restored from the
+        original.
 
-        Raises RequestRefused for a picture that was made from none, or shows too little of it, or changed nothing.
+        Raises RequestRefused for a picture without an original, one that is not comparable to it, or one that changed
+        nothing.
         """
         started_s = time.monotonic()
         conversation = await self.records.conversations.get(conversation_id, owner)
@@ -424,7 +427,7 @@ class LaterEdits:
         return await self._add(conversation_id, owner, picture, *made, started_s, taken)
 
     async def keep_transparency(self, conversation_id: str, handle: str, owner: str = "local") -> Picture:
-        """Return a new picture: an opaque one as see-through as the one that it was made from.
+        """Return a new picture: an opaque edit with the transparency of its original.
 
         Raises RequestRefused for a picture that lost no transparency, or whose file cannot be read.
         """
@@ -445,7 +448,7 @@ class LaterEdits:
         return await self._add(conversation_id, owner, picture, *made, started_s, left)
 
     async def keep(self, conversation_id: str, handle: str, is_kept: bool, owner: str = "local") -> Picture:
-        """Return the masked edit with the person's decision about it on record: kept or discarded.
+        """Record the user's decision about a masked edit, kept or discarded, and return the picture.
 
         Raises RequestRefused for a picture that is no masked edit, or was not pasted.
         """
@@ -457,7 +460,9 @@ class LaterEdits:
         return picture.model_copy(update={"edit": edit})
 
     async def _changed(self, base: Picture, picture: Picture) -> ImagePart:
-        """Return the mask of all that the picture changed."""
+        """Return the mask of everything that the picture changed.
+
+        Raises RequestRefused(NOT_COMPARABLE or NOTHING_CHANGED)."""
         drift = picture.drift or await _measured(self.images, base, picture)
         if drift is None or not drift.is_comparable:
             raise RequestRefused(ErrorCode.NOT_COMPARABLE, handle=picture.handle)
@@ -476,10 +481,10 @@ class LaterEdits:
         started_s: float,
         reductions: tuple[Reduction, ...] | None = None,
     ) -> Picture:
-        """Put the new picture on record in the turn of the one it was made of, below what that turn showed before; one
-        that is there already, of a button pressed twice, stays the only one.
+        """Record the new picture in the turn of its source, below the components of that turn.
 
-        Without other `reductions` it has those of its source.
+        If the same picture already exists, because a button was pressed twice, return that one. Without `reductions`
+        it has those of its source.
         """
         size: dict[str, object] = {"width": image.width or 0, "height": image.height or 0, "bit_depth": image.bit_depth}
         if reductions is not None:
@@ -489,7 +494,7 @@ class LaterEdits:
         asked = {"asked_aspect_ratio": None, "asked_resolution": f"{size['width']}×{size['height']}"}
         receipt = source.receipt
         picture = Picture(
-            # Given when it is recorded.
+            # Assigned when the picture is recorded.
             handle="",
             image=image.model_copy(update={"origin": ImageOrigin.EDITED}),
             turn_id=source.turn_id,

@@ -1,6 +1,6 @@
-"""Models whose calls are put on record whoever has them asked: embedding models, in a turn or in a search of the
-gallery, and the one that writes out a wish. What is asked outside of turns is added to what the day has cost, and none
-of it asked beyond the day's cap."""
+"""Metered model calls: embedding models, in a turn or in a gallery search, and the text model that expands prompts.
+
+Calls outside of turns are added to the day's spending, and are refused when the day's cap is used up."""
 
 from __future__ import annotations
 
@@ -23,33 +23,34 @@ from agent.storage.spend import SpendBook
 from agent.workflow.model_answers import Answer, CircuitBreaker, CircuitBreakers, paused
 from agent.workflow.sponsoring import ChargeFn
 
-# On a shared link many owners are served by the operator's one key.
+# With a shared link, many owners use the operator's one key.
 _MOST_KEPT = 64
 _log = logging.getLogger(__name__)
 
 
 class CallRecorder(Protocol):
-    """Where the calls of a meter are put on record."""
+    """Records the calls of a meter."""
 
     async def send(self, model: ModelEntry) -> str:
-        """Note that a call leaves now, and return its name. Raises AivistaError when it must not be made."""
+        """Record that a call is being sent, and return its name. Raises AivistaError when it must not be made."""
         ...
 
     async def end(self, name: str, model: ModelEntry, answer: Answer) -> None:
-        """Note how the call ended, and what it cost."""
+        """Record how the call ended, and its cost."""
         ...
 
     def cancel(self, name: str) -> None:
-        """Note that the call was given up before its answer came."""
+        """Record that the call was cancelled before its answer."""
         ...
 
 
-# Whoever asks by it knows embedders by what they are, not by what they have used.
+# Compared by identity: `usage` changes, but it stays the same embedder to its users.
 @dataclass(eq=False)
 class UsageMeter:
-    """An embedding model, and the tokens it has used since this meter was made.
+    """An embedding model, and the tokens it has used since this meter was created.
 
-    Each of its calls is in the book. A model that fails again and again is left alone for a while, whoever asks it.
+    Each call is recorded by `recorder`. A model that fails repeatedly is not called for a while, by any user of its
+    `breaker`.
     """
 
     model: ModelEntry
@@ -60,12 +61,12 @@ class UsageMeter:
 
     @property
     def model_id(self) -> str:
-        """The model whose vectors these are."""
+        """The id of the embedding model."""
         return self.embedder.model_id
 
     @property
     def dimension(self) -> int:
-        """How many numbers a vector has."""
+        """The length of a vector."""
         return self.embedder.dimension
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -97,18 +98,18 @@ class UsageMeter:
 
 
 def embedding_model(catalogue: Catalogue, provider_name: str) -> ModelEntry | None:
-    """Return the provider's model that embeds, None where it has none."""
+    """Return the provider's embedding model, None when it has none."""
     entries = (one for one in catalogue.entries if one.role is ModelRole.EMBEDDING)
     return next((one for one in entries if one.provider == provider_name), None)
 
 
 @dataclass(frozen=True)
 class DayCalls:
-    """The calls of an owner's that no turn makes: they are added to what the day has cost.
+    """The calls of an owner outside of turns: their cost is added to the day's spending.
 
-    None is made any more when the day's cap is used up; `cap_day_usd` tells what an owner may spend in a day. One that
-    is cut off by the studio's end has a cost that nobody knows. `charge` puts what a call has cost on the account of
-    whoever pays it in the owner's place, also when it ends long after the search that it was made for.
+    No call is made when the day's cap is used up; `cap_day_usd` returns an owner's cap per day. The cost of a call that
+    the studio's end interrupts stays unknown. `charge` charges a call to the sponsor who pays for the owner, also when
+    the call ends long after its search.
     """
 
     owner: str
@@ -117,7 +118,7 @@ class DayCalls:
     charge: ChargeFn | None = None
 
     async def send(self, model: ModelEntry) -> str:
-        """Note that a call leaves now. Raises RequestRefused(DAY_CAP_USED_UP) when it must not be made."""
+        """Check the day's cap before a call. Raises RequestRefused(DAY_CAP_USED_UP) when it must not be made."""
         cap = await self.passed() if model.prices else None
         if cap is not None:
             raise RequestRefused(
@@ -126,7 +127,7 @@ class DayCalls:
         return ""
 
     async def end(self, name: str, model: ModelEntry, answer: Answer) -> None:
-        """Add what the call has cost to the day. Raises StorageFailure."""
+        """Add the cost of the call to the day's spending. Raises StorageFailure."""
         price_usd = model.price_usd(answer.usage, datetime.now(UTC).date())
         _log.debug("%s was asked outside of a turn: %d tokens, $%.6f", model.id, answer.usage.total_tokens, price_usd)
         await self.spend.add(self.owner, price_usd, answer.usage.total_tokens)
@@ -134,10 +135,10 @@ class DayCalls:
             await self.charge(price_usd)
 
     def cancel(self, name: str) -> None:
-        """Note that the call was given up: what it has cost is not known."""
+        """Do nothing: the cost of a cancelled call is unknown."""
 
     async def passed(self) -> CapPassed | None:
-        """Return the owner's cap for the day when nothing is left of it."""
+        """Return the owner's cap for the day if it is used up, else None."""
         cap_usd = await self.cap_day_usd(self.owner)
         if cap_usd is None:
             return None
@@ -147,7 +148,7 @@ class DayCalls:
 
 @dataclass(frozen=True)
 class PromptWriter:
-    """Who writes wishes out: the text models of a provider, and where their calls are put on record."""
+    """The text models that expand prompts, and the record of their calls."""
 
     catalogue: Catalogue
     provider_name: str
@@ -157,10 +158,9 @@ class PromptWriter:
 
 
 class OwnerMeters:
-    """A meter for each owner and key, kept so that a model that failed is left alone by the next search as well.
+    """A meter for each owner and key, cached so that the next search also avoids a model that failed.
 
-    `cap_day_usd` tells what an owner may spend in a day. `charge` puts a call on the account of whoever pays in their
-    place.
+    `cap_day_usd` returns an owner's cap per day. `charge` charges a call to the sponsor who pays for the owner.
     """
 
     def __init__(
@@ -174,27 +174,27 @@ class OwnerMeters:
         self._breakers = breakers
         self._spend = spend
         self._cap_day_usd = cap_day_usd
-        # By the provider's identity, which nothing else takes while the provider is held here.
+        # The key has the provider's `id`, which is unique because the value holds a reference to the provider.
         self._meters: LRUCache[tuple[int, str, bool], tuple[Provider, UsageMeter]] = LRUCache(_MOST_KEPT)
 
     def calls(self, owner: str, charge: ChargeFn | None = None) -> DayCalls:
-        """Return where the owner's calls are put on record that no turn makes."""
+        """Return the record of the owner's calls outside of turns."""
         return DayCalls(owner, self._spend, self._cap_day_usd, charge)
 
     def writer(
         self, owner: str, provider: Provider, provider_name: str, charge: ChargeFn | None = None
     ) -> PromptWriter:
-        """Return what the owner's wishes are written out with."""
+        """Return the writer that expands the owner's prompts."""
         return PromptWriter(self._catalogue, provider_name, provider, self._breakers, self.calls(owner, charge))
 
     def has_model(self, provider_name: str) -> bool:
-        """Whether the provider has a model that can be asked."""
+        """Return whether the provider has an embedding model."""
         return embedding_model(self._catalogue, provider_name) is not None
 
     async def of(
         self, owner: str, provider: Provider, provider_name: str, charge: ChargeFn | None = None
     ) -> UsageMeter | None:
-        """Return the model that the owner's searches ask, None where there is none or the day's cap is used up."""
+        """Return the meter for the owner's searches, None without an embedding model or with the day's cap used up."""
         calls = self.calls(owner, charge)
         model = embedding_model(self._catalogue, provider_name)
         if model is None or (model.prices and await calls.passed() is not None):

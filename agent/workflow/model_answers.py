@@ -1,9 +1,9 @@
-"""Listening to a model: the chunks of one call gathered into one answer, and the call made once more where it may be.
+"""Collects the chunks of a model call into one answer, and retries the call where that is safe.
 
-That is only when the provider surely did no work, or when asking twice costs next to nothing. Every kind of call is
-repeated after 429, 503, and a request that never arrived whole: as long after it as the provider says. A text call is
-also repeated once after 500 and a broken connection. A picture never is: these, a read timeout and an answer that had
-begun leave open whether it was painted and charged, so the person decides.
+It retries only if the provider certainly did no work, or if a repeated call costs next to nothing. Every kind of call
+is retried after 429, 503, and a request that did not arrive completely, after the delay that the provider states. A
+text call is also retried once after 500 and a broken connection. An image call is not: after these errors, a read
+timeout or a partial answer, the picture may have been generated and charged, so the user decides.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from agent.messages import (
     is_visible,
 )
 
-# Words as they come, and whether they are a thought.
+# Called with each piece of streamed text, and whether it is a thought.
 OnText: TypeAlias = Callable[[str, bool], Awaitable[None]]
 
 
 @dataclass
 class Answer:
-    """What one call brought: parts in order, what it used, and how it failed if it did."""
+    """The result of one call: the parts in order, the usage, and the error if it failed."""
 
     parts: list[ContentPart] = field(default_factory=list)
     usage: TokenUsage = field(default_factory=TokenUsage)
@@ -54,23 +54,23 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The words, nothing where none of them would be seen."""
+        """The visible text, empty if nothing of it is visible."""
         text = self.message.text.strip()
         return text if is_visible(text) else ""
 
     @property
     def is_silent(self) -> bool:
-        """Whether nothing has come but what the model says of its thinking."""
+        """Whether the answer contains nothing but thoughts."""
         return all(isinstance(part, TextPart) and part.is_thought for part in self.parts)
 
     @property
     def calls(self) -> list[ToolCallPart]:
-        """The tools asked for, in order."""
+        """The tool calls, in order."""
         return [part for part in self.parts if isinstance(part, ToolCallPart)]
 
     @property
     def pictures(self) -> list[ImagePart]:
-        """All pictures, each once, in order; one that came twice stands where it came last."""
+        """All pictures, each once, in order; a duplicate keeps its last position."""
         found = {part.digest: part for part in reversed(self.parts) if isinstance(part, ImagePart)}
         return list(reversed(found.values()))
 
@@ -81,7 +81,7 @@ class Answer:
 
     @property
     def grounding(self) -> GroundingPart | None:
-        """What a search rested on."""
+        """The grounding of a search: its queries and sources."""
         return next((part for part in reversed(self.parts) if isinstance(part, GroundingPart)), None)
 
 
@@ -94,12 +94,12 @@ async def _collect_stream(
     begins_late: bool,
     model_label: str,
 ) -> Answer:
-    """Gather the chunks of one call. A failure does not raise: it becomes the answer's `error`, parts so far kept.
+    """Collect the chunks of one call. A failure is not raised: it becomes the answer's `error`; earlier parts are kept.
 
-    Words are handed to `on_text` as they come, and whether they are a thought. Unsigned neighbouring texts are joined;
-    a signed part stays as it came, because a signature belongs to its part and its place. An answer of which nothing
-    comes for `idle_s` is given up, and so is one that has not ended after `limit_s`, however often something comes.
-    Where it `begins_late`, its first piece may take until then.
+    Each piece of text is passed to `on_text` as it arrives, with whether it is a thought. Adjacent unsigned texts are
+    joined; a signed part stays separate, because a signature belongs to its part and position. The call is given up
+    when nothing arrives for `idle_s`, or when it has not ended after `limit_s`. With `begins_late` only `limit_s`
+    applies until the first chunk.
     """
     answer = Answer()
     words: list[TextPart] = []
@@ -131,7 +131,7 @@ async def _collect_stream(
             raise
     finally:
         answer.parts += [_joined(words)] if words else []
-        # A generator left open would keep its HTTP stream until it is collected.
+        # An unclosed generator would keep its HTTP stream open until garbage collection.
         if isinstance(chunks, AsyncGenerator):
             await chunks.aclose()
     if answer.error is None and not (answer.text or answer.calls or answer.pictures):
@@ -140,7 +140,7 @@ async def _collect_stream(
 
 
 def json_in(text: str) -> dict[str, Any] | None:
-    """Return the JSON object in a model's words, with or without a code fence or words around it, or None."""
+    """Return the JSON object in a model's text, ignoring a code fence or text around it, or None."""
     start, end = text.find("{"), text.rfind("}")
     try:
         found = json.loads(text[start : end + 1], strict=False) if 0 <= start < end else None
@@ -159,7 +159,7 @@ def _note_end(answer: Answer, chunk: CompletionChunk) -> None:
 
 
 def _joined(words: list[TextPart]) -> TextPart:
-    """Return the gathered texts as one part, and empty the list."""
+    """Return the collected texts as one part, and clear the list."""
     part = words[0] if len(words) == 1 else words[0].model_copy(update={"text": "".join(one.text for one in words)})
     words.clear()
     return part
@@ -185,8 +185,9 @@ _MOST_BREAKERS = 256
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How long to go on asking: at most `tries` in all and `budget_s` of pauses; `sleep` and `jitter` are the clock's
-    and the dice's, for tests."""
+    """The limits of retries: at most `tries` attempts in all and `budget_s` seconds of pauses.
+
+    `sleep` and `jitter` can be replaced in tests."""
 
     tries: int = 4
     budget_s: float = 60.0
@@ -194,7 +195,7 @@ class RetryPolicy:
     jitter: Callable[[float, float], float] = random.uniform
 
     def pause_s(self, error: ErrorInfo, tried: int, spent_s: float) -> float | None:
-        """Return how long to wait before the next try, or None when there shall be none."""
+        """Return the seconds to wait before the next attempt, or None when there must be none."""
         if tried >= self.tries or error.code not in _NO_WORK_DONE or error.charged is not Charge.NO:
             return None
         hint_s = error.retry_after_s
@@ -204,11 +205,11 @@ class RetryPolicy:
 
 @dataclass
 class CircuitBreaker:
-    """Stops asking a model that fails again and again.
+    """Stops calls to a model that fails repeatedly.
 
-    Closed, every call may be made. After `limit` failures within `window_s` it opens for `rest_s`: calls fail at once.
-    Then it is half open: one call probes the model, and the others fail until that is over. A success closes it, a
-    failure opens it anew. A call that the person asks for by name probes at once.
+    While it is closed, every call may be made. After `limit` failures within `window_s` it opens for `rest_s`: calls
+    fail immediately. Then it is half-open: one call probes the model, and other calls fail until the probe ends. A
+    success closes it, a failure opens it again. A call that the user explicitly requests probes immediately.
     """
 
     limit: int = 5
@@ -220,9 +221,9 @@ class CircuitBreaker:
     _is_probing: bool = False
 
     def admit(self, *, is_asked_for: bool = False) -> float | None:
-        """Return None when a call may be made now, else in how many seconds the model is asked again.
+        """Return None when a call may be made now, else the seconds until the next probe.
 
-        One that may be made must end in `note` or `release`.
+        An admitted call must end with `note` or `release`.
         """
         if self._open_until_s is None:
             return None
@@ -233,7 +234,7 @@ class CircuitBreaker:
         return None
 
     def note(self, error: ErrorInfo | None) -> None:
-        """Take a call's end. Only the provider's own trouble counts against it."""
+        """Count the end of a call. Only failures of the provider itself count."""
         was_probing, self._is_probing = self._is_probing, False
         if error is None:
             self._failures.clear()
@@ -249,25 +250,25 @@ class CircuitBreaker:
             self._open_until_s = now + self.rest_s
 
     def release(self) -> None:
-        """Take a call back that was given up before it ended."""
+        """Withdraw a call that was cancelled before it ended."""
         self._is_probing = False
 
 
 class CircuitBreakers:
-    """One breaker for each model and key; those of one person never stop another's calls."""
+    """One breaker for each model and key, so that one user's failures never stop another user's calls."""
 
     def __init__(self, make: Callable[[], CircuitBreaker] = CircuitBreaker) -> None:
         self._make = make
-        # By the provider's identity, which nothing else takes while the provider is held here.
+        # The key has the provider's `id`, which is unique because the value holds a reference to the provider.
         self._breakers: LRUCache[tuple[int, str], tuple[object, CircuitBreaker]] = LRUCache(_MOST_BREAKERS)
 
     def of(self, provider: object, model_id: str) -> CircuitBreaker:
-        """Return the breaker of a model behind a provider's key."""
+        """Return the breaker of a model for a provider, which has one API key."""
         return self._breakers.setdefault((id(provider), model_id), (provider, self._make()))[1]
 
 
 def paused(model_label: str, breaker: CircuitBreaker, left_s: float) -> ErrorInfo:
-    """Return that a breaker holds a call back: nothing was sent."""
+    """Return the error for a call that a breaker stopped: nothing was sent."""
     parameters: dict[str, str | int | float] = {"model": model_label, "count": breaker.limit, "seconds": ceil(left_s)}
     return ErrorInfo(code=ErrorCode.MODEL_PAUSED, parameters=parameters)
 
@@ -287,21 +288,21 @@ async def collect_with_retry(
     on_pause: Callable[[float, int, ErrorInfo], None],
     on_text: OnText | None = None,
 ) -> Answer:
-    """Return the answer of the call, asked again where that is right.
+    """Return the answer of the call, retried where that is safe.
 
-    `on_send` is awaited before each try; `on_pause` is told the seconds, how many tries there were and why the last one
-    failed. No try takes longer than `limit_s`, however slowly its answer comes, nor goes on without a sign of life for
-    `idle_s`, which count from the first one where it `begins_late`. With `is_asked_for` the person wants the call made
-    although the model is paused.
+    `on_send` is awaited before each attempt; `on_pause` receives the seconds of the pause, the number of attempts so
+    far, and the last error. No attempt takes longer than `limit_s`, nor is it silent for longer than `idle_s`; with
+    `begins_late`, `idle_s` counts only from the first chunk. With `is_asked_for` the user wants the call even though
+    the model is paused.
 
-    Words that were shown are not shown twice: a stream that was cut after its first word is not repeated.
+    No text is shown twice: a stream that broke after its first visible part is not retried.
     """
     spent_s, tried, was_repeated, usage = 0.0, 0, False, TokenUsage()
     answer: Answer | None = None
     while True:
         left_s = breaker.admit(is_asked_for=is_asked_for and not tried)
         if left_s is not None:
-            # When it was paused while this call waited for its next try, the last try says why.
+            # If the breaker opened while this call waited for a retry, the last attempt's error explains more.
             return answer or Answer(error=paused(model_label, breaker, left_s))
         try:
             await on_send()
@@ -313,7 +314,7 @@ async def collect_with_retry(
             raise
         breaker.note(answer.error)
         tried += 1
-        # What a try has used that came to nothing is paid as well.
+        # The usage of failed attempts is paid as well.
         answer.usage = usage = usage + answer.usage
         if answer.error is None or not answer.is_silent:
             return answer
@@ -328,5 +329,5 @@ async def collect_with_retry(
 
 
 def _may_repeat_text(error: ErrorInfo) -> bool:
-    """Return whether a text may be asked for once more although it may have been charged."""
+    """Return whether a text call may be retried although it may have been charged."""
     return error.charged is Charge.MAYBE and error.code in _ONCE_MORE_FOR_TEXT

@@ -1,5 +1,4 @@
-"""One call of a model as the nodes make it: on record before it leaves, heard to its end, repeated where that is
-right, counted, and never made again when its answer is known."""
+"""Model calls of the nodes: recorded before sending, retried if safe, counted, and not repeated with a known answer."""
 
 from __future__ import annotations
 
@@ -31,11 +30,11 @@ async def ask_text(
     *,
     model: ModelEntry | None = None,
 ) -> Answer:
-    """Return the answer of the text model that the person chose, or of `model`. `name` is unique in the turn, and the
-    same when the turn goes on after a crash.
+    """Return the answer of the user's text model, or of `model`.
 
-    What is already known of the call is handed to `on_text` as if it came just now. Where the turn has a maximum, its
-    output is limited to what is left of it, and to `options.max_output_tokens`; one that could pass it is not made.
+    `name` is unique in the turn, and stays the same when the turn resumes after a crash. A known answer is passed to
+    `on_text` as if it arrived now. If the turn has a maximum, the output is limited to what the rest of it can pay for,
+    and to `options.max_output_tokens`; a call that could exceed the maximum is not made.
     """
     model = model or deps.text_model
     most_usd = 0.0
@@ -53,7 +52,7 @@ async def ask_text(
 
 
 async def ask_picture(deps: Deps, name: str, request: ImageRequest, about_usd: float) -> Answer:
-    """Return the image model's answer, which costs about so much; `name` as in `ask_text`."""
+    """Return the image model's answer; its estimated price is `about_usd`, and `name` is as in `ask_text`."""
     most_usd = 0.0
     if _is_weighed(deps, name, request.model):
         tokens = message_tokens(request.messages)
@@ -71,7 +70,7 @@ async def ask_picture(deps: Deps, name: str, request: ImageRequest, about_usd: f
 
 
 def _is_weighed(deps: Deps, name: str, model: ModelEntry) -> bool:
-    """Return whether the call is held against the turn's maximum: it costs something, and is made now."""
+    """Return whether the call counts towards the turn's maximum: it costs money, and has no known answer."""
     return deps.budget.is_limited and bool(model.prices) and deps.ledger.answered(name, model) is None
 
 
@@ -84,11 +83,11 @@ class _Call:
     step: OpenStep
     most_usd: float
     about_usd: float | None = None
-    """Of a picture, what others count until its answer has come."""
+    """For an image call, the amount that other turns count as reserved until its answer arrives."""
 
     @property
     def is_text(self) -> bool:
-        """Whether words are asked for."""
+        """Whether this is a text call."""
         return self.about_usd is None
 
     async def answer(self, on_text: OnText | None = None) -> Answer:
@@ -116,7 +115,8 @@ class _Call:
                 is_text=self.is_text,
                 limit_s=settings.text_deadline_s if self.is_text else settings.image_deadline_s,
                 idle_s=settings.patiences.of_node(self.name.partition(":")[0]),
-                # A server of one's own loads its model and reads the prompt in silence; hung up on, it would load anew.
+                # The operator's own server is silent while it loads its model and reads the prompt; after an aborted
+                # call it would have to load again.
                 begins_late=self.model.has_own_server,
                 is_asked_for=ledger.may_repeat,
                 on_send=self._send,
@@ -124,14 +124,14 @@ class _Call:
                 on_text=on_text,
             )
         except asyncio.CancelledError:
-            # A turn that goes on at the next start must find it as sent: it may have been charged.
+            # A turn that resumes at the next start must find the call as sent, because it may have been charged.
             if not self.deps.cut.is_set():
                 ledger.cancel(self.name)
             raise
         try:
             answer.parts = [await self.deps.services.images.keep_signature(part) for part in answer.parts]
         finally:
-            # Also where the turn is stopped meanwhile: it was charged.
+            # Also when the turn is cancelled meanwhile: the call was charged.
             self._end(answer, reservation)
         return answer
 

@@ -1,7 +1,7 @@
-"""The nodes of a turn: what each does, where it may lead, and what becomes of one that fails.
+"""The nodes of a turn: their functions, their possible next nodes, and their error handling.
 
-A turn enters at `entrance`. What it does before it paints, searches or rests needs no graph (`turn.py`); from there on
-LangGraph runs it (`graph.py`).
+The first nodes of a turn run without LangGraph (`turn.py`); from the first image request, search, tool call, pause or
+failure on LangGraph runs it (`graph.py`).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ logger = logging.getLogger(__name__)
 
 
 class Node(NamedTuple):
-    """A step of a turn, and the places it chooses from to lead on to; the turn is over after one that has none.
+    """A node of a turn, and the nodes that may follow; the turn ends after a node without any.
 
-    What it raises leads to `failure`, or to where `when_it_fails` says. One that `rests` waits for the person first,
-    and is given their word.
+    An exception leads to `failure`, or is handled by `when_it_fails`. A node that `rests` first waits for the user, and
+    receives the user's decision.
     """
 
     work: Callable[..., Awaitable[Next]]
@@ -62,14 +62,14 @@ NODES: dict[str, Node] = {
 
 
 async def step(name: str, state: TurnProgress, deps: Deps, *said: object) -> Next:
-    """Return what a node brings, on record in the trace, and where it leads, also when it fails."""
+    """Run a node, with a step in the trace, and return its update and the next node, also when it fails."""
     node = NODES[name]
     deps.record.begin(state)
     try:
         led = await (_traced(name, node, state, deps) if node.is_traced else node.work(state, deps, *said))
     except Exception as error:
         if name == "failure":
-            # Led to itself it would go on for ever.
+            # If `failure` led to itself, the turn would never end.
             raise
         if node.when_it_fails is not None:
             led = await node.when_it_fails(state, deps, error)
@@ -87,7 +87,7 @@ async def _traced(name: str, node: Node, state: TurnProgress, deps: Deps) -> Nex
 
 
 def _to_failure(name: str, error: Exception) -> Next:
-    """Lead what a node raised to the failure node; what we did not foresee is logged with its traceback."""
+    """Lead to the failure node with a node's exception; an unexpected one is logged with its traceback."""
     if isinstance(error, AivistaError):
         info = error.info
     else:

@@ -1,6 +1,6 @@
-"""The planner: one streamed call of the text model with functions only. It talks, asks back, and calls tools.
+"""The planner: one streamed call of the text model with only functions as tools; it answers, asks back, or calls them.
 
-Of the history it sees the newest turns, whole, with earlier pictures as placeholders.
+It receives the newest complete turns of the history, with placeholders for earlier pictures.
 """
 
 from __future__ import annotations
@@ -57,34 +57,34 @@ _NOTHING_PAINTED = (
     "[The studio: no picture was made, because generate_image was not called. If the person wants one, call it now. If "
     "not, answer them without claiming one.]"
 )
-# In characters of an argument, by the call: a picture's prompt, what else a picture or a search is asked for with.
+# Limits in characters of an argument: for an image prompt, and for other arguments by the name of the call.
 _PROMPT_CHARACTERS = 32_000
 _MOST_CHARACTERS = {GENERATE_IMAGE: 2_000, SEARCH: 2_000}
-# Files and programs have limits of their own, which are below this one.
+# For all other tools; files and programs have their own, lower limits.
 _ANY_CHARACTERS = 4_000_000
 _KEPT_CHARACTERS = 500
 _MAX_STEPS = 16
-# Part of every name of a kept answer: raise it when the form of what is kept changes.
+# Part of every key of the answer cache: increase it when the format of cached answers changes.
 _FORM = 2
 _MAX_SAME_CALLS = 3
-# Faster than a screen draws; each event costs as much as reading several chunks.
+# Shorter than a screen refresh; each event costs as much as reading several chunks.
 _PAUSE_S = 0.012
-# Steps of the event loop from the node to whoever follows the turn.
+# The event loop iterations until a published event reaches the turn's listeners.
 _HOPS = 2
-# What is listed of earlier pictures: how many, and how much of what each shows.
+# Limits for the list of earlier pictures: their number, and the length of each description.
 MOST_PICTURES = 48
 _ALT_CHARACTERS = 70
 _MAX_MESSAGES = 50
-# Sent again, such a message would have every later turn declined with it: the provider judges the history as a whole.
+# A message with such an error is not sent again: the provider judges the whole history and would block later turns.
 _DECLINED = frozenset({ErrorCode.PROMPT_BLOCKED, ErrorCode.REQUEST_REJECTED})
 
 
 async def planner(state: TurnProgress, deps: Deps) -> Next:
-    """Ask the text model what to do next, stream its words, and go where its calls lead.
+    """Ask the text model what to do next, stream its text, and continue with the node for its calls.
 
-    Nothing is asked by a new turn when a cap is used up or no image model can obey the person's settings, nor by one
-    that has cost more than is lent for it; a cap of zero has the person asked each time. A call that the planner wrote
-    too long is not carried out: it is told so.
+    The model is not called in a new turn if a cap is used up or no image model can obey the user's settings, nor in a
+    turn that exceeds its sponsored budget; with a cap of zero the user is asked each time. A call with an argument that
+    is too long is not carried out, and the model receives an error.
     """
     is_first = state["planner_steps"] == 0
     refusal = beyond_sponsored_budget(state, deps) or (refused_by_locks(deps) if is_first else None)
@@ -130,7 +130,7 @@ async def planner(state: TurnProgress, deps: Deps) -> Next:
 
 
 async def _ask(deps: Deps, name: str, state: TurnProgress) -> tuple[Answer, bool]:
-    # What came with the message, or is marked in it, is what it is about.
+    # An uploaded or marked picture is the subject of the message, so no edit target is stated.
     is_clear = bool(deps.turn.uploads or deps.turn.editing)
     target = None if is_clear else deps.edit_history(state).target
     messages = _model_view(deps, state["messages"], target=target, words=state["words"])
@@ -149,7 +149,7 @@ async def _ask(deps: Deps, name: str, state: TurnProgress) -> tuple[Answer, bool
 
 
 def _quoted(answer: Answer, deps: Deps) -> list[SearchNote]:
-    """Show the works that the words quote, where the model names them."""
+    """Show the sources that the text quotes, if the model names them."""
     sources = answer.grounding.sources if answer.grounding else ()
     return [show(deps, SearchNote(sources=sources))] if sources else []
 
@@ -159,7 +159,7 @@ def _was_rejected_for_signatures(answer: Answer) -> bool:
 
 
 def _declared_tools(deps: Deps) -> list[ToolDeclaration]:
-    """Return what the planner may call: `web_search` only when the agent itself may search."""
+    """Return the functions that the planner may call; `web_search` only when the agent itself may search."""
     tools = [declaration(deps.services.catalogue, deps.provider_name, may_ground=deps.may_ground)]
     tools += [tool.declaration for tool in deps.tools.values() if tool.is_offered]
     if deps.may_search:
@@ -179,13 +179,13 @@ def _system_prompt(deps: Deps) -> str:
 
 
 def _only_claims(state: TurnProgress, deps: Deps, answer: Answer) -> bool:
-    """Return whether the answer claims a picture in a turn that has called nothing: what a tool did may be told."""
+    """Return whether the answer claims to have made a picture although the turn called no tool."""
     has_called = bool(answer.calls) or any(message.role is Role.TOOL for message in state["messages"])
     return not has_called and claims_a_picture(answer.text, deps.turn.text)
 
 
 def _announce_understood(calls: Sequence[ToolCallPart], deps: Deps) -> None:
-    """Tell what was understood of the wish, where the model says so."""
+    """Emit how the model understood the request, if its calls name a subject or a style."""
     for call in calls:
         named = (call.arguments.get(name) for name in ("subject", "style") if call.name == GENERATE_IMAGE)
         wish = ", ".join(one.strip() for one in named if isinstance(one, str) and one.strip())
@@ -214,7 +214,7 @@ async def _ask_or_reuse(
     options: ChatOptions,
     on_text: OnText,
 ) -> tuple[Answer, bool]:
-    """Return the text model's answer, and whether it was there already. What is reused costs nothing again."""
+    """Return the text model's answer, and whether it came from the cache; a cached answer costs nothing."""
     if deps.services.answers is None:
         return await ask_text(deps, name, messages, tools, options, on_text), False
     key = _key_of(deps, messages, tools, options)
@@ -236,10 +236,10 @@ async def _ask_or_reuse(
 def _key_of(
     deps: Deps, messages: Sequence[PromptMessage], tools: Sequence[ToolDeclaration], options: ChatOptions
 ) -> str:
-    """Return the name under which the answer to a request is kept: the SHA-256 of all that it depends on.
+    """Return the cache key of a request: the SHA-256 of everything that the answer depends on.
 
-    The owner is part of it, so that nothing of one visitor answers another, and so is the fingerprint of the provider's
-    key. A picture counts by its digest, a thought signature by its bytes.
+    It includes the owner, so that visitors never share answers, and the fingerprint of the provider's key. A picture is
+    represented by its digest, a thought signature by its bytes.
     """
     told = [one.model_dump(mode="json") for one in (*messages, *tools, options)]
     request = [_FORM, deps.conversation.owner, deps.key_fingerprint, deps.text_model.id, len(messages), told]
@@ -247,7 +247,7 @@ def _key_of(
 
 
 def _cached_answer(kept: bytes | None) -> CallAnswer | None:
-    """Return the answer that is kept, None where there is no whole one."""
+    """Return the cached answer, None when there is no complete one."""
     try:
         answer = CallAnswer.model_validate_json(kept or b"")
     except ValidationError:
@@ -256,10 +256,10 @@ def _cached_answer(kept: bytes | None) -> CallAnswer | None:
 
 
 def _without_the_too_long(answer: Answer) -> tuple[Answer, dict[int, ToolResultPart]]:
-    """Return the answer with its overlong arguments cut, and what the calls that had one are answered with.
+    """Return the answer with its overlong arguments cut, and the error results for these calls.
 
-    The call stays in the history, so that the model can mend it, but not at its full length: it would be sent, and
-    paid, with every later request. One that was cut is not the one that the model signed, so it goes without signature.
+    The call stays in the history, so that the model can correct it, but shortened: otherwise every later request would
+    send it again and pay for it. A shortened call loses its signature, because it is not what the model signed.
     """
     problems = {index: problem for index, call in enumerate(answer.calls) if (problem := _problem(call))}
     if not problems:
@@ -272,7 +272,7 @@ def _without_the_too_long(answer: Answer) -> tuple[Answer, dict[int, ToolResultP
 
 
 def _problem(call: ToolCallPart) -> str:
-    """Return what is wrong with the call's length, or nothing."""
+    """Return the error message for a call with an argument that is too long, else an empty string."""
     for name, value in call.arguments.items():
         length, most = _length(value), _most(call.name, name)
         if length > most:
@@ -305,10 +305,9 @@ def _cut(value: JsonValue) -> JsonValue:
 
 
 def _without_the_unsure(state: TurnProgress, answer: Answer, deps: Deps) -> tuple[Target, TurnProgress]:
-    """Return where the planner's calls lead and the update, once those it is not sure of are answered with a no.
+    """Return the next node and the update, after rejecting the calls that the planner is unsure about.
 
-    `state` holds the calls, and what some are answered with already; its `unsure_calls` are those of earlier steps of
-    the turn.
+    `state` has the calls and the existing answers; its `unsure_calls` counts those of earlier steps of the turn.
     """
     calls = state["calls"]
     has_mask = deps.turn.has_area
@@ -322,7 +321,7 @@ def _without_the_unsure(state: TurnProgress, answer: Answer, deps: Deps) -> tupl
     if len(unsure) < len(calls):
         return target, update
     if holds_question(answer.text):
-        # The turn ends with the question that the planner asked in words beside its call.
+        # The turn ends with the question in the planner's text.
         return "presenter", update
     if not state["unsure_calls"]:
         return "planner", update
@@ -333,8 +332,9 @@ def _without_the_unsure(state: TurnProgress, answer: Answer, deps: Deps) -> tupl
 
 
 def _claimed(claims_so_far: int, deps: Deps) -> tuple[Target, TurnProgress]:
-    """Return where an answer leads that claims a picture which no call made: the planner is asked once more, then the
-    person is told."""
+    """Return the next node and the update after an answer that claims a picture without a call.
+
+    The planner is asked again once; after that the user is told."""
     if not claims_so_far:
         note = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=_NOTHING_PAINTED),))
         return "planner", {"messages": [note], "claims": 1}
@@ -347,7 +347,7 @@ def _is_unsure(call: ToolCallPart, *, has_mask: bool) -> bool:
     try:
         return is_unsure(parse_arguments(call.arguments), has_mask=has_mask)
     except ToolArgumentError:
-        # The executor answers it with the sentence from which the planner can mend it.
+        # The executor answers it with an error message, so that the planner can correct it.
         return False
 
 
@@ -357,9 +357,9 @@ def _subject(calls: Sequence[ToolCallPart], unsure: Sequence[int]) -> str:
 
 
 class TextFlow:
-    """Gathers streamed words and hands them on, none later than a few milliseconds after it came.
+    """Buffers streamed text and passes each piece on after at most a few milliseconds.
 
-    Use it as an async context manager: leaving hands on what is left.
+    Use it as an async context manager: leaving it passes on the rest.
     """
 
     def __init__(self, hand_on: Callable[[str, bool], None]) -> None:
@@ -376,7 +376,7 @@ class TextFlow:
         self._flush()
 
     async def take(self, text: str, is_thought: bool = False) -> None:
-        """Take more words, or thoughts. The first ones are handed on before this returns."""
+        """Add text, or thoughts. The first piece is passed on before this returns."""
         if is_thought != self._are_thoughts:
             self._flush()
             self._are_thoughts = is_thought
@@ -384,7 +384,7 @@ class TextFlow:
         if self._is_first:
             self._is_first = False
             self._flush()
-            # Chunks that lie ready in the socket are read without a pause: the listeners would wait for the last one.
+            # Let the listeners run: chunks buffered in the socket are read without a pause, until the last one.
             for _ in range(_HOPS):
                 await asyncio.sleep(0)
         elif self._timer is None:
@@ -402,12 +402,12 @@ class TextFlow:
 def _model_view(
     deps: Deps, added: Sequence[PromptMessage], *, target: str | None, words: str
 ) -> tuple[PromptMessage, ...]:
-    """Return the messages for the text model: the window of the past, then what this turn has added.
+    """Return the messages for the text model: the history window, then this turn's messages.
 
-    Pictures before the newest prompt are placeholders; those of the newest prompt are named by their handles, and a
-    listing of the earlier ones goes with it, which says that `target` is the one to change. It is not kept: what comes
-    before the newest prompt stays the same from turn to turn, which is cheaper. When the person went back to `target`
-    in this message, `words` are what else they asked for, and stand instead of all of theirs.
+    Pictures before the newest prompt are placeholders; those of the newest prompt are labelled with their handles. The
+    newest prompt also gets a list of the earlier pictures, which states that `target` is the one to change. The list is
+    not stored, so that the messages before the newest prompt are the same in each turn, which is cheaper. If the user
+    went back to `target` in this message, `words` are the rest of the request and replace the full text.
     """
     past = _newest_messages(deps.conversation.turns, _MAX_MESSAGES - len(added))
     now = [_after_going_back(added[0], deps.turn.text, words, target), *added[1:]] if words and target else added
@@ -418,8 +418,8 @@ def _model_view(
 def _newest_messages(turns: Sequence[Turn], limit: int) -> list[PromptMessage]:
     """Return the messages of the newest turns that fit into `limit`, oldest first.
 
-    A turn is taken whole or not at all, so that no call is cut from its result. Of a turn that the planner's model
-    declined to read only the uploads are left.
+    A turn is included completely or not at all, so that no call is separated from its result. For a turn that the
+    planner's model declined, only the uploads are included.
     """
     taken: list[tuple[PromptMessage, ...]] = []
     room = limit
@@ -433,7 +433,7 @@ def _newest_messages(turns: Sequence[Turn], limit: int) -> list[PromptMessage]:
 
 
 def _after_going_back(prompt: PromptMessage, said: str, words: str, target: str) -> PromptMessage:
-    """Return the person's message without the words by which they went back, and with a note of where to."""
+    """Return the user's message without the request to go back, and with a note about the new target."""
     parts = [TextPart(text=words) if part == TextPart(text=said) else part for part in prompt.parts]
     note = TextPart(text=f"[The person went back to {target} first: it is the picture to change.]")
     return prompt.model_copy(update={"parts": (*parts[:1], note, *parts[1:])})
@@ -456,7 +456,7 @@ def _of_declined(turn: Turn) -> tuple[PromptMessage, ...]:
 
 
 def _without_old_signatures(messages: Sequence[PromptMessage]) -> tuple[PromptMessage, ...]:
-    """Return the messages with no thought signature left, for the one retry after the provider rejected some."""
+    """Return the messages without thought signatures, for the one retry after the provider rejected some."""
     return tuple(message.model_copy(update={"parts": tuple(map(_unsigned, message.parts))}) for message in messages)
 
 
@@ -476,11 +476,10 @@ def _with_handles(message: PromptMessage) -> PromptMessage:
 
 
 def pictures_listing(conversation: Conversation, target: str | None = None) -> str:
-    """Return the pictures from before this turn, oldest first, a line for each message of the person that brought any;
-    nothing when there is none.
+    """Return the list of pictures from before this turn, oldest first, one line per turn; empty when there are none.
 
-    Of more than `MOST_PICTURES` the newest are listed. Who made each, from which, and what it shows, in brackets. The
-    last line says which one is changed when none is named (`target`).
+    At most the newest `MOST_PICTURES` are listed. Brackets contain each picture's origin, its base, and what it shows.
+    The last line states which picture is changed when none is named (`target`).
     """
     pictures = conversation.pictures[-MOST_PICTURES:]
     if not pictures:
@@ -503,7 +502,7 @@ def _described(picture: Picture, *, is_folded: bool) -> str:
         told.append("an attempt that a review sent back")
     if picture.is_set_aside:
         told.append("set aside")
-    # It stands in a block of brackets, and may come from a file's name or a page of the web.
+    # Brackets are removed: the text is inside a bracket block, and may come from a file name or a web page.
     text = " ".join(picture.alt.translate(str.maketrans("[]()", "    ")).split())
     if text:
         told.append(text if len(text) <= _ALT_CHARACTERS else text[: _ALT_CHARACTERS - 1].rstrip() + "…")

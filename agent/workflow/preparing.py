@@ -1,4 +1,4 @@
-"""A request made ready to run: read, checked, its pictures taken in, given an id."""
+"""Prepares a request to run: validates it, stores its pictures, and assigns an id."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _ANEW = "[The person marked no picture to change: what they ask for is a new one
 
 @dataclass(frozen=True)
 class _Upload:
-    """A picture of this request: read and clean, under the handle it will have.
+    """A decoded and cleaned picture of this request, with its future handle.
 
-    `staged` and the file it came as (`original`) lie on the disk, but are not stored yet; one that was uploaded before
-    has neither.
+    `staged` and `staged_original` (its file) are on the disk but not stored yet; a picture that was uploaded before has
+    neither.
     """
 
     handle: str
@@ -63,7 +63,7 @@ class _Upload:
         )
 
     async def drop(self) -> None:
-        """Remove what was not stored."""
+        """Remove the staged files that were not stored."""
         if self.staged is not None:
             await self.staged.drop()
         if self.staged_original is not None:
@@ -72,7 +72,7 @@ class _Upload:
 
 @dataclass(frozen=True)
 class _Target:
-    """The picture that a mask or an expansion is meant for: its handle, what the person calls it, width and height."""
+    """The picture of a mask or an expansion: its handle, its name in messages to the user, width and height."""
 
     handle: str
     name: str
@@ -81,7 +81,7 @@ class _Target:
 
 @dataclass(frozen=True)
 class _Marked:
-    """What the person marked: the picture to change, and what of it may change or how far it grows."""
+    """The user's selection: the picture to change, and its masks or its expansion."""
 
     editing: str | None = None
     masked: tuple[MaskedPicture, ...] = ()
@@ -92,9 +92,9 @@ class _Marked:
 async def prepare(
     request: TurnRequest, conversation: Conversation, images: ImageStore, provider_name: str, handles: Sequence[str]
 ) -> tuple[Turn, list[Picture]]:
-    """Return the turn and its uploads, not yet on record; `handles` are those that the uploads will have.
+    """Return the turn and its uploads, which are not recorded yet; `handles` are the handles for the uploads.
 
-    Raises RequestRefused for bad input.
+    Raises RequestRefused for invalid input.
     """
     check_request(request.text, len(request.images))
     _check_area(request, conversation)
@@ -104,7 +104,7 @@ async def prepare(
     taken: list[_Upload] = []
     turn_id = uuid.uuid4().hex
     try:
-        # All that can be refused is judged before the first picture is stored.
+        # All validation happens before the first picture is stored.
         await _take_in(request, conversation.owner, handles, images, taken)
         marked = await _marked(request, conversation, images, taken)
         uploads = [await upload.store(turn_id) for upload in taken]
@@ -129,12 +129,12 @@ async def prepare(
         margins=marked.margins,
         more_masks=tuple(one for one in more if one),
     )
-    # On record with its own message, so that the model hears of the turn even when this process dies in it.
+    # Recorded with the user's message, so that later turns contain it even if this process dies during the turn.
     return turn.model_copy(update={"messages": (_prompt_message(turn, *marked.notes),)}), uploads
 
 
 def _prompt_message(turn: Turn, *areas: str) -> PromptMessage:
-    """Return the person's message: words, what they marked in the page (`areas` tell of parts), then the uploads."""
+    """Return the user's message: text, notes about marked pictures (`areas`: about parts), then the uploads."""
     parts: list[ContentPart] = [TextPart(text=turn.text)] if turn.text else []
     if turn.editing:
         parts.append(TextPart(text=f"[The person marked {turn.editing} as the picture to change.]"))
@@ -146,20 +146,21 @@ def _prompt_message(turn: Turn, *areas: str) -> PromptMessage:
         marked = (f"{one} ({turn.roles[one]})" if one in turn.roles else one for one in turn.references)
         parts.append(TextPart(text=f"[The person marked as references: {', '.join(marked)}.]"))
     if not parts and not turn.uploads:
-        # Asked back about, not sent by itself; a message of the history must say something.
+        # The studio asks back without sending this; but a message in the history must not be empty.
         parts.append(TextPart(text="[The person sent an empty message.]"))
     return PromptMessage(role=Role.PROMPT, parts=(*parts, *turn.uploads))
 
 
 def kept_uploads(request: TurnRequest, uploads: Sequence[Picture]) -> list[KeptUpload]:
-    """Return the request's pictures as they are in the store, once they were taken in."""
+    """Return the request's pictures as KeptUploads, after they were stored."""
     names = (_name(image, number) for number, image in enumerate(request.images, 1))
     return [KeptUpload(name, one.image, one.original) for name, one in zip(names, uploads, strict=True)]
 
 
 def _check_area(request: TurnRequest, conversation: Conversation) -> None:
-    """Return when the picture marked to be changed is there, and a mask or an expansion belongs to that one, and no
-    other mask to the same picture."""
+    """Check the picture to change and its masks or expansion. Raises RequestRefused.
+
+    The picture must exist, the masks or the expansion must include it, and no picture may have two masks."""
     areas: list[Mask | Expansion] = [*request.masks, *([request.expand] if request.expand else [])]
     if not areas:
         if request.editing and request.editing != NO_PICTURE:
@@ -180,7 +181,7 @@ def _check_area(request: TurnRequest, conversation: Conversation) -> None:
 
 
 def _meant(request: TurnRequest, conversation: Conversation, handle: str) -> str | int:
-    """Return which picture is meant: its handle, or its number among those of this request."""
+    """Return the identity of a picture: its handle, or its number among the pictures of this request."""
     number = upload_number(handle)
     if number is None:
         return conversation.picture(handle).handle
@@ -199,7 +200,7 @@ async def _marked(
     if request.masks:
         targets = [_target(conversation, uploads, mask.handle) for mask in request.masks]
         read = [await mask_of(one.image, at.size, at.name) for one, at in zip(request.masks, targets, strict=True)]
-        # None is stored before the last can be used.
+        # All masks are read before the first one is stored.
         taken = [
             MaskedPicture(handle=at.handle, mask=await stored(images, mask.data, at.size), feather_px=one.feather_px)
             for one, at, mask in zip(request.masks, targets, read, strict=True)
@@ -218,9 +219,9 @@ async def _marked(
 def _expansion_in_words(
     request: TurnRequest, conversation: Conversation, uploads: Sequence[_Upload]
 ) -> Expansion | None:
-    """Return how far the words want the picture at hand to grow; None when they ask for anything else.
+    """Return the expansion that the text asks for; None when it asks for anything else.
 
-    Raises RequestRefused for a ratio that the picture has already.
+    Raises RequestRefused(EXPANSION_EMPTY) for a ratio that the picture already has.
     """
     expansion = read_expansion(request.text)
     if expansion is None or request.references or len(uploads) > 1:
@@ -246,12 +247,12 @@ def _target(conversation: Conversation, uploads: Sequence[_Upload], handle: str)
 
 
 def _margins(expansion: Expansion, target: _Target) -> Margins:
-    """Return how far the picture grows, in its own pixels."""
+    """Return the expansion in pixels of the picture. Raises RequestRefused(EXPANSION_EMPTY or EXPANSION_TOO_LARGE)."""
     width, height = target.size
     shares = (expansion.left, expansion.top, expansion.right, expansion.bottom)
     if any(not math.isfinite(share) or share < 0 for share in shares):
         raise RequestRefused(ErrorCode.EXPANSION_EMPTY, handle=target.name)
-    # A share may be any number; more than a side of that many pixels is too large whatever the picture.
+    # Limits huge shares: MAX_SIDE_PX times the side is too large for any picture.
     left, top, right, bottom = (
         round(min(share, MAX_SIDE_PX) * side) for share, side in zip(shares, (width, height) * 2, strict=True)
     )
@@ -266,7 +267,7 @@ def _margins(expansion: Expansion, target: _Target) -> Margins:
 async def _take_in(
     request: TurnRequest, owner: str, handles: Sequence[str], images: ImageStore, taken: list[_Upload]
 ) -> None:
-    """Add the request's pictures to `taken`, read and with handles, one after the other: no two are in memory."""
+    """Decode the request's pictures and add them to `taken`, one by one, so that only one is in memory at a time."""
     sizes = [await _size_bytes(image) for image in request.images]
     if sum(sizes) > MAX_MESSAGE_MEGABYTES << 20:
         megabytes = math.ceil(sum(sizes) / (1 << 20))
@@ -297,7 +298,7 @@ async def _staged(data: bytes, name: str, handle: str, images: ImageStore, limit
 
 
 def _name(image: UploadSource, number: int) -> str:
-    """Return what to call one picture of a request."""
+    """Return the name of a picture of the request."""
     match image:
         case bytes():
             return f"Picture {number}"

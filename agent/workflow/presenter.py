@@ -1,6 +1,6 @@
-"""The presenter: turns what a turn brought into components and writes the turn to the conversation.
+"""The presenter: converts the results of a turn into components and records the turn in the conversation.
 
-A wish that was refused is offered in other words: asked of the text model where that is sensible, else found by rules.
+For a prompt that was refused by a policy it offers rewordings: from the text model where sensible, else from rules.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _NOT_DONE = defaultdict(
 
 
 async def presenter(state: TurnProgress, deps: Deps) -> Next:
-    """Write the finished turn and say so."""
+    """Record the finished turn and emit TurnDone."""
     deps.ledger.release()
     turn = await put_on_record(deps, state, TurnState.DONE)
     emit(deps, TurnDone(turn_id=turn.id, usage=turn.usage, price_usd=turn.price_usd, seconds=turn.seconds))
@@ -63,7 +63,7 @@ async def presenter(state: TurnProgress, deps: Deps) -> Next:
 
 
 async def failure(state: TurnProgress, deps: Deps) -> Next:
-    """Write the failed turn with all it brought, and say what happened and who must act."""
+    """Record the failed turn with all its results, and emit TurnFailed with the error and rewordings."""
     error, node, left = state["error"], state["failed_node"], state["leftovers"]
     assert error is not None
     rewordings = await _reworded(state, deps, error)
@@ -73,7 +73,7 @@ async def failure(state: TurnProgress, deps: Deps) -> Next:
     try:
         await deps.services.records.turns.finish(deps.conversation.id, turn)
     except StorageFailure:
-        # What the person is told is why it failed, not that the full disk takes no record of that.
+        # The user must see why the turn failed, not that the full disk prevents its record.
         deps.services.keep_alive(_recorded_later(deps, turn))
     deps.settled.set()
     emit(deps, TurnFailed(error=error, node=node, rewordings=rewordings))
@@ -89,19 +89,19 @@ async def _recorded_later(deps: Deps, turn: Turn) -> None:
 
 
 async def retrial(state: TurnProgress, deps: Deps, said: object) -> Next:
-    """Rest until the person has the turn go on, then run the node that failed once more."""
+    """Pause until the user resumes the turn, then run the failed node again."""
     return Next(state["failed_node"], {"error": None, "failed_node": "", "leftovers": Leftovers()})
 
 
 async def put_on_record(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:
-    """Write the turn as `finished_turn` returns it."""
+    """Record the turn as returned by `finished_turn`."""
     turn = finished_turn(deps, state, how)
     await deps.services.records.turns.finish(deps.conversation.id, turn)
     return turn
 
 
 def finished_turn(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:
-    """Return the turn as it goes on record: messages without open calls, components in reading order."""
+    """Return the turn in the form for the record: messages without open calls, components in reading order."""
     return deps.turn.model_copy(
         update={
             "state": how,
@@ -115,9 +115,9 @@ def finished_turn(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:
 
 
 def _answer_open_calls(messages: Sequence[PromptMessage], reason: str) -> list[PromptMessage]:
-    """Return the messages with every call answered: one that was cut off gets `reason` as its error.
+    """Return the messages with every call answered: unanswered calls get `reason` as their error.
 
-    A model's message whose calls have no results makes the provider refuse the whole history.
+    A provider refuses the whole history if it contains calls without results.
     """
     if not messages or messages[-1].role is not Role.MODEL:
         return list(messages)
@@ -131,13 +131,13 @@ def _answer_open_calls(messages: Sequence[PromptMessage], reason: str) -> list[P
 
 
 def _in_reading_order(state: TurnProgress, seconds: float, how: TurnState) -> tuple[Component, ...]:
-    """Put the line of steps between the words and what came of them; a turn of words alone needs none."""
+    """Return the components with the steps between the text and its results; a turn with only text needs no steps."""
     components = [*state["components"], *([state["consent"]] if state["consent"] is not None else [])]
     if state["plan"] is not None:
         at = next((i for i, one in enumerate(components) if isinstance(one, _OUTCOMES)), len(components))
         components.insert(at, state["plan"])
     if len(state["steps"]) > 1:
-        # Work that was done side by side is told of when all of it is over.
+        # Concurrent work may add its lines out of order.
         lines = tuple(sorted(state["steps"], key=lambda line: line.at_s))
         steps = Steps(lines=lines, seconds=round(seconds, 3), outcome=_STEP_OUTCOMES.get(how, "done"))
         at = next((i for i, one in enumerate(components) if isinstance(one, _OUTCOMES)), len(components))
@@ -166,9 +166,9 @@ _SCHEMA: dict[str, JsonValue] = {
 
 
 async def _reworded(state: TurnProgress, deps: Deps, error: ErrorInfo) -> tuple[str, ...]:
-    """Return other wishes that the policy may allow.
+    """Return alternative prompts that the policy may allow.
 
-    There are none for a failure that no other words would mend, nor for a message without words.
+    Empty for a failure that other words cannot solve, and for a message without text.
     """
     wish = deps.turn.text.strip()
     if not wish or not _is_refusal(error):
@@ -185,9 +185,9 @@ def _is_refusal(error: ErrorInfo) -> bool:
 
 
 async def _may_ask(state: TurnProgress, deps: Deps) -> bool:
-    """Return whether the text model is asked: it has read these words without objection, and money is left for it.
+    """Return whether to ask the text model: it accepted this text before, and there is budget for the call.
 
-    Words that it refused itself are not sent to it once more.
+    Text that it refused itself is not sent to it again.
     """
     if state["failed_node"] != "executor" or deps.text_model.is_sketch:
         return False
@@ -210,16 +210,16 @@ async def _asked(state: TurnProgress, deps: Deps, wish: str, error: ErrorInfo) -
     except TimeoutError:
         return None
     except Exception:
-        # A turn that failed must reach its end, whatever goes wrong with a courtesy.
+        # A failed turn must end properly, even if this optional call fails.
         _log.exception("other words could not be asked for")
         return None
     return None if answer.error is not None else read_rewordings(answer.text, wish)
 
 
 def read_rewordings(text: str, wish: str) -> tuple[str, ...] | None:
-    """Return the wishes in a model's answer, at most three; None when nothing in it can be taken for a list of them.
+    """Return the prompts in a model's answer, at most three; None when the answer contains no usable list.
 
-    An empty list is an answer: nothing lawful is left of the wish.
+    An empty list is a valid answer: no lawful version of the prompt exists.
     """
     listed = (json_in(text) or {}).get("rewordings")
     if not isinstance(listed, list):
@@ -232,9 +232,10 @@ def read_rewordings(text: str, wish: str) -> tuple[str, ...] | None:
 
 
 def reworded_by_rule(wish: str, code: ErrorCode) -> tuple[str, ...]:
-    """Return two or three other wishes, or none where nothing is left that could be asked for, or a sentence would
-    break: of what was done to somebody no single word can be exchanged. What is most often refused is left out; nothing
-    is disguised."""
+    """Return two or three alternative prompts by rules: they omit what is most often refused, and disguise nothing.
+
+    Empty if nothing requestable is left, or if the prompt describes something done to a person: removing single words
+    would break such a sentence."""
     said = " ".join(wish.split())[:_LONGEST_BY_RULE].strip(" .,;:!?。，；：！？")
     if _is_beyond_rewording(said) or _says("done", said):
         return ()
@@ -246,7 +247,7 @@ def reworded_by_rule(wish: str, code: ErrorCode) -> tuple[str, ...]:
     offers = []
     for form in _FORMS.get(code, _OTHERWISE):
         text = wording.section(language, "rewording")["forms"][form]
-        # A form that says what to draw itself does not repeat it.
+        # A form with its own verb does not repeat the user's "draw".
         inner = core if text.startswith("{wish}") else asking.sub("", core)
         offers.append(text.format(wish=inner))
     return tuple(offers[:_MOST])
@@ -262,7 +263,7 @@ def _left_out() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 def _is_beyond_rewording(said: str) -> bool:
-    """Return whether the wish brings the young and the sexual together: no other words of it are offered."""
+    """Return whether the prompt combines minors and sexual content: then no rewording is offered."""
     return _says("sexual", said) and _says("young", said)
 
 

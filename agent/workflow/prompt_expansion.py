@@ -1,4 +1,4 @@
-"""A short wish, written out in full before it is sent: by the text model, or by the sketch painter's own rules."""
+"""Prompt expansion: writes a short prompt out in full before it is sent, by the text model or by the sketch's rules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agent.workflow.model_answers import Answer, RetryPolicy, collect_with_retry
 MAX_CHARACTERS = 4000
 _LONGEST_ANSWER = 4000
 _LIMIT_S = 60.0
-# Somebody looks at the composer meanwhile, and can ask again.
+# Few retries: the user is waiting at the composer, and can ask again.
 _RETRIES = RetryPolicy(tries=2, budget_s=6.0)
 _FENCE = re.compile(r"^```[a-z]*\n(.*?)\n?```$", re.DOTALL | re.IGNORECASE)
 _MARKS = re.compile(r"^\[/?WISH\]|\[/?WISH\]$")
@@ -42,10 +42,10 @@ _KINDS = {
 
 
 class PromptToExpand(Value):
-    """A wish as it stands in the composer: its words, what the pictures that go along are for, and what the chips say.
+    """A prompt in the composer: its text, the use of its pictures, and the settings of the chips.
 
-    Of `pictures` one is to be changed, they lie beside the wish, or there are none. `aspect_ratio` and
-    `number_of_images` are locks, None where the agent may choose.
+    `pictures` says whether one picture is to be changed, pictures are sent with the prompt, or there are none.
+    `aspect_ratio` and `number_of_images` are locks, None where the agent may choose.
     """
 
     text: str
@@ -56,8 +56,10 @@ class PromptToExpand(Value):
 
 
 class ExpandedPrompt(Value):
-    """A wish written out, and what that cost. `by` says whether a model wrote it or rules did, or that `nobody` could:
-    there are rules for new pictures only. `label` is the model."""
+    """An expanded prompt and its price.
+
+    `by` says whether a model or rules wrote it, or `nobody`: the rules only support new pictures. `label` names the
+    model."""
 
     text: str
     by: Literal["model", "rules", "nobody"]
@@ -66,9 +68,9 @@ class ExpandedPrompt(Value):
 
 
 async def expand_prompt(request: PromptToExpand, writer: PromptWriter) -> ExpandedPrompt:
-    """Return the wish written out. What the model costs is in the book before this returns or raises.
+    """Return the expanded prompt. The cost of the model call is recorded before this returns or raises.
 
-    Raises RequestRefused for an empty or a too long wish and when the day's cap is used up, and the failures of the
+    Raises RequestRefused for an empty or a too long prompt and when the day's cap is used up, and the failures of the
     provider.
     """
     text = request.text.strip()
@@ -115,7 +117,7 @@ async def _ask(request: PromptToExpand, text: str, model: ModelEntry, writer: Pr
 
 
 def _system(request: PromptToExpand, text: str) -> str:
-    # The sketch model is not loaded before it is asked for something: every start would wait for it.
+    # Imported on first use, so that startup does not wait for it.
     from agent import wording
 
     shape = "the person chooses them beside the wish."
@@ -130,7 +132,7 @@ def _system(request: PromptToExpand, text: str) -> str:
 
 
 def _cleaned(text: str) -> str:
-    """Return the answer without what models like to put around one."""
+    """Return the answer without the code fences, markers and quotation marks that models put around it."""
     plain = text.strip()
     fenced = _FENCE.match(plain)
     plain = _MARKS.sub("", fenced[1].strip() if fenced else plain).strip()

@@ -1,8 +1,8 @@
-"""The reception: what is answered at once, before any model is called.
+"""The reception: handles messages that need no model call.
 
-Something is asked back, in the page's own words, or undo, redo and "back to #1" make another picture the one to change,
-for nothing. When the message asks for more than that, the rest of its words goes on to the adjuster or the planner, and
-is about the picture that was gone back to.
+It asks a question with one of the page's sentences, or carries out undo, redo and "back to #1", which change the edit
+target at no cost. If the message asks for more than that, the rest of its text goes to the adjuster or the planner, and
+applies to the new edit target.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ _WENT = {
 
 
 def route_start(state: TurnProgress, deps: Deps) -> Literal["planner", "reception", "undo", "adjuster"]:
-    """Return where the turn enters: at the reception when something must be asked back before any model is called,
-    at undo or the adjuster when no model is needed at all."""
+    """Return the first node: `reception` to ask a question, `undo` or `adjuster` without any model, else `planner`."""
     if _question(state, deps) is not None:
         return "reception"
     if _undo_request(deps.turn, deps.conversation) is not None:
@@ -53,7 +52,7 @@ def route_start(state: TurnProgress, deps: Deps) -> Literal["planner", "receptio
 
 
 async def reception(state: TurnProgress, deps: Deps) -> Next:
-    """Ask back what no model can know."""
+    """Ask the user for information that no model can know."""
     question = _question(state, deps) or "empty"
     return Next("presenter", asked_back(deps, question))
 
@@ -78,11 +77,11 @@ def question_before(
     has_area: bool,
     pictures: Sequence[Picture],
 ) -> Question | None:
-    """Return what must be asked before a model is called, or None: nothing was said, a part was only pointed at, or
-    the words speak of a mask and none came. `has_area` is for a mask or an expansion.
+    """Return the question to ask before any model call, or None.
 
-    `pictures` are those of the conversation. Whatever was sent or marked besides the words answers the question, but
-    only a mask stands for a mask: without it the whole picture would be painted over.
+    A question is needed if the message is empty, only points at a part, or mentions a mask without one. `has_area` is
+    true for a mask or an expansion. `pictures` are those of the conversation. Uploads and marked pictures make a
+    question unnecessary, except for a missing mask: without it the whole picture would be painted over.
     """
     if has_area:
         return None
@@ -96,14 +95,14 @@ def question_before(
 
 
 def compile_words() -> None:
-    """Compile what the words of a first turn are held against, which takes a third of a second."""
+    """Compile the text patterns that a first turn needs, which takes a third of a second."""
     for read in (read_undo, read_adjustment, read_expansion, refers_to_a_mask, wants_lettering):
         read("brighter")
     points_at_a_part("brighter", picture_count=1)
 
 
 def asked_back(deps: Deps, question: Question, subject: str = "") -> TurnProgress:
-    """Ask the person in the page's words, and return the update, which tells the model in English."""
+    """Ask the user with one of the page's sentences, and return the update, which has an English note for the model."""
     said = PromptMessage(role=Role.MODEL, parts=(TextPart(text=_SAID[question]),))
     return {"components": [show(deps, AskBack(question=question, subject=subject))], "messages": [said]}
 
@@ -113,30 +112,30 @@ def _has_mask(message: PromptMessage) -> bool:
 
 
 def _undo_request(turn: Turn, conversation: Conversation) -> UndoRequest | None:
-    """Return what the turn asks to go back or forward to; None when it asks for anything else.
+    """Return the turn's request to go back or forward; None when it asks for anything else.
 
-    `conversation` is the history before the turn. What came with the message, or is marked in a picture, is what the
-    words are about, and no request to go back to another one.
+    `conversation` is the history before the turn. With an upload, a reference or a mask the text is about that picture,
+    so it is no request to go back to another one.
     """
     if turn.has_area or turn.uploads or turn.references:
         return None
     request = read_undo(turn.text)
-    # In a talk without a picture "go back" is about the talk.
+    # In a conversation without pictures, "go back" refers to the conversation.
     if request is None or (turn.editing and request.rest) or not conversation.all_pictures:
         return None
     history = conversation.edit_history
-    # "Redo it" is a picture painted once more, where nothing was undone.
+    # When nothing was undone, "redo it" means to generate the picture again.
     is_other = request.is_doubtful and history.redone().target == history.target
     return None if is_other else request
 
 
 async def undo(state: TurnProgress, deps: Deps) -> Next:
-    """Make another picture the one to change, show it, and go on with what else the message asks for."""
+    """Change the edit target, show it, and continue with the rest of the message."""
     request = _undo_request(deps.turn, deps.conversation)
     assert request is not None
     change = _target_change(request, deps.conversation, deps.turn.editing)
     components: list[Component] = [show(deps, TargetNote(change=change))]
-    # Of a picture that is not there nothing more can be done: another one would be changed than the one meant.
+    # If the named picture does not exist, the rest is not carried out: it would change the wrong picture.
     if request.rest and not change.missing:
         update: TurnProgress = {"components": components, "words": request.rest}
         is_exact = adjustment_request(deps.turn, deps.conversation, request.rest, change.handle) is not None
@@ -148,7 +147,7 @@ async def undo(state: TurnProgress, deps: Deps) -> Next:
 
 
 def _target_change(request: UndoRequest, conversation: Conversation, selected: str | None) -> TargetChanged:
-    """Return where the wish leads. `selected` is the picture that the person marked to be changed, if any."""
+    """Return the change of the edit target. `selected` is the picture that the user marked to be changed, if any."""
     history = conversation.edit_history
     known = {picture.handle: picture for picture in conversation.all_pictures}
     before = history.target or ""
@@ -164,7 +163,7 @@ def _target_change(request: UndoRequest, conversation: Conversation, selected: s
 
 
 def _named(request: UndoRequest, conversation: Conversation, history: EditHistory) -> tuple[str, str]:
-    """Return the handle of the picture that is meant, or nothing and what was named."""
+    """Return the handle of the requested picture, or an empty handle and the name that does not exist."""
     if request.handle:
         is_known = any(picture.handle == request.handle for picture in conversation.all_pictures)
         return (request.handle, "") if is_known else ("", request.handle)
@@ -175,7 +174,7 @@ def _named(request: UndoRequest, conversation: Conversation, history: EditHistor
 
 
 def _counted(pictures: tuple[Picture, ...], place: int) -> Picture | None:
-    """Return the "second one": of the newest message that brought several pictures, else of all, the oldest first."""
+    """Return picture number `place` of the newest turn with several pictures, else of all pictures, oldest first."""
     there = [picture for picture in pictures if not picture.is_set_aside]
     groups = [list(group) for _, group in groupby(there, key=lambda picture: picture.turn_id)]
     several = next((group for group in reversed(groups) if len(group) > 1), there)
@@ -184,7 +183,7 @@ def _counted(pictures: tuple[Picture, ...], place: int) -> Picture | None:
 
 
 def _original(conversation: Conversation, history: EditHistory) -> str:
-    """Return the first picture of those that led to the one to change; where that is itself, the newest upload."""
+    """Return the original from which the edit target was made; if it is an original itself, the newest upload."""
     known = {picture.handle: picture for picture in conversation.all_pictures}
     handle = history.target or ""
     seen: set[str] = set()
@@ -200,7 +199,7 @@ def _original(conversation: Conversation, history: EditHistory) -> str:
 
 
 def _target_note(change: TargetChanged, deps: Deps) -> PromptMessage:
-    """Return how the text model hears of it in later turns: in words, with the placeholder to see the picture by."""
+    """Return the note about the change for the text model in later turns, with a placeholder of the picture."""
     if not change.has_moved:
         said = "[The person wanted to go back to another picture; there is none.]"
         return PromptMessage(role=Role.MODEL, parts=(TextPart(text=said),))

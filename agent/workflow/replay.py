@@ -1,5 +1,6 @@
-"""A turn once more, from its record: told to whoever sends the same request again, or follows one of another process;
-or its request as it was, to be sent again or said otherwise."""
+"""Replays recorded turns: their events, and their requests.
+
+The events are for a repeated request or a turn of another process; the requests are sent again or edited."""
 
 from __future__ import annotations
 
@@ -30,9 +31,9 @@ from agent.settings import TurnSettings
 from agent.storage.images import ImageStore
 from agent.storage.records import Records
 
-# The name of a picture's call: of the planner's first answer, by the call in it, its place and its round.
+# The name of an image call from the planner's first answer: its call index, slot and round follow.
 _FIRST_CALL = re.compile(r"picture:1\.(\d+)\.\d+\.\d+")
-# A process that dies writes nothing: it is looked after this often.
+# A process that dies sends no change notice, so its turns are checked this often.
 _LOOK_AGAIN_S = 1.0
 
 
@@ -42,12 +43,12 @@ class _Area(TypedDict, total=False):
 
 
 async def request_of(conversation: Conversation, turn: Turn, images: ImageStore) -> TurnRequest:
-    """Return the request that the turn was: words, pictures, area and settings.
+    """Return the request of a turn: text, pictures, masks or expansion, and settings.
 
     Raises RequestRefused(PICTURE_NOT_FOUND) when the file of one of its pictures is gone.
     """
     sent = [await _kept(conversation, upload, images) for upload in turn.uploads]
-    # A picture that came with the turn comes once more, as a new one.
+    # The turn's uploads are uploaded again as new pictures.
     numbers = {upload.handle: f"upload:{number}" for number, upload in enumerate(turn.uploads, 1)}
     changed = [one for one in (turn.editing, *(more.handle for more in turn.more_masks)) if one]
     meant = {handle: numbers.get(handle, handle) for handle in changed}
@@ -65,11 +66,10 @@ async def request_of(conversation: Conversation, turn: Turn, images: ImageStore)
 async def repeated(
     conversation: Conversation, handle: str, images: ImageStore, pro_id: str, difference: str = ""
 ) -> TurnRequest | None:
-    """Return the request that made a picture, once more and for this one alone: its message said again, of the same
-    pictures, and the same call of the planner's. None for a picture that no such call made.
+    """Return a request that generates this one picture again, with the same message, references and planner's call.
 
-    With a `difference` that is added to the call's prompt, and nothing else. Raises RequestRefused(PICTURE_NOT_FOUND)
-    when one of its pictures is gone.
+    None for a picture that was not made by such a call. Only the `difference`, if any, is added to the call's prompt.
+    Raises RequestRefused(PICTURE_NOT_FOUND) when the file of one of its references is gone.
     """
     picture = conversation.picture(handle)
     turn = conversation.turn(picture.turn_id)
@@ -80,12 +80,12 @@ async def repeated(
     for one in shown:
         if not await images.has(one.image):
             raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=one.handle)
-    # By its rule others might be shown today: those that were shown are named.
+    # The reference mode could select other pictures now, so the original references are named explicitly.
     arguments = {name: value for name, value in call.arguments.items() if not name.startswith("reference_")}
     arguments["handles"] = [one.handle for one in shown]
     if difference:
         arguments["prompt"] = f"{call.arguments.get('prompt', '')}\n\n{difference}"
-    # What was changed is not what the model signed.
+    # The signature is removed because the model did not sign the changed arguments.
     call = call.unsigned().model_copy(update={"arguments": arguments})
     update = {
         "number_of_images": 1,
@@ -107,7 +107,7 @@ async def repeated(
 
 
 def _call_of(turn: Turn, picture: Picture) -> ToolCallPart | None:
-    """Return the planner's call that the picture came from, where nothing was searched or read before it."""
+    """Return the planner's call that made the picture, None if a search or a tool call came before or with it."""
     found = _FIRST_CALL.fullmatch(picture.call)
     said = next((message for message in turn.messages if message.role is Role.MODEL), None)
     if found is None or said is None:
@@ -119,12 +119,12 @@ def _call_of(turn: Turn, picture: Picture) -> ToolCallPart | None:
 
 
 def _uncapped(turn: Turn) -> TurnSettings:
-    """Return its settings. Caps are those of today: whoever raised one does so in order to go on."""
+    """Return the turn's settings without caps, so that the current caps apply: the user may have raised them."""
     return turn.settings.model_copy(update={"cap_conversation_usd": None, "cap_day_usd": None})
 
 
 async def _kept(conversation: Conversation, upload: ImagePart, images: ImageStore) -> KeptUpload:
-    """Return an upload to be sent again. Raises RequestRefused(PICTURE_NOT_FOUND) when its file is gone."""
+    """Return an upload for sending again. Raises RequestRefused(PICTURE_NOT_FOUND) when its file is gone."""
     if not await images.has(upload):
         raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=upload.handle or "")
     picture = next((one for one in conversation.all_pictures if one.handle == upload.handle), None)
@@ -133,7 +133,7 @@ async def _kept(conversation: Conversation, upload: ImagePart, images: ImageStor
 
 
 async def _area_of(conversation: Conversation, turn: Turn, images: ImageStore, meant: Mapping[str, str]) -> _Area:
-    """Return the masks or the expansion that the turn was sent with; `meant` says what these pictures are called."""
+    """Return the masks or the expansion of the turn; `meant` maps the handles of their pictures to the new handles."""
     masked = [one for one in turn.masked if one.handle in meant]
     if masked:
         return {"mask": [Mask(await images.read(one.mask), meant[one.handle], one.feather_px) for one in masked]}
@@ -147,9 +147,10 @@ async def _area_of(conversation: Conversation, turn: Turn, images: ImageStore, m
 
 
 async def follow_record(records: Records, conversation_id: str, owner: str, turn_id: str) -> AsyncIterator[TurnEvent]:
-    """Tell a turn that any process runs, or ran: its pictures as they are recorded, all else when it rests.
+    """Stream the events of a turn in any process: pictures as they are recorded, all others when it ends or pauses.
 
-    One whose process died meanwhile is closed, and told as cut. Raises RequestRefused when the conversation is gone.
+    A turn whose process died is closed as interrupted (`is_cut`). Raises RequestRefused when the conversation or the
+    turn is gone.
     """
     told: set[str] = set()
     is_first = True
@@ -183,7 +184,7 @@ async def follow_record(records: Records, conversation_id: str, owner: str, turn
 
 
 def replay_events(conversation: Conversation, turn: Turn) -> Iterator[TurnEvent]:
-    """Return the turn's events as far as its record holds them; nothing is asked of any model."""
+    """Yield the turn's events from its record, without any model call."""
     yield TurnStarted(turn_id=turn.id, uploads=turn.uploads)
     pictures = {picture.handle: picture for picture in conversation.all_pictures}
     for component in turn.components:
@@ -206,5 +207,5 @@ def _last(turn: Turn) -> TurnEvent:
         case TurnState.INTERRUPTED:
             return TurnPaused(turn_id=turn.id, is_cut=True)
         case TurnState.WAITING | TurnState.RUNNING:
-            # At work in another process, or at rest until the person says something.
+            # Running in another process, or paused until the user decides.
             return TurnPaused(turn_id=turn.id)

@@ -1,12 +1,11 @@
-"""The retriever: looks up the styles that a request asks for and adds their phrases to its prompt.
+"""The retriever: finds the styles that a request names and adds their phrases to its prompt.
 
-A style is asked for in the call's `style`, which is about nothing else, or in the person's own words. Names and
-descriptions are searched in memory. Only where they answer nothing surely is the embedding model asked, where the
-provider has one; until that model has read the library, in the background and once for every owner, they are gone by
-alone.
+A style is named in the call's `style` argument, or in the user's own text. Names and descriptions are searched in
+memory. If that gives no certain match, the provider's embedding model is used, if it has one. Until that model has
+indexed the library, in the background and once for all owners, only names and descriptions are searched.
 
-It can fail without failing the turn. What was asked for and not found is told on the receipt and in the trace, and the
-words for it go into the prompt as they are.
+It can fail without failing the turn. The receipt and the trace state a requested style that was not found, and its name
+goes into the prompt unchanged.
 """
 
 from __future__ import annotations
@@ -38,16 +37,16 @@ _SAYS_STYLE = re.compile(r"\b(?:style|manner) of\b|风格", re.IGNORECASE)
 
 
 async def retriever(state: TurnProgress, deps: Deps) -> Next:
-    """Find the styles of each request for a picture, and go on to the executor.
+    """Find the styles of each image request, and continue with the executor.
 
-    Raises TimeoutError when that takes longer than a turn waits for styles.
+    Raises TimeoutError when this takes longer than `Patiences.retriever_s`.
     """
     async with asyncio.timeout(deps.services.settings.patiences.retriever_s):
         return await _styled(state, deps)
 
 
 async def unstyled(state: TurnProgress, deps: Deps, error: Exception) -> Next:
-    """Go on without styles when the retriever failed or took too long, and say so of those that were asked for."""
+    """Continue without styles when the retriever failed or took too long, and report the requested ones as missing."""
     logger.warning("the style library failed, the prompt goes on without it: %s", _error_text(error))
     reason = MissingStyleReason.LATE if isinstance(error, TimeoutError) else MissingStyleReason.FAILED
     said = " ".join(message.text for message in state["messages"][:1])
@@ -80,10 +79,10 @@ async def _styled(state: TurnProgress, deps: Deps) -> Next:
 
 
 def with_styles(arguments: GenerateImageArgs, matches: Sequence[StyleMatch], *, is_sketch: bool) -> GenerateImageArgs:
-    """Return the arguments with the phrases of the styles in the prompt, and what they avoid with the negatives.
+    """Return the arguments with the styles' phrases in the prompt, and what they avoid in the negative prompt.
 
-    A style of which nothing was found goes in as its own words. The sketch model paints by the plain words of a wish:
-    phrases for a real model would only confuse it.
+    A style that was not found is added by its name. For the sketch model nothing is added: it draws from the plain
+    words of a request, and phrases for a real model would confuse it.
     """
     if is_sketch:
         return arguments
@@ -103,7 +102,7 @@ def with_styles(arguments: GenerateImageArgs, matches: Sequence[StyleMatch], *, 
 
 
 async def _search(deps: Deps, name: str, call: ToolCallPart) -> tuple[list[StyleMatch], MissingStyle | None]:
-    """Return the styles for a call, and the one that was asked for and is not among them."""
+    """Return the styles for a call, and the requested style that was not found, if any."""
     style, said = named_style(call), deps.turn.text
     try:
         matches = await deps.services.styles.search(said, owner=deps.conversation.owner)
@@ -116,13 +115,13 @@ async def _search(deps: Deps, name: str, call: ToolCallPart) -> tuple[list[Style
     problem = _missing(style, said, MissingStyleReason.UNKNOWN) if style and not matches else None
     if deps.text_model.is_sketch:
         matches, not_drawn = _drawn(matches, said)
-        # Its rules read "photo" and "retro" as styles, too, which nobody asked for by that word.
+        # The sketch's rules also take "photo" and "retro" for styles, so only an explicit style can be missing.
         problem = not_drawn or (problem if _SAYS_STYLE.search(said) else None)
     return matches, problem
 
 
 def _drawn(matches: list[StyleMatch], said: str) -> tuple[list[StyleMatch], MissingStyle | None]:
-    """Return the styles that the sketch model draws: the surest curated one; it has no look for one's own."""
+    """Return the style that the sketch model draws: the best curated one; it has no look for a user's own style."""
     curated = [match for match in matches if not match.style.is_own]
     own = next((match for match in matches if match.style.is_own), None)
     if own is not None and not curated:
@@ -131,7 +130,7 @@ def _drawn(matches: list[StyleMatch], said: str) -> tuple[list[StyleMatch], Miss
 
 
 def _meant(matches: list[StyleMatch]) -> list[StyleMatch]:
-    """Return the styles to paint in: all that are named, else the likeliest: a mix of guesses is no style."""
+    """Return the styles to use: all that are named, else the likeliest one by description: guesses do not mix."""
     named = [match for match in matches if match.reason.kind in (MatchKind.NAME, MatchKind.ALIAS)]
     if named or not matches:
         return named
@@ -145,7 +144,7 @@ def _is_surely_named(matches: Sequence[StyleMatch]) -> bool:
 
 
 async def _search_style(deps: Deps, name: str, style: str) -> list[StyleMatch]:
-    """Return the styles that words for a style name, describe or mean."""
+    """Return the styles that a style text matches by name, description or meaning."""
     found = await deps.services.styles.search(style, owner=deps.conversation.owner, is_style=True)
     if _is_surely_named(found):
         return found
@@ -159,7 +158,7 @@ async def _search_style(deps: Deps, name: str, style: str) -> list[StyleMatch]:
     try:
         return await deps.services.styles.search(style, owner=deps.conversation.owner, embedder=meter, is_style=True)
     finally:
-        # Also where it took too long: what was answered was paid.
+        # Also after a timeout: answered calls were paid.
         deps.record.pay(deps.spend(meter.model, meter.usage))
 
 
@@ -175,9 +174,10 @@ def _error_text(error: BaseException) -> str:
 
 @dataclass
 class _JournalRecorder:
-    """The calls of a turn's meter: each has a row in the journal, `name` and a number.
+    """Records the calls of a turn's meter: each has a row in the journal, named `name` and a number.
 
-    One that the journal knows already is not made again: a turn that goes on after a crash finds its styles by name.
+    A call that the journal already has is not made again: a turn that resumes after a crash finds its styles by name
+    and description only.
     """
 
     deps: Deps
@@ -228,7 +228,7 @@ class _TracedEmbedder:
 
 
 def _meter_of(deps: Deps, name: str) -> UsageMeter | None:
-    """Return the embedding model behind the key that serves the turn, or None where there is none."""
+    """Return a meter for the embedding model of the turn's provider, or None when it has none."""
     model = embedding_model(deps.services.catalogue, deps.provider_name)
     embedder = deps.provider.embedder(model) if model is not None else None
     if model is None or embedder is None:
@@ -240,7 +240,7 @@ def _meter_of(deps: Deps, name: str) -> UsageMeter | None:
 
 
 async def _learn_styles(deps: Deps, meter: UsageMeter) -> None:
-    """Have the model read the curated styles, for the wishes to come. What it costs is in the log, in no turn."""
+    """Index the curated styles with the embedding model for later requests. The cost is logged, not added to a turn."""
     try:
         await deps.services.styles.learn_meaning(meter)
     except (AivistaError, ValueError) as error:

@@ -1,6 +1,6 @@
-"""Turns on their way in: one at a time in a conversation, a few in line behind it, conversations side by side.
+"""The scheduler of turns: one running turn per conversation, a short queue behind it, conversations concurrently.
 
-The turns of a conversation go in the order in which they came, in whichever process of the home (`storage.turns`).
+The turns of a conversation run in order of arrival, across all processes that use the same home (`storage.turns`).
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from agent.workflow.tracing import Tracer
 from agent.workflow.turn import Runner, before, can_go_on, superseded
 
 MAX_WAITING = 10
-# How often it is looked whether another process stopped a turn of this one.
+# How often to check whether another process cancelled a turn of this one.
 _LOOK_FOR_STOPS_S = 0.25
-# A process that died frees its place without a word.
+# A process that dies leaves the queue without a notice, so the queue is checked this often.
 _LOOK_AGAIN_S = 1.0
 _LOGGED_BYTES = 64 << 10
 
@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Identity:
-    """Whose turn it is, in which conversation, with which key, and what somebody else pays it from."""
+    """A turn's conversation, owner, API key, and sponsored budget, if any."""
 
     conversation_id: str
     owner: str
@@ -61,8 +61,10 @@ class _Identity:
 
 @dataclass
 class _QueuedTurn:
-    """A turn on its way to its beginning: its request, of kept pictures once they were taken in; its place in the queue
-    of its conversation once it had to wait; and what it runs with once it was prepared."""
+    """A turn before its start: its request, its place in the conversation's queue, and its dependencies.
+
+    The request has KeptUploads once its pictures are stored; the place is set if it had to wait; the dependencies are
+    set once it is prepared."""
 
     request_id: str | None = None
     request: TurnRequest | None = None
@@ -86,9 +88,9 @@ class TurnScheduler:
         self._runner = Runner(services.records.db)
 
     async def finish(self, grace_s: float) -> None:
-        """Wait for the turns at work, at most so long, then `aclose`. Those in line never begin, and are told at once.
+        """Wait at most `grace_s` seconds for running turns, then `aclose`. Queued turns end immediately.
 
-        To be called once `TurnServices.closing` is set.
+        Call it after `TurnServices.closing` is set.
         """
         await asyncio.gather(*(live.cut_off() for live in self._all_live() if live.turn_id is None))
         at_work = [asyncio.create_task(live.wait()) for live in self._all_live()]
@@ -96,20 +98,20 @@ class TurnScheduler:
             if at_work:
                 await asyncio.wait(at_work, timeout=grace_s)
         finally:
-            # Whoever waits here may lose patience.
+            # Also when the caller of `finish` is cancelled.
             for waiting in at_work:
                 waiting.cancel()
             await self.aclose()
 
     async def aclose(self) -> None:
-        """End running turns, on record as far as they came; the next start has them go on."""
+        """Interrupt running turns and record their progress; the next start resumes them."""
         await asyncio.gather(*(live.cut_off() for live in self._all_live()))
 
     async def settle(self) -> None:
-        """Write down what is left of the checkpoints and the trace, when nothing runs any more."""
+        """Flush the pending checkpoints and traces, after all turns have ended."""
         await self._runner.settle()
         if self._telemetry is not None:
-            # What the last turns left to be told goes along.
+            # Flush pending trace writes first: they export the spans of the last turns.
             await self._services.records.traces.settled()
             await asyncio.to_thread(self._telemetry.close)
 
@@ -117,28 +119,29 @@ class TurnScheduler:
         return [one for turns in self._live.values() for one in turns]
 
     def running(self, conversation_id: str, owner: str) -> list[LiveTurn]:
-        """Return the turns at work or in line in a conversation, the oldest first."""
+        """Return the running and queued turns of a conversation, the oldest first."""
         return [live for live in self._live.get(conversation_id, []) if live.owner == owner and not live.is_done]
 
     def find(self, conversation_id: str, turn_id: str, owner: str) -> LiveTurn | None:
-        """Return a turn as it is told, or was within the last ten minutes."""
+        """Return a running turn, or one that ended within the last ten minutes."""
         running = (one for one in self.running(conversation_id, owner) if one.turn_id == turn_id)
         return next(running, None) or self._recent.find(conversation_id, turn_id, owner)
 
     def place_of(self, request_id: str, owner: str) -> str | None:
-        """Return the conversation in which a turn of this request is at work or waits in this process."""
+        """Return the id of the conversation with a running or queued turn of this request in this process."""
         return next((key for key, whose, name in self._requests if (whose, name) == (owner, request_id)), None)
 
     def busy(self, owner: str) -> frozenset[str]:
-        """Return the conversations of an owner that a turn is at work in, or waits for."""
+        """Return the ids of an owner's conversations that have a running or queued turn."""
         return frozenset(key for key, turns in self._live.items() for live in turns if live.owner == owner)
 
     def start(
         self, conversation_id: str, request: TurnRequest, owner: str, key: SecretStr | None, *, is_again: bool = False
     ) -> LiveTurn:
-        """Start a turn, or return the one that was started by the same request.
+        """Start a turn, or return the active turn of the same request.
 
-        With `is_again` the person sends it once more after it failed: nothing of ours stands in its way a second time.
+        With `is_again` the user sends it again after a failure: a used-up cap or an open circuit breaker does not
+        refuse it again.
         """
         name = (conversation_id, owner, request.request_id)
         if name in self._requests:
@@ -163,9 +166,9 @@ class TurnScheduler:
         decision: Decision | None = None,
         may_repeat: bool = True,
     ) -> LiveTurn:
-        """Take up a turn that rests: failed, interrupted, or with a plan and the person's decision about it.
+        """Resume a paused turn: a failed or interrupted one, or one with a plan and the user's decision about it.
 
-        With `may_repeat` the person has said so, and a call of unknown outcome is made again.
+        With `may_repeat` the user requested it, and calls with an unknown outcome are repeated.
         """
 
         async def work(who: _Identity, live: LiveTurn, entry: _QueuedTurn) -> None:
@@ -175,7 +178,7 @@ class TurnScheduler:
         return self._enqueue(_Identity(conversation_id, owner, key), _QueuedTurn(), work, asks=asks, goes_on=turn_id)
 
     def can_go_on(self, conversation: Conversation, turn: Turn, key: SecretStr | None) -> bool:
-        """Return whether the turn rests as the newest of the branch that is shown, and its provider is there."""
+        """Return whether the turn is paused, is the newest of the shown branch, and its provider is available."""
         is_newest = bool(conversation.turns) and conversation.turns[-1].id == turn.id
         has_provider = not turn.provider or turn.provider == self._services.provider_name(key)
         return is_newest and has_provider and can_go_on(turn)
@@ -183,9 +186,9 @@ class TurnScheduler:
     def _enqueue(
         self, who: _Identity, entry: _QueuedTurn, work: _Work, *, asks: bool = True, goes_on: str | None = None
     ) -> LiveTurn:
-        """Start a turn's task: it waits for those of its conversation that came before.
+        """Start a turn's task, which waits for the earlier turns of its conversation.
 
-        `asks` says that it begins something new, for `TurnServices.sponsored`.
+        `asks` says that it starts something new, for `TurnServices.sponsored`.
         """
         turns = self._live[who.conversation_id]
 
@@ -205,7 +208,7 @@ class TurnScheduler:
             if live.cut.is_set():
                 return await self._record_cut(entry.prepared)
             if entry.prepared:
-                # One that is not on record yet, because another turn went first, leaves nothing.
+                # A turn that is not recorded yet, because another turn went first, leaves no record.
                 with suppress(RequestRefused):
                     await self._runner.record_stop(entry.prepared[0])
             return TurnStopped()
@@ -219,7 +222,7 @@ class TurnScheduler:
         return live
 
     async def _join_queue(self, who: _Identity, live: LiveTurn, entry: _QueuedTurn) -> None:
-        """Take a place in the queue of the conversation, which other processes see.
+        """Take a place in the conversation's queue in the database, which other processes see.
 
         Raises RequestRefused(QUEUE_FULL).
         """
@@ -232,7 +235,7 @@ class TurnScheduler:
     async def _run_when_free(
         self, who: _Identity, live: LiveTurn, entry: _QueuedTurn, work: _Work, *, asks: bool
     ) -> None:
-        """Do the work once no turn of another process goes first; tell the turn from its record where it has begun."""
+        """Run the work once no other process's turn is ahead; if the turn already exists, replay it from its record."""
         while True:
             try:
                 async with (
@@ -258,14 +261,14 @@ class TurnScheduler:
             await self._wait_for_others(who, live, entry)
 
     async def _wait_for_others(self, who: _Identity, live: LiveTurn, entry: _QueuedTurn) -> None:
-        """Wait until no turn of another process goes before this one."""
+        """Wait until no turn of another process is ahead of this one."""
         records, told = self._services.records, 0
         while True:
             seen = records.changes()
             if entry.place is None:
                 await self._join_queue(who, live, entry)
             if entry.place is None:
-                # The same request waits in another process: it is told from its record as soon as it is there.
+                # The same request is queued in another process: its turn is replayed as soon as it is recorded.
                 assert entry.request_id is not None
                 known = records.requested_turn(who.conversation_id, entry.request_id)
                 if known is not None:
@@ -273,7 +276,7 @@ class TurnScheduler:
             else:
                 ahead = await records.turns.ahead(who.conversation_id, entry.place)
                 if ahead is None:
-                    # Stopped by another process. The task that is cancelled is this one.
+                    # Cancelled by another process, so this task cancels itself.
                     live.stopped.set()
                     raise asyncio.CancelledError
                 if not ahead:
@@ -288,7 +291,7 @@ class TurnScheduler:
             self._stop_timer = asyncio.get_running_loop().call_later(_LOOK_FOR_STOPS_S, self._look_for_stops)
 
     def _look_for_stops(self) -> None:
-        """Stop what was stopped in another process, and look again while a turn is at work."""
+        """Cancel the turns that another process asked to stop, and schedule the next check while any turn exists."""
         self._stop_timer = None
         if not self._live:
             return
@@ -305,7 +308,7 @@ class TurnScheduler:
         try:
             await self._runner.record_cut(prepared[0])
         except (IndexError, RequestRefused):
-            # Not on record yet, so there is nothing that could go on.
+            # Not recorded yet, so there is nothing to resume.
             raise RequestRefused(ErrorCode.STUDIO_CLOSING) from None
         return TurnPaused(turn_id=prepared[0].turn.id, is_cut=True)
 
@@ -323,18 +326,18 @@ class TurnScheduler:
             live.publish(ThoughtLog(step=Step.NEARLY_FULL, parameters={"percent": int(used * 100)}))
         request = replace(request, settings=await services.under_caps(request.settings, who.owner))
         if request.instead_of is not None:
-            # A turn that rests at the end of the branch it leaves goes on resting there.
+            # A paused turn at the end of the branch that it leaves stays paused there.
             conversation = before(conversation, request.instead_of)
         count = len(request.images)
         handles = await services.records.conversations.next_handles(conversation.id, count) if count else []
         turn, uploads = await prepare(request, conversation, services.images, services.provider_name(who.key), handles)
         turn = turn.model_copy(update={"maximum_usd": await self._maximum_usd(conversation, turn, request)})
-        # What was taken in once is not read again, when the turn has to be prepared again.
+        # If the turn has to be prepared again, its stored pictures are not decoded again.
         entry.request = replace(request, images=kept_uploads(request, uploads)) if uploads else request
         deps = await self._deps(who, conversation, turn, live, may_repeat=is_again)
         if request.repeats is not None:
             deps.ledger.record_answer("planner:1", deps.text_model, request.repeats)
-        # Before the first write: a turn stopped while it is recorded must not stay there as running.
+        # Before the first write: a turn cancelled while it is being recorded must not stay recorded as running.
         entry.prepared.append(deps)
         await services.records.turns.begin(
             conversation.id, turn, uploads, prepared_at=conversation.version, place=entry.place
@@ -345,7 +348,9 @@ class TurnScheduler:
         await self._log_failure(who, deps, live)
 
     async def _maximum_usd(self, conversation: Conversation, turn: Turn, request: TurnRequest) -> float | None:
-        """Return the most that the turn may cost: what the person was told or chose, and what it can need."""
+        """Return the maximum cost of the turn: the user's budget, else the lower of estimate and shown maximum.
+
+        None when prices are unknown or everything is free."""
         services = self._services
         if turn.settings.budget_usd is not None:
             return turn.settings.budget_usd
@@ -381,7 +386,7 @@ class TurnScheduler:
         turn = conversation.turn(turn_id)
         if turn is None or not self.can_go_on(conversation, turn, who.key):
             if decision is None and turn is not None and not can_go_on(turn):
-                # Somebody was quicker.
+                # Another request has already resumed it.
                 raise TurnKnown(turn.id)
             raise RequestRefused(ErrorCode.PLAN_GONE if decision is not None else ErrorCode.CANNOT_GO_ON)
         deps = await self._deps(who, before(conversation, turn.id), turn, live, may_repeat=may_repeat)
@@ -398,13 +403,13 @@ class TurnScheduler:
         try:
             await runner.go_on(deps, live, decision)
         except AivistaError:
-            # It never moved: it rests where it did.
+            # It did not progress, so it stays paused as before.
             await services.records.turns.finish(conversation.id, turn)
             raise
         await self._log_failure(who, deps, live)
 
     async def _supersede_resting(self, conversation: Conversation, runner: Runner) -> None:
-        """Let go of the turn before a new one, if it rested: the conversation goes on without it."""
+        """Close the paused turn before a new one, because the conversation continues without it."""
         last = conversation.turns[-1] if conversation.turns else None
         if last is None or not can_go_on(last):
             return
@@ -417,7 +422,7 @@ class TurnScheduler:
     async def report(
         self, conversation: Conversation, turn: Turn, key: SecretStr | None, limit_bytes: int
     ) -> dict[str, JsonValue]:
-        """Return what happened in a turn, for whoever shall mend it: no key, no byte of a picture."""
+        """Return the debug report of a turn, without API keys and picture bytes."""
         services = self._services
         calls = list((await services.records.journal.calls(turn.id)).values())
         steps = await services.records.traces.steps(conversation.id, [turn.id])
@@ -434,7 +439,7 @@ class TurnScheduler:
         )
 
     async def _log_failure(self, who: _Identity, deps: Deps, live: LiveTurn) -> None:
-        """Print the report of a turn to the log, if it failed, or any of its steps."""
+        """Log the report of a turn if the turn or one of its steps failed."""
         if not isinstance(live.last, TurnFailed) and not deps.trace.had_error:
             return
         conversation = await self._services.records.conversations.get(who.conversation_id, who.owner)
@@ -444,7 +449,7 @@ class TurnScheduler:
         try:
             log_report(await self.report(conversation, turn, who.key, _LOGGED_BYTES))
         except AivistaError as error:
-            # The person has been told of the failure itself.
+            # The user has already seen the failure itself.
             _log.error("a step of a turn failed and no report of it can be made: %s", error)
 
     async def _deps(
@@ -487,7 +492,7 @@ class TurnScheduler:
         return [*secrets_of(self._services.settings), *([key] if key else [])]
 
     def _fingerprint(self, key: SecretStr | None) -> str:
-        """Return what tells providers and their keys apart without telling the key."""
+        """Return a hash that identifies the provider and its key without revealing the key."""
         used = self._services.settings.gemini_api_key if key is None else key
         told = f"{self._services.provider_name(key)}:{used.get_secret_value() if used else ''}"
         return hashlib.sha256(told.encode()).hexdigest()
@@ -497,7 +502,7 @@ class TurnScheduler:
         self._recent.keep(live)
         for told in live.when_ended:
             self._services.keep_alive(told(live))
-        # From now on the record tells of it, as it has become since; and a request that never got there may run.
+        # From now on a repeated request finds the turn in the records; one that was never recorded may run again.
         self._requests = {name: one for name, one in self._requests.items() if one is not live}
         left = self._live[live.conversation_id]
         if not left:
@@ -510,7 +515,7 @@ class TurnScheduler:
 
 
 def _turn_budget(turn: Turn, calls: Iterable[CallRecord]) -> TurnBudget:
-    """Return the money of a turn that begins, or goes on after these calls."""
+    """Return the budget of a new turn, or of one that resumes after these calls."""
     if turn.maximum_usd is None:
         return TurnBudget()
     paid_usd = max(turn.price_usd, sum(call.price_usd for call in calls))
@@ -518,5 +523,5 @@ def _turn_budget(turn: Turn, calls: Iterable[CallRecord]) -> TurnBudget:
 
 
 def _behind(count: int) -> ThoughtLog:
-    """Return how many turns of the conversation go before this one."""
+    """Return the line that says how many turns of the conversation are ahead of this one."""
     return ThoughtLog(step=Step.WAITING, parameters={"count": count})

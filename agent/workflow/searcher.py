@@ -1,4 +1,4 @@
-"""The searcher, phase A: a call whose only tool is Google's search, answering in JSON of facts and sources."""
+"""The searcher: a text call with Google's search as its only tool, whose answer is JSON with facts and sources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agent.workflow.model_answers import Answer
 from agent.workflow.model_calls import ask_text
 from agent.workflow.state import SEARCH, Next, TurnProgress, serving_node, settle
 
-# What a search may bring, so that no later request grows without measure by it.
+# Limits for the findings of a search, so that later requests do not grow without bound.
 _MOST_FACTS = 40
 _FACT_CHARACTERS, _SOURCE_CHARACTERS, _DRAFT_CHARACTERS = 1_000, 2_000, 8_000
 
@@ -51,14 +51,14 @@ _FINDINGS_SCHEMA: dict[str, JsonValue] = {
 
 
 class Findings(Value):
-    """What a search brought."""
+    """The findings of a search."""
 
     facts: tuple[Fact, ...] = ()
     prompt_draft: str = ""
 
 
 async def searcher(state: TurnProgress, deps: Deps) -> Next:
-    """Search once for the first call, answer the others from the same facts, and go on."""
+    """Search once for all search calls of the step; a later search in the turn returns the same facts."""
     calls = {i: call for i, call in enumerate(state["calls"]) if serving_node(call) == "searcher"}
     query = "\n".join(str(call.arguments.get("query") or deps.turn.text) for call in calls.values())
     if not deps.may_search:
@@ -108,7 +108,7 @@ async def _search(deps: Deps, name: str, query: str) -> Answer:
 
 
 async def _read(deps: Deps, name: str, answer: Answer) -> Findings | None:
-    """Return the findings of the answer, after one repair at most."""
+    """Return the findings of the answer, after at most one repair call."""
     findings = parse_findings(answer.text)
     if findings is not None or not answer.text:
         return findings
@@ -119,7 +119,7 @@ async def _read(deps: Deps, name: str, answer: Answer) -> Findings | None:
 
 
 def parse_findings(text: str) -> Findings | None:
-    """Return the findings in a model's answer, with or without a code fence around them, or None."""
+    """Return the findings in a model's answer, ignoring text around the JSON, or None."""
     start, end = text.find("{"), text.rfind("}")
     if start < 0 or end < start:
         return None
@@ -135,7 +135,7 @@ def parse_findings(text: str) -> Findings | None:
 
 
 def _with_source(fact: Fact, sources: Sequence[Source]) -> Fact:
-    """Return the fact with a web address as its source, taken from the search's own sources where it names one."""
+    """Return the fact with a URL as its source if the search's sources have a matching one."""
     named = fact.source.strip().lower()
     if named.startswith(("http://", "https://")):
         return fact

@@ -1,7 +1,8 @@
-"""The caps at work in a turn: what is left of them before a model is called, before pictures, before another round.
+"""The spending caps in a turn, checked before the first model call, before pictures, and before another round.
 
-Without caps nothing is read. What the studio itself draws or adjusts is never asked about. What other turns are about
-to pay, in whichever process, counts as spent: it is reserved in the transaction that reads what was spent.
+Without caps nothing is read. Sketches and exact adjustments are free and never need a question. Amounts that other
+turns in any process are about to spend count as spent: a turn reserves its amount in the transaction that reads the
+spending.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ _CODES = {"day": ErrorCode.BUDGET_USED_UP, "conversation": ErrorCode.CONVERSATIO
 
 
 async def caps_passed(state: TurnProgress, deps: Deps, price_usd: float, *, may_paint: bool) -> tuple[CapPassed, ...]:
-    """Return the caps that pictures of this price would pass now, unless the person has agreed to it in this turn.
+    """Return the caps that pictures of this price would exceed now, unless the user agreed to that in this turn.
 
-    When there is none, and the turn `may_paint`, the price is reserved before another turn of the owner is weighed.
+    If there are none and the turn `may_paint`, the price is reserved before another turn of the owner is checked.
     """
     if price_usd <= 0 or _has_painted(state):
         return ()
@@ -41,9 +42,9 @@ async def caps_passed(state: TurnProgress, deps: Deps, price_usd: float, *, may_
 
 
 def maximum_passed(state: TurnProgress, deps: Deps, needed_usd: float, most_usd: float) -> tuple[CapPassed, ...]:
-    """Return the turn's maximum when the pictures alone could need more than is left of it.
+    """Return the turn's maximum if the pictures alone could cost more than the rest of it.
 
-    Whoever runs a plan has seen what it costs at most, with reviews and repaints: `most_usd`. The turn may pay that.
+    A user who runs a plan has seen its maximum with reviews and repaints, `most_usd`, so the turn may spend that.
     """
     budget, decided = deps.budget, state["decision"]
     if not budget.is_limited or _has_painted(state):
@@ -56,12 +57,13 @@ def maximum_passed(state: TurnProgress, deps: Deps, needed_usd: float, most_usd:
 
 
 def beyond_sponsored_budget(state: TurnProgress, deps: Deps, price_usd: float = 0.0) -> ErrorInfo | None:
-    """Return why pictures of this price are not painted where somebody else pays, and no more words asked for: with
-    what the turn has cost, they would pass what is lent for it. Nobody is asked to agree: it is not their money."""
+    """Return an error if the turn's cost plus this price exceeds the sponsored budget, else None.
+
+    It stops pictures and further text calls. The user is not asked to agree, because it is not their money."""
     sponsored, all_usd = deps.sponsored, state["spend"].price_usd + price_usd
     if sponsored is None or all_usd <= sponsored.most_usd + A_TRIFLE_USD or _has_painted(state):
         return None
-    # Rounded up: it must not read as the cap itself.
+    # Rounded up, so that the price is not displayed as equal to the cap.
     amounts: dict[str, str | int | float] = {
         "cap": format_usd(sponsored.most_usd),
         "price": f"{ceil(all_usd * 100) / 100:.2f}",
@@ -70,11 +72,11 @@ def beyond_sponsored_budget(state: TurnProgress, deps: Deps, price_usd: float = 
 
 
 async def _weighed(deps: Deps, choose: Callable[[SoFar], tuple[T, float]]) -> T:
-    """Return what is chosen; what the turn may come to with it counts for the owner's other turns from now on."""
+    """Return the choice of `choose`, and reserve its price, so that the owner's other turns count it from now on."""
     spending = SpendBook(deps.services.records.db)
     if caps_of(deps.turn.settings):
         return await spending.weigh(deps.conversation.owner, deps.conversation.id, deps.turn.id, choose)
-    # There is nothing to read, and so nothing to wait for.
+    # Without caps there is nothing to read.
     chosen, price_usd = choose(SoFar())
     spending.reserve(deps.turn.id, price_usd)
     return chosen
@@ -83,8 +85,9 @@ async def _weighed(deps: Deps, choose: Callable[[SoFar], tuple[T, float]]) -> T:
 async def spent_within_caps(
     state: TurnProgress, deps: Deps, spent_usd: float, choose: Callable[[float], tuple[T, float]]
 ) -> T:
-    """Return what `choose` makes of the US dollars that the turn, which has spent so much itself, may spend before it
-    would pass a cap; the price it tells with it is reserved in place of what was before."""
+    """Call `choose` with the US dollars that the turn may still spend under the caps, and return its choice.
+
+    The turn itself has spent `spent_usd`. The price that `choose` returns replaces the turn's earlier reservation."""
 
     def weighed(so_far: SoFar) -> tuple[T, float]:
         caps = Caps() if has_agreed(state) else caps_of(deps.turn.settings)
@@ -95,10 +98,9 @@ async def spent_within_caps(
 
 
 async def cap_in_the_way(state: TurnProgress, deps: Deps) -> CapPassed | None:
-    """Return the cap that keeps even words from being asked of a model: it is used up, and the turn has asked for
-    nothing yet. It comes with about what the words cost.
+    """Return the used-up cap that prevents even the first text call of a turn, with the approximate price of that call.
 
-    When the person has the turn go on after that, they have agreed to it.
+    If the user resumes the turn afterwards, they have agreed to the call.
     """
     caps = caps_of(deps.turn.settings)
     is_first = state["planner_steps"] == 0 and not deps.ledger.known and not deps.ledger.may_repeat
@@ -115,19 +117,19 @@ async def cap_in_the_way(state: TurnProgress, deps: Deps) -> CapPassed | None:
 
 
 def refused_by_cap(cap: CapPassed) -> ErrorInfo:
-    """Return that a cap is used up, as the end of a turn."""
+    """Return the error that ends a turn because a cap is used up."""
     amounts: dict[str, str | int | float] = {"cap": format_usd(cap.cap_usd), "spent": format_usd(cap.spent_usd)}
     return ErrorInfo(code=_CODES[cap.cap], parameters=amounts)
 
 
 async def is_any_cap_used_up(state: TurnProgress, deps: Deps) -> bool:
-    """Return whether nothing is left of a cap, with what this turn has spent itself."""
+    """Return whether a cap is used up, including this turn's own spending."""
     caps = caps_of(deps.turn.settings)
     return bool(caps) and used_up(caps, await _so_far(deps, state["spend"].price_usd)) is not None
 
 
 def has_agreed(state: TurnProgress) -> bool:
-    """Return whether the person was told which cap would be passed, and runs the plan all the same."""
+    """Return whether the user ran a plan that stated which cap it would exceed."""
     plan = state["plan"]
     if state["decision"] is None or plan is None:
         return False
@@ -135,11 +137,11 @@ def has_agreed(state: TurnProgress) -> bool:
 
 
 def _has_painted(state: TurnProgress) -> bool:
-    # Another round was weighed by the critic.
+    # The critic already checked the caps for another round.
     return any(work.attempts for work in state["works"].values())
 
 
 async def _so_far(deps: Deps, own_usd: float) -> SoFar:
-    """Return what has been spent of each cap, the turn's own `own_usd` and what others have reserved included."""
+    """Return the spending for each cap, including the turn's own `own_usd` and the reservations of other turns."""
     spending = SpendBook(deps.services.records.db)
     return await spending.before(deps.conversation.owner, deps.conversation.id, deps.turn.id) + own_usd

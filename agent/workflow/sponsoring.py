@@ -1,4 +1,4 @@
-"""Limits of a studio that others come to: how many turns, and how much of somebody else's money for them."""
+"""Limits for a studio with visitors: the number of turns, and the operator's money for them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from agent.spending import A_TRIFLE_USD, format_usd
 from agent.storage.spend import SpendBook
 
 WINDOW_S = 600.0
-# No owner is called so: what the sponsor paid stands on record under this name, over restarts as well.
+# The sponsor's spending is recorded under this owner name, across restarts; no real owner has it.
 SPONSOR_ACCOUNT = "owner-of-the-space"
 _MOST_OWNERS = 10_000
 
 
 class TurnLimits(Value):
-    """How many turns a studio takes; None is no limit. The operator's own turns count for the first alone.
+    """The limits for turns; None is no limit. The operator's own turns count only for `turns_at_once`.
 
-    Of more than `turns_at_once` the others wait in line. Each other owner may begin `turns_per_visitor` turns within
-    ten minutes.
+    Turns beyond `turns_at_once` wait in a queue. Each other owner may start `turns_per_visitor` turns within ten
+    minutes.
     """
 
     turns_at_once: int | None = None
@@ -33,10 +33,10 @@ class TurnLimits(Value):
 
 
 class Sponsor(Value):
-    """The operator pays for others who bring no key: in US dollars for all of them a day, and for each turn.
+    """The operator's limits for paying visitors without a key, in US dollars: for all of them per day, and per turn.
 
-    A turn sets its `cap_turn_usd` aside while it runs, so that all together never pass `cap_day_usd` by more than what
-    one call costs beyond its estimate. Pictures that would cost a turn more are not painted.
+    A turn reserves its `cap_turn_usd` while it runs, so that all turns together never exceed `cap_day_usd` by more than
+    the excess of one call over its estimate. Pictures that would exceed `cap_turn_usd` are not made.
     """
 
     cap_day_usd: float
@@ -45,14 +45,14 @@ class Sponsor(Value):
 
 @dataclass
 class TurnRateLimiter:
-    """Counts the turns of each owner within `WINDOW_S`. `clock` tells seconds."""
+    """Counts the turns of each owner within `WINDOW_S`. `clock` returns seconds."""
 
     turns_per_visitor: int
     clock: Callable[[], float] = time.monotonic
     _begun: dict[str, deque[float]] = field(default_factory=dict)
 
     def enter(self, owner: str) -> None:
-        """Count a turn. Raises RequestRefused when there were too many lately; that one does not count."""
+        """Count a turn. Raises RequestRefused(TOO_MANY_TURNS) over the limit; the refused turn does not count."""
         now = self.clock()
         if len(self._begun) > _MOST_OWNERS:
             self._begun = {name: times for name, times in self._begun.items() if now - times[-1] < WINDOW_S}
@@ -69,25 +69,25 @@ class TurnRateLimiter:
 # Compared by identity: two equal budgets are different budgets.
 @dataclass(eq=False)
 class SponsoredBudget:
-    """The sponsor's money for one turn: `most_usd` in US dollars for all of it.
+    """The sponsor's money for one turn: at most `most_usd` US dollars in all.
 
-    It is one of the account's `in_use` as long as calls may come, or are under way.
+    It is in the account's `in_use` as long as its turn may make calls, or charges are still to be recorded.
     """
 
     most_usd: float
     account: SponsorAccount
     _charged_usd: float = 0.0
-    # What has been spent and is not on record yet.
+    # Charges that are not recorded yet.
     _on_their_way: list[float] = field(default_factory=list)
     _holders: int = 0
 
     @property
     def aside_usd(self) -> float:
-        """What nobody else may spend: what is left of it while calls may come, then what is not on record yet."""
+        """The amount reserved from others: the rest of the budget while calls are possible, then unrecorded charges."""
         return max(0.0, self.most_usd - self._charged_usd) if self._holders else sum(self._on_their_way)
 
     def charge(self, price_usd: float) -> None:
-        """Put a call that has ended on the account: once for each call, whatever becomes of the turn."""
+        """Charge a finished call to the account: once for each call, even if the turn fails or is cancelled."""
         if price_usd > 0:
             self._on_their_way.append(price_usd)
             self.account.in_use.add(self)
@@ -95,7 +95,7 @@ class SponsoredBudget:
 
     @contextmanager
     def reserved(self) -> Iterator[None]:
-        """Keep what is left of it set aside."""
+        """Keep the rest of the budget reserved within the block."""
         self._holders += 1
         self.account.in_use.add(self)
         try:
@@ -119,7 +119,7 @@ class SponsoredBudget:
 
 @dataclass
 class SponsorAccount:
-    """What a sponsor pays. Charges are written in work that `keep_alive` holds on to."""
+    """The account of a sponsor. `keep_alive` runs the tasks that record charges."""
 
     sponsor: Sponsor
     spend: SpendBook
@@ -128,7 +128,7 @@ class SponsorAccount:
 
     @asynccontextmanager
     async def budget(self, is_new: bool) -> AsyncIterator[SponsoredBudget]:
-        """Set aside what a turn may cost, while it lasts. Raises KeyProblem when a new one finds the cap used up."""
+        """Reserve a turn's budget within the block. Raises KeyProblem if the turn is new and the cap is used up."""
         budget = SponsoredBudget(self.sponsor.cap_turn_usd, self)
         with budget.reserved():
             if is_new and (problem := await self.problem()):
@@ -136,13 +136,13 @@ class SponsorAccount:
             yield budget
 
     async def charge(self, price_usd: float) -> None:
-        """Put on record what a call has cost."""
+        """Record the cost of a call."""
         if price_usd > 0:
             await self.spend.add(SPONSOR_ACCOUNT, price_usd, 0)
 
     async def problem(self) -> AivistaError | None:
-        """Return what is in the way of anything new, None as long as the day's cap allows it."""
-        # In this order: what is charged meanwhile must not be missing in both.
+        """Return the error for new turns when the day's cap is used up, else None."""
+        # Reservations are read first: a charge that is recorded in between must not be missing from both.
         aside_usd = sum(budget.aside_usd for budget in self.in_use)
         spent_usd = (await self.spend.day(SPONSOR_ACCOUNT)).price_usd
         if spent_usd + aside_usd <= self.sponsor.cap_day_usd + A_TRIFLE_USD:

@@ -1,5 +1,6 @@
-"""What a turn carries from node to node, references and values, never the bytes of a picture; and where it goes next:
-which of the waiting calls is served, and by which node."""
+"""The state of a turn, passed from node to node, and the routing: which node serves the next open call.
+
+The state has references and values, never picture bytes."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ from agent.tools import trust
 
 
 class Spend(Value):
-    """Tokens and dollars of the calls made so far; of those that were answered, their names in the journal."""
+    """Tokens and US dollars of the calls so far, and the journal names of the answered ones."""
 
     usage: TokenUsage = TokenUsage()
     price_usd: float = 0.0
@@ -48,9 +49,9 @@ class Spend(Value):
 
 
 class Attempt(Value):
-    """One try at one of the pictures of a call: `slot` is its place among them, `round` counts from 1.
+    """One attempt at one picture of a call: `slot` is the picture's index, `round` counts from 1.
 
-    Either the handle of what came, or why nothing did.
+    It has either the handle of the picture, or the error.
     """
 
     slot: int
@@ -60,11 +61,11 @@ class Attempt(Value):
 
 
 class Work(Value):
-    """What is asked of the image model for one call, and what came of it so far.
+    """The image request of one call, and its attempts so far.
 
-    `planned` is the prompt as the planner wrote it, `prompt` as it was sent. `partner` is the same asked of another
-    model, to be seen beside it: its slots follow those of `request`. `asked` is what the pictures are held against:
-    what the person said. `advice` is what the reviews want mended, by slot, for the round to come.
+    `planned` is the prompt as the planner wrote it, `prompt` as it was sent. `partner` is the same request for a second
+    model, for a comparison: its slots follow those of `request`. `asked` are the user's requests that the pictures are
+    reviewed against. `advice` are the reviews' corrections for the next round, by slot.
     """
 
     request: NormalizedRequest
@@ -78,7 +79,7 @@ class Work(Value):
     @model_validator(mode="before")
     @classmethod
     def _of_an_earlier_version(cls, told: Any) -> Any:
-        # A turn may have rested since before the update.
+        # A turn may have been paused since before an update of the program.
         if not isinstance(told, dict) or not isinstance(told.get("prompt"), dict):
             return told
         prompts = {"planned": told["prompt"]["original"], "prompt": told["prompt"]["final"]}
@@ -86,7 +87,7 @@ class Work(Value):
 
     @property
     def requests(self) -> tuple[NormalizedRequest, ...]:
-        """What is asked, one for each model."""
+        """The requests, one for each model."""
         return (self.request,) if self.partner is None else (self.request, self.partner)
 
     def newest(self) -> tuple[Attempt, ...]:
@@ -96,7 +97,7 @@ class Work(Value):
 
 
 class Leftovers(Value):
-    """What a node that failed had said already: it stays with the failed turn, and goes when the node runs again."""
+    """The partial output of a failed node: it is shown in the failed turn, and dropped when the node runs again."""
 
     messages: tuple[PromptMessage, ...] = ()
     components: tuple[Component, ...] = ()
@@ -105,12 +106,12 @@ class Leftovers(Value):
 class TurnProgress(TypedDict, total=False):
     """The state of one turn.
 
-    `entry` is the node at which the graph takes the turn up. `messages` are what the turn has added to the history, the
-    person's own first. `calls` are those of the newest model message that wait for an answer, and `answers` what has
-    been answered of them, by position; `styles` and `works` are those of a call for pictures, by position as well.
-    `reviews` are by handle. `plan` is what the person was shown before it is painted, and `consent` what they were
-    asked before tools run. `words` are what is left of the person's own once they have gone back to another picture;
-    without that all of them count. `claims` counts the answers that claimed a picture which no call made.
+    `entry` is the node at which the graph starts. `messages` are those that the turn has added to the history, the
+    user's own first. `calls` are the open calls of the newest model message, and `answers` their results so far, by
+    position; `styles` and `works` belong to image calls, also by position. `reviews` are by handle. `plan` is the plan
+    shown to the user before any picture is made, and `consent` the question before tools run. `words` is the rest of
+    the user's text after a request to go back to another picture; if empty, the whole text counts. `claims` counts the
+    answers that claimed a picture without a call.
     """
 
     entry: str
@@ -141,7 +142,7 @@ class TurnProgress(TypedDict, total=False):
 
 
 def first_progress(message: PromptMessage) -> TurnProgress:
-    """Return the state of a turn that has only the person's own message."""
+    """Return the initial state of a turn, which has only the user's message."""
     return {
         "entry": "",
         "words": "",
@@ -175,15 +176,16 @@ _SUMS = ("messages", "components", "steps", "spend")
 
 
 def with_update(state: TurnProgress, update: TurnProgress) -> TurnProgress:
-    """Return the state after a node, as the graph makes it."""
+    """Return the state merged with a node's update, in the same way as the graph does."""
     before: dict[str, Any] = {**state}
     sums: Any = {name: before[name] + more for name, more in update.items() if name in _SUMS}
     return {**state, **update, **sums}
 
 
 class TurnRecord:
-    """What a turn has brought: its state after the last node that has ended, and what the node at work has said and
-    paid since, which is part of what that brings. So a turn that is stopped in it loses nothing.
+    """The progress of a turn: its state after the last finished node, and the output and payments of the running node.
+
+    So a turn that is cancelled during a node loses nothing.
     """
 
     def __init__(self, first: TurnProgress) -> None:
@@ -193,18 +195,18 @@ class TurnRecord:
         self.forget()
 
     def begin(self, state: TurnProgress) -> None:
-        """Go on from this state with a node that begins."""
+        """Start a node with this state."""
         self.has_begun = True
         self._state = state
 
     def forget(self) -> None:
-        """Drop what the node has said and paid: it does so once more when it is run again."""
+        """Drop the node's output and payments: they come again when the node runs again."""
         self._text = ""
         self._steps: list[ThoughtLog] = []
         self.spend = Spend()
 
     def end(self, update: TurnProgress) -> TurnProgress:
-        """Return what the node has brought, by what it returned and what it has said and paid, and go on from there."""
+        """Return the node's update with its steps and payments, and apply it to the state."""
         brought: TurnProgress = {**update, "steps": self._steps, "spend": self.spend}
         self._state = with_update(self._state, brought)
         self.forget()
@@ -213,29 +215,29 @@ class TurnRecord:
         return brought
 
     def say(self, line: ThoughtLog) -> None:
-        """Keep a line of what is being done."""
+        """Add a line about the current work."""
         self._steps.append(line)
 
     def pay(self, spend: Spend, *, is_known: bool = False) -> None:
-        """Count what a call has cost; one whose answer `is_known` from the journal only where it is not counted yet."""
+        """Add the cost of a call; if its answer `is_known` from the journal, only if it is not counted yet."""
         counted = {*self._state["spend"].calls, *self.spend.calls}
         if not (is_known and counted.issuperset(spend.calls)):
             self.spend += spend
 
     def taken(self) -> Spend:
-        """Return what was paid since the turn was put on record, and count it no more."""
+        """Return the payments since the turn was recorded, and reset them."""
         spend, self.spend = self.spend, Spend()
         return spend
 
     def show(self, event: TurnEvent) -> None:
-        """Keep the words and pictures of the node at work."""
+        """Add text and pictures of the running node."""
         if isinstance(event, TextDelta):
             self._text += event.text
         elif isinstance(event, PictureReady):
             self._handles.append(event.picture.handle)
 
     def so_far(self) -> TurnProgress:
-        """Return the state with what was half done: words shown, pictures stored, calls paid."""
+        """Return the state including the unfinished node: shown text, stored pictures, paid calls."""
         more: TurnProgress = {"steps": self._steps, "spend": self.spend, "messages": [], "components": []}
         if self._text.strip():
             more["messages"] = [PromptMessage(role=Role.MODEL, parts=(TextPart(text=self._text),))]
@@ -245,7 +247,7 @@ class TurnRecord:
         return with_update(self._state, more)
 
     def stopped(self) -> TurnProgress:
-        """Return that with the note that it was stopped; a plan that waited is dropped. Nothing is done after it."""
+        """Return the state so far with a StoppedNote and a pending plan dropped. It is the final state."""
         state = self.so_far()
         self.forget()
         state["components"] = [*state["components"], StoppedNote()]
@@ -256,7 +258,7 @@ class TurnRecord:
 
 
 def added_so_far(state: TurnProgress) -> list[PromptMessage | ToolResultPart]:
-    """Return what a turn has added to the history, and which of its newest calls were answered already."""
+    """Return the messages that a turn has added to the history, and the results of its newest calls so far."""
     return [*state["messages"], *state["answers"].values()]
 
 
@@ -268,14 +270,14 @@ SEARCH = "web_search"
 
 
 class Next(NamedTuple):
-    """What a node leads to, None where the turn is over, and what it adds to the turn's state."""
+    """The next node, None when the turn is over, and the update of the turn's state."""
 
     goto: str | None
     update: TurnProgress
 
 
 def named_style(call: ToolCallPart) -> str:
-    """Return the style that a call for a picture names, or nothing."""
+    """Return the style that an image call names, or an empty string."""
     style = call.arguments.get("style") if call.name == GENERATE_IMAGE else None
     return style.strip() if isinstance(style, str) else ""
 
@@ -288,10 +290,9 @@ def serving_node(call: ToolCallPart) -> Target:
 
 
 def next_target(calls: Sequence[ToolCallPart], answered: Collection[int]) -> Target:
-    """Return the node for the calls still open: searches first, then tools, pictures last (by way of the
-    retriever); none left: back.
+    """Return the node for the open calls: searches first, then tools, pictures last (through the retriever).
 
-    A model's answer without any call ends the turn.
+    With no open call it is the planner; a model's answer without any call ends the turn.
     """
     if not calls:
         return "presenter"
@@ -305,7 +306,7 @@ def next_target(calls: Sequence[ToolCallPart], answered: Collection[int]) -> Tar
 def settle(state: TurnProgress, new: dict[int, ToolResultPart]) -> tuple[Target, TurnProgress]:
     """Return the next node and the update after some calls were answered.
 
-    The answers go into the history as one message, in the order of the calls, when the last of them is there.
+    Once all calls are answered, the results go into the history as one message, in the order of the calls.
     """
     answers = {**state["answers"], **new}
     target = next_target(state["calls"], answers)
@@ -318,7 +319,7 @@ def settle(state: TurnProgress, new: dict[int, ToolResultPart]) -> tuple[Target,
 
 
 def _checkpointed() -> Iterator[type]:
-    """Tell the types that a checkpoint of a turn may hold: what the state is made of, and nothing else."""
+    """Yield the types that a checkpoint may contain: those of the state, and nothing else."""
     own = sys.modules[__name__]
     modules = (conversation, errors, events, library, messages, pictures, requests, settings)
     for module in (*modules, arguments, contract, catalogue, trust, own):

@@ -1,7 +1,7 @@
-"""The tool node: runs what the planner called, side by side, and answers in the order of the calls.
+"""The tool node: runs the planner's tool calls concurrently, and returns the results in the order of the calls.
 
-A call that something from outside may have put into the model's mouth waits for the person's click, who sees its
-arguments, all of them. The turn rests by LangGraph's interrupt, on a checkpoint, as a plan does.
+A call that content from outside may have injected waits for the user's consent; the user sees all its arguments. The
+turn pauses by LangGraph's interrupt, on a checkpoint, as for a plan.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 _OBJECT_CHARACTERS = 120
 _MOST_SHOWN_CHARACTERS = 200_000
-# What is asked about is no call of the planner's: the planner itself has not been asked yet.
+# The question is not about a call of the planner: the planner itself has not been called yet.
 _NO_CALL = -1
 _DECLINED = "The person was asked and did not allow it. Go on without it, and do not call it again."
 _TOO_LONG_TO_ASK = (
@@ -37,10 +37,10 @@ _TOO_LONG_TO_ASK = (
 
 
 async def tools(state: TurnProgress, deps: Deps) -> Next:
-    """Run every tool called in this step; a wrong call is answered with a sentence that the model can mend.
+    """Run every tool called in this step; an invalid call gets an error message that the model can correct.
 
-    Where one of them needs the person's click, none runs before they have decided. A turn that goes on by itself after
-    its process died asks again: what was allowed once may have run already.
+    If one of the calls needs consent, none runs before the user has decided. A turn that resumes by itself after its
+    process died asks again, because the allowed calls may already have run.
     """
     context = deps.tool_context(state)
     called = {i: call for i, call in enumerate(state["calls"]) if serving_node(call) == "tools"}
@@ -71,7 +71,7 @@ async def tools(state: TurnProgress, deps: Deps) -> Next:
 
 
 def _over_limit(state: TurnProgress, calls: Mapping[int, ToolCallPart], tools: Mapping[str, Tool]) -> dict[int, str]:
-    """Return what those of a step's calls are answered with whose tools were called as often as one turn may."""
+    """Return the error messages for the calls of tools that have reached their limit per turn."""
     used = uses_of_tools(state["messages"])
     over: dict[int, str] = {}
     for index, call in calls.items():
@@ -96,7 +96,7 @@ async def _answer(
     except AivistaError as error:
         return failed(error.info.message)
     except Exception:
-        # A tool that breaks must not take the turn with it; the model is told, and the log has the whole of it.
+        # A broken tool must not fail the turn: the model receives an error, and the log has the traceback.
         logger.exception("the tool %s failed", call.name)
         return failed(f"{call.name} failed. Go on without it.")
 
@@ -104,7 +104,7 @@ async def _answer(
 async def _traced(
     deps: Deps, call: ToolCallPart, answering: Awaitable[ToolAnswer]
 ) -> tuple[ToolAnswer, ToolResultPart]:
-    """Return what the tool answered, and what the model is given of it, which is a step of the trace."""
+    """Return the tool's answer, and the result for the model, which becomes a step of the trace."""
     with deps.trace.tool(call) as step:
         answer = await answering
         result = _result(call, answer)
@@ -123,13 +123,13 @@ def _result(call: ToolCallPart, answer: ToolAnswer) -> ToolResultPart:
 
 
 def _step_parameters(call: ToolCallPart, tool: Tool | None) -> dict[str, str]:
-    """Return what the line of steps says of a call; a server's tool goes by the name it has there."""
+    """Return the parameters of the step line for a call; a tool of an MCP server appears with its name there."""
     line = {"name": call.name, "object": _object(call)}
     return line if tool is None or not tool.server else {**line, "name": tool.own_name, "server": tool.server}
 
 
 def _object(call: ToolCallPart) -> str:
-    """Return what a call is about, for the line that tells of it: the first of its arguments that is a short text."""
+    """Return the subject of a call for its step line: its first non-empty text argument, shortened."""
     for value in call.arguments.values():
         if isinstance(value, str) and value.strip():
             return " ".join(value.split())[:_OBJECT_CHARACTERS]
@@ -139,8 +139,7 @@ def _object(call: ToolCallPart) -> str:
 async def _needs_click(
     calls: Mapping[int, ToolCallPart], tools: Mapping[str, Tool], context: ToolContext
 ) -> tuple[list[Ask], list[int]]:
-    """Return what the person is asked of the calls, each with the reason, none where all may run; and by its place each
-    call that is too long for anybody to be asked about."""
+    """Return the questions to the user with their reasons, and the indices of calls that are too long to ask about."""
     asks: list[Ask] = []
     too_long: list[int] = []
     for index, call in calls.items():
@@ -150,7 +149,7 @@ async def _needs_click(
         try:
             reason = await tool.rule(call.arguments, context)
         except ToolArgumentError:
-            # It is answered with what is wrong with it, and runs nothing.
+            # Invalid arguments need no consent: the call gets an error and runs nothing.
             continue
         if reason is None:
             continue
@@ -165,14 +164,14 @@ async def _needs_click(
 async def _asked_first(
     state: TurnProgress, deps: Deps, asks: Sequence[Ask], refused: Mapping[int, ToolResultPart]
 ) -> Next:
-    """Put the question on record, show it, and lead to where the turn rests; calls that are `refused` are answered."""
+    """Record and show the questions, and pause the turn at `consent`; `refused` are results of refused calls."""
     card = ConsentCard(asks=tuple(asks))
     await put_on_record(deps, {**state, "consent": card}, TurnState.WAITING)
     return Next("consent", {"consent": show(deps, card), "answers": {**state["answers"], **refused}})
 
 
 async def asked_about_cost(state: TurnProgress, deps: Deps, cap: CapPassed) -> Next:
-    """Ask the person whether the text model may be paid at all: their cap of zero asks before every cent."""
+    """Ask the user whether the text model may be paid at all, because their cap of zero asks before every cent."""
     told = {"about_usd": round(cap.price_usd, 6), "cap": cap.cap, "cap_usd": cap.cap_usd}
     model = deps.text_model.label
     ask = Ask(call=_NO_CALL, tool=model, reason="costs_money", arguments=json.dumps(told, indent=1))
@@ -180,7 +179,7 @@ async def asked_about_cost(state: TurnProgress, deps: Deps, cap: CapPassed) -> N
 
 
 async def consent(state: TurnProgress, deps: Deps, said: object) -> Next:
-    """Rest until the person decides; then the calls run, or are answered with their refusal."""
+    """Pause until the user decides; then the calls run, or are refused."""
     decided = Decision.model_validate(said)
     card = state["consent"] or ConsentCard(asks=())
     how = "allowed" if decided.run else "refused"

@@ -1,7 +1,7 @@
-"""The collector of a turn's trace, which every call and node goes through.
+"""The collector of a turn's trace, for every call and node.
 
-While somebody waits it only takes references; what they look like on record is worked out later, on another thread:
-told as JSON, keys taken out, and no larger than its room.
+During the turn it only stores references; another thread later converts them to JSON, redacts secrets and limits the
+size.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from agent.trace import Cutter, Json, Retry, StepKind, StepSummary, TraceStep, i
 from agent.workflow.model_answers import Answer
 from agent.workflow.state import Next
 
-# The texts that the steps of one turn may hold together; a long conversation goes with each of its planner's calls.
+# The limits for the contents of all steps of a turn together, and of one step. Each planner call has the whole history.
 TURN_BYTES = 16 << 20
 STEP_BYTES = 1 << 20
-# Characters kept of one text, tried in turn until the step fits.
+# Limits for characters per text, tried in this order until the step fits.
 _CUTS = (100_000, 20_000, 4_000, 500)
 
 
 @dataclass(frozen=True)
 class TextRequest:
-    """What a text model is asked, as it is handed to the provider."""
+    """A request to a text model, as passed to the provider."""
 
     messages: Sequence[PromptMessage]
     tools: Sequence[ToolDeclaration]
     options: ChatOptions
 
 
-# The node at work. A task that is begun in it and outlives it, such as a late picture's, still belongs to it.
+# The running node. A task that starts in it and outlives it, such as a late picture's, still belongs to it.
 _NODE: ContextVar[OpenStep | None] = ContextVar("node", default=None)
 
 Sent: TypeAlias = TextRequest | ImageRequest | ToolCallPart | tuple[str, ...] | None
@@ -56,9 +56,9 @@ Came: TypeAlias = Answer | ToolResultPart | Embedding | None
 class Tracer:
     """Collects the steps of one turn.
 
-    `started_s` is when the turn began by the process's clock. `first` is the number of its next step: a turn that goes
-    on counts on. `on_close` hears of the turn's steps when it rests, on the keeper's thread. `had_error` is set once a
-    node or a call of a model has failed for good, also where the turn goes on without it.
+    `started_s` is the start of the turn on the monotonic clock. `first` is the number of its next step: a resumed turn
+    continues counting. `on_close` receives the turn's steps when it ends or pauses, on the keeper's thread. `had_error`
+    is set once a node or model call has finally failed, even if the turn continues without it.
     """
 
     conversation_id: str
@@ -72,23 +72,23 @@ class Tracer:
     had_error: bool = False
     _serialized: list[TraceStep] = field(default_factory=list)
     _bytes: int = 0
-    # The history goes with each call: what was searched for keys once is not searched again in the same turn.
+    # Shared by all steps: the history is part of each call, and its redaction is cached within the turn.
     _redactor: Redactor | None = None
 
     def node(self, name: str) -> OpenStep:
-        """Return the step of a node that begins; calls in its block, and in tasks begun there, are within it."""
+        """Return the step of a starting node; calls in its block, and in tasks started there, are within it."""
         return self._open(StepKind.NODE, name, None, name)
 
     def call(self, name: str, model: ModelEntry, sent: Sent) -> OpenStep:
-        """Return the step of a model's call that begins; `name` is its name in the journal."""
+        """Return the step of a starting model call; `name` is its name in the journal."""
         return self._open(StepKind.MODEL, name, sent, name.partition(":")[0], model)
 
     def tool(self, call: ToolCallPart) -> OpenStep:
-        """Return the step of a tool that begins."""
+        """Return the step of a starting tool call."""
         return self._open(StepKind.TOOL, call.name, call, "tools")
 
     def close(self) -> None:
-        """The turn rests: what was collected is put on record now."""
+        """Pass the steps to `on_close` after all pending steps are recorded; call it when the turn ends or pauses."""
         self.keeper.after(self._over)
 
     def _open(self, kind: StepKind, name: str, sent: Sent, node: str, model: ModelEntry | None = None) -> OpenStep:
@@ -99,8 +99,8 @@ class Tracer:
         return OpenStep(self, kind, name, node, number, within.number if within else None, sent, model)
 
     def take(self, step: OpenStep, summary: StepSummary) -> None:
-        """Take a step that has ended."""
-        # What a tool could not do is told to the model, which mends it; other errors are for whoever looks after us.
+        """Record a step that has ended."""
+        # Errors of tools go to the model, which corrects its call; all other errors concern the operator.
         self.had_error = self.had_error or (summary.error is not None and summary.kind is not StepKind.TOOL)
         self.publish(StepTraced(step=summary))
         self.keeper.keep(self.conversation_id, lambda: self._serialize(summary, step.sent, step.came))
@@ -122,7 +122,7 @@ class Tracer:
 
 @dataclass(eq=False)
 class OpenStep:
-    """A step under way. As a context manager it has ended when the block is left, whatever way."""
+    """A running step. As a context manager it ends when the block is left in any way."""
 
     tracer: Tracer
     kind: StepKind
@@ -145,27 +145,27 @@ class OpenStep:
     _around: Token[OpenStep | None] | None = None
 
     def leave(self) -> None:
-        """Count a try whose bytes leave now."""
+        """Count an attempt that is being sent."""
         self.attempts += 1
 
     def wait(self, error: ErrorInfo, pause_s: float) -> None:
-        """Note that a try failed and another follows after so many seconds."""
+        """Note that an attempt failed and another follows after `pause_s` seconds."""
         self._retries += (Retry(error=error, pause_s=round(pause_s, 3)),)
 
     def answer(self, answer: Answer, price_usd: float, source: Literal["sent", "journal", "cache"] = "sent") -> None:
-        """Note what a model answered, and how it failed if it did."""
+        """Note a model's answer, with its error if it failed."""
         self.came, self._price_usd, self._source, self._error = answer, price_usd, source, answer.error
 
     def embed(self, embedding: Embedding, price_usd: float) -> None:
-        """Note what an embedding model answered."""
+        """Note the answer of an embedding model."""
         self.came, self._price_usd, self.attempts = embedding, price_usd, 1
 
     def result(self, result: ToolResultPart) -> None:
-        """Note what a tool's call was answered with."""
+        """Note the result of a tool call."""
         self.came, self._has_failed, self.attempts = result, result.is_error, 1
 
     def lead(self, led: Next) -> None:
-        """Note where a node led, and why when it led to the end."""
+        """Note the next node, and the error if the node led to a failure."""
         self._led_to, self._error = led.goto or "", led.update.get("error")
 
     def __enter__(self) -> Self:
@@ -232,9 +232,9 @@ def _asked_for(sent: Sent) -> Literal["", "words", "picture", "vectors"]:
 def serialize_step(
     summary: StepSummary, sent: Sent, came: Came, redactor: Redactor, room_bytes: int
 ) -> tuple[TraceStep, int]:
-    """Return the step as it goes on record, and the bytes of its contents as JSON: at most a megabyte.
+    """Return the step for the record, and the size of its contents as JSON in bytes: at most a megabyte.
 
-    Secrets are hidden. Contents for which there is no room are left out.
+    Secrets are redacted. Contents larger than `room_bytes` are left out.
     """
     head = redactor.hidden(summary.model_dump(mode="json"))
     contents = redactor.hidden({"sent": sent_json(sent), "came": came_json(came)})
@@ -245,7 +245,7 @@ def serialize_step(
 
 
 def sent_json(sent: Sent) -> Json:
-    """Return what went in, as it was handed to the provider or the tool; a setting that was not chosen is left out."""
+    """Return the input as JSON, as passed to the provider or the tool, without settings that were not chosen."""
     match sent:
         case None:
             return {}
@@ -265,7 +265,7 @@ def sent_json(sent: Sent) -> Json:
 
 
 def came_json(came: Came) -> Json:
-    """Return what came out: a model's parts in order, thoughts as such, or a tool's result as it was given to one."""
+    """Return the output as JSON: a model's parts in order, thoughts marked, or a tool's result as sent to a model."""
     match came:
         case None:
             return {}
@@ -300,7 +300,7 @@ def _without_blanks(chosen: Json) -> Json:
 
 
 def _fitted(contents: Json) -> tuple[Json, int, int]:
-    """Return the contents as JSON that anybody can read, cut as little as it takes, their bytes and the cuts made."""
+    """Return the contents as valid JSON with the weakest cuts that fit, their size in bytes, and the number of cuts."""
     size_bytes = _size(contents)
     if size_bytes is not None and size_bytes <= STEP_BYTES:
         return contents, size_bytes, 0
@@ -314,7 +314,7 @@ def _fitted(contents: Json) -> tuple[Json, int, int]:
 
 
 def _size(value: Json) -> int | None:
-    """Return the bytes of the value as JSON, or None when it holds what JSON cannot say."""
+    """Return the size of the value as JSON in bytes, or None when JSON cannot represent it."""
     try:
         return len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
     except ValueError:

@@ -1,8 +1,8 @@
-"""A turn from the person's message to its last event, once it is that conversation's turn to go.
+"""Runs a turn from the user's message to its last event, after the scheduler has started it.
 
-It begins, or it goes on: from the checkpoint after the last node that was finished, however it came to rest. Words
-alone, a question back, an exact adjustment and a way back to an earlier picture need no graph, and do not load
-LangGraph, which takes most of a second; a turn that wants more goes on in the graph from the node it has come to.
+A turn starts, or resumes from the checkpoint after the last finished node. Text answers, questions to the user, exact
+adjustments and going back to an earlier picture need no graph, and do not import LangGraph, which takes most of a
+second; a turn that needs more continues in the graph from its current node.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 # A turn takes at most 16 planner steps, each with at most a search, tools and pictures after it.
 _RECURSION_LIMIT = 120
-# Where a turn rests until the person decides.
+# The nodes at which a turn pauses until the user decides.
 _ASKING = (("decision",), ("consent",))
 _WITHOUT_GRAPH = frozenset({"reception", "undo", "adjuster", "planner", "presenter"})
-# What may be done again or decided later stands on a checkpoint until then.
+# The states of a paused turn: its checkpoint is kept until it resumes.
 _REST = frozenset({TurnState.FAILED, TurnState.WAITING, TurnState.INTERRUPTED})
 
 
@@ -53,14 +53,14 @@ class Runner:
         self._loaded: _Loaded | None = None
 
     async def begin(self, deps: Deps, live: LiveTurn) -> None:
-        """Run a new turn and publish what happens."""
+        """Run a new turn and publish its events."""
         live.publish(TurnStarted(turn_id=deps.turn.id, uploads=deps.turn.uploads))
         await self._from_the_start(deps, live)
 
     async def go_on(self, deps: Deps, live: LiveTurn, decision: Decision | None) -> None:
-        """Run a turn from where it rests: after a failure, after the end of a process, or with a plan's decision.
+        """Resume a paused turn: after a failure, after the end of a process, or with a decision about a plan or calls.
 
-        Raises RequestRefused when the plan no longer waits.
+        Raises RequestRefused(PLAN_GONE) when the turn no longer waits for a decision.
         """
         live.publish(TurnStarted(turn_id=deps.turn.id, uploads=deps.turn.uploads))
         graph, _ = await self._load()
@@ -68,7 +68,7 @@ class Runner:
         if decision is not None and snapshot.next not in _ASKING:
             raise RequestRefused(ErrorCode.PLAN_GONE)
         if not snapshot.values:
-            # It ended before its first checkpoint: what was answered is in the journal.
+            # It ended before its first checkpoint: it starts again, with the answers in the journal.
             await self._from_the_start(deps, live)
             return
         so_far = cast("TurnProgress", {**first_progress(deps.turn.messages[0]), **snapshot.values})
@@ -86,16 +86,16 @@ class Runner:
             await self._run(deps, live, None)
 
     async def _wait_on(self, deps: Deps, live: LiveTurn, so_far: TurnProgress) -> None:
-        """Put on record that the turn still waits: without a decision there is nothing to do."""
+        """Record that the turn still waits, because there is no decision yet."""
         await put_on_record(deps, so_far, TurnState.WAITING)
         for event in component_events(so_far["consent"] or so_far["plan"] or PlanCard(plans=())):
             live.publish(event)
         live.publish(TurnPaused(turn_id=deps.turn.id))
 
     async def record_stop(self, deps: Deps) -> None:
-        """Put a stopped turn on record as far as it came."""
+        """Record the progress of a cancelled turn."""
         if not deps.record.has_begun and can_go_on(deps.turn):
-            # It was to go on and had not moved yet: it rests where it did.
+            # It was about to resume and has made no progress, so it stays paused as before.
             await deps.services.records.turns.finish(deps.conversation.id, deps.turn)
             deps.settled.set()
             return
@@ -105,8 +105,10 @@ class Runner:
         self.forget(deps.turn.id)
 
     async def record_cut(self, deps: Deps) -> None:
-        """Put a turn on record that the studio ends under, with what it shows: still at work, so that the next start
-        takes it up from its last checkpoint. Raises RequestRefused when it is not on record yet.
+        """Record an interrupted turn as still running, with its components.
+
+        So the next start of the studio resumes it from its last checkpoint. Raises RequestRefused when it is not
+        recorded yet.
         """
         shown = finished_turn(deps, deps.record.so_far(), TurnState.RUNNING).components
         goes_on = deps.turn.model_copy(update={"state": TurnState.RUNNING, "components": shown})
@@ -114,12 +116,12 @@ class Runner:
         deps.settled.set()
 
     def forget(self, turn_id: str) -> None:
-        """Write no more checkpoints of a turn that is over or left behind."""
+        """Stop writing checkpoints of a turn that is over or superseded."""
         if self._loaded is not None:
             self._loaded.checkpoints.forget(turn_id)
 
     async def settle(self) -> None:
-        """Return when every checkpoint is on record."""
+        """Wait until every checkpoint is written."""
         if self._loaded is not None:
             await self._loaded.checkpoints.written()
 
@@ -154,10 +156,10 @@ class Runner:
 
         states: AsyncIterator[Any] = graph.astream(start, _config(deps.turn), context=deps, stream_mode="values")
         rests = False
-        # LangGraph would send all that is said to LangSmith where the environment asks for that, for other programs.
+        # LangGraph would send all messages to LangSmith if the environment, set for other programs, enables that.
         with tracing_context(enabled=False):
             async for state in states:
-                # LangGraph's own key beside ours: the turn waits for the person.
+                # LangGraph adds this key when the turn waits for the user.
                 rests = "__interrupt__" in state or rests
         if not rests:
             checkpoints.forget(deps.turn.id)
@@ -168,9 +170,9 @@ class Runner:
 
 
 def superseded(turn: Turn) -> Turn | None:
-    """Return the turn as it stays behind when the conversation goes on without it, or None when nothing changes.
+    """Return the final version of a paused turn when the conversation continues without it, or None if unchanged.
 
-    A plan that still waits is dropped, and calls that wait are refused.
+    A pending plan is dropped, and pending calls are refused.
     """
     if turn.state is not TurnState.WAITING:
         return None
@@ -179,12 +181,12 @@ def superseded(turn: Turn) -> Turn | None:
 
 
 def can_go_on(turn: Turn) -> bool:
-    """Return whether the turn rests where it can be taken up again."""
+    """Return whether the turn is paused and can be resumed."""
     return turn.state in _REST
 
 
 def before(conversation: Conversation, turn_id: str) -> Conversation:
-    """Return the conversation as it was when the turn began. What came with it and after it is elsewhere.
+    """Return the conversation before the turn started. Pictures of this and later turns are in `elsewhere`.
 
     Raises RequestRefused(TURN_NOT_FOUND) for a turn of a branch that is not shown.
     """
