@@ -418,7 +418,7 @@ def _fenced(text: str) -> str:
 
 
 def _lines(text: str, prefix: str) -> str:
-    """Return the text line by line, with a backslash (a hard break) before each line that directly follows another."""
+    """Return the text line by line; a line that is directly followed by another ends with a backslash (hard break)."""
     lines = visible(text).strip().split("\n")
     written = []
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
