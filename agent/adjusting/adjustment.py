@@ -159,8 +159,10 @@ class Adjustment(Value):
         return self.has_effects or self.resize is not None
 
     def adds_up_with(self, other: Adjustment) -> bool:
-        """Return whether this and then the other can be applied as one adjustment: an effect must come after everything
-        else, and a picture that was cropped cannot then be rotated by an odd angle."""
+        """Return whether this and then the other can be applied as one adjustment.
+
+        An effect must come after everything else, and a cropped picture cannot then be rotated by an odd angle.
+        """
         is_straight = self.crop is None or quarters(other.rotate)[1] == 0
         return is_straight and not self.is_final and not other.has_effects
 
@@ -307,10 +309,11 @@ class ChangeKind(StrEnum):
 
 
 class AdjustmentChange(Value):
-    """One change. `amount` is never negative: 1 to 100, degrees for a rotation, pixels for a side, percent for SCALED,
-    0 for a change without an amount.
+    """One change of an adjustment.
 
-    `ratio` is the ratio, such as `1:1`, for CROPPED_TO_RATIO, and the size, such as `800×600`, for RESIZED.
+    `amount` is never negative: 1 to 100, degrees for a rotation, pixels for a side, percent for SCALED, 0 for a change
+    without an amount. `ratio` is the ratio, such as `1:1`, for CROPPED_TO_RATIO, and the size, such as `800×600`, for
+    RESIZED.
     """
 
     kind: ChangeKind

@@ -83,8 +83,7 @@ def _length(picture: Raster, area: Flags | None, shares: tuple[float, float]) ->
 
 
 def _mixed(picture: Raster, area: Flags | None, way: Callable[[Any], NDArray[Any]]) -> Raster:
-    """Return the picture as means of its pixels, which `way` computes from any values; smaller results are enlarged
-    to squares."""
+    """Return the picture as means computed by `way` from its pixels; a smaller result is enlarged to squares."""
     left, top, right, bottom = (0, 0, picture.width, picture.height) if area is None else box_of(area)
     place = slice(top, bottom), slice(left, right)
     if area is None:

@@ -93,8 +93,9 @@ class Archive:
     async def export_paper(
         self, conversation_id: str, owner: str, kind: ReadableFormat, *, language: ArchiveLanguage = "en"
     ) -> ExportedArchive:
-        """Export one conversation as a document for reading, which cannot be imported: a web page with its pictures
-        embedded, or Markdown, in a ZIP with its pictures if it has any.
+        """Export one conversation as a document for reading, which cannot be imported.
+
+        It is a web page with its pictures embedded, or Markdown, in a ZIP with its pictures if it has any.
 
         Raises RequestRefused when the owner has no such conversation or it is too large, and StorageFailure.
         """

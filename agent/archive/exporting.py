@@ -197,8 +197,10 @@ class ReadableExport:
         self._bytes = 0
 
     async def write(self, whole: WholeConversation, kind: ReadableFormat) -> str:
-        """Write the conversation and return the suffix of the file's name: html, md, or md.zip for Markdown with
-        pictures, because Markdown cannot embed them."""
+        """Write the conversation and return the suffix of the file's name.
+
+        It is html, md, or md.zip for Markdown with pictures, because Markdown cannot embed them.
+        """
         shown = await self._pictures(whole)
         page = conversation_page(whole, self._language, {digest: name for digest, (name, _) in shown.items()})
         if kind == "html":
@@ -256,8 +258,7 @@ def _images_of(whole: WholeConversation) -> dict[str, ImagePart]:
 
 
 async def _read(images: ImageStore, image: ImagePart) -> tuple[bytes, str | None]:
-    """Return a picture's bytes and the suffix of its file; the suffix is None when the file is lost, or is not a
-    picture that an import would accept."""
+    """Return a picture's bytes and its file suffix; None as suffix when it is lost or an import would refuse it."""
     try:
         data = await images.read(image)
     except RequestRefused:

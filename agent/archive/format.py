@@ -1,5 +1,6 @@
-"""The archive format, version 4: its files, their names and limits, and the schema of its JSON; the refusals of invalid
-archives; and the conversion of a whole conversation to the archive's model and back.
+"""The archive format, version 4: its files, their names and limits, and the schema of its JSON.
+
+Also the refusals of invalid archives, and the conversion of a whole conversation to the archive's model and back.
 
 Turns, pictures and everything in them use the models of the records, which also read all their older forms. A change of
 the schema requires a new VERSION; `docs/archive-format.md` contains the schema, and a test compares them. Version 1
@@ -294,8 +295,7 @@ def packed(whole: WholeConversation, lost: Collection[str] = ()) -> ArchivedConv
 
 
 def unpacked(archived: ArchivedConversation, read: Callable[[str], bytes]) -> WholeConversation:
-    """Return the conversation of an archive, with the content of its workspace files. `read` returns the content of a
-    file of the archive, by name."""
+    """Return the conversation of an archive, with its workspace files; `read` returns a file of the archive by name."""
     fields: dict[str, Any] = dict(archived)
     fields["files"] = tuple(
         WorkspaceFile(content=read(f"files/{file.digest}"), **_without(file, "digest", "size_bytes"))

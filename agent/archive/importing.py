@@ -46,8 +46,11 @@ class ImportedConversation(Value):
 
 
 class ImportReport(Value):
-    """The result of an import: the conversations in order, the number of distinct picture files (including masks and
-    earlier states), and the number of pictures that were lost before the archive was made."""
+    """The result of an import, with the conversations in order.
+
+    `picture_count` counts distinct picture files, including masks and earlier states; `lost_count` counts the pictures
+    that were lost before the archive was made.
+    """
 
     conversations: tuple[ImportedConversation, ...]
     picture_count: int
@@ -181,7 +184,7 @@ class Importer:
 
 
 class ImportAdapter:
-    """Adapts the conversations of one archive to this studio, and drops what is valid only in the studio of origin.
+    """An adapter of an archive's conversations to this studio: it drops what is valid only in the studio of origin.
 
     * Turns get new ids: the journal of paid calls and the checkpoints use them as keys, and an archive could contain
       the ids of another user's turns. The records stop a turn that was running or waiting, since it has neither here.

@@ -342,8 +342,11 @@ class PictureFacts:
 
 @dataclass(frozen=True)
 class Contents:
-    """The content of an archive apart from the conversations: pictures and large signatures by digest, the digests of
-    pictures that were lost before it was made, and the size of each workspace file, by digest."""
+    """The content of an archive apart from the conversations.
+
+    `pictures` and `blobs` (large signatures) are by digest; `lost` are the digests of pictures that were lost before
+    the archive was made; `files` are the sizes of the workspace files, by digest.
+    """
 
     pictures: Mapping[str, PictureFacts]
     blobs: frozenset[str]

@@ -1,5 +1,6 @@
-"""The child process that converts one page: a web page to Markdown, a PDF to text. `page_reader.py` runs this file as a
-program; nothing imports it.
+"""The child process that converts one page: a web page to Markdown, a PDF to text.
+
+`page_reader.py` runs this file as a program; nothing imports it.
 
 Its input is one line of JSON (`kind`, `url`, `paths`, `max_characters`, `max_pages`, `memory_bytes`, `cpu_s`), followed
 by the page. Its output is JSON: either `text`, `title`, `links` and `is_truncated`, or `problem`.

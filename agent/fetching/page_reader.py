@@ -1,5 +1,6 @@
-"""Reading of web pages: the page is fetched by the guarded fetcher and converted: HTML to Markdown, PDF to text; plain
-text, JSON and XML stay as they are.
+"""Reading of web pages: the guarded fetcher fetches a page, which is then converted to text.
+
+HTML is converted to Markdown and PDF to text; plain text, JSON and XML stay as they are.
 
 HTML and PDF are parsed in a child process that holds no data of ours and is killed when it takes too long: a page with
 many attributes on one tag keeps the C parser busy for minutes, and only killing the process stops it.

@@ -1,5 +1,6 @@
-"""Checks of a picture without a model: whether a sketch contains the requested words, and whether the picture is blank,
-because a model may deliver one that is all black, white or transparent.
+"""Checks of a picture without a model: whether a sketch contains the requested words, and whether a picture is blank.
+
+A model may deliver a picture that is all black, white or transparent.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The contract of `generate_image`: its declaration for the planner, how missing values are filled, and the final
-prompt for the image model.
+"""The contract of `generate_image`: its declaration, the filling of missing values, and the final prompt.
 
 The user's locks come first, then the agent's values where the model supports them, then the defaults.
 """

@@ -69,8 +69,10 @@ _CLAUSE = re.compile(r"[^.!?。！？;；\n]+(?:[.!?。！？;；]+|$|(?=\n))")
 
 
 def claims_a_picture(answer: str, wish: str) -> bool:
-    """Return whether the answer states or suggests that a picture was made; False when the wish is a question, because
-    a question is answered with text."""
+    """Return whether the answer states or suggests that a picture was made.
+
+    False when the wish is a question, because a question is answered with text.
+    """
     if holds_question(wish):
         return False
     shown = (_SPELLED, _LINKED, wording.pattern("claim.placeholder", flags=re.IGNORECASE))

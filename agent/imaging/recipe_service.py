@@ -65,8 +65,10 @@ class RecipeService:
         return PictureFile(found.picture, data)
 
     async def clean(self, conversation_id: str, handle: str, owner: str) -> PictureFile:
-        """Return the file with nothing but the picture. Raises RequestRefused(PICTURE_UNREADABLE) also when the file
-        cannot be parsed."""
+        """Return the file with nothing but the picture.
+
+        Raises RequestRefused(PICTURE_UNREADABLE) also when the file cannot be parsed.
+        """
         from agent.imaging.provenance import clean
 
         found = await self.original(conversation_id, handle, owner)
@@ -83,7 +85,9 @@ class RecipeService:
         await self._records.update_picture(conversation.id, conversation.picture(handle).handle, shortfall_kept=True)
 
     async def find(self, owner: str, recipe: Recipe) -> tuple[str, str] | None:
-        """Return conversation and handle of the owner's picture that the recipe describes, or of its nearest source
-        picture; None when the owner has neither."""
+        """Return conversation and handle of the owner's picture that the recipe describes.
+
+        Else those of its nearest source picture that the owner has; None when the owner has neither.
+        """
         digests = [recipe.file_digest, *(parent.digest for parent in recipe.parents)]
         return await self._records.db.read(lambda connection: find_picture(connection, owner, digests))

@@ -1,5 +1,6 @@
-"""Which pictures the image model is shown, the role of each, and the messages that show them: a model turn contains
-only pictures of that same model. A role given by the user has priority over one given by the agent.
+"""Which pictures the image model is shown, the role of each, and the messages that show them.
+
+A model turn contains only pictures of that same model. A role given by the user has priority over the agent's.
 """
 
 from __future__ import annotations

@@ -103,8 +103,9 @@ class HttpLink:
 
 
 class _LimitedTransport(httpx2.AsyncBaseTransport):
-    """A transport that records why a request failed and limits the size of answers. Every port is allowed.
+    """A transport that records why a request failed and limits the size of answers.
 
+    Every port is allowed, because the operator chose it.
     With `allow_local`, the guard is not used, because it would refuse an address of this machine or its network: only
     the address in the operator's file is dialled. It is numeric, so that no name can lead elsewhere.
     """
@@ -313,8 +314,9 @@ class CallFailed(Exception):
 
 
 class Connection:
-    """A server of the operator's and its state. `offers` are its current tools, empty while it is not connected; then
-    `away` contains the tools that it had.
+    """A server of the operator and its state.
+
+    `offers` are its current tools, empty while it is not connected; then `away` contains the tools that it had.
 
     One task owns the connection from start to end: the SDK's scopes must be left in the task that entered them.
     """

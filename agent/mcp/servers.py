@@ -1,5 +1,7 @@
-"""All servers of the operator: they provide tools for each turn and are closed with the studio. Their answers are
-converted to the form of the studio's own tools: text and JSON, and verified pictures."""
+"""All servers of the operator: they provide tools for each turn and are closed with the studio.
+
+Their answers are converted to the form of the studio's own tools: text and JSON, and verified pictures.
+"""
 
 from __future__ import annotations
 
@@ -194,8 +196,11 @@ class McpServers:
 
 
 def tool_of(offer: Offer, connection: Connection, pins: Pins) -> Tool:
-    """Return the tool. A call waits for the user's click when the tool has changed since it was first seen or last
-    allowed, when it does not declare itself read-only, and when the turn is tainted and the server is not trusted."""
+    """Return the tool for an offer, with its rule about calls that wait for the user's click.
+
+    A call waits when the tool has changed since it was first seen or last allowed, when it does not declare itself
+    read-only, and when the turn is tainted and the server is not trusted.
+    """
 
     async def rule(arguments: Arguments, context: ToolContext) -> Reason | None:
         if pins.is_changed(offer.server, offer.tool, offer.fingerprint):

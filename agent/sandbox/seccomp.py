@@ -37,7 +37,7 @@ _STDOUT = 1
 
 
 class _Machine:
-    """The numbers of system calls on one architecture: `free` ones are allowed, `mapping` ones only without PROT_EXEC."""
+    """The numbers of the system calls of one architecture: `free` are allowed, `mapping` only without PROT_EXEC."""
 
     def __init__(
         self, *, audit: int, free: tuple[int, ...], mapping: tuple[int, ...], write: int, beyond: int | None = None

@@ -69,8 +69,10 @@ def failed(sentence: str) -> ToolAnswer:
 
 
 def foreign_picture(context: ToolContext, image: ImagePart) -> str:
-    """Return the `source` for a picture with external content: an upload, or a picture of another branch, where
-    unknown external content may have been read; else an empty string."""
+    """Return the `source` for a picture with external content, else an empty string.
+
+    These are uploads, and pictures of another branch, where unknown external content may have been read.
+    """
     is_elsewhere = any(one.handle == image.handle for one in context.conversation.elsewhere)
     is_foreign = image.origin is ImageOrigin.UPLOADED or is_elsewhere
     return f"picture:{image.handle}" if is_foreign else ""

@@ -1,6 +1,7 @@
-"""Tools for viewing: `view_image` shows a picture by its handle, or a part of it; `get_history_image` shows a picture
-that is a placeholder in the history; `read_url` reads a web page. And `go_back_to` chooses the picture that the user's
-next message changes.
+"""Tools that look at pictures and pages, and one that chooses the picture to change.
+
+`view_image` shows a picture by its handle, or a part of it; `get_history_image` shows a picture that is a placeholder
+in the history; `read_url` reads a web page. `go_back_to` chooses the picture that the user's next message changes.
 """
 
 from __future__ import annotations
@@ -123,9 +124,11 @@ _LINKS_SHOWN = 40
 
 
 async def _asks_for_a_click(arguments: Arguments, context: ToolContext) -> Reason | None:
-    """Return "foreign_address" unless the address may be read without a click: one that the user gave, a search found,
-    or a page of the same site contains. Any other address could leak what the model knows, or tell its author that it
-    was read. An invalid address is refused without a click."""
+    """Return "foreign_address" unless the address may be read without a click.
+
+    Allowed are addresses that the user gave, a search found, or a page of the same site contains. Any other address
+    could leak what the model knows, or tell its author that it was read. An invalid address is refused without a click.
+    """
     url = normalized(str(arguments["url"]))
     return "foreign_address" if url and url not in context.trust.urls else None
 

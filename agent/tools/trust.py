@@ -95,8 +95,11 @@ def _parts(added: Iterable[PromptMessage | ToolResultPart]) -> Iterator[ContentP
 
 
 def _named_in(turn: Turn, shown: Sequence[Component]) -> Iterator[str]:
-    """Yield the addresses that the user wrote in a turn, and those found by a search: the search's own sources, never
-    one that a model wrote. An imported turn yields none, because the author of its text is unknown."""
+    """Yield the addresses that the user wrote in a turn, and those found by a search.
+
+    For a search they are its own sources, never an address that a model wrote. An imported turn yields none, because
+    the author of its text is unknown.
+    """
     if turn.is_imported:
         return
     yield from comparable(urls_in(turn.text))
@@ -161,8 +164,10 @@ def _without_ending(url: str) -> str:
 
 
 def framed(content: Mapping[str, JsonValue], source: str) -> dict[str, JsonValue]:
-    """Return the content of a tool's answer as it is sent to the model: cut to the limit; external content is marked as
-    untrusted and cleaned of invisible characters."""
+    """Return the content of a tool's answer as it is sent to the model, cut to the limit.
+
+    External content is marked as untrusted and cleaned of invisible characters.
+    """
     if not source:
         return _Capped(MOST_CHARACTERS).taken_from(content)
     shown = _Capped(MOST_CHARACTERS, is_outside=True).taken_from(content)

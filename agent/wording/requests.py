@@ -217,8 +217,10 @@ def _kind(clause: str, language: str, picture_count: int) -> str:
 
 
 def requested_search_in_words(text: str) -> bool:
-    """Return whether the words ask, in English or Chinese, for a search and for verification of its results: the only
-    case in which both the agent and the image model search."""
+    """Return whether the words ask, in English or Chinese, for a search and for its verification.
+
+    This is the only case in which both the agent and the image model search.
+    """
     wished = wording.pattern("search.refused", flags=re.IGNORECASE).sub(" ", text)
     names = ("search.searching", "search.verifying")
     return all(wording.pattern(name, flags=re.IGNORECASE).search(wished) for name in names)

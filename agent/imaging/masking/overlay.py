@@ -1,5 +1,7 @@
-"""An answer over a picture: aligned once, and pasted again whenever the mask changes. Changes beyond the mask, and the
-absence of changes inside it, are only reported; nothing outside the mask is written."""
+"""An answer over a picture: aligned once, and pasted again whenever the mask changes.
+
+Changes beyond the mask, and the absence of changes inside it, are only reported; nothing outside the mask is written.
+"""
 
 from __future__ import annotations
 

@@ -73,8 +73,11 @@ _PNG_KEPT = frozenset(
 
 
 class _Png:
-    """The PNG container. The recipe is right before the pixels: readers that stop at the pixels find it, and content
-    credentials (`caBX`), which come first, keep their position."""
+    """The PNG container, with the recipe right before the pixels.
+
+    Readers that stop at the pixels find it there, and content credentials (`caBX`), which come first, keep their
+    position.
+    """
 
     signature = b"\x89PNG\r\n\x1a\n"
     has_texts = True
@@ -180,8 +183,11 @@ _JFIF_BYTES, _ADOBE_BYTES = 14, 12
 
 
 class _Jpeg:
-    """The JPEG container. The recipe is in an XMP segment (packet of at most 65,502 bytes: XMP specification, part 3,
-    1.1.3). Everything from the first scan on is one block, including a second picture after the end."""
+    """The JPEG container, with the recipe in an XMP segment.
+
+    Its packet has at most 65,502 bytes (XMP specification, part 3, 1.1.3). Everything from the first scan on is one
+    block, including a second picture after the end.
+    """
 
     signature = b"\xff\xd8\xff"
     has_texts = False
@@ -282,8 +288,11 @@ _ALPHA_FLAG = 0x10
 
 
 class _WebP:
-    """The WebP container. The recipe is after the pixels. The extended header, whose flags announce XMP and EXIF, is
-    added or removed as needed. Blocks have no padding, because some programs omit it at the end of the file."""
+    """The WebP container, with the recipe after the pixels.
+
+    The extended header, whose flags announce XMP and EXIF, is added or removed as needed. Blocks have no padding,
+    because some programs omit it at the end of the file.
+    """
 
     signature = b"RIFF"
     has_texts = False
@@ -374,8 +383,10 @@ _ORDERS: dict[bytes, Literal["little", "big"]] = {b"II*\0": "little", b"MM\0*": 
 
 @dataclass(frozen=True)
 class Exif:
-    """The content of an EXIF block: the orientation (1 to 8; 1 when it is not given), the comment of a user or
-    program, and whether there is anything else."""
+    """The content of an EXIF block: orientation, the comment of a user or program, and whether there is more.
+
+    The orientation is 1 to 8, and 1 when it is not given.
+    """
 
     orientation: int = 1
     comment: str = ""
@@ -440,10 +451,10 @@ def _comment(value: bytes, order: Literal["little", "big"]) -> str:
 
 
 def exif_of(orientation: int, comment: str) -> bytes:
-    """Return a block, without its header, with the orientation unless it is 1 and the comment unless it is empty;
-    empty when there is neither.
+    """Return a block, without its header, with the orientation unless it is 1 and the comment unless it is empty.
 
-    The comment is UTF-16, as EXIF requires, in the byte order of the block, from which readers infer it.
+    The result is empty when the block would have neither. The comment is UTF-16, as EXIF requires, in the byte order of
+    the block, from which readers infer it.
     """
     entries = []
     if orientation != 1:

@@ -34,11 +34,10 @@ _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def written(existing: bytes, recipe: Recipe, text: str) -> bytes:
-    """Return a packet with the recipe (`text` is its JSON) and everything in the existing packet except an older
-    recipe of ours.
+    """Return a packet with the recipe, and everything in the existing packet except an older recipe of ours.
 
-    A property that another program already set, such as the source type, is not repeated. An unreadable packet is
-    replaced. Properties that another program moved into our description are removed with it.
+    `text` is the recipe's JSON. A property that another program already set, such as the source type, is not repeated.
+    An unreadable packet is replaced. Properties that another program moved into our description are removed with it.
     """
     from lxml import etree
 
