@@ -47,9 +47,9 @@ class Crop:
 def chosen_crop(mask_box: Box, width: int, height: int, frames: Sequence[Frame]) -> Crop | None:
     """Return the smallest crop with context around the mask's box, or None when there is no frame at all.
 
-    With its context the crop is at least twice as wide and high as the box, has a margin of at least 48 pixels and a
-    shorter side of at least 384. A crop within the picture is preferred; if no ratio allows one, it extends beyond the
-    picture, and that part is filled for the request and discarded afterwards.
+    The wanted context is twice the box's width and height, with a margin of at least 48 pixels and a shorter side of at
+    least 384. A crop within the picture is preferred; if no ratio allows one, it extends beyond the picture, and that
+    part is filled for the request and discarded afterwards.
     """
     if not frames:
         return None
