@@ -1,4 +1,4 @@
-"""Work that goes on when whoever waits for it is cancelled."""
+"""Waiting for work that continues when the waiting task is cancelled."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ T = TypeVar("T")
 
 
 async def shielded(work: asyncio.Future[T]) -> T:
-    """Return what the work returns; it goes on when the caller is cancelled.
+    """Return the result of the work; the work continues when the caller is cancelled.
 
-    What it raises after that is nobody's: since Python 3.14 `asyncio.shield` prints it with its traceback.
+    An error that it raises after that is ignored. Since Python 3.14 `asyncio.shield` prints such an error with its
+    traceback, so it is not used here.
     """
     work.add_done_callback(_retrieve)
     await asyncio.wait({work})
@@ -19,6 +20,6 @@ async def shielded(work: asyncio.Future[T]) -> T:
 
 
 def _retrieve(work: asyncio.Future[Any]) -> None:
-    # An error that nobody takes is printed, too.
+    # asyncio also prints an error that is never retrieved.
     if not work.cancelled():
         work.exception()

@@ -1,10 +1,10 @@
-"""Draws a picture in the look of a style, by rules: its palette, line, texture and technique. No model is asked.
+"""Renders a picture in the look of a style by rules: palette, lines, texture and technique. No model is called.
 
-`render_in_style` is the whole interface. What a style looks like is a `StyleLook`, a few numbers and names in the data
-of the style; everything here follows from them, so that a new style needs data alone. It is an approximation, fit for
-sketches and previews: it sees colours and edges, not what the picture shows.
+`render_in_style` is the whole interface. The look of a style is a `StyleLook`, a few numbers and names in the data of
+the style; everything is computed from them, so a new style needs only data. The result is an approximation for sketches
+and previews: the code sees colours and edges, not the content of the picture.
 
-A picture is an array of 8-bit RGB. This loads OpenCV and NumPy: import it only where pixels are at hand.
+A picture is an array of 8-bit RGB. This module imports OpenCV and NumPy: import it only when there are pixels.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from agent.style_look import Border, Ground, StyleLook, Technique
 
 # 8 bits, from 0 to 255.
 Pixels: TypeAlias = NDArray[Any]
-# 32-bit floats from 0 to 1, as an array: OpenCV's types do not say so of what it returns.
+# An array of 32-bit floats from 0 to 1. `Any`, because OpenCV's type hints do not describe what it returns.
 Plane: TypeAlias = Any
 
-# Techniques cost time by the pixel, and show nothing more on larger ones.
+# The cost of a technique grows with the pixels, and a larger working size shows nothing more.
 MOST_WORKING_PX = 1600
 _LEAST_WORKING_PX = 32
 _MOST_ENLARGED_PX = 8192
@@ -32,10 +32,10 @@ _SEED = 20
 
 
 def render_in_style(pixels: Pixels, look: StyleLook) -> Pixels:
-    """Return the picture in the look of a style, of the same size; the one given stays as it is."""
+    """Return the picture in the look of a style, at the same size; the input is not modified."""
     height, width = pixels.shape[:2]
     if min(height, width) < _LEAST_WORKING_PX:
-        # Too small for a stroke or a dot: drawn larger, and made small again.
+        # Too small for a stroke or a dot: render it enlarged and scale it down again.
         factor = -(-_LEAST_WORKING_PX // min(height, width))
         if max(height, width) * factor > _MOST_ENLARGED_PX:
             return pixels.copy()
@@ -77,7 +77,7 @@ def _toned(image: Plane, look: StyleLook) -> Plane:
 
 
 def _levelled(image: Plane) -> Plane:
-    """Return the picture with its tones drawn out toward black and white: a drawing uses all of its ground."""
+    """Return the picture with its tones stretched towards black and white: a drawing uses the full tonal range."""
     low, high = (float(value) for value in np.quantile(_grey(image)[::4, ::4], (0.01, 0.99)))
     drawn_out = (image - low) / max(0.15, high - low)
     return np.clip(image * 0.35 + drawn_out * 0.65, 0, 1).astype(np.float32)
@@ -125,14 +125,14 @@ def _rgb(colour: str) -> tuple[float, float, float]:
 
 
 def _ramped(grey: Plane, palette: Plane) -> Plane:
-    """Return the colours of a ramp from the palette's first to its last, by how light each pixel is."""
+    """Return for each pixel the colour of a ramp through the palette, from first to last, by its lightness."""
     places = np.linspace(0, 1, len(palette))
     channels = [np.interp(grey, places, palette[:, channel]) for channel in range(3)]
     return np.stack(channels, axis=-1).astype(np.float32)
 
 
 def _toward_nearest(image: Plane, palette: Plane, share: float) -> Plane:
-    """Return the picture with each colour gone over to the palette's nearest, how light it is counting less."""
+    """Return the picture with each colour moved towards the nearest palette colour; lightness has less weight."""
     light, first, second = cv2.split(cv2.cvtColor(image, cv2.COLOR_RGB2LAB))
     best = np.full(image.shape[:2], np.inf, np.float32)
     nearest = np.zeros(image.shape[:2], np.intp)
@@ -148,7 +148,7 @@ def _grey(image: Plane) -> Plane:
     return (image @ np.array([0.299, 0.587, 0.114], np.float32)).astype(np.float32)
 
 
-# Techniques: each takes and returns a picture from 0 to 1
+# Techniques: each takes and returns a picture with values from 0 to 1
 
 
 def _photo(image: Plane, look: StyleLook) -> Plane:
@@ -156,7 +156,7 @@ def _photo(image: Plane, look: StyleLook) -> Plane:
 
 
 def _flat(image: Plane, look: StyleLook) -> Plane:
-    """Even areas of a few colours, found in the picture itself."""
+    """Render flat areas of a few colours, which are taken from the picture itself."""
     small = cv2.resize(image, None, fx=0.25, fy=0.25, interpolation=cv2.INTER_AREA)
     count = 9 if not look.levels else max(3, look.levels)
     criteria = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_MAX_ITER, 12, 0.003)
@@ -171,12 +171,12 @@ def _flat(image: Plane, look: StyleLook) -> Plane:
 
 
 def _brush(image: Plane, look: StyleLook) -> Plane:
-    """Strokes along the forms: colours smeared across the gradient, with the bristles' streaks in them."""
+    """Render strokes along the forms: colours smeared along edges, with the streaks of the bristles."""
     return _stroked(image, look, turn=0.0, bristles=0.10)
 
 
 def _swirl(image: Plane, look: StyleLook) -> Plane:
-    """Strokes that run in eddies over the whole picture."""
+    """Render strokes that follow swirls over the whole picture."""
     return _stroked(image, look, turn=1.0, bristles=0.22)
 
 
@@ -198,7 +198,7 @@ def _stroked(image: Plane, look: StyleLook, turn: float, bristles: float) -> Pla
 
 
 def _thick(image: Plane, look: StyleLook) -> Plane:
-    """Paint with a relief: light falls on the ridges of the strokes."""
+    """Render thick paint with a relief: light falls on the ridges of the strokes."""
     painted = _stroked(image, look, turn=0.15, bristles=0.16)
     ridges = _along(
         _noise(image.shape[:2], max(1.0, look.cell * min(image.shape[:2]) / 8)),
@@ -212,7 +212,7 @@ def _thick(image: Plane, look: StyleLook) -> Plane:
 
 
 def _dots(image: Plane, look: StyleLook) -> Plane:
-    """Round touches of pure colour on the ground, laid one over the other."""
+    """Render overlapping round dots of pure colour on the ground."""
     height, width = image.shape[:2]
     step = max(3, round(look.cell * min(height, width)))
     random = np.random.default_rng(_SEED)
@@ -235,7 +235,7 @@ def _dots(image: Plane, look: StyleLook) -> Plane:
 
 
 def _halftone(image: Plane, look: StyleLook) -> Plane:
-    """Even colours with printed dots in the middle tones."""
+    """Render flat colours with printed dots in the middle tones."""
     areas = _flat(image, look)
     step = max(4.0, look.cell * min(image.shape[:2]))
     height, width = image.shape[:2]
@@ -251,7 +251,7 @@ def _halftone(image: Plane, look: StyleLook) -> Plane:
 
 
 def _pencil(image: Plane, look: StyleLook) -> Plane:
-    """Graphite or crayon: the paper shows through strokes that follow one slope, and the contours are drawn."""
+    """Render graphite or crayon: paper shows through strokes of one direction, and the contours are drawn."""
     grey = _grey(image)
     blurred = cv2.GaussianBlur(1 - grey, (0, 0), max(2.0, look.cell * min(grey.shape) * 0.7))
     sketched = np.clip(grey / np.maximum(1 - blurred, 0.02), 0, 1)
@@ -270,7 +270,7 @@ def _pencil(image: Plane, look: StyleLook) -> Plane:
 
 
 def _hatching(image: Plane, look: StyleLook) -> Plane:
-    """Thin lines, the more of them and the more ways crossed, the darker it is."""
+    """Render thin lines; darker areas have thicker lines and more crossing directions."""
     grey = cv2.GaussianBlur(_grey(image), (0, 0), 1.2)
     height, width = grey.shape
     y, x = np.mgrid[0:height, 0:width].astype(np.float32)
@@ -291,7 +291,7 @@ def _hatching(image: Plane, look: StyleLook) -> Plane:
 
 
 def _ink(image: Plane, look: StyleLook) -> Plane:
-    """Washes of thinned ink that run out into the paper, a few dark strokes, and much of the paper left."""
+    """Render washes of thinned ink that bleed into the paper, with much of the paper left visible."""
     spread = max(2.0, look.cell * min(image.shape[:2]))
     bleeding = _noise(image.shape[:2], spread * 1.5)
     blooms = _noise(image.shape[:2], spread * 7, seed=6)
@@ -299,7 +299,7 @@ def _ink(image: Plane, look: StyleLook) -> Plane:
     wet = _pushed(wet.astype(np.float32), bleeding * spread * 0.16 + blooms * spread * 0.12)
     grey = _grey(wet)
     soft = cv2.GaussianBlur(grey, (0, 0), spread * 0.35)
-    # Pigment gathers where a wash ends.
+    # Pigment collects at the edge of a wash.
     pool = np.clip((cv2.GaussianBlur(grey, (0, 0), spread * 0.6) - soft) * 5, 0, 1)
     cover = np.clip((0.97 - grey) * 1.2 + 0.10 * blooms * (grey < 0.9), 0, 1) * 0.88 + 0.5 * pool
     paper = np.array(_rgb(look.ground_colour), np.float32)
@@ -308,14 +308,14 @@ def _ink(image: Plane, look: StyleLook) -> Plane:
 
 
 def _carved(image: Plane, look: StyleLook) -> Plane:
-    """A block print: black and white with the gouge's lines in between."""
+    """Render a block print: black and white, with lines cut by a gouge in the middle tones."""
     grey = cv2.createCLAHE(2.0, (4, 4)).apply((_grey(image) * 255).astype(np.uint8)).astype(np.float32) / 255
     grey = cv2.bilateralFilter(grey, 0, 0.2, 5)
     height, width = grey.shape
     y, x = np.mgrid[0:height, 0:width].astype(np.float32)
     step = max(4.0, look.cell * min(height, width))
     wobble = _noise(grey.shape, step * 9) * step * 0.5
-    # Lines that follow the form: they bend with how light it is, as a gouge follows a cheek.
+    # The lines follow the form: they bend with the lightness, as a gouge follows a cheek.
     form = cv2.GaussianBlur(grey, (0, 0), step * 1.6)
     along = y * 0.92 + x * 0.38 + wobble + form * step * 5
     gouge = 0.5 + 0.5 * np.cos(2 * math.pi * along / step)
@@ -331,7 +331,7 @@ def _carved(image: Plane, look: StyleLook) -> Plane:
 
 
 def _cut_out(image: Plane, look: StyleLook) -> Plane:
-    """Clean shapes of one paper on another, their edges cut with scissors."""
+    """Render clean shapes of one paper on another, with edges as if cut with scissors."""
     grey = cv2.createCLAHE(1.5, (3, 3)).apply((_grey(image) * 255).astype(np.uint8))
     grey = cv2.medianBlur(grey, min(_odd(image, 0.012), 15)).astype(np.float32) / 255
     local = cv2.GaussianBlur(grey, (0, 0), max(6.0, 0.07 * min(grey.shape)))
@@ -342,14 +342,14 @@ def _cut_out(image: Plane, look: StyleLook) -> Plane:
     dark = np.array(_rgb(look.palette[0] if look.palette else look.line_colour), np.float32)
     light = np.array(_rgb(look.ground_colour), np.float32)
     if look.glow and len(look.palette) > 2:
-        # Lit from behind: the cut shapes let their dye through.
+        # Lit from behind: the cut shapes show their dyed colours.
         dyed = _toward_nearest(image, np.array([_rgb(c) for c in look.palette], np.float32), 0.85)
         return (light * (1 - soft) + dyed * 0.75 * soft).astype(np.float32)
     return (light * (1 - soft) + dark * soft).astype(np.float32)
 
 
 def _pixels(image: Plane, look: StyleLook) -> Plane:
-    """Squares of few colours."""
+    """Render large square pixels with few colours."""
     height, width = image.shape[:2]
     step = max(3, round(look.cell * min(height, width)))
     small = cv2.resize(image, (max(2, width // step), max(2, height // step)), interpolation=cv2.INTER_AREA)
@@ -359,7 +359,7 @@ def _pixels(image: Plane, look: StyleLook) -> Plane:
 
 
 def _studs(image: Plane, look: StyleLook) -> Plane:
-    """Toy bricks: a round stud on each plate, a seam around it."""
+    """Render toy bricks: a round stud on each plate, and a seam around the plate."""
     height, width = image.shape[:2]
     step = max(6, round(look.cell * min(height, width)))
     plates = (max(2, math.ceil(width / step)), max(2, math.ceil(height / step)))
@@ -375,7 +375,7 @@ def _studs(image: Plane, look: StyleLook) -> Plane:
 
 
 def _tiles(image: Plane, look: StyleLook) -> Plane:
-    """Little stones in grout, each a little crooked and of its own shade."""
+    """Render small stones in grout, each slightly irregular and with its own shade."""
     height, width = image.shape[:2]
     step = max(5, round(look.cell * min(height, width)))
     random = np.random.default_rng(_SEED)
@@ -398,7 +398,7 @@ def _tiles(image: Plane, look: StyleLook) -> Plane:
 
 
 def _cells(image: Plane, look: StyleLook) -> tuple[NDArray[Any], Plane]:
-    """Return which of many cells each pixel belongs to, more of them along edges, and the colour of each."""
+    """Return the cell number of each pixel, and the mean colour of each cell; there are more cells along edges."""
     height, width = image.shape[:2]
     step = max(6, round(look.cell * min(height, width)))
     random = np.random.default_rng(_SEED)
@@ -421,7 +421,7 @@ def _cells(image: Plane, look: StyleLook) -> tuple[NDArray[Any], Plane]:
 
 
 def _facets(image: Plane, look: StyleLook) -> Plane:
-    """Flat triangles, as of an early computer's models."""
+    """Render flat triangles, like early computer graphics."""
     height, width = image.shape[:2]
     step = max(8, round(look.cell * min(height, width)))
     random = np.random.default_rng(_SEED)
@@ -453,7 +453,7 @@ def _facets(image: Plane, look: StyleLook) -> Plane:
 
 
 def _glass(image: Plane, look: StyleLook) -> Plane:
-    """Panes of one colour each, with lead between them and light behind."""
+    """Render stained glass: panes of one colour each, with lead between them and light behind."""
     labels, colours = _cells(image, look)
     grey = _grey(colours)[:, None]
     colours = np.clip(grey + (colours - grey) * 1.5 + 0.05, 0, 1).astype(np.float32)
@@ -467,7 +467,7 @@ def _glass(image: Plane, look: StyleLook) -> Plane:
 
 
 def _scanlines(image: Plane, look: StyleLook) -> Plane:
-    """An analogue tape: soft, colours bleeding sideways, lines, and noise at the bottom."""
+    """Render an analogue video tape: soft, with colours bleeding sideways, scan lines, and noise in two bands."""
     height, width = image.shape[:2]
     space = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
     space[..., 1:] = cv2.blur(space[..., 1:], (_odd(image, 0.03), 1))
@@ -486,7 +486,7 @@ def _scanlines(image: Plane, look: StyleLook) -> Plane:
 
 
 def _streaks(image: Plane, look: StyleLook) -> Plane:
-    """A long exposure: what shines is drawn out into trails, water and clouds are smoothed along."""
+    """Render a long exposure: bright areas become horizontal trails, and everything is smoothed in that direction."""
     length = max(9, round(min(image.shape[:2]) * look.cell * 4))
     kernel = np.zeros((length, length), np.float32)
     kernel[length // 2] = 1 / length
@@ -498,7 +498,7 @@ def _streaks(image: Plane, look: StyleLook) -> Plane:
 
 
 def _modelled(image: Plane, look: StyleLook) -> Plane:
-    """Soft solid matter: colours evened out, forms rounded by light from the upper left, a few highlights."""
+    """Render soft modelled matter: even colours, forms rounded by light from the upper left, a few highlights."""
     reach = max(2.0, look.cell * min(image.shape[:2]))
     even = cv2.edgePreservingFilter((image * 255).astype(np.uint8), flags=1, sigma_s=45, sigma_r=0.42) / 255
     even = even.astype(np.float32)
@@ -513,7 +513,7 @@ def _modelled(image: Plane, look: StyleLook) -> Plane:
 
 
 def _panels(image: Plane, look: StyleLook) -> Plane:
-    """Rectangles of the palette's colours between straight lines, smaller where there is more to see."""
+    """Render rectangles of the palette's colours between straight lines, smaller where there is more detail."""
     height, width = image.shape[:2]
     smallest = max(8, round(look.cell * min(height, width)))
     canvas = np.zeros_like(image)
@@ -583,7 +583,7 @@ def _drawn_lines(image: Plane, original: Pixels, look: StyleLook) -> Plane:
 
 
 def _contours(grey: Plane, width: float) -> Plane:
-    """Return how much of a contour each pixel is, from 0 to 1: a difference of Gaussians, sharpened."""
+    """Return the contour strength of each pixel, from 0 to 1: a steepened difference of Gaussians."""
     scale = max(0.7, min(grey.shape) / 800) * width
     first = cv2.GaussianBlur(grey, (0, 0), scale)
     second = cv2.GaussianBlur(grey, (0, 0), scale * 1.6)
@@ -704,7 +704,7 @@ def _odd(image: Plane, share: float) -> int:
 
 
 def _noise(shape: tuple[int, ...], size: float, seed: int = 0) -> Plane:
-    """Return smooth noise of that grain in pixels: mean 0, deviation 1, the same every time."""
+    """Return smooth noise with a grain of `size` pixels: mean 0, standard deviation 1, deterministic."""
     random = np.random.default_rng(_SEED + seed)
     size = max(0.5, size)
     small = (max(2, round(shape[0] / size)), max(2, round(shape[1] / size)))
@@ -714,7 +714,7 @@ def _noise(shape: tuple[int, ...], size: float, seed: int = 0) -> Plane:
 
 
 def _direction(image: Plane, cell: float) -> Plane:
-    """Return which way the forms run at each pixel, in radians: along edges, smoothed over some cells."""
+    """Return the direction of the forms at each pixel, in radians: along edges, smoothed over a few cells."""
     grey = cv2.GaussianBlur(_grey(image), (0, 0), 1.5)
     dx, dy = cv2.Sobel(grey, cv2.CV_32F, 1, 0, ksize=5), cv2.Sobel(grey, cv2.CV_32F, 0, 1, ksize=5)
     reach = max(3.0, cell * 2.2 * min(grey.shape))
@@ -723,7 +723,7 @@ def _direction(image: Plane, cell: float) -> Plane:
 
 
 def _along(values: Plane, angle: Plane, length: int) -> Plane:
-    """Return the values averaged along a direction: a line integral of that many pixels."""
+    """Return the values averaged along a direction: a line integral over `length` pixels."""
     height, width = angle.shape
     y, x = np.mgrid[0:height, 0:width].astype(np.float32)
     dx, dy = np.cos(angle), np.sin(angle)
@@ -739,14 +739,14 @@ def _along(values: Plane, angle: Plane, length: int) -> Plane:
 
 
 def _pushed(image: Plane, by: Plane) -> Plane:
-    """Return the picture with its pixels pushed about, so that edges are uneven."""
+    """Return the picture with its pixels displaced, so that edges become uneven."""
     height, width = by.shape
     y, x = np.mgrid[0:height, 0:width].astype(np.float32)
     return cv2.remap(image, x + by, y + np.roll(by, 37, axis=0), cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
 
 
 def _seams(labels: NDArray[Any]) -> Plane:
-    """Return 1 where one cell meets another."""
+    """Return 1 where two cells meet, else 0."""
     seams = np.zeros(labels.shape, np.float32)
     seams[:, 1:] = labels[:, 1:] != labels[:, :-1]
     seams[1:] = np.maximum(seams[1:], labels[1:] != labels[:-1])

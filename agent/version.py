@@ -1,4 +1,4 @@
-"""Which version of the program runs."""
+"""The version of the running program."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib import metadata
 
 
 def program_version() -> str:
-    """Return the version that is installed; sources that run where they lie may have none."""
+    """Return the installed version; when the program runs from its sources, there may be none."""
     try:
         return metadata.version("aivista")
     except metadata.PackageNotFoundError:

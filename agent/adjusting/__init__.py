@@ -1,7 +1,7 @@
 """Adjustments of a whole picture as exact pixel operations: light, colour, sharpness and frame, without any model.
 
-What needs no pixels is here: the values, the reading and the naming of them. `applying` does the work and loads Pillow,
-and numpy and OpenCV with the first tone.
+This package exports everything that needs no pixels: the values, their parsing and their descriptions. The module
+`applying` changes the pixels; it imports Pillow and numpy, and OpenCV only when it is needed.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""What is to be adjusted, as a value: light, colour, sharpness, effects and frame, with nothing said of how it is
-done."""
+"""An adjustment as a value: light, colour, sharpness, effects and frame, without the code that applies it."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ LIMIT = 100
 MAX_RATIO_SIDE = 100
 MAX_NESTED_CROPS = 16
 THINNEST_BOX = 1e-6
-# Of a picture that is made larger: a picture of more is made as large as that.
+# The limits of a resized picture: a larger result is scaled down to them.
 MAX_SIDE_PIXELS = 8192
 MAX_PIXELS = 40_000_000
 
@@ -24,17 +23,17 @@ _TURN_DECIMALS = 4
 
 
 class Flip(StrEnum):
-    """Which way a mirror works: `horizontal` swaps left and right."""
+    """The direction of a flip: `horizontal` swaps left and right."""
 
     HORIZONTAL = "horizontal"
     VERTICAL = "vertical"
 
 
 class CropRatio(Value):
-    """The largest part whose sides are as `width` to `height`.
+    """A crop to the largest part with the ratio `width` to `height`.
 
-    `across` and `down` say where it lies in what is cut off: 0 at the left or top, 0.5 in the middle, 1 at the right
-    or bottom. `within` is the part it is cut from, the whole picture without it.
+    `across` and `down` give its position: 0 at the left or top, 0.5 in the middle, 1 at the right or bottom. `within`
+    is the crop that it is cut from; when None, it is cut from the whole picture.
     """
 
     type: Literal["ratio"] = "ratio"
@@ -46,14 +45,15 @@ class CropRatio(Value):
 
     @property
     def text(self) -> str:
-        """The ratio as people write it, such as `16:9`."""
+        """The ratio in the usual notation, such as `16:9`."""
         return f"{self.width}:{self.height}"
 
 
 class CropBox(Value):
-    """A part between four lines, as shares of the width and height from the left and top: 0 to 1.
+    """A crop to a box, given as shares (0 to 1) of the width from the left and of the height from the top.
 
-    Every pixel that the box touches is kept. `within` is the part it is cut from, the whole picture without it.
+    Every pixel that the box touches is kept. `within` is the crop that it is cut from; when None, it is cut from the
+    whole picture.
     """
 
     type: Literal["box"] = "box"
@@ -74,10 +74,10 @@ Crop: TypeAlias = Annotated[CropRatio | CropBox, Field(discriminator="type")]
 
 
 class Resize(Value):
-    """Pixels to end with; without any, a `factor` for both sides.
+    """The target size in pixels, or a `factor` for both sides when no side is given.
 
-    With one side the other follows; with both, what sticks out of the new shape is cut off evenly. A side ends at 8192
-    pixels, the picture at 40 megapixels.
+    With one side, the other keeps the ratio; with both, the picture is cropped evenly to the new ratio. A side is
+    limited to 8192 pixels, the picture to 40 megapixels.
     """
 
     width: int | None = Field(default=None, ge=1)
@@ -86,7 +86,7 @@ class Resize(Value):
 
 
 def _crop(value: object) -> object:
-    """Return a ratio that was written in words, such as `16:9`, as the fields it stands for."""
+    """Return a ratio given as a string, such as `16:9`, as the fields of a CropRatio."""
     if not isinstance(value, str):
         return value
     match = _RATIO.fullmatch(value)
@@ -96,7 +96,7 @@ def _crop(value: object) -> object:
 
 
 def _turn(degrees: float) -> float:
-    """Return the same turn above -180 and up to 180 degrees."""
+    """Return the equivalent rotation above -180 and up to 180 degrees."""
     turn = round(degrees % 360, _TURN_DECIMALS) % 360
     return turn - 360 if turn > 180 else turn
 
@@ -106,11 +106,11 @@ Strength: TypeAlias = Annotated[int, Field(ge=0, le=LIMIT)]
 
 
 class Adjustment(Value):
-    """A change of a picture that needs no model; every amount is -100 to 100, and 0 changes nothing.
+    """A change of a picture that needs no model; amounts are -100 to 100 (blur and pixelate: 0 to 100), 0 is no change.
 
-    `rotate` is in degrees, clockwise when positive, and kept above -180 and up to 180. The picture is turned first,
-    then flipped, cropped and made larger or smaller. What is done to light and colour, and in which order, `toning`
-    says; `effects` come last. A crop may be given as a ratio in words ("1:1").
+    `rotate` is in degrees, clockwise when positive, and normalised above -180 and up to 180. The picture is rotated
+    first, then flipped, cropped and resized. The module `toning` describes light and colour and their order; `effects`
+    come last. A crop may be given as a string ("1:1").
     """
 
     brightness: Amount = 0
@@ -135,7 +135,7 @@ class Adjustment(Value):
 
     @property
     def is_identity(self) -> bool:
-        """Whether it leaves every pixel as it is."""
+        """Whether the adjustment changes nothing."""
         return not self.has_tones and not self.has_effects and not self.has_frame
 
     @property
@@ -145,35 +145,37 @@ class Adjustment(Value):
 
     @property
     def has_effects(self) -> bool:
-        """Whether it is more than a photographer's light and colour: inverted, sepia, blurred or in squares."""
+        """Whether the picture is inverted, turned sepia, blurred or pixelated."""
         return self.invert or self.sepia or bool(self.blur) or bool(self.pixelate)
 
     @property
     def has_frame(self) -> bool:
-        """Whether the picture is turned, flipped, cropped or of another size."""
+        """Whether the picture is rotated, flipped, cropped or resized."""
         return bool(self.rotate) or any(one is not None for one in (self.flip, self.crop, self.resize))
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing can be added to it: what comes after an effect or another size is no part of it."""
+        """Whether nothing can be added to it, because it ends with an effect or a resize."""
         return self.has_effects or self.resize is not None
 
     def adds_up_with(self, other: Adjustment) -> bool:
-        """Whether this and then the other can be made as one: an effect comes after everything before, and a slanted
-        part has no place in a frame that was cut."""
+        """Return whether this and then the other can be applied as one adjustment.
+
+        An effect must come after everything else, and a cropped picture cannot then be rotated by an odd angle.
+        """
         is_straight = self.crop is None or quarters(other.rotate)[1] == 0
         return is_straight and not self.is_final and not other.has_effects
 
     def combine(self, other: Adjustment) -> Adjustment:
-        """Return one adjustment for this and then the other, made once on the same picture.
+        """Return one adjustment that replaces this one followed by the other.
 
-        Amounts add up, within -100 to 100. Turns by quarters, flips and crops come to the same frame as one after the
-        other, give or take the pixel by which a middle is rounded. Where the other turns by an odd angle, this one's
-        crop is cut from the turned picture, because a slanted part has no place in its frame.
+        Amounts are added, within -100 to 100. Quarter turns, flips and crops give the same frame as the two in
+        sequence, except for a pixel where a middle is rounded. When the other rotates by an odd angle, this one's crop
+        is cut from the rotated picture, because a slanted crop cannot be expressed.
 
-        Raises ValueError when more than 16 crops follow one another.
+        Raises ValueError when there would be more than 16 nested crops.
         """
-        # Seen in a mirror, a turn goes the other way.
+        # After a flip, a rotation goes the other way.
         rotate = self.rotate + (-other.rotate if self.flip else other.rotate)
         flip = self.flip if other.flip is None else other.flip
         if self.flip is not None and other.flip is not None:
@@ -197,7 +199,7 @@ class Adjustment(Value):
 
 
 def crops_from_the_whole(crop: CropRatio | CropBox | None) -> list[CropRatio | CropBox]:
-    """Return the crops in the order in which they are cut, the one from the whole picture first."""
+    """Return the nested crops in the order in which they are applied, the one from the whole picture first."""
     found: list[CropRatio | CropBox] = []
     while crop is not None:
         found.append(crop)
@@ -206,7 +208,7 @@ def crops_from_the_whole(crop: CropRatio | CropBox | None) -> list[CropRatio | C
 
 
 def quarters(degrees: float) -> tuple[int, float]:
-    """Return a turn as whole quarters clockwise (0 to 3) and the odd rest, -45 to 45 degrees."""
+    """Return a rotation as clockwise quarter turns (0 to 3) and the rest, -45 to 45 degrees."""
     count = round(degrees / 90)
     return count % 4, degrees - 90 * count
 
@@ -216,7 +218,7 @@ def _limited(amount: int) -> int:
 
 
 def _cut_from(crop: CropRatio | CropBox | None, whole: CropRatio | CropBox | None) -> CropRatio | CropBox | None:
-    """Return the crop cut from what another one leaves; the same ratio once more cuts nothing."""
+    """Return `crop` applied within `whole`; a repeated crop to the same ratio is dropped."""
     result = whole
     for one in crops_from_the_whole(crop):
         if isinstance(one, CropRatio) and isinstance(result, CropRatio) and one.text == result.text:
@@ -226,7 +228,7 @@ def _cut_from(crop: CropRatio | CropBox | None, whole: CropRatio | CropBox | Non
 
 
 def _carried(crop: CropRatio | CropBox | None, frame: Adjustment) -> CropRatio | CropBox | None:
-    """Return the crop that gives the same part once the picture under it is turned and flipped."""
+    """Return the crop that selects the same part after the picture is rotated by quarters and flipped."""
     count, _ = quarters(frame.rotate)
     for _ in range(count):
         crop = _quarter_turned(crop)
@@ -277,7 +279,7 @@ CropBox.model_rebuild()
 
 
 class ChangeKind(StrEnum):
-    """Every change that a page has words for."""
+    """The kinds of change that the page can name."""
 
     BRIGHTER = "brighter"
     DARKER = "darker"
@@ -307,10 +309,10 @@ class ChangeKind(StrEnum):
 
 
 class AdjustmentChange(Value):
-    """One change. `amount` is never negative: 1 to 100, degrees for a turn, pixels of a side, percent for SCALED, 0
-    where there is nothing to count.
+    """One change of an adjustment.
 
-    `ratio` is the shape that is left, such as `1:1`, for CROPPED_TO_RATIO, and the size, such as `800×600`, for
+    `amount` is never negative: 1 to 100, degrees for a rotation, pixels for a side, percent for SCALED, 0 for a change
+    without an amount. `ratio` is the ratio, such as `1:1`, for CROPPED_TO_RATIO, and the size, such as `800×600`, for
     RESIZED.
     """
 
@@ -329,9 +331,9 @@ _TONES: tuple[tuple[str, ChangeKind, ChangeKind], ...] = (
 
 
 def describe(adjustment: Adjustment) -> tuple[AdjustmentChange, ...]:
-    """Return the changes in a fixed order, light and colour first, effects, and the frame last; none for no adjustment.
+    """Return the changes in a fixed order: light and colour, effects, frame; empty when nothing changes.
 
-    Of crops that follow one another the last is told, because its shape is the one that is seen.
+    Of nested crops only the last is listed, because its shape is the visible one.
     """
     return (*_tones(adjustment), *_effects(adjustment), *_frame(adjustment))
 

@@ -1,6 +1,6 @@
-"""A picture's bytes in, the adjusted picture's bytes out. Synchronous and busy: run it in a thread.
+"""Applies adjustments to the bytes of a picture. Synchronous and CPU-bound: run it in a thread.
 
-Quarter turns, mirrors and crops move pixels and change none.
+Quarter turns, flips and crops move pixels without changing their values.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from agent.adjusting.adjustment import (
 )
 from agent.pixels import Flags, Pixels, Raster, averaged, eight_bits, encode_png, in_colour, open_picture, resized
 
-# A share that came out of a subtraction must not reach into the next pixel by its last bit.
+# Rounding errors of a computed share must not extend a box into the next pixel.
 _LAST_BIT = 1e-6
 
 
 def framed(pixels: Pixels, adjustment: Adjustment) -> Pixels:
-    """Return the pixels (height, width, channels; the last of 2 or 4 is alpha) turned, flipped, cropped and resized.
+    """Return the pixels (height, width, channels; the last of 2 or 4 is alpha) rotated, flipped, cropped and resized.
 
-    By an odd angle a picture is turned about its middle and cut to the largest part of its own shape that has no empty
-    corner, as when a horizon is straightened in a photo program; the pixels between pixels are bicubic.
+    For an odd angle, the picture is rotated about its centre and cropped to the largest part of the same ratio without
+    empty corners, as when a photo program straightens a horizon; the interpolation is bicubic.
     """
     count, rest = quarters(adjustment.rotate)
     if count:
-        # `rot90` turns to the left.
+        # `rot90` rotates anticlockwise.
         pixels = np.rot90(pixels, -count)
     if rest:
         pixels = _slanted(pixels, rest)
@@ -49,7 +49,7 @@ def framed(pixels: Pixels, adjustment: Adjustment) -> Pixels:
 
 
 def framed_size(width: int, height: int, adjustment: Adjustment) -> tuple[int, int]:
-    """Return the width and height in pixels of what `framed` makes of a picture of this size."""
+    """Return the width and height in pixels that `framed` gives for a picture of this size."""
     count, rest = quarters(adjustment.rotate)
     size = (height, width) if count % 2 else (width, height)
     if rest:
@@ -61,7 +61,7 @@ def framed_size(width: int, height: int, adjustment: Adjustment) -> tuple[int, i
 
 
 def _new_size(width: int, height: int, resize: Resize) -> tuple[int, int]:
-    """Return the size to end with, smaller in proportion when it is more than one machine should hold."""
+    """Return the target size, scaled down in proportion when it exceeds the limits."""
     factor = (resize.width or 0) / width or (resize.height or 0) / height or resize.factor
     width, height = max(1, resize.width or round(width * factor)), max(1, resize.height or round(height * factor))
     least = min(1.0, MAX_SIDE_PIXELS / max(width, height), (MAX_PIXELS / (width * height)) ** 0.5)
@@ -79,9 +79,9 @@ def _resized(pixels: Pixels, resize: Resize) -> Pixels:
 
 
 def with_fixed_crops(adjustment: Adjustment, width: int, height: int) -> Adjustment:
-    """Return the adjustment with its crops as the one box of pixels that they are of a picture of this size.
+    """Return the adjustment with its crops replaced by the equivalent box for a picture of this size.
 
-    Turned by quarters or mirrored, a box is the same part to the pixel; the middle of a ratio would be rounded anew.
+    After a quarter turn or flip, a box is exactly the same part; the position of a ratio would be rounded again.
     """
     if adjustment.crop is None:
         return adjustment
@@ -95,7 +95,7 @@ def with_fixed_crops(adjustment: Adjustment, width: int, height: int) -> Adjustm
 
 
 def _upright_part(width: int, height: int, degrees: float) -> tuple[int, int]:
-    """Return the largest size of the same shape that lies within the rectangle turned by up to 45 degrees."""
+    """Return the largest size of the same ratio that fits in the rectangle rotated by up to 45 degrees."""
     sine, cosine = abs(math.sin(math.radians(degrees))), math.cos(math.radians(degrees))
     scale = min(width / (width * cosine + height * sine), height / (width * sine + height * cosine))
     return max(1, math.floor(width * scale)), max(1, math.floor(height * scale))
@@ -107,7 +107,7 @@ def _slanted(pixels: Pixels, degrees: float) -> Pixels:
     height, width = pixels.shape[:2]
     size = _upright_part(width, height, degrees)
     sine, cosine = math.sin(math.radians(degrees)), math.cos(math.radians(degrees))
-    # Each new pixel is looked up where it came from: turned back about the middle of both.
+    # The inverse map: each new pixel is looked up at its source position, rotated back about both centres.
     x, y = (size[0] - 1) / 2, (size[1] - 1) / 2
     back = np.array(
         [
@@ -140,7 +140,7 @@ def _touched(start: float, end: float, length: int) -> tuple[int, int]:
 
 
 def _ratio_size(across: int, down: int, width: int, height: int) -> tuple[int, int]:
-    """Return the largest size of the ratio, to the nearest pixel; one that has it already is kept whole."""
+    """Return the largest size with the ratio, to the nearest pixel; a size that has it already is kept."""
     wide, high = _nearest(height * across, down), _nearest(width * down, across)
     if high == height or wide == width:
         return width, height
@@ -168,32 +168,32 @@ class Adjusted:
 def apply_adjustment(data: bytes, adjustment: Adjustment) -> Adjusted:
     """Return the picture adjusted, as a PNG: first the frame, then light and colour (`toning`), then the `effects`.
 
-    PNG whatever the source was: a JPEG or WebP compressed once more would change every pixel, also those that the
-    adjustment leaves alone, and lose a little with each further one. Size, alpha, the ICC profile and the bit depth, 8
-    or 16, are kept; values are adjusted as if they were sRGB. Grey that takes on warmth or sepia becomes colour, and
-    leaves its profile. All other metadata is left out. The same bytes and adjustment give the same pixels.
+    The result is always PNG: encoding a JPEG or WebP again would change every pixel, also those that the adjustment
+    does not touch, and lose quality each time. Size, alpha, the ICC profile and the bit depth, 8 or 16, are kept;
+    values are adjusted as if they were sRGB. Grey that gets warmth or sepia becomes colour and loses its profile. All
+    other metadata is removed. The same bytes and adjustment give the same pixels.
 
-    Raises RequestRefused when the bytes are no picture, damaged, or more than 64 megapixels.
+    Raises RequestRefused when the bytes are not a picture, damaged, or more than 64 megapixels.
     """
     return encoded(adjusted(open_picture(data), adjustment))
 
 
 def adjusted(raster: Raster, adjustment: Adjustment, area: Flags | None = None) -> Raster:
-    """Return the picture adjusted, the frame first; the given one stays as it is.
+    """Return the picture adjusted, the frame first; the input is not modified.
 
-    `area` is the part of it that counts, as `effects.with_effects` says; then the frame has to stay.
+    `area` is the part to change, as in `effects.with_effects`; the adjustment must not change the frame then.
     """
     return _coloured(replace(raster, pixels=framed(raster.pixels, adjustment)), adjustment, area)
 
 
 def preview_adjustment(data: bytes, adjustment: Adjustment, edge_px: int) -> Adjusted:
-    """Return what `apply_adjustment` gives, small and with 8 bits: the longer edge is at most `edge_px`.
+    """Return a small 8-bit version of the result of `apply_adjustment`: the longer edge is at most `edge_px`.
 
-    It is never enlarged, and made small before it is adjusted, so that the cost is that of a small picture; a crop is
-    shown as finely as the picture holds it. Most of the time goes into decoding: for a slider, hand in the small copy
-    that a first call without any adjustment gives, and each further call costs what a small picture costs.
+    The picture is never enlarged. It is downscaled before it is adjusted, which makes the adjustment cheap; a crop is
+    shown at the full resolution of the picture if that fits. Most of the time is spent on decoding: for a slider, make
+    a small copy with a first call without any adjustment and pass it to the further calls, which are then cheap.
 
-    Raises ValueError when `edge_px` is below 1, and what `apply_adjustment` raises.
+    Raises ValueError when `edge_px` is below 1, and the errors of `apply_adjustment`.
     """
     if edge_px < 1:
         raise ValueError(f"a preview needs an edge of at least 1 pixel, not {edge_px}")
@@ -202,20 +202,20 @@ def preview_adjustment(data: bytes, adjustment: Adjustment, edge_px: int) -> Adj
         raster = replace(raster, pixels=framed(raster.pixels, adjustment))
         adjustment = adjustment.model_copy(update={"rotate": 0, "flip": None, "crop": None, "resize": None})
     small = _small(raster, adjustment, edge_px)
-    # Rounding at both steps may leave one pixel too many.
+    # Rounding at both steps may give one pixel too many.
     pixels = framed(small.pixels, adjustment)[:edge_px, :edge_px]
     return encoded(_coloured(replace(small, pixels=pixels), adjustment))
 
 
 def encoded(raster: Raster) -> Adjusted:
-    """Return the picture as a PNG, with its ICC profile when that speaks of the same colour model, else without."""
+    """Return the picture as a PNG, with its ICC profile if that has the same colour model, else without."""
     size = {"width": raster.width, "height": raster.height, "bit_depth": raster.bit_depth}
     return Adjusted(data=encode_png(raster), mime_type=MIME_TYPE, **size)
 
 
 def _small(raster: Raster, adjustment: Adjustment, edge_px: int) -> Raster:
     scale = edge_px / max(framed_size(raster.width, raster.height, adjustment))
-    # Nobody sees 16 bits in a preview.
+    # A preview does not need 16 bits.
     plain = replace(raster, pixels=eight_bits(raster.pixels))
     if scale >= 1:
         return plain
@@ -223,7 +223,7 @@ def _small(raster: Raster, adjustment: Adjustment, edge_px: int) -> Raster:
 
 
 def _coloured(raster: Raster, adjustment: Adjustment, area: Flags | None = None) -> Raster:
-    # OpenCV is loaded with either.
+    # Either import also loads OpenCV.
     if adjustment.has_tones:
         raster = _toned(raster, adjustment)
     if adjustment.has_effects:

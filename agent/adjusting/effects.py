@@ -1,6 +1,6 @@
-"""What is done to pixels beyond a photographer's light and colour: inverted, then sepia, then blurred, then in squares.
+"""Effects on pixels beyond light and colour, in this order: invert, sepia, blur, pixelate.
 
-Loads numpy and OpenCV: import this module only where pixels are at hand.
+Imports numpy and OpenCV: import this module only when there are pixels to change.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from agent.adjusting.adjustment import Adjustment
 from agent.pixels import LUMA, Flags, Pixels, Raster, averaged, in_colour, unweighed, weighed, with_opacity
 
-# Of the longer side of a whole picture, and of the side of a square as large as an area, for a strength of 100.
+# For a strength of 100: the share of the longer side of a whole picture, and of the square root of an area's size.
 _BLUR_SHARE = (1 / 75, 0.16)
 _SQUARE_SHARE = (1 / 6, 0.22)
 # Sepia at black, mid grey and white.
@@ -25,10 +25,10 @@ _SEPIA = np.array([[24, 14, 6], [146, 108, 70], [255, 242, 218]], np.float32)
 
 
 def with_effects(picture: Raster, adjustment: Adjustment, area: Flags | None = None) -> Raster:
-    """Return the picture with the effects of the adjustment; alpha, bit depth and profile stay.
+    """Return the picture with the effects of the adjustment; alpha and bit depth stay.
 
-    `area` is the part that counts, as flags (height, width): the sizes of blurs and squares follow from it, and nothing
-    beside it shines in. What becomes of the rest means nothing then.
+    `area` is the part to change, as flags (height, width): it determines the sizes of blurs and squares, and pixels
+    outside it do not influence the result. The result outside the area is then undefined.
     """
     if adjustment.invert:
         picture = _with_colours(picture, picture.peak - picture.pixels[..., : picture.colours])
@@ -42,7 +42,7 @@ def with_effects(picture: Raster, adjustment: Adjustment, area: Flags | None = N
 
 
 def box_of(area: Flags) -> tuple[int, int, int, int]:
-    """Return left, top, right and bottom of what has any of the area."""
+    """Return left, top, right and bottom of the area's bounding box."""
     rows, columns = np.flatnonzero(area.any(axis=1)), np.flatnonzero(area.any(axis=0))
     return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
 
@@ -66,7 +66,7 @@ def _blurred(picture: Raster, area: Flags | None, strength: int) -> Raster:
 
 
 def _in_squares(picture: Raster, area: Flags | None, strength: int) -> Raster:
-    """Return the picture in squares of one colour each, about twelve across where no strength is said."""
+    """Return the picture pixelated into squares of one colour each, about twelve across at the default strength."""
     side = max(2, round(_length(picture, area, _SQUARE_SHARE) * strength / 100))
 
     def shrunk(values: NDArray[Any]) -> NDArray[Any]:
@@ -83,7 +83,7 @@ def _length(picture: Raster, area: Flags | None, shares: tuple[float, float]) ->
 
 
 def _mixed(picture: Raster, area: Flags | None, way: Callable[[Any], NDArray[Any]]) -> Raster:
-    """Return the picture in means of its pixels, which `way` takes of any values; fewer ones are shown as squares."""
+    """Return the picture as means computed by `way` from its pixels; a smaller result is enlarged to squares."""
     left, top, right, bottom = (0, 0, picture.width, picture.height) if area is None else box_of(area)
     place = slice(top, bottom), slice(left, right)
     if area is None:

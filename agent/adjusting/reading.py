@@ -1,15 +1,14 @@
-"""Whether a sentence asks for an adjustment of a picture and for nothing else, and for which one.
+"""Parses a sentence that asks for an adjustment of a picture, and for nothing else.
 
-The whole sentence has to be made of known phrases and of the words that may stand around them. One word that is
-neither (a part of the picture, a thing, a comparison, a negation) and nothing is read at all: a wish that is taken
-for less than it is costs more than one that is left to a model.
+The whole sentence must consist of known phrases and filler words. If any other word is present (a part of the picture,
+an object, a comparison, a negation), nothing is parsed: a half-understood wish is worse than one left to a model.
 
-The phrases of both languages are rows of `agent/wording`: the kind, the quality, and the words. A quality is `changed`,
-`compared` with what is there, `said` to be so (which counts with a measure alone), `moved` by a verb, `stated` as a
-number or in `stops`, the `same` as the one before, or a `complaint`; a kind that is a number changes it by so much, and
-an `effect` is there or not.
-Groups say how it is meant: `number…` and `much…` how far, `up` which way, `lacking` that there is too little of it,
-`said…` that a quality is compared and not only named.
+The phrases of both languages are rows in `agent/wording`: the kind, the quality, and the words. The kinds: a quality is
+`changed`; `compared` with the present state; `said` to be so (counts only with a measure); `moved` by a verb; `stated`
+as a number, or in `stops`; the `same` as the previous one; or a `complaint`. A number as the kind is a fixed amount,
+and an `effect` is switched on. `cropped`, `resized`, `turned` and `flipped` change the frame.
+The named groups of a pattern: `number…` and `much…` give the amount, `up` the direction, `lacking` says that there is
+too little of the quality, `said…` that a quality is compared and not only named.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ PLAIN = 30
 MUCH = 60
 _STOP = 50
 
-# Stands in a sentence for a handle, which says which picture is meant and nothing more.
+# Replaces a handle in a sentence: it only says which picture is meant.
 _HANDLE_SIGN = "⌗"
 _HANDLE = re.compile(r"#\d{1,6}[a-z]{0,3}(?![0-9a-z_])")
 _PUNCTUATION = re.compile(r"[\s,.;:!?。、…~]+")
@@ -40,7 +39,7 @@ _SIGNS = str.maketrans(
     {"−": "-", "–": "-", "’": "'", "‘": "'", "，": ",", "。": ".", "；": ";", "：": ":", "∶": ":", "×": "x"}
 )
 _REQUESTS = re.compile(r"(?:can|could|would|will)\b|[你您]?(?:能|可)")
-# Of these there is no less than none.
+# The amounts of these cannot be negative.
 _STRENGTHS = ("blur", "pixelate")
 _TONES = ("brightness", "contrast", "saturation", "warmth", "sharpness", *_STRENGTHS)
 _COUNTS = {"half": 0.5, "半": 0.5, "a": 1, "an": 1, "one": 1, "一": 1, "two": 2, "两": 2, "ninety": 90, "一百八十": 180}
@@ -49,13 +48,13 @@ _NUMERALS = "〇一二三四五六七八九"
 
 @dataclass(frozen=True)
 class _Read:
-    """What a phrase asks for.
+    """The meaning of a phrase.
 
-    `degree` is the amount when it was said in words before a comparative ("a bit brighter"); `borrows` says that a
-    comparative has no amount of its own and may share such a one ("… and warmer"). `is_moved` marks a quality raised or
-    lowered by a verb, `is_unsigned` one followed by a bare number. `is_complaint` marks what is said to be wrong with
-    the picture ("too dark"): how far to go the other way may be said after it. `is_same` marks a quality that goes the
-    way of the one before it, which `is_named` ("less contrast and saturation").
+    `degree` is the amount given in words before a comparative ("a bit brighter"); `borrows` says that a comparative has
+    no amount of its own and may share such an amount ("… and warmer"). `is_moved` marks a quality raised or lowered by
+    a verb, `is_unsigned` one followed by a bare number. `is_complaint` marks a fault of the picture ("too dark"), after
+    which the amount of the correction may follow. `is_same` marks a quality that changes like the previous one, which
+    must have `is_named` ("less contrast and saturation").
     """
 
     adjustment: Adjustment
@@ -70,7 +69,7 @@ class _Read:
 
 @dataclass(frozen=True)
 class _Rule:
-    """A row of the phrases: the kind of reading, the quality with its sign (nothing for the frame), and the words."""
+    """A row of the phrases: the kind, the quality with its sign (empty for the frame), and the pattern of the words."""
 
     kind: str
     tone: str
@@ -80,14 +79,14 @@ class _Rule:
 
 
 def read_adjustment(words: str, *, of_part: bool = False) -> Adjustment | None:
-    """Return what the words ask for, in English or Chinese, when that is an adjustment of the whole picture alone.
+    """Return the adjustment that the words request, in English or Chinese, or None when they say anything else.
 
-    With `of_part` the person marked a part of it, and that is what "this area" and the like mean.
+    With `of_part`, the user marked a part of the picture, and "this area" and similar words mean that part.
 
-    "A bit" and 一点 are 15, a plain "brighter" or 亮一些 is 30, "much" and 很多 are 60; a number or percentage wins. A
-    handle and words of politeness may stand around it. Several wishes are read together, in their order. None for
-    anything beyond, for two pictures, for the same quality twice, for a number out of range, and where a word has a
-    second meaning ("cooler", "make it square", 清晰一点).
+    "A bit" and 一点 are 15, a plain "brighter" or 亮一些 is 30, "much" and 很多 are 60; a number or percentage has
+    priority. A handle and polite words are allowed. Several wishes are combined, in their order. The result is None
+    for two pictures, the same quality twice, a number out of range, and a word with a second meaning ("cooler",
+    "make it square", 清晰一点).
     """
     text = _folded(words)
     if len(text) > MAX_CHARACTERS or len(set(_HANDLE.findall(text))) > 1:
@@ -98,9 +97,9 @@ def read_adjustment(words: str, *, of_part: bool = False) -> Adjustment | None:
         text, rules = wording.pattern("adjust.marked_part").sub(_HANDLE_SIGN, text), rules + _rules("part_rules")
     scan = _scanned(text, rules, is_whole=True)
     reads = [phrase.read for phrase in scan.phrases]
-    # "Reduce contrast and saturation 20": nobody can tell which way the second is meant.
+    # "Reduce contrast and saturation 20": the direction of the second is ambiguous.
     is_unclear = any(read.is_moved for read in reads) and any(read.is_unsigned for read in reads)
-    # "Make it brighter and #3 warmer" speaks of two pictures.
+    # "Make it brighter and #3 warmer" is about two pictures.
     is_of_two = _names_two(text) or (bool(reads) and _HANDLE_SIGN in text[scan.phrases[0].end : scan.phrases[-1].end])
     if not reads or scan.rest.strip() or is_unclear or is_of_two or _only_asks(text, reads):
         return None
@@ -109,9 +108,9 @@ def read_adjustment(words: str, *, of_part: bool = False) -> Adjustment | None:
 
 @dataclass(frozen=True)
 class FoundAdjustments:
-    """The adjustments in some words, with the places of their phrases, and the words that are left, as long as before.
+    """The adjustments in a text: start, end and adjustment of each phrase, and the text with the phrases blanked out.
 
-    `is_unclear` when a phrase asks for what cannot be: a number out of range, a turn by nothing.
+    `is_unclear` is set when a phrase asks for something impossible: a number out of range, a rotation by 0 degrees.
     """
 
     phrases: tuple[tuple[int, int, Adjustment], ...]
@@ -120,7 +119,7 @@ class FoundAdjustments:
 
 
 def find_adjustments(words: str) -> FoundAdjustments:
-    """Return every adjustment that stands in folded words, whatever else they say, also by the looser phrases."""
+    """Return every adjustment in an already folded text, which may say other things too; looser phrases also count."""
     scan = _scanned(words[:MAX_CHARACTERS], _rules("rules") + _rules("loose_rules"))
     kept = _without_answered([phrase.read for phrase in scan.phrases])
     phrases = tuple((one.start, one.end, one.read.adjustment) for one in scan.phrases if one.read in kept)
@@ -128,7 +127,7 @@ def find_adjustments(words: str) -> FoundAdjustments:
 
 
 def _folded(words: str) -> str:
-    """Return the words in one width, case, script and kind of space."""
+    """Return the words with normalised width, case, script (simplified Chinese) and spaces."""
     folded = unicodedata.normalize("NFKC", words[: MAX_CHARACTERS * 2]).lower().translate(_SIGNS)
     return " ".join(folded.translate(_simplified()).split())
 
@@ -140,13 +139,13 @@ def _simplified() -> dict[int, int]:
 
 
 def _only_asks(text: str, found: list[_Read]) -> bool:
-    """Return whether it is a question about the picture: "too dark?"."""
+    """Return whether the text only asks a question about the picture: "too dark?"."""
     is_question = re.search(r"(?:\?|吗)[ ?!.]*$", text) is not None
     return is_question and all(read.is_complaint for read in found) and not _REQUESTS.match(text)
 
 
 def _without_answered(found: list[_Read]) -> list[_Read]:
-    """Return what is asked for: a complaint counts only where no amount is said for the same quality."""
+    """Return the readings that count: a complaint counts only if no other phrase changes the same quality that way."""
     wished = [_signs(read) for read in found if not read.is_complaint]
     taken: list[dict[str, bool]] = []
     kept = []
@@ -179,7 +178,7 @@ class _Phrase:
 
 @dataclass(frozen=True)
 class _Scan:
-    """The phrases of a text in order, and the rest of it: what is understood is blanked out, and what stands around."""
+    """The phrases of a text in order, and the rest: the text with phrases and filler words blanked out."""
 
     phrases: tuple[_Phrase, ...]
     rest: str
@@ -187,7 +186,7 @@ class _Scan:
 
 
 def _scanned(text: str, rules: Sequence[_Rule], *, is_whole: bool = False) -> _Scan:
-    """Return what stands in the text; with `is_whole` no further than to the first word that is neither."""
+    """Return the phrases in the text; with `is_whole`, stop at the first word that is neither phrase nor filler."""
     found: list[_Phrase] = []
     rest, place, degree, is_unclear = "", 0, None, False
     while place < len(text):
@@ -215,7 +214,7 @@ def _scanned(text: str, rules: Sequence[_Rule], *, is_whole: bool = False) -> _S
 
 
 def _longest_phrase(text: str, place: int, rules: Sequence[_Rule]) -> tuple[_Read | None, int, bool]:
-    """Return what the phrase that reaches furthest asks for, where it ends, and whether it asks for what cannot be."""
+    """Return the meaning of the longest phrase at this place, its end, and whether it asks for something impossible."""
     matches = [(match, rule) for rule in rules if (match := rule.words.match(text, place))]
     furthest = max((match.end() for match, _ in matches), default=place)
     longest = [(match, rule) for match, rule in matches if match.end() == furthest]
@@ -225,14 +224,14 @@ def _longest_phrase(text: str, place: int, rules: Sequence[_Rule]) -> tuple[_Rea
 
 
 def _scaled(read: _Read, amount: int) -> _Read:
-    """Return the same change by another amount."""
+    """Return the same change with another amount."""
     tones = {tone: value for tone in _TONES if (value := getattr(read.adjustment, tone))}
     changed = {tone: amount if value > 0 else -amount for tone, value in tones.items()}
     return replace(read, adjustment=read.adjustment.model_copy(update=changed), degree=amount)
 
 
 def _same(read: _Read, before: _Read) -> _Read | None:
-    """Return what was asked of the quality named before for this one as well: "less contrast and saturation"."""
+    """Return the previous change applied to this quality: "less contrast and saturation"; None if it is not named."""
     if not before.is_named:
         return None
     amount = next(value for tone in _TONES if (value := getattr(before.adjustment, tone)))
@@ -240,7 +239,7 @@ def _same(read: _Read, before: _Read) -> _Read | None:
 
 
 def _together(found: list[_Read]) -> Adjustment | None:
-    """Return all of it as one adjustment; None when one thing is asked for twice, or nothing is left to do."""
+    """Return all readings as one adjustment; None when a field is changed twice, or nothing would change."""
     result = Adjustment()
     taken: set[str] = set()
     for read in found:
@@ -254,7 +253,7 @@ def _together(found: list[_Read]) -> Adjustment | None:
     return None if result.is_identity else result
 
 
-# ---- the rows
+# ---- the rows of phrases
 
 
 @functools.cache
@@ -336,7 +335,7 @@ def _toned(
     is_unsigned: bool = False,
     is_complaint: bool = False,
 ) -> _Read | None:
-    """Return a change by an amount; None when that is nothing, or more than there is."""
+    """Return a change of a quality by an amount; None when the amount is 0 or out of range."""
     if not 1 <= abs(amount) <= LIMIT or (amount < 0 and tone in _STRENGTHS):
         return None
     adjustment = Adjustment.model_validate({tone: amount})
@@ -352,7 +351,7 @@ def _is_number(group: str) -> bool:
 
 
 def _amount(language: str, said: dict[str, str]) -> int:
-    """Return how much is meant, above 0: a number wins over words, and words over nothing said."""
+    """Return the amount, without a sign: a number has priority over words; without either it is PLAIN."""
     if number := next((caught for name, caught in said.items() if name.startswith("number")), ""):
         return round(_counted(number))
     if "stops" in said:
@@ -365,7 +364,7 @@ def _amount(language: str, said: dict[str, str]) -> int:
 
 
 def _counted(written: str) -> float:
-    """Return a number in digits, in words, or in Chinese numerals up to ninety-nine."""
+    """Return the value of a number in digits, in words, or in Chinese numerals up to ninety-nine."""
     if written in _COUNTS:
         return _COUNTS[written]
     if digits := re.sub(r"[^\d.]", "", written):
@@ -375,10 +374,10 @@ def _counted(written: str) -> float:
 
 
 def _stated(rule: _Rule, said: dict[str, str]) -> _Read | None:
-    """Return a quality that was given a number, of 100 or of stops."""
+    """Return a change given as a number, on the scale of 100 or in stops."""
     number = said["stated"].replace(" ", "")
     is_unsigned = number[0].isdigit()
-    # "50 %" may mean half of what there is: whoever says neither plus nor minus has to be asked.
+    # "50 %" without a sign may mean half of the present value, so the user must be asked.
     if "percent" in said and is_unsigned:
         return None
     amount = float(number) * (_STOP if rule.kind == "stops" else 1)
@@ -386,13 +385,13 @@ def _stated(rule: _Rule, said: dict[str, str]) -> _Read | None:
 
 
 def _cropped(said: dict[str, str]) -> _Read | None:
-    """Return a crop to a ratio from the middle; None when there is no such shape."""
+    """Return a centred crop to a ratio; None when a side of the ratio is 0."""
     sides = (1, 1) if "square" in said else (round(_counted(said["width"])), round(_counted(said["height"])))
     return _Read(Adjustment.model_validate({"crop": f"{sides[0]}:{sides[1]}"})) if all(sides) else None
 
 
 def _resized(said: dict[str, str]) -> _Read | None:
-    """Return another size; None when there is no such size, or it is more than a picture is made large."""
+    """Return a resize; None when the size is 0 or exceeds the limits."""
     sides = {name: int(said[name]) for name in ("width", "height") if name in said}
     if sides:
         can_be = (
@@ -404,7 +403,7 @@ def _resized(said: dict[str, str]) -> _Read | None:
 
 
 def _turned(said: dict[str, str]) -> _Read | None:
-    """Return a turn; None when it turns nothing, or once round and more."""
+    """Return a rotation; None for 0 or at least 360 degrees, and for a negative angle with "left" or "right"."""
     angle = said.get("angle", "")
     degrees = _counted(angle) if angle else 90.0
     is_back = angle.startswith("-")

@@ -1,24 +1,24 @@
 """Light, colour and sharpness of pixels, in this order: warmth, brightness, contrast, saturation, sharpness.
 
-That is the order of a photo program: the light's colour first, because it is physical; sharpness last, because it
-reads the picture as it will be seen. All is reckoned in 32-bit floats and rounded once, half up. Loads numpy and
-OpenCV: import this module only where pixels are at hand.
+This is the order of photo programs: the colour of the light first, because it is physical; sharpness last, because it
+depends on the final picture. Everything is computed in 32-bit floats and rounded once, half up. Imports numpy and
+OpenCV: import this module only when there are pixels to change.
 
-* Warmth changes the white of linear light by mireds, as a photographer's filter does, with the colour of a glowing
-  body after Kim et al. (US patent 7024034: a cubic spline of the Planckian locus); 100 is the amber filter Wratten 85
-  (+112 mired). Each pixel's luminance (Rec. 709) is held.
+* Warmth shifts the white point of linear light in mireds, like a photographic filter, with the colour of a black body
+  after Kim et al. (US patent 7024034: a cubic spline of the Planckian locus); 100 is the amber filter Wratten 85
+  (+112 mired). Each pixel's luminance (Rec. 709) is preserved.
 * Brightness multiplies v / (1 - v) of the encoded value v by two for each 50: a gain in the shadows and a shoulder in
-  the lights, so that nothing is clipped. It is Schlick's bias ("Fast Alternatives to Perlin's Bias and Gain
+  the highlights, so nothing is clipped. It is Schlick's bias ("Fast Alternatives to Perlin's Bias and Gain
   Functions", Graphics Gems IV, 1994).
-* Contrast above 0 is Schlick's gain from the same page, an S about mid grey whose slope there doubles for each 90;
-  below 0 values are scaled towards mid grey, down to two fifths at -100.
+* Contrast above 0 is Schlick's gain from the same paper, an S-curve about mid grey whose slope there doubles for each
+  90; below 0, values are scaled towards mid grey, down to two fifths at -100.
 * Saturation scales the distance from the grey of equal luma (Rec. 709 weights on encoded values), as `saturate` does
-  in W3C Filter Effects; -100 is grey, 100 the double.
-* Sharpness above 0 is an unsharp mask of the luma, below 0 a Gaussian blur. Both widths grow with the picture, so that
-  a small copy looks like the large one, and both weigh pixels by their opacity.
+  in W3C Filter Effects; -100 gives grey, 100 doubles it.
+* Sharpness above 0 is an unsharp mask of the luma, below 0 a Gaussian blur. Both radii grow with the picture, so that
+  a small copy looks like the large one, and both weight pixels by their opacity.
 
-Where warmth or saturation would carry a colour out of range, the change stops at its border, all channels together:
-clipped one by one they would lose the luminance that was held, and the hue.
+When warmth or saturation would move a colour out of range, the change is limited by the same share in all channels:
+clipping each channel separately would change the preserved luminance, and the hue.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _LEAST_UNSHARP_SIGMA_PX = 0.6
 def toned(
     pixels: Pixels, opacity: NDArray[np.uint8] | None, adjustment: Adjustment, strip_pixels: int = STRIP_PIXELS
 ) -> Pixels:
-    """Return new pixels of the same shape and type, adjusted; the given ones stay as they are.
+    """Return adjusted pixels of the same shape and type; the input is not modified.
 
-    `pixels` is (height, width, 1) for grey or (height, width, 3) for RGB, of 8 or 16 bits; `opacity` is
-    (height, width), 255 where nothing shines through. Works through strips of about `strip_pixels`, so that a large
-    picture takes little more memory than its own. Grey pixels take no warmth: they have no colour to put it in.
+    `pixels` is (height, width, 1) for grey or (height, width, 3) for RGB, with 8 or 16 bits; `opacity` is
+    (height, width), 255 where opaque. Works in strips of about `strip_pixels`, so a large picture needs little memory
+    beyond its own. Warmth has no effect on grey pixels, because they have no colour channels.
     """
     if not adjustment.has_tones:
         return pixels
@@ -74,7 +74,7 @@ def toned(
 def _adjusted_strip(
     strip: Pixels, opacity: NDArray[np.uint8] | None, adjustment: Adjustment, sigma_px: float
 ) -> Floats:
-    """Return encoded values, 0 to 1 and a little beyond, one plane a channel: (channels, height, width)."""
+    """Return encoded values, 0 to 1 and slightly beyond, with one plane per channel: (channels, height, width)."""
     values = _lit(_planes(strip), adjustment)
     if adjustment.saturation and len(values) == 3:
         luma = _weighed(values)
@@ -100,7 +100,7 @@ def _lit(planes: Pixels, adjustment: Adjustment) -> Floats:
 
 
 def _levels(pixels: Pixels) -> Floats:
-    """Return what each number that such a pixel can hold stands for: 0 to 1."""
+    """Return the value, 0 to 1, of every number that the pixel type can hold."""
     peak = np.iinfo(pixels.dtype).max
     return np.arange(peak + 1, dtype=np.float32) / np.float32(peak)
 
@@ -112,7 +112,7 @@ def _curve(values: Floats, adjustment: Adjustment) -> Floats:
         values = gain * values / (1 + (gain - 1) * values)
     if adjustment.contrast > 0:
         slope = np.float32(2 ** (adjustment.contrast / 90))
-        # Schlick's halves in one: the distance from mid grey, and how much of it is kept there.
+        # Both halves of Schlick's formula in one: a function of the signed distance from mid grey.
         distance = 2 * values - 1
         values = np.asarray((1 + slope * distance / (1 + (slope - 1) * np.abs(distance))) / 2, dtype=np.float32)
     elif adjustment.contrast < 0:
@@ -132,14 +132,14 @@ def _encoded(values: Floats) -> Floats:
 
 @functools.cache
 def _gains(warmth: int) -> Floats:
-    """Return the factors of linear red, green and blue, from the colour of daylight to that of the changed white."""
+    """Return the factors for linear red, green and blue from the daylight white to the changed white."""
     changed = _glow(_DAYLIGHT_MIRED + _MIRED_AT_FULL * warmth / 100) / _glow(_DAYLIGHT_MIRED)
     return (changed / (changed @ _WEIGHTS)).astype(np.float32)
 
 
 def _glow(mired: float) -> NDArray[np.float64]:
-    """Return the linear sRGB of a body glowing at so many mireds, 40 to 400 (25000 to 2500 K)."""
-    inverse = mired / 1000  # thousands of kelvin, turned over
+    """Return the linear sRGB colour of a black body at this many mireds, 40 to 400 (25000 to 2500 K)."""
+    inverse = mired / 1000  # 1000 K divided by the temperature
     if mired >= 250:
         x = -0.2661239 * inverse**3 - 0.2343589 * inverse**2 + 0.8776956 * inverse + 0.179910
         y = -0.9549476 * x**3 - 1.37418593 * x**2 + 2.09137015 * x - 0.16748867
@@ -158,14 +158,14 @@ def _weighed(planes: Floats) -> Floats:
 
 
 def _within_range(planes: Floats, change: Floats) -> Floats:
-    """Return the colours changed as far as 0 to 1 allows, the same share of the change in every channel."""
+    """Return the colours changed as far as 0 to 1 allows, by the same share of the change in every channel."""
     room = np.where(change > 0, 1 - planes, planes)
     room /= np.maximum(np.abs(change), np.float32(1e-6))
     return np.asarray(planes + change * room.min(axis=0).clip(0, 1), dtype=np.float32)
 
 
 def _sigma_px(sharpness: int, width: int, height: int) -> float:
-    """Return how wide the neighbourhood is: for the unsharp mask always the same, for the blur by its amount."""
+    """Return the Gaussian's sigma: for the unsharp mask by the picture's size only, for the blur also by its amount."""
     side = math.sqrt(width * height)
     if sharpness > 0:
         return max(_LEAST_UNSHARP_SIGMA_PX, side / 1200)
@@ -173,7 +173,7 @@ def _sigma_px(sharpness: int, width: int, height: int) -> float:
 
 
 def _reach_px(sigma_px: float) -> int:
-    # Beyond three sigmas lies 0.3 % of the weight.
+    # Only 0.3 % of the weight is beyond three sigmas.
     return math.ceil(3 * sigma_px)
 
 
@@ -189,7 +189,7 @@ def _blurred(plane: Floats, opacity: NDArray[np.uint8] | None, sigma_px: float) 
         return np.asarray(blurred, dtype=np.float32)
     weight = opacity.astype(np.float32)
     covered = _blurred(weight, None, sigma_px)
-    # Far from everything opaque there is nothing to take a colour from.
+    # Far from any opaque pixel there is no colour to average, so the value stays.
     return np.where(covered > 0.5, _blurred(plane * weight, None, sigma_px) / np.maximum(covered, 0.5), plane)
 
 

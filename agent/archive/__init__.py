@@ -1,1 +1,1 @@
-"""Conversations as files: taken out as a ZIP that people and programs can read, and taken in again."""
+"""Export of conversations to a ZIP that people and programs can read, and import from it."""

@@ -1,4 +1,4 @@
-"""Conversations taken out as one file and taken in again, or told as a list of messages: what the studio holds."""
+"""Export of conversations to one file, import from it, and import of a conversation from a list of messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from agent.storage.images import ImageStore
     from agent.storage.quota import Quota
 
-# A download that takes longer than this is not waited for.
+# An export file older than this is removed, even if a download is still reading it.
 _KEPT_S = 86_400.0
 _LISTED_AT_ONCE = 200
 _WORDS_OF_A_NAME = 6
@@ -43,21 +43,22 @@ _NAME_CHARACTERS = 60
 
 @dataclass(frozen=True)
 class ExportedArchive:
-    """An archive that was made: where it is, what to call it, its size. Whoever asked for it removes it."""
+    """A finished export: its path, the name to offer, and its size. The caller removes the file."""
 
     path: Path
     name: str
     size_bytes: int
 
     def remove(self) -> None:
-        """Remove the file. What nobody removes goes with a later export, after a day."""
+        """Remove the file. A file that is not removed is deleted by a later export, after a day."""
         self.path.unlink(missing_ok=True)
 
 
 class Archive:
-    """Exports and imports of one studio, one at a time.
+    """The exports and imports of one studio, run one at a time.
 
-    Archives are made below `<home>/exports`, for their user's eyes alone, and never held in memory.
+    Archives are written in `<home>/exports`, which only the operating system user of the studio can read, and are never
+    held in memory.
     """
 
     def __init__(
@@ -78,9 +79,9 @@ class Archive:
     async def export_conversation(
         self, conversation_id: str, owner: str, *, language: ArchiveLanguage = "en"
     ) -> ExportedArchive:
-        """Return one conversation as an archive.
+        """Export one conversation as an archive.
 
-        Raises RequestRefused when the owner has no such conversation or it is too large, StorageFailure.
+        Raises RequestRefused when the owner has no such conversation or it is too large, and StorageFailure.
         """
         whole = await self._store.whole(conversation_id, owner)
 
@@ -92,10 +93,11 @@ class Archive:
     async def export_paper(
         self, conversation_id: str, owner: str, kind: ReadableFormat, *, language: ArchiveLanguage = "en"
     ) -> ExportedArchive:
-        """Return one conversation as a file to be read, which cannot be taken in again: a web page with its pictures in
-        it, or Markdown, in a ZIP with its pictures where it has any.
+        """Export one conversation as a document for reading, which cannot be imported.
 
-        Raises RequestRefused when the owner has no such conversation or it is too large, StorageFailure.
+        It is a web page with its pictures embedded, or Markdown, in a ZIP with its pictures if it has any.
+
+        Raises RequestRefused when the owner has no such conversation or it is too large, and StorageFailure.
         """
         whole = await self._store.whole(conversation_id, owner)
 
@@ -106,9 +108,9 @@ class Archive:
         return await self._filed(write)
 
     async def export_library(self, owner: str, *, language: ArchiveLanguage = "en") -> ExportedArchive:
-        """Return all conversations of the owner as one archive, the oldest first; it may be empty.
+        """Export all conversations of the owner as one archive, the oldest first; it may be empty.
 
-        Raises RequestRefused when they are too large for one, StorageFailure.
+        Raises RequestRefused when they are too large for one archive, and StorageFailure.
         """
 
         async def add_to(exporter: Exporter) -> None:
@@ -116,33 +118,33 @@ class Archive:
                 try:
                     whole = await self._store.whole(conversation_id, owner)
                 except RequestRefused:
-                    # It was deleted meanwhile.
+                    # The conversation was deleted in the meantime.
                     continue
                 await exporter.add(whole)
 
         return await self._exported(add_to, language, "library")
 
     async def import_archive(self, source: Path | BinaryIO, owner: str) -> ImportReport:
-        """Take in all conversations of an archive, as new ones of the owner.
+        """Import all conversations of an archive as new conversations of the owner.
 
-        Raises RequestRefused, and nothing is changed, when the archive is not as it should be or the owner may not keep
-        as much; StorageFailure.
+        Raises RequestRefused when the archive is invalid or exceeds the owner's quota, and StorageFailure; nothing is
+        changed then.
         """
         async with self._one_at_a_time:
             with contextlib.ExitStack() as opened:
                 limits = self._limits if owner == OPERATOR else self._limits.of_visitors
                 reader = await asyncio.to_thread(self._reader, source, limits, opened)
                 sizes = sum(file.size_bytes for file in reader.files.values())
-                # A picture that looks like another has no file of its own; whoever lies of them is found out next time.
+                # Identical pictures share one file, so use the declared counts; a false count shows at the next check.
                 pictures = sum(one.picture_count for one in reader.manifest.conversations)
                 if self._room is not None:
                     await self._room.check(owner, new_bytes=sizes, new_pictures=pictures)
                 return await Importer(reader, self._store, self._images, self._home, owner).run()
 
     async def take_context(self, told: Sequence[ContextMessage], owner: str) -> Conversation:
-        """Return a new conversation of the owner's that was held elsewhere. It has cost nothing here.
+        """Create a conversation of the owner from messages that were exchanged elsewhere, at no cost, and return it.
 
-        Raises RequestRefused for what no message may hold, StorageFailure.
+        Raises RequestRefused for a text or picture that no message may contain or beyond the quota, and StorageFailure.
         """
         if self._room is not None:
             await self._room.check(owner)
@@ -180,7 +182,7 @@ class Archive:
         return await self._filed(write)
 
     async def _filed(self, write: Callable[[BinaryIO], Awaitable[str]]) -> ExportedArchive:
-        """Return the file that was written, under the name that the writer gives it; nothing is left of a failure."""
+        """Return the file written by `write`, with the name it returned; the file is removed when writing fails."""
         async with self._one_at_a_time:
             try:
                 path, file = await asyncio.to_thread(self._new_file)
@@ -216,7 +218,7 @@ def _file_name(called: str, newest: datetime | None, suffix: str = "zip") -> str
 
 @dataclass(frozen=True)
 class ContextMessage:
-    """What somebody said: the person, or else the assistant; `pictures` are names (or nothing) and bytes."""
+    """A message of the user or the assistant; `pictures` are pairs of a name (may be empty) and bytes."""
 
     is_person: bool
     text: str
@@ -224,11 +226,11 @@ class ContextMessage:
 
 
 async def _whole_of_context(told: Sequence[ContextMessage], images: ImageStore) -> WholeConversation:
-    """Return the conversation: a turn for each message of the person's, with what the assistant answered to it.
+    """Return the conversation: one turn for each message of the user, with the assistant's answers to it.
 
-    Pictures of the person's are uploads, those of the assistant's generated ones, though without a receipt; each gets
-    the next handle. All are looked at before the first is stored. Raises RequestRefused for a picture or a text that
-    no message may hold.
+    The user's pictures are uploads, the assistant's are generated pictures without a receipt; each gets the next
+    handle. All are checked before the first is stored. Raises RequestRefused for a picture or a text that no message
+    may contain.
     """
     taken: list[list[CleanPicture]] = []
     for message in told:

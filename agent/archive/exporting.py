@@ -1,7 +1,7 @@
-"""Conversations on their way into a file: into an archive, one after the other, or one alone, to be read.
+"""Export of conversations to a file: several to an archive, or a single one as a document for reading.
 
-No two conversations are in memory at once. The ZIP is on the disk as it grows, and the same things give the same bytes.
-To be read, a conversation is a web page that holds its pictures, or Markdown with them beside it.
+Only one conversation is in memory at a time. The ZIP is written to disk as it grows, and the same content gives the
+same bytes. A document for reading is a web page with its pictures embedded, or Markdown with the pictures beside it.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ if TYPE_CHECKING:
 
 ReadableFormat: TypeAlias = Literal["md", "html"]
 
-# The first moment that a ZIP can name: when something was written says nothing of what it is.
+# The earliest time that a ZIP can store, used for all entries so that the same content gives the same bytes.
 _MOMENT = (1980, 1, 1, 0, 0, 0)
 _PRIVATE_FILE = 0o100600 << 16
 _UNIX = 3
-# What is said holds no quote that is not escaped, so this is only ever the address of a picture.
+# All quotes in texts are escaped, so this matches only the address of a picture.
 _PICTURE = re.compile(r'(?<=src=")pictures/([0-9a-f]{64})\.([a-z]+)(?=")')
 
 
 class Exporter:
-    """An archive that is being made: call `add` for each conversation, then `finish`, or `abandon` it.
+    """An archive that is being written: call `add` for each conversation, then `finish`, or `abandon` it.
 
-    Raises RequestRefused(EXPORT_TOO_LARGE) when it would grow beyond what can be taken in again, and OSError.
+    Raises RequestRefused(EXPORT_TOO_LARGE) when it would become too large to be imported, and OSError.
     """
 
     def __init__(self, file: BinaryIO, images: ImageStore, language: ArchiveLanguage, limits: ArchiveLimits) -> None:
@@ -67,23 +67,23 @@ class Exporter:
         self._limits = limits
         self._files: dict[str, ArchivedFile] = {}
         self._bytes = 0
-        # Of workspaces' files: each once, and as often as it is named.
+        # Bytes of workspace files: each file counted once, and counted as often as a workspace refers to it.
         self._stored_bytes = self._named_bytes = 0
         self._addresses: dict[str, str] = {}
         self._lost: set[str] = set()
         self._listed: list[ListedConversation] = []
 
     async def add(self, whole: WholeConversation) -> None:
-        """Add a conversation with all it refers to; a picture that several refer to is there once."""
+        """Add a conversation with everything it refers to; a picture that several refer to is stored once."""
         await self._add_pictures(whole)
         await asyncio.to_thread(self._add_conversation, whole, await self._add_signatures(whole))
 
     async def finish(self) -> datetime | None:
-        """Write what leads to the conversations, end the archive and return the moment of the newest change in it."""
+        """Write index and manifest, close the archive and return the time of the newest change in it."""
         return await asyncio.to_thread(self._end)
 
     def abandon(self) -> None:
-        """Let go of an archive that came to nothing; its file is the caller's to remove."""
+        """Close an unfinished archive; the caller removes its file."""
         with contextlib.suppress(OSError, ValueError):
             self._zip.close()
 
@@ -97,11 +97,11 @@ class Exporter:
                 continue
             name = f"pictures/{digest}.{suffix}"
             await asyncio.to_thread(self._add, name, data)
-            # From a conversation's own folder.
+            # Relative to the conversation's folder.
             self._addresses[digest] = f"../../{name}"
 
     async def _add_signatures(self, whole: WholeConversation) -> set[str]:
-        """Add the large signatures, and return the digests of those that are lost."""
+        """Add the large signatures, and return the digests of the missing ones."""
         lost = set()
         for digest in signatures_in(whole):
             if f"blobs/{digest}" in self._files:
@@ -135,9 +135,9 @@ class Exporter:
         )
 
     def _add_file(self, name: str, data: bytes) -> None:
-        """Add a file of a workspace, or count one that is there already: it is kept as often as workspaces name it.
+        """Add a workspace file, or only count it if it is there already: on import each reference becomes a copy.
 
-        It is not deflated: many of zeros, or the same one many times, are a bomb to whoever takes them in.
+        Files are not compressed: many zeros, or the same file many times, would look like a ZIP bomb on import.
         """
         if name not in self._files:
             self._add(name, data)
@@ -149,7 +149,7 @@ class Exporter:
             raise export_too_large(most)
 
     def _add(self, name: str, data: bytes, *, is_deflated: bool = False) -> None:
-        """Add a file; what is compressed already is stored as it is."""
+        """Add a file, stored unless `is_deflated`; data that are already compressed are stored as they are."""
         limits = self._limits
         self._bytes += len(data)
         is_full = self._bytes > limits.archive_bytes or len(self._files) + 2 > limits.files
@@ -184,9 +184,9 @@ class Exporter:
 
 
 class ReadableExport:
-    """A file to be read that is being written. One picture at a time is in memory.
+    """A writer of a document for reading. Only one picture is in memory at a time.
 
-    Raises RequestRefused(EXPORT_TOO_LARGE), OSError.
+    Raises RequestRefused(EXPORT_TOO_LARGE) and OSError.
     """
 
     def __init__(self, file: BinaryIO, images: ImageStore, language: ArchiveLanguage, limits: ArchiveLimits) -> None:
@@ -197,8 +197,10 @@ class ReadableExport:
         self._bytes = 0
 
     async def write(self, whole: WholeConversation, kind: ReadableFormat) -> str:
-        """Write the conversation and return what the file's name ends with: html, md, or md.zip for Markdown with
-        pictures, which cannot hold them itself."""
+        """Write the conversation and return the suffix of the file's name.
+
+        It is html, md, or md.zip for Markdown with pictures, because Markdown cannot embed them.
+        """
         shown = await self._pictures(whole)
         page = conversation_page(whole, self._language, {digest: name for digest, (name, _) in shown.items()})
         if kind == "html":
@@ -218,7 +220,7 @@ class ReadableExport:
         return "md.zip"
 
     async def _pictures(self, whole: WholeConversation) -> dict[str, tuple[str, ImagePart]]:
-        """Return the pictures that are still there and can be shown, by digest, each with its address."""
+        """Return the pictures that still exist and can be shown, by digest, each with its address."""
         found: dict[str, tuple[str, ImagePart]] = {}
         for digest, image in _images_of(whole).items():
             _, suffix = await _read(self._images, image)
@@ -227,7 +229,7 @@ class ReadableExport:
         return found
 
     async def _write_page(self, html: str, shown: Mapping[str, tuple[str, ImagePart]]) -> None:
-        """Write a web page, its pictures in the place of their addresses."""
+        """Write a web page with the addresses of pictures replaced by data URLs."""
         at = 0
         for match in _PICTURE.finditer(html):
             await self._write(html[at : match.start()].encode())
@@ -248,7 +250,7 @@ class ReadableExport:
 
 
 def _images_of(whole: WholeConversation) -> dict[str, ImagePart]:
-    """Return one reference to each picture, in the order in which they are first referred to."""
+    """Return one reference to each picture, by digest, in the order of first use."""
     found: dict[str, ImagePart] = {}
     for image in images_in(whole):
         found.setdefault(image.digest, image)
@@ -256,8 +258,7 @@ def _images_of(whole: WholeConversation) -> dict[str, ImagePart]:
 
 
 async def _read(images: ImageStore, image: ImagePart) -> tuple[bytes, str | None]:
-    """Return a picture's bytes and the suffix of its file: none when it is lost, or no picture, which could not be
-    taken in again."""
+    """Return a picture's bytes and its file suffix; None as suffix when it is lost or an import would refuse it."""
     try:
         data = await images.read(image)
     except RequestRefused:

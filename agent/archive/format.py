@@ -1,9 +1,11 @@
-"""What an archive holds, version 4: its files, their names and limits, and the schema of its JSON; the refusals of what
-it may not hold; and a whole conversation as the archive's value, and back.
+"""The archive format, version 4: its files, their names and limits, and the schema of its JSON.
 
-Turns, pictures and all they hold are those of the records, and read every older form of themselves. A change of the
-schema is a new VERSION; `docs/archive-format.md` shows it, and a test compares. Version 1 had no `more_masks`, 2 no
-effects and sizes of an `Adjustment`; up to 3 large signatures, stars and tags stood elsewhere (`from_version_3`).
+Also the refusals of invalid archives, and the conversion of a whole conversation to the archive's model and back.
+
+Turns, pictures and everything in them use the models of the records, which also read all their older forms. A change of
+the schema requires a new VERSION; `docs/archive-format.md` contains the schema, and a test compares them. Version 1
+had no `more_masks`, version 2 no effects and sizes in an `Adjustment`; up to version 3, large signatures, stars and
+tags were stored elsewhere (`from_version_3`).
 """
 
 from __future__ import annotations
@@ -52,10 +54,10 @@ _FIRST_YEAR, _LAST_YEAR = 1970, 9000
 
 @dataclass(frozen=True)
 class ArchiveLimits:
-    """What an archive may hold at most, in bytes and counts; one that is made keeps them, too.
+    """The limits of an archive, in bytes and counts; exports keep them too.
 
-    A picture of 64 megapixels with alpha, or of 32 with 16 bits, that cannot be compressed has 256 MB and a little. All
-    files together may be `ratio` times as large as the archive, with `ratio_from_bytes` in any case.
+    An incompressible picture of 64 megapixels with alpha, or of 32 with 16 bits, has slightly over 256 MB. All files
+    together may be `ratio` times as large as the archive; up to `ratio_from_bytes` is always allowed.
     """
 
     archive_bytes: int = 4 << 30
@@ -70,22 +72,22 @@ class ArchiveLimits:
 
     @property
     def of_visitors(self) -> ArchiveLimits:
-        """The limits of an archive that a stranger sends: while its JSON is read, nobody else is answered."""
+        """The limits for a visitor's archive: parsing its JSON blocks all other requests, so the JSON is smaller."""
         return replace(self, json_bytes=min(self.json_bytes, 16 << 20), json_values=min(self.json_values, 400_000))
 
 
 def is_file_name(name: str) -> bool:
-    """Return whether an archive may hold a file of this name."""
+    """Return whether an archive may contain a file with this name."""
     return _ANY_FILE.fullmatch(name) is not None
 
 
 def is_folder_name(name: str) -> bool:
-    """Return whether this is a folder of an archive, which a program that packs it again may name."""
+    """Return whether this is a folder of an archive; programs that repack an archive may add entries for folders."""
     return _ANY_FOLDER.fullmatch(name) is not None
 
 
 def is_moment(moment: datetime) -> bool:
-    """Return whether something can have happened then, and wherever one is."""
+    """Return whether a time has a time zone and a plausible year, so that it is valid in every time zone."""
     return moment.tzinfo is not None and _FIRST_YEAR < moment.year < _LAST_YEAR
 
 
@@ -101,7 +103,7 @@ Count: TypeAlias = Annotated[int, Field(ge=0)]
 
 
 class ArchivedFile(Value):
-    """A file of the archive: its name, its size in bytes and the SHA-256 of what it holds."""
+    """A file of the archive: its name, its size in bytes and the SHA-256 of its content."""
 
     name: str
     size_bytes: Count
@@ -109,7 +111,7 @@ class ArchivedFile(Value):
 
 
 class ListedConversation(Value):
-    """A conversation of the archive and the folder that it is in."""
+    """A conversation of the archive and its folder."""
 
     folder: Annotated[str, StringConstraints(pattern=rf"^{_CONVERSATION}$")]
     title: str
@@ -121,10 +123,11 @@ class ListedConversation(Value):
 
 
 class Manifest(Value):
-    """`manifest.json`: what the archive is, and every other file of it.
+    """`manifest.json`: a description of the archive and a list of all its other files.
 
-    `created_at` is the moment of the newest change in it, none when it is empty: two archives of the same are the same
-    bytes. `lost` are the digests of pictures that are spoken of and whose file was gone when the archive was made.
+    `created_at` is the time of the newest change in the archive, None when it is empty: two archives of the same
+    content have the same bytes. `lost` are the digests of pictures that are referred to but whose file was missing when
+    the archive was made.
     """
 
     format: Literal["aivista-archive"]
@@ -138,20 +141,21 @@ class Manifest(Value):
 
 
 class ArchivedWorkspaceFile(FileInfo):
-    """A file of the conversation's workspace; what it holds is `files/<digest>`.
+    """A file of the conversation's workspace; its content is in `files/<digest>`.
 
-    `name` is what it is called in the workspace, folders and all: no file of the archive has that name.
+    `name` is its path in the workspace; no file of the archive has that name.
     """
 
     digest: Digest
 
 
 class ArchivedConversation(Value):
-    """`conversation.json`: a conversation with every branch, as `agent.conversation.WholeConversation` tells it.
+    """`conversation.json`: a conversation with every branch, like `agent.conversation.WholeConversation`.
 
-    Every turn stands after its `parent`; its `request_id`, `maximum_usd` and `is_imported` are not told. A picture's
-    bytes are `pictures/<digest>.<suffix>`, at its own size and bit depth and without metadata; the file that an upload
-    was is told (`original`), but stays at home, its digest with it. A large signature is `blobs/<signature_digest>`.
+    Every turn comes after its `parent`; its `request_id`, `maximum_usd` and `is_imported` are left out. A picture's
+    bytes are in `pictures/<digest>.<suffix>`, at full size and bit depth and without metadata. The uploaded file is
+    described (`original`), but neither the file nor its digest is exported. A large signature is in
+    `blobs/<signature_digest>`.
     """
 
     title: str
@@ -167,8 +171,8 @@ class ArchivedConversation(Value):
     files: tuple[ArchivedWorkspaceFile, ...]
 
 
-# `request_id` keeps a request from being paid twice at home, `maximum_usd` held its turn to a price there, and an
-# import sets `is_imported` itself.
+# These are only valid in the studio of origin: `request_id` prevents a request from being paid twice, and
+# `maximum_usd` limited the price of its turn. An import sets `is_imported` itself.
 STAY_HOME = frozenset({"request_id", "maximum_usd", "is_imported"})
 _NOT_TOLD: Any = {"turns": {"__all__": STAY_HOME}}
 
@@ -179,14 +183,13 @@ def conversation_json(archived: ArchivedConversation) -> bytes:
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of both kinds of JSON in an archive, under `$defs` as `Manifest` and
-    `ArchivedConversation`."""
+    """Return the JSON Schema of both JSON files of an archive, in `$defs` as `Manifest` and `ArchivedConversation`."""
     _, schema = models_json_schema([(Manifest, "validation"), (ArchivedConversation, "validation")])
     return {"title": f"{FORMAT} {VERSION}", **_untitled(schema)}
 
 
 def _untitled(schema: Any) -> Any:
-    """Return the schema without pydantic's titles, which say each name once more, and without what is not told."""
+    """Return the schema without Pydantic's titles, which only repeat the names, and without fields of STAY_HOME."""
     if isinstance(schema, list):
         return [_untitled(one) for one in schema]
     if not isinstance(schema, dict):
@@ -199,37 +202,37 @@ _SHOWN_CHARACTERS = 60
 
 
 def unreadable(detail: str = "") -> RequestRefused:
-    """Return the refusal of what is no archive of ours, or is broken as a whole."""
+    """Return the refusal of a file that is not an archive of ours, or cannot be opened."""
     return RequestRefused(ErrorCode.ARCHIVE_UNREADABLE, provider_detail=detail[:200])
 
 
 def unsafe(name: str) -> RequestRefused:
-    """Return the refusal of an archive that holds a file of this name."""
+    """Return the refusal of an archive that contains an entry with this forbidden name."""
     return RequestRefused(ErrorCode.ARCHIVE_UNSAFE, name=_shown(name))
 
 
 def archive_too_large(limit_bytes: int) -> RequestRefused:
-    """Return the refusal of an archive, or of a file in it, that is larger than may be."""
+    """Return the refusal of an archive that is too large, or contains a file that is."""
     return RequestRefused(ErrorCode.ARCHIVE_TOO_LARGE, limit=limit_bytes >> 20)
 
 
 def damaged(name: str, detail: str = "") -> RequestRefused:
-    """Return the refusal of an archive in which this file is missing, too many, or not what the manifest says."""
+    """Return the refusal of an archive in which this file is missing, unlisted, or different from the manifest."""
     return RequestRefused(ErrorCode.ARCHIVE_DAMAGED, name=_shown(name), provider_detail=detail[:200])
 
 
 def inconsistent(name: str, detail: str) -> RequestRefused:
-    """Return the refusal of an archive in which this file does not hold what the format asks for."""
+    """Return the refusal of an archive in which the content of this file violates the format."""
     return RequestRefused(ErrorCode.ARCHIVE_INCONSISTENT, name=_shown(name), provider_detail=detail[:200])
 
 
 def not_a_picture(name: str) -> RequestRefused:
-    """Return the refusal of an archive in which this file is no picture that can be read."""
+    """Return the refusal of an archive in which this file is not a readable picture."""
     return RequestRefused(ErrorCode.ARCHIVE_PICTURE_UNREADABLE, name=_shown(name))
 
 
 def export_too_large(limit_bytes: int) -> RequestRefused:
-    """Return the refusal to make an archive that could not be taken in again."""
+    """Return the refusal to make an archive that would be too large to import."""
     return RequestRefused(ErrorCode.EXPORT_TOO_LARGE, limit=limit_bytes >> 20)
 
 
@@ -243,7 +246,7 @@ Part = TypeVar("Part", bound=BaseModel)
 
 
 def models_in(value: object) -> Iterator[BaseModel]:
-    """Yield the value and every model inside of it, in the order of their fields. Plain JSON holds none."""
+    """Yield the value and every model inside it, in the order of the fields. Plain JSON contains none."""
     if isinstance(value, BaseModel):
         yield value
         for name in type(value).model_fields:
@@ -262,7 +265,7 @@ def images_in(value: object) -> Iterator[ImagePart]:
 
 
 def changed(value: Any, kind: type[Part], change: Callable[[Part], Part]) -> Any:
-    """Return the value with each model of a kind inside of it changed; what holds none is the very same object."""
+    """Return the value with every model of a kind inside it changed; without any, the same object is returned."""
     if isinstance(value, kind):
         return change(value)
     if isinstance(value, BaseModel):
@@ -277,10 +280,10 @@ def changed(value: Any, kind: type[Part], change: Callable[[Part], Part]) -> Any
 
 
 def packed(whole: WholeConversation, lost: Collection[str] = ()) -> ArchivedConversation:
-    """Return the conversation as an archive holds it. A part whose large signature is among the `lost` has none."""
+    """Return the conversation in its archive form. A part whose large signature is in `lost` gets no signature."""
     if lost:
         whole = changed(whole, SignedPart, lambda part: part.unsigned() if part.signature_digest in lost else part)
-    # The file that was sent may say where it was taken, and the archive may be given to somebody.
+    # The uploaded file may contain the place where it was taken, and the archive may be given to other people.
     fields: dict[str, Any] = dict(changed(whole, OriginalFile, lambda file: file.model_copy(update={"digest": ""})))
     fields["files"] = tuple(
         ArchivedWorkspaceFile(
@@ -292,8 +295,7 @@ def packed(whole: WholeConversation, lost: Collection[str] = ()) -> ArchivedConv
 
 
 def unpacked(archived: ArchivedConversation, read: Callable[[str], bytes]) -> WholeConversation:
-    """Return the conversation of an archive, with what the files of its workspace hold. `read` is given the names of
-    files of the archive."""
+    """Return the conversation of an archive, with its workspace files; `read` returns a file of the archive by name."""
     fields: dict[str, Any] = dict(archived)
     fields["files"] = tuple(
         WorkspaceFile(content=read(f"files/{file.digest}"), **_without(file, "digest", "size_bytes"))
@@ -307,11 +309,11 @@ def _without(file: BaseModel, *names: str) -> dict[str, Any]:
 
 
 def from_version_3(told: Any) -> Any:
-    """Return what `conversation.json` of the versions 1 to 3 told, as it is told now.
+    """Return a `conversation.json` of versions 1 to 3 in the current form.
 
-    Where a large signature belongs stood beside a turn's messages and a picture's answer, stars and tags with each
-    picture; and there were the times of nodes and a mark that nothing sets any more. Raises what Python does for JSON
-    of another shape: AttributeError, LookupError, TypeError, ValueError.
+    There, the positions of large signatures were beside a turn's messages and a picture's answer, stars and tags were
+    in each picture, and there were node timings and a mark that are no longer used. Raises AttributeError, LookupError,
+    TypeError or ValueError for JSON of another shape.
     """
     pictures = told["pictures"]
     of_pictures = [(one, [one["answer"]]) for one in pictures]
@@ -328,6 +330,6 @@ def from_version_3(told: Any) -> Any:
 
 
 def signatures_in(value: object) -> tuple[str, ...]:
-    """Return the digests of the large signatures that its parts name, each once, in order."""
+    """Return the digests of the large signatures that the value's parts refer to, without duplicates, in order."""
     parts = (one for one in models_in(value) if isinstance(one, SignedPart))
     return tuple(dict.fromkeys(one.signature_digest for one in parts if one.signature_digest))

@@ -1,4 +1,4 @@
-"""An archive on its way in: all of it is looked at first, then all of it is taken in, or nothing is left of it."""
+"""Import of an archive: everything is checked first, then everything is imported; on a failure nothing remains."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _KNOWN_TYPES = frozenset(MIME_OF_SUFFIX.values())
 
 
 class ImportedConversation(Value):
-    """A conversation that was taken in, under its new id."""
+    """A conversation that was imported, with its new id."""
 
     id: str
     title: str
@@ -46,8 +46,11 @@ class ImportedConversation(Value):
 
 
 class ImportReport(Value):
-    """What an archive brought: its conversations in their order, how many different files of pictures (masks and
-    earlier states among them), and how many pictures were lost before the archive was made."""
+    """The result of an import, with the conversations in order.
+
+    `picture_count` counts distinct picture files, including masks and earlier states; `lost_count` counts the pictures
+    that were lost before the archive was made.
+    """
 
     conversations: tuple[ImportedConversation, ...]
     picture_count: int
@@ -55,11 +58,11 @@ class ImportReport(Value):
 
 
 class _Cancelled(Exception):
-    """Whoever asked for the import has gone."""
+    """The import was cancelled."""
 
 
 class Importer:
-    """Takes one archive in for an owner."""
+    """The import of one archive for an owner."""
 
     def __init__(
         self, reader: ArchiveReader, store: ConversationStore, images: ImageStore, home: Path, owner: str
@@ -75,10 +78,10 @@ class Importer:
         self._is_wanted = True
 
     async def run(self) -> ImportReport:
-        """Check everything, then take everything in.
+        """Check everything, then import everything.
 
-        Raises RequestRefused of an archive that is not as it should be, StorageFailure when it cannot be kept; nothing
-        of it is there then.
+        Raises RequestRefused when the archive is invalid, and StorageFailure when it cannot be stored; nothing of it
+        remains then.
         """
         contents = await self._contents()
         for listed in self._reader.manifest.conversations:
@@ -87,7 +90,7 @@ class Importer:
         try:
             return await shielded(taking_in)
         except asyncio.CancelledError:
-            # What a thread writes just now would be there after everything else is gone: it is waited for.
+            # Wait for the thread: a file that it is writing would otherwise remain after everything else was removed.
             self._is_wanted = False
             with contextlib.suppress(_Cancelled):
                 await taking_in
@@ -101,7 +104,7 @@ class Importer:
         adoption = ImportAdapter(reader, contents)
         try:
             for digest in digests:
-                # The origin stands in each reference; of the file it says nothing.
+                # The origin is stored in each reference; for the file it does not matter.
                 mime_type, origin = contents.pictures[digest].mime_type, ImageOrigin.UPLOADED
                 await self._images.write(await asyncio.to_thread(reader.read, names[digest]), mime_type, origin)
                 self._go_on()
@@ -147,7 +150,7 @@ class Importer:
         check_conversation(conversation, contents, f"{folder}/conversation.json")
         self._used.update(image.digest for image in images_in(conversation))
         self._signatures.update(signatures_in(conversation))
-        # A file that stands in the archive once is kept as often as workspaces name it.
+        # A file that is in the archive once is stored as often as workspaces refer to it.
         self._file_bytes += sum(file.size_bytes for file in conversation.files)
         if self._file_bytes > self._reader.most_bytes:
             raise archive_too_large(self._reader.most_bytes)
@@ -160,7 +163,8 @@ class Importer:
         for conversation in added:
             with contextlib.suppress(AivistaError):
                 await self._store.remove(conversation.id, self._owner)
-        # Somebody else may have sent the very same picture meanwhile. Where nobody can say, housekeeping will.
+        # Another user may have uploaded the same picture in the meantime, so keep files that are in use. If the check
+        # fails, housekeeping removes them later.
         with contextlib.suppress(AivistaError):
             named = await self._store.named_digests()
             await asyncio.to_thread(self._remove, [digest for digest in new if digest not in named])
@@ -180,12 +184,13 @@ class Importer:
 
 
 class ImportAdapter:
-    """What makes the conversations of one archive ours: what only their first home could make good of stays behind.
+    """An adapter of an archive's conversations to this studio: it drops what is valid only in the studio of origin.
 
-    * Turns get ids of our own: the journal of paid calls and the checkpoints go by them, and an archive could name
-      somebody else's. That a turn which ran or waited is stopped, since it has neither here, is up to the records.
-    * What its files hold came from outside, whatever it says of them, as do its turns (`Turn.is_imported`).
-    * A provider's search suggestions are HTML, shown as they came; of an archive nobody can say where they came from.
+    * Turns get new ids: the journal of paid calls and the checkpoints use them as keys, and an archive could contain
+      the ids of another user's turns. The records stop a turn that was running or waiting, since it has neither here.
+    * Workspace files are marked as untrusted, whatever the archive says, and turns as imported (`Turn.is_imported`).
+    * A provider's search suggestions are HTML that is shown unchanged; in an archive their origin is unknown, so they
+      are removed.
     """
 
     def __init__(self, reader: ArchiveReader, contents: Contents) -> None:
@@ -194,25 +199,25 @@ class ImportAdapter:
         self._secret = secrets.token_bytes(32)
 
     def adapted(self, folder: str) -> WholeConversation:
-        """Return the conversation of a folder as it goes on record."""
+        """Return the conversation of a folder in the form in which it is stored."""
         whole = changed(unpacked(self._reader.conversation(folder), self._reader.read), ImagePart, self._image)
         whole = changed(whole, SearchNote, lambda note: note.model_copy(update={"suggestions_html": ""}))
         whole = changed(whole, WorkspaceFile, lambda file: file.model_copy(update={"is_untrusted": True}))
         return fit_for_record(whole, {turn.id for turn in whole.turns})
 
     def _image(self, image: ImagePart) -> ImagePart:
-        """Return the reference with the size and, where it claims none of ours, the type that its file has."""
+        """Return the reference with the real size of its file, and with the real type if it states an unknown one."""
         facts = self._contents.pictures.get(image.digest)
         update: dict[str, object] = {}
         if image.mime_type not in _KNOWN_TYPES:
             update["mime_type"] = facts.mime_type if facts is not None else "image/png"
         if facts is None:
-            # Somebody else's picture may have the digest of one that is said to be lost.
+            # The digest of a picture listed as lost could be that of another user's picture.
             update["digest"] = hashlib.sha256(self._secret + image.digest.encode()).hexdigest()
             return image.model_copy(update=update)
         has_size = image.width is not None and image.height is not None
         size = {"width": facts.width, "height": facts.height} if has_size else {"width": None, "height": None}
         measured = {**size, "bit_depth": facts.bit_depth}
         update.update({name: value for name, value in measured.items() if getattr(image, name) != value})
-        # A value that holds none but right references stays the very same object.
+        # When nothing needs to change, return the same object.
         return image.model_copy(update=update) if update else image

@@ -1,8 +1,8 @@
-"""A conversation as people read it: a list of plain blocks, from which a page is made in Markdown or HTML.
+"""A conversation as a readable page: a list of plain blocks that is rendered as Markdown or HTML.
 
-The texts in the blocks are as they were said: whoever makes a page of them escapes every one. In Markdown none makes a
-link, a picture, a heading or HTML of its own. A page in HTML stands by itself: one file beside the pictures, no script,
-nothing fetched from anywhere; its own policy would stop what got through.
+The texts in the blocks are raw: the renderer escapes every one. In Markdown, no text can create a link, picture,
+heading or HTML. An HTML page is self-contained: one file beside the pictures, no script, and nothing is fetched from
+anywhere; its Content-Security-Policy blocks anything that slipped through.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from agent.pictures import Picture, Receipt
 from agent.spending import format_usd
 from agent.storage.branches import path_to
 
-# Characters of files: the page is to be read.
+# The limits of characters shown of one file and of all files: the page is for reading.
 _MOST_OF_A_FILE = 20_000
 _MOST_OF_ALL_FILES = 400_000
 
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading; level 1 is the page's own."""
+    """A heading; level 1 is the title of the page."""
 
     level: Literal[1, 2, 3]
     text: str
@@ -56,7 +56,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Speech:
-    """Words of a speaker, several lines perhaps."""
+    """The text of a speaker, possibly of several lines."""
 
     speaker: str
     text: str
@@ -65,14 +65,14 @@ class Speech:
 
 @dataclass(frozen=True)
 class Note:
-    """A line of the page itself."""
+    """A remark of one line that the page adds."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A picture: the address of its file from the page, and what to say of it."""
+    """A picture: the address of its file relative to the page, its alternative text and its caption."""
 
     address: str
     alt: str
@@ -81,14 +81,14 @@ class Shown:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and values, of a picture's receipt."""
+    """Names and values, such as those of a picture's receipt."""
 
     rows: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Links:
-    """Pages of a search."""
+    """The web pages that a search found."""
 
     title: str
     sources: tuple[Source, ...]
@@ -96,7 +96,7 @@ class Links:
 
 @dataclass(frozen=True)
 class Code:
-    """A text that is shown line by line, as it stands."""
+    """A text that is shown verbatim, line by line."""
 
     text: str
 
@@ -106,7 +106,7 @@ Block: TypeAlias = Heading | Speech | Note | Shown | Facts | Links | Code
 
 @dataclass(frozen=True)
 class Page:
-    """What a page is made from: its language, its title and its blocks."""
+    """The content of a page: its language, its title and its blocks."""
 
     language: ArchiveLanguage
     title: str
@@ -114,9 +114,9 @@ class Page:
 
 
 def conversation_page(whole: WholeConversation, language: ArchiveLanguage, addresses: Mapping[str, str]) -> Page:
-    """Return the conversation: the branch that is shown, then the turns of all others.
+    """Return the page of a conversation: the shown branch, then the turns of all other branches.
 
-    `addresses` leads from a picture's digest to its file, from where the page lies; a lost one is not in it.
+    `addresses` maps a picture's digest to its file, relative to the page; lost pictures are missing from it.
     """
     title = whole.title or _word(language, "untitled")
     return Page(language, title, tuple(_PageBuilder(whole, language, addresses).blocks(title)))
@@ -130,12 +130,12 @@ def branch_shown(whole: WholeConversation) -> tuple[Turn, ...]:
 
 
 def _moment_text(moment: datetime) -> str:
-    """Return a moment as every page writes it, in UTC."""
+    """Return a time in the format of all pages, in UTC."""
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 class _PageBuilder:
-    """A conversation that is being told."""
+    """A builder of the blocks of a conversation."""
 
     def __init__(self, whole: WholeConversation, language: ArchiveLanguage, addresses: Mapping[str, str]) -> None:
         self._whole = whole
@@ -209,7 +209,7 @@ class _PageBuilder:
             case StoppedNote():
                 yield Note(self._word("stopped"))
             case _:
-                # What the agent did, and panels: nothing that was said or made.
+                # Actions of the agent and panels contain neither messages nor pictures.
                 pass
 
     def _canvas(self, canvas: SmartCanvas, seen: set[str | None]) -> Iterator[Block]:
@@ -254,7 +254,7 @@ class _PageBuilder:
         if review is None:
             return
         for item in review.checklist:
-            # The first records hold checks of the studio's own as well: those are no review.
+            # The oldest records also contain the studio's own checks, which are not part of a review.
             if item.check is None and item.is_met is not None:
                 sign = "✓" if item.is_met else "✗"
                 yield self._word("review"), " ".join(one for one in (sign, f"“{item.wish}”", item.why) if one)
@@ -290,22 +290,22 @@ def _word(language: ArchiveLanguage, key: str, **parameters: object) -> str:
     return str(sentences("archive", language)[key]).format(**parameters)
 
 
-# What could hide or reorder words: controls, marks of direction, invisible letters, tags.
+# Characters that could hide or reorder words: control characters, direction marks, invisible letters, tags.
 _HIDING = re.compile(
     "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-# What an address may hold as it is (RFC 3986), without the signs that end it in Markdown.
+# Characters that an address may contain unescaped (RFC 3986), except those that end it in Markdown.
 _IN_ADDRESS = ":/?#@!$&*+,;=%~[]"
 
 
 def visible(text: str) -> str:
-    """Return the text without what could hide or reorder its words; line breaks become plain ones."""
+    """Return the text without characters that could hide or reorder its words; line breaks become \\n."""
     return _HIDING.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def web_address(address: str) -> str | None:
-    """Return the address of a web page fit for a link, or None for anything but http and https."""
+    """Return the address of a web page in a form that is safe in a link, or None for anything but http and https."""
     try:
         parts = urlsplit(address.strip())
         host = parts.hostname
@@ -319,18 +319,18 @@ def web_address(address: str) -> str | None:
 _FOLDER = resources.files("agent").joinpath("archive")
 _STYLE = _FOLDER.joinpath("page.css").read_text(encoding="utf-8").strip()
 _HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-# A page that is opened from a folder has no origin: its pictures are `file:`.
+# A page that is opened from a folder has no origin, so its pictures need `file:`.
 _POLICY = f"default-src 'none'; img-src 'self' file:; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
 _POLICY_ALONE = _POLICY.replace("'self' file:", "data:")
 
 
 def web_page(page: Page, *, is_alone: bool = False) -> str:
-    """Return the page, which ends with a line break; one that stands alone holds its pictures itself."""
+    """Return the page as HTML, ending with a line break; with `is_alone`, its policy allows only embedded pictures."""
     return _document(page, _POLICY_ALONE if is_alone else _POLICY)
 
 
 def library_page(listed: Sequence[ListedConversation], language: ArchiveLanguage) -> str:
-    """Return the page that leads to the conversations of an archive."""
+    """Return the index page of the conversations of an archive."""
     title = _word(language, "library")
     entries = (
         (
@@ -346,7 +346,7 @@ def library_page(listed: Sequence[ListedConversation], language: ArchiveLanguage
 
 
 def index_page(page: Page, entries: Iterable[tuple[str, str, str]]) -> str:
-    """Return a page that leads to others: their address, title and what else to say of each, after its own blocks."""
+    """Return a page with its own blocks, followed by links to other pages: address, title and a remark for each."""
     return _document(page, _POLICY, tuple(entries))
 
 
@@ -369,21 +369,21 @@ def _template() -> Template:
     return environment.from_string(_FOLDER.joinpath("page.html").read_text(encoding="utf-8"))
 
 
-# GFM makes links of bare addresses, too, which a backslash before their signs prevents.
+# GFM also turns bare addresses into links; a backslash before these characters prevents that.
 _SIGN = re.compile(r"[\\`*_{}\[\]()#|~!@$^]|(?<=[a-z]):(?=//)|(?<=www)\.", re.IGNORECASE)
-# What means something at the start of a line alone: lists and rules.
+# Characters with a meaning only at the start of a line: lists and rules.
 _START = re.compile(r"[=+-]|[0-9]+(?=[.)])")
 _OF_HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 _MOST_INDENTED = 40
 
 
 def markdown(page: Page) -> str:
-    """Return the page, which ends with a line break."""
+    """Return the page as Markdown, ending with a line break."""
     return "\n\n".join(_markdown_block(block) for block in page.blocks) + "\n"
 
 
 def escaped(text: str) -> str:
-    """Return a text on one line, to be read as it stands."""
+    """Return a text on one line, escaped so that it has no meaning in Markdown."""
     return _line(" ".join(visible(text).split()))
 
 
@@ -410,7 +410,7 @@ def _markdown_block(block: Block) -> str:
 
 
 def _fenced(text: str) -> str:
-    """Return the text as a block of code, which no line of it can end."""
+    """Return the text as a code block with a fence that no line of the text can close."""
     plain = visible(text).rstrip("\n")
     longest = max((len(run[0]) for run in re.finditer("`+", plain)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -418,7 +418,7 @@ def _fenced(text: str) -> str:
 
 
 def _lines(text: str, prefix: str) -> str:
-    """Return the text line by line: a backslash ends a line that another one follows."""
+    """Return the text line by line; a line that is directly followed by another ends with a backslash (hard break)."""
     lines = visible(text).strip().split("\n")
     written = []
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
@@ -429,14 +429,14 @@ def _lines(text: str, prefix: str) -> str:
 
 def _line(line: str) -> str:
     words = line.strip()
-    # Four spaces would make a block of code.
+    # Four spaces would start a code block.
     indent = "&nbsp;" * min(len(line) - len(line.lstrip()), _MOST_INDENTED) if words else ""
     start = _START.match(words)
     head = start[0] if start else ""
     rest = _SIGN.sub(lambda match: f"\\{match[0]}", words[len(head) :]).translate(_OF_HTML)
     if not head.isdigit():
         return f"{indent}{chr(92) if head else ''}{head}{rest}"
-    # A bracket is escaped already, as everywhere.
+    # A closing bracket is already escaped; a full stop after the digits is not.
     return f"{indent}{head}{rest if rest.startswith(chr(92)) else chr(92) + rest}"
 
 

@@ -1,11 +1,11 @@
-"""An archive from outside, read as if by an enemy's hand: nothing is unpacked by its name, nothing is believed.
+"""Reading of an untrusted archive: nothing is extracted to a path from the archive, and everything is validated.
 
-Names are those of the format alone, so none of them can lead out of a folder. Sizes are compared with what is declared
-before a byte is unpacked, and again while it is. Calls block: run them on a thread.
+Only the names of the format are allowed, so no name can lead out of a folder. Sizes are compared with the declared ones
+before anything is decompressed, and again during decompression. Calls block: run them in a thread.
 
-JSON is looked at before it is parsed: how large it is, how deep, and how many values it holds. Then it is checked that
-a conversation fits together: what it speaks of is there, and its numbers are of this world. The page and the masked
-edits take what the records hold at its word, so that is checked here, once.
+The size, depth and number of values of JSON are checked before it is parsed. Then each conversation is checked for
+consistency: everything it refers to exists, and its numbers are plausible. The page and the masked edits trust the
+records, so the content is checked here, once.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ from agent.storage.workspace import Limits as WorkspaceLimits
 from agent.storage.workspace import is_in_the_way, is_name, key_of
 from agent.tools.base import Reason as AskReason
 
-# What Python's zipfile raises of hostile bytes, as found by feeding it such.
+# The errors that Python's zipfile raises for hostile bytes, found by fuzzing.
 _BROKEN = (
     *(zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, struct.error, EOFError, OSError),
     *(ArithmeticError, LookupError, RuntimeError, ValueError),
@@ -83,7 +83,7 @@ _PIECE_BYTES = 1 << 20
 
 
 class _Head(BaseModel):
-    """What is asked of a manifest before anything else, whatever version it is of."""
+    """The fields of a manifest that are checked first, for any version."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -92,9 +92,9 @@ class _Head(BaseModel):
 
 
 class ArchiveReader:
-    """An open archive whose list of files is the one that its manifest gives. Close it.
+    """An open archive whose files match its manifest. The caller must close it.
 
-    Raises RequestRefused, when it is made and at every call: what it says is fit for whoever sent the archive.
+    The constructor and every call may raise RequestRefused, with a message that the sender of the archive may see.
     """
 
     def __init__(self, file: BinaryIO, limits: ArchiveLimits) -> None:
@@ -110,18 +110,18 @@ class ArchiveReader:
             self._zip = zipfile.ZipFile(_LimitedFile(file, limits))
         except _BROKEN as error:
             raise unreadable(str(error)) from error
-        # What all that is in it may come to.
+        # The limit of the decompressed size of all files together.
         self.most_bytes = min(limits.archive_bytes, max(limits.ratio_from_bytes, limits.ratio * size_bytes))
         self._entries = self._checked_entries()
         self.manifest = self._read_manifest()
         self.files = self._checked_files()
 
     def close(self) -> None:
-        """Let go of the archive; its file is the caller's."""
+        """Close the archive; the caller closes the file."""
         self._zip.close()
 
     def read(self, name: str) -> bytes:
-        """Return what a file of the manifest holds, checked against its size and digest."""
+        """Return the content of a file of the manifest, checked against its size and digest."""
         file = self.files[name]
         data = self._unpacked(name)
         if hashlib.sha256(data).hexdigest() != file.sha256:
@@ -129,7 +129,7 @@ class ArchiveReader:
         return data
 
     def conversation(self, folder: str) -> ArchivedConversation:
-        """Return the conversation of a folder; how its parts fit together is not looked at here."""
+        """Return the conversation of a folder; its consistency is not checked here."""
         name = f"{folder}/conversation.json"
         data = self.read(name)
         if self.manifest.version <= 3:
@@ -142,7 +142,7 @@ class ArchiveReader:
 
     @property
     def pictures(self) -> dict[str, str]:
-        """The names of the pictures' files by their digests."""
+        """The names of the picture files by digest."""
         return {one.sha256: one.name for one in self.files.values() if one.name.startswith("pictures/")}
 
     @property
@@ -152,7 +152,7 @@ class ArchiveReader:
 
     @property
     def workspace_files(self) -> dict[str, int]:
-        """The sizes in bytes of what the workspaces' files hold, by digest."""
+        """The sizes in bytes of the workspace files, by digest."""
         return {one.sha256: one.size_bytes for one in self.files.values() if one.name.startswith("files/")}
 
     def _checked_entries(self) -> dict[str, zipfile.ZipInfo]:
@@ -233,14 +233,14 @@ class ArchiveReader:
 
 
 class _LimitedFile(io.BufferedIOBase):
-    """The file for zipfile, which reads the whole list of files at once, as long as the archive claims it to be."""
+    """A file for zipfile with a limited `read`: zipfile reads the whole directory at once, with any declared size."""
 
     def __init__(self, file: BinaryIO, limits: ArchiveLimits) -> None:
         self._file = file
         self._limits = limits
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Return at most so many bytes, or those to the end. Raises RequestRefused for more than a list may have."""
+        """Return at most `size` bytes, or all to the end. Raises RequestRefused above the limit of the directory."""
         most = self._limits.directory_bytes
         data = self._file.read(most + 1 if size is None or size < 0 else min(size, most + 1))
         if len(data) > most:
@@ -262,7 +262,7 @@ class _LimitedFile(io.BufferedIOBase):
 
 def _check_entry(entry: zipfile.ZipInfo) -> None:
     name = entry.filename
-    # zipfile cuts a name at a NUL and knows folders by their slash.
+    # zipfile cuts a name at a NUL and recognises folders by a trailing slash.
     is_known = is_folder_name(name) and not entry.file_size if entry.is_dir() else is_file_name(name)
     if entry.orig_filename != name or not is_known:
         raise unsafe(entry.orig_filename)
@@ -275,15 +275,15 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
         raise unreadable("packed in another way")
 
 
-# One sign of structure and all that stands before it. Possessive, so that nothing is looked at twice.
+# One structural character and everything before it. Possessive quantifiers, so that there is no backtracking.
 _NEXT_SIGN = re.compile(rb'(?:"(?:[^"\\]++|\\.)*+"|[^"\[\]{},]++)*+([\[\]{},])', re.DOTALL)
 _STEPS = {b"[": 1, b"{": 1, b"]": -1, b"}": -1, b",": 0}
 
 
 def parsed(data: bytes, model: type[Model], name: str, limits: ArchiveLimits) -> Model:
-    """Return the value of a JSON file of an archive, `name` for the sentence.
+    """Return the value of a JSON file of an archive; `name` is used in the error message.
 
-    Raises RequestRefused: too large, too deep, or not of that model.
+    Raises RequestRefused when it is too large, too deep, or does not match the model.
     """
     check_json(data, name, limits)
     try:
@@ -295,11 +295,11 @@ def parsed(data: bytes, model: type[Model], name: str, limits: ArchiveLimits) ->
 
 
 def check_json(data: bytes, name: str, limits: ArchiveLimits) -> None:
-    """Return when the JSON can be parsed without filling the memory. Raises RequestRefused."""
+    """Check that the JSON can be parsed without exhausting the memory. Raises RequestRefused otherwise."""
     if len(data) > limits.json_bytes:
         raise archive_too_large(limits.json_bytes)
     depth = values = place = 0
-    # Where a string never ends there is no next sign, and the parser says so.
+    # After an unterminated string there is no next character to find; the parser reports the error.
     while sign := _NEXT_SIGN.match(data, place):
         step = _STEPS[sign[1]]
         place, depth, values = sign.end(), depth + step, values + (step >= 0)
@@ -309,10 +309,10 @@ def check_json(data: bytes, name: str, limits: ArchiveLimits) -> None:
             raise inconsistent(name, "too many values")
 
 
-# What JSON's readers hold exactly; nothing that is counted here comes near it.
+# The largest integer that every JSON reader represents exactly; no real count comes near it.
 _LARGEST = float(1 << 53)
-# Characters of one text, which may be a file that a tool read or a long answer; entries of one list; and the messages,
-# and the components, of one turn.
+# The limits of: characters of one text, which may be a file that a tool read or a long answer; entries of one list;
+# messages, and components, of one turn.
 _LONGEST = 1_000_000
 _MOST = 20_000
 _MOST_OF_A_TURN = 2_000
@@ -323,13 +323,14 @@ _LARGEST_SHIFT = 1e6
 _BYTES_OF_A_BEND = 4
 _CHOICE = re.compile(r"[\w:×. -]{0,32}")
 _PARAMETER = re.compile(r"[a-z][a-z_0-9]{0,39}")
-# Names that a sentence's parameters cannot have: the functions that fill it in have them themselves.
+# Names that the parameters of a message cannot have: the functions that fill in messages have parameters of these
+# names.
 _TAKEN = frozenset({"key", "self", "count"})
 
 
 @dataclass(frozen=True)
 class PictureFacts:
-    """What is true of a picture's file in the archive."""
+    """The measured facts about a picture's file in the archive."""
 
     md5: str
     mime_type: str
@@ -341,8 +342,11 @@ class PictureFacts:
 
 @dataclass(frozen=True)
 class Contents:
-    """What an archive holds beside its conversations: pictures and large signatures by digest, the digests of
-    pictures that were lost before it was made, and how large each file of a workspace is, by digest."""
+    """The content of an archive apart from the conversations.
+
+    `pictures` and `blobs` (large signatures) are by digest; `lost` are the digests of pictures that were lost before
+    the archive was made; `files` are the sizes of the workspace files, by digest.
+    """
 
     pictures: Mapping[str, PictureFacts]
     blobs: frozenset[str]
@@ -351,13 +355,13 @@ class Contents:
 
 
 class _Inconsistent(Exception):
-    """What does not fit, in words for the debug report."""
+    """An inconsistency, described for the debug report."""
 
 
 def check_conversation(conversation: ArchivedConversation, contents: Contents, name: str) -> None:
-    """Return when the conversation fits together and to the archive's files.
+    """Check that the conversation is consistent, in itself and with the archive's files.
 
-    Raises RequestRefused(ARCHIVE_INCONSISTENT); `name` is the file's, for the sentence.
+    Raises RequestRefused(ARCHIVE_INCONSISTENT); `name` is the file's name for the error message.
     """
     try:
         _check_turns(conversation)
@@ -375,7 +379,7 @@ def _check_turns(conversation: ArchivedConversation) -> None:
     for turn in conversation.turns:
         _require(0 < len(turn.id) <= _LONGEST_ID, "not a turn's id")
         _require(turn.id not in known, "two turns of one id")
-        # Whoever stands before its children can be no part of a circle.
+        # Every parent comes before its children, so there can be no cycle.
         _require(turn.parent is None or turn.parent in known, "a turn without the one before it")
         known.add(turn.id)
     _require(conversation.head is None or conversation.head in known, "a head that is no turn")
@@ -395,7 +399,7 @@ def _check_pictures(conversation: ArchivedConversation) -> None:
         _require(handle in known, "a tag of no picture")
         _require(all(tag and tag == plain_tag(tag) for tag in tags), "not a tag")
         _require(len({tag.casefold() for tag in tags}) == len(tags), "a tag twice")
-    # No picture descends from itself, in whatever order they stand.
+    # No picture may descend from itself, whatever their order.
     waiting = {picture.handle: known.intersection(picture.parents) for picture in conversation.pictures}
     while gone := frozenset(handle for handle, parents in waiting.items() if not parents):
         waiting = {handle: parents - gone for handle, parents in waiting.items() if handle not in gone}
@@ -403,7 +407,7 @@ def _check_pictures(conversation: ArchivedConversation) -> None:
 
 
 def _check_files(files: Sequence[ArchivedWorkspaceFile], sizes: Mapping[str, int]) -> None:
-    """Hold the files of a workspace to its own rules, as though each had been written here."""
+    """Check the files of a workspace against the workspace's rules, as if each had been written here."""
     limits = WorkspaceLimits()
     _require(len(files) <= limits.files, "too many files")
     _require(sum(file.size_bytes for file in files) <= limits.total_bytes, "files too large together")
@@ -437,7 +441,7 @@ def _check_value(value: BaseModel, contents: Contents) -> None:
             _require(is_moment(found), f"a moment out of range ({name})")
         _require(_is_short(found), f"a text too long ({name})")
     if isinstance(value, SignedPart) and value.signature_digest is not None:
-        # Somebody else's could be named.
+        # Otherwise the archive could refer to another user's signature.
         _require(value.signature_digest in contents.blobs, "a signature that is not there")
         _require(value.thought_signature is None, "two signatures of one part")
     match value:
@@ -447,7 +451,7 @@ def _check_value(value: BaseModel, contents: Contents) -> None:
         case ImagePart():
             _check_image(value, contents)
         case OriginalFile():
-            # So could be the file that somebody else has sent.
+            # Otherwise the archive could refer to another user's uploaded file.
             _require(not value.digest, "a file that stays at home")
         case Turn():
             _require(not value.model_fields_set & STAY_HOME, "what stays at home")
@@ -470,7 +474,7 @@ def _check_value(value: BaseModel, contents: Contents) -> None:
             _require(all(code in set(Notice) for plan in value.plans for code in plan.notices), "a notice nobody knows")
             _require(bool(value.plans), "a plan of nothing")
         case Ask():
-            # What the page reads of a call: why it waited, and its arguments, which are JSON as far as they go.
+            # The page shows why a call waited, and its arguments, which are JSON and may be cut off.
             _require(value.reason in get_args(AskReason), "a reason nobody knows")
             try:
                 check_json(value.arguments.encode(), "", ArchiveLimits())
@@ -494,7 +498,7 @@ def _is_short(value: object) -> bool:
 
 
 def _check_placement(placement: Placement) -> None:
-    """Hold the sizes by which masked edits allocate."""
+    """Check the sizes from which masked edits allocate memory."""
     left, top, width, height = placement.box
     for across, down in ((width, height), placement.frame, placement.work):
         _require(min(across, down) >= 1 and max(across, down) <= MAX_SIDE_PX, "a size out of range")

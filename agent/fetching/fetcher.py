@@ -1,7 +1,7 @@
-"""The guarded fetcher: one page of the public web, or one sentence that says why not.
+"""The guarded fetcher: returns one page of the public web, or raises an error with one sentence that says why not.
 
-Every hop of a redirect is checked as the first address was. Nothing is carried from one request to the next: no
-cookies, no referrer, no credentials, and no proxy of the environment, which would dial for us what we may not.
+Every hop of a redirect is checked like the first address. Requests share no state: no cookies, no referrer and no
+credentials. The proxy of the environment is not used, because it would connect to addresses that we refuse.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _XHTML = "application/xhtml+xml"
 _HEAD_BYTES = 1024
 _TEXT = re.compile(r"text/[\w.+-]+|application/(?:json|xml|[\w.-]+\+(?:json|xml))", re.ASCII)
 _LOOKS_LIKE_HTML = re.compile(rb"\s*(?:<!--.*?-->\s*)?<(?:!doctype\s+html|html|head|body|title|meta)\b", re.I | re.S)
-# The only words of a foreign type that are repeated: what is said of a page must not be said by the page.
+# The only parts of an unsupported media type that are quoted: our messages must not contain text of the page.
 _NAMED_KINDS = frozenset({"image", "audio", "video", "font"})
 
 
 def unreadable(name: str, problem: str) -> ToolArgumentError:
-    """Return what is raised for an answer that cannot be read."""
+    """Return the error for an answer that cannot be read."""
     return ToolArgumentError(ErrorCode.PAGE_UNREADABLE, name=name, problem=problem)
 
 
 def readable_type(declared: str, data: bytes, name: str) -> str:
-    """Return the media type of an answer, in lower case and without parameters; an answer without one is looked at.
+    """Return the media type of an answer, in lower case and without parameters; if it declares none, it is sniffed.
 
-    Text of every kind, JSON, XML and PDF can be read. Raises ToolArgumentError for other types, and for what calls
-    itself one of these and is not. `name` is for the sentence.
+    Text of every kind, JSON, XML and PDF can be read. Raises ToolArgumentError for other types, and when the content
+    does not match the declared type. `name` is used in the error message.
     """
     head = data[:_HEAD_BYTES]
     stated = declared.partition(";")[0].strip().lower()
@@ -60,17 +60,17 @@ def readable_type(declared: str, data: bytes, name: str) -> str:
 
 
 def is_html(media_type: str) -> bool:
-    """Return whether the type is that of a web page."""
+    """Return whether the media type is that of a web page."""
     return media_type in {HTML, _XHTML}
 
 
 def is_markup(media_type: str) -> bool:
-    """Return whether a document of the type can name its character set itself."""
+    """Return whether a document of this type can declare its own character set."""
     return is_html(media_type) or media_type.endswith(("/xml", "+xml"))
 
 
 def charset_of(declared: str) -> str:
-    """Return the character set that a Content-Type names, in lower case, or ""."""
+    """Return the character set named in a Content-Type header, in lower case, or ""."""
     found = re.search(r";\s*charset\s*=\s*[\"']?([\w.:-]{1,40})", declared, re.ASCII | re.IGNORECASE)
     return found[1].lower() if found else ""
 
@@ -83,8 +83,8 @@ def _looked_at(head: bytes) -> str:
     return "application/xml" if head.lstrip().startswith(b"<?xml") else "text/plain"
 
 
-# By the labels of the WHATWG Encoding Standard that pages use. A list, since Python also knows codecs of which a page
-# must not choose: punycode, utf-7 and unicode_escape among them.
+# The labels of the WHATWG Encoding Standard that pages use. An explicit list, because Python also has codecs that a
+# page must not choose, such as punycode, utf-7 and unicode_escape.
 _CODECS = {
     label: codec
     for codec, labels in {
@@ -127,17 +127,17 @@ _CODECS = {
 }
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _NAMED_INSIDE = re.compile(rb"<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*[\"']?([\w.:-]{1,40})", re.I)
-# No two letters of a Western text stand above 0xA0 side by side as often as these pairs must, and UTF-8 goes first.
+# UTF-8 first. Strict GB 2312 requires bytes above 0xA0 in pairs, which is rare in Western text.
 _GUESSES = ("utf-8", "gb2312")
 _LAST_RESORT = "cp1252"
 
 
 def decoded(data: bytes, charset: str, *, is_markup: bool) -> str:
-    """Return the text of a page, whatever cannot be read in it as U+FFFD.
+    """Return the text of a page; undecodable bytes become U+FFFD.
 
-    Its character set is told, first found first, by a byte order mark, by `charset` (what the server said), by the
-    page itself where it is markup, and else by trying: UTF-8, GB 2312, and Windows-1252, which fits everything.
-    A character that was cut off at the end is left out.
+    The character set comes from the first of: a byte order mark; `charset` (from the server); the page itself, if it
+    is markup; else UTF-8, GB 2312 and Windows-1252, which accepts everything, are tried. A truncated character at the
+    end is dropped.
     """
     for mark, codec in _MARKS:
         if data.startswith(mark):
@@ -156,12 +156,12 @@ def decoded(data: bytes, charset: str, *, is_markup: bool) -> str:
 def _named_inside(data: bytes) -> str | None:
     found = _NAMED_INSIDE.search(data[:_HEAD_BYTES])
     codec = _CODECS.get(found[1].decode("ascii").lower()) if found else None
-    # It was just read as ASCII, so UTF-16 it is not.
+    # The declaration was readable as ASCII, so the page cannot be UTF-16.
     return "utf-8" if codec and codec.startswith("utf-16") else codec
 
 
 def _read(data: bytes, codec: str, errors: str) -> str:
-    # Not final: what is cut in the middle of a character ends before it.
+    # `final` is False, so a character that is cut off at the end is dropped.
     return codecs.getincrementaldecoder(codec)(errors).decode(data)
 
 
@@ -175,7 +175,7 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class FetchLimits:
-    """How long a page may take and how much of it is read. `overall_s` holds for all hops together."""
+    """The limits of time and size for a page. `overall_s` applies to all hops together."""
 
     connect_s: float = 5.0
     read_s: float = 8.0
@@ -186,9 +186,9 @@ class FetchLimits:
 
 @dataclass(frozen=True)
 class FetchedPage:
-    """What an address gave: its text in Unicode, or the bytes of a PDF.
+    """The page at an address: its text in Unicode, or the bytes of a PDF.
 
-    `url` is where it was found after all redirects. Of a longer page `content` is the beginning.
+    `url` is its address after all redirects. When `is_truncated` is set, `content` is only the beginning.
     """
 
     url: str
@@ -198,7 +198,7 @@ class FetchedPage:
 
 
 class Fetcher:
-    """Fetches pages; to be used as a context. One serves any number of callers at once."""
+    """A fetcher of pages, used as an async context manager. One instance serves many callers at the same time."""
 
     def __init__(
         self,
@@ -222,22 +222,22 @@ class Fetcher:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close what is still open."""
+        """Close the transport if it was used."""
         if "_transport" in vars(self):
             await self._transport.aclose()
 
     @cached_property
     def _transport(self) -> GuardedTransport:
-        # Made when first needed, since reading the certificates takes time. No connection outlives its page: each one
-        # is dialled anew, and what one page left open cannot meet another.
+        # Created on first use, because reading the certificates takes time. No connection is reused, so one page
+        # cannot influence another through an open connection.
         return GuardedTransport(self._guard, ssl_context=self._ssl_context, keeps_connections=False)
 
     async def fetch(self, url: str) -> FetchedPage:
         """Return the page at an address.
 
-        Raises ToolArgumentError when the address may not be asked for, does not give the page out, or gives what
-        cannot be read; NetworkFailure when it is out of reach or too slow. The sentence names the host that was
-        asked for and nothing that came from it.
+        Raises ToolArgumentError when the address is not allowed, the server refuses the page, or the content cannot be
+        read; NetworkFailure when the host is unreachable or too slow. The message contains the requested address or
+        host, but nothing that came from the server.
         """
         asked, started_s = web_url(url), time.monotonic()
         try:
@@ -269,12 +269,12 @@ class Fetcher:
         raise unreadable(asked.host, "it leads on and on, with too many redirects")
 
     async def _hop(self, place: WebUrl, name: str) -> FetchedPage | str:
-        """Return the page, or the redirect's location as it was sent; `name` is for the sentences."""
+        """Return the page, or the location of a redirect as it was sent; `name` is used in error messages."""
         sent = httpx2.Request(
             "GET",
             f"{place.scheme}://{place.authority}",
             headers={"Host": place.authority, **_HEADERS},
-            # As it was checked: an address would spell it anew.
+            # Send exactly the checked target: httpx2 would encode the path of a URL again.
             extensions={"timeout": self._timeout, "target": place.target.encode()},
         )
         response = await self._transport.handle_async_request(sent)
@@ -295,7 +295,7 @@ class Fetcher:
 
 
 def _header(response: httpx2.Response, name: str) -> str:
-    """Return the first header of that name, or ""."""
+    """Return the first header with this name, or ""."""
     return next(iter(response.headers.get_list(name)), "")
 
 

@@ -1,7 +1,7 @@
-"""The way out of the studio: a network backend that dials only addresses it has looked up and checked itself.
+"""The studio's outbound network: a backend that connects only to addresses it has resolved and checked itself.
 
-Names are resolved once a connection, and the checked address is what is dialled, so that a name which changes between
-the check and the call changes nothing. TLS goes on above it with the host's name, for the certificate and for SNI.
+A name is resolved once per connection, and the checked address is dialled, so a DNS change between check and connection
+has no effect. TLS still uses the host's name, for the certificate and for SNI.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _MOST_ENDPOINTS = 4
 
 
 class Endpoint(NamedTuple):
-    """An IP address in text, and the port to dial there."""
+    """An IP address as text, and the port to connect to."""
 
     address: str
     port: int
 
 
 class Resolver(Protocol):
-    """Says where a host leads. Raises OSError when it does not know."""
+    """A resolver of host names. Raises OSError when the host is unknown."""
 
     async def resolve(self, host: str, port: int) -> Sequence[Endpoint]:
         """Return every endpoint of the host, best first."""
 
 
 class SystemResolver:
-    """The resolver of the operating system, in threads of its own, so that a dead name holds up nobody else."""
+    """The operating system's resolver, with its own threads, so that a slow lookup does not block other work."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="resolver")
@@ -56,23 +56,23 @@ class SystemResolver:
 
 
 def _looked_up(host: str, port: int) -> list[Endpoint]:
-    # As bytes: a name in text is put through Python's old IDNA codec once more.
+    # Pass bytes: Python would encode a str with its old IDNA codec again.
     found = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
     return [Endpoint(str(place[0]), int(place[1])) for *_, place in found]
 
 
 @dataclass(frozen=True)
 class Guard:
-    """How a host becomes an address, and which addresses may be dialled; the code that makes one decides, no text."""
+    """A resolver and a check of which addresses are allowed; only the code that creates a guard chooses them."""
 
     resolver: Resolver = field(default_factory=SystemResolver)
     is_allowed: Callable[[str], bool] = is_public
 
     async def endpoints(self, host: str, port: int) -> Sequence[Endpoint]:
-        """Return where to dial.
+        """Return the endpoints to connect to.
 
-        Raises OSError when the host is not known, ToolArgumentError when any of its addresses may not be dialled: a
-        name that is half public is a name of somebody who tries.
+        Raises OSError when the host is unknown, and ToolArgumentError when any of its addresses is not allowed: a name
+        with both public and private addresses is probably an attack.
         """
         found = (Endpoint(host, port),) if _is_address(host) else await self.resolver.resolve(host, port)
         if not found:
@@ -83,7 +83,7 @@ class Guard:
 
 
 class GuardedBackend(httpcore2.AsyncNetworkBackend):
-    """Dials what the guard lets through, for any client on httpcore2; a refusal passes through it as it is."""
+    """A network backend for httpcore2 that connects only to what the guard allows; a refusal is not converted."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -97,11 +97,11 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[_SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Return a stream to a checked address. Raises ToolArgumentError for the others, and httpcore2's errors."""
+        """Return a stream to a checked address. Raises ToolArgumentError for a refused one, and httpcore2's errors."""
         deadline = time.monotonic() + (_CONNECT_S if timeout is None else timeout)
         endpoints = (await self._looked_up(host, port, deadline))[:_MOST_ENDPOINTS]
         for left, endpoint in zip(range(len(endpoints), 0, -1), endpoints, strict=True):
-            # One that does not answer leaves the others their share of the time.
+            # Divide the remaining time, so that one unresponsive address leaves time for the others.
             seconds = max(0.0, deadline - time.monotonic()) / left
             try:
                 return await self._dialler.connect_tcp(  # pyrefly: ignore[missing-attribute]
@@ -115,7 +115,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[_SOCKET_OPTION] | None = None
     ) -> httpcore2.AsyncNetworkStream:
-        """Refuse: a socket in the file system is this machine."""
+        """Refuse: a Unix socket is on this machine."""
         raise httpcore2.ConnectError("only the public web is dialled")
 
     async def sleep(self, seconds: float) -> None:
@@ -156,11 +156,11 @@ _ERRORS: dict[type[Exception], type[httpx2.TransportError]] = {
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """For `httpx2.AsyncClient(transport=GuardedTransport(), trust_env=False)`.
+    """A transport for `httpx2.AsyncClient(transport=GuardedTransport(), trust_env=False)`.
 
-    A refused address raises ToolArgumentError through the client; each redirect that the client follows comes through
-    here again. `ports` None allows every port. Without `keeps_connections` each request dials anew. Timeouts are the
-    client's.
+    A refused address raises ToolArgumentError through the client; each redirect that the client follows is checked here
+    again. When `ports` is None, every port is allowed. Without `keeps_connections`, each request opens a new
+    connection. The client sets the timeouts.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Return the answer, its body still to be read. Raises ToolArgumentError and httpx2's errors."""
+        """Return the response with its body not yet read. Raises ToolArgumentError and httpx2's errors."""
         place = web_url(str(request.url), self._ports)
         url = httpcore2.URL(
             scheme=place.scheme.encode(), host=place.host.encode(), port=place.port, target=request.url.raw_path

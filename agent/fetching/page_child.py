@@ -1,7 +1,9 @@
-"""The child that reads one page: a web page to Markdown, a PDF to text. `page_reader.py` runs it; nothing imports it.
+"""The child process that converts one page: a web page to Markdown, a PDF to text.
 
-Its input is one line of JSON (`kind`, `url`, `paths`, `max_characters`, `max_pages`, `memory_bytes`, `cpu_s`) and then
-the page; its output is JSON, either `text`, `title`, `links` and `is_truncated`, or `problem`.
+`page_reader.py` runs this file as a program; nothing imports it.
+
+Its input is one line of JSON (`kind`, `url`, `paths`, `max_characters`, `max_pages`, `memory_bytes`, `cpu_s`), followed
+by the page. Its output is JSON: either `text`, `title`, `links` and `is_truncated`, or `problem`.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from urllib.parse import urljoin
 _MOST_LINKS = 1000
 _MOST_URL_CHARACTERS = 2048
 _LINK_TEXT_CHARACTERS = 120
-# A page of which the extraction leaves less is a list, a form or an app: all its words say more.
+# When the extraction gives less text than this, the page is a list, a form or an app, and its full text is more useful.
 _SHORT_TEXT = 200
 _NOT_TEXT = ("script", "style", "noscript", "template", "svg", "head", "iframe", "object")
 _BLOCKS = (
@@ -28,24 +30,24 @@ _BLOCKS = (
 
 
 def confine(memory_bytes: int, cpu_s: int) -> None:
-    """Give up what reading a page does not need, where the system can: memory, time, files, further processes."""
+    """Limit memory, CPU time, file writes and new processes, where the system supports it."""
     try:
         import resource
     except ImportError:
         return
     limits = {"AS": memory_bytes, "CPU": cpu_s, "FSIZE": 0, "CORE": 0, "NPROC": 0}
     for name, limit in limits.items():
-        # Each by itself: macOS knows RLIMIT_AS and does not take it.
+        # Each limit may fail separately: macOS has RLIMIT_AS but rejects it.
         with contextlib.suppress(AttributeError, ValueError, OSError):
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (limit, limit))
 
 
 def read_html(data: bytes, job: dict[str, Any]) -> dict[str, Any]:
-    """Return a page's main text as Markdown with its links in it, or all its words where there is little main text."""
+    """Return a page's main text as Markdown with links, or all its text when there is little main text."""
     import trafilatura
 
     page = data.decode("utf-8")
-    # A page that does not say what it is in its first words is taken for none.
+    # trafilatura does not recognise a page that has no "html" in its first characters.
     tree: Any = trafilatura.load_html(page if "html" in page[:50].lower() else f"<html>{page}")
     if tree is None:
         return {}
@@ -58,13 +60,13 @@ def read_html(data: bytes, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def links_of(tree: Any, url: str) -> list[tuple[str, str]]:
-    """Return where the first links of a page lead, and their words. In the tree, every link becomes absolute.
+    """Return the addresses and texts of the first links of a page. In the tree, every link becomes absolute.
 
-    What leads nowhere else (`#top`) and what is malformed loses its address.
+    A link within the page (`#top`), to anything but http or https, or with a malformed address loses its `href`.
     """
     stated = tree.find(".//base[@href]")
     base = "" if stated is None else joined(url, stated.get("href"))
-    # A base of a megabyte would be copied into each link.
+    # A base of a megabyte would be copied into every link.
     base = base if 0 < len(base) <= _MOST_URL_CHARACTERS else url
     links: list[tuple[str, str]] = []
     for anchor in tree.iter("a", "area"):
@@ -80,7 +82,7 @@ def links_of(tree: Any, url: str) -> list[tuple[str, str]]:
 
 
 def joined(base: str, address: str) -> str:
-    """Return an address as it is meant on a page, or "" for a malformed one."""
+    """Return the absolute form of an address on a page, or "" for a malformed one."""
     try:
         return urljoin(base, address.strip())
     except ValueError:
@@ -88,7 +90,7 @@ def joined(base: str, address: str) -> str:
 
 
 def words_of(tree: Any) -> str:
-    """Return every word of a page, a line a block. The tree is spent afterwards."""
+    """Return the full text of a page, with one line per block. The tree is modified and cannot be used afterwards."""
     for element in list(tree.iter(*_NOT_TEXT)):
         if element.getparent() is not None:
             element.drop_tree()
@@ -100,12 +102,12 @@ def words_of(tree: Any) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text with every run of white space as one space."""
+    """Return the text with every run of white space replaced by one space."""
     return " ".join(text.split())
 
 
 def read_pdf(data: bytes, job: dict[str, Any]) -> dict[str, Any]:
-    """Return a PDF's text, a paragraph a page, and the web addresses that its annotations link to."""
+    """Return the text of a PDF, with pages separated by blank lines, and the addresses in its link annotations."""
     from pypdf import PdfReader
 
     reader = PdfReader(io.BytesIO(data))
@@ -118,7 +120,7 @@ def read_pdf(data: bytes, job: dict[str, Any]) -> dict[str, Any]:
         links += annotated(page)
         if sum(map(len, pages)) > job["max_characters"]:
             break
-    # The title is an ornament: a broken one must not cost the text.
+    # The title is optional: a broken one must not prevent the text from being returned.
     title = ""
     with contextlib.suppress(Exception):
         information = reader.metadata
@@ -128,7 +130,7 @@ def read_pdf(data: bytes, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def annotated(page: Any) -> list[tuple[str, str]]:
-    """Return the web addresses that a page's annotations link to; broken ones lead nowhere."""
+    """Return the addresses in a page's link annotations; broken annotations are skipped."""
     found: list[tuple[str, str]] = []
     with contextlib.suppress(Exception):
         for annotation in (page.get("/Annots") or [])[:_MOST_LINKS]:
@@ -140,7 +142,7 @@ def annotated(page: Any) -> list[tuple[str, str]]:
 def main() -> None:
     """Read the job and the page, and write the answer."""
     output = os.dup(1)
-    # What a library prints must not look like the answer.
+    # Output printed by a library must not get into the answer.
     os.dup2(2, 1)
     job = json.loads(sys.stdin.buffer.readline())
     data = sys.stdin.buffer.read()
@@ -150,18 +152,18 @@ def main() -> None:
     try:
         answer = read(data, job)
     except ImportError:
-        # Ours to mend: the parent hears of it by the exit status.
+        # An installation error, not the page's fault: the parent learns of it from the exit status.
         raise
     except MemoryError:
         answer = {"problem": "it takes too much memory"}
     except Exception:
-        # Whatever a broken page makes a parser raise is the page's fault, and its words are nobody's business.
+        # Any other error is caused by a broken page, and its message may contain text of the page, so it is dropped.
         answer = {"problem": "it is broken"}
     room = job["max_characters"] + 1
     answer["text"] = str(answer.get("text", ""))[:room]
     with open(output, "wb") as file:
         file.write(json.dumps(answer).encode("ascii"))
-    # Taking a large page apart again would only cost time.
+    # Skip the normal exit: freeing the objects of a large page would only take time.
     os._exit(0)
 
 

@@ -1,8 +1,9 @@
-"""Reading a page of the web: fetched under guard, and taken apart: a web page as Markdown, a PDF as text, and plain
-text, JSON and XML as they are.
+"""Reading of web pages: the guarded fetcher fetches a page, which is then converted to text.
 
-Web pages and PDFs are taken apart in a child process, with nothing of ours in it and killed when it takes too long: a
-page with many attributes on one tag keeps the parser busy for minutes inside C, deaf to everything but a kill.
+HTML is converted to Markdown and PDF to text; plain text, JSON and XML stay as they are.
+
+HTML and PDF are parsed in a child process that holds no data of ours and is killed when it takes too long: a page with
+many attributes on one tag keeps the C parser busy for minutes, and only killing the process stops it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ MOST_LINKS: Final = 200
 TRUNCATED: Final = "[truncated]"
 _CHILD = Path(__file__).with_name("page_child.py")
 _MAX_TITLE_CHARACTERS = 300
-# Of JSON, each character of the text can take twelve bytes, and each link is no longer than an address may be.
+# In JSON, each character of the text can take twelve bytes; the length of links is limited by the child.
 _MAX_ANSWER_BYTES = 16_000_000
 _URL = re.compile(r"https?://[^\s<>\"'`\\^{}|]{1,2048}", re.IGNORECASE)
 _AT_ITS_END = ".,;:!?)]*_~\u3001\u3002\uff0c\uff1b\uff1a"
@@ -39,7 +40,7 @@ _AT_ITS_END = ".,;:!?)]*_~\u3001\u3002\uff0c\uff1b\uff1a"
 
 @dataclass(frozen=True)
 class Link:
-    """Where a page leads, in the spelling of `normalized`, and the words of the link, often none."""
+    """A link of a page: its address as spelled by `normalized`, and its text, which is often empty."""
 
     url: str
     text: str = ""
@@ -47,9 +48,9 @@ class Link:
 
 @dataclass(frozen=True)
 class ReadPage:
-    """What a page says, without characters that are not seen. `text` ends in "[truncated]" where it was cut.
+    """The content of a page, without invisible characters. `text` ends in "[truncated]" if it was cut.
 
-    `url` is where the page was found, after all redirects; `links` are at most 200, each once, in the page's order.
+    `url` is the address after all redirects; `links` are at most 200, without duplicates, in the page's order.
     """
 
     url: str
@@ -61,7 +62,7 @@ class ReadPage:
 
 @dataclass(frozen=True)
 class ReadingLimits:
-    """How long a page may take to take apart, and how much of it is kept."""
+    """The limits of parsing a page: time, memory, and how much of the page is kept."""
 
     child_s: float = 5.0
     child_memory_bytes: int = 1 << 30
@@ -71,7 +72,7 @@ class ReadingLimits:
 
 
 class _Answer(Value):
-    """What the child found, or why it found nothing."""
+    """The child's answer: the content of the page, or the problem."""
 
     text: str = ""
     title: str = ""
@@ -81,14 +82,14 @@ class _Answer(Value):
 
 
 class PageExtraction:
-    """Takes pages apart, a few at a time."""
+    """A converter of fetched pages; a few are converted at the same time."""
 
     def __init__(self, limits: ReadingLimits | None = None) -> None:
         self._limits = limits or ReadingLimits()
         self._places = asyncio.Semaphore(self._limits.children)
 
     async def read(self, page: FetchedPage) -> ReadPage:
-        """Return what a page says. Raises ToolArgumentError when it cannot be taken apart, or not in time."""
+        """Return the content of a page. Raises ToolArgumentError when it cannot be parsed, or not in time."""
         match page.content:
             case bytes():
                 answer = await self._in_child(page, "pdf", page.content)
@@ -99,7 +100,7 @@ class PageExtraction:
         return self._page(page, answer)
 
     def _page(self, page: FetchedPage, answer: _Answer) -> ReadPage:
-        # Cut before and after: of three megabytes only what can be kept is looked at.
+        # Cut before and after cleaning, so that of a page of three megabytes only a small part is processed.
         limit = self._limits.max_characters
         whole = answer.text
         text = plain_text(whole[: 2 * limit]).strip()
@@ -136,7 +137,7 @@ class PageExtraction:
 
 
 def _packages() -> list[str]:
-    """Return where the child finds what it imports: what we were given, but never the current folder."""
+    """Return the import path for the child: our own `sys.path`, but never the current folder."""
     return [path for path in sys.path if path and Path(path).is_dir()]
 
 
@@ -156,17 +157,17 @@ def _addresses_in(text: str) -> list[str]:
 
 
 class PageReader:
-    """Reads pages for one studio."""
+    """The reader of web pages for one studio."""
 
     def __init__(self, fetcher: Fetcher | None = None, extraction: PageExtraction | None = None) -> None:
         self._fetcher = fetcher or Fetcher()
         self._extraction = extraction or PageExtraction()
 
     async def read(self, url: str) -> ReadPage:
-        """Return what the page at an address says.
+        """Return the content of the page at an address.
 
-        Raises ToolArgumentError when the address may not be asked for or the page cannot be read, and NetworkFailure
-        when it is out of reach; the sentence holds no word of the page.
+        Raises ToolArgumentError when the address is not allowed or the page cannot be read, and NetworkFailure when it
+        is unreachable or too slow; the message contains no text of the page.
         """
         return await self._extraction.read(await self._fetcher.fetch(url))
 

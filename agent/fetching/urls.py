@@ -1,6 +1,6 @@
-"""What a web address may be before anybody is asked for it, and one spelling in which addresses are compared.
+"""Checks of web addresses before any request, and a canonical spelling for comparing them.
 
-Which addresses are public is told by an explicit list: `ipaddress.is_global` lets tunnels to loopback through.
+An explicit list decides which IP addresses are public: `ipaddress.is_global` accepts tunnels to loopback.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _DENIED_V4 = tuple(
         "240.0.0.0/4",
     )
 )
-# Addresses that look public, but that a cloud answers only to its own machines: who asks from there is trusted.
+# Addresses that look public, but answer only to machines inside a cloud, which the cloud trusts.
 _OF_CLOUDS_V4 = tuple(
     IPv4Network(network)
     for network in (
@@ -55,8 +55,8 @@ _OF_CLOUDS_V4 = tuple(
     )
 )
 _PUBLIC_V6 = IPv6Network("2000::/3")
-# What clouds tell their machines over IPv6 stands below fd00::/8 (AWS, Google, Oracle, Scaleway) and fe80::/10
-# (OpenStack, Azure), outside of the public space, but for Google's private ways to its services.
+# The IPv6 metadata services of clouds are in fd00::/8 (AWS, Google, Oracle, Scaleway) and fe80::/10 (OpenStack, Azure),
+# outside the public space, except Google's private endpoints of its services.
 _DENIED_V6 = tuple(
     IPv6Network(network)
     for network in (
@@ -72,10 +72,10 @@ _DENIED_V6 = tuple(
 
 
 def is_public(address: str) -> bool:
-    """Return whether an IP address, as a resolver gives it, is one of the public internet.
+    """Return whether an IP address, as returned by a resolver, belongs to the public internet.
 
-    An IPv4 address mapped into IPv6 counts as itself. A zone (`fe80::1%eth0`), and whatever is not an address in its
-    usual spelling, is not public.
+    An IPv4 address mapped into IPv6 is checked as IPv4. An address with a zone (`fe80::1%eth0`), and anything that is
+    not an address in the usual spelling, is not public.
     """
     if "%" in address:
         return False
@@ -102,17 +102,17 @@ _DEFAULT_PORT = {"http": 80, "https": 443}
 _SHOWN_CHARACTERS = 200
 
 _PARTS = re.compile(r"(https?)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?", re.ASCII | re.IGNORECASE | re.DOTALL)
-# To some a path below the current host, to others a host.
+# Some parsers read this as a path on the current host, others as a host.
 _HALF_ABSOLUTE = re.compile(r"https?:(?!//[^/])", re.ASCII | re.IGNORECASE)
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]*\]|[^:\[\]@%]+)(?::([0-9]{0,5}))?", re.ASCII | re.IGNORECASE)
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
-# What a URL parser of the web reads as an IPv4 address in whole: 127.1, 2130706433, 0x7f.1, 0177.0.0.1.
+# If the last label is a number, browsers parse the whole host as IPv4: 127.1, 2130706433, 0x7f.1, 0177.0.0.1.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"})
 _OTHER_DOTS = frozenset("\u3002\uff0e\uff61")
-# Names of one's own machine, house or cloud, whatever a resolver says of them.
+# Names of the own machine, home network or cloud, whatever a resolver returns for them.
 _LOCAL_ENDINGS = frozenset({"local", "internal", "localhost", "lan", "home.arpa"})
-# What clouds tell a machine about itself, keys among it, under names that lead to it alone.
+# Metadata services, which give a cloud machine data about itself, including keys; the names resolve only there.
 _METADATA_HOSTS = frozenset(
     {
         "metadata.platformequinix.com",
@@ -122,13 +122,13 @@ _METADATA_HOSTS = frozenset(
         "api.service.softlayer.com",
     }
 )
-# All that stands for itself in the path and query as they are sent, the per cent sign of what is escaped already too.
+# Characters that are sent unescaped in path and query; the per cent sign too, because it marks existing escapes.
 _SENT_AS_IS = "!\"$%&'()*+,/:;<=>?@[]^`{|}~"
 
 
 @dataclass(frozen=True)
 class WebUrl:
-    """An address that may be asked for, in its one spelling.
+    """An allowed address in its canonical spelling.
 
     `host` is in lower case, in ASCII (IDNA) and without brackets; `target` is path and query as they are sent.
     """
@@ -140,7 +140,7 @@ class WebUrl:
 
     @property
     def authority(self) -> str:
-        """Host and port as a Host header writes them."""
+        """The host and port as in a Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _DEFAULT_PORT[self.scheme] else f"{host}:{self.port}"
 
@@ -149,13 +149,13 @@ class WebUrl:
 
 
 def web_url(url: str, ports: frozenset[int] | None = WEB_PORTS) -> WebUrl:
-    """Return the address in its one spelling; `ports` None allows every port but 0.
+    """Return the address in its canonical spelling; when `ports` is None, every port but 0 is allowed.
 
-    Whatever two parsers could read as two addresses is refused: user names, backslashes, spaces, characters that are
-    not seen, other spellings of an IP address, and host names that Unicode folds into another. So are names of local
-    networks and IP addresses that are not public; where another name leads is checked when it is dialled.
+    Anything that two parsers could read differently is refused: user names, backslashes, spaces, invisible characters,
+    unusual spellings of an IP address, and host names that Unicode folds into another. Names of local networks and IP
+    addresses that are not public are refused too; the addresses of other names are checked when they are dialled.
 
-    Raises ToolArgumentError with a sentence that says what is wrong with it.
+    Raises ToolArgumentError with a sentence that says what is wrong with the address.
     """
     if len(url) > MAX_URL_CHARACTERS:
         raise refused(url, f"it has more than {MAX_URL_CHARACTERS} characters")
@@ -169,7 +169,7 @@ def web_url(url: str, ports: frozenset[int] | None = WEB_PORTS) -> WebUrl:
     split = _AUTHORITY.fullmatch(authority)
     if split is None:
         raise refused(url, "its host or port is malformed")
-    # Not `or`: port 0 is a port that was asked for.
+    # Not `int(...) or default`: port 0 must be refused, not replaced by the default.
     port = int(split[2]) if split[2] else _DEFAULT_PORT[scheme]
     if not (0 < port < 65536 if ports is None else port in ports):
         raise refused(url, f"port {port} may not be asked")
@@ -180,10 +180,10 @@ def web_url(url: str, ports: frozenset[int] | None = WEB_PORTS) -> WebUrl:
 
 
 def normalized(url: str) -> str:
-    """Return the one spelling of an address, for comparing, or "" for what may not be asked for at all.
+    """Return the canonical spelling of an address, for comparing, or "" for an address that is not allowed.
 
-    It has scheme, host, port, path and query, and no fragment. Escapes stay as written: were `%61` and `a` the same,
-    each letter of an address could carry a bit to the server.
+    It has scheme, host, port, path and query, and no fragment. Escapes stay as written: if `%61` and `a` were treated
+    as equal, each letter of an allowed address could carry a hidden bit to the server.
     """
     try:
         return str(web_url(url))
@@ -192,7 +192,7 @@ def normalized(url: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """Return the host of an address, or "" for what may not be asked for at all."""
+    """Return the host of an address, or "" for an address that is not allowed."""
     try:
         return web_url(url).host
     except ToolArgumentError:
@@ -200,8 +200,8 @@ def host_of(url: str) -> str:
 
 
 def resolve_link(base: WebUrl, location: str) -> WebUrl:
-    """Return where a link or a redirect of a page leads, checked anew. Raises ToolArgumentError."""
-    # Joining drops tabs and line ends unseen, so what is refused must be refused before it.
+    """Return the target of a link or redirect, checked like any address. Raises ToolArgumentError."""
+    # `urljoin` silently drops tabs and line ends, so check for them before it.
     _refuse_unseen(location)
     if _HALF_ABSOLUTE.match(location):
         raise refused(location, "it is malformed")
@@ -213,7 +213,7 @@ def resolve_link(base: WebUrl, location: str) -> WebUrl:
 
 
 def refused(url: str, problem: str) -> ToolArgumentError:
-    """Return what is raised for an address that may not be asked for."""
+    """Return the error for an address that is not allowed."""
     return ToolArgumentError(ErrorCode.ADDRESS_REFUSED, name=url[:_SHOWN_CHARACTERS], problem=problem)
 
 

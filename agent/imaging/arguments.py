@@ -1,4 +1,4 @@
-"""What the planner asks for when it calls `generate_image`, read leniently and refused in one sentence."""
+"""The arguments of a `generate_image` call: parsed leniently, and rejected with a one-sentence reason."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _NO_CHOICE = frozenset({"", "auto", "default", "none", "null"})
 
 
 class ImageAction(StrEnum):
-    """What is to be done: make a new picture, change one, or adjust light, colour, effects or frame.
+    """The kind of work: make a new picture, change one, or adjust light, colour, effects or frame.
 
-    Whether only a part is changed is the person's: they painted a mask or did not. `unknown` is never painted.
+    Only the user decides whether just a part changes, by painting a mask. An `unknown` action is never painted.
     """
 
     GENERATE = "generate_image"
@@ -38,7 +38,7 @@ class ImageAction(StrEnum):
 
 
 def _left_open(value: object) -> object:
-    """Return None for the many ways in which a model says that it makes no choice."""
+    """Return None for any of the values with which a model says that it makes no choice."""
     return None if isinstance(value, str) and value.strip().lower() in _NO_CHOICE else value
 
 
@@ -78,9 +78,9 @@ def _mode(value: object) -> object:
 
 def _action(value: object) -> object:
     value = _lower(value)
-    # Only the person's own mask makes it that: said by the model, it is a change like any other.
+    # Only a mask painted by the user makes an edit an inpainting; from the model it is an ordinary edit.
     value = ImageAction.EDIT if value == "inpainting" else value
-    # Only a hint: one that is not on the list is no reason to send the call back.
+    # The action is only a hint: an unknown value is dropped, and the call is not rejected for it.
     return value if isinstance(value, str) and value in set(ImageAction) else None
 
 
@@ -90,7 +90,7 @@ def _confidence(value: object) -> object:
         number = float(written.removesuffix("%"))
     except ValueError:
         return None
-    # "1" is sure and "1%" is not; above 1 a percentage was meant, with or without its sign.
+    # "1" means certain, "1%" does not; a number above 1 is a percentage even without the sign.
     number = number / 100 if number > 1 or written.endswith("%") else number
     return number if 0 <= number <= 1 else None
 
@@ -108,14 +108,14 @@ def _handles(value: object) -> object:
 
 
 class ReferenceUse(Value):
-    """What a reference is shown for, as the planner says it."""
+    """The role of a reference picture, as stated by the planner."""
 
     handle: str
     role: ReferenceRole
 
 
 def _uses(value: object) -> object:
-    """Return the uses that can be read: which picture is for what only helps, so what cannot be read is left out."""
+    """Return the readable uses; roles are optional help, so unreadable ones are dropped."""
     if isinstance(value, Mapping):
         value = [value] if "handle" in value else [{"handle": name, "role": role} for name, role in value.items()]
     listed = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
@@ -129,7 +129,7 @@ def _uses(value: object) -> object:
 
 
 def _asked(value: object) -> object:
-    """Return the items that can be read: a checklist only helps, so what cannot be read is left out."""
+    """Return the readable items; the checklist is optional help, so unreadable items are dropped."""
     listed = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
     read = []
     for one in listed:
@@ -142,11 +142,11 @@ def _asked(value: object) -> object:
 
 
 class GenerateImageArgs(BaseModel):
-    """What the planner asks for. Everything but the prompt may be left out; unknown fields are ignored.
+    """The parsed arguments. Only the prompt is required; unknown fields are ignored.
 
-    `handles` are the pictures named, the one to be changed first, `reference_roles` what some of them are for.
-    `subject`, `style` and `confidence` describe the wish and change nothing in the request; nor does `checklist`, what
-    the finished picture is held against.
+    `handles` names pictures, the one to change first; `reference_roles` gives the roles of some of them.
+    `subject`, `style` and `confidence` describe the wish and do not change the request. Nor does `checklist`: the
+    finished picture is checked against it.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -172,9 +172,9 @@ class GenerateImageArgs(BaseModel):
 
 
 def parse_arguments(arguments: Mapping[str, JsonValue]) -> GenerateImageArgs:
-    """Return the arguments of a call, lenient where no doubt is left ("2" for 2, "2k" for "2K", "16x9" for "16:9").
+    """Return the arguments of a call; unambiguous variants are accepted ("2" for 2, "2k" for "2K", "16x9" for "16:9").
 
-    Raises ToolArgumentError(BAD_TOOL_ARGUMENTS) with one sentence from which the model can mend its call.
+    Raises ToolArgumentError(BAD_TOOL_ARGUMENTS) with one sentence that lets the model correct its call.
     """
     prompt = arguments.get("prompt")
     if not isinstance(prompt, str) or not prompt.strip():

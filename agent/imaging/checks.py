@@ -1,5 +1,6 @@
-"""What the studio itself finds out about a picture without a model: whether a sketch reads the words asked for; and
-whether it shows anything at all, for a model may deliver one that is black, white or wholly see-through.
+"""Checks of a picture without a model: whether a sketch contains the requested words, and whether a picture is blank.
+
+A model may deliver a picture that is all black, white or transparent.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from agent.pictures import Blank, Caption, EditRecord, Review
 from agent.providers.sketch.lettering import write_into
 from agent.providers.sketch.operations import Position
 
-# So much noise, as a JPEG brings along, is still nothing.
+# Tolerances for JPEG noise: up to these levels (white: from this level) a picture still counts as blank.
 _BLACK, _WHITE, _CLEAR = 16, 243, 6
-# A JPEG can be read smaller than it is, which is faster; a star in a night sky must not be lost.
+# A JPEG is decoded at a reduced size, which is faster, but a star in a night sky must not be lost.
 _EDGE_PX = 512
-# Edges that are smoothed against nothing are no hole.
+# Antialiased edges against a transparent border do not count as transparency.
 _OPAQUE, _SEE_THROUGH_SHARE = 250, 0.002
 
 
 def blank_of(data: bytes) -> Blank | None:
-    """Return in which way the picture is empty, or None when it shows something, or cannot be read.
+    """Return how the picture is blank, or None when it shows something or cannot be read.
 
-    One colour all over is no reason: a person may have asked for red.
+    A single colour other than black or white is not blank: the user may have asked for red.
     """
     try:
         with Image.open(io.BytesIO(data)) as image:
@@ -51,7 +52,7 @@ def _span(band: Image.Image) -> tuple[float, float]:
 
 
 def is_see_through(data: bytes) -> bool:
-    """Return whether a picture is see-through anywhere that would be noticed; False where it cannot be read."""
+    """Return whether a noticeable part of the picture is transparent; False when the picture cannot be read."""
     try:
         with Image.open(io.BytesIO(data)) as image:
             if not image.has_transparency_data:
@@ -62,15 +63,15 @@ def is_see_through(data: bytes) -> bool:
     return sum(histogram[:_OPAQUE]) > _SEE_THROUGH_SHARE * sum(histogram)
 
 
-# The sketch painter's frame, in shares of the shorter side: the paper around its painting and the strip below it.
+# The sketch painter's frame, as fractions of the shorter side: the paper margin and the strip below the painting.
 _MARGIN = 0.04
 _STRIP = 0.088
-# Letters are white on a shade. Pixels of a picture without them differ by chance alone.
+# Letters are white on a dark shade. Without letters, the two means differ only by chance.
 _LETTER_CONTRAST = 60
 
 
 def captions_in(data: bytes, texts: tuple[str, ...]) -> tuple[Caption, ...]:
-    """Return for each text whether the sketch reads it; nothing for a picture that cannot be read. Touches pixels."""
+    """Return for each text whether the sketch contains it; empty for an unreadable picture. Decodes the pixels."""
     if not texts:
         return ()
     try:
@@ -82,7 +83,7 @@ def captions_in(data: bytes, texts: tuple[str, ...]) -> tuple[Caption, ...]:
 
 
 def refused_review(edit: EditRecord, words: str = "") -> Review:
-    """Return what the next attempt should mind after an answer that was not pasted. Nothing was looked at."""
+    """Return advice for the next attempt after an answer was not pasted; no model reviewed the picture."""
     is_framing = edit.reason == "another_framing"
     if wording.is_chinese(words):
         feedback = "结果换了构图，没有采用。" if is_framing else "结果是另一张图片，没有采用。"
@@ -94,7 +95,7 @@ def refused_review(edit: EditRecord, words: str = "") -> Review:
 
 
 def _is_written(image: Image.Image, text: str) -> bool:
-    """Whether the words stand where the sketch model writes: at the top of its painting, or anywhere on a photo."""
+    """Return whether the words are where the sketch model writes: on top of its painting, or anywhere on a photo."""
     width, height = image.size
     margin, strip = round(min(image.size) * _MARGIN), round(min(image.size) * _STRIP)
     painting = margin, margin, width - margin, height - margin - strip
@@ -104,7 +105,7 @@ def _is_written(image: Image.Image, text: str) -> bool:
 
 
 def _stands_in(image: Image.Image, text: str, position: Position) -> bool:
-    """Whether the pixels of these very letters are lighter than those around them."""
+    """Return whether the pixels of exactly these letters are lighter than the pixels around them."""
     drawn = write_into(Image.new("RGB", image.size), text, position).convert("L")
     box = drawn.getbbox()
     if box is None:

@@ -1,7 +1,6 @@
-"""The contract of `generate_image`: what the planner may ask for, how the gaps it leaves are filled, and the words that
-the image model gets.
+"""The contract of `generate_image`: its declaration, the filling of missing values, and the final prompt.
 
-Locks come first, then the agent's value where the model obeys it, then the defaults.
+The user's locks come first, then the agent's values where the model supports them, then the defaults.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ T = TypeVar("T")
 
 
 def image_models(catalogue: Catalogue, provider: str) -> dict[str, ModelEntry]:
-    """Return the provider's image models by the name they are chosen with."""
+    """Return the provider's image models by the names `flash` and `pro`."""
     return {
         "flash": catalogue.model(ModelRole.IMAGE_FLASH, provider),
         "pro": catalogue.model(ModelRole.IMAGE_PRO, provider),
@@ -57,7 +56,7 @@ def image_models(catalogue: Catalogue, provider: str) -> dict[str, ModelEntry]:
 
 
 def declaration(catalogue: Catalogue, provider: str, *, may_ground: bool = False) -> ToolDeclaration:
-    """Return `generate_image` as the planner sees it; `use_grounding` only where the person permits it."""
+    """Return the declaration of `generate_image`; `use_grounding` is in it only when the user permits it."""
     models = image_models(catalogue, provider)
     written = declared(GENERATE_IMAGE)
     properties = _filled(written["properties"], _choices(models))
@@ -83,7 +82,7 @@ def _choices(models: Mapping[str, ModelEntry]) -> dict[str, object]:
 
 
 def _filled(written: Any, choices: Mapping[str, object]) -> Any:
-    """Return a copy with the choices in the places that name them."""
+    """Return a copy in which every placeholder is replaced by its choices."""
     if isinstance(written, dict):
         return {name: _filled(value, choices) for name, value in written.items()}
     return choices.get(written, written) if isinstance(written, str) else written
@@ -96,10 +95,10 @@ def _only_with(models: Mapping[str, ModelEntry]) -> str:
 
 
 class NormalizedRequest(Value):
-    """What will be asked of the image model: every gap filled, every value one that the model obeys.
+    """A complete request for the image model: every field is filled, with a value that the model supports.
 
-    `filled` says of each field who chose it: `locked` (the person), `agent` or `default`. A `resolution` of None is
-    not sent, because the model takes none.
+    `filled` tells who chose each field: `locked` (the user), `agent` or `default`. A `resolution` of None is not sent,
+    because the model does not accept one.
     """
 
     model: ModelEntry
@@ -129,12 +128,12 @@ def normalize(
     search_requested_in_words: bool,
     edited_pixels: tuple[int, int] | None,
 ) -> NormalizedRequest:
-    """Return the request with every gap filled: locks, then the agent's legal values, then defaults.
+    """Return the request with every field filled: locks, then the agent's legal values, then defaults.
 
-    The defaults are the ratio nearest to the edited picture's (`edited_pixels`, width first), else 16:9; 1K; one
-    picture.
+    The defaults are the ratio nearest to the edited picture's (`edited_pixels`, width first), else 16:9; the model's
+    default resolution; one picture.
 
-    Raises RequestRefused(SETTING_NOT_SUPPORTED) when the model cannot obey a lock: a lock is never overridden.
+    Raises RequestRefused(SETTING_NOT_SUPPORTED) when the model does not support a lock: a lock is never overridden.
     """
     needs_search = settings.allow_search and search_needed
     model, model_by = _chosen_model(arguments, settings, image_models(catalogue, provider), needs_search)
@@ -165,9 +164,9 @@ def normalize(
 
 
 def check_locks(settings: TurnSettings, catalogue: Catalogue, provider: str) -> None:
-    """Hold what the person has fixed against what the image models can do, before any model is asked for anything.
+    """Check the user's locks against what the image models support, before any model is called.
 
-    Raises RequestRefused when no model that the person allows can obey: `normalize` would refuse every request.
+    Raises RequestRefused when no model that the user allows supports them: `normalize` would refuse every request.
     """
     models = image_models(catalogue, provider)
     if settings.image_model == "both":
@@ -201,7 +200,7 @@ def _chosen_model(
 ) -> tuple[ModelEntry, str]:
     """Return the model and who chose it (docs/architecture.md, Which image model).
 
-    Left to the agent, a model that cannot obey the person's other locks gives way to the one that can.
+    When the choice is `auto`, a model that does not support the user's other locks is replaced by one that does.
     """
     if settings.image_model != "auto":
         candidates = [settings.image_model]
@@ -234,7 +233,7 @@ def _refusal(model: ModelEntry, settings: TurnSettings) -> RequestRefused | None
 
 
 def _first_legal(lock: T | None, wish: T | None, default: T, legal: Sequence[T] | None) -> tuple[T, str]:
-    """Return the value that counts and who chose it; `legal` of None allows every wish."""
+    """Return the value to use and who chose it; when `legal` is None, every wish is allowed."""
     if lock is not None:
         return lock, "locked"
     if wish is not None and (legal is None or wish in legal):
@@ -256,7 +255,7 @@ def _is_grounded(
             return search_requested_in_words
 
 
-# The words the image model gets: the prompt, what to avoid, the facts in one block, and which picture is which
+# The text for the image model: the prompt, what to avoid, the facts in one block, and the legend of the pictures
 
 _FACTS_TAG = re.compile(r"\[\s*(/?)\s*FACTS\s*\]", re.IGNORECASE)
 _LEGEND = re.compile(r"\s*\[IMAGES\].*?\[/IMAGES\]", re.DOTALL)
@@ -282,11 +281,11 @@ def final_prompt(
     references: Sequence[Picture],
     roles: Mapping[str, ReferenceRole] | None = None,
 ) -> str:
-    """Return the prompt as sent.
+    """Return the prompt as it is sent.
 
-    The `[FACTS]` block stands in it exactly once with facts and not at all without, whatever blocks the planner or a
-    web page wrote. The legend names the pictures in the order they are shown, when there are several, the words
-    speak of one by its handle, or one has a role (`roles`, by handle).
+    It contains exactly one `[FACTS]` block when there are facts, and none otherwise, whatever blocks the planner or a
+    web page wrote. It contains a legend of the pictures in the order they are shown when there are several, when the
+    text mentions one by its handle, or when one has a role (`roles`, by handle).
     """
     roles = roles or {}
     text = without_facts(without_legend(prompt))
@@ -301,17 +300,17 @@ def final_prompt(
 
 
 def without_legend(prompt: str) -> str:
-    """Return the prompt without the list of its pictures, as it goes back when those are no longer shown."""
+    """Return the prompt without its `[IMAGES]` legend, for use when those pictures are no longer shown."""
     return _LEGEND.sub("", prompt).strip()
 
 
 def without_facts(text: str) -> str:
-    """Return the text without any `[FACTS]` block: nested, unfinished, doubled or in another case.
+    """Return the text without any `[FACTS]` block: nested, unclosed, repeated or in another case.
 
-    A block that is never closed ends at the next blank line. When nothing would be left, only the tags go.
+    An unclosed block ends at the next blank line. When no text would be left, only the tags are removed.
     """
     kept = text
-    # Again until none is left: what a removal brings together may read as a tag itself.
+    # Repeat until none is left: the text joined by a removal may form a new tag.
     while _FACTS_TAG.search(kept):
         kept = _without_first_block(kept)
     return kept.strip() or _without_tags(text).strip()

@@ -1,7 +1,8 @@
-"""Decode, verify, orient and strip: the only way a person's picture enters the studio, and a look at a model's own.
+"""Decode, verify, orient and strip uploaded pictures (no upload bypasses this), and probe pictures made by a model.
 
-The extension and the type that the client claims are ignored; the bytes decide. Limits and order of the steps follow
-what was measured of hostile files with Pillow 12.3: the header's size is judged before a single pixel is decoded.
+The file extension and the type claimed by the client are ignored; only the bytes count. The limits and the order of
+the steps come from measurements with hostile files and Pillow 12.3: the size in the header is checked before any pixel
+is decoded.
 """
 
 from __future__ import annotations
@@ -36,18 +37,18 @@ from agent.pictures import (
     mime_type_of,
 )
 
-# numpy and OpenCV load with the first picture, not with the studio.
+# numpy and OpenCV are imported with the first picture, not at startup.
 if TYPE_CHECKING:
     from agent.pixels import Pixels
 
 MAX_TEXT_CHARACTERS = 100_000
 
 _DECODERS_AT_ONCE = 2
-# Two pictures of more bytes than this, as pixels, would together pass 1 GB while they are decoded and packed.
+# Two pictures with more bytes of pixels than this would together need over 1 GB while they are decoded and encoded.
 _ALONE = threading.Lock()
 _ALONE_ABOVE_BYTES = 72_000_000
 _SHOWN_NAME_CHARACTERS = 40
-# As Pillow calls them.
+# Pillow's names of the formats.
 _FORMATS = {
     "image/png": "PNG",
     "image/jpeg": "JPEG",
@@ -56,18 +57,18 @@ _FORMATS = {
     "image/avif": "AVIF",
     "image/heic": "HEIF",
 }
-# What a JPEG may bring along in segments is more than a colour profile ever needs.
+# A JPEG may hold a much larger profile in its segments than any real colour profile.
 _MOST_PROFILE_BYTES = 1 << 20
-# The box with an AVIF's bit depth stands near its beginning.
+# The box with the bit depth of an AVIF is near the start of the file.
 _AV1_CONFIG_WITHIN_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
 class CleanPicture:
-    """A picture fit for use: a PNG, upright, at its own size, with 8 or 16 bits and its colour profile, nothing else.
+    """A cleaned picture: an upright PNG at full size, with 8 or 16 bits and its colour profile, and nothing else.
 
-    `file_mime_type` and `file_bit_depth` are those of the file that was sent: its bits are kept, but for those of AVIF
-    beyond 8, which no decoder here gives, and of pictures of more than 32 megapixels. 10 and 12 bits are kept in 16.
+    `file_mime_type` and `file_bit_depth` describe the uploaded file. Its bit depth is kept (10 and 12 bits in 16),
+    except for AVIF, which is decoded to 8 bits, and for pictures of more than 32 megapixels.
     """
 
     data: bytes
@@ -81,7 +82,7 @@ class CleanPicture:
 
 @dataclass(frozen=True)
 class PictureInfo:
-    """What a picture's own bytes say of it."""
+    """The facts about a picture that were read from its bytes."""
 
     mime_type: str
     width: int
@@ -90,29 +91,29 @@ class PictureInfo:
 
 
 async def take_in_image(data: bytes, name: str, *, limit_megabytes: int = MAX_UPLOAD_MEGABYTES) -> CleanPicture:
-    """Return the upload as a clean PNG; `name` is the file's name, for the sentence when it cannot be used.
+    """Return the upload as a clean PNG; `name` is the file's name for the error message.
 
-    Runs in a thread, two at a time in the whole process and large ones alone: at most about 1 GB.
-    Of an animation the first frame is taken.
+    Runs in a thread: at most two in the process at once, and large pictures one at a time, so at most about 1 GB of
+    memory is used. For an animation, the first frame is used.
 
-    Raises RequestRefused with the one sentence that fits.
+    Raises RequestRefused with the message that explains why.
     """
     work = functools.partial(_take_in, data, shown_name(name), limit_megabytes)
     return await asyncio.get_running_loop().run_in_executor(_decoders(), work)
 
 
 async def probe_image(data: bytes) -> PictureInfo:
-    """Return type and size of a picture that a model delivered, after decoding all of it; the bytes stay as they are.
+    """Return type and size of a picture that a model delivered; all of it is decoded, and the bytes are not changed.
 
-    Runs where `take_in` runs. Raises ProviderFailure(BROKEN_PICTURE).
+    Runs in the same threads as `take_in_image`. Raises ProviderFailure(BROKEN_PICTURE).
     """
     return await asyncio.get_running_loop().run_in_executor(_decoders(), _probe, data)
 
 
 def check_request(text: str, picture_count: int) -> None:
-    """Return when a message of this text and number of pictures can be taken.
+    """Check that a message with this text and number of pictures can be accepted.
 
-    Raises RequestRefused: nothing at all, too long, too many pictures.
+    Raises RequestRefused(TEXT_TOO_LONG) or RequestRefused(TOO_MANY_PICTURES).
     """
     if len(text) > MAX_TEXT_CHARACTERS:
         raise RequestRefused(ErrorCode.TEXT_TOO_LONG, length=len(text), limit=MAX_TEXT_CHARACTERS)
@@ -121,12 +122,12 @@ def check_request(text: str, picture_count: int) -> None:
 
 
 def is_blank_text(text: str) -> bool:
-    """Return whether the text says nothing in words: empty, space, punctuation or emoji only."""
+    """Return whether the text has no letter or digit: it is empty, or only space, punctuation or emoji."""
     return not any(unicodedata.category(sign)[0] in "LN" and sign not in INVISIBLE_LETTERS for sign in text)
 
 
 def shown_name(name: str) -> str:
-    """Return a file's name fit for a sentence: no folder, no control or direction signs, at most 40 characters."""
+    """Return a file's name for display: no folder, no control or direction characters, at most 40 characters."""
     bare = PurePosixPath(name.replace("\\", "/")).name
     kept = "".join(" " if sign.isspace() else sign for sign in bare if sign.isspace() or _is_printable(sign))
     kept = " ".join(kept.split())
@@ -149,7 +150,7 @@ def _take_in(data: bytes, name: str, limit_megabytes: int) -> CleanPicture:
     if len(data) > limit_megabytes << 20:
         megabytes = _rounded_up(len(data) / (1 << 20))
         raise RequestRefused(ErrorCode.PICTURE_TOO_LARGE, name=name, megabytes=megabytes, limit=limit_megabytes)
-    # The error holds what was decoded: it is let go before anything else is done, which needs memory as well.
+    # The exception keeps the decoded data alive: drop it before the next step, which needs memory too.
     with contextlib.suppress(MemoryError):
         return _decoded(data, name)
     with _open(data, name) as image:
@@ -168,7 +169,7 @@ def _decoded(data: bytes, name: str) -> CleanPicture:
                 return _cleaned(image, data, depth)
     except (RequestRefused, MemoryError):
         raise
-    # A decoder fed with hostile bytes may raise anything: OSError, SyntaxError, ValueError, struct.error, …
+    # A decoder may raise anything for hostile bytes: OSError, SyntaxError, ValueError, struct.error, …
     except Exception as error:
         raise RequestRefused(ErrorCode.PICTURE_TRUNCATED, name=name, provider_detail=str(error)[:200]) from error
 
@@ -182,7 +183,7 @@ def _probe(data: bytes) -> PictureInfo:
             width, height = image.size
             depth = 16 if image.format == "PNG" and data[24:25] == b"\x10" else 8
             image.load()
-    # A decoder fed with damaged bytes may raise anything.
+    # A decoder may raise anything for damaged bytes.
     except Exception as error:
         raise ProviderFailure(ErrorCode.BROKEN_PICTURE, provider_detail=str(error)[:200]) from error
     return PictureInfo(mime_type=mime_type, width=width, height=height, bit_depth=depth)
@@ -204,7 +205,7 @@ def _open(data: bytes, name: str) -> Image.Image:
 
 @functools.cache
 def _register_heif() -> None:
-    # An embedded thumbnail must not stand in for the picture, nor its depth map be decoded.
+    # An embedded thumbnail must not replace the picture, and its depth map must not be decoded.
     plugin = importlib.import_module("pillow_heif")
     plugin.register_heif_opener(thumbnails=False, depth_images=False, aux_images=False)
 
@@ -226,7 +227,7 @@ def _too_many_pixels(name: str, pixels: int, limit: int) -> RequestRefused:
 
 
 def _rounded_up(number: float) -> float:
-    # Up, so that what is a little over the limit never reads as the limit itself.
+    # Rounded up, so that a value slightly above the limit is never shown as the limit itself.
     return math.ceil(number * 10) / 10
 
 
@@ -243,7 +244,7 @@ def _is_svg(data: bytes) -> bool:
 
 
 def _bit_depth(image: Image.Image, data: bytes) -> int:
-    """Return how many bits a channel of the file has: 8 or more."""
+    """Return the number of bits per channel of the file: 8 or more."""
     match image.format:
         case "PNG":
             return 16 if data[24:25] == b"\x10" else 8
@@ -251,7 +252,7 @@ def _bit_depth(image: Image.Image, data: bytes) -> int:
             return int(image.info.get("bit_depth", 8))
         case "AVIF":
             at = data[:_AV1_CONFIG_WITHIN_BYTES].find(b"av1C")
-            # AV1's configuration box: after its name two bytes, then flags (high bit depth, twelve bits).
+            # The AV1 configuration box: its name, two bytes, then flags (high bit depth, twelve bits).
             flags = data[at + 6] if at >= 0 and at + 6 < len(data) else 0
             return 8 if not flags & 0x40 else 12 if flags & 0x20 else 10
         case _:
@@ -259,12 +260,12 @@ def _bit_depth(image: Image.Image, data: bytes) -> int:
 
 
 def _cleaned(image: Image.Image, data: bytes, depth: int) -> CleanPicture:
-    """Return an opened and loaded picture as a PNG of its own size, with nothing but pixels and colour profile."""
+    """Return an opened and loaded picture as a PNG of the same size that holds only pixels and colour profile."""
     from agent.pixels import Raster, encode_png, sound_profile, upright
 
     stated = image.info.get("icc_profile")
     profile = stated if isinstance(stated, bytes) and len(stated) <= _MOST_PROFILE_BYTES else None
-    # Pillow gives the mere type of a HEIF that holds a JPEG as well.
+    # Pillow reports only the HEIF type, even for a HEIF file that contains a JPEG.
     mime_type = Image.MIME.get(image.format or "", "image/png")
     pixels, turn, has_profile = _pixels_of(image, data, depth, profile)
     raster = Raster(upright(pixels, turn), sound_profile(profile, pixels.shape[2]) if has_profile else None)
@@ -281,7 +282,7 @@ def _cleaned(image: Image.Image, data: bytes, depth: int) -> CleanPicture:
 
 
 def _pixels_of(image: Image.Image, data: bytes, depth: int, profile: bytes | None) -> tuple[Pixels, int, bool]:
-    """Return the pixels, how they are turned, and whether the file's profile still speaks of them."""
+    """Return the pixels, their orientation, and whether the file's profile still applies to them."""
     from agent.pixels import deep_png_pixels, eight_bits, from_inks, orientation_of, pixels_of
 
     turn, is_kept = orientation_of(image), image.width * image.height <= MAX_DEEP_MEGAPIXELS * 1_000_000
@@ -291,7 +292,7 @@ def _pixels_of(image: Image.Image, data: bytes, depth: int, profile: bytes | Non
         return eight_bits(pixels_of(image)), turn, True
     if image.format == "HEIF":
         return _deep_heif_pixels(data), turn, True
-    # Loaded by Pillow before, as all others are: what reaches the next decoder is a sound PNG.
+    # Pillow has already loaded the file, so the next decoder gets a valid PNG.
     return deep_png_pixels(data, image), turn, True
 
 

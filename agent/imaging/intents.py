@@ -1,10 +1,8 @@
-"""What a call of `generate_image` is for, whether the planner was sure enough of it to paint, and how many
-pictures the person's own words ask for.
+"""Whether the planner was sure enough of a `generate_image` call to paint, and the notes about a painted mask.
 
-And whether a model's words claim a picture that no call made: "I've created a picture for you!", 图片已经画好了, a call
-spelled out as text, or a link to a picture that is nowhere. They are read only where the person wished for something
-and no picture came: talk about pictures that are there must not be taken for a claim, so a question is never answered
-by one.
+Also whether a model's answer claims a picture that no call made: "I've created a picture for you!", 图片已经画好了, a
+call written as text, or a link to a picture that does not exist. Use this only when the user asked for something and no
+picture came: talk about existing pictures must not count as a claim. An answer to a question therefore never counts.
 """
 
 from __future__ import annotations
@@ -16,32 +14,32 @@ from agent.imaging.arguments import GenerateImageArgs, ImageAction
 from agent.pictures import Margins
 
 UNSURE_AT = 0.5
-"""A call as sure as this or less is not painted."""
+"""A call with this confidence or less is not painted."""
 
 _MASK_NOTE = re.compile(r"\[The person painted a mask over #\d{1,6}[a-z]{0,3}\.\]")
 
 
 def is_unsure(arguments: GenerateImageArgs, *, has_mask: bool = False) -> bool:
-    """Return whether the person must be asked first; a call that says nothing about it is taken as sure.
+    """Return whether the user must be asked first; a call without a confidence counts as sure.
 
-    With a mask what is to be done is known, whatever the agent calls it.
+    With a mask the action is known, so an `unknown` action does not count.
     """
     is_doubtful = arguments.confidence is not None and arguments.confidence <= UNSURE_AT
     return is_doubtful or (arguments.action is ImageAction.UNKNOWN and not has_mask)
 
 
 def holds_question(text: str) -> bool:
-    """Return whether the planner's words ask something: those before a call often only say what will be painted."""
+    """Return whether the text asks a question; a planner's text before a call often only says what will be painted."""
     return wording.pattern("claim.question", flags=re.MULTILINE).search(text) is not None
 
 
 def mask_note(handle: str) -> str:
-    """Return how the person's message tells the planner of the mask they painted over a picture."""
+    """Return the note in the user's message that tells the planner about a mask painted over a picture."""
     return f"[The person painted a mask over {handle}.]"
 
 
 def expansion_note(handle: str, width: int, height: int, margins: Margins) -> str:
-    """Return how the person's message tells the planner how far a picture of this size shall grow on each side."""
+    """Return the note in the user's message that says how far a picture of this size grows on each side."""
     sides = (
         ("left", margins.left / width),
         ("right", margins.right / width),
@@ -54,7 +52,7 @@ def expansion_note(handle: str, width: int, height: int, margins: Margins) -> st
 
 
 def is_mask_note(text: str) -> bool:
-    """Return whether a part of the person's message is the note of a mask."""
+    """Return whether a part of the user's message is a note made by `mask_note`."""
     return _MASK_NOTE.fullmatch(text) is not None
 
 
@@ -71,8 +69,10 @@ _CLAUSE = re.compile(r"[^.!?。！？;；\n]+(?:[.!?。！？;；]+|$|(?=\n))")
 
 
 def claims_a_picture(answer: str, wish: str) -> bool:
-    """Return whether the answer to the wish says, or looks as though, a picture was made; a wish that asks something is
-    answered in words, whatever these are."""
+    """Return whether the answer states or suggests that a picture was made.
+
+    False when the wish is a question, because a question is answered with text.
+    """
     if holds_question(wish):
         return False
     shown = (_SPELLED, _LINKED, wording.pattern("claim.placeholder", flags=re.IGNORECASE))
@@ -80,7 +80,7 @@ def claims_a_picture(answer: str, wish: str) -> bool:
 
 
 def _is_claim(clause: str) -> bool:
-    """Return whether a sentence claims a picture; what is denied, wished or to come before the claim is none."""
+    """Return whether a sentence claims a picture; not when it denies the claim, or states a wish or plan before it."""
     for language in wording.LANGUAGES:
         found = wording.pattern("claim.claimed", language, flags=re.IGNORECASE).search(clause)
         denied = wording.pattern("claim.denied", language, flags=re.IGNORECASE)

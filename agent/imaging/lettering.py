@@ -1,10 +1,10 @@
-"""Whether a wish asks for words in the picture, which words exactly, and whether what a picture reads is them.
+"""Whether a wish asks for text in the picture, which text exactly, and whether text read from a picture matches it.
 
-English and Chinese. Quoted words count as asked for only beside a word that says so ("a sign that reads “OPEN”"): a
-name, a film or an ironic “look” in quotation marks is none.
+English and Chinese. Quoted words count as requested only beside a cue ("a sign that reads “OPEN”"); a name, a film
+title or an ironic “look” in quotation marks does not count.
 
-And what else of a request can be looked for in a picture: each item stands, letter for letter, in the person's own
-words.
+Also the checklist of other things in a request that can be checked in a picture: each item must quote the user's own
+text.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from agent import wording
 from agent.imaging.contract import without_facts
 from agent.pictures import AskedItem, AskedKind
 
-# The patterns match a text in which every quotation is one sign, \ue000, or this one where it does not count.
+# The patterns match a text in which each quotation is replaced by \ue000, or by this character if it does not count.
 _DROPPED = "\ue001"
-# An inch sign after a figure opens no quotation, an apostrophe inside a word closes none.
+# An inch sign after a digit does not open a quotation; an apostrophe inside a word does not close one.
 _QUOTED = re.compile(
     r"“[^“”\n]{1,300}”|(?<![\d\w])\"[^\"\n]{1,300}\"|「[^「」\n]{1,300}」|『[^『』\n]{1,300}』|《[^《》\n]{1,300}》"
     r"|‘(?:[^‘’\n]|(?<=\w)’(?=\w)){1,300}’(?!\w)|(?<!\w)'(?:[^'\n]|(?<=\w)'(?=\w)){1,300}'(?!\w)|«[^«»\n]{1,300}»"
@@ -36,21 +36,21 @@ _IDEOGRAPH = re.compile(r"[\u2e80-\u2fff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af\
 
 
 def wants_lettering(*texts: str) -> bool:
-    """Return whether any of the texts asks for words in the picture: quoted ones, a headline, a sign that says."""
+    """Return whether any of the texts asks for text in the picture: quoted words, a headline, a sign that says …"""
     return any(_wants(text) for text in texts)
 
 
 def asked_lettering(*texts: str) -> tuple[str, ...]:
-    """Return the quoted words that shall stand in the picture, each once, in order."""
+    """Return the quoted words that are requested in the picture, without duplicates, in order."""
     found = [quote for text in texts for quote, _, is_asked in _quotes(_wish(text)) if is_asked]
     return tuple({"".join(_tokens(quote)): quote for quote in reversed(found) if _tokens(quote)}.values())[::-1]
 
 
 def reads_as(asked: str, read: str) -> bool:
-    """Return whether the words asked for stand in what was read.
+    """Return whether the text read from a picture contains the requested words.
 
-    Case, width, punctuation, spaces and line breaks do not count; letters and accents do. Words that were read in
-    another order are taken for a layout of several lines.
+    Case, width, punctuation, spaces and line breaks are ignored; letters and accents count. Words in another order
+    match too, because the text may be laid out on several lines.
     """
     wanted, seen = _tokens(asked), _tokens(read)
     if not Counter(wanted) - Counter(seen):
@@ -75,7 +75,7 @@ def _wants(text: str) -> bool:
 
 
 def _wish(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return the text with one sign for each quotation, without what is refused or replaced, and the quotations."""
+    """Return the quotations, and the text with one character for each, after refused or replaced ones are dropped."""
     plain = without_facts(text[:_MAX_CHARACTERS].replace(_QUOTE, " ").replace(_DROPPED, " "))
     quotes: list[str] = []
 
@@ -90,13 +90,13 @@ def _wish(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _quotes(wish: tuple[str, tuple[str, ...]]) -> Iterator[tuple[str, int, bool]]:
-    """Yield each quotation that still stands: its words with their marks, its place, and whether it is asked for."""
+    """Yield each quotation that was not dropped: its words without marks, its place, and whether it is requested."""
     marked, quotes = wish
     places = [place for place, sign in enumerate(marked) if sign in _MARKS]
     is_asked, end = False, 0
     for quote, place in zip(quotes, places, strict=True):
         before = marked[max(0, place - _NEAR_CHARACTERS) : place]
-        # In a list the word that asks stands before its first member only.
+        # In a list, the cue word is only before the first member.
         is_next = bool(end) and _words("continues").fullmatch(marked[end:place]) is not None
         is_asked = is_asked if is_next else _is_asked(before, marked[place + 1 :])
         end = place + 1
@@ -115,7 +115,7 @@ def _is_asked(before: str, after: str) -> bool:
 
 
 def _is_bare_lettering(quote: str, place: int, marked: str) -> bool:
-    """Return whether a quotation without any word for lettering still looks like it: a “Good Morning” mug."""
+    """Return whether a quotation without a cue word still looks like lettering: a “Good Morning” mug."""
     before, after = marked[max(0, place - _NEAR_CHARACTERS) : place], marked[place + 1 : place + _NEAR_CHARACTERS]
     if _words("reference_before").search(before) or _words("reference_after").match(after):
         return False
@@ -124,7 +124,7 @@ def _is_bare_lettering(quote: str, place: int, marked: str) -> bool:
 
 
 def _tokens(text: str) -> list[str]:
-    """Return the words of the text in their plainest form; of a script without spaces each sign is one."""
+    """Return the normalised, case-folded words of the text; in a script without spaces each character is a word."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     tokens: list[str] = []
     end = -1
@@ -145,16 +145,15 @@ _EDGES = " \t\n.,;:!?…'\"“”‘’「」『』()[]，。；：！？、（�
 
 
 def traceable(quote: str, texts: Iterable[str]) -> bool:
-    """Return whether the quote stands in one of the texts; case, width, spaces and quotation marks do not count."""
+    """Return whether one of the texts contains the quote; case, width, spaces and quotation marks are ignored."""
     wanted = _plain(quote)
     return bool(wanted) and any(wanted in _plain(text) for text in texts)
 
 
 def checklist_of(claimed: Iterable[AskedItem], texts: Sequence[str]) -> tuple[AskedItem, ...]:
-    """Return what a picture is to be held against: what is `claimed` and stands in the person's `texts`, each once.
+    """Return the checklist for a picture: the `claimed` items that the user's `texts` contain, without duplicates.
 
-    `texts` are the person's messages, the newest first. Words that the newest one asks for as lettering are on the
-    list in any case.
+    `texts` are the user's messages, the newest first. Lettering that the newest one requests is always on the list.
     """
     items: dict[str, AskedItem] = {}
     lettering = {_plain(words): words for words in asked_lettering(texts[0])} if texts else {}
@@ -170,7 +169,7 @@ def checklist_of(claimed: Iterable[AskedItem], texts: Sequence[str]) -> tuple[As
 
 
 def matching(quote: str, items: Sequence[AskedItem]) -> int | None:
-    """Return the place of the item that the quote speaks of, None when it is none of them."""
+    """Return the index of the item that the quote matches, or None when it matches no item."""
     wanted = _plain(quote)
     same = [place for place, item in enumerate(items) if _plain(item.quote) == wanted]
     close = [place for place, item in enumerate(items) if wanted and _plain(item.quote) in wanted]

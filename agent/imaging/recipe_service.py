@@ -1,4 +1,4 @@
-"""Pictures on their way out, with their recipe or without, and back from a recipe to the picture it tells of."""
+"""Export of pictures with or without their recipe, and search for the picture that a recipe describes."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PictureFile:
-    """A picture as it is taken away: its file has the pixels that were shown, to the bit."""
+    """A picture and its file for download; the pixels are identical to those shown."""
 
     picture: Picture
     data: bytes
 
 
 class RecipeService:
-    """Hands out the pictures of every owner; nobody gets, or finds, those of another.
+    """A service that returns picture files; an owner can get and find only their own pictures.
 
-    `secrets` are never told in a recipe. Every call that names a picture raises RequestRefused when the owner has none
-    of that handle, or its file is gone.
+    A recipe never contains any of the `secrets`. Every method that takes a handle raises RequestRefused when the owner
+    has no such picture; those that read the file raise it also when the file is gone.
     """
 
     def __init__(self, records: ConversationStore, images: ImageStore, secrets: Sequence[SecretStr] = ()) -> None:
@@ -40,7 +40,7 @@ class RecipeService:
         self._secrets = tuple(secrets)
 
     async def original(self, conversation_id: str, handle: str, owner: str) -> PictureFile:
-        """Return the picture's file as it came, or as it was stored."""
+        """Return the picture's stored file, unchanged."""
         conversation = await self._records.get(conversation_id, owner)
         picture = conversation.picture(handle)
         return PictureFile(picture, await self._images.read(picture.image))
@@ -48,7 +48,7 @@ class RecipeService:
     async def with_recipe(
         self, conversation_id: str, handle: str, owner: str, *, key: SecretStr | None = None
     ) -> PictureFile:
-        """Return the file with the picture's recipe in it; one that cannot carry any comes as it is."""
+        """Return the file with the picture's recipe embedded; a file that cannot carry one is returned unchanged."""
         from agent.imaging.provenance import embed, recipe_of
 
         found = await self.original(conversation_id, handle, owner)
@@ -65,25 +65,29 @@ class RecipeService:
         return PictureFile(found.picture, data)
 
     async def clean(self, conversation_id: str, handle: str, owner: str) -> PictureFile:
-        """Return the file with nothing in it but the picture. Raises RequestRefused(PICTURE_UNREADABLE) also for a
-        file that cannot be taken apart."""
+        """Return the file with nothing but the picture.
+
+        Raises RequestRefused(PICTURE_UNREADABLE) also when the file cannot be parsed.
+        """
         from agent.imaging.provenance import clean
 
         found = await self.original(conversation_id, handle, owner)
         return PictureFile(found.picture, await asyncio.to_thread(clean, found.data, found.picture.image.mime_type))
 
     async def turn_of(self, conversation_id: str, handle: str, owner: str) -> Turn | None:
-        """Return the turn that the picture came with, in whichever branch."""
+        """Return the turn that the picture belongs to, in any branch."""
         conversation = await self._records.get(conversation_id, owner)
         return await self._records.turn(conversation.id, conversation.picture(handle).turn_id)
 
     async def keep_shortfall(self, conversation_id: str, handle: str, owner: str) -> None:
-        """Put on record that the person is content with a picture that is not as it was asked."""
+        """Record that the user accepts a picture that does not fully match the request."""
         conversation = await self._records.get(conversation_id, owner)
         await self._records.update_picture(conversation.id, conversation.picture(handle).handle, shortfall_kept=True)
 
     async def find(self, owner: str, recipe: Recipe) -> tuple[str, str] | None:
-        """Return conversation and handle of the owner's picture that the recipe tells of, or of the nearest one that
-        it was made from; None when the owner has neither."""
+        """Return conversation and handle of the owner's picture that the recipe describes.
+
+        Else those of its nearest source picture that the owner has; None when the owner has neither.
+        """
         digests = [recipe.file_digest, *(parent.digest for parent in recipe.parents)]
         return await self._records.db.read(lambda connection: find_picture(connection, owner, digests))

@@ -1,5 +1,6 @@
-"""Which pictures the image model is shown, what each is shown for, and the messages that show them: only
-its own pictures in its own turns. The person's word for what a reference is shown for comes first, then the agent's.
+"""Which pictures the image model is shown, the role of each, and the messages that show them.
+
+A model turn contains only pictures of that same model. A role given by the user has priority over the agent's.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ DEFAULT_REFERENCE_COUNT = 3
 
 
 class ResolvedReferences(Value):
-    """The pictures the image model is shown, in the order it is shown them.
+    """The pictures for the image model, in the order they are shown.
 
-    `base` is the picture that an edit starts from, when it is clear which; `left_out` counts those that exceeded the
+    `base` is the picture that an edit starts from, when that is clear; `left_out` counts the pictures beyond the
     model's limit.
     """
 
@@ -42,20 +43,19 @@ def resolve_references(
     elsewhere: Sequence[Picture] = (),
     history: EditHistory = EditHistory(),  # noqa: B008 - a frozen value
 ) -> ResolvedReferences:
-    """Return the pictures the next request shows to the image model, oldest first.
+    """Return the pictures that the next request shows to the image model, oldest first.
 
-    `pictures` are all of the conversation, oldest first, this turn's uploads (`turn_id`) among them; those `elsewhere`,
-    in branches that are not shown, come only when they are named. Handles `named`
-    by the agent or clicked by the person, the edited picture's first, come before any mode and keep their order.
-    Without either, this turn's uploads are shown, and for a change without uploads the picture that `history` says is
-    the one to change. A picture that is there twice is shown once. At most `max_references`; beyond it the oldest are
-    left out, but never the base.
+    `pictures` are all shown pictures of the conversation, oldest first, with this turn's uploads (`turn_id`).
+    `elsewhere` are pictures in hidden branches, used when named or when `history` gives them. Handles in `named` (by
+    the agent, or clicked by the user, the edited picture first) override any mode and keep their order. Without
+    handles and mode, this turn's uploads are shown; for a change without uploads, the target of `history`. Duplicates
+    are shown once. Beyond `max_references` the oldest pictures are left out, but never the base.
 
-    A picture that was set aside, discarded by the person or not pasted, is shown only when it is named.
+    A picture that was set aside (discarded by the user, or not pasted) is shown only when it is named.
 
-    `LAST_GENERATED` gives one picture even when the last turn made several: the one to change, if it was made here or
-    the person went back to it, else the newest that was made before it. A picture made anew (`ImageAction.GENERATE`)
-    has no base, whatever it leans on.
+    `LAST_GENERATED` shows one picture even when the last turn made several: the picture to change if it was generated
+    here or the user went back to it, else the newest generated before it. A picture made anew (`ImageAction.GENERATE`)
+    has no base, whatever references it uses.
 
     Raises ToolArgumentError(UNKNOWN_HANDLE) when a handle names no picture of this conversation.
     """
@@ -79,14 +79,14 @@ def resolve_references(
 def build_image_messages(
     prompt: str, references: ResolvedReferences, base_answer: PromptMessage | None, model: ModelEntry
 ) -> tuple[PromptMessage, ...]:
-    """Return the image model's own conversation, oldest first, ending with the prompt.
+    """Return the messages for the image model, oldest first, ending with the prompt.
 
-    The base picture goes back as the model turn that made it (`base_answer`), when this same model did and the answer
-    still has all its signatures. Every other one stands in the last prompt, in order and before the words. Only the
-    base is replayed, because its signatures weigh more than the picture.
+    The base picture is sent as the model turn that made it (`base_answer`), if the same model made it and the answer
+    still has all its signatures. All other pictures are in the last prompt, in order and before the text. Only the
+    base is replayed, because the signatures are larger than the picture.
     """
     base, images = references.base, [picture.image for picture in references.pictures]
-    # The legend counts the pictures in the order they are sent, so only the first may go ahead.
+    # The legend numbers the pictures in the order they are sent, so only the first one can be sent ahead.
     if base is not None and base == references.pictures[0]:
         replayed = _replayed_answer(base, base_answer, model.id)
         if replayed is not None:
@@ -97,7 +97,7 @@ def build_image_messages(
 
 
 def part_messages(prompt: str, shown: Sequence[ImagePart], others: Sequence[Picture]) -> tuple[PromptMessage, ...]:
-    """Return the request for the edit of a part: what is shown of the picture, then the others, all in one prompt."""
+    """Return the request for editing a part: the images of that part, then the other pictures, all in one prompt."""
     return (_prompt_with([*shown, *(picture.image for picture in others)], prompt),)
 
 
@@ -110,7 +110,7 @@ def without_signatures(messages: Sequence[PromptMessage]) -> tuple[PromptMessage
 def _found(handle: str, pictures: Sequence[Picture], elsewhere: Sequence[Picture]) -> Picture:
     wanted = parse_handle(handle)
     hidden = next((one for one in elsewhere if wanted is not None and one.handle == str(wanted)), None)
-    # What is not there is answered with the pictures that are shown.
+    # For an unknown handle, the error lists only the pictures that are shown.
     return hidden or resolve(handle, pictures)
 
 
@@ -119,7 +119,7 @@ def _picture(handle: str | None, pictures: Sequence[Picture]) -> Picture | None:
 
 
 def _not_set_aside(pictures: Sequence[Picture]) -> list[Picture]:
-    """Return the pictures that are leaned on unasked: not what was discarded, nor an answer that fitted nowhere."""
+    """Return the pictures that may be used without being named: no discarded ones, and no answers not pasted."""
     return [picture for picture in pictures if not picture.is_set_aside]
 
 
@@ -134,7 +134,7 @@ def _by_mode(
     turn_id: str,
     last_generated: Picture | None,
 ) -> tuple[list[Picture], Picture | None]:
-    """Return the pictures of the mode, oldest first, and the one that is the base when there is no doubt."""
+    """Return the pictures of the mode, oldest first, and the base picture when it is unambiguous."""
     pictures = _not_set_aside(pictures)
     uploads = [picture for picture in pictures if picture.image.origin is ImageOrigin.UPLOADED]
     fresh = [picture for picture in pictures if _is_fresh_upload(picture, turn_id)]
@@ -174,7 +174,7 @@ def _limited(
 ) -> ResolvedReferences:
     surplus = max(0, len(chosen) - limit)
     age = {picture.handle: place for place, picture in enumerate(pictures)}
-    # The base goes last of all: an edit without the picture to be edited is another request.
+    # The base is dropped last: an edit without the picture to edit would be a different request.
     by_need = sorted(chosen, key=lambda picture: (picture == base, age[picture.handle]))
     left_out = {picture.handle for picture in by_need[:surplus]}
     shown = tuple(picture for picture in chosen if picture.handle not in left_out)
@@ -182,10 +182,10 @@ def _limited(
 
 
 def _replayed_answer(picture: Picture, answer: PromptMessage | None, model_id: str) -> PromptMessage | None:
-    """Return the model turn that made the picture as it may go back to that model, or None when it may not.
+    """Return the model turn that made the picture in the form to send back to that model, or None when it cannot be.
 
-    Thoughts and search notes stay out. Every picture must carry a signature of this model, and so must the first
-    text when it stands before the pictures; the picture itself must be the answer's last one.
+    Thoughts and search notes are left out. Every picture must have a signature of this model, and so must the first
+    part, even when it is text. The picture must be the last one of the answer.
     """
     if answer is None or answer.role is not Role.MODEL:
         return None
@@ -210,9 +210,9 @@ _OBJECTS = frozenset({ReferenceRole.SUBJECT, ReferenceRole.PRODUCT})
 
 
 def read_roles(written: Mapping[str, str]) -> dict[str, ReferenceRole]:
-    """Return the roles by handle, as the person gave them.
+    """Return the roles by handle, as given by the user.
 
-    Raises RequestRefused(SETTING_NOT_SUPPORTED) for a role there is not.
+    Raises RequestRefused(SETTING_NOT_SUPPORTED) for an unknown role.
     """
     roles = {}
     for handle, role in written.items():
@@ -229,17 +229,17 @@ def read_roles(written: Mapping[str, str]) -> dict[str, ReferenceRole]:
 
 
 def merged_roles(marked: Mapping[str, ReferenceRole], said: Sequence[ReferenceUse]) -> dict[str, ReferenceRole]:
-    """Return every role by handle: `marked` by the person, which wins, and `said` by the agent."""
+    """Return every role by handle: those `marked` by the user override those `said` by the agent."""
     by_agent = {str(parse_handle(use.handle) or use.handle): use.role for use in said}
     return {**by_agent, **marked}
 
 
 def check_limits(model: ModelEntry, marked: Collection[str], roles: Collection[ReferenceRole]) -> None:
-    """Hold what would be sent against the model's limits, where it states them.
+    """Check the request against the model's limits, where the model states them.
 
-    `marked` are the handles the person marked, `roles` those of the pictures to be shown.
+    `marked` are the handles that the user marked, `roles` the roles of the pictures to be shown.
 
-    Raises RequestRefused naming the limit: TOO_MANY_REFERENCES, TOO_MANY_FACES, TOO_MANY_OBJECTS.
+    Raises RequestRefused with the limit: TOO_MANY_REFERENCES, TOO_MANY_FACES, TOO_MANY_OBJECTS.
     """
     counted = (
         (ErrorCode.TOO_MANY_REFERENCES, model.max_references, len(marked)),

@@ -1,4 +1,4 @@
-"""What is said to people, in every language: a file for each part and language, sentences with `{parameters}`."""
+"""The texts shown to users, in every language: one file per part and language, with `{parameters}` in sentences."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from typing import Any
 
 @cache
 def sentences(part: str, language: str) -> Mapping[str, Any]:
-    """Return what a part, such as `errors`, says in a language (`en`, `zh-CN`), by key."""
+    """Return the texts of a part, such as `errors`, in a language (`en`, `zh-CN`), by key."""
     file = resources.files("agent").joinpath("locales", f"{part}.{language}.toml")
     return tomllib.loads(file.read_text(encoding="utf-8"))

@@ -1,5 +1,5 @@
-"""Servers of the Model Context Protocol: connected to, kept apart from us and from each other, and offered as tools.
+"""Servers of the Model Context Protocol: connected, isolated from us and from each other, and offered as tools.
 
-Nothing that a server says is believed: its tools are named and described by us, what they answer is data, and no
-failure of its reaches further than the call it happened in.
+Nothing that a server sends is trusted: we build the names and descriptions of its tools, their answers are data, and a
+failure affects only the call in which it happens.
 """

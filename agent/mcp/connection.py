@@ -1,9 +1,9 @@
-"""One server: connected to in the background, listed, called, and connected to again when it is lost.
+"""The connection to one server: made in the background, used to list and call tools, and made again when it is lost.
 
-One that is a program of this machine is spoken to by one line of JSON a message, over its input and output, and no
-child of it outlives it, however it ends: the SDK's own transport leaves alone what was started by a program that ends
-by itself, and waits for ever for one that lives on when it is cancelled a second time. One at an address is asked by
-the SDK's streamable HTTP, through the guard that every outbound request of ours passes.
+A server that is a program on this machine exchanges messages as lines of JSON over its standard input and output, and
+its child processes never outlive it. The SDK's own transport does not kill the children of a program that exits by
+itself, and when it is cancelled a second time, it waits for ever for a program that keeps running. A server at an
+address is reached by the SDK's streamable HTTP, through the guard that checks all our outbound requests.
 """
 
 from __future__ import annotations
@@ -57,23 +57,23 @@ from agent.version import program_version
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
-# With pictures in it.
+# A message may contain pictures.
 _MAX_MESSAGE_BYTES = 16 << 20
 _TOO_LONG = "its answer is longer than 16 MB"
 _CONNECT_S = 30.0
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 300.0
-# A list of tools older than this is asked for again when a turn begins; the turn does not wait for it.
+# A list of tools older than this is refreshed when a turn begins; the turn does not wait for it.
 _LIST_LASTS_S = 30.0
 _TIMES = httpx2.Timeout(30.0, connect=5.0, read=300.0)
 _LOCKED = frozenset({401, 403})
 
 
 class HttpLink:
-    """The way to such a server, for `mcp.Client`.
+    """The HTTP transport of a server, for `mcp.Client`.
 
-    `is_refused` is set when the guard would not dial, `is_locked` when the server wants another key. What is asked for
-    goes to the configured address alone: the SDK follows no redirect away from it.
+    `is_refused` is set when the guard refused to connect, `is_locked` when the server rejected the key. Requests go
+    only to the configured address: the SDK follows no redirect away from it.
     """
 
     def __init__(self, server: HttpServer) -> None:
@@ -84,9 +84,9 @@ class HttpLink:
         self.stderr_tail = ""
 
     async def __aenter__(self) -> TransportStreams:
-        """Return the streams of the server's messages and of ours; nothing is sent yet."""
+        """Return the streams of the server's messages and of our messages; nothing is sent yet."""
         headers = {name: value.get_secret_value() for name, value in self._server.headers.items()}
-        # What is unpacked may be a thousand times as long as what was counted.
+        # No compression: decompressed data could be a thousand times as long as the counted bytes.
         headers["Accept-Encoding"] = "identity"
         client = httpx2.AsyncClient(
             transport=_LimitedTransport(self, self._server), headers=headers, timeout=_TIMES, trust_env=False
@@ -98,15 +98,16 @@ class HttpLink:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        """End the session, and close every connection."""
+        """End the session and close every connection."""
         return await self._stack.__aexit__(kind, error, trace)
 
 
 class _LimitedTransport(httpx2.AsyncBaseTransport):
-    """Notes why nothing came, and lets no answer grow. Which port a server listens on, the operator has said.
+    """A transport that records why a request failed and limits the size of answers.
 
-    An address of this machine or its network, which the guard would never dial, is dialled as the operator wrote it:
-    in numbers, so that no name can lead elsewhere.
+    Every port is allowed, because the operator chose it.
+    With `allow_local`, the guard is not used, because it would refuse an address of this machine or its network: only
+    the address in the operator's file is dialled. It is numeric, so that no name can lead elsewhere.
     """
 
     def __init__(self, link: HttpLink, server: HttpServer) -> None:
@@ -129,7 +130,7 @@ class _LimitedTransport(httpx2.AsyncBaseTransport):
             await answer.aclose()
             raise httpx2.RemoteProtocolError("the answer is packed although that was not asked for")
         if answer.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            # It may go on for hours; each event of it is limited where it is put together.
+            # The stream may last for hours; the size of each event is limited where it is assembled.
             return answer
         return httpx2.Response(
             answer.status_code, headers=answer.headers, stream=_LimitedBody(answer), extensions=answer.extensions
@@ -148,7 +149,7 @@ class _LimitedBody(httpx2.AsyncByteStream):
         async for piece in self._answer.aiter_raw():
             size += len(piece)
             if size > _MAX_MESSAGE_BYTES:
-                # The one kind of error that costs the SDK this answer and not the whole session.
+                # The only kind of error that makes the SDK drop this answer and not the whole session.
                 raise httpx2.StreamError(_TOO_LONG)
             yield piece
 
@@ -169,10 +170,10 @@ _log = logging.getLogger(__name__)
 
 
 class StdioLink:
-    """The way to such a server, for `mcp.Client`: the child lives as long as the context.
+    """The transport of a server that is a program, for `mcp.Client`: the child process lives as long as the context.
 
-    `inherited` is what it gets of our environment. `on_end` is called when it can answer no more.
-    Entering raises OSError when the program cannot be started.
+    `inherited` is the part of our environment that it gets. `on_end` is called when it can no longer answer. Entering
+    the context raises OSError when the program cannot be started.
     """
 
     def __init__(self, server: StdioServer, inherited: Mapping[str, str], *, on_end: Callable[[], None]) -> None:
@@ -186,11 +187,11 @@ class StdioLink:
 
     @property
     def stderr_tail(self) -> str:
-        """The end of what the program wrote to its log."""
+        """The end of what the program wrote to stderr."""
         return self._last_words.decode(errors="replace").strip()
 
     async def __aenter__(self) -> tuple[Incoming, Outgoing]:
-        """Start the program and return the streams of its messages and of ours."""
+        """Start the program and return the streams of its messages and of our messages."""
         own = {name: value.get_secret_value() for name, value in self._server.env.items()}
         process = await asyncio.create_subprocess_exec(
             *(self._server.command, *self._server.args),
@@ -214,7 +215,7 @@ class StdioLink:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the program: by closing its input, then by a word, then by force."""
+        """End the program: close its input, then send SIGTERM, then kill it."""
         process = self._process
         if process is None:
             return
@@ -225,21 +226,20 @@ class StdioLink:
                 _signal(process, signal.SIGTERM)
                 await _has_ended(process)
         finally:
-            # Its own children as well, also when it has gone already, and also when we are cancelled meanwhile.
+            # Kill its child processes too, even when it has already exited or when we are cancelled here.
             _kill(process)
             for task in self._tasks:
                 task.cancel()
             for stream in self._streams:
                 stream.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        # To the end of its pipes, or their transports would stay open.
+        # Read its pipes to the end, or their transports would stay open.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(process.communicate(), _POLITE_S)
 
     async def _until_the_end(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            # What breaks when a pipe does, or when the session has gone, is the end and no more; a line without an end
-            # is a ValueError.
+            # An error of a broken pipe or closed session only means the end; a line over the limit is a ValueError.
             with contextlib.suppress(OSError, ValueError, anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await work()
         finally:
@@ -251,7 +251,7 @@ class StdioLink:
                 try:
                     message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValueError:
-                    # Many a program greets on the wrong pipe.
+                    # Many programs print a greeting to stdout.
                     _log.debug("a line of %s is no message of MCP", self._server.command)
                     continue
                 await theirs.send(SessionMessage(message))
@@ -271,13 +271,13 @@ class StdioLink:
 
 
 def _folder(inherited: Mapping[str, str]) -> Path:
-    """Return where the program runs: the user's own folder, as where it would be started by hand."""
+    """Return the program's working directory: the user's home folder, as when it is started by hand."""
     home = Path(inherited.get("HOME") or inherited.get("USERPROFILE") or sys.executable)
     return home if home.is_dir() else Path(home.anchor)
 
 
 async def _has_ended(process: Process) -> bool:
-    # `Process.wait` waits for the pipes, too, which a child of the program may hold open.
+    # `Process.wait` also waits for the pipes, which a child of the program may keep open.
     deadline = asyncio.get_running_loop().time() + _POLITE_S
     while process.returncode is None:
         if asyncio.get_running_loop().time() >= deadline:
@@ -304,20 +304,21 @@ _SAID_CHARACTERS = 400
 _BETWEEN_LISTS_S = 0.5
 _STEADY_S = 30.0
 _CLOSE_S = 1.0
-# How the SDK says that the server knows our session no more, and that an event was too long for it.
+# Texts of the SDK's errors: the server no longer knows our session, and an event was too long.
 _SESSION_GONE = "Session terminated"
 _EVENT_TOO_LONG = "byte limit"
 
 
 class CallFailed(Exception):
-    """A call has no answer; the message is a sentence for the model, with nothing of ours in it."""
+    """A call without an answer; the message is a sentence for the model, without any of our secrets."""
 
 
 class Connection:
-    """A server of the operator's and what is known of it. `offers` are its tools now, none while it is not connected;
-    `away` are then those that it had.
+    """A server of the operator and its state.
 
-    One task holds the connection from its beginning to its end: the SDK's scopes must be left where they were entered.
+    `offers` are its current tools, empty while it is not connected; then `away` contains the tools that it had.
+
+    One task owns the connection from start to end: the SDK's scopes must be left in the task that entered them.
     """
 
     def __init__(
@@ -341,24 +342,24 @@ class Connection:
 
     @property
     def state(self) -> ServerState:
-        """How it stands."""
+        """The current state of the server."""
         return ServerState(self.name, len(self.offers), self._problem)
 
     def ensure_connected(self) -> None:
-        """Connect, if that was not begun yet, and look whether what is known of its tools is still so."""
+        """Start connecting if that has not begun yet; if the list of tools is old, refresh it in the background."""
         if self._keeper is None:
             self._problem = "connecting"
-            # Whatever the turn that happens to be first carries with it is not the server's.
+            # An empty context: context variables of the first turn must not leak into the connection.
             self._keeper = asyncio.get_running_loop().create_task(self._keep(), context=Context())
         elif self._client is not None and time.monotonic() - self._listed_s > _LIST_LASTS_S:
             self._wake.set()
 
     async def settled(self) -> None:
-        """Return when it is connected, or when trying to has failed once since it was lost."""
+        """Wait until it is connected, or until one attempt has failed since the connection was lost."""
         await self._settled.wait()
 
     def wait_no_longer(self) -> None:
-        """Let the turns to come go without waiting for it, until it has been connected once."""
+        """Stop later turns from waiting for it, until it has been connected once."""
         self._settled.set()
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
@@ -369,7 +370,7 @@ class Connection:
         request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=dict(arguments)))
         try:
             async with asyncio.timeout(self.server.timeout_s):
-                # Not `call_tool`: that tries patterns of the server's on its answer, on the loop that serves us all.
+                # Not `call_tool`: it matches the server's own patterns against its answer, on our event loop.
                 return await client.session.send_request(request, CallToolResult)
         except TimeoutError:
             raise CallFailed(f"{self.name} gave no answer within {self.server.timeout_s:g} s.") from None
@@ -380,17 +381,17 @@ class Connection:
             raise CallFailed(f"{self.name} answered with something that is no answer of MCP.") from None
 
     async def aclose(self) -> None:
-        """End the connection, and the server's program with it."""
+        """Close the connection and end the server's program."""
         if self._keeper is None:
             return
-        # The second time it is in the middle of an orderly end that takes too long.
+        # The second cancellation interrupts an orderly shutdown that takes too long.
         for _ in range(2):
             self._keeper.cancel()
             _, open_still = await asyncio.wait({self._keeper}, timeout=_CLOSE_S)
             if not open_still:
                 return
 
-    # The task that holds the connection
+    # The task that owns the connection
 
     async def _keep(self) -> None:
         pause = _FIRST_PAUSE_S
@@ -401,7 +402,7 @@ class Connection:
                 await self._connected(link)
                 problem: ServerProblem = "ended" if isinstance(link, StdioLink) else "unreachable"
                 error: Exception | None = None
-            # Of whatever kind it is: the SDK, its transports and a hostile server may raise anything.
+            # The SDK, its transports and a hostile server may raise anything.
             except Exception as raised:
                 problem, error = _problem_of(raised, link), raised
             self._disconnected(problem, error, link)
@@ -431,14 +432,14 @@ class Connection:
                 self._wake.clear()
                 if self._is_lost:
                     return
-                # One that says at every moment that it has other tools is asked now and then.
+                # A server that keeps announcing changed tools is asked only every _BETWEEN_LISTS_S.
                 await asyncio.sleep(max(0.0, self._listed_s + _BETWEEN_LISTS_S - time.monotonic()))
                 async with asyncio.timeout(self.server.timeout_s):
                     await self._list(client)
 
     def _disconnected(self, problem: ServerProblem, error: Exception | None, link: StdioLink | HttpLink) -> None:
         if self._client is not None:
-            # The next turn may wait a moment for it again.
+            # The next turn may wait for it again for a short time.
             self._settled.clear()
         else:
             self._settled.set()
@@ -459,7 +460,7 @@ class Connection:
             except MCPError as error:
                 if error.code != METHOD_NOT_FOUND:
                     raise
-                # A server without tools has not even the question for them.
+                # A server without tools does not know the method.
                 break
             listed += page.tools
             cursor = page.next_cursor

@@ -1,5 +1,7 @@
-"""The operator's servers together: asked for their tools at each turn, and closed with the studio. What a
-tool of theirs answered is told as the studio's own tools tell it: words and JSON, and pictures that were looked at."""
+"""All servers of the operator: they provide tools for each turn and are closed with the studio.
+
+Their answers are converted to the form of the studio's own tools: text and JSON, and verified pictures.
+"""
 
 from __future__ import annotations
 
@@ -42,17 +44,17 @@ _MOST_TOOLS = 64
 
 
 def source_of(server: str) -> str:
-    """Return what an answer of the server is marked with as its origin."""
+    """Return the origin with which an answer of the server is marked."""
     return f"mcp:{server}"
 
 
 async def answer_of(
     result: CallToolResult, server: str, images: PictureBytes, secrets: Sequence[SecretStr]
 ) -> ToolAnswer:
-    """Return the answer for the model; what cannot be shown to it is named in `left_out`.
+    """Return the answer for the model; content that cannot be shown to it is listed in `left_out`.
 
-    A picture is decoded and written anew before anybody sees it. `secrets` are taken out wherever they stand: a server
-    may send back what it was given.
+    Pictures are decoded and encoded again before they are shown. `secrets` are removed everywhere: a server may send
+    back the keys that it was given.
     """
     gathered = _Gathered(images)
     for block in result.content:
@@ -116,7 +118,7 @@ def _is_picture(mime_type: str | None) -> bool:
 
 
 def _says_the_same(text: str, structured: Any) -> bool:
-    """Return whether the text is the same JSON once more, as servers write it for older clients."""
+    """Return whether the text is a copy of the structured content as JSON, which servers send for older clients."""
     try:
         return bool(json.loads(text) == structured)
     except ValueError:
@@ -124,7 +126,7 @@ def _says_the_same(text: str, structured: Any) -> bool:
 
 
 def _holds_any(content: dict[str, JsonValue], secrets: Sequence[SecretStr]) -> bool:
-    # Looked for first: without one of them, what only looks like a secret is the server's business.
+    # Checked first: if none is present, text that only looks like a secret is left as it is.
     whole = json.dumps(content, ensure_ascii=False)
     return any(json.dumps(one.get_secret_value(), ensure_ascii=False)[1:-1] in whole for one in secrets)
 
@@ -133,9 +135,9 @@ _log = logging.getLogger(__name__)
 
 
 class McpServers:
-    """Every server that may be used, in the order of the operator's file.
+    """The usable servers, in the order of the operator's file.
 
-    `inherited` is what their programs get of our environment; `taken` are names that no tool of theirs may have.
+    `inherited` is the part of our environment that their programs get; `taken` are names that no tool may have.
     """
 
     def __init__(
@@ -149,15 +151,15 @@ class McpServers:
         self._logged: frozenset[str] = frozenset()
 
     def ensure_connected(self) -> None:
-        """Connect in the background what is not connected, and have what is looked at anew if that was long ago."""
+        """Connect unconnected servers in the background, and refresh old lists of tools of the connected ones."""
         for one in self._connections:
             one.ensure_connected()
 
     async def tools(self, wait_s: float) -> dict[str, Tool]:
-        """Return the tools of the servers that are connected, by the names that models call them by.
+        """Return the tools of the connected servers, by the names that models use.
 
-        It waits so long for servers that are just being connected; one that needs longer comes in at a later turn.
-        Those of a server that was lost are there as well: they are not offered, and a call is told that it is away.
+        Waits up to `wait_s` for servers that are being connected; the tools of a slower server are there at a later
+        turn. Tools of a lost server are included: they are not offered, and a call answers that the server is away.
         """
         self.ensure_connected()
         await self._wait(wait_s)
@@ -170,11 +172,11 @@ class McpServers:
         }
 
     def states(self) -> dict[str, ServerState]:
-        """Return how it stands with each server, by its name."""
+        """Return the state of each server, by its name."""
         return {one.name: one.state for one in self._connections}
 
     async def aclose(self) -> None:
-        """End every connection, and every program that was started; all at once, in a second or two."""
+        """Close every connection and end every started program; all at once, in a second or two."""
         await asyncio.gather(*(one.aclose() for one in self._connections))
 
     async def _wait(self, seconds: float) -> None:
@@ -194,8 +196,11 @@ class McpServers:
 
 
 def tool_of(offer: Offer, connection: Connection, pins: Pins) -> Tool:
-    """Return the tool. Its calls wait for a click when it is not what it was when it was seen first or allowed last;
-    when it does not say that it only reads; and, of a server that is not trusted, once the turn is tainted."""
+    """Return the tool for an offer, with its rule about calls that wait for the user's click.
+
+    A call waits when the tool has changed since it was first seen or last allowed, when it does not declare itself
+    read-only, and when the turn is tainted and the server is not trusted.
+    """
 
     async def rule(arguments: Arguments, context: ToolContext) -> Reason | None:
         if pins.is_changed(offer.server, offer.tool, offer.fingerprint):
@@ -207,7 +212,7 @@ def tool_of(offer: Offer, connection: Connection, pins: Pins) -> Tool:
         return "may_change_something" if is_doubtful else None
 
     async def answer(arguments: Arguments, context: ToolContext) -> ToolAnswer:
-        # Between the question and the click the server may have become another one.
+        # The tool may have changed between the question and the click.
         if not await pins.allow(offer.server, offer.tool, offer.fingerprint):
             return _failed(offer, f"{offer.declaration.name} has changed since the person was asked. Call it again.")
         try:
@@ -220,7 +225,7 @@ def tool_of(offer: Offer, connection: Connection, pins: Pins) -> Tool:
 
 
 def away_tool_of(offer: Offer, connection: Connection) -> Tool:
-    """Return the tool of a server that is not connected now: a model may call it still, as it did before."""
+    """Return the tool of a server that is not connected: a model may still call it, as it did before."""
 
     async def answer(arguments: Arguments, context: ToolContext) -> ToolAnswer:
         return _failed(offer, f"The server {connection.name} is away. Go on without it.")
@@ -229,5 +234,5 @@ def away_tool_of(offer: Offer, connection: Connection) -> Tool:
 
 
 def _failed(offer: Offer, sentence: str) -> ToolAnswer:
-    # What an error says may be the server's words.
+    # An error message may contain text of the server.
     return ToolAnswer({"error": sentence}, source=source_of(offer.server))

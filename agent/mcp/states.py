@@ -1,4 +1,4 @@
-"""How it stands with a server, for whoever looks after the studio."""
+"""The state of a server, for the operator of the studio."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ ServerProblem = Literal[
     "locked",
     "not_understood",
 ]
-"""Why a server gives no tools; the page has a sentence for each under `mcp.<problem>`.
+"""Why a server provides no tools; the page has a message for each under `mcp.<problem>`.
 
-`not_asked`: no turn has needed it yet. `locked`: it wants another key. `ended`: its program stopped.
+`not_asked`: no turn has needed it yet. `locked`: it rejects the key. `ended`: its program stopped.
 """
 
 
 @dataclass(frozen=True)
 class ServerState:
-    """A server's name in the operator's file, how many of its tools are offered, and what is wrong if anything is."""
+    """The state of a server: its name in the operator's file, the number of offered tools, and its problem if any."""
 
     name: str
     tools: int = 0

@@ -1,10 +1,10 @@
-"""What a server lists, as it may be offered to a model: named by us, its words stripped and cut, its schema reduced.
+"""The listed tools of a server in a form that is safe for a model: named by us, texts cleaned and cut, schema reduced.
 
-A schema is copied, never passed on: references are put in their place, what cannot be said is left out (so that the
-model may send what the server then refuses), and words from outside are shortened and stripped.
+A schema is copied, never passed on: references are resolved, unsupported parts are dropped (so the model may send
+arguments that the server then rejects), and external texts are shortened and cleaned.
 
-What the tools were like when they were first seen, or last allowed, is kept in one small private file below the home: a
-description is what a server says of itself, and one that was looked at once must not become another unnoticed.
+Fingerprints of the tools, as they were first seen or last allowed, are stored in one small private file in the home
+folder: a server writes its own descriptions, and a tool that was once reviewed must not change unnoticed.
 """
 
 from __future__ import annotations
@@ -38,20 +38,21 @@ _ARGUMENT_NAME_CHARACTERS = 128
 
 _TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 _NUMBERS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
-# A schema that says nothing: the providers want a type nevertheless.
+# For a schema without constraints: the providers require a type.
 _ANYTHING: dict[str, JsonValue] = {"type": ["string", "number", "boolean", "object"]}
 
 _Schema = dict[str, JsonValue]
 
 
 class UnusableSchema(ValueError):
-    """The schema cannot be told to a model; the message says why."""
+    """The schema cannot be given to a model; the message says why."""
 
 
 def reduced(schema: Mapping[str, Any]) -> _Schema:
-    """Return the schema of a tool's arguments: an object of the keywords that every provider takes.
+    """Return the schema of a tool's arguments: an object with only the keywords that every provider supports.
 
-    Raises UnusableSchema for one that is not an object's, points elsewhere, hides characters in a name, or is too long.
+    Raises UnusableSchema when it is not an object's, refers to another document, hides characters in a name or value,
+    or is too large.
     """
     if schema.get("type", "object") != "object":
         raise UnusableSchema("its arguments are not an object")
@@ -66,14 +67,14 @@ def reduced(schema: Mapping[str, Any]) -> _Schema:
 
 
 class _Copy:
-    """Copies a schema; `seen` on the way are the references it is inside of."""
+    """A copier of a schema; `seen` are the references that are being resolved."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
         self._nodes = 0
 
     def of(self, schema: Any, seen: tuple[str, ...], depth: int = 0) -> _Schema | None:
-        """Return the copy, or None for a schema that nothing fits."""
+        """Return the copy, or None for a schema that no value matches."""
         self._nodes += 1
         if self._nodes > _MAX_NODES or depth > _MAX_DEPTH:
             raise UnusableSchema("its schema is too large")
@@ -98,7 +99,7 @@ class _Copy:
         if not isinstance(reference, str) or not reference.startswith("#"):
             raise UnusableSchema("its schema points to another document")
         if reference in seen or reference == "#":
-            # Round in a circle: how deep the model may go on is not said.
+            # A cycle: replace it with a plain object, without a limit of depth.
             return {"type": "object"}
         target: Any = self._root
         for part in reference.removeprefix("#/").split("/"):
@@ -109,7 +110,7 @@ class _Copy:
         return self.of(target, (*seen, reference), depth + 1)
 
     def _with_all_of(self, schema: dict[str, Any], seen: tuple[str, ...]) -> dict[str, Any]:
-        """Return the schema with the members of `allOf` laid over each other: what all of them ask for together."""
+        """Return the schema merged with the members of its `allOf`."""
         members = schema.get("allOf")
         if not isinstance(members, list):
             return schema
@@ -209,10 +210,10 @@ _SHOWN_CHARACTERS = 80
 
 @dataclass(frozen=True)
 class Offer:
-    """A tool of a server: its name there, how the model knows it, and what it was when it was listed.
+    """A tool of a server: its name on the server, its declaration for the model, and its fingerprint when listed.
 
-    `is_read_only` is the server's own word for it. `fingerprint` changes with all that the model, or the rule of what
-    needs a click, goes by.
+    `is_read_only` is the server's own claim. `fingerprint` changes with everything that the model, or the rule about
+    clicks, depends on.
     """
 
     server: str
@@ -225,7 +226,7 @@ class Offer:
 def offers_of(
     server: str, listed: Sequence[ListedTool], wanted: Sequence[str] | None, taken: Collection[str]
 ) -> tuple[tuple[Offer, ...], tuple[str, ...]]:
-    """Return the tools that can be offered, in the server's order, and for the log which cannot, and why.
+    """Return the tools that can be offered, in the server's order, and for the log those that cannot, with the reason.
 
     `wanted` are the names that the operator chose, None for all; `taken` are names that no server's tool may have.
     """
@@ -262,16 +263,16 @@ def _offer(server: str, listed: ListedTool, taken: Collection[str]) -> Offer:
 
 
 def _fingerprint(listed: ListedTool, is_read_only: bool) -> str:
-    # The hint as well: a tool that says from one day to the next that it only reads would ask no more.
+    # The hint is included: a tool that suddenly declares itself read-only would otherwise need no click any more.
     whole = [listed.name, listed.description, listed.input_schema, is_read_only]
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
 def offered_name(server: str, tool: str, taken: Collection[str]) -> str:
-    """Return `server_tool`, or where that is not legal or a name of the studio's own, one that ends in a digest.
+    """Return `server_tool`, or a name that ends in a digest when that is not legal or is already taken.
 
-    It depends on nothing but its arguments: a call that waited for the person for days means the same tool still,
-    whichever other servers are there.
+    The name depends only on the arguments: a call that waits for the user for days still means the same tool, whatever
+    other servers there are.
     """
     whole = f"{server.replace('-', '_')}_{tool}"
     if _LEGAL.fullmatch(whole) and whole not in taken:
@@ -282,14 +283,14 @@ def offered_name(server: str, tool: str, taken: Collection[str]) -> str:
 
 
 _NAME = "mcp_tools.json"
-# A server that gives its tools new names for ever must not fill the disk; those it named longest ago are forgotten.
+# A server that keeps renaming its tools must not fill the disk: the tools seen longest ago are forgotten.
 _MOST_TOOLS = 512
 
 _log = logging.getLogger(__name__)
 
 
 class Pin(Value):
-    """The fingerprint of a tool that may be called as before, and the one that the person was asked about last."""
+    """The accepted fingerprint of a tool (`known`), and the one that the user was last asked about (`asked`)."""
 
     known: str
     asked: str = ""
@@ -299,9 +300,9 @@ _FILE = TypeAdapter(dict[str, dict[str, Pin]])
 
 
 class Pins:
-    """The fingerprints of every server's tools, by the server's name and the tool's.
+    """The fingerprints of every server's tools, by the names of server and tool.
 
-    What cannot be written is kept for this run: it is told to the log, and no call fails by it.
+    When the file cannot be written, the pins hold for this run: the failure is logged, and no call fails.
     """
 
     def __init__(self, home: Path) -> None:
@@ -310,21 +311,21 @@ class Pins:
         self._lock = threading.Lock()
 
     async def see(self, server: str, fingerprints: Mapping[str, str]) -> None:
-        """Pin the tools that were never seen before as they are now."""
+        """Pin the current fingerprints of tools that were never seen before."""
         pins = {name: Pin(known=one) for name, one in fingerprints.items()}
         await asyncio.to_thread(self._change, server, pins, is_first_sight=True)
 
     def is_changed(self, server: str, tool: str, fingerprint: str) -> bool:
-        """Return whether the tool is not what it was when it was seen first, or allowed last."""
+        """Return whether the tool has changed since it was first seen or last allowed."""
         return self._pin(server, tool).known != fingerprint
 
     async def ask(self, server: str, tool: str, fingerprint: str) -> None:
-        """Note that the person is asked about the tool as it is now."""
+        """Record that the user is asked about the tool with this fingerprint."""
         pin = self._pin(server, tool).model_copy(update={"asked": fingerprint})
         await asyncio.to_thread(self._change, server, {tool: pin})
 
     async def allow(self, server: str, tool: str, fingerprint: str) -> bool:
-        """Return whether the tool may run as it is now, and pin it when the person has just allowed it so."""
+        """Return whether the tool may run with this fingerprint; pin it if the user was last asked about this one."""
         pin = self._pin(server, tool)
         if pin.known == fingerprint:
             return True
@@ -338,15 +339,15 @@ class Pins:
 
     def _change(self, server: str, pins: Mapping[str, Pin], *, is_first_sight: bool = False) -> None:
         with self._lock, ExitStack() as alone:
-            # Without the lock it is noted all the same: at worst the person is asked once more.
+            # Without the lock, write anyway: at worst the user is asked once more.
             with suppress(OSError):
                 alone.enter_context(locked_file(self._path))
-            # What another studio of this home has seen since is kept, too.
+            # Also keep the tools that another studio with this home folder has seen since.
             for name, pinned in self._read().items():
                 self._kept[name] = {**pinned, **self._kept.get(name, {})}
             before = self._kept.get(server, {})
             known = {**pins, **before} if is_first_sight else {**before, **pins}
-            # What was seen just now comes last, and is what is kept.
+            # The tools seen just now come last, because only the last _MOST_TOOLS are kept.
             after = {tool: known[tool] for tool in (*(one for one in before if one not in pins), *pins)}
             if after == before:
                 return

@@ -1,4 +1,4 @@
-"""What a turn may call: the studio's own tools, and those of the operator's servers as they are known by then."""
+"""The tools that a turn may call: the studio's own, and those of the operator's servers that are known by then."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from agent.tools.base import Tool
 if TYPE_CHECKING:
     from agent.mcp.servers import McpServers
 
-# They are declared by the planner itself and are no `Tool`.
+# The planner declares these itself; they are no `Tool`.
 _PLANNERS = ("generate_image", "web_search")
 
-# How long a turn waits for servers that are just being connected.
+# How long a turn waits for servers that are being connected.
 _TURN_WAITS_S = 2.0
 
 _log = logging.getLogger(__name__)
 
 
 class Toolbox:
-    """The tools of a studio; `own` come before those of any server.
+    """The tools of a studio; the `own` ones come before those of any server.
 
-    Where the studio is public no program is started and nothing on this machine or its network is dialled: whoever
-    finds the page would be using them.
+    When the studio is public, no program is started and no server on this machine or its network is connected, because
+    anyone who finds the page could use them.
     """
 
     def __init__(self, settings: Settings, own: Sequence[Tool]) -> None:
@@ -43,7 +43,7 @@ class Toolbox:
         self._opening: asyncio.Task[McpServers] | None = None
 
     async def tools(self) -> Mapping[str, Tool]:
-        """Return every tool by its name; at the first turn it may take a moment until servers are connected."""
+        """Return every tool by its name; the first turn may wait a short time until servers are connected."""
         if not self._usable:
             return self._own
         until_s = time.monotonic() + _TURN_WAITS_S
@@ -55,7 +55,7 @@ class Toolbox:
         return {**self._own, **await self._opening.result().tools(until_s - time.monotonic())}
 
     def servers(self) -> tuple[ServerState, ...]:
-        """Return how it stands with each of the operator's servers, in the order of the file."""
+        """Return the state of each of the operator's servers, in the order of the file."""
         known = self._servers.states() if self._servers is not None else {}
         otherwise: ServerProblem = "not_asked" if self._opening is None else "connecting"
         return tuple(
@@ -64,12 +64,12 @@ class Toolbox:
         )
 
     async def aclose(self) -> None:
-        """End every connection to a server."""
+        """Close every connection to a server."""
         if self._opening is not None:
             await (await self._opening).aclose()
 
     async def _opened(self) -> McpServers:
-        # The SDK takes half a second to import, which nobody else's turn need wait for.
+        # Importing the SDK takes half a second, and other users' turns must not wait for it.
         await asyncio.to_thread(import_module, "agent.mcp.servers")
         from agent.mcp.servers import McpServers
 
@@ -79,7 +79,7 @@ class Toolbox:
             inherited=self._settings.mcp_inherited,
             taken=frozenset((*self._own, *_PLANNERS)),
         )
-        # The turn that began this may have gone on already.
+        # The turn that started this may have stopped waiting.
         self._servers.ensure_connected()
         return self._servers
 

@@ -1,4 +1,4 @@
-"""The prompts of the agent and its function for pictures: files beside this one, with `{name}` places to fill."""
+"""The prompts of the agent and the declarations of its tools: files beside this one, with `{name}` placeholders."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 @cache
 def prompt(name: str) -> str:
-    """Return the text of a prompt, unfilled."""
+    """Return the text of a prompt with its placeholders."""
     return _written(f"{name}.txt").strip()
 
 
 @cache
 def declared(name: str) -> dict[str, Any]:
-    """Return the description and the properties of a tool, unfilled."""
+    """Return the description and the properties of a tool, with their placeholders."""
     return tomllib.loads(_written(f"{name}.toml"))
 
 

@@ -1,1 +1,1 @@
-"""Scripts of others, run where they reach nothing: a JavaScript engine in a child process that lives for one run."""
+"""Isolated execution of untrusted scripts: a JavaScript engine in a child process that exists for one run."""

@@ -1,8 +1,9 @@
-"""The child of one run: reads a job, gives up what it could do, lets the script compute, answers, and ends.
+"""The child process of one run: it reads a job, drops its privileges, runs the script, answers, and exits.
 
-It is started as `python -I -S child.py <folder of the engine>` and knows nothing of the project. In: a line of JSON
-with the limits, and the job, JSON in ASCII, which goes to boot.js as it is. Out: one JSON object. Half of a run is the
-start of its Python, so that nothing is imported here which takes its time (dataclasses, pathlib, typing).
+It is started as `python -I -S child.py <folder of the engine>` and imports nothing else of the project than seccomp.py.
+Input: a line of JSON with the limits, then the job, JSON in ASCII, which is passed to boot.js unchanged. Output: one
+JSON object. Starting Python takes half of the time of a run, so slow imports are avoided here (dataclasses, pathlib,
+typing).
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ if sys.platform != "win32":
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _STACK_BYTES = 512 * 1024
-# What the report may use beyond the script's own, so that a script which used up everything is still told of.
+# Extra memory and time for the report, so that there is also one of a script that used up its limits.
 _REPORT_BYTES = 32 << 20
 _REPORT_S = 0.5
 _PROCESS_BYTES = 256 << 20
 
 
 class _Stopped(Exception):
-    """A limit of the engine's ended the script."""
+    """A limit of the engine stopped the script."""
 
 
 class _CpuBudget:
-    """The processor time that is left: the engine counts each entry anew, a script is not to gain by many."""
+    """The remaining CPU time: the engine restarts its count at each entry, and many entries must not give more time."""
 
     def __init__(self, context: Any, cpu_s: float) -> None:
         self._context = context
@@ -43,21 +44,21 @@ class _CpuBudget:
         self._started = time.process_time()
 
     def enter(self, work: Callable[..., Any], *arguments: str) -> Any:
-        """Return what the engine answers within the time that is left. Raises _Stopped."""
+        """Return the engine's answer, computed within the remaining time. Raises _Stopped."""
         left = self._cpu_s - (time.process_time() - self._started)
         if left <= 0:
             raise _Stopped("interrupted")
         self._context.set_time_limit(left)
         try:
             return work(*arguments)
-        except Exception as error:  # what the engine raises has no base of its own
+        except Exception as error:  # the engine's errors have no base class of their own
             raise _Stopped(str(error)) from None
 
 
 def main() -> None:
     """Run the one job of this process."""
-    # Neither is on the path of an isolated interpreter; ours comes first, for others are called seccomp, too.
-    # The package around the engine would load thread pools.
+    # An isolated interpreter has neither folder on its path. Ours comes first, because other modules are also called
+    # seccomp. `_quickjs` is imported directly, because the package around it would load thread pools.
     sys.path += [_HERE, sys.argv[1]]
     engine = importlib.import_module("_quickjs")
     seccomp = importlib.import_module("seccomp")
@@ -69,12 +70,12 @@ def main() -> None:
     unfiltered = seccomp.install()
     told = {"has_limits": limited, "unfiltered": unfiltered}
     _answer({**told, **_outcome(engine, "\n" * limits["lines"] + boot, job, limits)})
-    # Nothing is freed: that would run the script's own finalizers, and takes longer than the run.
+    # Exit without freeing anything: that would run the script's finalizers and take longer than the run.
     os._exit(0)
 
 
 def protect(cpu_s: float, heap_bytes: int) -> bool:
-    """Limit what this process may use, for good; return whether the system has such limits."""
+    """Limit the resources of this process irrevocably; return whether the system supports such limits."""
     if sys.platform == "win32":
         return False
     cpu = int(cpu_s) + 2
@@ -86,12 +87,12 @@ def protect(cpu_s: float, heap_bytes: int) -> bool:
         ("RLIMIT_NPROC", 0),
         ("RLIMIT_NOFILE", 0),
     ):
-        # Beyond the first of two limits of time comes SIGXCPU, which says what it was; beyond the other SIGKILL.
+        # Above the soft limit of CPU time comes SIGXCPU, which tells the reason; above the hard limit SIGKILL.
         hard = most + 1 if name == "RLIMIT_CPU" else most
         try:
             resource.setrlimit(getattr(resource, name), (most, hard))
         except (AttributeError, ValueError, OSError):
-            continue  # not every system has each of them
+            continue  # not every system has all of these limits
     return True
 
 
@@ -118,7 +119,7 @@ def _outcome(engine: ModuleType, boot: str, job: str, limits: dict[str, Any]) ->
 
 
 def _report(host: Callable[..., Any], budget: _CpuBudget, *, has_ended: bool) -> dict[str, Any]:
-    """Return what the script left; the files only of one that came to its end. None of its code runs any more."""
+    """Return the script's report; files are included only if it finished. The script's code does not run any more."""
     try:
         report = json.loads(budget.enter(host, "report"))
         names = report.pop("written")

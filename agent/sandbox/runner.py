@@ -1,8 +1,8 @@
-"""`Sandbox.run`: a script in a child process of its own, which ends with it.
+"""`Sandbox.run`: runs a script in its own child process, which ends with the script.
 
-The engine's limits stop nearly every script, the limits of the process and seccomp hold one that broke out of the
-engine, and the clock of this side holds them all. What the child answers is read as hostile, capped and
-checked: a script that broke out of the engine can say anything.
+The engine's limits stop nearly every script; the process limits and seccomp contain one that broke out of the engine;
+and a timeout in this process ends them all. The child's answer is untrusted, limited in size and validated, because a
+script that broke out of the engine can answer anything.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from agent.messages import Value
 
 
 class Protection(StrEnum):
-    """What held the script, from the most to the least; each holds what the next one does, too."""
+    """The protection around the script, strongest first; each level includes the following ones."""
 
     SECCOMP = "seccomp"
     PROCESS_LIMITS = "process_limits"
@@ -33,7 +33,7 @@ class Protection(StrEnum):
 
 
 class ScriptEnding(StrEnum):
-    """Why a script did not come to its end."""
+    """Why a script did not finish."""
 
     THROWN = "thrown"
     TOO_SLOW = "too_slow"
@@ -45,14 +45,14 @@ class ScriptEnding(StrEnum):
 
 
 class ConsoleLine(Value):
-    """One call of the console: `log`, `info`, `debug`, `warn` or `error`."""
+    """One call of a console method: `log`, `info`, `debug`, `warn` or `error`."""
 
     level: Literal["log", "info", "debug", "warn", "error"]
     text: str
 
 
 class ScriptError(Value):
-    """What ended the script: the name and message of what it threw, or of the limit; `line` counts from 1."""
+    """Why the script ended: the name and message of the thrown error, or of the limit; `line` counts from 1."""
 
     ending: ScriptEnding
     name: str
@@ -61,12 +61,12 @@ class ScriptError(Value):
 
 
 class ScriptResult(Value):
-    """What came of a script.
+    """The result of a script.
 
-    `result` is the value of its last expression, or what it returned; `None` also when there is none. `written` are
-    the files it wrote, by name, and none when it did not come to its end; `read` the names of those it read, and
-    `has_listed` says that it saw the names of all. `is_truncated` says that the result or the console was cut.
-    `protection` is None when nothing was run.
+    `result` is the value of its last expression, or what it returned; None if there is none. `written` are the files it
+    wrote, by name, empty if it did not finish; `read` are the names of the files it read, and `has_listed` says that it
+    saw the names of all files. `is_truncated` says that the result or the console was cut. `protection` is None when
+    nothing was run.
     """
 
     result: JsonValue = None
@@ -81,7 +81,7 @@ class ScriptResult(Value):
 
 
 class Thrown(BaseModel):
-    """What a script threw."""
+    """The error that a script threw."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -91,10 +91,10 @@ class Thrown(BaseModel):
 
 
 class Reply(BaseModel):
-    """The answer of a child that came to speak.
+    """The answer of a child process.
 
-    `stopped` says which limit of the engine's ended the script, if one did: `interrupted`, `jobs` or its own words;
-    `unreadable` why its state could not be told; `unfiltered` why there is no seccomp.
+    `stopped` names the engine's limit that ended the script, if any: `interrupted`, `jobs` or the engine's message;
+    `unreadable` says why its state could not be reported; `unfiltered` says why there is no seccomp filter.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -115,20 +115,20 @@ class Reply(BaseModel):
     @field_validator("result")
     @classmethod
     def _is_json_to_everybody(cls, result: JsonValue) -> JsonValue:
-        # Python and pydantic read NaN and Infinity, which nobody else takes for JSON.
+        # Python and Pydantic accept NaN and Infinity, which are not valid JSON elsewhere.
         json.dumps(result, allow_nan=False)
         return result
 
     @property
     def protection(self) -> Protection:
-        """What held the script."""
+        """The protection around the script."""
         if not self.unfiltered:
             return Protection.SECCOMP
         return Protection.PROCESS_LIMITS if self.has_limits else Protection.ENGINE_LIMITS
 
 
 def read_reply(spoken: bytes) -> Reply | None:
-    """Return the answer, or None when there is none that can be read."""
+    """Return the parsed answer, or None when it is invalid."""
     try:
         return Reply.model_validate_json(spoken)
     except ValidationError:
@@ -156,9 +156,9 @@ _LINE_BREAKS = "\n\r\u2028\u2029"
 
 
 class Sandbox:
-    """Runs scripts that nobody has read. `cpu_s` is what a script may compute, `wall_s` what its child may live.
+    """A runner of untrusted scripts. `cpu_s` limits a script's CPU time, `wall_s` the lifetime of its child process.
 
-    At most `at_once` run side by side, by default as many as the machine has processors; the others wait their turn.
+    At most `at_once` run in parallel, by default as many as the machine has processors; others wait.
     """
 
     def __init__(
@@ -171,9 +171,9 @@ class Sandbox:
         self._has_logged = False
 
     async def run(self, code: str, files: Mapping[str, str]) -> ScriptResult:
-        """Run JavaScript with these files, text by name, to read; return what came of it, failures too.
+        """Run JavaScript with these readable files (text by name), and return the result; failures are results too.
 
-        Nothing is kept from one run to the next. When the caller is cancelled, the child is killed.
+        No state is kept between runs. When the caller is cancelled, the child is killed.
         """
         refused = _refusal(code, files)
         if refused is not None:
@@ -220,7 +220,7 @@ class Sandbox:
             "cpu_s": self._cpu_s,
             "heap_bytes": self._heap_bytes,
             "most_jobs": MAX_PROMISE_JOBS,
-            # Boot's own lines come after the script's.
+            # The lines of boot.js are numbered after those of the script.
             "lines": lines + 1,
         }
         job = {
@@ -235,7 +235,7 @@ class Sandbox:
         return f"{json.dumps(limits)}\n{json.dumps(job)}".encode("ascii")
 
     def _error(self, reply: Reply) -> ScriptError | None:
-        """Return why the script did not come to its end, or None when it did."""
+        """Return why the script did not finish, or None when it did."""
         if _is_out_of_memory(reply):
             return _limit(ScriptEnding.TOO_MUCH_MEMORY, f"the script used up its {self._heap_bytes >> 20} MB of memory")
         if reply.stopped == "jobs":
@@ -258,7 +258,7 @@ class Sandbox:
         )
 
     def _log_protection(self, reply: Reply) -> None:
-        """Log once what protects this machine from a script."""
+        """Log once which protection scripts run under."""
         if self._has_logged:
             return
         self._has_logged = True
@@ -278,7 +278,7 @@ class Sandbox:
 
 
 def _refusal(code: str, files: Mapping[str, str]) -> ScriptError | None:
-    """Return why a script is not even started, or None."""
+    """Return why a script is not started at all, or None."""
     size = len(code.encode("utf-8", "surrogatepass"))
     if size > MAX_CODE_BYTES:
         return _limit(ScriptEnding.TOO_LARGE, f"the script has {size} bytes; at most {MAX_CODE_BYTES} can be run")

@@ -1,7 +1,7 @@
-"""The system calls that are left to a process which only computes and answers: a filter of the Linux kernel.
+"""A seccomp filter of the Linux kernel that allows only the system calls needed to compute and to answer.
 
-Imported by the child alone, which has neither the project nor its packages, and starts anew for each script: so it
-imports nothing that takes its time.
+Only the child process imports it. The child has neither the project nor its packages, and starts again for each script,
+so slow imports are avoided here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _JUMP_IF_AT_LEAST = 0x35
 _JUMP_IF_ANY_BIT = 0x45
 _RETURN = 0x06
 
-# Where the kernel puts them in what the filter sees: the call, the machine, and the low halves of its arguments.
+# Offsets in the data that the kernel passes to the filter: the call, the machine, the low halves of the arguments.
 _CALL = 0
 _MACHINE = 4
 _FIRST_ARGUMENT = 16
@@ -37,7 +37,7 @@ _STDOUT = 1
 
 
 class _Machine:
-    """What one processor calls the system calls: `free` are allowed as they are, `mapping` unless it asks for code."""
+    """The numbers of the system calls of one architecture: `free` are allowed, `mapping` only without PROT_EXEC."""
 
     def __init__(
         self, *, audit: int, free: tuple[int, ...], mapping: tuple[int, ...], write: int, beyond: int | None = None
@@ -57,7 +57,7 @@ _MACHINES = {
         free=(11, 12, 14, 15, 24, 25, 28, 60, 231, 96, 202, 219, 228, 229, 318, 201),
         mapping=(9, 10),
         write=1,
-        beyond=0x40000000,  # the same calls once more under other numbers (x32)
+        beyond=0x40000000,  # from here on, the same calls under other numbers (x32)
     ),
     "aarch64": _Machine(
         audit=0xC00000B7,
@@ -69,9 +69,9 @@ _MACHINES = {
 
 
 def install() -> str:
-    """Leave this process the calls to compute, to write to its standard output and to end; the rest is refused (EPERM).
+    """Restrict this process to calls for computing, writing to stdout and exiting; the rest fails with EPERM.
 
-    Return an empty text when the filter is in force, else why it is not. It cannot be taken back.
+    Return an empty string when the filter is active, else the reason why it is not. It cannot be removed again.
     """
     if not sys.platform.startswith("linux"):
         return f"{sys.platform} has no seccomp"
@@ -98,7 +98,7 @@ def _load(program: bytes) -> str:
 
 
 def _program(machine: _Machine) -> bytes:
-    """Return the filter: it jumps only within a block of five, so that the count of calls does not matter."""
+    """Return the filter program: jumps stay within blocks of five instructions, so there may be any number of calls."""
     code = [_one(_LOAD, _MACHINE), _one(_JUMP_IF_EQUAL, machine.audit, 1, 0), _one(_RETURN, _KILL), _one(_LOAD, _CALL)]
     if machine.beyond is not None:
         code += [_one(_JUMP_IF_AT_LEAST, machine.beyond, 0, 1), _one(_RETURN, _REFUSE)]
@@ -111,7 +111,7 @@ def _program(machine: _Machine) -> bytes:
 
 
 def _guarded(call: int, argument: int, check: bytes) -> list[bytes]:
-    """Return the block of a call that is allowed when the check does not jump over the next line."""
+    """Return the block for a call that is allowed unless the check jumps over the next instruction."""
     return [
         _one(_JUMP_IF_EQUAL, call, 0, 4),
         _one(_LOAD, argument),

@@ -1,4 +1,4 @@
-"""What a tool of the planner is: a typed function, declared to the model by its signature and its docstring."""
+"""The tools of the planner: typed functions, declared to the model by their signatures and docstrings."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True)
 class ToolContext:
-    """What a tool may reach: this conversation alone.
+    """The objects that a tool may use: those of this conversation only.
 
-    `conversation` is as it was before the turn, `uploads` came with it. `images` gives pictures as models are sent
-    them, `originals` as they are. `trust` is what of outside the model has before it, and which addresses may be read
-    without a click.
+    `conversation` is the state before the turn, `uploads` are the uploads of the turn. `images` reads pictures in the
+    form that is sent to models, `originals` in their stored form. `trust` says whether external content is in the
+    model's context, and which addresses may be read without a click.
     """
 
     conversation: Conversation
@@ -44,12 +44,12 @@ class ToolContext:
 
 @dataclass(frozen=True)
 class ToolAnswer:
-    """What a tool found: JSON for the model, and pictures beside it.
+    """The result of a tool call: JSON content for the model, and pictures sent beside it.
 
-    `target` is the handle of the picture that the person's next words shall change, where the tool chose one.
-    `source` names where it came from when that is outside of the studio (an address, a server's name): then it is
-    framed as untrusted, and what follows is tainted. `error` says in one sentence what did not work, for the model to
-    mend.
+    `target` is the handle of the picture that the user's next message will change, if the tool chose one. `source`
+    names an origin outside the studio (an address, a server's name): then the content is marked as untrusted, and
+    everything after it is tainted. `error` in the content says in one sentence what failed, so that the model can
+    correct its call.
     """
 
     content: Mapping[str, JsonValue]
@@ -59,18 +59,20 @@ class ToolAnswer:
 
     @property
     def is_error(self) -> bool:
-        """Whether the tool could not do it."""
+        """Whether the tool failed."""
         return "error" in self.content
 
 
 def failed(sentence: str) -> ToolAnswer:
-    """Return the answer of a tool that could not do it; the sentence is for the model to mend its call."""
+    """Return the answer of a failed tool; the sentence lets the model correct its call."""
     return ToolAnswer({"error": sentence})
 
 
 def foreign_picture(context: ToolContext, image: ImagePart) -> str:
-    """Return a picture as a source when what it shows came from outside: an upload, or, as nobody knows what was read
-    there, a picture of another branch; or nothing."""
+    """Return the `source` for a picture with external content, else an empty string.
+
+    These are uploads, and pictures of another branch, where unknown external content may have been read.
+    """
     is_elsewhere = any(one.handle == image.handle for one in context.conversation.elsewhere)
     is_foreign = image.origin is ImageOrigin.UPLOADED or is_elsewhere
     return f"picture:{image.handle}" if is_foreign else ""
@@ -80,19 +82,19 @@ Arguments = Mapping[str, JsonValue]
 
 
 Reason = Literal["foreign_address", "overwrites", "deletes", "may_change_something", "was_changed", "costs_money"]
-"""Why a call waits for the person; the page has a sentence for each under `consent.<reason>`."""
+"""Why a call waits for the user; the page has a sentence for each under `consent.<reason>`."""
 
 Rule = Callable[[Arguments, ToolContext], Awaitable[Reason | None]]
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool and how to run it.
+    """A tool and the function that runs it.
 
-    `answer` raises AivistaError with a sentence that the model can mend. `rule` says of a call why it waits for the
-    person's click, or None. `most_a_turn` is how often it can be called in one turn, if that is limited.
-    `server` is the MCP server it belongs to, if it is one's, and `own_name` its name there. One that is not
-    `is_offered` is answered when it is called all the same.
+    `answer` raises AivistaError with a sentence that lets the model correct its call. `rule` returns why a call waits
+    for the user's click, or None. `most_a_turn` is the maximum number of calls per turn, if limited. `server` is the
+    MCP server of the tool, if any, and `own_name` its name there. A tool with `is_offered` False is not offered to the
+    model, but a call of it is still answered.
     """
 
     declaration: ToolDeclaration
@@ -105,7 +107,7 @@ class Tool:
 
     @property
     def name(self) -> str:
-        """The name the model calls."""
+        """The name by which the model calls the tool."""
         return self.declaration.name
 
 
@@ -113,10 +115,10 @@ _Work: TypeAlias = Callable[Concatenate[ToolContext, P], Awaitable[ToolAnswer]]
 
 
 def tool(*, rule: Rule | None = None, most_a_turn: int | None = None) -> Callable[[_Work[P]], Tool]:
-    """Make a function a tool: its name, the docstring as what it is for, and the schema of its arguments.
+    """Turn a function into a tool, with its name, its docstring as the description, and the schema of its arguments.
 
-    Each argument but the context is `Annotated` with its description, or with a pydantic `Field`. The rule is asked
-    with arguments that fit.
+    Each argument except the context is `Annotated` with its description, or with a Pydantic `Field`. The rule is called
+    only with valid arguments.
     """
 
     def declared(work: _Work[P]) -> Tool:
@@ -156,18 +158,18 @@ def _checked(model: type[BaseModel], name: str, arguments: Arguments) -> BaseMod
 
 
 def error_result(call: ToolCallPart, sentence: str) -> ToolResultPart:
-    """Return the answer to a call that could not be done, for the model to mend."""
+    """Return the result of a failed call, with a sentence that lets the model correct it."""
     return ToolResultPart(name=call.name, call_id=call.call_id, content={"error": sentence}, is_error=True)
 
 
 def _paragraphs(work: Callable[..., object]) -> str:
-    """Return the docstring as paragraphs without line breaks in them."""
+    """Return the docstring with the line breaks inside its paragraphs removed."""
     paragraphs = inspect.cleandoc(work.__doc__ or "").split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 def _described(annotation: Any) -> Any:
-    """Return the annotation with a bare sentence in it as the field's description."""
+    """Return the annotation with a plain string in it turned into the field's description."""
     metadata = getattr(annotation, "__metadata__", ())
     sentence = next((one for one in metadata if isinstance(one, str)), None)
     if sentence is None:
@@ -177,7 +179,7 @@ def _described(annotation: Any) -> Any:
 
 
 def _schema_of(arguments: type[BaseModel]) -> dict[str, JsonValue]:
-    """Return the schema without pydantic's titles and with nothing but the keywords that the providers know."""
+    """Return the schema of the arguments for providers: without Pydantic's titles or additional properties."""
     schema = _plain(arguments.model_json_schema())
     return {"type": "object", "properties": {}, **schema, "additionalProperties": False}
 

@@ -1,8 +1,8 @@
-"""The files of the conversation: `write_file`, `read_file`, `list_files` and `delete_file`; and programs over them,
-those of the model (`run_javascript`) as well as a file that the person runs.
+"""The files of the conversation: `write_file`, `read_file`, `list_files` and `delete_file`; and programs that use them:
+those of the model (`run_javascript`), and a file that the user runs.
 
-Once something from outside is in the turn, overwriting or deleting a file waits for the person's click, and what is
-written is marked: whoever reads it in a later turn has something from outside in that turn, too.
+Once external content is in the turn, overwriting or deleting a file waits for the user's click, and written files are
+marked as untrusted: a later turn that reads one has external content too.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from agent.sandbox.runner import Sandbox, ScriptEnding, ScriptError, ScriptResul
 from agent.storage.workspace import NEW_FILE, Workspace, key_of
 from agent.tools.base import Arguments, Reason, ToolAnswer, ToolContext, failed, tool
 
-# Below what an answer may hold, so that it is cut here, where the model is told how to go on.
+# Below the limit of an answer, so that a long file is cut here, where the model is told how to continue.
 _MOST_CHARACTERS = 40_000
 
 Name = Annotated[str, "The file's name, with folders before it if you like: notes/plan.md"]
 
 
 async def overwrites(context: ToolContext, name: str) -> bool:
-    """Return whether a file of this name is there already, in whatever case."""
+    """Return whether a file with this name already exists, ignoring case."""
     return any(key_of(file.name) == key_of(name) for file in await context.workspace.list())
 
 
@@ -77,7 +77,7 @@ async def list_files(context: ToolContext) -> ToolAnswer:
     rows: list[JsonValue] = [
         {"name": one.name, "size_bytes": one.size_bytes, "written_by": one.written_by} for one in files
     ]
-    # What a turn wrote that something from outside was in, it named as well.
+    # A tainted turn also chose the names of its files, so the names are untrusted too.
     return ToolAnswer({"files": rows}, source="files" if any(one.is_untrusted for one in files) else "")
 
 
@@ -89,12 +89,12 @@ async def delete_file(context: ToolContext, name: Name) -> ToolAnswer:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines as every editor counts them, with their ends."""
+    """Return the lines with their line endings, counted as in an editor."""
     return list(io.StringIO(text, newline=""))
 
 
 def _portion(lines: list[str], from_line: int, to_line: int) -> dict[str, JsonValue]:
-    """Return the lines that fit into one answer, cut where one alone is too long, and where to go on."""
+    """Return the lines that fit into one answer, and the next line to read; a single line that is too long is cut."""
     wanted = lines[from_line - 1 : to_line or None]
     shown: list[str] = []
     room = _MOST_CHARACTERS
@@ -112,14 +112,14 @@ def _portion(lines: list[str], from_line: int, to_line: int) -> dict[str, JsonVa
 
 
 class Written(NamedTuple):
-    """The names of the files that were written, and why the others were not, by the name that was asked for."""
+    """The names of the written files, and the errors of the refused ones, by requested name."""
 
     names: tuple[str, ...]
     refused: dict[str, ErrorInfo]
 
 
 class ScriptRun(Value):
-    """What came of a file that was run as a program: the run, which files it wrote, and why it could not others."""
+    """The result of a file that was run as a program: the run, the files it wrote, and the errors of refused ones."""
 
     name: str
     run: ScriptResult
@@ -128,10 +128,10 @@ class ScriptRun(Value):
 
 
 async def run_file(workspace: Workspace, sandbox: Sandbox, name: str) -> ScriptRun:
-    """Run a file of the workspace over all its texts; what it writes is the person's, and may overwrite.
+    """Run a file of the workspace as a program that can read all text files of the workspace.
 
-    A file that it writes is untrusted when the program, or what it read, is. Raises RequestRefused: FILE_NOT_FOUND,
-    FILE_NOT_TEXT.
+    The files that it writes count as written by the user and may overwrite others; they are untrusted if the program or
+    anything it read is untrusted. Raises RequestRefused(FILE_NOT_FOUND) or RequestRefused(FILE_NOT_TEXT).
     """
     file = await workspace.read(name)
     if file.text is None:
@@ -143,14 +143,14 @@ async def run_file(workspace: Workspace, sandbox: Sandbox, name: str) -> ScriptR
 
 
 async def foreign_source(workspace: Workspace, run: ScriptResult) -> str:
-    """Return which files that hold something from outside the program has seen, as a source, or nothing."""
+    """Return the untrusted files that the program has seen, as a `source`, or an empty string."""
     if not run.read and not run.has_listed:
         return ""
     foreign = {file.name for file in await workspace.list() if file.is_untrusted}
     seen = foreign.intersection(run.read)
     if seen:
         return ", ".join(f"file:{name}" for name in sorted(seen))
-    # Their names came from outside, too.
+    # The names of untrusted files are untrusted too.
     return "files" if foreign and run.has_listed else ""
 
 
@@ -162,7 +162,7 @@ async def write_all(
     is_untrusted: bool,
     expected_version: int | None = None,
 ) -> Written:
-    """Write the files one by one; one that is refused leaves the others as they are."""
+    """Write the files one by one; a refused file does not affect the others."""
     names: list[str] = []
     refused: dict[str, ErrorInfo] = {}
     for name, text in files.items():
@@ -192,8 +192,8 @@ async def run_javascript(
     run = await context.sandbox.run(code, texts)
     source = await foreign_source(context.workspace, run)
     is_untrusted = context.trust.is_tainted or source != ""
-    # Once something from outside is in the turn or in the program, a file that is there already is not overwritten:
-    # what a program writes is only known when nobody can be asked any more.
+    # Once external content is in the turn or in the program's input, existing files are not overwritten: what the
+    # program writes is known only after it ran, when the user can no longer be asked.
     expected = NEW_FILE if is_untrusted else None
     written = await write_all(
         context.workspace, run.written, by="agent", is_untrusted=is_untrusted, expected_version=expected
@@ -208,7 +208,7 @@ def _why(error: ErrorInfo) -> str:
 
 
 def _run_content(run: ScriptResult) -> dict[str, JsonValue]:
-    """Return what came of the program, without what there is nothing to say of."""
+    """Return the result of the program for the model, without empty parts."""
     told: dict[str, JsonValue] = {}
     if run.error is None:
         told["result"] = run.result

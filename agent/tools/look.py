@@ -1,6 +1,7 @@
-"""Looks at what is there: `view_image` at a picture by its handle, whole or at a part of it; `get_history_image` at one
-that stands as a placeholder in the history; `read_url` at a page of the web. And `go_back_to`: another picture becomes
-the one that the person's next words change.
+"""Tools that look at pictures and pages, and one that chooses the picture to change.
+
+`view_image` shows a picture by its handle, or a part of it; `get_history_image` shows a picture that is a placeholder
+in the history; `read_url` reads a web page. `go_back_to` chooses the picture that the user's next message changes.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ async def view_image(
 
 
 def _named(context: ToolContext, handle: str) -> ImagePart:
-    """Return the picture; this turn's own uploads are not in the conversation yet."""
+    """Return the picture with this handle; looks at this turn's uploads first: the conversation lacks them so far."""
     wanted = "#" + handle.strip().lstrip("#").lower()
     for upload in context.uploads:
         if upload.handle == wanted:
@@ -61,9 +62,9 @@ def _named(context: ToolContext, handle: str) -> ImagePart:
 def _cut(
     data: bytes, part: tuple[float, float, float, float]
 ) -> tuple[bytes, tuple[int, int], tuple[int, int, int, int]]:
-    """Return the part as PNG, its size, and where it stands in the picture: left, top, right and bottom in pixels.
+    """Return the part as PNG, its size, and its box in the picture: left, top, right and bottom in pixels.
 
-    A small part is enlarged, a large one made smaller, to `LONGEST_EDGE_PX`.
+    A part is enlarged or reduced to `LONGEST_EDGE_PX`; a whole picture is only reduced.
     """
     from agent.pixels import image_of, in_srgb, open_picture
 
@@ -84,7 +85,7 @@ def _cut(
 
 
 def _span(start: float, length: float, pixels: int) -> tuple[int, int]:
-    """Return where a part of a side begins and ends, in pixels; it is never thinner than a few of them."""
+    """Return the start and end of a part of a side, in pixels; it has at least _SMALLEST_PX, if the side has."""
     smallest = min(pixels, _SMALLEST_PX)
     begins = min(round(start / 100 * pixels), pixels - smallest)
     ends = min(max(round((start + length) / 100 * pixels), begins + smallest), pixels)
@@ -118,14 +119,16 @@ async def go_back_to(
 
 
 _MOST_A_TURN = 8
-# What the planner may choose from: the rest of the 200 stays allowed, and would only cost tokens.
+# The number of links listed for the planner: the rest of the 200 would only cost tokens.
 _LINKS_SHOWN = 40
 
 
 async def _asks_for_a_click(arguments: Arguments, context: ToolContext) -> Reason | None:
-    """Only an address is read unasked that the person gave, that a search found, or that a page of the same site names:
-    any other could carry out what the model knows, or tell whoever prepared it that it was read. What is no address is
-    refused without a click."""
+    """Return "foreign_address" unless the address may be read without a click.
+
+    Allowed are addresses that the user gave, a search found, or a page of the same site contains. Any other address
+    could leak what the model knows, or tell its author that it was read. An invalid address is refused without a click.
+    """
     url = normalized(str(arguments["url"]))
     return "foreign_address" if url and url not in context.trust.urls else None
 

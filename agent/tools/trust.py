@@ -1,10 +1,10 @@
-"""What the model has before it that came from outside, and what follows: which calls wait for the person's click.
+"""Which external content is in the model's context, and therefore which calls wait for the user's click.
 
-Nothing is remembered beside the record: it is read from the very messages that the model is given, each time. A page,
-the result of a search, an answer of an MCP server and a file from outside are marked in their tool's result
-(`framed`); an upload is a picture of that origin; an imported turn is marked as one. So it cannot be forgotten, by a
-restart, a retry, a branch or a copy, while the model still has it before it. It holds for all that follows in the
-conversation, too: what the model wrote after reading a page may carry the page's words on. Pure.
+No separate state is kept: the answer is computed each time from the messages that the model gets. A page, a search
+result, an answer of an MCP server and an untrusted file are marked in their tool's result (`framed`); an upload is a
+picture with that origin; an imported turn is marked as imported. So a restart, a retry, a branch or a copy cannot lose
+the information while the content is still in the model's context. A taint also holds for the rest of the conversation,
+because text that the model wrote after reading a page may repeat the page's text. All functions are pure.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CUT = " [truncated]"
 _MARK = "untrusted"
 
 _URL = re.compile(r"https?://[^\s<>\"'`\\^{}|\u3000-\u303f\uff00-\uffef]+", re.I)
-# A person writes `example.org/page` without its scheme.
+# Users write `example.org/page` without the scheme.
 _BARE = re.compile(
     r"(?<![\w@./:-])(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,24}(?![\w-])(?:[/?#][^\s<>\"'`\\^{}|\u3000-\u303f\uff00-\uffef]*)?",
     re.I,
@@ -36,10 +36,10 @@ _TRAILING = ".,;:!?)]*_~"
 
 
 class Trust(Value):
-    """What a turn knows of what came from outside.
+    """The external content of a turn.
 
-    It `is_tainted` when anything of it is before the model. `urls` are the addresses that may be read without a click,
-    as `normalized` writes them.
+    `is_tainted` says that external content is in the model's context. `urls` are the addresses that may be read without
+    a click, as spelled by `normalized`.
     """
 
     is_tainted: bool = False
@@ -47,7 +47,7 @@ class Trust(Value):
 
 
 def trust_before(turns: Sequence[Turn]) -> Trust:
-    """Return what is known of the turns before one, in its branch; of pages read then no address is left to be read."""
+    """Return the trust after the earlier turns of a branch; links of pages read in those turns are not allowed."""
     return Trust(
         is_tainted=any(one.is_imported or _brings_outside(_parts(one.messages), one.components) for one in turns),
         urls=frozenset(url for one in turns for url in _named_in(one, one.components)),
@@ -57,7 +57,7 @@ def trust_before(turns: Sequence[Turn]) -> Trust:
 def trust_of(
     before: Trust, turn: Turn, added: Sequence[PromptMessage | ToolResultPart], shown: Sequence[Component]
 ) -> Trust:
-    """Return what is known in a turn, after those `before` it, of what it has `added` to the history and `shown`."""
+    """Return the trust in a turn: that `before` it, with what the turn has `added` to the history and `shown`."""
     parts = list(_parts(added))
     return Trust(
         is_tainted=before.is_tainted or _brings_outside(parts, shown),
@@ -66,12 +66,12 @@ def trust_of(
 
 
 def uses_of_tools(messages: Sequence[PromptMessage]) -> Counter[str]:
-    """Return how often each tool was called in messages."""
+    """Return how often each tool was called in the messages."""
     return Counter(part.name for part in _parts(messages) if isinstance(part, ToolResultPart))
 
 
 def is_from_outside(part: ContentPart) -> bool:
-    """Whether a part of a message holds something that came from outside of the studio."""
+    """Return whether a part of a message contains external content."""
     match part:
         case ImagePart():
             return part.origin is ImageOrigin.UPLOADED
@@ -82,7 +82,7 @@ def is_from_outside(part: ContentPart) -> bool:
 
 
 def _brings_outside(parts: Iterable[ContentPart], shown: Sequence[Component]) -> bool:
-    # A picture that was painted after a search holds what was found.
+    # A picture that was painted after a search may contain what was found.
     return any(map(is_from_outside, parts)) or any(isinstance(one, SearchNote) for one in shown)
 
 
@@ -95,8 +95,11 @@ def _parts(added: Iterable[PromptMessage | ToolResultPart]) -> Iterator[ContentP
 
 
 def _named_in(turn: Turn, shown: Sequence[Component]) -> Iterator[str]:
-    """Yield the addresses that the person said in a turn, and those of what was found by searching: the search's own,
-    never one that a model wrote down. Whose words an import holds nobody knows."""
+    """Yield the addresses that the user wrote in a turn, and those found by a search.
+
+    For a search they are its own sources, never an address that a model wrote. An imported turn yields none, because
+    the author of its text is unknown.
+    """
     if turn.is_imported:
         return
     yield from comparable(urls_in(turn.text))
@@ -106,7 +109,7 @@ def _named_in(turn: Turn, shown: Sequence[Component]) -> Iterator[str]:
 
 
 def _of_sites_read(parts: Sequence[ContentPart]) -> frozenset[str]:
-    """Return the addresses that a page of the same site names which was read in this turn, as the model was told it."""
+    """Return the addresses in pages read in this turn that belong to the same site as their page."""
     found: set[str] = set()
     for part in parts:
         if isinstance(part, ToolResultPart) and part.name == READ_URL and not part.is_error:
@@ -117,7 +120,7 @@ def _of_sites_read(parts: Sequence[ContentPart]) -> frozenset[str]:
 
 
 def _site_of(url: str) -> str:
-    """Return what two addresses have in common when they are of one site: the host, with or without `www.`."""
+    """Return the site of an address: its host without `www.`."""
     return host_of(url).removeprefix("www.") if url else ""
 
 
@@ -134,18 +137,18 @@ def _texts(value: JsonValue) -> Iterator[str]:
 
 
 def comparable(urls: Iterable[str]) -> tuple[str, ...]:
-    """Return the addresses in the one spelling in which they are compared, without those that may never be read."""
+    """Return the addresses in their canonical spelling, without those that are never allowed."""
     return tuple(filter(None, map(normalized, urls)))
 
 
 def urls_in(text: str) -> tuple[str, ...]:
-    """Return the web addresses that stand in a text, as they stand there, without what ends a sentence."""
+    """Return the web addresses in a text as they are written, without trailing punctuation."""
     found = (match[0] for match in _URL.finditer(text))
     return tuple(dict.fromkeys(_without_ending(one) for one in found))
 
 
 def _with_schemes(text: str) -> Iterator[str]:
-    """Yield the addresses that a person wrote without their scheme, with either."""
+    """Yield the addresses that were written without a scheme, each with https and with http."""
     for match in _BARE.finditer(text):
         bare = _without_ending(match[0])
         yield f"https://{bare}"
@@ -161,8 +164,10 @@ def _without_ending(url: str) -> str:
 
 
 def framed(content: Mapping[str, JsonValue], source: str) -> dict[str, JsonValue]:
-    """Return what a tool found as it goes to the model: capped, and what came from outside marked as such and without
-    characters that nobody sees."""
+    """Return the content of a tool's answer as it is sent to the model, cut to the limit.
+
+    External content is marked as untrusted and cleaned of invisible characters.
+    """
     if not source:
         return _Capped(MOST_CHARACTERS).taken_from(content)
     shown = _Capped(MOST_CHARACTERS, is_outside=True).taken_from(content)
@@ -170,7 +175,7 @@ def framed(content: Mapping[str, JsonValue], source: str) -> dict[str, JsonValue
 
 
 class _Capped:
-    """Copies JSON and cuts its words where there would be too many in all."""
+    """A copier of JSON that cuts texts when the total would be too long."""
 
     def __init__(self, room: int, *, is_outside: bool = False) -> None:
         self._room = room
@@ -192,7 +197,7 @@ class _Capped:
                 return value
 
     def _text(self, text: str) -> str:
-        # Cut first: of ten megabytes only what can be kept is looked at.
+        # Cut before cleaning, so that of ten megabytes only a small part is processed.
         cut = text[: max(0, self._room)]
         shown = (plain_text(cut) if self._is_outside else cut) + (_CUT if len(cut) < len(text) else "")
         self._room -= len(shown) + 4

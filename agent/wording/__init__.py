@@ -1,7 +1,7 @@
-"""The words that people use, as regular expressions in data: one file for each language, by section and name.
+"""The words that users write, as regular expressions in data files: one file per language, by section and name.
 
-A text is an expression as it stands; a list means any of its members, and read by itself only as whole words.
-`{name}` stands for another entry of the same section, or `{section.name}` for one of another.
+A string entry is a regular expression; a list matches any of its members, and on its own only as whole words (not in
+Chinese). `{name}` refers to another entry of the same section, `{section.name}` to an entry of another section.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ _NAMED = re.compile(r"\{([a-z][a-z_.]*)\}")
 
 
 def is_chinese(text: str) -> bool:
-    """Return whether the text holds any Chinese character."""
+    """Return whether the text contains any Chinese character."""
     return _IDEOGRAPH.search(text) is not None
 
 
 @functools.cache
 def section(language: str, name: str) -> dict[str, Any]:
-    """Return a section of a language's file as it is written."""
+    """Return a section of a language's file, not expanded."""
     words: dict[str, Any] = _file(language)[name]
     return words
 
 
 @functools.cache
 def pattern(name: str, *languages: str, flags: int = 0, form: str = "{}") -> re.Pattern[str]:
-    """Return an entry (`section.name`) as a pattern that matches the words of any of these languages, or of all.
+    """Return an entry (`section.name`) as a pattern that matches the words of these languages; without any, of all.
 
-    `form` is an expression in which `{}` stands for these words. Raises KeyError when none of them has the entry.
+    `form` is an expression in which `{}` is replaced by these words. Raises KeyError when no language has the entry.
     """
     part, _, entry = name.partition(".")
     known = [language for language in languages or LANGUAGES if entry in section(language, part)]
@@ -46,13 +46,13 @@ def pattern(name: str, *languages: str, flags: int = 0, form: str = "{}") -> re.
 
 
 def whole(language: str, name: str, entry: str | list[str]) -> str:
-    """Return an entry as the expression that it is by itself: the members of a list are whole words."""
+    """Return an entry as a standalone expression: members of a list match only as whole words, except in Chinese."""
     expanded = expand(language, name, entry)
     return rf"\b{expanded}\b" if isinstance(entry, list) and language != "zh" else expanded
 
 
 def expand(language: str, name: str, entry: str | list[str], more: Mapping[str, str] | None = None) -> str:
-    """Return an entry of a section as one expression; `more` are names besides those of the section."""
+    """Return an entry of a section as one expression, with all references replaced; `more` adds further names."""
     if isinstance(entry, list):
         return "(?:" + "|".join(expand(language, name, one, more) for one in entry) + ")"
 
@@ -66,7 +66,7 @@ def expand(language: str, name: str, entry: str | list[str], more: Mapping[str, 
 
 
 def place(name: str, word: str) -> int:
-    """Return which member (from 1) of a list (`section.name`) a word is, in any language."""
+    """Return the position (from 1) of a word in a list (`section.name`), in any language."""
     part, _, entry = name.partition(".")
     lists = [section(language, part)[entry] for language in LANGUAGES]
     return next(n for words in lists for n, one in enumerate(words, 1) if re.fullmatch(one, word, re.IGNORECASE))

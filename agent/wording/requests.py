@@ -1,7 +1,7 @@
-"""What the words of a message ask for, read by rules before any model is asked, in English and Chinese.
+"""Rules that recognise requests in a message before any model is called, in English and Chinese.
 
-To go back to an earlier picture, or forward again; more around a picture; a part that is only pointed at, or a mask
-that is spoken of; a search with its verification; how many pictures.
+They recognise: going back to an earlier picture, or forward again; expanding a picture; pointing at a part without a
+mask, or mentioning a mask; a search with verification; the number of pictures.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _FLAGS = re.IGNORECASE | re.DOTALL
 _SIGNS = str.maketrans({"，": ",", "；": ";", "’": "'", "！": "!", "？": "?"})
 _QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"|「[^」]*」|『[^』]*』|(?<!\w)'[^']*'(?!\w)")
 _SPACES = re.compile(r"\s+")
-# How much a side grows when nobody says how much.
+# How much a side grows by default, as a fraction of the picture's width or height.
 _SHARE = 0.25
 _SIDES = ("left", "top", "right", "bottom")
 
 
-# Back to an earlier picture, or forward again: "undo that", "back to #1, but warmer", 撤销. The whole message has to be
+# Back to an earlier picture, or forward again: "undo that", "back to #1, but warmer", 撤销. The whole message must be
 # such a request, or begin with one; "put it back on the shelf" and "redo the sky" are other requests.
 
 
 @dataclass(frozen=True)
 class UndoRequest:
-    """What is asked for, and what of the message is left (`rest`).
+    """A request to move in the history, and the rest of the message (`rest`).
 
-    Of `back_to` one of `handle`, `place` (from 1) and neither, for the original, says where to. `is_doubtful` when the
-    words mean it only where there is something to redo: "redo it" is otherwise a picture painted once more.
+    For `back_to`, the target is `handle` or `place` (from 1); if neither is set, it is the original. `is_doubtful` is
+    set when the words mean a redo only if there is something to redo: otherwise "redo it" means to paint again.
     """
 
     move: TargetMove
@@ -47,7 +47,7 @@ class UndoRequest:
 
 
 def read_undo(text: str) -> UndoRequest | None:
-    """Return what the words ask to go back or forward to, and what else they ask for; None for any other request."""
+    """Return the request to go back or forward, with the rest of the message; None for any other message."""
     plain = unicodedata.normalize("NFKC", text).translate(_SIGNS).strip()
     if not plain or len(plain) > _MOST_CHARACTERS:
         return None
@@ -60,7 +60,7 @@ def read_undo(text: str) -> UndoRequest | None:
 
 @functools.cache
 def _undo_rules() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Return which way each rule of the phrases means, and its words with what may stand around them."""
+    """Return the move of each rule, and its pattern including the words that may come before and after."""
     return tuple(
         (move, re.compile(wording.expand(language, "undo", f"{{lead}}(?:{words}){{tail}}{{rest}}"), _FLAGS))
         for language in wording.LANGUAGES
@@ -93,21 +93,21 @@ def _back_to(said: dict[str, str], rest: str) -> UndoRequest | None:
 
 
 def _number(written: str, name: str) -> int:
-    """Return a number in digits, or in words: their place in the list of this name."""
+    """Return the value of a number in digits, or in words by their position in the list of this name."""
     if digits := re.match(r"\d+", written):
         return int(digits[0])
     return wording.place(f"undo.{name}", written)
 
 
-# More around a picture: "outpaint to 16:9", "show more on the left", 扩展画面到16:9. The whole message has to be such a
-# request, or begin with one and say with "with" or a comma what shall be there; "extend the fence" is another request.
+# Expanding a picture: "outpaint to 16:9", "show more on the left", 扩展画面到16:9. The whole message must be such a
+# request, or begin with one and then say after "with" or a comma what to add; "extend the fence" is another request.
 
 
 @dataclass(frozen=True)
 class ExpansionRequest:
-    """To which ratio (width to height) a picture shall grow, or on which sides; on all when neither is said.
+    """A request to expand a picture to a ratio (width to height), or on some sides; by default on all sides.
 
-    `rest` is what the words say besides.
+    `rest` is the rest of the message.
     """
 
     ratio: float | None = None
@@ -115,14 +115,14 @@ class ExpansionRequest:
     rest: str = ""
 
     def shares(self, width: int, height: int) -> tuple[float, float, float, float]:
-        """Return how far a picture of this size grows (left, top, right, bottom), in parts of its width and height.
+        """Return how far a picture of this size grows (left, top, right, bottom), as fractions of its width and height.
 
-        All are 0 when it has the ratio already.
+        All are 0 when it already has the ratio.
         """
         if self.ratio is not None:
             wider = max(0.0, self.ratio * height / width - 1) / 2
             higher = max(0.0, width / self.ratio / height - 1) / 2
-            # Less than a pixel in two hundred is the ratio already.
+            # A side that would grow by less than 0.25 % counts as already having the ratio.
             wider, higher = (share if share >= 0.0025 else 0.0 for share in (wider, higher))
             return wider, higher, wider, higher
         left, top, right, bottom = (_SHARE if side in self.sides else 0.0 for side in _SIDES)
@@ -130,7 +130,7 @@ class ExpansionRequest:
 
 
 def read_expansion(text: str) -> ExpansionRequest | None:
-    """Return what the words want to have around a picture; None when they ask for anything else."""
+    """Return the request to expand a picture; None when the words ask for anything else."""
     words = unicodedata.normalize("NFKC", text).strip()
     if not words or len(words) > _MOST_CHARACTERS:
         return None
@@ -156,17 +156,16 @@ def _expansion_request(found: re.Match[str], rest: str) -> ExpansionRequest | No
     return ExpansionRequest(sides=sides or frozenset(_SIDES), rest=rest)
 
 
-# A part that is only pointed at: "change this part", 把这里改成红色. Nothing can be pointed at in words alone, so this
-# needs a mask or a name. An ordinary wish must never be held up: every clause of the message has to be known as
-# pointing, or as saying nothing of its own, before it counts. What speaks of a mask counts wherever it stands, because
-# nothing else in the message can take the mask's place.
+# Pointing at a part: "change this part", 把这里改成红色. Words alone cannot point at anything, so this needs a mask or
+# a name. An ordinary wish must never be blocked: the message counts only if every clause is recognised as pointing, or
+# as adding nothing. A mention of a mask counts anywhere in the message, because nothing else can replace the mask.
 
 
 def points_at_a_part(text: str, *, picture_count: int) -> bool:
-    """Return whether the words ask to change a part that they only point at, of a picture that they do not name.
+    """Return whether the words ask to change a part that they only point at, in a picture that they do not name.
 
-    `picture_count` is how many pictures the conversation holds: with exactly one, "this part of the sky" is name
-    enough. English and Chinese; long messages never count.
+    `picture_count` is the number of pictures in the conversation: if there is exactly one, "this part of the sky" is
+    specific enough. English and Chinese; long messages never count.
     """
     folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").strip()
     if len(folded) > _MOST_POINTING_CHARACTERS or names_a_picture(folded):
@@ -180,9 +179,9 @@ def points_at_a_part(text: str, *, picture_count: int) -> bool:
 
 
 def refers_to_a_mask(text: str) -> bool:
-    """Return whether the words ask for a change of what the person masked, marked or selected, in English or Chinese.
+    """Return whether the words ask to change what the user masked, marked or selected, in English or Chinese.
 
-    A question about masks, a new picture with a mask in it and a mask that somebody wears do not count.
+    A question about masks, a new picture that shows a mask and a mask that somebody wears do not count.
     """
     folded = _SPACES.sub(" ", unicodedata.normalize("NFKC", text).casefold().replace("’", "'")).strip()
     folded = wording.pattern("mask.worn").sub(" ", _QUOTED.sub(" ", folded))
@@ -197,13 +196,13 @@ def names_a_picture(text: str) -> bool:
 
 
 def _tidied(clause: str, language: str) -> str:
-    # Emoji and marks around the words say nothing here.
+    # Emoji and punctuation around the words have no meaning here.
     clause = re.sub(r"^[^\w]+|[^\w]+$", "", clause)
     return _SPACES.sub("" if language == "zh" else " ", clause)
 
 
 def _kind(clause: str, language: str, picture_count: int) -> str:
-    """Return what a clause is: `pointing`, `complaint`, `any_change` (of nothing in particular), `nothing`, `else`."""
+    """Return the kind of a clause: `pointing`, `complaint`, `any_change` (an unspecific one), `nothing` or `else`."""
     if wording.pattern("part.scene", language).search(clause):
         return "else"
     pointing = ("pointing",) if picture_count == 1 else ("pointing", "half_named")
@@ -214,19 +213,21 @@ def _kind(clause: str, language: str, picture_count: int) -> str:
     return kind
 
 
-# What else a message says
+# Other requests in a message
 
 
 def requested_search_in_words(text: str) -> bool:
-    """Return whether the words ask, in English or Chinese, for a search and for its verification: the only case in
-    which both the agent and the image model search."""
+    """Return whether the words ask, in English or Chinese, for a search and for its verification.
+
+    This is the only case in which both the agent and the image model search.
+    """
     wished = wording.pattern("search.refused", flags=re.IGNORECASE).sub(" ", text)
     names = ("search.searching", "search.verifying")
     return all(wording.pattern(name, flags=re.IGNORECASE).search(wished) for name in names)
 
 
 def named_number(text: str) -> int:
-    """Return the largest number of pictures, 1 to 4, that the person's own words can have meant."""
+    """Return the largest number of pictures, 1 to 4, that the user's words mention; 1 when they mention none."""
     found = wording.pattern("number.said", flags=re.IGNORECASE).finditer(text)
     numbers = [match[0] for match in found]
     return max((int(one) if one.isdigit() else wording.place("number.from_two", one) + 1 for one in numbers), default=1)

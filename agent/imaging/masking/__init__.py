@@ -1,7 +1,7 @@
-"""Masked editing on a model without a mask: exact outside, aligned and blended inside, refused when it does not fit.
+"""Masked editing on a model without mask support: exact outside, aligned and blended inside, refused on a mismatch.
 
-Everything here takes and gives plain values and may be kept or sent; the pixel libraries load with the first call.
-Each call computes for up to a few seconds: run it in a thread. What there is stands in `__init__.pyi`.
+Arguments and results are plain values that can be stored or sent. The pixel libraries are imported with the first call.
+A call takes up to a few seconds of CPU time: run it in a thread. `__init__.pyi` lists the public names.
 """
 
 import lazy_loader

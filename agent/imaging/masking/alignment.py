@@ -1,14 +1,14 @@
-"""Where an answer lies over what was sent: features first, then the correlation itself, by what lies outside the mask.
+"""Alignment of an answer with the crop that was sent, by the area outside the mask: features first, then correlation.
 
-All of it happens in the work frame, about a megapixel over the crop; pixel centres lie on whole numbers. The order and
-its numbers (features at 400 pixels, affine motion, locally normalised grey, a second pass without the pixels that
-disagree) are those that stayed within 0.05 px over simulated answers; see docs/benchmarks.md.
+All work is done in the work frame, about a megapixel over the crop; pixel centres are at whole numbers. The steps and
+their numbers (features at 400 pixels, affine motion, locally normalised grey, a second pass without the pixels that
+disagree) stayed within 0.05 px over simulated answers; see docs/benchmarks.md.
 
-What an affine map leaves over when an answer was redrawn by eye is a smooth bend, measured outside the mask. Optical
-flow there is averaged over tiles and carried into the mask by a Gaussian process, which fades to the affine map where
-nothing is near. It is used only when it proves itself: a bend fitted to one half of a chequerboard of tiles must make
-the other half correlate clearly better. At full size rigid answers, bleeding ones included, gained 1.003 at most by
-that test and wobbling ones 1.4 and more, so rigid answers stay as exact as they are.
+When a model redraws an answer, the affine map leaves a smooth residual displacement (a bend), measured outside the
+mask. Optical flow there is averaged over tiles and extended into the mask by a Gaussian process, which falls back to
+the affine map far from any tile. The bend is used only after a cross-check: a bend fitted to one half of a chequerboard
+of tiles must make the other half correlate clearly better. At full size, rigid answers, including those that bleed over
+the mask, gained at most 1.003 in that test, and wobbling ones 1.4 or more, so rigid answers stay exact.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MASK_CLEARANCE_PX = 8
 _COARSEST_SIDE_PX = 96
 _ECC_BLUR_PX = 5
 _LEAST_PIXELS = 400
-# A later start must beat an earlier one by this much: repeated patterns correlate well in wrong places too.
+# A later start must beat an earlier one by this margin: repeated patterns also correlate well in wrong places.
 _CLEARLY_BETTER = 0.01
 _LEAST_DETERMINANT, _MOST_DETERMINANT = 0.05, 20.0
 _MAX_SCALE = 0.12
@@ -50,9 +50,9 @@ class Alignment:
 
 
 def normalised(picture: Bytes) -> Grey:
-    """Return the grey of a picture without its local mean and contrast: what is left is structure.
+    """Return the grey picture normalised by its local mean and contrast, so that only structure is left.
 
-    Takes height by width by 3 (RGB) or height by width.
+    Accepts (height, width, 3) as RGB, or (height, width).
     """
     grey = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY) if picture.ndim == 3 else picture
     values = grey.astype(np.float32)
@@ -62,7 +62,7 @@ def normalised(picture: Bytes) -> Grey:
 
 
 def _broad(values: Grey) -> Grey:
-    """Return a Gaussian mean of 12 pixels, made at a quarter of the size: it is smooth enough for that."""
+    """Return a Gaussian blur with a sigma of 12 pixels, computed at a quarter of the size because it is smooth."""
     height, width = values.shape
     size = (max(1, width // 4), max(1, height // 4))
     small = cv2.GaussianBlur(cv2.resize(values, size, interpolation=cv2.INTER_AREA), (0, 0), 3)
@@ -72,11 +72,11 @@ def _broad(values: Grey) -> Grey:
 def align(
     sent: Bytes, answer: Bytes, template: Grey, moving: Grey, outside: Bytes, nominals: Sequence[Matrix]
 ) -> Alignment:
-    """Return the affine map that lays `answer` over `sent` by what is `outside` (255) the mask.
+    """Return the affine map that aligns `answer` with `sent`, by the pixels `outside` (255) the mask.
 
-    Both pictures have the work frame's size; `template` and `moving` are the two normalised.
-    `nominals` are the maps a model may have applied on purpose to an answer of another ratio (stretched, padded,
-    cropped), the likeliest first.
+    Both pictures have the work frame's size; `template` and `moving` are their normalised versions.
+    `nominals` are the maps that a model may have applied on purpose to an answer of another ratio (stretched, padded,
+    cropped), the most likely first.
     """
     clear = shrunk(outside, _MASK_CLEARANCE_PX)
     best: Alignment | None = None
@@ -88,7 +88,7 @@ def align(
             break
     if best is None:
         return Alignment(nominals[0], -1.0)
-    # The finest level costs as much as all others: only the best start gets there, and twice only when it must.
+    # The finest level costs as much as all others: run it only for the best start, and again only when needed.
     agreeing = _agreeing(template, moving, clear, best.matrix)
     last = _ecc(template, moving, agreeing, best.matrix, 30)
     if last is not None:
@@ -118,7 +118,7 @@ def _starts(
 
 
 def is_plausible(matrix: Matrix, nominals: Sequence[Matrix], width: int, height: int) -> bool:
-    """Return whether the map is within what a redrawn answer drifts by: 12 % zoom, 2.5 degrees, 10 % shift."""
+    """Return whether the map is within the drift of a redrawn answer: 12 % zoom, 2.5 degrees, 10 % shift."""
     return any(_is_near(matrix, nominal, width, height) for nominal in nominals)
 
 
@@ -151,7 +151,7 @@ def _parts(left: NDArray[np.float64]) -> tuple[float, float, float]:
 
 
 def moved(picture: Grey, matrix: Matrix) -> Grey:
-    """Return the picture as seen through the map, at its own size."""
+    """Return the picture warped by the map, at the same size."""
     height, width = picture.shape[:2]
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     shown = cv2.warpAffine(picture, matrix, (width, height), flags=flags, borderMode=cv2.BORDER_REPLICATE)
@@ -159,7 +159,7 @@ def moved(picture: Grey, matrix: Matrix) -> Grey:
 
 
 def inside_answer(matrix: Matrix, shape: tuple[int, ...], margin_px: float = 1.0) -> Bytes:
-    """Return 255 where the map leads into the answer, `margin_px` away from its edge."""
+    """Return 255 where the map leads into the answer, at least `margin_px` away from its edge."""
     height, width = shape[:2]
     margin = math.ceil(margin_px)
     within = np.zeros((height, width), np.uint8)
@@ -169,7 +169,7 @@ def inside_answer(matrix: Matrix, shape: tuple[int, ...], margin_px: float = 1.0
 
 
 def correlated(one: Grey, other: Grey, where: Bytes) -> float:
-    """Return the normalised correlation of two pictures of structure over the pixels that are set; 0 over too few."""
+    """Return the normalised correlation of two normalised pictures over the pixels set in `where`; 0 if too few."""
     chosen = where > 0
     if int(chosen.sum()) < _LEAST_PIXELS:
         return 0.0
@@ -181,7 +181,7 @@ def correlated(one: Grey, other: Grey, where: Bytes) -> float:
 
 
 def scaled(matrix: Matrix, factor_x: float, factor_y: float) -> Matrix:
-    """Return the map between two frames that are so much larger, with pixel centres kept."""
+    """Return the map for frames that are larger by these factors; pixel centres are preserved."""
     up = np.array([[factor_x, 0, (factor_x - 1) / 2], [0, factor_y, (factor_y - 1) / 2], [0, 0, 1.0]])
     return np.asarray((up @ np.vstack([matrix, [0, 0, 1]]) @ np.linalg.inv(up))[:2])
 
@@ -208,7 +208,7 @@ def _by_features(sent: Bytes, answer: Bytes, outside: Bytes) -> _Start | None:
     there = np.array([their_points[match.trainIdx].pt for match in good], np.float32)
     matrix, inliers = cv2.estimateAffine2D(here, there, method=cv2.RANSAC, ransacReprojThreshold=1.5)
     affine = np.asarray(matrix, np.float64)
-    # Without a model OpenCV gives nothing instead of a matrix.
+    # When OpenCV finds no transform, it returns None instead of a matrix.
     if affine.shape != (2, 3):
         return None
     kept = here[np.asarray(inliers).ravel() > 0]
@@ -226,7 +226,7 @@ def _by_phase(template: Grey, moving: Grey, clear: Bytes, nominal: Matrix) -> Ma
 
 
 def _levels(frame: Bytes) -> int:
-    """Return the coarsest level of the pyramid: how often the frame may be halved, three times at most."""
+    """Return the coarsest level of the pyramid: how many times the frame may be halved, at most three."""
     return max(0, min(3, int(math.log2(max(1.0, min(frame.shape) / _COARSEST_SIDE_PX)))))
 
 
@@ -258,7 +258,7 @@ def _ecc(template: Grey, moving: Grey, free: Bytes, start: Matrix, iterations: i
         _, found = cv2.findTransformECCWithMask(
             template, moving, free, every, start.astype(np.float32), cv2.MOTION_AFFINE, criteria, _ECC_BLUR_PX
         )
-    # Two pictures that do not correlate end in an exception: then this start leads nowhere.
+    # OpenCV raises when two pictures do not correlate: then this start is useless.
     except cv2.error:
         return None
     matrix = np.asarray(found, np.float64)
@@ -278,9 +278,9 @@ def _agreeing(template: Grey, moving: Grey, clear: Bytes, matrix: Matrix) -> Byt
 
 
 def shrunk(free: Bytes, pixels: int) -> Bytes:
-    """Return what is set and so many pixels away from what is not; the edge of the frame is no border."""
+    """Return the set area eroded by this many pixels; the edge of the frame does not count as a border."""
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * pixels + 1, 2 * pixels + 1))
-    # Beyond the frame there is nothing to keep away from.
+    # Outside the frame there is nothing to keep a distance from.
     return np.asarray(cv2.erode(free, kernel, borderType=cv2.BORDER_CONSTANT, borderValue=255.0), np.uint8)
 
 
@@ -288,22 +288,22 @@ Bends = NDArray[np.float32]
 
 _TILE_PX = 24
 _FIRST_CLEARANCE_PX = 8
-# The first measurement keeps away from what the edit may have drawn beyond the mask, later ones can tell it apart.
+# The first measurement keeps a distance from anything the edit drew beyond the mask; later ones can recognise that.
 _CLEARANCES_PX = (8, 3, 3)
 _LENGTH_PX = 80.0
 _NOISE = 0.02
 _LEAST_WEIGHT = 0.08
 _LEAST_TILES = 12
 _LONGEST_PX = 8.0
-# The share of what did not correlate must fall by this much on tiles that were held out.
+# On held-out tiles, 1 minus the correlation must fall by at least this factor.
 _LEAST_GAIN = 1.10
-# Flow is fitted to so many tiles at most: the cost grows with their third power.
+# Flow is fitted to at most this many tiles: the cost grows with the cube of their number.
 _MOST_TILES = 2500
 
 
 @dataclass(frozen=True)
 class _Tiles:
-    """Flow by tile (rows by columns by x and y, pixels), its weight from 0 to 1, and where the tiles' centres lie."""
+    """The flow of each tile (rows by columns by x and y, pixels), its weight from 0 to 1, and the tiles' centres."""
 
     flow: NDArray[np.float64]
     weight: NDArray[np.float64]
@@ -311,9 +311,9 @@ class _Tiles:
 
 
 def bends_of(template: Grey, moving: Grey, outside: Bytes, matrix: Matrix) -> Bends | None:
-    """Return by how many pixels of the work frame to move before the affine map, on a coarse grid, or None when rigid.
+    """Return the displacement in work frame pixels to apply before the affine map, on a coarse grid; None if rigid.
 
-    Takes the normalised pictures at the work frame's size; `outside` is 255 where nothing was to change.
+    Takes the normalised pictures at the work frame's size; `outside` is 255 where nothing should have changed.
     """
     clear = shrunk(outside, _FIRST_CLEARANCE_PX)
     if not _wobbles(template, moving, clear, matrix):
@@ -327,7 +327,7 @@ def bends_of(template: Grey, moving: Grey, outside: Bytes, matrix: Matrix) -> Be
 
 
 def _wobbles(template: Grey, moving: Grey, clear: Bytes, matrix: Matrix) -> bool:
-    """Return whether a bend proves itself, at half the size: there it costs a quarter and shows as well."""
+    """Return whether a bend passes the cross-check at half the size, which costs a quarter and shows it as well."""
     height, width = template.shape[0] // 2, template.shape[1] // 2
     one = np.asarray(cv2.resize(template, (width, height), interpolation=cv2.INTER_AREA), np.float32)
     other = np.asarray(cv2.resize(moving, (width, height), interpolation=cv2.INTER_AREA), np.float32)
@@ -338,12 +338,12 @@ def _wobbles(template: Grey, moving: Grey, clear: Bytes, matrix: Matrix) -> bool
 
 
 def spread_out(bends: Bends, width: int, height: int) -> Bends:
-    """Return the bend of every pixel of a frame, height by width by x and y."""
+    """Return the bend upsampled to every pixel of a frame (height, width, x and y)."""
     return np.asarray(cv2.resize(bends, (width, height), interpolation=cv2.INTER_CUBIC), np.float32)
 
 
 def places(matrix: Matrix, shape: tuple[int, ...], bends: Bends | None) -> tuple[Grey, Grey]:
-    """Return the column and row of the answer that every pixel of the work frame shows."""
+    """Return for every pixel of the work frame its column and row in the answer."""
     height, width = shape[:2]
     rows, columns = np.mgrid[0:height, 0:width].astype(np.float32)
     if bends is not None:
@@ -355,7 +355,7 @@ def places(matrix: Matrix, shape: tuple[int, ...], bends: Bends | None) -> tuple
 
 
 def seen_through(picture: NDArray[np.generic], matrix: Matrix, bends: Bends | None) -> Grey:
-    """Return the answer as seen through the whole map, at the work frame's size, as floats."""
+    """Return the answer warped by the map and the bends, at the work frame's size, as floats."""
     x, y = places(matrix, picture.shape, bends)
     values = picture.astype(np.float32)
     shown = cv2.remap(values, x, y, interpolation=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
@@ -365,7 +365,7 @@ def seen_through(picture: NDArray[np.generic], matrix: Matrix, bends: Bends | No
 def _measured(template: Grey, moving: Grey, clear: Bytes, matrix: Matrix, bends: Bends | None, tile_px: int) -> _Tiles:
     shown = seen_through(moving, matrix, bends)
     valid = (clear & inside_answer(matrix, clear.shape, 2.0)) > 0
-    # What the edit drew must pull nothing: inside the mask both pictures are made the same.
+    # The edit's own drawing must not influence the flow: inside the mask both pictures are made identical.
     filled = np.where(clear > 0, shown, template)
     finder = cv2.DISOpticalFlow.create(cv2.DISOpticalFlow_PRESET_MEDIUM)
     no_flow = np.zeros((*template.shape, 2), np.float32)
@@ -418,7 +418,7 @@ def _fitted(tiles: _Tiles, chosen: NDArray[np.bool_], length_px: float) -> Bends
 
 
 def _likeness(one: NDArray[np.float64], other: NDArray[np.float64], length_px: float) -> NDArray[np.float64]:
-    """Return the Matérn 3/2 kernel of the distances."""
+    """Return the Matérn 3/2 kernel of the distances between the points."""
     squares = (one**2).sum(axis=1)[:, None] + (other**2).sum(axis=1)[None] - 2 * one @ other.T
     far = np.sqrt(3 * np.maximum(squares, 0)) / length_px
     return np.asarray((1 + far) * np.exp(-far))

@@ -1,11 +1,11 @@
-"""The paste at full size: one resampling of the answer, a fade that lies inside the mask, and nothing outside of it.
+"""The paste at full size: the answer is resampled once, the feather is inside the mask, and nothing outside changes.
 
-Everything happens in bands of rows within the mask's box, so the cost follows the mask and not the picture.
+All work is done in bands of rows within the mask's box, so the cost depends on the mask and not on the picture.
 
-The answer's colours are brought back to the original's, learnt outside the mask in three steps, each robust against
-what the edit drew: a line per channel over everything outside, a smooth curve of 64 steps for gamma, and a membrane,
-the difference that remains in a narrow band round the mask carried inwards. The first two are a table for the 256
-levels, the last a coarse field; so the answer is resampled only once, at full size.
+The answer's colours are matched to the original's outside the mask, in three steps, each robust against the edit's own
+drawing: a line per channel over everything outside; a smooth curve of 64 steps for gamma; and a membrane, which
+extends the remaining difference in a narrow band around the mask inwards. The first two form a table for the 256
+levels, the last a coarse field, so the answer is resampled only once, at full size.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _FINE_STEPS = 64
 
 @dataclass(frozen=True)
 class Correction:
-    """A table (256 levels by 3 channels) and a field to add after it, a quarter of the work frame's size."""
+    """A table (256 levels by 3 channels), and a field to add after it, at a quarter of the work frame's size."""
 
     table: Floats
     field: Floats
 
 
 def colour_correction(sent: Bytes, shown: Floats, outside: Bytes, comparable: Bytes) -> Correction:
-    """Return what makes `shown` (the aligned answer in the work frame) match `sent` outside the mask.
+    """Return the correction that makes `shown` (the aligned answer in the work frame) match `sent` outside the mask.
 
     `comparable` is 255 where the two can be compared: outside the mask and within the answer.
     """
@@ -62,7 +62,7 @@ def colour_correction(sent: Bytes, shown: Floats, outside: Bytes, comparable: By
     alike = _alike(original, shown, comparable)
     table = np.repeat(np.arange(256, dtype=np.float32)[:, None], 3, axis=1)
     if (count := int(alike.sum())) >= _LEAST_PIXELS:
-        # So many say as much as all.
+        # A sample of this size is as good as all pixels.
         every = max(1, count // _ENOUGH_PIXELS)
         wanted, got = original[alike][::every], shown[alike][::every]
         table = np.stack([_table(wanted[:, channel], got[:, channel]) for channel in range(3)], axis=1)
@@ -71,7 +71,7 @@ def colour_correction(sent: Bytes, shown: Floats, outside: Bytes, comparable: By
 
 
 def applied(table: Floats, values: Floats) -> Floats:
-    """Return float levels through the table, between its rows by a line."""
+    """Return float levels mapped by the table, with linear interpolation between its rows."""
     fine = np.arange(255 * _FINE_STEPS + 1, dtype=np.float32) / _FINE_STEPS
     places = (np.clip(values, 0, 255) * _FINE_STEPS + 0.5).astype(np.uint16)
     toned = np.empty(values.shape, np.float32)
@@ -85,7 +85,7 @@ def _alike(original: Floats, shown: Floats, comparable: Bytes) -> NDArray[np.boo
     where = comparable > 0
     if not where.any():
         return where
-    # Smoothed, so that invented grain does not flatten the line.
+    # Smoothed, so that grain added by the model does not flatten the line.
     difference = cv2.GaussianBlur(of_channels(np.add, np.abs(original - shown)) / 3, (0, 0), 3)
     some = difference[where][::7]
     usual = float(np.median(some))
@@ -104,7 +104,7 @@ def _table(wanted: Floats, got: Floats) -> Floats:
         chosen = rest[steps == step]
         counts[step] = len(chosen)
         heights[step] = _trimmed_mean(chosen) if len(chosen) >= 50 else 0.0
-    # Levels that hardly occur lean on their neighbours.
+    # Rare levels take most of their value from their neighbours.
     trust = counts / (counts + 200.0)
     kernel = np.array([0.25, 1.0, 0.25])
     smooth = np.convolve(heights * trust, kernel, "same") / np.maximum(np.convolve(trust, kernel, "same"), 1e-6)
@@ -119,7 +119,7 @@ def _line(wanted: Floats, got: Floats) -> tuple[float, float]:
     kept = np.ones(wanted.shape, np.bool_)
     for _ in range(3):
         one, other = wanted[kept].astype(np.float64), got[kept].astype(np.float64)
-        # By the ratio of the spreads: noise in the answer would flatten a least-squares line.
+        # The slope is the ratio of the standard deviations: noise in the answer would flatten a least-squares line.
         slope = float(np.clip(one.std() / max(float(other.std()), 1e-3), *_SLOPES)) if one.std() > 2 else 1.0
         offset = float(one.mean() - slope * other.mean())
         rest = np.abs(wanted - (slope * got + offset))
@@ -143,7 +143,7 @@ def _membrane(difference: Floats, outside: Bytes, comparable: Bytes) -> Floats:
     if not band.any():
         return np.zeros((size[1], size[0], 3), np.float32)
     changed = cv2.GaussianBlur(of_channels(np.add, np.abs(difference)) / 3, (0, 0), 2)
-    # By what is usual everywhere, not in the band: an edit that runs over its mask may fill the band.
+    # The limit uses all comparable pixels, not the band: an edit that spills over its mask may fill the band.
     some = changed[comparable > 0][::7]
     usual = float(np.median(some))
     spread = 1.4826 * float(np.median(np.abs(some - usual)))
@@ -156,7 +156,7 @@ def _membrane(difference: Floats, outside: Bytes, comparable: Bytes) -> Floats:
 
 
 def _pulled_and_pushed(weighted: Floats, weight: Floats) -> Floats:
-    """Return the weighted values spread smoothly over everything, finer where there are more of them."""
+    """Return the weighted values spread smoothly over the whole field, in more detail where weights are dense."""
     height, width = weight.shape
     if min(height, width) <= 2:
         mean = weighted.sum(axis=(0, 1)) / max(float(weight.sum()), 1e-6)
@@ -169,7 +169,7 @@ def _pulled_and_pushed(weighted: Floats, weight: Floats) -> Floats:
     spread = np.asarray(cv2.resize(coarse, (width, height), interpolation=cv2.INTER_LINEAR), np.float32)
     soft = cv2.GaussianBlur(weight, (0, 0), 1.5)
     near = cv2.GaussianBlur(weighted, (0, 0), 1.5)
-    # Where little was measured the coarser level speaks.
+    # Where little was measured, the coarser level dominates.
     prior = 0.15
     return np.asarray((near + prior * spread) / (soft + prior)[..., None], np.float32)
 
@@ -179,15 +179,16 @@ _LEAST_FEATHER_PX = 1.5
 _FEATHER_OF_INRADIUS = 0.35
 _SMALL_SIDE_PX = 1024
 _CUBIC_REACH_PX = 4
-# An answer finer than the picture by more than this is smoothed before it is sampled.
+# An answer that is finer than the picture by more than this factor is blurred before it is sampled.
 _FINER = 1.15
-# Where transparent, a difference of so many levels from what was sent begins to count as drawn, and then does wholly.
+# In transparent areas, a difference from what was sent begins to count as drawn at the first level, and counts fully
+# at the second.
 _DRAWN_FROM, _DRAWN_TO = 8.0, 32.0
 
 
 @dataclass(frozen=True)
 class PlacedAnswer:
-    """An answer (8-bit RGB as it came) and how it lies over a box of the picture, by the work frame between them."""
+    """An answer (8-bit RGB as received) and its alignment with a box of the picture, expressed in the work frame."""
 
     answer: Bytes
     box: Box
@@ -199,10 +200,10 @@ class PlacedAnswer:
 
 
 def pasted(picture: Raster, mask: Bytes, placed_answer: PlacedAnswer, feather_px: float) -> Raster:
-    """Return the picture with the answer inside the mask; wherever the mask is 0, the very same values.
+    """Return the picture with the answer inside the mask; where the mask is 0, the values are identical.
 
-    `feather_px` is in pixels of the work frame; it is less in narrow places, and there is no fade where the mask meets
-    the picture's edge.
+    `feather_px` is in pixels of the work frame; the feather is narrower in thin parts of the mask, and there is none
+    where the mask meets the picture's edge.
     """
     pixels = picture.pixels.copy()
     area = box_of(mask).within(placed_answer.box)
@@ -217,10 +218,10 @@ def pasted(picture: Raster, mask: Bytes, placed_answer: PlacedAnswer, feather_px
 
 
 def replaced(picture: Raster, mask: Bytes, part: Raster, box: Box, feather_px: float) -> Raster:
-    """Return the picture with a part of it, of its bit depth and profile, in the box; what the mask leaves out stays.
+    """Return the picture with `part` (same bit depth and profile) in the box; outside the mask nothing changes.
 
-    `feather_px` is in pixels of the picture; it is less in narrow places, as for `pasted`. A part in colour becomes
-    grey in a picture that is.
+    `feather_px` is in pixels of the picture; the feather is narrower in thin parts of the mask, as in `pasted`. A part
+    in colour becomes grey in a grey picture.
     """
     pixels = picture.pixels.copy()
     fade = _Fade(mask, box_of(mask), feather_px)
@@ -241,7 +242,7 @@ def replaced(picture: Raster, mask: Bytes, part: Raster, box: Box, feather_px: f
 
 
 def changed_outside(original: Raster, result: Raster, mask: Bytes) -> int:
-    """Return in how many pixels outside the mask any channel differs; all of them when the shapes do."""
+    """Return the number of pixels outside the mask in which any channel differs; all, if shape or type differs."""
     if original.pixels.shape != result.pixels.shape or original.pixels.dtype != result.pixels.dtype:
         return int((mask == 0).sum())
     count = 0
@@ -253,7 +254,7 @@ def changed_outside(original: Raster, result: Raster, mask: Bytes) -> int:
 
 
 class _Fade:
-    """How much of the answer shows in each pixel."""
+    """The weight of the answer in each pixel: the feathered mask."""
 
     def __init__(self, mask: Bytes, area: Box, feather_px: float) -> None:
         self._mask = mask
@@ -266,7 +267,7 @@ class _Fade:
         margin = int(np.ceil(self._feather_px)) + 3
         around = band.grown(margin, margin).within(Box(0, 0, width, height))
         seen = self._mask[around.top : around.bottom, around.left : around.right]
-        # The edge of what is seen is no border: at the picture's edge nothing fades.
+        # The edge of the cut-out does not count as a border: at the picture's edge there is no feather.
         reach = cv2.distanceTransform((seen > 0).astype(np.uint8), cv2.DIST_L2, 5)
         top, left = band.top - around.top, band.left - around.left
         own = (slice(top, top + band.height), slice(left, left + band.width))
@@ -283,12 +284,12 @@ class _Fade:
 
 
 def _local_inradius(mask: Bytes, area: Box, feather_px: float) -> Floats:
-    """Return, on a small grid over the area, how thick the mask is thereabouts, in pixels of the picture."""
+    """Return, on a small grid over the area, the local thickness of the mask, in pixels of the picture."""
     part = (mask[area.top : area.bottom, area.left : area.right] > 0).astype(np.uint8)
     factor = min(1.0, _SMALL_SIDE_PX / max(area.width, area.height))
     size = (max(1, round(area.width * factor)), max(1, round(area.height * factor)))
     small = cv2.resize(part, size, interpolation=cv2.INTER_NEAREST) if factor < 1 else part
-    # Where the mask meets the picture's edge it goes on; elsewhere it ends.
+    # Where the mask meets the picture's edge, it is treated as continuing; elsewhere it ends.
     height, width = mask.shape
     framed = np.asarray(cv2.copyMakeBorder(small, 1, 1, 1, 1, cv2.BORDER_REPLICATE), np.uint8)
     framed[:1] *= area.top == 0
@@ -307,7 +308,7 @@ def _bands(area: Box) -> Iterator[Box]:
 
 
 def _sampled(placed_answer: PlacedAnswer, band: Box) -> Floats:
-    """Return the answer's corrected colours (0 to 255) at the picture's pixels of the band."""
+    """Return the answer's corrected colours (0 to 255) at the band's pixels of the picture."""
     box, (work_width, work_height) = placed_answer.box, (placed_answer.work_width, placed_answer.work_height)
     x = (np.arange(band.left, band.right, dtype=np.float32) - box.left + 0.5) * (work_width / box.width) - 0.5
     y = (np.arange(band.top, band.bottom, dtype=np.float32) - box.top + 0.5) * (work_height / box.height) - 0.5
@@ -332,7 +333,7 @@ def _resampled(
     sigma = 0.45 * finer if finer > _FINER else 0.0
     margin = _CUBIC_REACH_PX + int(np.ceil(4 * sigma))
     low, high = float(down.min()) - margin, float(down.max()) + margin + 1
-    # What lies beyond the answer is reflected at its edge: the rows that are reflected are needed, too.
+    # Positions outside the answer are reflected at its edge, so the rows that are reflected are needed too.
     low, high = min(low, 2 * (height - 1) - high), max(high, -low)
     first = int(np.clip(np.floor(low), 0, max(height - 2, 0)))
     last = int(np.clip(np.ceil(high), first + 2, max(height, first + 2)))
@@ -345,8 +346,8 @@ def _resampled(
         across.astype(np.float32),
         (down - first).astype(np.float32),
         interpolation=cv2.INTER_CUBIC,
-        # Drift may lead a little beyond the answer where the mask meets the picture's edge. OpenCV 5.0 never returns
-        # from reflecting a single row or column.
+        # Where the mask meets the picture's edge, drift may lead slightly outside the answer. OpenCV 5.0 hangs when
+        # it reflects a single row or column.
         borderMode=cv2.BORDER_REFLECT_101 if min(toned.shape[:2]) > 1 else cv2.BORDER_REPLICATE,
     )
     return np.asarray(shown, np.float32)
@@ -355,7 +356,7 @@ def _resampled(
 def _looked_up(
     field: Floats, columns: Floats, rows: Floats, width: int, height: int, way: int = cv2.INTER_LINEAR
 ) -> Floats:
-    """Return the values of a coarse field over the work frame at some of its places."""
+    """Return the values of a coarse field over the work frame, interpolated at the given positions."""
     x = (columns + 0.5) * (field.shape[1] / width) - 0.5
     y = (rows + 0.5) * (field.shape[0] / height) - 0.5
     found = cv2.remap(
@@ -365,7 +366,7 @@ def _looked_up(
 
 
 def _mixed(part: Pixels, sampled: Floats, weight: Floats, picture: Raster) -> Pixels:
-    """Return some pixels of the picture, in its own profile, with the answer (sRGB, 0 to 255) laid over them."""
+    """Return pixels of the picture, in its own profile, blended with the answer (sRGB, 0 to 255)."""
     unit = picture.peak / 255
     share, colours = weight[..., None], picture.colours
     answer = np.clip(sampled, 0, 255)
@@ -375,7 +376,7 @@ def _mixed(part: Pixels, sampled: Floats, weight: Floats, picture: Raster) -> Pi
         return _stored(np.asarray((original * (1 - share) + own * share) * unit, np.float32), part)
     before = part[..., -1:].astype(np.float32) / picture.peak
     inside = np.maximum(before, _drawn(part, sampled, picture.profile))
-    # What was sent showed transparent parts over the backdrop: its share is taken out again.
+    # The crop that was sent showed transparent parts over the backdrop: remove the backdrop's share.
     drawn = np.clip((answer - (1 - inside) * BACKDROP) / np.maximum(inside, 1e-6), 0, 255)
     own = from_srgb(np.asarray(drawn, np.float32), picture.profile, colours)
     alpha = before * (1 - share) + inside * share
@@ -385,7 +386,7 @@ def _mixed(part: Pixels, sampled: Floats, weight: Floats, picture: Raster) -> Pi
 
 
 def _drawn(part: Pixels, sampled: Floats, profile: bytes | None) -> Floats:
-    """Return how surely the answer drew something in each pixel, 0 to 1: only that may make it opaque."""
+    """Return how certainly the answer drew something in each pixel, 0 to 1; only this may make a pixel opaque."""
     difference = of_channels(np.maximum, np.abs(sampled - shown_rgb(part, profile)))
     smooth = cv2.GaussianBlur(np.asarray(difference, np.float32), (0, 0), 1.2)
     return smoothstep(np.asarray((smooth - _DRAWN_FROM) / (_DRAWN_TO - _DRAWN_FROM), np.float32))[..., None]

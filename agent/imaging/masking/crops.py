@@ -1,7 +1,7 @@
-"""What to send of a picture: a crop round the mask, in the exact pixel ratio of a frame the model delivers.
+"""Which part of a picture to send: a crop around the mask, in the exact pixel ratio of a frame the model delivers.
 
-Several areas always share one crop and one request: a single prompt describes them, it is paid for once, and where the
-model has larger frames nothing is lost. Where it has none, the loss is said with its factor, so that the person may
+Several areas always share one crop and one request: a single prompt describes them, it is paid for once, and nothing
+is lost if the model has larger frames. If it has none, a notice states the loss as a factor, so that the user can
 edit the areas one after the other.
 """
 
@@ -20,35 +20,36 @@ from agent.pixels import Bytes, Pixels, Raster, shown_rgb
 CONTEXT = 2.0
 MIN_CONTEXT_PX = 48
 MIN_SHORT_SIDE_PX = 384
-# A larger frame is asked for when a pixel of the answer would stand for more than this many of the picture.
+# A larger frame is requested when one pixel of the answer would cover more than this many pixels of the picture.
 MAX_SOFTNESS = 1.25
 WORK_PIXELS = 1_100_000
-# A frame may be stretched by this much to fit a whole picture: 1200 by 896 stands for 4:3.
+# A frame may be stretched by this much (logarithm of the ratio) to fit a whole picture: 1200 by 896 counts as 4:3.
 _MAX_STRETCH = 0.03
 _MARKERS = {"magenta": (255, 0, 255), "lime green": (60, 255, 0), "cyan": (0, 255, 255)}
 _MARKER_SAMPLES = 64
-# Less than a twenty-thousandth of a pixel is rounding.
+# A smaller value, on the scale 0 to 255, is a rounding error: less than a twenty-thousandth of a pixel.
 _LEAST_SEEN = 0.01
 
 
 @dataclass(frozen=True)
 class Crop:
-    """A part of the picture and the frame it is sent in."""
+    """A part of the picture and the frame in which it is sent."""
 
     box: Box
     frame: Frame
 
     @property
     def softness(self) -> float:
-        """Return how many pixels of the picture become one of the answer; below 1 the answer is finer."""
+        """The number of picture pixels per answer pixel along a side; below 1 the answer is finer than the picture."""
         return max(self.box.width / self.frame.width_px, self.box.height / self.frame.height_px)
 
 
 def chosen_crop(mask_box: Box, width: int, height: int, frames: Sequence[Frame]) -> Crop | None:
-    """Return the smallest crop with context round the mask's box, or None when there is no frame at all.
+    """Return the smallest crop with context around the mask's box, or None when there is no frame at all.
 
-    Context is twice the box, 48 pixels at least, the shorter side 384 at least. A crop within the picture is preferred;
-    when no ratio allows one, it reaches beyond and what lies there is filled and thrown away.
+    The wanted context is twice the box's width and height, with a margin of at least 48 pixels and a shorter side of at
+    least 384. A crop within the picture is preferred; if no ratio allows one, it extends beyond the picture, and that
+    part is filled for the request and discarded afterwards.
     """
     if not frames:
         return None
@@ -65,7 +66,7 @@ def chosen_crop(mask_box: Box, width: int, height: int, frames: Sequence[Frame])
 
 
 def whole_crop(width: int, height: int, frames: Sequence[Frame]) -> Crop | None:
-    """Return a crop of all of the picture in the frame that wastes least."""
+    """Return a crop of the whole picture in the frame that wastes the fewest pixels."""
     if not frames:
         return None
     whole = Box(0, 0, width, height)
@@ -75,7 +76,7 @@ def whole_crop(width: int, height: int, frames: Sequence[Frame]) -> Crop | None:
 
 
 def cut(picture: Raster, crop: Crop) -> Bytes:
-    """Return the crop as 8-bit sRGB at the frame's size; beyond the picture its edge is continued, blurred."""
+    """Return the crop as 8-bit sRGB at the frame's size; outside the picture, its edge is extended and blurred."""
     shown = filled(picture, crop.box)
     size = (crop.frame.width_px, crop.frame.height_px)
     way = cv2.INTER_AREA if crop.softness > 1 else cv2.INTER_CUBIC
@@ -83,7 +84,7 @@ def cut(picture: Raster, crop: Crop) -> Bytes:
 
 
 def filled(picture: Raster, box: Box) -> Bytes:
-    """Return the box of a picture as 8-bit sRGB at the picture's scale, its edge continued and blurred beyond it."""
+    """Return the box as 8-bit sRGB at the picture's scale; outside the picture, its edge is extended and blurred."""
     inside = box.within(Box(0, 0, picture.width, picture.height))
     part = picture.pixels[inside.top : inside.bottom, inside.left : inside.right]
     shown = shown_rgb(part, picture.profile)
@@ -92,7 +93,7 @@ def filled(picture: Raster, box: Box) -> Bytes:
 
 
 def continued(pixels: Pixels, above: int, below: int, before: int, after: int) -> Pixels:
-    """Return the pixels with so many rows and columns more, in which their edge goes on, blurred; the type stays."""
+    """Return the pixels with extra rows and columns that extend their edge, blurred; the data type stays the same."""
     wide = cv2.copyMakeBorder(pixels, above, below, before, after, cv2.BORDER_REPLICATE)
     height, width = wide.shape[:2]
     small = cv2.resize(wide, (64, 64), interpolation=cv2.INTER_AREA)
@@ -104,16 +105,16 @@ def continued(pixels: Pixels, above: int, below: int, before: int, after: int) -
 
 
 def in_frame(values: Bytes, box: Box, size: tuple[int, int], beyond: int = 0) -> Bytes:
-    """Return the mask's values in the box at the frame's size (width, height): 255 wherever any of it is set.
+    """Return the mask in the box at the frame's size (width, height): 255 wherever any part of a pixel is set.
 
-    By area and not by the nearest pixel, so that thin strokes stay. `beyond` is what lies outside the picture.
+    Uses area resampling, not the nearest pixel, to keep thin strokes. `beyond` is the value outside the picture.
     """
     height, width = values.shape
     inside = box.within(Box(0, 0, width, height))
     part = np.full((box.height, box.width), beyond, np.uint8)
     top, left = inside.top - box.top, inside.left - box.left
     shown = values[inside.top : inside.bottom, inside.left : inside.right]
-    # A faint brush must not be rounded away on the way down.
+    # Rounding must not remove a faint brush when the mask is downscaled.
     part[top : top + inside.height, left : left + inside.width] = np.where(shown > 0, 255, 0)
     if size[0] >= box.width and size[1] >= box.height:
         return np.asarray(cv2.resize(part, size, interpolation=cv2.INTER_NEAREST_EXACT), np.uint8)
@@ -122,13 +123,13 @@ def in_frame(values: Bytes, box: Box, size: tuple[int, int], beyond: int = 0) ->
 
 
 def work_size(width: int, height: int) -> tuple[int, int]:
-    """Return width and height of the work frame: as given, or about a megapixel in that shape when it is larger."""
+    """Return width and height of the work frame: as given, or scaled down to about one megapixel."""
     factor = min(1.0, math.sqrt(WORK_PIXELS / (width * height)))
     return max(16, round(width * factor)), max(16, round(height * factor))
 
 
 def marked(sent: Bytes, area: Bytes) -> tuple[Bytes, str]:
-    """Return the crop with the area tinted and outlined, and the name of the colour, the one least seen in the crop."""
+    """Return the crop with the area tinted and outlined, and the colour's name: the colour rarest in the crop."""
     name = _rarest_marker(sent)
     colour = np.array(_MARKERS[name], np.float32)
     shown, inside = sent.copy(), area > 0
@@ -190,7 +191,7 @@ def _shifted(box: Box, whole: Box) -> Box:
 
 
 def _kept_near(box: Box, whole: Box) -> Box:
-    # Along a side on which it fits, a crop stays within the picture; along the other the picture stays within it.
+    # On an axis on which it fits, the crop stays within the picture; on the other, the picture stays within the crop.
     left = min(max(box.left, whole.left), whole.right - box.width)
     top = min(max(box.top, whole.top), whole.bottom - box.height)
     if box.width > whole.width:

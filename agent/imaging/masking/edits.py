@@ -1,9 +1,9 @@
-"""A masked edit on a model without a mask: what to send, and what becomes of the answer.
+"""A masked edit on a model without mask support: what to send, and how to use the answer.
 
-`plan_edit` before the request, `finish_edit` with its answer, `regrow` to use the same answer under another mask. A
-picture is made wider in the same way: the new part is the mask, and every pixel of the original stays what it was. And
-of an edit without a mask: what it did to a picture, and how to keep only a part of it.
-Everything here computes for a second or so and belongs in a thread.
+Call `plan_edit` before the request, `finish_edit` with its answer, and `regrow` to use the same answer under another
+mask. Expanding a picture works the same way: the new part is the mask, and every pixel of the original is preserved.
+For an edit without a mask, `drift` measures its changes and `keep_only` keeps a part of it.
+Each function takes about a second of CPU time: run it in a thread.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ def plan_edit(
     *,
     is_in_place: bool = False,
 ) -> EditPlan:
-    """Return what to send for changing what the mask marks.
+    """Return what to send to change the area that the mask marks.
 
-    `original` is any picture the studio holds; 16 bits and alpha are kept, though 8-bit RGB is sent. `frames` are the
-    model's legal outputs in all their sizes; about a megapixel is asked for unless that would be more than 1.25 times
-    coarser than the picture. All areas of the mask are edited by the one request. What should be said before paying is
-    in the plan's notices: nothing outside the mask, little to align by, a softer result. A painter that works on the
-    very pixels it is given (`is_in_place`) is given all of the picture as it is.
+    `original` is any stored picture; 16 bits and alpha are kept, although 8-bit RGB is sent. `frames` are the model's
+    legal outputs in all their sizes; about a megapixel is requested unless that would be more than 1.25 times coarser
+    than the picture. One request edits all areas of the mask. The plan's notices contain the warnings to show before
+    payment: nothing outside the mask, little to align by, a softer result. A model that edits the pixels it is given
+    (`is_in_place`) gets the whole picture unchanged.
 
-    Raises MaskRefused for a picture that cannot be read, a mask of another size, an empty mask, and without a frame.
+    Raises MaskRefused for an unreadable picture, a mask of another size, an empty mask, and when there is no frame.
     """
     picture, values = _opened(original, mask)
     if is_in_place:
@@ -66,7 +66,7 @@ def plan_edit(
 
 
 def _in_place(original: bytes, picture: Raster, mask: Mask, feather_px: float) -> EditPlan:
-    """Return the plan of an edit of the picture's own pixels: nothing is cut out, aligned or toned."""
+    """Return the plan of an edit in place: nothing is cropped, aligned or colour-corrected."""
     size = (picture.width, picture.height)
     box, frame = Box(0, 0, *size), Frame("", "", *size)
     return EditPlan(original, mask, *size, box, frame, feather_px=_feather(feather_px), is_in_place=True)
@@ -75,10 +75,10 @@ def _in_place(original: bytes, picture: Raster, mask: Mask, feather_px: float) -
 def change_inside(
     original: bytes, mask: Mask, change: Callable[[Raster, Flags], Raster], feather_px: float = DEFAULT_FEATHER_PX
 ) -> EditOutcome:
-    """Return the original with a change of its own pixels inside the mask alone, which no model made.
+    """Return the original with its own pixels changed inside the mask only, without aligning any answer.
 
-    `change` is given the picture and where it may change (height, width), and keeps its size and bit depth; what it
-    makes of the rest is left out. Raises MaskRefused as `plan_edit` does.
+    `change` gets the picture and flags (height, width) of the area, and must keep size and bit depth; its changes
+    outside the area are ignored. Raises MaskRefused as `plan_edit` does.
     """
     picture, values = _opened(original, mask)
     whole = Box(0, 0, picture.width, picture.height)
@@ -95,7 +95,7 @@ def change_inside(
 
 
 def _opened(original: bytes, mask: Mask) -> tuple[Raster, Bytes]:
-    """Return the picture and the values of its mask, of which some are not 0."""
+    """Return the picture and the values of its mask, not all of which are 0."""
     picture = _read(original)
     return picture, _values(mask, picture)
 
@@ -134,7 +134,7 @@ def planned(
     areas: Sequence[Box],
     feather_px: float,
 ) -> EditPlan:
-    """Return the plan of an edit whose crop is chosen; `values` are those of `mask`, `areas` what could go alone."""
+    """Return the plan of an edit for this crop; `values` are the mask's, `areas` the boxes that could go alone."""
     sent = crops.cut(picture, crop)
     area = crops.in_frame(values, crop.box, (crop.frame.width_px, crop.frame.height_px))
     shown, marker = crops.marked(sent, area)
@@ -155,12 +155,12 @@ def planned(
 
 
 def finish_edit(plan: EditPlan, answer: bytes) -> EditOutcome:
-    """Return what came of the model's answer, of whatever size and type.
+    """Return the outcome of the model's answer, which may have any size and type.
 
-    When the verdict is `refused` there is no composite: the original stays, and the answer may be shown beside it.
-    Otherwise the composite differs from the original inside the mask only, which is counted on the decoded file.
+    When the verdict is `refused`, there is no composite: the original stays, and the answer may be shown beside it.
+    Otherwise the composite differs from the original only inside the mask; this is counted on the decoded file.
 
-    Raises MaskRefused for an answer that cannot be read.
+    Raises MaskRefused for an unreadable answer.
     """
     part = _read_answer(answer)
     if plan.is_in_place:
@@ -174,10 +174,10 @@ def finish_edit(plan: EditPlan, answer: bytes) -> EditOutcome:
 
 
 def regrow(original: bytes, answer: bytes, mask: Mask, placement: Placement, judgement: Judgement) -> EditOutcome:
-    """Return an answer that lies over the original under another mask, without a new request.
+    """Return the outcome of an already aligned answer under another mask, without a new request.
 
-    Colours are learnt anew round the new border; the place stays. Raises MaskRefused for an empty mask, one of another
-    size, and one that leaves what the model was shown.
+    Colours are matched again around the new border; the placement stays. Raises MaskRefused for an empty mask, a mask
+    of another size, and a mask that extends beyond the part that the model was shown.
     """
     picture = open_picture(original)
     values = _values(mask, picture)
@@ -189,7 +189,7 @@ def regrow(original: bytes, answer: bytes, mask: Mask, placement: Placement, jud
 
 
 def outcome(surface: Surface, values: Bytes, answer: Bytes, fit: Fit, placement: Placement) -> EditOutcome:
-    """Return the paste as a file, with everything counted and said; nothing is pasted that was refused."""
+    """Return the pasted picture as a file with its counts and notices; a refused answer is not pasted."""
     if fit.judgement.verdict == "refused":
         return EditOutcome(fit.judgement, placement=placement, outside=int((values == 0).sum()))
     made = overlay.paste(surface, values, answer, fit, placement.feather_px)
@@ -200,7 +200,7 @@ def _counted(
     surface: Surface, values: Bytes, made: overlay.Paste, placement: Placement, judgement: Judgement
 ) -> EditOutcome:
     composite = encode_png(made.picture)
-    # Counted on the file itself, so that neither paste nor encoder can break the promise unseen.
+    # Counted on the encoded file, so that a change outside the mask by paste or encoder cannot go unnoticed.
     changed = compositing.changed_outside(surface.picture, open_picture(composite), values)
     is_unsure = judgement.verdict == "unsure"
     return EditOutcome(
@@ -278,7 +278,7 @@ def _softer(picture: Raster, crop: Crop, areas: Sequence[Box], frames: Sequence[
 
 
 def margins_for(width: int, height: int, ratio: float) -> Margins:
-    """Return what to add on both sides of one axis, evenly, so that the picture gets this ratio of width to height."""
+    """Return the margins to add evenly on both sides of one axis to give the picture this ratio of width to height."""
     wider, higher = round(height * ratio), round(width / ratio)
     if wider > width:
         return Margins(left=(wider - width) // 2, right=wider - width - (wider - width) // 2)
@@ -293,13 +293,13 @@ def plan_expansion(
     *,
     is_in_place: bool = False,
 ) -> EditPlan:
-    """Return what to send for a wider picture; `margins` in pixels, or the ratio of width to height to come to.
+    """Return what to send to expand a picture; `margins` are in pixels, or the target ratio of width to height.
 
-    The plan's original is the wider canvas, in which the picture's edge goes on, blurred; finish it as any edit. The
-    whole canvas is shown to the model unless that would be too coarse: then only the new part with its surroundings.
+    The plan's original is the larger canvas, on which the picture's edge is extended and blurred; finish it like any
+    edit. The model is shown the whole canvas, or only the new part with its surroundings if that would be too coarse.
 
-    Raises MaskRefused for a picture that cannot be read, nothing to add, a canvas larger than the studio takes in, and
-    without a frame.
+    Raises MaskRefused for an unreadable picture, negative margins or nothing to add, a canvas larger than the limits,
+    and when there is no frame.
     """
     picture = _read(original)
     sides = margins if isinstance(margins, Margins) else margins_for(picture.width, picture.height, margins)
@@ -324,16 +324,15 @@ def plan_expansion(
 
 
 _EDGE_PX = 3.0
-# Of the tiles that both pictures show, so many must be alike; other pictures stay below 0.1.
+# This share of the tiles that both pictures show must be alike; with unrelated pictures it stays below 0.1.
 _COMPARABLE_SHARE = 0.3
 _LEAST_SHOWN = 0.25
 
 
 def drift(original: bytes, edited: bytes) -> Drift:
-    """Return how the edited picture differs from the original: what changed, and how it was shifted and zoomed.
+    """Return how the edited picture differs from the original: the changed area, and the shift and zoom.
 
-    What the edited picture no longer shows is not marked as changed. Raises MaskRefused for pictures that cannot be
-    read.
+    Parts that the edited picture no longer shows are not marked as changed. Raises MaskRefused for unreadable pictures.
     """
     surface, edited_picture = _whole(original), _read_answer(edited)
     answer = shown_rgb(edited_picture.pixels, edited_picture.profile)
@@ -354,9 +353,9 @@ def drift(original: bytes, edited: bytes) -> Drift:
 
 
 def keep_only(original: bytes, edited: bytes, area: Mask, feather_px: float = DEFAULT_FEATHER_PX) -> EditOutcome:
-    """Return the original with the edited picture in this area alone, aligned by all the rest.
+    """Return the original with the edited picture in this area only, aligned by everything outside the area.
 
-    Raises MaskRefused for pictures that cannot be read, an empty area, and one of another size than the original.
+    Raises MaskRefused for unreadable pictures, an empty area, and an area of another size than the original.
     """
     surface, edited_picture = _whole(original), _read_answer(edited)
     answer = shown_rgb(edited_picture.pixels, edited_picture.profile)
@@ -394,7 +393,7 @@ def _drift_of(
     share = float((changed > 0).mean())
     large = crops.in_frame(changed, Box(0, 0, *size), (picture.width, picture.height))
     height, width = answer.shape[:2]
-    # The map leads into the answer fitted to the frame: its true shape tells the true zoom.
+    # The map refers to the answer resized to the frame: the real zoom follows from the answer's real shape.
     true = np.diag([width / size[0], height / size[1]]) @ matrix[:, :2]
     zoom = math.sqrt(abs(float(np.linalg.det(true))) / (width * height / (size[0] * size[1])))
     (across, down), _, turn_deg = alignment.parts(matrix, *size)

@@ -1,4 +1,4 @@
-"""Masks: read from any picture, packed small, inverted, grown and feathered. White is what changes."""
+"""Masks: read from any picture, packed as PNG, unpacked and grown. White marks the area to change."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from agent.imaging.masking.values import Box, Mask, MaskProblem, MaskRefused
 from agent.pixels import Bytes, Floats, Pixels, Raster, open_picture
 
 _RATIO_TOLERANCE = 0.02
-# A painted layer's colour is called uniform when its visible pixels differ by no more than this.
+# A painted layer counts as uniform in colour when its visible pixels differ by no more than this.
 _UNIFORM_LEVELS = 24
 _DRAWN_ALPHA = 32
 _LEVELS = (1, 64, 128, 255)
 
 
 def read_mask(data: bytes, size: tuple[int, int]) -> Mask:
-    """Return the mask of a picture of `size` (width, height) from an image in which white is to change.
+    """Return the mask for a picture of `size` (width, height) from an image in which white marks the area to change.
 
-    Any mode is taken; grey stays a soft brush. Of a painter's layer, whose background is transparent and whose strokes
-    have one colour, the alpha counts; of any other picture with alpha, its brightness times its alpha. An image of
-    another size is scaled when its ratio is the picture's within 2 %. Raises MaskRefused.
+    Any mode is accepted; grey stays a soft brush. For a painted layer, with a transparent background and strokes of one
+    colour, the alpha is used; for any other image with alpha, brightness times alpha. An image of another size is
+    scaled if its ratio matches the picture's within 2 %. Raises MaskRefused for an unreadable image, another ratio, and
+    an empty mask.
     """
     try:
         picture = open_picture(data)
@@ -38,7 +39,7 @@ def read_mask(data: bytes, size: tuple[int, int]) -> Mask:
 
 
 def packed(values: Bytes) -> Mask:
-    """Return height by width values from 0 to 255 as a mask."""
+    """Return values (height, width) from 0 to 255 as a mask."""
     height, width = values.shape
     _, data = cv2.imencode(".png", values, [cv2.IMWRITE_PNG_COMPRESSION, 1])
     return Mask(width, height, data.tobytes())
@@ -50,12 +51,12 @@ def unpacked(mask: Mask) -> Bytes:
 
 
 def grow_mask(mask: Mask, pixels: int) -> Mask:
-    """Return the mask with its border so many pixels further out."""
+    """Return the mask with its border moved outwards by this many pixels."""
     return packed(widened(unpacked(mask), pixels))
 
 
 def widened(values: Bytes, pixels: int) -> Bytes:
-    """Return mask values with the border so many pixels further out, a soft border in four steps."""
+    """Return mask values with the border moved outwards by this many pixels; a soft border is moved in four steps."""
     if pixels <= 0 or not values.any():
         return values
     height, width = values.shape
@@ -63,7 +64,7 @@ def widened(values: Bytes, pixels: int) -> Bytes:
     rows, columns = slice(part.top, part.bottom), slice(part.left, part.right)
     seen = values[rows, columns]
     grown_part = seen.copy()
-    # By distance: a dilation's cost would grow with the square of the pixels.
+    # A distance transform, because the cost of a dilation would grow with the square of `pixels`.
     for level in _LEVELS:
         core = seen >= level
         if core.any():
@@ -75,20 +76,20 @@ def widened(values: Bytes, pixels: int) -> Bytes:
 
 
 def box_of(values: Bytes) -> Box:
-    """Return the smallest box that holds all that is set; 0 by 0 when nothing is."""
+    """Return the smallest box that holds all set pixels; 0 by 0 when none is set."""
     left, top, width, height = cv2.boundingRect(values)
     return Box(left, top, width, height)
 
 
 def areas_of(values: Bytes) -> list[Box]:
-    """Return the boxes of the separate areas, largest first."""
+    """Return the boxes of the connected areas, the largest area first."""
     count, _, rows, _ = cv2.connectedComponentsWithStats((values > 0).astype(np.uint8), connectivity=8)
     by_size = sorted((tuple(map(int, row)) for row in rows[1:count]), key=lambda row: -row[4])
     return [Box(*row[:4]) for row in by_size]
 
 
 def smoothstep(values: Floats) -> Floats:
-    """Return 0 below 0, 1 above 1, and between them a curve without a kink."""
+    """Return 0 below 0, 1 above 1, and a smooth curve in between."""
     kept = np.clip(values, 0, 1)
     return np.asarray(kept * kept * (3 - 2 * kept), np.float32)
 
@@ -116,14 +117,14 @@ def _is_painted_layer(colours: Bytes, alpha: Bytes) -> bool:
 def _eight_bits(pixels: Pixels) -> Bytes:
     if pixels.dtype == np.uint8:
         return np.asarray(pixels, np.uint8)
-    # Rounded up: what is a little above nothing stays painted.
+    # Rounded up, so that a value slightly above 0 stays painted.
     return np.asarray((pixels.astype(np.uint32) + 256) // 257, np.uint8)
 
 
 def _resized(values: Bytes, width: int, height: int) -> Bytes:
     if values.shape == (height, width):
         return values
-    # Area when smaller, else linear: the nearest pixel would lose thin strokes.
+    # Area resampling to shrink, linear to enlarge: the nearest pixel would lose thin strokes.
     is_smaller, is_hard = width * height < values.size, not ((values > 0) & (values < 255)).any()
     way = cv2.INTER_AREA if is_smaller else cv2.INTER_LINEAR
     scaled = np.asarray(cv2.resize(values, (width, height), interpolation=way), np.uint8)

@@ -1,5 +1,7 @@
-"""An answer laid over a picture: aligned once, pasted as often as the mask changes. What it changed, how far
-beyond the mask, and whether inside it at all, is told, never written unasked."""
+"""An answer over a picture: aligned once, and pasted again whenever the mask changes.
+
+Changes beyond the mask, and the absence of changes inside it, are only reported; nothing outside the mask is written.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,11 @@ from agent.pixels import Bytes, Floats, Raster, encode_png, of_channels
 _LEAST_LEVELS = 10.0
 _FAR_PX = 24
 _SEARCHED_PX = 96
-# Resampling alone differs by so little along strong edges.
+# Resampling alone causes differences up to this distance along strong edges.
 _LEAST_SPILL_PX = 6
 _MORE_PX = 2
 _TOUCHING_PX = 2
-# A difference is judged beside the local contrast and so many levels more.
+# A difference is divided by the local contrast plus this many levels.
 _USUAL_LEVELS = 6.0
 _LEAST_SURPRISE = 0.6
 _TIMES_FAR = 1.25
@@ -35,8 +37,8 @@ _UNCHANGED_SHARE = 0.005
 class Reach:
     """Where an answer changed something.
 
-    `spill_px` is by how many pixels of the work frame the mask would have to grow to take in all that changed, 0 for
-    none; `is_unchanged` says that nothing changed inside the mask, `keeps_clear` that nothing did near its border.
+    `spill_px` is the number of work frame pixels by which the mask would have to grow to include all changes, 0 for
+    none; `is_unchanged` says that nothing changed inside the mask, `keeps_clear` that nothing changed near its border.
     """
 
     spill_px: int
@@ -47,8 +49,8 @@ class Reach:
 def reach_of(sent: Bytes, shown: Floats, mask: Bytes, comparable: Bytes, clear_px: float) -> Reach:
     """Return where `shown`, the aligned answer in the original's colours, differs from what was sent.
 
-    `mask` is 255 inside, `comparable` 255 where the two can be compared. Of what differs beyond the mask only what
-    touches it counts, at most 96 pixels away; near its border means within `clear_px` inside it.
+    `mask` is 255 inside, `comparable` is 255 where the two can be compared. Differences beyond the mask count only if
+    they are connected with it and at most 96 pixels away. Near the border means inside the mask, within `clear_px`.
     """
     reach = cv2.distanceTransform(np.where(mask > 0, 0, 255).astype(np.uint8), cv2.DIST_L2, 5)
     difference = _difference(sent, shown)
@@ -70,7 +72,7 @@ def reach_of(sent: Bytes, shown: Floats, mask: Bytes, comparable: Bytes, clear_p
 
 
 def changed_area(sent: Bytes, shown: Floats, comparable: Bytes) -> Bytes:
-    """Return 255 where two aligned pictures differ by more than redrawing explains, small specks left out."""
+    """Return 255 where two aligned pictures differ by more than redrawing explains, without small specks."""
     difference = _difference(sent, shown)
     where = comparable > 0
     if not where.any():
@@ -89,16 +91,16 @@ def _difference(sent: Bytes, shown: Floats) -> Floats:
 
 
 def _activity(sent: Bytes) -> Floats:
-    """Return the local contrast: redrawing differs more where there is more to draw."""
+    """Return the local contrast: redrawing causes larger differences where there is more detail."""
     grey = np.asarray(cv2.cvtColor(sent, cv2.COLOR_RGB2GRAY), np.float32)
     detail = grey - cv2.GaussianBlur(grey, (0, 0), 4)
     return np.sqrt(cv2.GaussianBlur(np.asarray(detail * detail, np.float32), (0, 0), 4))
 
 
 def _touching(differs: NDArray[np.bool_], mask: Bytes) -> NDArray[np.bool_]:
-    """Return what differs and hangs together with the mask."""
+    """Return the differing pixels that are connected with the mask."""
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * _TOUCHING_PX + 1, 2 * _TOUCHING_PX + 1))
-    # Thin chains along edges are redrawing; what spilled has some body.
+    # Thin lines along edges come from redrawing; a real spill is thicker.
     body = cv2.morphologyEx((differs | (mask > 0)).astype(np.uint8), cv2.MORPH_OPEN, kernel)
     _, labels = cv2.connectedComponents(np.bitwise_or(body, mask > 0), connectivity=8)
     own = np.unique(labels[mask > 0])
@@ -107,14 +109,14 @@ def _touching(differs: NDArray[np.bool_], mask: Bytes) -> NDArray[np.bool_]:
 
 _EDGE_PX = 2.0
 _OTHER_RATIO = 0.004
-# An edit that keeps away from the border by so many feathers leaves room for a wider fade, which shows less; one that
-# reaches it would look like a ghost.
+# If the edit keeps this many feather widths away from the border, the feather can be that much wider, which is less
+# visible. Otherwise a wider feather would leave the edit half transparent.
 _CLEAR_TIMES = 2.0
 
 
 @dataclass(frozen=True)
 class Paste:
-    """A composite and what was seen while it was made; `spill_px` in pixels of the picture."""
+    """A composite and the findings of its making; `spill_px` is in pixels of the picture."""
 
     picture: Raster
     spill_px: int
@@ -123,7 +125,7 @@ class Paste:
 
 @dataclass(frozen=True)
 class Surface:
-    """A picture, the box of it that an answer covers, and the work frame over the box; `sent` is what it shows."""
+    """A picture, its box that an answer covers, and the work frame over the box; `sent` is the box in that frame."""
 
     picture: Raster
     box: Box
@@ -133,25 +135,25 @@ class Surface:
 
     @classmethod
     def over(cls, picture: Raster, box: Box, size: tuple[int, int]) -> Surface:
-        """Return the box of a picture in a work frame of this size (width, height)."""
+        """Return the surface for the box of a picture, with a work frame of this size (width, height)."""
         shown = crops.filled(picture, box)
         return cls(picture, box, *size, fitted(shown, size))
 
     def masked(self, values: Bytes) -> Bytes:
-        """Return the mask in the work frame: 255 inside."""
+        """Return the mask in the work frame: 255 inside it."""
         return crops.in_frame(values, self.box, (self.work_width, self.work_height))
 
     def outside(self, values: Bytes) -> Bytes:
-        """Return 255 in the work frame where the picture is and the mask is not."""
+        """Return 255 in the work frame within the picture and outside the mask."""
         return 255 - crops.in_frame(values, self.box, (self.work_width, self.work_height), beyond=255)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Where an answer lies over a surface, and how alike the two are.
+    """The alignment of an answer with a surface, and the judgement of how alike the two are.
 
-    `matrix` is the affine map from the work frame to the answer fitted into it, `bends` a coarse grid (rows, columns,
-    2) of what the map leaves over, None where the answer is rigid. It has the precision in which it is kept.
+    `matrix` is the affine map from the work frame to the answer resized to it; `bends` is a coarse grid (rows, columns,
+    2) of the residual displacement, None when the answer is rigid. `bends` have the precision of the stored record.
     """
 
     matrix: Matrix
@@ -160,7 +162,7 @@ class Fit:
 
 
 def fitted(pixels: Bytes, size: tuple[int, int]) -> Bytes:
-    """Return the pixels at a size (width, height), smoothed when smaller."""
+    """Return the pixels resized to (width, height): by area to shrink, cubic to enlarge."""
     if pixels.shape[1::-1] == size:
         return pixels
     is_smaller = size[0] * size[1] < pixels.shape[0] * pixels.shape[1]
@@ -170,9 +172,9 @@ def fitted(pixels: Bytes, size: tuple[int, int]) -> Bytes:
 
 
 def aligned(surface: Surface, mask: Bytes, answer: Bytes) -> Fit:
-    """Return where the answer lies over the surface, with the verdict by what is outside the mask.
+    """Return the alignment of the answer with the surface, and the verdict by the area outside the mask.
 
-    With nothing outside, the answer is fitted in as it is.
+    When nothing is outside the mask, the answer is used without alignment.
     """
     size = (surface.work_width, surface.work_height)
     outside = surface.outside(mask)
@@ -187,7 +189,7 @@ def aligned(surface: Surface, mask: Bytes, answer: Bytes) -> Fit:
     if judgement.verdict == "refused":
         return Fit(found.matrix, None, judgement)
     if judgement.reason == Reason.LITTLE_TO_ALIGN_BY and found.correlation < verdicts.TRUSTED_CORRELATION:
-        # What correlates with nothing must not be moved by it.
+        # An answer that hardly correlates must not be moved by that correlation.
         return Fit(nominals[0], None, judgement)
     bends = alignment.bends_of(template, moving, outside, found.matrix)
     kept = None if bends is None else bends.astype(np.float16).astype(np.float32)
@@ -195,7 +197,7 @@ def aligned(surface: Surface, mask: Bytes, answer: Bytes) -> Fit:
 
 
 def placed(surface: Surface, fit: Fit, frame: tuple[int, int], feather_px: float) -> Placement:
-    """Return where an answer lies, for its record."""
+    """Return the alignment of an answer in the form that is stored."""
     box, bends = surface.box, fit.bends
     rows, columns = (0, 0) if bends is None else bends.shape[:2]
     return Placement(
@@ -211,7 +213,7 @@ def placed(surface: Surface, fit: Fit, frame: tuple[int, int], feather_px: float
 
 
 def fit_of(placement: Placement, judgement: Judgement) -> Fit:
-    """Return where an answer lies, as its record has it."""
+    """Return the alignment of an answer from its stored form."""
     matrix = np.array(placement.matrix, np.float64).reshape(2, 3)
     if not placement.bends:
         return Fit(matrix, None, judgement)
@@ -220,9 +222,9 @@ def fit_of(placement: Placement, judgement: Judgement) -> Fit:
 
 
 def paste(surface: Surface, mask: Bytes, answer: Bytes, fit: Fit, feather_px: float) -> Paste:
-    """Return the picture with the answer inside the mask, its colours learnt outside of this mask.
+    """Return the picture with the answer inside the mask, its colours matched outside this mask.
 
-    The fade is twice as wide where the edit keeps so far away from the whole border.
+    The feather is twice as wide if the edit keeps at least that distance from the whole border.
     """
     size = (surface.work_width, surface.work_height)
     matrix, bends = fit.matrix, fit.bends
@@ -247,9 +249,9 @@ def true_colours(correction: compositing.Correction, shown: Floats) -> Floats:
 
 
 def nominal_maps(answer: Bytes, size: tuple[int, int]) -> list[Matrix]:
-    """Return what a model may have done on purpose: delivered the frame, or for another ratio stretched, cut, padded.
+    """Return the maps a model may have applied on purpose: the plain frame; for another ratio stretch, crop and pad.
 
-    Each maps the work frame (width, height) to the answer fitted into it.
+    Each maps the work frame (width, height) to the answer resized to it.
     """
     width, height = size
     their_height, their_width = answer.shape[:2]
@@ -264,7 +266,7 @@ def nominal_maps(answer: Bytes, size: tuple[int, int]) -> list[Matrix]:
 
 
 def preview(picture: Raster, surface: Surface) -> bytes:
-    """Return the surface's box of a picture as PNG at the work frame's size."""
+    """Return the surface's box of a picture as a PNG at the work frame's size."""
     shown = crops.filled(picture, surface.box)
     return encode_png(Raster(fitted(shown, (surface.work_width, surface.work_height))))
 

@@ -1,6 +1,6 @@
-"""What goes in and out of a masked edit: plain values of numbers and bytes, which can be kept, sent and compared.
+"""The inputs and outputs of a masked edit: plain values of numbers and bytes that can be stored, sent and compared.
 
-No pixel library is needed to hold them.
+They need no pixel library.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ DEFAULT_FEATHER_PX = 8.0
 
 
 class MaskProblem(StrEnum):
-    """Why nothing can be planned or finished."""
+    """Why an edit cannot be planned or finished."""
 
     EMPTY = "empty"
     UNREADABLE = "unreadable"
@@ -22,24 +22,24 @@ class MaskProblem(StrEnum):
     PICTURE_UNREADABLE = "picture_unreadable"
     ANSWER_UNREADABLE = "answer_unreadable"
     NO_FRAME = "no_frame"
-    # The grown mask leaves the part of the picture that was sent: only a new request can fill it.
+    # The grown mask extends beyond the part of the picture that was sent: only a new request can fill it.
     BEYOND_THE_ANSWER = "beyond_the_answer"
     NOTHING_TO_ADD = "nothing_to_add"
-    # The wider canvas would be larger than the studio holds.
+    # The expanded canvas would exceed the size limits.
     TOO_LARGE = "too_large"
 
 
 class Notice(StrEnum):
-    """The code of what to say before the request is paid for, or with its result; parameters in brackets."""
+    """The code of a notice to show before the request is paid for, or with its result; comments name the parameters."""
 
     COVERS_ALL = "covers_all"
     # tiles, needed: textured tiles of 48 pixels that the mask leaves free, and how many are needed
     LITTLE_TO_ALIGN_BY = "little_to_align_by"
-    # factor: how many pixels of the picture become one of the answer
+    # factor: how many pixels of the picture become one pixel of the answer
     SOFTER = "softer"
-    # areas, factor: one request for all would be softer than one for each
+    # areas, factor: one request for all areas gives a softer result than one request for each
     AREAS_FAR_APART = "areas_far_apart"
-    # share: of the frame that lies beyond the picture and is thrown away
+    # share: the part of the frame that is outside the picture and is discarded
     BEYOND_THE_PICTURE = "beyond_the_picture"
     # pixels: how far the change continues beyond the mask, in pixels of the picture
     SPILLS = "spills"
@@ -58,7 +58,7 @@ class Reason(StrEnum):
 
 
 class MaskRefused(Exception):
-    """Nothing can be planned or finished; whoever asked has a sentence for it."""
+    """The edit cannot be planned or finished; the caller has a message for each problem."""
 
     def __init__(self, problem: MaskProblem) -> None:
         super().__init__(problem)
@@ -67,7 +67,7 @@ class MaskRefused(Exception):
 
 @dataclass(frozen=True)
 class Frame:
-    """A legal output of the model: the names the request takes and the pixels that come back."""
+    """A legal output of the model: the ratio and size names for the request, and the pixels it delivers."""
 
     ratio: str
     size: str
@@ -86,16 +86,16 @@ class Box:
 
     @property
     def right(self) -> int:
-        """Return the first column to the right of it."""
+        """The first column to the right of the box."""
         return self.left + self.width
 
     @property
     def bottom(self) -> int:
-        """Return the first row below it."""
+        """The first row below the box."""
         return self.top + self.height
 
     def within(self, other: Box) -> Box:
-        """Return the part of it that lies in the other; empty (0 by 0) when none does."""
+        """Return the intersection with the other box; 0 by 0 when they do not overlap."""
         left, top = max(self.left, other.left), max(self.top, other.top)
         right, bottom = min(self.right, other.right), min(self.bottom, other.bottom)
         if right <= left or bottom <= top:
@@ -103,7 +103,7 @@ class Box:
         return Box(left, top, right - left, bottom - top)
 
     def holds(self, other: Box) -> bool:
-        """Return whether all of the other lies in it."""
+        """Return whether this box contains all of the other."""
         return (
             self.left <= other.left
             and self.top <= other.top
@@ -112,15 +112,15 @@ class Box:
         )
 
     def grown(self, across_px: int, down_px: int) -> Box:
-        """Return it with so many pixels more on either side."""
+        """Return the box with this many more pixels on each side."""
         return Box(self.left - across_px, self.top - down_px, self.width + 2 * across_px, self.height + 2 * down_px)
 
 
 @dataclass(frozen=True)
 class Mask:
-    """What is to change, at the picture's size: 0 never, 255 wholly, between them a soft brush.
+    """The area to change, at the picture's size: 0 not at all, 255 fully, between them a soft brush.
 
-    `data` is a PNG of one channel with 8 bits, so a mask can be kept as a picture.
+    `data` is a PNG with one 8-bit channel, so a mask can be stored as a picture.
     """
 
     width: int
@@ -130,13 +130,13 @@ class Mask:
 
 @dataclass(frozen=True)
 class EditPlan:
-    """An edit that is ready to be asked for; the same input always gives the same plan.
+    """An edit that is ready to be requested; the same input always gives the same plan.
 
-    `crop` (PNG, 8-bit RGB) is what to send, `marked` the same with the area tinted in the colour `marker` names.
-    `box` is what the crop shows of `original`, which is the PNG or JPEG as it came, or for an expansion the wider
-    canvas. `feather_px` is the fade inside the mask, in pixels of a frame of about a megapixel; it is doubled when the
-    edit keeps that far away from the border. When it `is_in_place` the painter works on all of `original` itself: its
-    answer is neither aligned nor toned, and nothing is cut out or marked.
+    `crop` (PNG, 8-bit RGB) is the picture to send, `marked` the same with the area tinted in the colour named `marker`.
+    `box` is the part of `original` that the crop shows; `original` is the PNG or JPEG as received, or for an expansion
+    the larger canvas. `feather_px` is the feather inside the mask, in pixels of a frame of about a megapixel; it is
+    doubled when the edit keeps that far away from the border. If `is_in_place`, the model edits the whole `original`
+    itself: the answer is neither aligned nor colour-corrected, and nothing is cropped or marked.
     """
 
     original: bytes = field(repr=False)
@@ -155,13 +155,13 @@ class EditPlan:
 
 @dataclass(frozen=True)
 class EditOutcome:
-    """What came of an answer.
+    """The outcome of an answer.
 
     `composite` is a PNG at the picture's size, or None when the answer was refused: then the picture stays as it is
     and the answer is shown beside it. `changed_outside` counts the pixels outside the mask in which the decoded
-    composite differs from the original in any channel; `outside` how many there are. `spill_px` says how far the
-    change continues beyond the mask (0: it does not) and `grown_mask` would take it in. `before` and `after` (PNG)
-    show the box for a person to judge by when the verdict is unsure.
+    composite differs from the original in any channel; `outside` counts all pixels outside. `spill_px` says how far
+    the change continues beyond the mask (0: not at all); `grown_mask` would include it. When the verdict is unsure,
+    `before` and `after` (PNG) show the box so that the user can decide.
     """
 
     judgement: Judgement
@@ -178,11 +178,11 @@ class EditOutcome:
 
 @dataclass(frozen=True)
 class Drift:
-    """What an edit without a mask did to a picture.
+    """The changes that an edit without a mask made to a picture.
 
-    `changed` marks what is not the original any more; `shift_px` is in the original's pixels, `scale` the zoom,
-    `ratio_change` how much wider (above 1) the edited picture is for its height. When `is_comparable` is false the
-    two show different pictures and everything counts as changed.
+    `changed` marks the pixels that differ from the original; `shift_px` is in the original's pixels, `scale` is the
+    zoom, `ratio_change` is above 1 when the edited picture is wider for its height. When `is_comparable` is false, the
+    pictures show different things and everything counts as changed.
     """
 
     changed: Mask

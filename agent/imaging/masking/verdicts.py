@@ -1,7 +1,7 @@
-"""Whether an answer shows the same picture outside the mask: by structure, tile by tile, after alignment.
+"""Whether an answer shows the same picture outside the mask: judged by structure, tile by tile, after alignment.
 
-The number of matching features cannot tell: another framing of the same picture matches perfectly. The map's own
-plausibility tells that, and correlation the rest.
+The number of matching features is no criterion: another framing of the same picture matches perfectly. The
+plausibility of the map detects another framing, and the correlation everything else.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ TILES_NEEDED = 6
 _TEXTURED_LEVELS = 2.5
 _TILE_CORRELATES = 0.5
 _LEAST_OF_A_TILE = 0.6
-# Grain is drawn anew in every answer: that of a plain sky says nothing of what the answer shows.
+# Every answer has new grain, so the grain of a plain sky says nothing about the content of the answer.
 _GRAIN_PX = 2.0
 _FILLED = 0.3
 _REFUSED_CORRELATION = 0.40
 _REFUSED_SHARE = 0.45
 _GOOD_CORRELATION = 0.50
 _GOOD_SHARE = 0.65
-# With few tiles, a position found by less than this is no position.
+# With few tiles, a position found with less correlation than this is not trusted.
 TRUSTED_CORRELATION = 0.45
 
 
@@ -40,16 +40,16 @@ class _Tiles:
 
 
 def textured_tiles(picture: Bytes, outside: Bytes) -> int:
-    """Return how many tiles of 48 pixels outside the mask have structure to align by, grain left out."""
+    """Return the number of 48-pixel tiles outside the mask with structure to align by, not counting grain."""
     return int(_lasting(picture, outside).sum())
 
 
 def judged(
     sent: Bytes, answer: Bytes, template: Grey, moving: Grey, outside: Bytes, alignment: Alignment, is_plausible: bool
 ) -> Judgement:
-    """Return the verdict on an aligned answer, everything in the work frame, `outside` 255 where nothing may change.
+    """Return the verdict on an aligned answer; all pictures are in the work frame, `outside` is 255 outside the mask.
 
-    `template` is what was `sent`, normalised, and `moving` the `answer`, normalised.
+    `template` is `sent`, normalised, and `moving` is `answer`, normalised.
     """
     height, width = sent.shape[:2]
     matrix = alignment.matrix
@@ -62,7 +62,7 @@ def judged(
     shift, scale, turn_deg = parts(matrix, width, height)
     lasting = _lasting(sent, where)
     added = _lasting(answer, outside) & ~lasting
-    # On a plain picture nothing can be held against it but what it adds.
+    # On a plain picture, only structure that the answer adds can count against it.
     is_filled = added.sum() > _FILLED * _by_tile(np.asarray(outside > 0, np.float32)).sum()
     verdict, reason = _verdict(correlation, share, count, int(lasting.sum()), is_plausible, is_filled=bool(is_filled))
     return Judgement(
@@ -80,10 +80,10 @@ def judged(
 def _verdict(
     correlation: float, share: float, tiles: int, lasting: int, is_plausible: bool, *, is_filled: bool
 ) -> tuple[EditVerdict, Reason]:
-    """Return the verdict; of the `tiles` with structure, `lasting` have some that a model keeps."""
+    """Return the verdict; `tiles` counts tiles with structure, `lasting` those whose structure a model keeps."""
     is_alike = correlation >= _GOOD_CORRELATION and share >= _GOOD_SHARE
     if tiles < TILES_NEEDED or (lasting < TILES_NEEDED and not is_alike):
-        # Too few tiles say neither yes nor no, but a map that was found and that no redrawing gives still says no.
+        # Too few tiles decide nothing, but a trusted map that redrawing cannot explain still refuses the answer.
         if (is_plausible or correlation < TRUSTED_CORRELATION) and not is_filled:
             return "unsure", Reason.LITTLE_TO_ALIGN_BY
         return "refused", Reason.ANOTHER_PICTURE
@@ -97,7 +97,7 @@ def _verdict(
 
 
 def _lasting(picture: Bytes, outside: Bytes) -> NDArray[np.bool_]:
-    """Return the tiles with structure that a model keeps when it draws the picture anew."""
+    """Return the tiles with structure that a model keeps when it redraws the picture."""
     smooth = cv2.GaussianBlur(_grey(picture), (0, 0), _GRAIN_PX)
     return _textured(np.asarray(smooth, np.float32), outside)
 

@@ -1,11 +1,11 @@
-"""Pictures that describe themselves: how they came about, written into their files and read back from any file.
+"""The provenance of pictures: a recipe is embedded in a picture's file, and recipes are read back from any file.
 
-Everything here takes and gives bytes and plain values; no picture is decoded, no pixel encoded. A file is a list of
-blocks (`containers`), and reading, embedding and cleaning are the same for all kinds of files.
+All functions work on bytes and plain values; no pixel is decoded or encoded. A file is a list of blocks (`containers`),
+so reading, embedding and cleaning use the same code for all kinds of files.
 
-Content credentials (C2PA) of a picture's maker are left where they are. Their hash covers every byte of the file but
-their own (C2PA 2.4, 15.12), so that a validator reports a file with anything added to it as changed since it was
-signed, as it would after any other program that writes metadata; `has_credentials` tells which files are concerned.
+`embed` keeps content credentials (C2PA) of the picture's maker. Their hash covers every byte of the file except their
+own (C2PA 2.4, 15.12), so a validator reports the file as changed after signing once anything is added, as with any
+program that writes metadata. `has_credentials` tells which files are affected.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ __all__ = [
     "recipe_of",
 ]
 
-# Characters of a text and items of a list, tried one after the other where a file has little room.
+# Limits (characters of a text, items of a list) that are tried in turn when a file has little room.
 _SHORTER = ((8000, 8), (4000, 8), (1000, 4), (200, 0))
 
 
 def embed(data: bytes, mime_type: str, recipe: Recipe) -> bytes:
-    """Return the file with the recipe inside, in place of an older one; its pixels are the very same bytes.
+    """Return the file with the recipe embedded, replacing an older one; the bytes of the pixels do not change.
 
-    All else stays: colour profile, orientation, what other programs wrote, content credentials. PNG, JPEG and WebP
-    carry a recipe. GIF, HEIC and AVIF come back unchanged, and so does a file that is damaged, of another type than it
-    is said to be, or a JPEG with no room left for it: a picture is always to be had.
+    Everything else stays: colour profile, orientation, metadata of other programs, content credentials. PNG, JPEG and
+    WebP carry a recipe. GIF, HEIC and AVIF are returned unchanged, and so is a file that is damaged or of another type
+    than `mime_type`, and a JPEG without room for a recipe: a download never fails because of the recipe.
     """
     container = CONTAINERS.get(mime_type)
     try:
@@ -77,7 +77,7 @@ def _embedded(container: Container, data: bytes, recipe: Recipe) -> bytes:
     replaced = [*packets, *(block for block in blocks if block.kind is Kind.RECIPE)]
     added: list[tuple[Kind, bytes]] = []
     parameters = parameters_text(recipe)
-    # The `parameters`, or the EXIF, of another program stay in place of ours.
+    # `parameters` or EXIF of another program are kept; ours are not added then.
     if container.has_texts:
         texts = [block for block in blocks if block.kind is Kind.PARAMETERS]
         ours = [block for block in texts if is_ours(block.text)]
@@ -100,7 +100,7 @@ def _embedded(container: Container, data: bytes, recipe: Recipe) -> bytes:
 
 
 def _packet(existing: bytes, recipe: Recipe, most_bytes: int) -> bytes:
-    """Return the packet with as much of the recipe as there is room for. Raises Malformed where there is for none."""
+    """Return the packet with as much of the recipe as fits. Raises Malformed when not even the shortest form fits."""
     for told in (recipe, *(shortened(recipe, *limits) for limits in _SHORTER)):
         packet = xmp.written(existing, told, to_json(told))
         if len(packet) <= most_bytes:
@@ -109,13 +109,13 @@ def _packet(existing: bytes, recipe: Recipe, most_bytes: int) -> bytes:
 
 
 def clean(data: bytes, mime_type: str) -> bytes:
-    """Return the file with nothing in it but its pixels, the same bytes, their colours and which way up they are.
+    """Return the file with only its pixels (the same bytes), colour information and orientation.
 
-    No recipe, no text, no EXIF but the orientation, no comment, no preview, no content credentials, nothing after the
-    picture's end, such as a second picture; the colour profile stays because it changes the look.
+    Removed are recipe, texts, EXIF except the orientation, comments, preview, content credentials, and anything after
+    the picture's end, such as a second picture. The colour profile stays because it changes the look.
 
-    Raises RequestRefused(PICTURE_UNREADABLE) for a file that is damaged or no PNG, JPEG or WebP: what cannot be taken
-    apart cannot be called clean.
+    Raises RequestRefused(PICTURE_UNREADABLE) for a file that is damaged or not PNG, JPEG or WebP: a file that cannot
+    be parsed cannot be called clean.
     """
     container = CONTAINERS.get(mime_type)
     try:
@@ -133,35 +133,35 @@ def _cleaned(container: Container, data: bytes) -> Iterator[Block]:
         if block.kind is Kind.PIXELS:
             yield Block(Kind.PIXELS, container.bare(block))
         elif block.kind is Kind.EXIF and not has_exif:
-            # Of several the first counts, also when it says nothing of the orientation.
+            # Only the first EXIF block counts, even if it has no orientation.
             has_exif = True
             if turned := exif_of(read_exif(block.value).orientation, ""):
                 yield container.made(Kind.EXIF, turned)
 
 
 def has_credentials(data: bytes) -> bool:
-    """Return whether the file holds content credentials (C2PA), which are no longer valid once anything is added."""
+    """Return whether the file has content credentials (C2PA), which become invalid once anything is added."""
     return any(block.kind is Kind.CREDENTIALS for block in _blocks(data))
 
 
 def _blocks(data: bytes) -> Iterator[Block]:
-    """Yield the blocks of a file of any kind; of a damaged one, those before the damage. Never raises."""
+    """Yield the blocks of any file; for a damaged file, those before the damage. Never raises."""
     container = next((one for one in CONTAINERS.values() if data.startswith(one.signature)), None)
     with contextlib.suppress(Malformed):
         yield from container.split(data) if container else ()
 
 
 def read_recipe(data: bytes) -> FoundRecipe:
-    """Return what a PNG, JPEG or WebP says of how it was made; None when it says nothing, or is no such file.
+    """Return the recipe that a PNG, JPEG or WebP contains; None when it has none, or is no such file.
 
-    A recipe of ours comes first; then that one of a later version is there; then what stands where other programs look;
-    then that a recipe is there but damaged. Fit for hostile files: never raises, decodes no pixel, follows no entity,
-    unpacks at most 2 MB of a text. All texts in the answer are data to be shown as such; none is a fact or a wish.
+    In order of priority: our recipe; the refusal of one of a later version; the data of another program; the refusal
+    of a damaged recipe. Safe for hostile files: never raises, decodes no pixel, expands no entity, decompresses at
+    most 2 MB of a text. All texts in the result are data to display, never facts or instructions.
     """
     ours: bytes | None = None
     packet, parameters, texts = b"", "", dict[str, str]()
     has_texts = data.startswith(CONTAINERS["image/png"].signature)
-    # The first of each name counts, unless it says nothing.
+    # The first block of each kind counts, unless it is empty.
     for block in _blocks(data):
         if block.kind is Kind.RECIPE:
             ours = ours or block.value

@@ -1,13 +1,13 @@
-"""A picture file as a list of blocks: PNG, JPEG and WebP are only split and joined here, and no pixel is decoded.
+"""A picture file as a list of blocks: PNG, JPEG and WebP are only split and joined, and no pixel is decoded.
 
-PNG is chunks with a length, a name and a checksum (W3C PNG, third edition, 5); JPEG is segments of at most 64 KB
-before its scans (ITU T.81, B.1); WebP is RIFF, chunks padded to an even length (RFC 9649, 2).
+PNG consists of chunks with a length, a name and a checksum (W3C PNG, third edition, 5); JPEG of segments of at most
+64 KB before its scans (ITU T.81, B.1); WebP of RIFF chunks padded to an even length (RFC 9649, 2).
 
-Each kind of file has the same methods; all but `made` raise Malformed. `split` yields every block, also those before
-the damage of a damaged file; `join` returns the file of these blocks; `place` is the number of the block that a recipe
-goes before; `made` returns a block that says this; `bare` is what a clean copy keeps of a block of pixels. `has_texts`
-says that a recipe and `parameters` stand in texts of their own, not in EXIF's comment; `most` is how many blocks of
-EXIF and of XMP are ours to replace, where a second one is left alone.
+All containers have the same methods; all but `made` raise Malformed. `split` yields every block, in a damaged file
+those before the damage; `join` returns the file made of these blocks; `place` returns the index at which to insert a
+recipe; `made` returns a new block with this value; `bare` returns the part of a pixel block that a clean copy keeps.
+`has_texts` says that recipe and `parameters` are in separate texts, not in the EXIF comment; `most` limits how many
+EXIF and XMP blocks we replace (None: all).
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from agent.imaging.provenance.foreign import KEYWORDS
 from agent.imaging.provenance.recipe import is_ours
 from agent.imaging.provenance.xmp import MAX_PACKET_BYTES
 
-# No honest file holds as many; a hostile one would only keep us busy.
+# No normal file has this many blocks; the limit stops a hostile file from using up CPU time.
 _MAX_BLOCKS = 50_000
 
 
 class Malformed(ValueError):
-    """The file is not built as its kind is, or was cut off."""
+    """The structure of the file is invalid, or the file is truncated."""
 
 
 class Kind(Enum):
-    """What a block is for. A clean copy keeps `PIXELS`, which are colours as well, and the orientation of `EXIF`."""
+    """The kind of a block. A clean copy keeps `PIXELS`, which include colour data, and the orientation of `EXIF`."""
 
     PIXELS = auto()
     RECIPE = auto()
@@ -45,15 +45,15 @@ class Kind(Enum):
     TEXT = auto()
     CREDENTIALS = auto()
     OTHER = auto()
-    TAIL = auto()  # what follows the picture's end
+    TAIL = auto()  # data after the picture's end
 
 
 @dataclass(frozen=True)
 class Block:
-    """A part of a file: its bytes as they stand there, and what it says if that is of interest.
+    """A part of a file: its raw bytes, and its content for the kinds that are read.
 
-    `value` are the bytes of a recipe, a packet of XMP or a block of EXIF, `text` is that of parameters or of a text of
-    another program, `keyword` the latter's name. All are empty where a block is damaged or too long.
+    `value` is the content of a recipe, an XMP packet or an EXIF block; `text` is the text of `parameters` or of another
+    program, and `keyword` its name. `value` and `text` are empty when a text chunk is damaged or too long.
     """
 
     kind: Kind
@@ -66,15 +66,18 @@ class Block:
 _PNG_NAMES = {Kind.RECIPE: b"aivista", Kind.PARAMETERS: b"parameters", Kind.XMP: b"XML:com.adobe.xmp"}
 _PNG_KINDS = dict.fromkeys(KEYWORDS, Kind.TEXT) | {name.decode(): kind for kind, name in _PNG_NAMES.items()}
 _MAX_KEYWORD_BYTES = 79
-# Colours, transparency, the shape of a pixel and the frames of an animation; whatever is critical stays as well.
+# Colours, transparency, the shape of a pixel and the frames of an animation; all critical chunks are kept as well.
 _PNG_KEPT = frozenset(
     b"tRNS cHRM gAMA iCCP sBIT sRGB cICP mDCV cLLI mDCv cLLi bKGD hIST pHYs sPLT acTL fcTL fdAT".split()
 )
 
 
 class _Png:
-    """A recipe stands right before the pixels: readers that stop there find it, and content credentials (`caBX`),
-    which come first, stay where they were."""
+    """The PNG container, with the recipe right before the pixels.
+
+    Readers that stop at the pixels find it there, and content credentials (`caBX`), which come first, keep their
+    position.
+    """
 
     signature = b"\x89PNG\r\n\x1a\n"
     has_texts = True
@@ -104,7 +107,7 @@ class _Png:
             return Block(Kind.EXIF, raw, bytes(raw[8:-4]))
         if name == b"caBX":
             return Block(Kind.CREDENTIALS, raw)
-        # A capital letter first: a decoder cannot do without the chunk.
+        # A capital first letter marks a critical chunk, which a decoder needs.
         return Block(Kind.PIXELS if name in _PNG_KEPT or name[:1].isupper() else Kind.OTHER, raw)
 
     def _text(self, name: bytes, raw: memoryview) -> Block:
@@ -133,7 +136,7 @@ class _Png:
         if kind is Kind.EXIF:
             name, body = b"eXIf", value
         elif kind is Kind.PARAMETERS and value.isascii():
-            # As other programs write it; some of their readers know no other kind.
+            # Other programs write tEXt, and some of their readers know no other chunk type.
             name, body = b"tEXt", _PNG_NAMES[kind] + b"\0" + value
         else:
             name, body = b"iTXt", _PNG_NAMES[kind] + bytes(5) + value
@@ -145,7 +148,7 @@ class _Png:
 
 
 def _text_of_chunk(name: bytes, body: bytes) -> bytes:
-    """Return the text of a PNG's chunk, after its keyword, unpacked up to 2 MB; nothing of one that is damaged."""
+    """Return the text of a PNG chunk from its body after the keyword; empty when damaged or over 2 MB decompressed."""
     if name == b"tEXt":
         return body
     if name == b"zTXt":
@@ -168,20 +171,23 @@ def _text_of_chunk(name: bytes, body: bytes) -> bytes:
 
 
 _APP0, _APP1, _APP2, _APP11, _APP14, _SCAN, _END = 0xE0, 0xE1, 0xE2, 0xEB, 0xEE, 0xDA, 0xD9
-# Any number of FF may stand before a marker; the pixels have none.
+# Any number of FF bytes may precede a marker. Pixel data have no marker; 0 stands for them.
 _FILL, _SCANNED = 0xFF, 0
-# Frames, tables and scans; the rest is said about the picture, not needed to decode it.
+# Frames, tables and scans; all other segments are metadata that decoding does not need.
 _DECODING = frozenset({_SCANNED, *range(0xC0, 0xD8), _SCAN, 0xDB, 0xDC, 0xDD, 0xDE, 0xDF})
 _WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
-# Within a scan FF 00 is a byte of pixels, and FF D0 to FF D7 only counts.
+# Within a scan, FF 00 is a data byte, and FF D0 to FF D7 are restart markers.
 _NEXT_MARKER = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")
 _APP1_HEADS = {Kind.EXIF: b"Exif\0\0", Kind.XMP: b"http://ns.adobe.com/xap/1.0/\0"}
 _JFIF_BYTES, _ADOBE_BYTES = 14, 12
 
 
 class _Jpeg:
-    """A recipe stands in a segment of XMP (at most 65,502 bytes of packet: XMP specification, part 3, 1.1.3). What
-    comes from the first scan on is one block; a second picture after the end is in it."""
+    """The JPEG container, with the recipe in an XMP segment.
+
+    Its packet has at most 65,502 bytes (XMP specification, part 3, 1.1.3). Everything from the first scan on is one
+    block, including a second picture after the end.
+    """
 
     signature = b"\xff\xd8\xff"
     has_texts = False
@@ -201,14 +207,14 @@ class _Jpeg:
             done = end
 
     def _segments(self, data: bytes | memoryview, place: int) -> Iterator[tuple[int, int, int]]:
-        """Yield marker, start and end of every segment up to the image's end, the pixels after a scan's head as one."""
+        """Yield marker, start and end of each segment up to the image's end; a scan's pixel data are one segment."""
         has_scan = False
         for _ in range(_MAX_BLOCKS):
             if place + 1 < len(data) and data[place] != 0xFF:
                 raise Malformed("no marker")
             marker = data[place + 1] if place + 1 < len(data) else _END
             if marker == _END:
-                # Without its end, too, a picture is shown.
+                # Decoders show a picture even if its end marker is missing.
                 if has_scan:
                     return
                 raise Malformed("no pixels")
@@ -248,7 +254,7 @@ class _Jpeg:
         return b"".join(block.raw for block in blocks)
 
     def place(self, blocks: Sequence[Block]) -> int:
-        # The last block is the pixels.
+        # The loop ends because the last block is the pixels.
         place = 1
         while blocks[place].kind is Kind.EXIF or blocks[place].raw[:2] == bytes((0xFF, _APP0)):
             place += 1
@@ -260,11 +266,11 @@ class _Jpeg:
     def bare(self, block: Block) -> bytes | memoryview:
         raw = block.raw
         if isinstance(raw, memoryview):
-            # From the first scan on.
+            # This block contains everything from the first scan on.
             kept = (raw[start:end] for marker, start, end in self._segments(raw, 0) if marker in _DECODING)
             return b"".join((*kept, b"\xff\xd9"))
         if raw[1] == _APP0:
-            # The last two bytes are the size of a preview, which would follow them.
+            # The last two bytes are the size of a preview, which would follow; set them to 0.
             return _segment(_APP0, raw[4 : 4 + _JFIF_BYTES - 2] + bytes(2))
         return _segment(_APP14, raw[4 : 4 + _ADOBE_BYTES]) if raw[1] == _APP14 else raw
 
@@ -282,8 +288,11 @@ _ALPHA_FLAG = 0x10
 
 
 class _WebP:
-    """A recipe stands after the pixels. A file without the extended header gets one, whose flags tell of XMP and EXIF;
-    one that needs none has none. A block is without its padding, which some programs forget at the end."""
+    """The WebP container, with the recipe after the pixels.
+
+    The extended header, whose flags announce XMP and EXIF, is added or removed as needed. Blocks have no padding,
+    because some programs omit it at the end of the file.
+    """
 
     signature = b"RIFF"
     has_texts = False
@@ -302,7 +311,7 @@ class _WebP:
             if stop > end:
                 raise Malformed("a chunk is cut off")
             name = data[place : place + 4]
-            # The extended header is one only where it comes first.
+            # The extended header is valid only as the first chunk.
             kind = _WEBP_KINDS.get(name, Kind.OTHER) if name != _EXTENDED or place == 12 else Kind.OTHER
             yield Block(kind, view[place:stop], data[place + 8 : stop] if kind in _FLAGS else b"")
             place = stop + stop % 2
@@ -320,14 +329,14 @@ class _WebP:
         flags = header[0] & ~sum(_FLAGS.values()) | sum(_FLAGS[kind] for kind in kinds & set(_FLAGS))
         header = bytes([flags]) + header[1:]
         parts = [one.raw for one in chunks]
-        # Alone, a picture needs nothing announced.
+        # A file with only the picture needs no extended header.
         if len(parts) > 1 or header != self._plain_header(chunks):
             parts.insert(0, _riff(_EXTENDED, header))
         body = b"".join((b"WEBP", *(piece for part in parts for piece in (part, bytes(len(part) % 2)))))
         return _riff(self.signature, body) + b"".join(one.raw for one in blocks if one.kind is Kind.TAIL)
 
     def _plain_header(self, chunks: Iterable[Block]) -> bytes:
-        """Return the extended header of the only picture in the file, as its pixels tell it (RFC 9649, 2.5, 2.6)."""
+        """Return the extended header of the only picture in the file, from its pixel chunk (RFC 9649, 2.5, 2.6)."""
         pixels = next((one.raw for one in chunks if one.raw[:4] in (_LOSSY, _LOSSLESS)), b"")
         body, flags, width, height = bytes(pixels[8:18]), 0, 0, 0
         if pixels[:4] == _LOSSY and len(body) == 10 and body[3:6] == b"\x9d\x01\x2a":
@@ -358,11 +367,11 @@ def _riff(name: bytes, body: bytes) -> bytes:
 Container: TypeAlias = _Png | _Jpeg | _WebP
 
 CONTAINERS: dict[str, Container] = {"image/png": _Png(), "image/jpeg": _Jpeg(), "image/webp": _WebP()}
-"""By the type that a file is said to be of."""
+"""The containers by the declared type of a file."""
 
 
-# EXIF by hand: Pillow leaves out, with a warning, each entry that it cannot read, so that what another program wrote
-# would look like nothing and be replaced; and nothing else here needs Pillow.
+# EXIF is parsed by hand: Pillow drops each entry that it cannot read, with a warning, so the data of another program
+# would look empty and be replaced. Nothing else here needs Pillow.
 _ORIENTATION, _EXIF_TABLE, _USER_COMMENT, _EXIF_VERSION = 0x0112, 0x8769, 0x9286, 0x9000
 _SHORT, _LONG, _UNDEFINED = 3, 4, 7
 _MAX_ENTRIES = 500
@@ -374,8 +383,10 @@ _ORDERS: dict[bytes, Literal["little", "big"]] = {b"II*\0": "little", b"MM\0*": 
 
 @dataclass(frozen=True)
 class Exif:
-    """What a block of EXIF says: which way up the picture is (1 to 8, 1 where it says nothing), the comment of a person
-    or program, and whether there is more."""
+    """The content of an EXIF block: orientation, the comment of a user or program, and whether there is more.
+
+    The orientation is 1 to 8, and 1 when it is not given.
+    """
 
     orientation: int = 1
     comment: str = ""
@@ -383,14 +394,14 @@ class Exif:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it holds anything that is neither ours nor the orientation."""
+        """Whether the block has anything other than the orientation and our own comment."""
         return self.says_more or bool(self.comment and not is_ours(self.comment))
 
 
 def read_exif(block: bytes) -> Exif:
-    """Return what a block says, with or without its `Exif` header; of one that cannot be read, that there is more.
+    """Return the content of a block, with or without its `Exif` header; `says_more` is set when it is unreadable.
 
-    A block is TIFF: a byte order, then tables of twelve bytes an entry; offsets count from its start.
+    A block is TIFF: a byte order, then tables with twelve bytes per entry; offsets are relative to its start.
     """
     tiff = block.removeprefix(b"Exif\0\0")
     order = _ORDERS.get(tiff[:4])
@@ -403,7 +414,7 @@ def read_exif(block: bytes) -> Exif:
         return int.from_bytes(tiff[place : place + length], order)
 
     def table(place: int) -> dict[int, int]:
-        """Return where each tag's entry begins."""
+        """Return the offset of each tag's entry."""
         count = min(number(place, 2), _MAX_ENTRIES)
         return {number(entry, 2): entry for entry in range(place + 2, place + 2 + 12 * count, 12)}
 
@@ -417,7 +428,7 @@ def read_exif(block: bytes) -> Exif:
         more = more or bool(inner.keys() - {_USER_COMMENT, _EXIF_VERSION})
     except IndexError:
         return Exif(says_more=True)
-    # A comment beyond its block says nothing, and the rest still counts.
+    # A comment outside the block is ignored; the rest still counts.
     with contextlib.suppress(KeyError, IndexError):
         length, place = (number(inner[_USER_COMMENT] + at, 4) for at in (4, 8))
         if length > 4 and place + length <= len(tiff):
@@ -428,7 +439,8 @@ def read_exif(block: bytes) -> Exif:
 def _comment(value: bytes, order: Literal["little", "big"]) -> str:
     code, text = value[:8], value[8:]
     if code == _UNICODE:
-        # The standard does not say which end comes first, and programs differ: a mark, or where the zeros of Latin are.
+        # The standard does not define the byte order, and programs differ: use a byte order mark, else the position of
+        # the zero bytes of Latin text.
         zeros_first, zeros_last = text[:200:2].count(0), text[1:200:2].count(0)
         is_big = zeros_first > zeros_last if zeros_first != zeros_last else order == "big"
         has_mark = text[:2] in (b"\xff\xfe", b"\xfe\xff")
@@ -439,10 +451,10 @@ def _comment(value: bytes, order: Literal["little", "big"]) -> str:
 
 
 def exif_of(orientation: int, comment: str) -> bytes:
-    """Return a block, without its header, that says the orientation unless it is 1, and the comment unless it is empty;
-    nothing when there is neither.
+    """Return a block, without its header, with the orientation unless it is 1 and the comment unless it is empty.
 
-    The comment is in UTF-16, as EXIF has it, in the byte order of the block: its readers know no other sign of it.
+    The result is empty when the block would have neither. The comment is UTF-16, as EXIF requires, in the byte order of
+    the block, from which readers infer it.
     """
     entries = []
     if orientation != 1:

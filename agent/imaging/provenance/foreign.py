@@ -1,16 +1,15 @@
-"""What other programs write of how they made a picture, read into a prompt and the few settings that they share.
+"""The generation data that other programs write into a picture, read into a prompt and the common settings.
 
-Every text is somebody's data: sizes, depths and cycles are bounded, nothing raises, and what cannot be read stands in
-`raw` alone. Formats, as their programs write them:
+Every text is untrusted: sizes, depths and cycles are bounded, nothing raises, and a part that cannot be read is only in
+`raw`. The formats:
 
 * AUTOMATIC1111 and Forge: `parameters`, a prompt, `Negative prompt:` and a line of pairs.
-* ComfyUI: `prompt`, the graph as it ran: `{"3": {"class_type": "KSampler", "inputs": {"seed": 1, "positive":
-  ["6", 0]}}}`, where a list names another node and the number of its output. Anybody can write a node, so what is not
-  known by name is read by what it is connected to; every walk visits a node once and ends after a bounded number of
-  steps.
+* ComfyUI: `prompt`, the executed graph: `{"3": {"class_type": "KSampler", "inputs": {"seed": 1, "positive":
+  ["6", 0]}}}`, where a list names another node and the number of its output. Anybody can write a node, so unknown
+  nodes are interpreted by their connections; every walk visits a node once and ends after a bounded number of steps.
 * Fooocus and SwarmUI: `parameters` in JSON. InvokeAI: `invokeai_metadata` in JSON.
 * NovelAI: `Description` and a `Comment` in JSON. Draw Things: a comment in JSON with `c` and `uc`.
-* Midjourney: `Description`, the prompt with its switches (`--ar 3:2`) and a job's number.
+* Midjourney: `Description`, the prompt with its switches (`--ar 3:2`) and a job ID.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _MOST_NODES = 5_000
 _MOST_STEPS = 2_000
 _LONGEST_TEXT = 20_000
 
-# Where nodes keep words, in the order in which they are joined.
+# The inputs in which nodes hold text, in the order in which the texts are joined.
 _TEXT_INPUTS = (
     *("text", "text_g", "text_l", "clip_l", "clip_g", "t5xxl", "llama", "qwen25_7b", "prompt", "positive_prompt"),
     *("string", "value", "string_a", "string_b", "text1", "text2", "text_a", "text_b", "text_c", "text_d"),
@@ -47,9 +46,9 @@ class _Node(NamedTuple):
 
 
 def read_graph(text: str) -> dict[str, str]:
-    """Return prompt, negative_prompt, seed, steps, cfg_scale, sampler, model and size, as far as the graph says them.
+    """Return prompt, negative_prompt, seed, steps, cfg_scale, sampler, model and size; empty where the graph has none.
 
-    Never raises: of what is no graph, nothing is returned.
+    Never raises: when the text is no graph with a sampler, the result is an empty dict.
     """
     graph = _Graph(_object(text) if len(text) <= _MOST_BYTES else {})
     sampler = graph.sampler()
@@ -68,17 +67,17 @@ def read_graph(text: str) -> dict[str, str]:
 
 
 def _object(text: str) -> dict[str, Any]:
-    """Return what an object in JSON holds; nothing of any other text."""
+    """Return the content of a JSON object; an empty dict for any other text."""
     try:
         value = json.loads(text)
-    # Brackets may be nested without end, numbers have no end of digits.
+    # Brackets may be nested too deeply, and numbers may have too many digits.
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 
 
 class _Graph:
-    """The nodes of a graph by their names. All walks together take a bounded number of steps."""
+    """The nodes of a graph by name. All walks together take a bounded number of steps."""
 
     def __init__(self, value: Mapping[str, Any]) -> None:
         self._steps = 0
@@ -91,7 +90,7 @@ class _Graph:
         }
 
     def linked(self, value: object) -> tuple[str, int] | None:
-        """Return the node and output that the value of an input names, None where it is a value of its own."""
+        """Return the node and output that an input is linked to, or None when the input is a plain value."""
         if isinstance(value, list) and len(value) == 2 and isinstance(value[0], str | int):
             name = str(value[0])
             if name in self.nodes and isinstance(value[1], int):
@@ -102,7 +101,7 @@ class _Graph:
         return [link for name in names if (link := self.linked(inputs.get(name))) is not None]
 
     def value(self, inputs: Mapping[str, Any], name: str) -> str:
-        """Return the value of an input, its own or that of the node that holds it, such as a primitive."""
+        """Return the value of an input: its own, or that of the linked node, such as a primitive."""
         link = self.linked(inputs.get(name))
         if link is None:
             return _scalar(inputs.get(name))
@@ -115,7 +114,7 @@ class _Graph:
         return self._steps <= _MOST_STEPS
 
     def upstream(self, start: str, ways: Sequence[str] | None = None) -> Iterator[str]:
-        """Yield a node and those that it is made from, the nearest first; by these inputs alone if they are given."""
+        """Yield a node and all nodes it depends on, the nearest first; follow only the inputs in `ways` if given."""
         seen, waiting = {start}, [start]
         while waiting and self.may_step():
             name = waiting.pop(0)
@@ -127,7 +126,7 @@ class _Graph:
                     waiting.append(link[0])
 
     def sampler(self) -> str | None:
-        """Return the sampler that the saved picture goes back to; of several in a row the first: it has the prompt."""
+        """Return the sampler of the saved picture; of several in a chain the first, because it has the prompt."""
         samplers = {
             name: None
             for name, node in self.nodes.items()
@@ -166,7 +165,7 @@ class _Graph:
         return "\n".join(dict.fromkeys(texts))[:_LONGEST_TEXT]
 
     def _passed_on(self, node: _Node, slot: int, side: str) -> list[tuple[str, int]]:
-        """Return where a node that changes a prompt, or only passes it on, has it from."""
+        """Return the links from which a node that changes a prompt, or only passes it on, gets it."""
         if "positive" in node.inputs and "negative" in node.inputs:
             return self.links(node.inputs, ("negative" if slot == 1 else "positive",))
         named = [
@@ -175,7 +174,7 @@ class _Graph:
         return self.links(node.inputs, named) or self.links(node.inputs, list(node.inputs))[:1]
 
     def setting(self, start: str, names: Sequence[str], ways: Sequence[str]) -> str:
-        """Return a setting of the sampler: its own, or that of the nodes it is connected to by these inputs."""
+        """Return a setting of the sampler: its own, or that of the nodes connected to it through the inputs `ways`."""
         met = (self.value(self.nodes[node].inputs, name) for node in self.upstream(start, ways) for name in names)
         return next((text for text in met if text), "")
 
@@ -195,13 +194,13 @@ def _scalar(value: object) -> str:
 
 
 def _number(value: object) -> str:
-    # A whole number may be too long for a float.
+    # An integer may be too large for a float.
     if isinstance(value, float):
         return f"{value:.12g}" if math.isfinite(value) else ""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
 
 
-# The keywords of PNG texts that programs write these things under.
+# The keywords of the PNG texts in which programs store this data.
 KEYWORDS = frozenset({"prompt", "invokeai_metadata", "Comment", "Description", "Software"})
 
 _NEGATIVE = "Negative prompt:"
@@ -212,7 +211,7 @@ _JOB_NUMBER = re.compile(r"[0-9a-fA-F-]{8,40}")
 _SWITCH = re.compile(r"(?<!\S)--([A-Za-z]{1,12})(?!\S)([^-]{0,500})")
 
 _FIELDS = ("prompt", "negative_prompt", "seed", "steps", "cfg_scale", "sampler", "model", "size")
-# What tells a program's JSON, and under which names (the first that is there) it has these fields.
+# The keys that identify a program's JSON, and its names of the fields; of several names, the first one present counts.
 _JSON_FORMATS = (
     (
         ForeignTool.SWARMUI,
@@ -235,9 +234,9 @@ _JSON_FORMATS = (
 
 
 def foreign_recipe(parameters: str, texts: Mapping[str, str]) -> ForeignRecipe | None:
-    """Return what these texts of another program say, None when they say nothing of the kind.
+    """Return the recipe in these texts of another program, or None when they contain none.
 
-    `parameters` is the text under that name, or a comment; `texts` are the others by their keyword.
+    `parameters` is the text with that keyword, or a comment; `texts` are the other texts by keyword.
     """
     if parameters.strip():
         return _of_json(parameters) or _of_lines(parameters[:RAW_TEXT_CHARACTERS])
@@ -281,7 +280,7 @@ def _unquoted(value: str) -> str:
 
 
 def _of_json(text: str) -> ForeignRecipe | None:
-    """Return what a text in JSON says, None for one of a program that is not known."""
+    """Return the recipe in a JSON text, or None when its format is unknown."""
     value = _object(text)
     for tool, told, names in _JSON_FORMATS:
         if told <= value.keys():
@@ -303,7 +302,7 @@ def _picked(value: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
 
 def _text(value: object) -> str:
     if isinstance(value, dict):
-        # InvokeAI tells a model by a small table.
+        # InvokeAI writes a model as a small object.
         value = value.get("name", value.get("model_name", ""))
     return value if isinstance(value, str) else _number(value)
 

@@ -1,11 +1,11 @@
-"""How a picture came about, as a value that travels inside its file, and what may be found there instead.
+"""The recipe of a picture, a value that is embedded in its file, and the other recipes that may be found there.
 
-Whatever is read from a file is somebody's data: every text is cut to its limit and every list to its length, so that
-what is written is what is read, whoever wrote it.
+Everything read from a file is untrusted: every text and every list is cut to its limit, on writing and on reading, so
+a recipe is read exactly as it was written.
 
-The text that other programs look for, `parameters`, is in the way of AUTOMATIC1111's web UI: the prompt, then perhaps
-`Negative prompt: …`, then one line of `Name: value` pairs; its readers take the last line for that when it holds three
-of them. Ours names no steps, sampler or seed, since there are none to name.
+`parameters`, the text that other programs look for, has the format of AUTOMATIC1111's web UI: the prompt, then
+optionally `Negative prompt: …`, then one line of `Name: value` pairs; readers recognise that last line when it holds at
+least three pairs. Ours has no steps, sampler or seed, because we have none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RAW_TEXT_CHARACTERS = 100_000
 MAX_RECIPE_BYTES = 1 << 20
 
 _LAST_VERSION = 1_000_000
-# XML 1.0 has no way to write these, and UTF-8 none to write half of a surrogate pair.
+# XML 1.0 cannot contain these characters, and UTF-8 cannot encode half of a surrogate pair.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _UNWRITABLE = re.compile(r"[\ud800-\udfff\ufffe\uffff]")
 
@@ -48,7 +48,7 @@ def _few(value: object, limit: int) -> object:
 
 
 def _web_address(value: object) -> object:
-    # A page may make a link of it: nothing but the web, never a script.
+    # A page may turn the address into a link: only http and https are allowed, never a script.
     is_other = isinstance(value, str) and not value.lower().startswith(("https://", "http://"))
     return "" if is_other else value
 
@@ -74,9 +74,9 @@ _FewLarge = BeforeValidator(partial(_few, limit=32))
 
 
 class SourceType(StrEnum):
-    """What a picture's pixels come from, in IPTC's words (http://cv.iptc.org/newscodes/digitalsourcetype/).
+    """The origin of a picture's pixels, as IPTC defines it (http://cv.iptc.org/newscodes/digitalsourcetype/).
 
-    Made by a trained model; a photo with a part made by one; drawn by a program that was trained on nothing.
+    In order: made by a trained model; a photo with a part made by one; drawn by an algorithm without training data.
     """
 
     TRAINED = "trainedAlgorithmicMedia"
@@ -85,9 +85,9 @@ class SourceType(StrEnum):
 
 
 class ParentDigest(Value):
-    """A picture that this one was made from: its handle, the SHA-256 of its stored file, what it was shown for.
+    """A picture that this one was made from: its handle, the SHA-256 of its stored file, and its role.
 
-    The digest is empty when the picture was not at hand, the role when nobody said one.
+    The digest is empty when the picture was not available, the role when none was given.
     """
 
     handle: _Sign
@@ -96,35 +96,35 @@ class ParentDigest(Value):
 
 
 class RecipeStyle(Value):
-    """A style whose phrases went into the prompt, and how surely the request named it (0 to 1)."""
+    """A style whose phrases were added to the prompt, and its similarity to the request (0 to 1)."""
 
     name: _Name
     similarity: Annotated[float, Field(allow_inf_nan=False)] = 0.0
 
 
 class RecipeFact(Value):
-    """Something a search found, and where: a URL or the name of a page."""
+    """A fact found by a search, and its source: a URL or the name of a page."""
 
     item: _Sentence
     source: _Sentence = ""
 
 
 class RecipeSource(Value):
-    """A web page that a search leaned on; the address is empty unless it is one of the web."""
+    """A web page that a search used; the address is empty unless it is http or https."""
 
     title: _Name = ""
     url: _Address = ""
 
 
 class RecipeChange(AdjustmentChange):
-    """One change of an exact adjustment, its numbers finite and its ratio short."""
+    """One change of an exact adjustment, with a finite amount and a short ratio."""
 
     amount: _Amount = 0
     ratio: _Sign = ""
 
 
 class RecipeMargins(Margins):
-    """How many pixels a picture grew by on each side, never an absurd number."""
+    """The number of pixels by which a picture grew on each side, with an upper bound."""
 
     left: _Pixels = 0
     top: _Pixels = 0
@@ -133,7 +133,7 @@ class RecipeMargins(Margins):
 
 
 class RecipeSettings(Value):
-    """What the person chose for the turn, as far as making another picture of the kind needs it."""
+    """The user's settings of the turn that are needed to make a similar picture."""
 
     text_model: TextModelChoice = "flash"
     image_model: ImageModelChoice = "auto"
@@ -146,12 +146,13 @@ class RecipeSettings(Value):
 
 
 class Recipe(Value):
-    """How a picture came about. Any field that is added or changes its meaning raises `VERSION`.
+    """The recipe of a picture. A new field, or a new meaning of a field, requires a higher `VERSION`.
 
-    `words` are the person's, `prompt` is what was sent; `parents` are what it was made from, the base picture first.
-    `file_digest` is the SHA-256 of the file as it came. Price in US dollars, times in seconds, UTC. `edit` says that
-    only a part was changed by a model, or all of it exactly (`adjustment`, with its `changes`). `is_shortened` when the
-    file had no room for all of it. Nothing in it names an owner, a conversation's id, a key or a place on a disk.
+    `words` is the user's text, `prompt` the text sent to the model; `parents` are the source pictures, the base first.
+    `file_digest` is the SHA-256 of the stored file. The price is in US dollars, `seconds` in seconds, times in UTC.
+    `edit` says that a model changed only a part, or that an exact adjustment (`adjustment`, with its `changes`) was
+    made. `is_shortened` is set when the file had no room for everything. A recipe contains no owner, conversation id,
+    key or file path.
     """
 
     version: Literal[1] = VERSION
@@ -184,7 +185,7 @@ class Recipe(Value):
 
 
 class ForeignTool(StrEnum):
-    """Whose way of writing was met; `parameters` is AUTOMATIC1111's, which many write."""
+    """The program whose format was found; `parameters` is AUTOMATIC1111's format, which many programs write."""
 
     PARAMETERS = "parameters"
     COMFYUI = "comfyui"
@@ -197,7 +198,7 @@ class ForeignTool(StrEnum):
 
 
 class ForeignRecipe(Value):
-    """What another program wrote of how it made the picture, as it wrote it; `size` is in pixels or a ratio."""
+    """The generation data of another program, as it wrote them; `size` is in pixels or a ratio."""
 
     tool: ForeignTool
     prompt: _Words = ""
@@ -212,14 +213,14 @@ class ForeignRecipe(Value):
 
 
 class RecipeRefusal(StrEnum):
-    """Why a recipe that is there is not read."""
+    """Why an existing recipe cannot be read."""
 
     NEWER = "newer"
     DAMAGED = "damaged"
 
 
 class RefusedRecipe(Value):
-    """A recipe of ours that cannot be read: damaged, or of a later version of the studio (then `version` is told)."""
+    """A recipe of ours that cannot be read: it is damaged, or of a later version, which `version` then gives."""
 
     reason: RecipeRefusal
     version: Annotated[int, Field(ge=0)] = 0
@@ -229,13 +230,13 @@ FoundRecipe: TypeAlias = Recipe | ForeignRecipe | RefusedRecipe | None
 
 
 def to_json(recipe: Recipe) -> str:
-    """Return the recipe as JSON on one line, without what is as it would be unsaid."""
+    """Return the recipe as JSON on one line, without fields that have their default value."""
     told = recipe.model_dump(mode="json", exclude_defaults=True)
     return json.dumps({"version": recipe.version} | told, ensure_ascii=False, separators=(",", ":"))
 
 
 def from_json(text: bytes) -> Recipe | RefusedRecipe:
-    """Return the recipe that this JSON in UTF-8 says, whoever wrote it. Never raises."""
+    """Return the recipe in this UTF-8 JSON, which may be untrusted. Never raises."""
     damaged = RefusedRecipe(reason=RecipeRefusal.DAMAGED)
     if len(text) > MAX_RECIPE_BYTES:
         return damaged
@@ -246,18 +247,18 @@ def from_json(text: bytes) -> Recipe | RefusedRecipe:
             return damaged
         if version > VERSION:
             return RefusedRecipe(reason=RecipeRefusal.NEWER, version=version)
-        # Earlier versions told a digest of the pixels as well.
+        # Earlier versions also contained a digest of the pixels.
         value.pop("pixels_digest", None)
         return Recipe.model_validate(value)
-    # Pydantic's error is a ValueError, as are those of JSON and UTF-8; brackets may be nested without end.
+    # The errors of Pydantic, JSON and UTF-8 are ValueErrors; brackets may be nested too deeply.
     except (ValueError, RecursionError):
         return damaged
 
 
 def shortened(recipe: Recipe, characters: int, items: int) -> Recipe:
-    """Return the recipe with its words and its prompt at most so long, and lists of at most so many items.
+    """Return the recipe with words and prompt cut to `characters`, and lists cut to `items`.
 
-    The parents stay: they are what ties pictures together.
+    The parents stay complete, because they connect the pictures.
     """
     texts = {name: getattr(recipe, name)[:characters] for name in ("words", "prompt")}
     lists = {name: getattr(recipe, name)[:items] for name in ("styles", "facts", "sources", "changes")}
@@ -265,15 +266,15 @@ def shortened(recipe: Recipe, characters: int, items: int) -> Recipe:
 
 
 _SIGNATURE = "Version: Aivista"
-# An EXIF comment has to fit into 64 KB of a JPEG, with up to four bytes a character.
+# An EXIF comment must fit into a 64 KB segment of a JPEG, with up to four bytes per character.
 _PARAMETERS_PROMPT_CHARACTERS = 12_000
 _STYLES_CHARACTERS = 500
-# As its readers undo it: a value with one of these signs stands there as JSON.
+# Readers of `parameters` expect a value with any of these characters as a JSON string.
 _QUOTED = re.compile(r'[,\n:"]')
 
 
 def parameters_text(recipe: Recipe) -> str:
-    """Return the text for this picture: its prompt, or the person's words where none was sent; empty without either."""
+    """Return the `parameters` text: the prompt, or the user's words if no prompt was sent; empty without either."""
     prompt = (recipe.prompt or recipe.words).strip()
     if not prompt:
         return ""
@@ -307,11 +308,11 @@ def recipe_of(
     reference_mode: ReferenceMode | None = None,
     secrets: Sequence[SecretStr] = (),
 ) -> Recipe:
-    """Return the recipe of a picture that was made with these settings; an upload's tells little more than its origin.
+    """Return the recipe of a picture made with these settings; the recipe of an upload has little more than its origin.
 
-    `parents` are what it was made from and their own parents, in any order; all pictures of the conversation will do.
-    Only the further ones tell whether an adjusted picture was a photo. Texts are told without secrets (these, and
-    whatever looks like one) and without the paths of home folders.
+    `parents` are the source pictures and their own ancestors, in any order; all pictures of the conversation also work.
+    Only the ancestors show whether an adjusted picture was a photo. Secrets (the given ones, and anything that looks
+    like one) and the paths of home folders are removed from all texts.
     """
     known = {one.handle: one for one in parents}
     source, receipt = source_type(picture, known), picture.receipt
@@ -368,13 +369,13 @@ def recipe_of(
 
 
 def source_type(picture: Picture, known: Mapping[str, Picture]) -> SourceType | None:
-    """Return what the picture's pixels come from, or None for an upload and for one that was only adjusted from it.
+    """Return the origin of the picture's pixels, or None for an upload or an adjusted upload.
 
-    An adjustment, and a sketch of another picture, are what their base is. A part pasted into a picture that no model
-    made, or whose origin is unknown, makes a composite.
+    An adjustment, and a sketch of another picture, have the type of their base. A part pasted into a picture that no
+    model made, or whose origin is unknown, makes a composite.
     """
     has_pasted_part = False
-    # The way up is as long as there are pictures, and ends even where hostile records go in a ring.
+    # The number of steps is bounded, so the loop ends even when hostile records form a cycle.
     for _ in range(len(known) + 1):
         receipt = picture.receipt
         if receipt is None or picture.image.origin is ImageOrigin.UPLOADED:
@@ -393,5 +394,5 @@ def source_type(picture: Picture, known: Mapping[str, Picture]) -> SourceType | 
 
 
 def _is_pasted(picture: Picture) -> bool:
-    # An answer that was refused is itself the picture: nothing of another one is in it.
+    # A refused answer was not pasted: the picture is the answer itself, without parts of another picture.
     return picture.edit is not None and picture.edit.verdict != "refused"

@@ -1,7 +1,7 @@
-"""XMP: the recipe and what agencies and search engines read of it, beside whatever another program wrote there.
+"""XMP: the recipe and the properties that agencies and search engines read, next to the data of other programs.
 
-An XMP packet is RDF in XML. Ours is one `rdf:Description` of its own, so that the rest of a packet stays as it was.
-Documents with a DTD are refused, hence no entity is ever expanded.
+An XMP packet is RDF in XML. Ours is a separate `rdf:Description`, so the rest of a packet stays unchanged. Documents
+with a DTD are rejected, so no entity is ever expanded.
 """
 
 from __future__ import annotations
@@ -29,16 +29,15 @@ _SOURCE_TYPES = "http://cv.iptc.org/newscodes/digitalsourcetype/"
 _PROMPT_CHARACTERS = 2000
 _HEAD = '<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>\n<x:xmpmeta xmlns:x="adobe:ns:meta/">\n'
 _FRESH = f'{_HEAD}<rdf:RDF xmlns:rdf="{_RDF_SPACE}">\n</rdf:RDF>\n</x:xmpmeta>\n<?xpacket end="w"?>'.encode()
-# What XML cannot hold.
+# Characters that XML cannot contain.
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def written(existing: bytes, recipe: Recipe, text: str) -> bytes:
-    """Return a packet that tells the recipe, `text` being its JSON, and all that the existing one told but for an older
-    recipe of ours.
+    """Return a packet with the recipe, and everything in the existing packet except an older recipe of ours.
 
-    What another program said already, such as its own source type, is not said again. A packet that cannot be read is
-    replaced. Words that another program moved into our part go with it.
+    `text` is the recipe's JSON. A property that another program already set, such as the source type, is not repeated.
+    An unreadable packet is replaced. Properties that another program moved into our description are removed with it.
     """
     from lxml import etree
 
@@ -62,13 +61,13 @@ def written(existing: bytes, recipe: Recipe, text: str) -> bytes:
 
 
 def _whole(name: str) -> str:
-    """Return a name with its namespace in the place of the prefix."""
+    """Return a prefixed name in the form `{namespace}name`."""
     prefix, _, own = name.partition(":")
     return f"{{{_NAMESPACES[prefix]}}}{own}"
 
 
 def recipe_text(packet: bytes) -> bytes | None:
-    """Return the JSON of the recipe that the packet tells, or None."""
+    """Return the JSON of the recipe in the packet, or None."""
     for one in _ours(_rdf_of(packet)):
         part = one.find(_RECIPE)
         return (one.get(_RECIPE) if part is None else "".join(part.itertext())).encode()
@@ -76,8 +75,8 @@ def recipe_text(packet: bytes) -> bytes | None:
 
 
 def _rdf_of(packet: bytes) -> Any:
-    """Return the RDF of a packet; None for one that is empty or too long, no XML, no RDF, or has a type of its own."""
-    # It takes a while to import, and few files need it.
+    """Return the RDF of a packet; None when it is empty, too long, not XML, has no RDF, or has a document type."""
+    # lxml is slow to import, and few files need it.
     from lxml import etree
 
     if not packet or len(packet) > MAX_PACKET_BYTES or b"<!DOCTYPE" in packet:
@@ -90,13 +89,13 @@ def _rdf_of(packet: bytes) -> Any:
 
 
 def _ours(rdf: Any) -> list[Any]:
-    """Return the parts of it that tell a recipe."""
+    """Return the descriptions that contain a recipe."""
     parts = [] if rdf is None else rdf.findall(_DESCRIPTION)
     return [one for one in parts if _RECIPE in one.attrib or one.find(_RECIPE) is not None]
 
 
 def _properties(recipe: Recipe, text: str) -> Iterator[tuple[str, str]]:
-    """Yield what is told, as XML, by the names of the standards: XMP, Dublin Core and IPTC 2025.1."""
+    """Yield the properties as names and XML values, as defined by XMP, Dublin Core and IPTC 2025.1."""
     yield "xmp:CreatorTool", "Aivista"
     yield "xmp:CreateDate", recipe.created_at.isoformat(timespec="seconds")
     if recipe.words:
