@@ -29,12 +29,12 @@ class Value(BaseModel):
     )
 
 
-def without_nulls(kind: type[BaseModel], told: Any) -> Any:
+def without_nulls(kind: type[BaseModel], data: Any) -> Any:
     """Return the received data without nulls for optional fields, because typed clients send such nulls."""
-    if not isinstance(told, dict):
-        return told
+    if not isinstance(data, dict):
+        return data
     optional = {name for name, field in kind.model_fields.items() if not field.is_required()}
-    return {name: value for name, value in told.items() if value is not None or name not in optional}
+    return {name: value for name, value in data.items() if value is not None or name not in optional}
 
 
 class Asked(Value):
@@ -42,8 +42,8 @@ class Asked(Value):
 
     @model_validator(mode="before")
     @classmethod
-    def _drop_nulls(cls, told: Any) -> Any:
-        return without_nulls(cls, told)
+    def _drop_nulls(cls, data: Any) -> Any:
+        return without_nulls(cls, data)
 
 
 class Role(StrEnum):

@@ -151,13 +151,13 @@ class RedactingFilter(logging.Filter):
         # The arguments first, one by one: some formatters, such as a web server's, read them directly.
         record.args = _clean_arguments(record.args, secrets)
         try:
-            told = record.getMessage()
+            message = record.getMessage()
         except (TypeError, ValueError, KeyError, OverflowError):
             # The message cannot be formatted; logging would print the unredacted parts with an error.
-            told = f"{record.msg} {record.args!r}"
-            record.msg, record.args = told, None
-        hidden = without_secrets(told, secrets)
-        if hidden != told:
+            message = f"{record.msg} {record.args!r}"
+            record.msg, record.args = message, None
+        hidden = without_secrets(message, secrets)
+        if hidden != message:
             record.msg, record.args = hidden, None
         if record.exc_info and not record.exc_text:
             record.exc_text = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
@@ -241,7 +241,7 @@ def _clean_argument(argument: object, secrets: Sequence[SecretStr]) -> object:
     """Return the argument unchanged unless its `str` or `repr` contains a secret."""
     if argument is None or isinstance(argument, bool | int | float):
         return argument
-    told, shown = str(argument), repr(argument)
-    if without_secrets(told, secrets) == told and without_secrets(shown, secrets) == shown:
+    text, shown = str(argument), repr(argument)
+    if without_secrets(text, secrets) == text and without_secrets(shown, secrets) == shown:
         return argument
-    return without_secrets(told, secrets)
+    return without_secrets(text, secrets)

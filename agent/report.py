@@ -231,14 +231,14 @@ def _message(turn: Turn, message: PromptMessage) -> Json:
 
 def _trace(steps: Sequence[TraceStep]) -> list[JsonValue]:
     """Return the steps without the system prompt and the history, which is in the report's messages."""
-    told: list[JsonValue] = []
+    listed: list[JsonValue] = []
     for step in steps:
         one = step.model_dump(mode="json")
         messages = step.sent.get("messages")
         sent = {name: value for name, value in step.sent.items() if name not in ("system", "messages")}
         sent |= {"messages": len(messages)} if isinstance(messages, list) else {}
-        told.append({**one, "usage": usage_json(step.usage), "sent": sent})
-    return told
+        listed.append({**one, "usage": usage_json(step.usage), "sent": sent})
+    return listed
 
 
 def _time(when: datetime) -> str:

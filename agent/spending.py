@@ -273,8 +273,8 @@ def _context_tokens(
     )
     if conversation is None:
         return tokens
-    said = [message for turn in conversation.turns[-_MOST_TURNS:] for message in turn.messages]
-    history = message_tokens(said[-_MOST_MESSAGES:], _LINE_TOKENS)
+    messages = [message for turn in conversation.turns[-_MOST_TURNS:] for message in turn.messages]
+    history = message_tokens(messages[-_MOST_MESSAGES:], _LINE_TOKENS)
     return tokens + history + _LINE_TOKENS * len(conversation.pictures)
 
 
@@ -322,13 +322,13 @@ class _Turn:
     def planner(self, characters: int) -> Iterable[EstimatePart]:
         """Yield the planner's cost for text and for thoughts; a link in the text adds a page to the maximum."""
         prompt = _PLANNER_PROMPT_TOKENS + characters // _CHARACTERS_A_TOKEN + self.shown * SHOWN_PICTURE_TOKENS
-        said = TokenUsage(prompt_tokens=prompt, output_tokens=_PLANNER_OUTPUT_TOKENS)
+        spent = TokenUsage(prompt_tokens=prompt, output_tokens=_PLANNER_OUTPUT_TOKENS)
         letters = max(text_tokens(self.words), characters // 2)
         most = letters + self.shown * SHOWN_PICTURE_TOKENS
         usage = self._answer(most)
         if _LINK.search(self.words):
             usage += self._answer(most + _MOST_PAGE_TOKENS)
-        yield self._about(PartKind.TEXT, said, usage)
+        yield self._about(PartKind.TEXT, spent, usage)
         yield self._about(PartKind.THINKING, self._thoughts())
 
     def _answer(self, tokens: int) -> TokenUsage:

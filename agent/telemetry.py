@@ -144,8 +144,11 @@ class _Tree:
         from opentelemetry.trace import Status, StatusCode
 
         for retry in step.retries:
-            told: dict[str, str | float] = {"error.type": retry.error.code.value, "aivista.pause_s": retry.pause_s}
-            span.add_event("retry", told, _nanoseconds(step.began_at))
+            attributes: dict[str, str | float] = {
+                "error.type": retry.error.code.value,
+                "aivista.pause_s": retry.pause_s,
+            }
+            span.add_event("retry", attributes, _nanoseconds(step.began_at))
         kind = step.error.code.value if step.error is not None else "tool_error" if step.has_failed else ""
         kind = "cancelled" if step.was_cancelled else kind
         if kind:
@@ -206,14 +209,14 @@ def _contents(step: TraceStep) -> dict[str, str]:
     """Return the message contents in the format of the conventions; pictures appear as their digests."""
     asked = step.sent.get("messages")
     system = step.sent.get("system")
-    told = {}
+    attributes = {}
     if isinstance(system, str):
-        told["gen_ai.system_instructions"] = _text([{"type": "text", "content": system}])
+        attributes["gen_ai.system_instructions"] = _text([{"type": "text", "content": system}])
     if isinstance(asked, list):
-        told["gen_ai.input.messages"] = _text([_message(one) for one in asked])
+        attributes["gen_ai.input.messages"] = _text([_message(one) for one in asked])
     answer = {"role": "assistant", "parts": _parts(step.came.get("parts")), "finish_reason": step.finish_reason}
-    told["gen_ai.output.messages"] = _text([answer])
-    return told
+    attributes["gen_ai.output.messages"] = _text([answer])
+    return attributes
 
 
 def _message(message: JsonValue) -> Json:

@@ -70,25 +70,25 @@ def _undo_rules() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 
 def _undo_request(move: str, match: re.Match[str]) -> UndoRequest | None:
-    said = {name: value for name, value in match.groupdict().items() if value}
-    rest = said.get("rest", "").strip()
+    groups = {name: value for name, value in match.groupdict().items() if value}
+    rest = groups.get("rest", "").strip()
     rest = rest if wording.pattern("undo.polite", flags=re.IGNORECASE).sub("", rest) else ""
-    steps = max(1, _number(said["count"], "counts")) if "count" in said else 1
+    steps = max(1, _number(groups["count"], "counts")) if "count" in groups else 1
     match move:
         case "undo":
             return UndoRequest("undo", steps=steps, rest=rest)
         case "redo":
-            return UndoRequest("redo", steps=steps, rest=rest, is_doubtful="doubtful" in said)
+            return UndoRequest("redo", steps=steps, rest=rest, is_doubtful="doubtful" in groups)
         case _:
-            return _back_to(said, rest)
+            return _back_to(groups, rest)
 
 
-def _back_to(said: dict[str, str], rest: str) -> UndoRequest | None:
-    if "handle" in said or "number" in said:
-        handle = parse_handle(said.get("handle") or said["number"])
+def _back_to(groups: dict[str, str], rest: str) -> UndoRequest | None:
+    if "handle" in groups or "number" in groups:
+        handle = parse_handle(groups.get("handle") or groups["number"])
         return UndoRequest("back_to", handle=str(handle), rest=rest) if handle else None
-    if "ordinal" in said:
-        return UndoRequest("back_to", place=_number(said["ordinal"], "ordinals"), rest=rest)
+    if "ordinal" in groups:
+        return UndoRequest("back_to", place=_number(groups["ordinal"], "ordinals"), rest=rest)
     return UndoRequest("back_to", rest=rest)
 
 
@@ -144,13 +144,13 @@ def read_expansion(text: str) -> ExpansionRequest | None:
 
 
 def _expansion_request(found: re.Match[str], rest: str) -> ExpansionRequest | None:
-    said = {name: caught for name, caught in found.groupdict().items() if caught}
-    if "wide" in said:
-        wide, high = float(said["wide"]), float(said["high"])
+    groups = {name: caught for name, caught in found.groupdict().items() if caught}
+    if "wide" in groups:
+        wide, high = float(groups["wide"]), float(groups["high"])
         return ExpansionRequest(ratio=wide / high, rest=rest) if wide and high else None
     if wording.pattern("expand.all_sides", flags=re.IGNORECASE).search(found.group()):
         return ExpansionRequest(rest=rest)
-    word = next((said[name] for name in ("side", "place", "around") if name in said), "").lower()
+    word = next((groups[name] for name in ("side", "place", "around") if name in groups), "").lower()
     meant = [wording.section(language, "expand")["sides"] for language in wording.LANGUAGES]
     sides = frozenset(side for side in _SIDES if any(word in words[side] for words in meant))
     return ExpansionRequest(sides=sides or frozenset(_SIDES), rest=rest)

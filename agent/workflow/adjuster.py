@@ -100,8 +100,8 @@ class AdjustmentRequest:
     @property
     def done(self) -> str:
         """The description of the adjustment for models."""
-        told = ", ".join(_TOLD[change.kind].format(**change.model_dump()) for change in describe(self.adjustment))
-        return f"{told}, inside the mask alone" if self.masked is not None else told
+        changes = ", ".join(_TOLD[change.kind].format(**change.model_dump()) for change in describe(self.adjustment))
+        return f"{changes}, inside the mask alone" if self.masked is not None else changes
 
 
 @dataclass(frozen=True)

@@ -88,9 +88,9 @@ async def shown_first(
     return Next("decision", {"plan": show(deps, card)})
 
 
-async def decision(state: TurnProgress, deps: Deps, said: object) -> Next:
+async def decision(state: TurnProgress, deps: Deps, answer: object) -> Next:
     """Pause until the user decides: run the plan, with optional changes, or drop it."""
-    decided = _after(state["decision"], Decision.model_validate(said))
+    decided = _after(state["decision"], Decision.model_validate(answer))
     card = state["plan"] or PlanCard(plans=())
     if decided.run:
         plans = tuple(_as_edited(deps, plan, decided) for plan in card.plans)

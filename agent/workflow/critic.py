@@ -284,8 +284,8 @@ def _advice_of(review: Review) -> str:
     """Return what the next attempt should correct, at most 600 characters; never empty."""
     missing = (item for item in review.checklist if item.is_met is False)
     unmet = [f"{item.wish} ({item.why})" if item.why else item.wish for item in missing]
-    said = [part for part in (review.feedback, *review.suggestions) if part] or unmet
-    text = without_facts(" ".join(said)) or "Follow the request more closely."
+    advice = [part for part in (review.feedback, *review.suggestions) if part] or unmet
+    text = without_facts(" ".join(advice)) or "Follow the request more closely."
     if len(text) <= _MAX_ADVICE_CHARACTERS:
         return text
     cut = text[: _MAX_ADVICE_CHARACTERS - 1]
@@ -370,12 +370,12 @@ def _for_every_model(webp: bytes) -> tuple[bytes, str]:
 
 
 def read_review(
-    text: str, items: Sequence[AskedItem] = (), said: Sequence[str] = (), *, in_chinese: bool = False
+    text: str, items: Sequence[AskedItem] = (), texts: Sequence[str] = (), *, in_chinese: bool = False
 ) -> Review | None:
     """Return the review in a model's answer, or None when the answer contains no usable review.
 
     `items` are what the picture is checked for; items that the answer does not mention count as not checked. Additional
-    rows count only if they appear in the user's texts (`said`). Requested text is also compared here with the text in
+    rows count only if they appear in the user's texts (`texts`). Requested text is also compared here with the text in
     the picture: if they differ, the picture fails, whatever the model's score.
 
     Parsing is lenient: it accepts a code fence or text around the JSON, missing fields, and scores such as "0.8",
@@ -388,7 +388,7 @@ def read_review(
     if score is None and not any(row.is_met is not None for row in rows):
         return None
     lettering = "\n".join(_texts(raw.get("lettering")))[:_MAX_LETTERING_CHARACTERS]
-    checklist = _checked(items, rows, said)
+    checklist = _checked(items, rows, texts)
     if isinstance(raw.get("lettering"), str | list):
         checklist = [_read(item, lettering, in_chinese=in_chinese) for item in checklist]
     met = [item.is_met for item in checklist if item.is_met is not None] or [bool(row.is_met) for row in rows]
@@ -403,14 +403,14 @@ def read_review(
     return _misread(review, misread, in_chinese=in_chinese) if misread else review
 
 
-def _checked(items: Sequence[AskedItem], rows: Sequence[ChecklistItem], said: Sequence[str]) -> list[ChecklistItem]:
+def _checked(items: Sequence[AskedItem], rows: Sequence[ChecklistItem], texts: Sequence[str]) -> list[ChecklistItem]:
     """Return the requested items with the reviewer's findings, and the reviewer's own items from the user's texts."""
     checklist = [ChecklistItem(wish=item.quote, is_met=None, kind=item.kind) for item in items]
     for row in rows:
         place = matching(row.wish, items)
         if place is not None:
             checklist[place] = checklist[place].model_copy(update={"is_met": row.is_met, "why": row.why})
-        elif traceable(row.wish, said):
+        elif traceable(row.wish, texts):
             checklist.append(row)
     return checklist[:_MAX_ITEMS]
 
@@ -423,8 +423,8 @@ def _read(item: ChecklistItem, lettering: str, *, in_chinese: bool) -> Checklist
     if is_met or (item.is_met is False and item.why):
         return item.model_copy(update={"is_met": is_met})
     read = " ".join(lettering.split())[:120]
-    said = ("实际为“{}”", "没有文字") if in_chinese else ("It reads “{}”", "No text")
-    why = said[0].format(read) if read else said[1]
+    sentences = ("实际为“{}”", "没有文字") if in_chinese else ("It reads “{}”", "No text")
+    why = sentences[0].format(read) if read else sentences[1]
     return item.model_copy(update={"is_met": False, "why": why})
 
 
@@ -450,8 +450,8 @@ def _rows(value: object) -> list[ChecklistItem]:
     for row in value if isinstance(value, list) else ():
         asked = _one_line(row.get("asked") or row.get("wish")) if isinstance(row, dict) else ""
         if asked and row.get("is_met") is not None:
-            said = str(row["is_met"]).strip().lower()
-            is_met = None if said in _UNSEEN else said in _YES
+            verdict = str(row["is_met"]).strip().lower()
+            is_met = None if verdict in _UNSEEN else verdict in _YES
             items.append(ChecklistItem(wish=asked, is_met=is_met, why=_one_line(row.get("seen") or row.get("why"))))
     return items
 
@@ -549,18 +549,20 @@ def _result(
 
 
 def _described(picture: Picture, review: Review | None, *, is_named: bool) -> JsonValue:
-    told: dict[str, JsonValue] = {
+    described: dict[str, JsonValue] = {
         "handle": picture.handle,
         "width": picture.image.width,
         "height": picture.image.height,
     }
     if picture.edit is not None:
-        told["edit"] = _EDITS[picture.edit.verdict].format(base=picture.parents[0])
+        described["edit"] = _EDITS[picture.edit.verdict].format(base=picture.parents[0])
     if picture.blank is not None:
-        told["empty"] = f"It shows nothing ({picture.blank.value} all over). The person sees that; offer to try again."
+        described["empty"] = (
+            f"It shows nothing ({picture.blank.value} all over). The person sees that; offer to try again."
+        )
     if is_named and picture.receipt is not None:
-        told["model"] = picture.receipt.model_label
+        described["model"] = picture.receipt.model_label
     if review is not None and review.score is not None and review.model_label:
         missing: list[JsonValue] = [item.wish for item in review.checklist if item.is_met is False]
-        told["review"] = {"missing": missing, "feedback": review.feedback}
-    return told
+        described["review"] = {"missing": missing, "feedback": review.feedback}
+    return described

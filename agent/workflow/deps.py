@@ -111,8 +111,8 @@ class Deps:
     @property
     def budget_usd(self) -> float:
         """The maximum cost of the turn by the user's setting or the sponsor's budget; infinity without either."""
-        told = (self.turn.settings.budget_usd, self.sponsored.most_usd if self.sponsored else None)
-        return min((one for one in told if one is not None), default=float("inf"))
+        limits = (self.turn.settings.budget_usd, self.sponsored.most_usd if self.sponsored else None)
+        return min((one for one in limits if one is not None), default=float("inf"))
 
     @property
     def may_search(self) -> bool:

@@ -57,8 +57,8 @@ def _command(name: str, node: Node) -> _Runs:
     """Return the node as a LangGraph node function."""
 
     async def run(state: TurnProgress, runtime: Runtime[Deps]) -> Command[str]:
-        said = (interrupt(None),) if node.rests else ()
-        goto, update = await step(name, state, runtime.context, *said)
+        resumed_with = (interrupt(None),) if node.rests else ()
+        goto, update = await step(name, state, runtime.context, *resumed_with)
         return Command(goto=goto or END, update=update)
 
     return run

@@ -293,12 +293,12 @@ def _prompt(
 ) -> str:
     if part is None:
         return final_prompt(request.prompt, request.negative_prompt, facts, references.pictures, roles)
-    wish = final_prompt(request.prompt, request.negative_prompt, facts, ())
+    final = final_prompt(request.prompt, request.negative_prompt, facts, ())
     # Without a marked copy no explanation is needed: the model receives the mask itself.
     if len(part.shown) < PLACES_NEEDED:
-        return wish
+        return final
     others = [picture for picture in references.pictures if picture != references.base]
-    return part.instructed(wish, others, roles)
+    return part.instructed(final, others, roles)
 
 
 def _places(deps: Deps, model: ModelEntry) -> int:

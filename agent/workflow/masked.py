@@ -103,17 +103,17 @@ class PartEdit:
         """Whether the user must see the plan before payment, whatever their setting."""
         return masking.Notice.LITTLE_TO_ALIGN_BY in self.codes_before_paying
 
-    def instructed(self, wish: str, others: Sequence[Picture], roles: Mapping[str, ReferenceRole]) -> str:
+    def instructed(self, prompt_text: str, others: Sequence[Picture], roles: Mapping[str, ReferenceRole]) -> str:
         """Return the prompt as sent: the request, then a description of the images and of what must stay unchanged.
 
         Image 1 is the crop of the picture, Image 2 the same with the part marked, `others` follow. The description is
         in an [IMAGES] block, which is removed when the pictures are no longer sent.
         """
-        told = [prompt(_INSTRUCTIONS[self.kind]).replace("{marker}", self.plan.marker)]
+        lines = [prompt(_INSTRUCTIONS[self.kind]).replace("{marker}", self.plan.marker)]
         for place, picture in enumerate(others, 3):
             role = roles.get(picture.handle)
-            told.append(f"Image {place} is {picture.handle}." + (f" {ROLE_SENTENCES[role]}" if role else ""))
-        return "\n".join((f"{wish}\n\n[IMAGES]", *told, "[/IMAGES]"))
+            lines.append(f"Image {place} is {picture.handle}." + (f" {ROLE_SENTENCES[role]}" if role else ""))
+        return "\n".join((f"{prompt_text}\n\n[IMAGES]", *lines, "[/IMAGES]"))
 
     def fitted(self, request: NormalizedRequest) -> NormalizedRequest:
         """Return the request with the frame that fits the part, in place of the shape chosen for whole pictures."""

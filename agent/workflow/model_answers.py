@@ -125,8 +125,8 @@ async def _collect_stream(
         if silence.expired():
             answer.error = ErrorInfo(code=ErrorCode.NODE_TIMEOUT, parameters={"seconds": f"{idle_s:g}"})
         elif deadline.expired():
-            told: dict[str, str | int | float] = {"model": model_label, "seconds": f"{limit_s:g}"}
-            answer.error = ErrorInfo(code=ErrorCode.ANSWER_TOO_SLOW, parameters=told)
+            parameters: dict[str, str | int | float] = {"model": model_label, "seconds": f"{limit_s:g}"}
+            answer.error = ErrorInfo(code=ErrorCode.ANSWER_TOO_SLOW, parameters=parameters)
         else:
             raise
     finally:

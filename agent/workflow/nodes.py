@@ -61,12 +61,12 @@ NODES: dict[str, Node] = {
 }
 
 
-async def step(name: str, state: TurnProgress, deps: Deps, *said: object) -> Next:
+async def step(name: str, state: TurnProgress, deps: Deps, *resumed_with: object) -> Next:
     """Run a node, with a step in the trace, and return its update and the next node, also when it fails."""
     node = NODES[name]
     deps.record.begin(state)
     try:
-        led = await (_traced(name, node, state, deps) if node.is_traced else node.work(state, deps, *said))
+        led = await (_traced(name, node, state, deps) if node.is_traced else node.work(state, deps, *resumed_with))
     except Exception as error:
         if name == "failure":
             # If `failure` led to itself, the turn would never end.

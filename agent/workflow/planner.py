@@ -241,8 +241,8 @@ def _key_of(
     It includes the owner, so that visitors never share answers, and the fingerprint of the provider's key. A picture is
     represented by its digest, a thought signature by its bytes.
     """
-    told = [one.model_dump(mode="json") for one in (*messages, *tools, options)]
-    request = [_FORM, deps.conversation.owner, deps.key_fingerprint, deps.text_model.id, len(messages), told]
+    dumped = [one.model_dump(mode="json") for one in (*messages, *tools, options)]
+    request = [_FORM, deps.conversation.owner, deps.key_fingerprint, deps.text_model.id, len(messages), dumped]
     return sha256(json.dumps(request, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -432,9 +432,9 @@ def _newest_messages(turns: Sequence[Turn], limit: int) -> list[PromptMessage]:
     return [message for messages in reversed(taken) for message in messages]
 
 
-def _after_going_back(prompt: PromptMessage, said: str, words: str, target: str) -> PromptMessage:
+def _after_going_back(prompt: PromptMessage, before: str, words: str, target: str) -> PromptMessage:
     """Return the user's message without the request to go back, and with a note about the new target."""
-    parts = [TextPart(text=words) if part == TextPart(text=said) else part for part in prompt.parts]
+    parts = [TextPart(text=words) if part == TextPart(text=before) else part for part in prompt.parts]
     note = TextPart(text=f"[The person went back to {target} first: it is the picture to change.]")
     return prompt.model_copy(update={"parts": (*parts[:1], note, *parts[1:])})
 
@@ -497,16 +497,16 @@ def pictures_listing(conversation: Conversation, target: str | None = None) -> s
 
 
 def _described(picture: Picture, *, is_folded: bool) -> str:
-    told = [_origin(picture)]
+    facts = [_origin(picture)]
     if is_folded:
-        told.append("an attempt that a review sent back")
+        facts.append("an attempt that a review sent back")
     if picture.is_set_aside:
-        told.append("set aside")
+        facts.append("set aside")
     # Brackets are removed: the text is inside a bracket block, and may come from a file name or a web page.
     text = " ".join(picture.alt.translate(str.maketrans("[]()", "    ")).split())
     if text:
-        told.append(text if len(text) <= _ALT_CHARACTERS else text[: _ALT_CHARACTERS - 1].rstrip() + "…")
-    return f"{picture.handle} ({'; '.join(told)})"
+        facts.append(text if len(text) <= _ALT_CHARACTERS else text[: _ALT_CHARACTERS - 1].rstrip() + "…")
+    return f"{picture.handle} ({'; '.join(facts)})"
 
 
 def _origin(picture: Picture) -> str:

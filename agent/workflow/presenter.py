@@ -88,7 +88,7 @@ async def _recorded_later(deps: Deps, turn: Turn) -> None:
             return
 
 
-async def retrial(state: TurnProgress, deps: Deps, said: object) -> Next:
+async def retrial(state: TurnProgress, deps: Deps, answer: object) -> Next:
     """Pause until the user resumes the turn, then run the failed node again."""
     return Next(state["failed_node"], {"error": None, "failed_node": "", "leftovers": Leftovers()})
 
@@ -170,14 +170,14 @@ async def _reworded(state: TurnProgress, deps: Deps, error: ErrorInfo) -> tuple[
 
     Empty for a failure that other words cannot solve, and for a message without text.
     """
-    wish = deps.turn.text.strip()
-    if not wish or not _is_refusal(error):
+    prompt_text = deps.turn.text.strip()
+    if not prompt_text or not _is_refusal(error):
         return ()
     if not await _may_ask(state, deps):
-        return reworded_by_rule(wish, error.code)
+        return reworded_by_rule(prompt_text, error.code)
     say(deps, Step.REWORDING)
-    offers = await _asked(state, deps, wish, error)
-    return offers if offers is not None else reworded_by_rule(wish, error.code)
+    offers = await _asked(state, deps, prompt_text, error)
+    return offers if offers is not None else reworded_by_rule(prompt_text, error.code)
 
 
 def _is_refusal(error: ErrorInfo) -> bool:
@@ -196,13 +196,13 @@ async def _may_ask(state: TurnProgress, deps: Deps) -> bool:
     return not await is_any_cap_used_up(state, deps)
 
 
-async def _asked(state: TurnProgress, deps: Deps, wish: str, error: ErrorInfo) -> tuple[str, ...] | None:
+async def _asked(state: TurnProgress, deps: Deps, prompt_text: str, error: ErrorInfo) -> tuple[str, ...] | None:
     model = deps.services.catalogue.model(ModelRole.FLASH, deps.provider_name)
     options = ChatOptions(
         system=prompt("rewording"), response_schema=_SCHEMA, thinking_level=next(iter(model.thinking_levels), None)
     )
-    told = f"Refused: {error.refused or 'output'}. Reason given: {error.parameters.get('reason', 'none')}."
-    parts = (TextPart(text=f'{told}\nThe person\'s words:\n"""\n{wish[:_LONGEST_WISH]}\n"""'),)
+    refusal = f"Refused: {error.refused or 'output'}. Reason given: {error.parameters.get('reason', 'none')}."
+    parts = (TextPart(text=f'{refusal}\nThe person\'s words:\n"""\n{prompt_text[:_LONGEST_WISH]}\n"""'),)
     messages = [PromptMessage(role=Role.PROMPT, parts=parts)]
     try:
         async with asyncio.timeout(_PATIENCE_S):
@@ -213,10 +213,10 @@ async def _asked(state: TurnProgress, deps: Deps, wish: str, error: ErrorInfo) -
         # A failed turn must end properly, even if this optional call fails.
         _log.exception("other words could not be asked for")
         return None
-    return None if answer.error is not None else read_rewordings(answer.text, wish)
+    return None if answer.error is not None else read_rewordings(answer.text, prompt_text)
 
 
-def read_rewordings(text: str, wish: str) -> tuple[str, ...] | None:
+def read_rewordings(text: str, prompt_text: str) -> tuple[str, ...] | None:
     """Return the prompts in a model's answer, at most three; None when the answer contains no usable list.
 
     An empty list is a valid answer: no lawful version of the prompt exists.
@@ -225,7 +225,7 @@ def read_rewordings(text: str, wish: str) -> tuple[str, ...] | None:
     if not isinstance(listed, list):
         return None
     lines = (" ".join(one.split()) for one in listed if isinstance(one, str))
-    same = " ".join(wish.split()).casefold()
+    same = " ".join(prompt_text.split()).casefold()
     kept = [one for one in lines if _SHORTEST <= len(one) <= _LONGEST and one.casefold() != same]
     offers = tuple(dict.fromkeys(kept))[:_MOST]
     return offers if offers or not listed else None
@@ -262,13 +262,13 @@ def _left_out() -> tuple[tuple[re.Pattern[str], str], ...]:
     )
 
 
-def _is_beyond_rewording(said: str) -> bool:
+def _is_beyond_rewording(text: str) -> bool:
     """Return whether the prompt combines minors and sexual content: then no rewording is offered."""
-    return _says("sexual", said) and _says("young", said)
+    return _says("sexual", text) and _says("young", text)
 
 
-def _says(name: str, said: str) -> bool:
-    return wording.pattern(f"rewording.{name}", flags=re.IGNORECASE).search(said) is not None
+def _says(name: str, text: str) -> bool:
+    return wording.pattern(f"rewording.{name}", flags=re.IGNORECASE).search(text) is not None
 
 
 def _without_touchy(said: str) -> str:

@@ -103,8 +103,8 @@ def compile_words() -> None:
 
 def asked_back(deps: Deps, question: Question, subject: str = "") -> TurnProgress:
     """Ask the user with one of the page's sentences, and return the update, which has an English note for the model."""
-    said = PromptMessage(role=Role.MODEL, parts=(TextPart(text=_SAID[question]),))
-    return {"components": [show(deps, AskBack(question=question, subject=subject))], "messages": [said]}
+    message = PromptMessage(role=Role.MODEL, parts=(TextPart(text=_SAID[question]),))
+    return {"components": [show(deps, AskBack(question=question, subject=subject))], "messages": [message]}
 
 
 def _has_mask(message: PromptMessage) -> bool:
@@ -201,8 +201,8 @@ def _original(conversation: Conversation, history: EditHistory) -> str:
 def _target_note(change: TargetChanged, deps: Deps) -> PromptMessage:
     """Return the note about the change for the text model in later turns, with a placeholder of the picture."""
     if not change.has_moved:
-        said = "[The person wanted to go back to another picture; there is none.]"
-        return PromptMessage(role=Role.MODEL, parts=(TextPart(text=said),))
+        note = "[The person wanted to go back to another picture; there is none.]"
+        return PromptMessage(role=Role.MODEL, parts=(TextPart(text=note),))
     image = deps.conversation.picture(change.handle).image
-    said = f"[{_WENT[change.move]}: {change.handle} is the picture to change now.]"
-    return PromptMessage(role=Role.MODEL, parts=(TextPart(text=f"{said} {placeholder(image)}"),))
+    note = f"[{_WENT[change.move]}: {change.handle} is the picture to change now.]"
+    return PromptMessage(role=Role.MODEL, parts=(TextPart(text=f"{note} {placeholder(image)}"),))

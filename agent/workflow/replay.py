@@ -109,10 +109,10 @@ async def repeated(
 def _call_of(turn: Turn, picture: Picture) -> ToolCallPart | None:
     """Return the planner's call that made the picture, None if a search or a tool call came before or with it."""
     found = _FIRST_CALL.fullmatch(picture.call)
-    said = next((message for message in turn.messages if message.role is Role.MODEL), None)
-    if found is None or said is None:
+    first_answer = next((message for message in turn.messages if message.role is Role.MODEL), None)
+    if found is None or first_answer is None:
         return None
-    calls = [part for part in said.parts if isinstance(part, ToolCallPart)]
+    calls = [part for part in first_answer.parts if isinstance(part, ToolCallPart)]
     index = int(found[1])
     is_alone = all(call.name == GENERATE_IMAGE for call in calls)
     return calls[index] if is_alone and index < len(calls) else None
@@ -152,7 +152,7 @@ async def follow_record(records: Records, conversation_id: str, owner: str, turn
     A turn whose process died is closed as interrupted (`is_cut`). Raises RequestRefused when the conversation or the
     turn is gone.
     """
-    told: set[str] = set()
+    published: set[str] = set()
     is_first = True
     while True:
         seen = records.changes()
@@ -168,8 +168,8 @@ async def follow_record(records: Records, conversation_id: str, owner: str, turn
         for picture in conversation.all_pictures:
             image = picture.image
             is_made_here = picture.turn_id == turn_id and image.origin is not ImageOrigin.UPLOADED
-            if is_made_here and picture.handle not in told:
-                told.add(picture.handle)
+            if is_made_here and picture.handle not in published:
+                published.add(picture.handle)
                 label = picture.receipt.model_label if picture.receipt else ""
                 yield PaintingStarted(count=1, width=image.width or 1, height=image.height or 1, model_label=label)
                 yield PictureReady(index=0, picture=picture)
@@ -178,7 +178,7 @@ async def follow_record(records: Records, conversation_id: str, owner: str, turn
         else:
             await records.changed(seen, _LOOK_AGAIN_S)
     for event in replay_events(conversation, turn):
-        is_told = isinstance(event, PictureReady) and event.picture.handle in told
+        is_told = isinstance(event, PictureReady) and event.picture.handle in published
         if not is_told and not isinstance(event, TurnStarted):
             yield event
 

@@ -49,9 +49,9 @@ async def unstyled(state: TurnProgress, deps: Deps, error: Exception) -> Next:
     """Continue without styles when the retriever failed or took too long, and report the requested ones as missing."""
     logger.warning("the style library failed, the prompt goes on without it: %s", _error_text(error))
     reason = MissingStyleReason.LATE if isinstance(error, TimeoutError) else MissingStyleReason.FAILED
-    said = " ".join(message.text for message in state["messages"][:1])
+    text = " ".join(message.text for message in state["messages"][:1])
     missing = {
-        index: _missing(style, said, reason)
+        index: _missing(style, text, reason)
         for index, call in enumerate(state["calls"])
         if (style := named_style(call)) and index not in state["answers"]
     }
@@ -103,29 +103,29 @@ def with_styles(arguments: GenerateImageArgs, matches: Sequence[StyleMatch], *, 
 
 async def _search(deps: Deps, name: str, call: ToolCallPart) -> tuple[list[StyleMatch], MissingStyle | None]:
     """Return the styles for a call, and the requested style that was not found, if any."""
-    style, said = named_style(call), deps.turn.text
+    style, text = named_style(call), deps.turn.text
     try:
-        matches = await deps.services.styles.search(said, owner=deps.conversation.owner)
+        matches = await deps.services.styles.search(text, owner=deps.conversation.owner)
         if style and not _is_surely_named(matches):
             matches = await _search_style(deps, name, style) or matches
     except AivistaError as error:
         logger.warning("the style library failed, the prompt goes on without it: %s", _error_text(error))
-        return [], _missing(style, said, MissingStyleReason.FAILED) if style else None
+        return [], _missing(style, text, MissingStyleReason.FAILED) if style else None
     matches = _meant(matches)
-    problem = _missing(style, said, MissingStyleReason.UNKNOWN) if style and not matches else None
+    problem = _missing(style, text, MissingStyleReason.UNKNOWN) if style and not matches else None
     if deps.text_model.is_sketch:
-        matches, not_drawn = _drawn(matches, said)
+        matches, not_drawn = _drawn(matches, text)
         # The sketch's rules also take "photo" and "retro" for styles, so only an explicit style can be missing.
-        problem = not_drawn or (problem if _SAYS_STYLE.search(said) else None)
+        problem = not_drawn or (problem if _SAYS_STYLE.search(text) else None)
     return matches, problem
 
 
-def _drawn(matches: list[StyleMatch], said: str) -> tuple[list[StyleMatch], MissingStyle | None]:
+def _drawn(matches: list[StyleMatch], text: str) -> tuple[list[StyleMatch], MissingStyle | None]:
     """Return the style that the sketch model draws: the best curated one; it has no look for a user's own style."""
     curated = [match for match in matches if not match.style.is_own]
     own = next((match for match in matches if match.style.is_own), None)
     if own is not None and not curated:
-        return [], _missing(own.style.title, said, MissingStyleReason.NOT_DRAWN)
+        return [], _missing(own.style.title, text, MissingStyleReason.NOT_DRAWN)
     return curated[:1], None
 
 
@@ -162,10 +162,10 @@ async def _search_style(deps: Deps, name: str, style: str) -> list[StyleMatch]:
         deps.record.pay(deps.spend(meter.model, meter.usage))
 
 
-def _missing(style: str, said: str, reason: MissingStyleReason) -> MissingStyle:
-    told = " ".join(style.split())
-    told = told if len(told) <= _LONGEST_TOLD else f"{told[: _LONGEST_TOLD - 1].rstrip()}…"
-    return MissingStyle(requested=told, reason=reason, is_asked_for=style.casefold() in said.casefold())
+def _missing(style: str, text: str, reason: MissingStyleReason) -> MissingStyle:
+    requested = " ".join(style.split())
+    requested = requested if len(requested) <= _LONGEST_TOLD else f"{requested[: _LONGEST_TOLD - 1].rstrip()}…"
+    return MissingStyle(requested=requested, reason=reason, is_asked_for=style.casefold() in text.casefold())
 
 
 def _error_text(error: BaseException) -> str:

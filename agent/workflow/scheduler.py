@@ -262,7 +262,7 @@ class TurnScheduler:
 
     async def _wait_for_others(self, who: _Identity, live: LiveTurn, entry: _QueuedTurn) -> None:
         """Wait until no turn of another process is ahead of this one."""
-        records, told = self._services.records, 0
+        records, announced = self._services.records, 0
         while True:
             seen = records.changes()
             if entry.place is None:
@@ -281,9 +281,9 @@ class TurnScheduler:
                     raise asyncio.CancelledError
                 if not ahead:
                     return
-                if ahead != told:
+                if ahead != announced:
                     live.publish(_behind(ahead))
-                    told = ahead
+                    announced = ahead
             await records.changed(seen, _LOOK_AGAIN_S)
 
     def _look_for_stops_soon(self) -> None:
@@ -494,14 +494,14 @@ class TurnScheduler:
     def _fingerprint(self, key: SecretStr | None) -> str:
         """Return a hash that identifies the provider and its key without revealing the key."""
         used = self._services.settings.gemini_api_key if key is None else key
-        told = f"{self._services.provider_name(key)}:{used.get_secret_value() if used else ''}"
-        return hashlib.sha256(told.encode()).hexdigest()
+        secret = f"{self._services.provider_name(key)}:{used.get_secret_value() if used else ''}"
+        return hashlib.sha256(secret.encode()).hexdigest()
 
     def _forget(self, live: LiveTurn) -> None:
         self._live[live.conversation_id].remove(live)
         self._recent.keep(live)
-        for told in live.when_ended:
-            self._services.keep_alive(told(live))
+        for notify in live.when_ended:
+            self._services.keep_alive(notify(live))
         # From now on a repeated request finds the turn in the records; one that was never recorded may run again.
         self._requests = {name: one for name, one in self._requests.items() if one is not live}
         left = self._live[live.conversation_id]

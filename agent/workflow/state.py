@@ -78,12 +78,12 @@ class Work(Value):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_an_earlier_version(cls, told: Any) -> Any:
+    def _of_an_earlier_version(cls, data: Any) -> Any:
         # A turn may have been paused since before an update of the program.
-        if not isinstance(told, dict) or not isinstance(told.get("prompt"), dict):
-            return told
-        prompts = {"planned": told["prompt"]["original"], "prompt": told["prompt"]["final"]}
-        return {name: one for name, one in told.items() if name in cls.model_fields} | prompts
+        if not isinstance(data, dict) or not isinstance(data.get("prompt"), dict):
+            return data
+        prompts = {"planned": data["prompt"]["original"], "prompt": data["prompt"]["final"]}
+        return {name: one for name, one in data.items() if name in cls.model_fields} | prompts
 
     @property
     def requests(self) -> tuple[NormalizedRequest, ...]:

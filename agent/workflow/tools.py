@@ -172,15 +172,15 @@ async def _asked_first(
 
 async def asked_about_cost(state: TurnProgress, deps: Deps, cap: CapPassed) -> Next:
     """Ask the user whether the text model may be paid at all, because their cap of zero asks before every cent."""
-    told = {"about_usd": round(cap.price_usd, 6), "cap": cap.cap, "cap_usd": cap.cap_usd}
+    cost = {"about_usd": round(cap.price_usd, 6), "cap": cap.cap, "cap_usd": cap.cap_usd}
     model = deps.text_model.label
-    ask = Ask(call=_NO_CALL, tool=model, reason="costs_money", arguments=json.dumps(told, indent=1))
+    ask = Ask(call=_NO_CALL, tool=model, reason="costs_money", arguments=json.dumps(cost, indent=1))
     return await _asked_first(state, deps, [ask], {})
 
 
-async def consent(state: TurnProgress, deps: Deps, said: object) -> Next:
+async def consent(state: TurnProgress, deps: Deps, answer: object) -> Next:
     """Pause until the user decides; then the calls run, or are refused."""
-    decided = Decision.model_validate(said)
+    decided = Decision.model_validate(answer)
     card = state["consent"] or ConsentCard(asks=())
     how = "allowed" if decided.run else "refused"
     card = card.model_copy(update={"state": how})
