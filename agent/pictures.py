@@ -23,7 +23,7 @@ from agent.errors import ErrorCode, ToolArgumentError
 from agent.messages import ImagePart, PromptMessage, Source, TokenUsage, Value
 from agent.settings import OPERATOR, ReferenceMode
 
-# Size limits for every picture that is received or decoded. `docs/sharing.md` shows them to users.
+# Size limits for every picture that is received or decoded. `docs/how-to.md` shows them to users.
 MAX_MEGAPIXELS = 64
 MAX_DEEP_MEGAPIXELS = 32  # A larger 16-bit picture is stored with 8 bits, and its record says so.
 MAX_SIDE_PX = 16_384
