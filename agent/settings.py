@@ -475,14 +475,14 @@ class Settings(Value):
 
         Raises SettingsError, which names the invalid variable.
         """
-        field = _fields_in(cls, environ)
-        field["home"] = home = _home(field.get("home"), home)
-        mcp_config = field.get("mcp_servers")
-        field["mcp_servers"] = read_mcp_config(mcp_config or home / MCP_CONFIG, is_required=mcp_config is not None)
+        fields = _fields_in(cls, environ)
+        fields["home"] = home = _home(fields.get("home"), home)
+        mcp_config = fields.get("mcp_servers")
+        fields["mcp_servers"] = read_mcp_config(mcp_config or home / MCP_CONFIG, is_required=mcp_config is not None)
         return cls(
-            **field
+            **fields
             | {
-                "openai": _openai(environ, field.get("provider")),
+                "openai": _openai(environ, fields.get("provider")),
                 "patiences": Patiences(**_fields_in(Patiences, environ)),
                 "telemetry": _telemetry(environ),
                 "model_overrides": {
@@ -516,10 +516,10 @@ def _fields_in(cls: type[BaseModel], environ: Mapping[str, str]) -> dict[str, An
     return {name: values[-1] for name, values in held.items() if values}
 
 
-def _home(field: Path | None, given: Path | None) -> Path:
+def _home(chosen: Path | None, given: Path | None) -> Path:
     name = "home" if given is not None else variables_of(Settings, "home")[0].name
     try:
-        home = _path(name, str(given)) if given else field or user_data_path("aivista", appauthor=False).absolute()
+        home = _path(name, str(given)) if given else chosen or user_data_path("aivista", appauthor=False).absolute()
     except RuntimeError:
         # A container may run under a user id without an account, and so without a home directory.
         raise SettingsError(name, "", "this user has no home folder; name a whole path") from None
@@ -533,25 +533,25 @@ def _openai(environ: Mapping[str, str], chosen: ProviderChoice | None) -> OpenAI
     def missing(field: str, why: str) -> SettingsError:
         return SettingsError(variables_of(OpenAISettings, field)[0].name, "", why)
 
-    field = _fields_in(OpenAISettings, environ)
-    if "base_url" not in field:
+    fields = _fields_in(OpenAISettings, environ)
+    if "base_url" not in fields:
         if chosen in _WITH_OWN_SERVER:
             name = variables_of(Settings, "provider")[0].name
             raise missing("base_url", f"{name} is {chosen}, so say where its server is")
         return None
-    if "text_model" not in field:
-        raise missing("text_model", f"say which model of {field['base_url']} shall answer")
-    if "image_base_url" in field and "image_model" not in field:
-        raise missing("image_model", f"say which model of {field['image_base_url']} shall paint")
-    return OpenAISettings(**field)
+    if "text_model" not in fields:
+        raise missing("text_model", f"say which model of {fields['base_url']} shall answer")
+    if "image_base_url" in fields and "image_model" not in fields:
+        raise missing("image_model", f"say which model of {fields['image_base_url']} shall paint")
+    return OpenAISettings(**fields)
 
 
 def _telemetry(environ: Mapping[str, str]) -> TelemetrySettings | None:
     """Return the telemetry settings; `AIVISTA_OTEL` turns spans off, or on for a collector on this machine."""
     wish, disabled = (one.of(environ) for one in variables_of(Settings, "telemetry"))
     base, endpoint = (one.of(environ) for one in variables_of(TelemetrySettings, "endpoint"))
-    field = _fields_in(TelemetrySettings, environ)
+    fields = _fields_in(TelemetrySettings, environ)
     if wish is False or str(disabled).lower() == "true" or not (wish or base or endpoint):
         return None
-    field["endpoint"] = endpoint or f"{(base or 'http://localhost:4318').rstrip('/')}/v1/traces"
-    return TelemetrySettings(**field)
+    fields["endpoint"] = endpoint or f"{(base or 'http://localhost:4318').rstrip('/')}/v1/traces"
+    return TelemetrySettings(**fields)

@@ -79,8 +79,10 @@ def _wire(screen: Screen, composer: Composer, editor: gr.Code, blocks: gr.Blocks
             return _reply_json(visitor.words, reply.model_copy(update={"toast": _problem(visitor.words.error(info))}))
 
     answered = "told => { if (told) window.aivista.sending.answered(JSON.parse(told)); }"
-    said = "message => [message, window.aivista.sending.composed()]"
-    sent = composer.message.submit(send, [composer.message, composed], told, js=said, trigger_mode="multiple", **_QUIET)
+    script = "message => [message, window.aivista.sending.composed()]"
+    sent = composer.message.submit(
+        send, [composer.message, composed], told, js=script, trigger_mode="multiple", **_QUIET
+    )
     sent.then(None, told, None, js=answered, **_QUIET)
 
     async def stop(request: gr.Request, conversation: str) -> None:
@@ -104,15 +106,20 @@ def _wire(screen: Screen, composer: Composer, editor: gr.Code, blocks: gr.Blocks
 
     # The page's script is told what the settings are, and sets them.
     names, chips = list(settings), list(settings.values())
-    said = f"window.aivista.chips?.({names}.map((name, at) => [name, values[at]]))"
+    script = f"window.aivista.chips?.({names}.map((name, at) => [name, values[at]]))"
     gr.on(
-        [blocks.load, *(chip.change for chip in chips)], None, chips, None, js=f"(...values) => {{ {said}; }}", **_QUIET
+        [blocks.load, *(chip.change for chip in chips)],
+        None,
+        chips,
+        None,
+        js=f"(...values) => {{ {script}; }}",
+        **_QUIET,
     )
     changed = [composer.message, *chips, editor]
     given = f"() => window.aivista.shell.inputs({[one.elem_id for one in changed]})"
     set_ = setting.click(None, None, changed, js=given, trigger_mode="multiple", **_QUIET)
     # A component that is not drawn yet does not report its change.
-    set_.then(None, chips, None, js=f"(...values) => {{ {said}; window.aivista.shell.areSet(); }}", **_QUIET)
+    set_.then(None, chips, None, js=f"(...values) => {{ {script}; window.aivista.shell.areSet(); }}", **_QUIET)
 
 
 def _problem(sentence: str) -> Toast:

@@ -72,8 +72,8 @@ class Turns:
         at, studio = self.at, self.at.screen.studio()
         painted = read_painted(sent.mask, sent.expand, sent.editing)
         if isinstance(painted, PainterRefusal):
-            said = at.words(painted.key, handle=painted.handle, marked=painted.marked)
-            refused = self._refused(await at.conversation(), said)
+            sentence = at.words(painted.key, handle=painted.handle, marked=painted.marked)
+            refused = self._refused(await at.conversation(), sentence)
             return {**refused, OVER: {sent.request: "refused"}}
         newer = await self._newer(sent.seen) if sent.seen and not painted.editing else None
         if newer is not None:

@@ -285,42 +285,42 @@ def _rules_of(language: str, name: str) -> Iterator[_Rule]:
 
 
 def _read(rule: _Rule, match: re.Match[str]) -> _Read | None:
-    said = {name: caught for name, caught in match.groupdict().items() if caught}
-    amount = _amount(rule.language, said)
+    groups = {name: caught for name, caught in match.groupdict().items() if caught}
+    amount = _amount(rule.language, groups)
     match rule.kind:
         case "changed":
             return _toned(rule.tone, rule.sign * amount)
         case "said":
-            return _toned(rule.tone, rule.sign * amount) if any(map(_is_measure, said)) else None
+            return _toned(rule.tone, rule.sign * amount) if any(map(_is_measure, groups)) else None
         case "compared":
-            has_number = any(name.startswith("number") for name in said)
-            degree = amount if "much_before" in said and not has_number else None
-            borrows = not has_number and not any(name.startswith("much") for name in said)
+            has_number = any(name.startswith("number") for name in groups)
+            degree = amount if "much_before" in groups and not has_number else None
+            borrows = not has_number and not any(name.startswith("much") for name in groups)
             read = _toned(rule.tone, rule.sign * amount, degree=degree, borrows=borrows)
             is_named = wording.pattern("adjust.named", rule.language).search(match[0]) is not None
             return read and replace(read, is_named=is_named)
         case "moved":
-            read = _toned(rule.tone, amount if "up" in said else -amount, is_moved=True)
+            read = _toned(rule.tone, amount if "up" in groups else -amount, is_moved=True)
             return read and replace(read, is_named=True)
         case "same":
             return _Read(Adjustment.model_validate({rule.tone: PLAIN}), is_same=True)
         case "stated" | "stops":
-            return _stated(rule, said)
+            return _stated(rule, groups)
         case "complaint":
-            way = rule.sign if "lacking" in said else -rule.sign
+            way = rule.sign if "lacking" in groups else -rule.sign
             return _toned(rule.tone, way * amount, is_complaint=True)
         case "cropped":
-            return _cropped(said)
+            return _cropped(groups)
         case "resized":
-            return _resized(said)
+            return _resized(groups)
         case "turned":
-            return _turned(said)
+            return _turned(groups)
         case "turned 180":
             return _Read(Adjustment(rotate=180))
         case "effect":
             return _Read(Adjustment.model_validate({rule.tone: True}))
         case "flipped":
-            return _Read(Adjustment(flip=Flip.VERTICAL if "vertical" in said else Flip.HORIZONTAL))
+            return _Read(Adjustment(flip=Flip.VERTICAL if "vertical" in groups else Flip.HORIZONTAL))
         case fixed:
             return _toned(rule.tone, rule.sign * int(fixed))
 
@@ -350,13 +350,13 @@ def _is_number(group: str) -> bool:
     return group.startswith(("number", "stated", "angle"))
 
 
-def _amount(language: str, said: dict[str, str]) -> int:
+def _amount(language: str, groups: dict[str, str]) -> int:
     """Return the amount, without a sign: a number has priority over words; without either it is PLAIN."""
-    if number := next((caught for name, caught in said.items() if name.startswith("number")), ""):
+    if number := next((caught for name, caught in groups.items() if name.startswith("number")), ""):
         return round(_counted(number))
-    if "stops" in said:
-        return round(_STOP * _counted(said["stops"].split(maxsplit=1)[0]))
-    words = [caught for name, caught in said.items() if name.startswith("much")]
+    if "stops" in groups:
+        return round(_STOP * _counted(groups["stops"].split(maxsplit=1)[0]))
+    words = [caught for name, caught in groups.items() if name.startswith("much")]
     for amount, name in ((A_BIT, "adjust.little"), (MUCH, "adjust.lot")):
         if any(map(wording.pattern(name, language).fullmatch, words)):
             return amount
@@ -373,40 +373,40 @@ def _counted(written: str) -> float:
     return (_NUMERALS.index(tens) if tens else 1) * 10 * bool(has_tens) + (_NUMERALS.index(ones) if ones else 0)
 
 
-def _stated(rule: _Rule, said: dict[str, str]) -> _Read | None:
+def _stated(rule: _Rule, groups: dict[str, str]) -> _Read | None:
     """Return a change given as a number, on the scale of 100 or in stops."""
-    number = said["stated"].replace(" ", "")
+    number = groups["stated"].replace(" ", "")
     is_unsigned = number[0].isdigit()
     # "50 %" without a sign may mean half of the present value, so the user must be asked.
-    if "percent" in said and is_unsigned:
+    if "percent" in groups and is_unsigned:
         return None
     amount = float(number) * (_STOP if rule.kind == "stops" else 1)
     return _toned(rule.tone, round(amount), is_unsigned=is_unsigned)
 
 
-def _cropped(said: dict[str, str]) -> _Read | None:
+def _cropped(groups: dict[str, str]) -> _Read | None:
     """Return a centred crop to a ratio; None when a side of the ratio is 0."""
-    sides = (1, 1) if "square" in said else (round(_counted(said["width"])), round(_counted(said["height"])))
+    sides = (1, 1) if "square" in groups else (round(_counted(groups["width"])), round(_counted(groups["height"])))
     return _Read(Adjustment.model_validate({"crop": f"{sides[0]}:{sides[1]}"})) if all(sides) else None
 
 
-def _resized(said: dict[str, str]) -> _Read | None:
+def _resized(groups: dict[str, str]) -> _Read | None:
     """Return a resize; None when the size is 0 or exceeds the limits."""
-    sides = {name: int(said[name]) for name in ("width", "height") if name in said}
+    sides = {name: int(groups[name]) for name in ("width", "height") if name in groups}
     if sides:
         can_be = (
             0 < min(sides.values()) <= max(sides.values()) <= MAX_SIDE_PIXELS and prod(sides.values()) <= MAX_PIXELS
         )
         return _Read(Adjustment(resize=Resize(**sides))) if can_be else None
-    factor = 0.5 if "half" in said else int(said["share"]) / 100
+    factor = 0.5 if "half" in groups else int(groups["share"]) / 100
     return _Read(Adjustment(resize=Resize(factor=factor))) if factor else None
 
 
-def _turned(said: dict[str, str]) -> _Read | None:
+def _turned(groups: dict[str, str]) -> _Read | None:
     """Return a rotation; None for 0 or at least 360 degrees, and for a negative angle with "left" or "right"."""
-    angle = said.get("angle", "")
+    angle = groups.get("angle", "")
     degrees = _counted(angle) if angle else 90.0
     is_back = angle.startswith("-")
-    if not 0 < degrees < 360 or (is_back and ("left" in said or "right" in said)):
+    if not 0 < degrees < 360 or (is_back and ("left" in groups or "right" in groups)):
         return None
-    return _Read(Adjustment(rotate=-degrees if is_back or "left" in said else degrees))
+    return _Read(Adjustment(rotate=-degrees if is_back or "left" in groups else degrees))

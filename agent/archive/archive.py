@@ -141,14 +141,14 @@ class Archive:
                     await self._room.check(owner, new_bytes=sizes, new_pictures=pictures)
                 return await Importer(reader, self._store, self._images, self._home, owner).run()
 
-    async def take_context(self, told: Sequence[ContextMessage], owner: str) -> Conversation:
+    async def take_context(self, messages: Sequence[ContextMessage], owner: str) -> Conversation:
         """Create a conversation of the owner from messages that were exchanged elsewhere, at no cost, and return it.
 
         Raises RequestRefused for a text or picture that no message may contain or beyond the quota, and StorageFailure.
         """
         if self._room is not None:
             await self._room.check(owner)
-        return await self._store.add_whole(owner, await _whole_of_context(told, self._images))
+        return await self._store.add_whole(owner, await _whole_of_context(messages, self._images))
 
     def _reader(self, source: Path | BinaryIO, limits: ArchiveLimits, opened: contextlib.ExitStack) -> ArchiveReader:
         try:
@@ -225,7 +225,7 @@ class ContextMessage:
     pictures: tuple[tuple[str, bytes], ...] = ()
 
 
-async def _whole_of_context(told: Sequence[ContextMessage], images: ImageStore) -> WholeConversation:
+async def _whole_of_context(messages: Sequence[ContextMessage], images: ImageStore) -> WholeConversation:
     """Return the conversation: one turn for each message of the user, with the assistant's answers to it.
 
     The user's pictures are uploads, the assistant's are generated pictures without a receipt; each gets the next
@@ -233,14 +233,14 @@ async def _whole_of_context(told: Sequence[ContextMessage], images: ImageStore) 
     may contain.
     """
     taken: list[list[CleanPicture]] = []
-    for message in told:
+    for message in messages:
         check_request(message.text, len(message.pictures))
         named = [(name or f"Picture {number}", data) for number, (name, data) in enumerate(message.pictures, 1)]
         taken.append([await take_in_image(data, name) for name, data in named])
     now = datetime.now(UTC)
     turns: list[Turn] = []
     pictures: list[Picture] = []
-    for message, files in zip(told, taken, strict=True):
+    for message, files in zip(messages, taken, strict=True):
         if message.is_person or not turns:
             turn = Turn(
                 id=uuid.uuid4().hex,

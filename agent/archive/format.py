@@ -194,8 +194,8 @@ def _untitled(schema: Any) -> Any:
         return [_untitled(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    told = {key: one for key, one in schema.items() if key != "title" or isinstance(one, dict)}
-    return {key: _untitled(one) for key, one in told.items() if key not in STAY_HOME}
+    kept = {key: one for key, one in schema.items() if key != "title" or isinstance(one, dict)}
+    return {key: _untitled(one) for key, one in kept.items() if key not in STAY_HOME}
 
 
 _SHOWN_CHARACTERS = 60
@@ -308,16 +308,16 @@ def _without(file: BaseModel, *names: str) -> dict[str, Any]:
     return {name: one for name, one in file if name not in names}
 
 
-def from_version_3(told: Any) -> Any:
+def from_version_3(data: Any) -> Any:
     """Return a `conversation.json` of versions 1 to 3 in the current form.
 
     There, the positions of large signatures were beside a turn's messages and a picture's answer, stars and tags were
     in each picture, and there were node timings and a mark that are no longer used. Raises AttributeError, LookupError,
     TypeError or ValueError for JSON of another shape.
     """
-    pictures = told["pictures"]
+    pictures = data["pictures"]
     of_pictures = [(one, [one["answer"]]) for one in pictures]
-    for owner, messages in [*((one, one["messages"]) for one in told["turns"]), *of_pictures]:
+    for owner, messages in [*((one, one["messages"]) for one in data["turns"]), *of_pictures]:
         for gone in ("timings", "is_marked"):
             owner.pop(gone, None)
         for place in owner.pop("signatures"):
@@ -326,7 +326,7 @@ def from_version_3(told: Any) -> Any:
             messages[place["message"]]["parts"][place["part"]]["signature_digest"] = place["digest"]
     starred = [one["handle"] for one in pictures if one.pop("is_starred")]
     tags = {one["handle"]: names for one in pictures if (names := one.pop("tags"))}
-    return {**told, "starred": starred, "tags": tags}
+    return {**data, "starred": starred, "tags": tags}
 
 
 def signatures_in(value: object) -> tuple[str, ...]:

@@ -223,17 +223,17 @@ class _PageBuilder:
 
     def _picture(self, picture: Picture) -> Iterator[Block]:
         receipt = picture.receipt
-        told = picture.alt or (receipt.user_text if receipt else "")
-        yield self._image(picture.image, self._word("picture", handle=picture.handle), told)
+        alt = picture.alt or (receipt.user_text if receipt else "")
+        yield self._image(picture.image, self._word("picture", handle=picture.handle), alt)
         rows = [*(self._receipt(receipt) if receipt else ()), *self._review(picture)]
         if rows:
             yield Facts(tuple(rows))
 
-    def _image(self, image: ImagePart, caption: str, told: str = "") -> Shown | Note:
+    def _image(self, image: ImagePart, caption: str, alt: str = "") -> Shown | Note:
         address = self._addresses.get(image.digest)
         if address is None:
             return Note(self._word("lost", handle=image.handle or "?"))
-        return Shown(address, told or caption, caption)
+        return Shown(address, alt or caption, caption)
 
     def _receipt(self, receipt: Receipt) -> Iterator[tuple[str, str]]:
         asked = " ".join(one for one in (receipt.asked_resolution, receipt.asked_aspect_ratio) if one)

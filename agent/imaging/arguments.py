@@ -189,8 +189,8 @@ def parse_arguments(arguments: Mapping[str, JsonValue]) -> GenerateImageArgs:
 
 
 def _as_predicate(problem: str) -> str:
-    said = problem[:1].lower() + problem[1:]
-    return said.replace("input should", "must") if said.startswith("input should") else said
+    predicate = problem[:1].lower() + problem[1:]
+    return predicate.replace("input should", "must") if predicate.startswith("input should") else predicate
 
 
 def _bad_arguments(problem: str) -> ToolArgumentError:

@@ -46,9 +46,9 @@ def expansion_note(handle: str, width: int, height: int, margins: Margins) -> st
         ("top", margins.top / height),
         ("bottom", margins.bottom / height),
     )
-    told = ", ".join(f"{share:.0%} at the {side}" for side, share in sides if share)
+    grown = ", ".join(f"{share:.0%} at the {side}" for side, share in sides if share)
     stays = "What it shows stays as it is; only the new part is painted."
-    return f"[The person marked {handle} to be made larger beyond its edges: {told}. {stays}]"
+    return f"[The person marked {handle} to be made larger beyond its edges: {grown}. {stays}]"
 
 
 def is_mask_note(text: str) -> bool:

@@ -228,9 +228,9 @@ def read_roles(written: Mapping[str, str]) -> dict[str, ReferenceRole]:
     return roles
 
 
-def merged_roles(marked: Mapping[str, ReferenceRole], said: Sequence[ReferenceUse]) -> dict[str, ReferenceRole]:
-    """Return every role by handle: those `marked` by the user override those `said` by the agent."""
-    by_agent = {str(parse_handle(use.handle) or use.handle): use.role for use in said}
+def merged_roles(marked: Mapping[str, ReferenceRole], uses: Sequence[ReferenceUse]) -> dict[str, ReferenceRole]:
+    """Return every role by handle: those `marked` by the user override those `uses` by the agent."""
+    by_agent = {str(parse_handle(use.handle) or use.handle): use.role for use in uses}
     return {**by_agent, **marked}
 
 

@@ -468,8 +468,8 @@ class Connection:
                 break
         offers, left_out = offers_of(self.name, listed[:_MOST_LISTED], self.server.tools, self._taken)
         if left_out and left_out != self._left_out:
-            told = self._hidden(", ".join(left_out))
-            _log.warning("of the tools of the MCP server %s, some are left out: %s", self.name, told)
+            names = self._hidden(", ".join(left_out))
+            _log.warning("of the tools of the MCP server %s, some are left out: %s", self.name, names)
         self._left_out = left_out
         await self._pins.see(self.name, {one.tool: one.fingerprint for one in offers})
         self.offers, self.away = offers, ()
@@ -484,17 +484,17 @@ class Connection:
         self._wake.set()
 
     def _failed(self, error: MCPError) -> CallFailed:
-        said = error.error.message
-        if _TOO_LONG in said or _EVENT_TOO_LONG in said:
+        message = error.error.message
+        if _TOO_LONG in message or _EVENT_TOO_LONG in message:
             return CallFailed(f"{self.name} failed: {_TOO_LONG}. Ask it for less at once.")
-        if error.code == CONNECTION_CLOSED or _SESSION_GONE in said:
+        if error.code == CONNECTION_CLOSED or _SESSION_GONE in message:
             self._mark_lost()
             return CallFailed(f"{self.name} broke off before it answered; whether it did anything is not known.")
-        return CallFailed(f"{self.name} answers with an error: {self._hidden(said)}")
+        return CallFailed(f"{self.name} answers with an error: {self._hidden(message)}")
 
     def _shown(self, error: Exception) -> str:
-        said = "; ".join(f"{type(one).__name__} {one}".strip() for one in _single(error))
-        return self._hidden(said)
+        text = "; ".join(f"{type(one).__name__} {one}".strip() for one in _single(error))
+        return self._hidden(text)
 
     def _hidden(self, text: str) -> str:
         return without_secrets(" ".join(plain_text(text).split()), self.server.secrets)[:_SAID_CHARACTERS]

@@ -129,15 +129,15 @@ class _Copy:
         return whole
 
     def _words(self, schema: Mapping[str, Any]) -> _Schema:
-        told: _Schema = {}
+        copied: _Schema = {}
         description = schema.get("description")
         if isinstance(description, str) and (shown := " ".join(plain_text(description).split())):
-            told["description"] = shown[:_ARGUMENT_DESCRIPTION_CHARACTERS]
+            copied["description"] = shown[:_ARGUMENT_DESCRIPTION_CHARACTERS]
         for name in ("format", "pattern"):
             value = schema.get(name)
             if isinstance(value, str) and len(value) <= _ARGUMENT_NAME_CHARACTERS and plain_text(value) == value:
-                told[name] = value
-        return told
+                copied[name] = value
+        return copied
 
     def _kind(self, schema: Mapping[str, Any]) -> _Schema:
         kind = schema.get("type")
@@ -250,12 +250,12 @@ def offers_of(
 def _offer(server: str, listed: ListedTool, taken: Collection[str]) -> Offer:
     if not 0 < len(listed.name) <= _NAME_CHARACTERS or plain_text(listed.name) != listed.name:
         raise UnusableSchema("its name cannot be shown")
-    told = plain_text(listed.description or "").strip()
-    if len(told) > _DESCRIPTION_CHARACTERS:
-        told = told[:_DESCRIPTION_CHARACTERS].rstrip() + "…"
+    description = plain_text(listed.description or "").strip()
+    if len(description) > _DESCRIPTION_CHARACTERS:
+        description = description[:_DESCRIPTION_CHARACTERS].rstrip() + "…"
     declaration = ToolDeclaration(
         name=offered_name(server, listed.name, taken),
-        description=f"The tool {listed.name} of the server {server}. {told}".strip(),
+        description=f"The tool {listed.name} of the server {server}. {description}".strip(),
         parameters=reduced(listed.input_schema),
     )
     is_read_only = listed.annotations is not None and listed.annotations.read_only_hint is True

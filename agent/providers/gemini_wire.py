@@ -448,22 +448,22 @@ class AnswerReader:
     def _without_an_end(self) -> ErrorInfo:
         """Return the problem of an answer that arrived completely over HTTP, but without a finish reason."""
         feedback = self._feedback
-        said = (feedback.block_reason_message if feedback is not None else None) or self._events.finish_message
+        message = (feedback.block_reason_message if feedback is not None else None) or self._events.finish_message
         if feedback is not None and feedback.block_reason is not None:
-            return self._failed(ErrorCode.PROMPT_BLOCKED, said, reason=feedback.block_reason.value)
+            return self._failed(ErrorCode.PROMPT_BLOCKED, message, reason=feedback.block_reason.value)
         if self._has_answer:
-            return self._failed(ErrorCode.ANSWER_UNFINISHED, said, model=self._model_label)
-        if said:
-            return self._failed(ErrorCode.UNKNOWN_REASON, said)
+            return self._failed(ErrorCode.ANSWER_UNFINISHED, message, model=self._model_label)
+        if message:
+            return self._failed(ErrorCode.UNKNOWN_REASON, message)
         return self._failed(ErrorCode.EMPTY_ANSWER, "")
 
-    def _failed(self, code: ErrorCode, said: str, **parameters: str) -> ErrorInfo:
-        if code is ErrorCode.UNKNOWN_REASON and said:
+    def _failed(self, code: ErrorCode, message: str, **parameters: str) -> ErrorInfo:
+        if code is ErrorCode.UNKNOWN_REASON and message:
             # There is no other explanation: show the API's own words.
-            parameters["reason"] = ": ".join(one for one in (self._finish_reason, said) if one)[:_LONGEST_REASON]
+            parameters["reason"] = ": ".join(one for one in (self._finish_reason, message) if one)[:_LONGEST_REASON]
         # Without a token count, it is unknown whether it was charged.
         charge = Charge.MAYBE if self._usage is None or code.charge is Charge.MAYBE else Charge.YES
-        return ErrorInfo(code=code, parameters={**parameters}, provider_detail=said, charge=charge)
+        return ErrorInfo(code=code, parameters={**parameters}, provider_detail=message, charge=charge)
 
 
 def usage_from_wire(usage: types.GenerateContentResponseUsageMetadata, *, has_picture: bool) -> TokenUsage:

@@ -171,10 +171,10 @@ class ChatReader:
             code = ErrorCode.MALFORMED_CALL
         if code is None:
             return None
-        said = {"reason": self._finish_reason or "", "service": self._service, "model": self._model.label}
+        parameters = {"reason": self._finish_reason or "", "service": self._service, "model": self._model.label}
         # Without a token count, it is unknown whether it was charged.
         charge = Charge.MAYBE if self.usage is None or code.charge is Charge.MAYBE else Charge.YES
-        return ErrorInfo(code=code, parameters={**said}, charge=charge)
+        return ErrorInfo(code=code, parameters={**parameters}, charge=charge)
 
 
 def usage_from_wire(usage: Wire) -> TokenUsage:

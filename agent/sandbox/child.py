@@ -68,8 +68,8 @@ def main() -> None:
     job = sys.stdin.buffer.read().decode("ascii")
     limited = protect(limits["cpu_s"], limits["heap_bytes"])
     unfiltered = seccomp.install()
-    told = {"has_limits": limited, "unfiltered": unfiltered}
-    _answer({**told, **_outcome(engine, "\n" * limits["lines"] + boot, job, limits)})
+    head = {"has_limits": limited, "unfiltered": unfiltered}
+    _answer({**head, **_outcome(engine, "\n" * limits["lines"] + boot, job, limits)})
     # Exit without freeing anything: that would run the script's finalizers and take longer than the run.
     os._exit(0)
 

@@ -100,8 +100,8 @@ class SearchDocument:
     def snippets(self) -> Iterator[Snippet]:
         """Yield every text, the title first, then those of the newest turn."""
         yield Snippet("title", self.title)
-        for turn_id, said, components in reversed(self.turns):
-            yield Snippet("said", said, turn_id)
+        for turn_id, message, components in reversed(self.turns):
+            yield Snippet("said", message, turn_id)
             for written in dict.fromkeys(_prompts(turn_id, self.pictures)):
                 yield Snippet("prompt", written, turn_id)
             yield from _shown_snippets(turn_id, components)

@@ -179,17 +179,17 @@ class Gallery:
     async def _ranked(self, owner: str, query: GalleryQuery, embedder: TextEmbedder | None) -> Ranking:
         """Return every picture that the search finds: matches by words before the others, the best first."""
         # Run concurrently: the search waits only for the slowest.
-        (said, are_read), meant, alike = await asyncio.gather(
+        (by_words, are_read), meant, alike = await asyncio.gather(
             self._by_words(owner, query), self._by_meaning(owner, query, embedder), self._alike(owner, query.similar_to)
         )
-        lists = [(GalleryFoundBy.WORDS, said), (GalleryFoundBy.MEANING, meant)] if query.words.strip() else []
+        lists = [(GalleryFoundBy.WORDS, by_words), (GalleryFoundBy.MEANING, meant)] if query.words.strip() else []
         likeness, is_whole = alike.found, are_read and alike.is_whole
         if query.similar_to is not None:
             if query.words.strip():
                 lists = [(found_by, [one for one in ids if one in likeness]) for found_by, ids in lists]
                 likeness = {one: much for one, much in likeness.items() if any(one in ids for _, ids in lists)}
             lists.append((GalleryFoundBy.LOOKS, list(likeness)))
-        in_words = set(said)
+        in_words = set(by_words)
         # What a model takes for similar is a guess; a match by words is not.
         order = sorted(fused([ids for _, ids in lists]), key=lambda one: one not in in_words)
         # Nobody pages further; with filters, few of them may be left.
@@ -333,8 +333,8 @@ def fused(lists: Sequence[Sequence[int]]) -> list[int]:
     return sorted(scores, key=lambda one: (scores[one], one), reverse=True)
 
 
-def _match(item: GalleryItem, said: str | None, terms: Sequence[Term], ranking: Ranking) -> GalleryMatch:
-    texts = gallery_words.texts_of(item.picture, item.conversation_title, item.tags, item.model, said)
+def _match(item: GalleryItem, message: str | None, terms: Sequence[Term], ranking: Ranking) -> GalleryMatch:
+    texts = gallery_words.texts_of(item.picture, item.conversation_title, item.tags, item.model, message)
     place, found = gallery_words.place_of(texts, terms) or (None, None)
     return GalleryMatch(
         found_by=ranking.found_by.get(item.id, ()),

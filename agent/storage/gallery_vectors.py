@@ -403,10 +403,10 @@ def _text_of(row: ItemRow) -> str:
     return meaning_text(picture_of(row), row.said)
 
 
-def meaning_text(picture: Picture, said: str | None) -> str:
+def meaning_text(picture: Picture, message: str | None) -> str:
     """Return the text that is embedded for a picture: the request, the prompt, and the description of its content."""
     receipt = picture.receipt
-    parts = (receipt.user_text, receipt.prompt) if receipt else (said or "",)
+    parts = (receipt.user_text, receipt.prompt) if receipt else (message or "",)
     # Only the beginnings: the end of a prompt describes the style, not the subject.
     return "\n".join(part.strip()[:_LONGEST_TEXT] for part in (*parts, picture.alt) if part.strip())
 

@@ -99,15 +99,15 @@ def _owner_word(owner: str) -> str:
 
 
 def texts_of(
-    picture: Picture, title: str, tags: Sequence[str], model: str, said: str | None
+    picture: Picture, title: str, tags: Sequence[str], model: str, message: str | None
 ) -> dict[GalleryPlace, str]:
-    """Return all texts that belong to a picture, by place; `said` is the text that an upload was sent with."""
+    """Return all texts that belong to a picture, by place; `message` is the text that an upload was sent with."""
     receipt, review = picture.receipt, picture.review
     styles = [name for style in (receipt.styles if receipt else ()) for name in (style.name, *_other_names(style.name))]
     return {
         "tag": " | ".join(tags),
         "title": title,
-        "words": receipt.user_text if receipt else said or "",
+        "words": receipt.user_text if receipt else message or "",
         "prompt": receipt.prompt if receipt else "",
         "alt": picture.alt,
         "lettering": review.lettering if review else "",

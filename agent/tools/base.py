@@ -192,5 +192,5 @@ def _plain(schema: Any) -> Any:
     return {key: _plain(one) for key, one in schema.items() if not (key == "title" and isinstance(one, str))}
 
 
-def _problem(place: tuple[int | str, ...], said: str) -> str:
-    return f"{'.'.join(map(str, place)) or 'arguments'}: {said}"
+def _problem(place: tuple[int | str, ...], message: str) -> str:
+    return f"{'.'.join(map(str, place)) or 'arguments'}: {message}"

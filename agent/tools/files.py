@@ -209,18 +209,18 @@ def _why(error: ErrorInfo) -> str:
 
 def _run_content(run: ScriptResult) -> dict[str, JsonValue]:
     """Return the result of the program for the model, without empty parts."""
-    told: dict[str, JsonValue] = {}
+    content: dict[str, JsonValue] = {}
     if run.error is None:
-        told["result"] = run.result
+        content["result"] = run.result
     else:
-        told["error"] = _error_text(run.error)
+        content["error"] = _error_text(run.error)
     if run.console:
-        told["console"] = [
+        content["console"] = [
             line.text if line.level in {"log", "info"} else f"[{line.level}] {line.text}" for line in run.console
         ]
     if run.is_truncated:
-        told["is_truncated"] = True
-    return told
+        content["is_truncated"] = True
+    return content
 
 
 def _error_text(error: ScriptError) -> str:
@@ -230,9 +230,9 @@ def _error_text(error: ScriptError) -> str:
 
 
 def _written_content(files: Written) -> dict[str, JsonValue]:
-    told: dict[str, JsonValue] = {}
+    content: dict[str, JsonValue] = {}
     if files.names:
-        told["written"] = list(files.names)
+        content["written"] = list(files.names)
     if files.refused:
-        told["not_written"] = {name: _why(error) for name, error in files.refused.items()}
-    return told
+        content["not_written"] = {name: _why(error) for name, error in files.refused.items()}
+    return content

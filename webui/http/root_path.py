@@ -56,8 +56,8 @@ class RootPath:
     def _root(self, scope: Scope) -> str:
         if self.root_path or not self.is_trusted:
             return self.root_path
-        said = Headers(scope=scope).get("x-forwarded-prefix", "").rstrip("/")
-        return said if ROOT_PATH.fullmatch(said) else ""
+        prefix = Headers(scope=scope).get("x-forwarded-prefix", "").rstrip("/")
+        return prefix if ROOT_PATH.fullmatch(prefix) else ""
 
 
 def _below(scope: Scope, root: str) -> Scope:

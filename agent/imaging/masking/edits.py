@@ -218,12 +218,12 @@ def _counted(
 
 
 def _outcome_notices(made: overlay.Paste, judgement: Judgement) -> list[EditNotice]:
-    said = []
+    notices = []
     if made.spill_px:
-        said.append(_notice(Notice.SPILLS, pixels=made.spill_px))
+        notices.append(_notice(Notice.SPILLS, pixels=made.spill_px))
     if made.is_unchanged and judgement.reason != Reason.COVERS_ALL:
-        said.append(_notice(Notice.NOTHING_CHANGED))
-    return said
+        notices.append(_notice(Notice.NOTHING_CHANGED))
+    return notices
 
 
 def _notice(notice: Notice, **parameters: float | str) -> EditNotice:
@@ -249,23 +249,23 @@ def _notices(
     sent: Bytes,
     covers_all: bool,
 ) -> list[EditNotice]:
-    said = []
+    notices = []
     whole = Box(0, 0, picture.width, picture.height)
     if covers_all:
-        said.append(_notice(Notice.COVERS_ALL))
+        notices.append(_notice(Notice.COVERS_ALL))
     else:
         size = crops.work_size(crop.frame.width_px, crop.frame.height_px)
         outside = 255 - crops.in_frame(values, crop.box, size, beyond=255)
         tiles = verdicts.textured_tiles(overlay.fitted(sent, size), outside)
         if tiles < verdicts.TILES_NEEDED:
-            said.append(_notice(Notice.LITTLE_TO_ALIGN_BY, tiles=tiles, needed=verdicts.TILES_NEEDED))
+            notices.append(_notice(Notice.LITTLE_TO_ALIGN_BY, tiles=tiles, needed=verdicts.TILES_NEEDED))
     if crop.softness > crops.MAX_SOFTNESS:
-        said.append(_softer(picture, crop, areas, frames))
+        notices.append(_softer(picture, crop, areas, frames))
     inside = crop.box.within(whole)
     beyond = 1 - inside.width * inside.height / (crop.box.width * crop.box.height)
     if beyond > _BEYOND_SAID:
-        said.append(_notice(Notice.BEYOND_THE_PICTURE, share=round(beyond, 3)))
-    return said
+        notices.append(_notice(Notice.BEYOND_THE_PICTURE, share=round(beyond, 3)))
+    return notices
 
 
 def _softer(picture: Raster, crop: Crop, areas: Sequence[Box], frames: Sequence[Frame]) -> EditNotice:

@@ -96,13 +96,13 @@ def _embedded(container: Container, data: bytes, recipe: Recipe) -> bytes:
     added.append((Kind.XMP, _packet(existing, recipe, container.max_packet_bytes)))
     gone = {id(block) for block in replaced}
     before, after = ([one for one in part if id(one) not in gone] for part in (blocks[:place], blocks[place:]))
-    return container.join([*before, *(container.made(*told) for told in added), *after])
+    return container.join([*before, *(container.made(*one) for one in added), *after])
 
 
 def _packet(existing: bytes, recipe: Recipe, most_bytes: int) -> bytes:
     """Return the packet with as much of the recipe as fits. Raises Malformed when not even the shortest form fits."""
-    for told in (recipe, *(shortened(recipe, *limits) for limits in _SHORTER)):
-        packet = xmp.written(existing, told, to_json(told))
+    for fitting in (recipe, *(shortened(recipe, *limits) for limits in _SHORTER)):
+        packet = xmp.written(existing, fitting, to_json(fitting))
         if len(packet) <= most_bytes:
             return packet
     raise Malformed("no room for a recipe")

@@ -350,8 +350,8 @@ class _WebP:
         return bytes((flags, 0, 0, 0)) + (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
 
     def place(self, blocks: Sequence[Block]) -> int:
-        told = [number for number, one in enumerate(blocks) if one.kind is Kind.EXIF][:1]
-        return 1 + max(told + [number for number, one in enumerate(blocks) if one.kind is Kind.PIXELS], default=-1)
+        numbers = [number for number, one in enumerate(blocks) if one.kind is Kind.EXIF][:1]
+        return 1 + max(numbers + [number for number, one in enumerate(blocks) if one.kind is Kind.PIXELS], default=-1)
 
     def made(self, kind: Kind, value: bytes) -> Block:
         return Block(kind, _riff(_WEBP_NAMES[kind], value))
@@ -467,6 +467,6 @@ def exif_of(orientation: int, comment: str) -> bytes:
         entries.append(struct.pack(">HHII", _EXIF_TABLE, _LONG, 1, place))
         value = _UNICODE + comment.encode("utf-16-be", "replace")
         version = struct.pack(">HHI4s", _EXIF_VERSION, _UNDEFINED, 4, b"0232")
-        told = struct.pack(">HHII", _USER_COMMENT, _UNDEFINED, len(value), place + 2 + 2 * 12 + 4)
-        inner = struct.pack(">H", 2) + version + told + bytes(4) + value
+        entry = struct.pack(">HHII", _USER_COMMENT, _UNDEFINED, len(value), place + 2 + 2 * 12 + 4)
+        inner = struct.pack(">H", 2) + version + entry + bytes(4) + value
     return b"MM\0*" + struct.pack(">IH", 8, len(entries)) + b"".join(entries) + bytes(4) + inner

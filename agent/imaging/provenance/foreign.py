@@ -155,8 +155,8 @@ class _Graph:
             node = self.nodes[name]
             if node.kind == "ConditioningZeroOut":
                 continue
-            told = [value for key in _TEXT_INPUTS if isinstance(value := node.inputs.get(key), str)]
-            words = [text.strip() for text in told if text.strip()]
+            values = [value for key in _TEXT_INPUTS if isinstance(value := node.inputs.get(key), str)]
+            words = [text.strip() for text in values if text.strip()]
             texts += words
             found = self.links(node.inputs, _TEXT_INPUTS)
             if not words and not found:
@@ -282,8 +282,8 @@ def _unquoted(value: str) -> str:
 def _of_json(text: str) -> ForeignRecipe | None:
     """Return the recipe in a JSON text, or None when its format is unknown."""
     value = _object(text)
-    for tool, told, names in _JSON_FORMATS:
-        if told <= value.keys():
+    for tool, required, names in _JSON_FORMATS:
+        if required <= value.keys():
             inner = value.get("sui_image_params", value)
             return ForeignRecipe(tool=tool, raw=text, **_picked(inner if isinstance(inner, dict) else {}, names))
     return None
@@ -308,17 +308,17 @@ def _text(value: object) -> str:
 
 
 def _of_midjourney(text: str) -> ForeignRecipe | None:
-    said, mark, job = text.rpartition(_JOB)
+    prompt, mark, job = text.rpartition(_JOB)
     if not mark or _JOB_NUMBER.fullmatch(job.strip()) is None:
         return None
-    said = said[:RAW_TEXT_CHARACTERS].strip()
-    first = _SWITCH.search(said)
-    switches = {name.lower(): value.strip() for name, value in _SWITCH.findall(said)}
+    prompt = prompt[:RAW_TEXT_CHARACTERS].strip()
+    first = _SWITCH.search(prompt)
+    switches = {name.lower(): value.strip() for name, value in _SWITCH.findall(prompt)}
     version = switches.get("v") or switches.get("version") or ""
     return ForeignRecipe(
         tool=ForeignTool.MIDJOURNEY,
         raw=text,
-        prompt=said[: first.start()].strip() if first else said,
+        prompt=prompt[: first.start()].strip() if first else prompt,
         negative_prompt=switches.get("no", ""),
         seed=switches.get("seed", ""),
         model=f"Midjourney {version}".strip() if version else "",

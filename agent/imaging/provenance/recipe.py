@@ -231,8 +231,8 @@ FoundRecipe: TypeAlias = Recipe | ForeignRecipe | RefusedRecipe | None
 
 def to_json(recipe: Recipe) -> str:
     """Return the recipe as JSON on one line, without fields that have their default value."""
-    told = recipe.model_dump(mode="json", exclude_defaults=True)
-    return json.dumps({"version": recipe.version} | told, ensure_ascii=False, separators=(",", ":"))
+    fields = recipe.model_dump(mode="json", exclude_defaults=True)
+    return json.dumps({"version": recipe.version} | fields, ensure_ascii=False, separators=(",", ":"))
 
 
 def from_json(text: bytes) -> Recipe | RefusedRecipe:
@@ -286,12 +286,12 @@ def parameters_text(recipe: Recipe) -> str:
         "Styles": ", ".join(style.name for style in recipe.styles)[:_STYLES_CHARACTERS],
         "Created Date": recipe.created_at.isoformat(timespec="seconds"),
     }
-    told = [
+    facts = [
         f"{name}: {json.dumps(value, ensure_ascii=False) if _QUOTED.search(value) else value}"
         for name, value in pairs.items()
         if value
     ]
-    return "\n".join((prompt[:_PARAMETERS_PROMPT_CHARACTERS], ", ".join((*told, _SIGNATURE))))
+    return "\n".join((prompt[:_PARAMETERS_PROMPT_CHARACTERS], ", ".join((*facts, _SIGNATURE))))
 
 
 def is_ours(text: str) -> bool:
@@ -321,7 +321,7 @@ def recipe_of(
     def safe(text: str) -> str:
         return without_homes(without_secrets(text, secrets))
 
-    told: dict[str, object] = {
+    fields: dict[str, object] = {
         "width": picture.image.width or 0,
         "height": picture.image.height or 0,
         "parents": [
@@ -340,8 +340,8 @@ def recipe_of(
         "made_with_ai": source in (SourceType.TRAINED, SourceType.COMPOSITE),
     }
     if receipt is None:
-        return Recipe.model_validate(told)
-    told |= {
+        return Recipe.model_validate(fields)
+    fields |= {
         "words": safe(receipt.user_text),
         "prompt": safe(receipt.prompt),
         "model": safe(receipt.model),
@@ -358,14 +358,14 @@ def recipe_of(
         "is_sketch": receipt.is_sketch,
     }
     if receipt.is_exact:
-        told |= {"edit": "adjustment", "changes": [one.model_dump() for one in receipt.changes]}
+        fields |= {"edit": "adjustment", "changes": [one.model_dump() for one in receipt.changes]}
     elif picture.edit is not None and _is_pasted(picture):
         margins = picture.edit.margins
-        told |= {"edit": picture.edit.kind, "margins": margins.model_dump() if margins else None}
+        fields |= {"edit": picture.edit.kind, "margins": margins.model_dump() if margins else None}
     if settings is not None:
         chosen = settings.model_dump(include=set(RecipeSettings.model_fields))
-        told["settings"] = chosen | {"reference_mode": reference_mode}
-    return Recipe.model_validate(told)
+        fields["settings"] = chosen | {"reference_mode": reference_mode}
+    return Recipe.model_validate(fields)
 
 
 def source_type(picture: Picture, known: Mapping[str, Picture]) -> SourceType | None:

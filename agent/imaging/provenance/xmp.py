@@ -47,14 +47,14 @@ def written(existing: bytes, recipe: Recipe, text: str) -> bytes:
     if rdf is None or not len(rdf):
         rdf = _rdf_of(_FRESH)
     others = rdf.findall(_DESCRIPTION)
-    said = {name for one in others for name in (*one.attrib, *(part.tag for part in one))}
+    names = {name for one in others for name in (*one.attrib, *(part.tag for part in one))}
     about = next((found for one in others if (found := one.get(_ABOUT))), "")
-    told = "".join(
-        f"<{name}>{value}</{name}>\n" for name, value in _properties(recipe, text) if _whole(name) not in said
+    properties = "".join(
+        f"<{name}>{value}</{name}>\n" for name, value in _properties(recipe, text) if _whole(name) not in names
     )
     spaces = "".join(f' xmlns:{prefix}="{space}"' for prefix, space in _NAMESPACES.items())
     head = f'<rdf:Description xmlns:rdf="{_RDF_SPACE}" rdf:about="{escape(about)}"{spaces}>\n'
-    rdf.append(etree.fromstring(f"{head}{told}</rdf:Description>"))
+    rdf.append(etree.fromstring(f"{head}{properties}</rdf:Description>"))
     rdf[-1].tail = "\n"
     packet: bytes = etree.tostring(rdf.getroottree(), encoding="utf-8")
     return packet

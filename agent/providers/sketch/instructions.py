@@ -68,8 +68,8 @@ def _factor(words: str) -> float | None:
         return max(0.01, 1 - percent / 100) if _search("less", words) else 1 + percent / 100
     if times := _numbers("times", words):
         return float(times[0])
-    said = (factor for name, factor in _FACTORS.items() if _search(name, words))
-    return next(said, None)
+    factors = (factor for name, factor in _FACTORS.items() if _search(name, words))
+    return next(factors, None)
 
 
 def _search(name: str, words: str) -> re.Match[str] | None:
@@ -108,8 +108,8 @@ def _bare_lettering(text: str, marked: str, match: re.Match[str]) -> tuple[AddTe
     before = marked[: match.start()]
     if not bare:
         return MISSING, before
-    said = "".join(group or "" for group in bare.groups())
-    words = wording.pattern("edits.place_tail", flags=re.IGNORECASE).sub("", said).strip(" :：,，。.")
+    caught = "".join(group or "" for group in bare.groups())
+    words = wording.pattern("edits.place_tail", flags=re.IGNORECASE).sub("", caught).strip(" :：,，。.")
     if not words or wording.pattern("edits.no_words").fullmatch(words):
         return MISSING, before
     return AddText(words, _position(fold(text[bare.start() :]))), before + ",§,"

@@ -331,14 +331,14 @@ def expand_description(text: str) -> str:
     if not isinstance(understand(text, has_pictures=False), Draw):
         return text
     chinese = wording.is_chinese(text)
-    said = sentences("fuller", in_chinese=chinese)
+    phrases = sentences("fuller", in_chinese=chinese)
     named, added = find(PLACES, text), list[str]()
     if named is None:
         usual = sentences("usual_places", in_chinese=chinese)
-        added.append(usual.get(find(FIGURES, text) or "", said["anywhere"]))
+        added.append(usual.get(find(FIGURES, text) or "", phrases["anywhere"]))
     place = named or find(PLACES, added[0])
     if find(MOODS, text) is None and place not in _OWN_LIGHT:
-        added.append(said["light"])
+        added.append(phrases["light"])
     if not added:
         return text
-    return said["comma"].join([_END.sub("", text), *added])
+    return phrases["comma"].join([_END.sub("", text), *added])

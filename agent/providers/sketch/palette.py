@@ -211,11 +211,11 @@ def _colour(values: Iterable[float]) -> Colour:
 @functools.cache
 def colour_words() -> str:
     """Return a regular expression for one colour in folded text, without capturing groups."""
-    said = []
+    patterns = []
     for language in wording.LANGUAGES:
         shades = wording.section(language, "shades")
-        said.append(f"(?:{shades['light']}|{shades['dark']})?{_names(language)}{shades['end']}")
-    return f"(?:{'|'.join(said)}|#{_CODE}(?![0-9a-z]))"
+        patterns.append(f"(?:{shades['light']}|{shades['dark']})?{_names(language)}{shades['end']}")
+    return f"(?:{'|'.join(patterns)}|#{_CODE}(?![0-9a-z]))"
 
 
 def find_colours(folded: str) -> tuple[Colour, ...]:

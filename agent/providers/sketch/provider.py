@@ -171,8 +171,8 @@ class SketchProvider:
             return closing(tool_problem(messages[-1]), in_chinese=wording.is_chinese(text))
         # Gibberish has no language: it is answered in the language of the previous message.
         is_gibberish = intent == AskBack(Reason.UNCLEAR) and not (wording.is_chinese(text) or _ENGLISH.search(text))
-        said = _previous_text(messages) if is_gibberish else text
-        return reply(intent, in_chinese=wording.is_chinese(said))
+        model_text = _previous_text(messages) if is_gibberish else text
+        return reply(intent, in_chinese=wording.is_chinese(model_text))
 
     async def _say(self, answer: str) -> AsyncIterator[CompletionChunk]:
         for match in _PIECES.finditer(answer):
@@ -218,8 +218,8 @@ def _each_masked(intent: Draw | Edit, prompt: PromptMessage) -> list[Draw | Edit
 
 def _previous_text(messages: Sequence[PromptMessage]) -> str:
     """Return the user's previous message."""
-    said = [person_text(message) for message in messages if message.role is Role.PROMPT]
-    return said[-2] if len(said) > 1 else ""
+    texts = [person_text(message) for message in messages if message.role is Role.PROMPT]
+    return texts[-2] if len(texts) > 1 else ""
 
 
 def _usage(messages: Sequence[PromptMessage], answer: str) -> TokenUsage:

@@ -35,34 +35,34 @@ def closing(problem: str, *, in_chinese: bool) -> str:
     return sentences("closing", in_chinese=in_chinese)["failed" if problem else "done"].format(problem=problem)
 
 
-def _about_drawing(intent: Draw, said: Mapping[str, str]) -> str:
+def _about_drawing(intent: Draw, phrases: Mapping[str, str]) -> str:
     count = intent.number_of_images or 1
     key = "many" if count > 1 else "one"
     if intent.retaken:
         key += ("_variation" if intent.take.is_variation else "_take") + ("s" if count > 1 else "")
-    sentence = said[key].format(count=count, picture=intent.retaken, subject=intent.subject)
-    return sentence + (said["from_the_first"] if intent.retaken and intent.was_changed else "")
+    sentence = phrases[key].format(count=count, picture=intent.retaken, subject=intent.subject)
+    return sentence + (phrases["from_the_first"] if intent.retaken and intent.was_changed else "")
 
 
 def _about_edit(intent: Edit, *, in_chinese: bool) -> str:
-    said = sentences("editing", in_chinese=in_chinese)
+    phrases = sentences("editing", in_chinese=in_chinese)
     parts = [part for operation in intent.operations for part in _described(operation, in_chinese=in_chinese)]
     handle = intent.handles[0] if intent.handles else ""
-    sentence = said["handle" if handle else "picture"].format(handle=handle, changes=said["comma"].join(parts))
-    return sentence + (said["left_out"].format(words=intent.left_out[0]) if intent.left_out else "")
+    sentence = phrases["handle" if handle else "picture"].format(handle=handle, changes=phrases["comma"].join(parts))
+    return sentence + (phrases["left_out"].format(words=intent.left_out[0]) if intent.left_out else "")
 
 
 def _described(operation: Operation, *, in_chinese: bool) -> list[str]:
-    said = sentences("editing", in_chinese=in_chinese)
+    phrases = sentences("editing", in_chinese=in_chinese)
     match operation:
         case AddText(text):
-            return [said["with_words"].format(words=text)]
+            return [phrases["with_words"].format(words=text)]
         case Restyle(name, chinese_name):
-            return [said["restyled"].format(name=name, chinese_name=chinese_name)]
+            return [phrases["restyled"].format(name=name, chinese_name=chinese_name)]
         case Recolour():
-            return [said["recoloured"]]
+            return [phrases["recoloured"]]
         case Erase():
-            return [said["erased"]]
+            return [phrases["erased"]]
         case Fill(kind):
             return [sentences("patterns", in_chinese=in_chinese)[kind]]
         case _:
@@ -78,8 +78,8 @@ def _changed(change: AdjustmentChange, *, in_chinese: bool) -> str:
 
 def _degree(words: str, amount: int, *, in_chinese: bool) -> str:
     """Return the words with their amount: in everyday words when there are some for it, else as a number."""
-    said = sentences("degrees", in_chinese=in_chinese)
-    return said[_DEGREES.get(amount, "number")].format(change=words, amount=amount)
+    phrases = sentences("degrees", in_chinese=in_chinese)
+    return phrases[_DEGREES.get(amount, "number")].format(change=words, amount=amount)
 
 
 # ---- forms

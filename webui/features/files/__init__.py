@@ -203,8 +203,8 @@ async def create(at: Context, opened: Opened) -> Reply:
         info = await _workspace(at, seen).write(opened.name, "", by="person", expected_version=NEW_FILE)
     except RequestRefused as error:
         is_there = error.code is ErrorCode.FILE_CHANGED
-        said = at.words("files.exists", names=opened.name) if is_there else at.words.error(error.info)
-        return await _shown(at, seen, Toast(text=said, is_problem=True), events)
+        sentence = at.words("files.exists", names=opened.name) if is_there else at.words.error(error.info)
+        return await _shown(at, seen, Toast(text=sentence, is_problem=True), events)
     return await _shown(at, _with(seen, OpenFile(key=opened.key, name=info.name)), events=events)
 
 
@@ -264,10 +264,10 @@ async def delete(at: Context, named: Named) -> Reply:
     if not gone:
         raise RequestRefused(ErrorCode.FILE_NOT_FOUND, name=named.name)
     token, names = _bin.put(workspace, gone), [file.name for file in gone]
-    said = at.words.counted("files.deleted", len(gone), name=names[0])
+    sentence = at.words.counted("files.deleted", len(gone), name=names[0])
     undo = files.undo(undelete, {"conversation": named.conversation, "token": token})
     left = named.model_copy(update={"docs": tuple(doc for doc in named.docs if doc.name not in names)})
-    return await _shown(at, left, Toast(text=said, undo=undo), {"deleted": {"token": token, "names": names}})
+    return await _shown(at, left, Toast(text=sentence, undo=undo), {"deleted": {"token": token, "names": names}})
 
 
 @files.action
@@ -283,10 +283,10 @@ async def run(at: Context, opened: Opened) -> Reply:
     """Run a program, and show its console, its result or error, and which of its files were written."""
     done = await at.screen.studio().run_script(opened.conversation, opened.name, at.visitor.owner)
     result = None if done.run.result is None else json.dumps(done.run.result, ensure_ascii=False, indent=2)
-    said = at.fragment(
+    console = at.fragment(
         f"{opened.key}-out", "files/console.html", f"{opened.key}-run", key=opened.key, done=done, result=result
     )
-    return Reply(patches=(said,))
+    return Reply(patches=(console,))
 
 
 def _workspace(at: Context, seen: OpenFiles) -> Workspace:

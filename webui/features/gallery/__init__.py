@@ -201,8 +201,8 @@ async def tag(at: Context, tagged: Tagged) -> Reply:
     """Tag or untag pictures."""
     library, owner = at.screen.studio().gallery, at.visitor.owner
     done = await (library.tag if tagged.is_on else library.untag)(owner, tagged.ids, tagged.name)
-    said = at.words.counted("gallery.tagged", len(done), tag=" ".join(tagged.name.split()))
-    toast = Toast(text=said) if tagged.is_on else None
+    sentence = at.words.counted("gallery.tagged", len(done), tag=" ".join(tagged.name.split()))
+    toast = Toast(text=sentence) if tagged.is_on else None
     patches = (await _tags(at, tagged.ids), *await _counts(at, tagged))
     return Reply(patches=patches, toast=toast if done else _gone(at))
 
@@ -213,18 +213,18 @@ async def delete(at: Context, changed: Changed) -> Reply:
     items = await _items(at, changed.ids)
     done = await at.screen.studio().gallery.delete(at.visitor.owner, changed.ids)
     ids: list[JsonValue] = [*done]
-    said = Toast(text=at.words.counted("gallery.deleted", len(done)), undo=gallery.undo(undelete, {"ids": ids}))
+    toast = Toast(text=at.words.counted("gallery.deleted", len(done)), undo=gallery.undo(undelete, {"ids": ids}))
     patches = (*(Patch(id=f"gal-{one}") for one in done), *await _counts(at, changed))
-    return Reply(patches=patches, toast=said if done else _gone(at), events=_changed_event(at, items))
+    return Reply(patches=patches, toast=toast if done else _gone(at), events=_changed_event(at, items))
 
 
 @gallery.action
 async def undelete(at: Context, chosen: ChosenPictures) -> Reply:
     """Restore pictures that were just deleted. The script calls this wherever the pictures are shown by now."""
     done = await at.screen.studio().gallery.undelete(at.visitor.owner, chosen.ids)
-    said = Toast(text=at.words.counted("gallery.restored", len(done)))
+    toast = Toast(text=at.words.counted("gallery.restored", len(done)))
     events: dict[str, JsonValue] = {**_changed_event(at, await _items(at, done)), "gallery-back": len(done)}
-    return Reply(toast=said if done else _gone(at), events=events)
+    return Reply(toast=toast if done else _gone(at), events=events)
 
 
 @gallery.action
@@ -241,11 +241,11 @@ async def pack(at: Context, wanted: Wanted) -> Reply:
     packed = await at.screen.studio().gallery.zip_of(
         owner, wanted.ids, name_of=lambda picture: download_name(picture, kind), bytes_of=taken_away
     )
-    said = at.words.counted("gallery.zipped", packed.count)
+    sentence = at.words.counted("gallery.zipped", packed.count)
     if packed.left_out:
-        said = at.words("gallery.zipped_some", count=packed.count, left_out=", ".join(packed.left_out))
+        sentence = at.words("gallery.zipped_some", count=packed.count, left_out=", ".join(packed.left_out))
     address = kept(owner, Path(packed.path), packed.count)
-    return Reply(toast=Toast(text=said), events={"gallery-packed": address})
+    return Reply(toast=Toast(text=sentence), events={"gallery-packed": address})
 
 
 @gallery.action

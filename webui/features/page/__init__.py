@@ -463,8 +463,8 @@ async def edit_message(at: Context, asked: EditedMessage) -> Reply:
     if turn is None:
         raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
     check_request(asked.text, len(turn.uploads))
-    said = await studio.turns.request_of(conversation.id, turn.id, owner)
-    request = replace(said, text=asked.text, instead_of=turn.id)
+    original = await studio.turns.request_of(conversation.id, turn.id, owner)
+    request = replace(original, text=asked.text, instead_of=turn.id)
     live, before = _live(conversation, turn, request), _before(conversation, turn)
     return at.reply(await Turns(at).begin(before, request, live))
 

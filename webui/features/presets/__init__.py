@@ -124,9 +124,9 @@ async def _listed(
     return Reply(patches=(at.fragment("presets", "presets/menu.html", "context", longest=longest, **values),))
 
 
-def shape_size(said: str) -> tuple[int, int] | None:
+def shape_size(ratio: str) -> tuple[int, int] | None:
     """Return width and height in pixels of a small frame with the ratio `W:H`; None for anything else."""
-    found = re.fullmatch(r"([1-9]\d*):([1-9]\d*)", said)
+    found = re.fullmatch(r"([1-9]\d*):([1-9]\d*)", ratio)
     if found is None:
         return None
     width, height = int(found[1]), int(found[2])

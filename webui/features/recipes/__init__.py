@@ -111,9 +111,9 @@ async def branch(at: Context, file: FileFinding) -> Reply:
         return Reply()
     known = await _known(at, what)
     if known is None:
-        said = at.words("recipe.branch_said", words=" ".join((what.words or what.prompt).split())[:500])
+        sentence = at.words("recipe.branch_said", words=" ".join((what.words or what.prompt).split())[:500])
         has_words = bool(what.words or what.prompt) and not file.is_written
-        return at.reply(at.screen.wording(said)) if has_words else Reply()
+        return at.reply(at.screen.wording(sentence)) if has_words else Reply()
     conversation_id, handle = known
     marked = at.screen.context(at.screen.view(at.visitor, conversation_id), handle, ())
     return _without_file(at.reply({**await opened(at, conversation_id), **marked}))
@@ -134,16 +134,16 @@ async def upscale(at: Context, asked: Of) -> Reply:
     if conversation is None or picture is None or receipt is None:
         return Reply()
     offer, pixels = repainter(at.screen.offers(at.visitor), receipt), asked_pixels(receipt)
-    chosen, said = at.state.chosen.model_copy(update={"number_of_images": "1"}), ""
+    chosen, sentence = at.state.chosen.model_copy(update={"number_of_images": "1"}), ""
     if offer is not None:
         size = receipt.asked_resolution or AUTO
         ratio = receipt.asked_aspect_ratio or AUTO
         chosen = chosen.model_copy(update={"image_model": offer.name, "resolution": size, "aspect_ratio": ratio})
-        said = at.words("receipt.repaint_said", handle=picture.handle, size=size)
+        sentence = at.words("receipt.repaint_said", handle=picture.handle, size=size)
     elif pixels is not None:
         chosen = chosen.model_copy(update={"resolution": AUTO, "aspect_ratio": AUTO})
-        said = at.words("receipt.enlarge_said", width=pixels[0], height=pixels[1])
-    return at.reply(await Turns(at).say(said, picture.handle, chosen, conversation=conversation))
+        sentence = at.words("receipt.enlarge_said", width=pixels[0], height=pixels[1])
+    return at.reply(await Turns(at).say(sentence, picture.handle, chosen, conversation=conversation))
 
 
 @recipes.action
@@ -256,7 +256,7 @@ def recipe_html(words: Words, found: FoundRecipe) -> Markup:
 
 def _summary(words: Words, recipe: Recipe) -> str:
     """Return the picture in one sentence: the prompt, the model, and what was asked."""
-    said = _shortened(recipe.words or recipe.prompt)
+    shown = _shortened(recipe.words or recipe.prompt)
     facts = words("recipe.join").join(
         part
         for part in (
@@ -266,7 +266,7 @@ def _summary(words: Words, recipe: Recipe) -> str:
         )
         if part
     )
-    quoted = words("recipe.quoted", words=said) if said else ""
+    quoted = words("recipe.quoted", words=shown) if shown else ""
     listed = words("recipe.join").join(part for part in (quoted, facts) if part)
     return words("recipe.found", recipe=listed or f"{recipe.width}×{recipe.height}")
 

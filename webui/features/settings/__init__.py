@@ -137,9 +137,9 @@ async def defaults(at: Context, given: Defaults) -> Reply:
     chosen = at.state.chosen if given.are_kept else None
     kept = chosen.turn_settings() if chosen is not None else None
     await at.screen.studio().preferences.keep_defaults(at.visitor.owner, kept)
-    said = at.words("defaults.kept" if chosen else "defaults.cleared")
+    sentence = at.words("defaults.kept" if chosen else "defaults.cleared")
     return Reply(
-        patches=(at.fragment("set-new", "settings/new.html", **_defaults(at, chosen)),), toast=Toast(text=said)
+        patches=(at.fragment("set-new", "settings/new.html", **_defaults(at, chosen)),), toast=Toast(text=sentence)
     )
 
 
@@ -169,9 +169,9 @@ async def back_up(at: Context) -> Reply:
     if at.visitor.owner != OPERATOR:
         return Reply(toast=Toast(text=at.words("refusal.nothing_here"), is_problem=True))
     made = await asyncio.to_thread(Backups(at.screen.studio().settings.home).make, datetime.now(UTC))
-    said = at.words("data.backed_up", name=made.path.name, size=f"{made.size_bytes / 1e6:,.1f} MB")
+    sentence = at.words("data.backed_up", name=made.path.name, size=f"{made.size_bytes / 1e6:,.1f} MB")
     shown = at.fragment("set-backup", "settings/backup.html", newest_backup=made.made_at)
-    return Reply(patches=(shown,), toast=Toast(text=said))
+    return Reply(patches=(shown,), toast=Toast(text=sentence))
 
 
 def _changed(at: Context, events: Mapping[str, JsonValue] | None = None) -> Reply:

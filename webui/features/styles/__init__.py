@@ -137,11 +137,11 @@ def refusal(words: Words, info: ErrorInfo) -> str:
     """Return why something was not saved, in one sentence of the visitor's language."""
     if info.code is not ErrorCode.STYLES_REFUSED:
         return words.error(info)
-    place, separator, said = str(info.parameters.get("problem", "")).partition(": ")
+    place, separator, message = str(info.parameters.get("problem", "")).partition(": ")
     if not separator or not re.fullmatch(r"[\w.]+", place):
-        place, said = "", str(info.parameters.get("problem", ""))
+        place, message = "", str(info.parameters.get("problem", ""))
     where = _where(words, place.split("."))
-    problem = _problem(words, said)
+    problem = _problem(words, message)
     located = words("styles.problem_where", where=where, problem=problem) if where else problem
     return words.error(info.model_copy(update={"parameters": {**info.parameters, "problem": located}}))
 
@@ -201,8 +201,8 @@ async def delete(at: Context, chosen: ChosenStyle) -> Reply:
     style = await _own(at, chosen.id)
     await at.screen.studio().styles.delete(style.id, at.visitor.owner)
     back: dict[str, JsonValue] = {**chosen.model_dump(exclude={"id"}), "style": style.draft.model_dump(mode="json")}
-    said = at.words("styles.deleted", title=title_of(at.words, style))
-    return await _done(at, chosen, said, styles.undo(restore, back))
+    sentence = at.words("styles.deleted", title=title_of(at.words, style))
+    return await _done(at, chosen, sentence, styles.undo(restore, back))
 
 
 @styles.action
@@ -228,14 +228,14 @@ async def export(at: Context) -> Reply:
     if not own:
         return Reply(toast=Toast(text=at.words("styles.nothing_to_export"), is_problem=True))
     text = (await library.export_styles(owner)).decode()
-    said = Toast(text=at.words.counted("styles.exported", len(own)))
-    return Reply(toast=said, events={"save": {"name": FILE_NAME, "text": text}})
+    toast = Toast(text=at.words.counted("styles.exported", len(own)))
+    return Reply(toast=toast, events={"save": {"name": FILE_NAME, "text": text}})
 
 
-async def _done(at: Context, look: StyleFilter, said: str, undo: Undo | None = None) -> Reply:
+async def _done(at: Context, look: StyleFilter, sentence: str, undo: Undo | None = None) -> Reply:
     """Return the list as it is now, without the form, and a toast."""
     patches = _list(at, await _shown(at, look)), Patch(id="sty-form")
-    return Reply(patches=patches, toast=Toast(text=said, undo=undo), events={"styles-done": look.family})
+    return Reply(patches=patches, toast=Toast(text=sentence, undo=undo), events={"styles-done": look.family})
 
 
 def _list(at: Context, shown: Mapping[str, Any]) -> Patch:
@@ -426,9 +426,9 @@ def _where(words: Words, parts: Sequence[str]) -> str:
     return words("styles.problem_join").join([*numbered, *named])
 
 
-def _problem(words: Words, said: str) -> str:
+def _problem(words: Words, message: str) -> str:
     for pattern, key in _SAID:
-        if match := pattern.search(said):
+        if match := pattern.search(message):
             return words(key, **match.groupdict())
     return words("styles.problem_other")
 

@@ -40,10 +40,10 @@ async def pictures(at: Context, sought: Sought) -> Reply:
     conversation, view, wanted = await at.conversation(), at.view, sought.query.casefold()
     options = []
     for picture in reversed(conversation.all_pictures if conversation is not None else ()):
-        said = label(at.words, picture)
-        if picture.handle.startswith(f"#{wanted}") or wanted in said.casefold():
+        description = label(at.words, picture)
+        if picture.handle.startswith(f"#{wanted}") or wanted in description.casefold():
             image = view.url(picture.handle, _IMAGE_EDGE_PX)
-            options.append(Option(picture.handle, picture.handle, said, image))
+            options.append(Option(picture.handle, picture.handle, description, image))
     return _offered(at, options[:_MOST_PICTURES])
 
 

@@ -258,19 +258,19 @@ def step_rows(lines: Sequence[ThoughtLog], seconds: float, outcome: Outcome = "d
     has_times = all(one.at_s <= other.at_s for one, other in pairwise(lines))
     rows = [StepRow(line) for line in lines[: starts[0] if starts else None]]
     for place, end in pairwise([*starts, len(lines)]):
-        work, said = lines[place], lines[place + 1 : end]
+        work, reported = lines[place], lines[place + 1 : end]
         is_last = end == len(lines)
         begins_s = 0.0 if place == starts[0] else work.at_s
         ends_s = max(seconds, begins_s) if is_last else lines[end].at_s
         time_s = ends_s - begins_s if has_times and (ends_s > begins_s or is_last) else None
-        done = next((line for line in said if line.step in _WORK[work.step]), None)
+        done = next((line for line in reported if line.step in _WORK[work.step]), None)
         if done is not None:
             rows.append(StepRow(done, time_s, "done", work))
         else:
             # Other work came after it: if nothing says that it is done, it was not completed.
             ending: Outcome = outcome if is_last else "failed" if _WORK[work.step] else "done"
             rows.append(StepRow(work, time_s, ending))
-        rows += [StepRow(line) for line in said if line is not done]
+        rows += [StepRow(line) for line in reported if line is not done]
     return rows
 
 
@@ -300,8 +300,8 @@ def _thoughts(words: Words, thoughts: str) -> Markup:
     return markdown_html(thoughts, copy=words("builtin.copy_code")) if thoughts.strip() else Markup()
 
 
-def _capital(said: str) -> str:
-    return said[:1].upper() + said[1:]
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _did(words: Words, row: StepRow) -> str:

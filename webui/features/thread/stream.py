@@ -156,8 +156,8 @@ class Following:
         turn = self.conversation.turn(live.turn_id)
         if turn is None:
             return live
-        said, beside = resumed(turn), self.conversation.forks.get(turn.id, ())
-        return replace(live, text=said.text, named=said.named, uploads=said.uploads, beside=beside)
+        recorded, beside = resumed(turn), self.conversation.forks.get(turn.id, ())
+        return replace(live, text=recorded.text, named=recorded.named, uploads=recorded.uploads, beside=beside)
 
     async def _timed(self, live: ShownTurn) -> ShownTurn:
         studio, provider, painting = self.screen.studio(), self.screen.provider(self.visitor), live.painting

@@ -261,23 +261,23 @@ def _lines(words: Words, steps: Sequence[StepSummary]) -> list[Line]:
 
 def _about(words: Words, step: StepSummary) -> list[tuple[str, str]]:
     """Return the facts of a step besides its figures, with a colour each; trouble comes first."""
-    said = list[tuple[str, str]]()
+    facts = list[tuple[str, str]]()
     if step.was_cancelled:
-        said.append(("bad", words("trace.cancelled")))
+        facts.append(("bad", words("trace.cancelled")))
     elif step.error is not None and step.kind is not StepKind.NODE:
-        said.append(("bad", words.error(step.error)))
+        facts.append(("bad", words.error(step.error)))
     elif step.has_failed:
         # The failed call says why, and so does the node itself when it is opened.
-        said.append(("bad", words("trace.step_failed")))
+        facts.append(("bad", words("trace.step_failed")))
     if step.retries:
-        said.append(("warn", words.counted("trace.retries", len(step.retries))))
+        facts.append(("warn", words.counted("trace.retries", len(step.retries))))
     if step.source in _SOURCES:
-        said.append(("", words(_SOURCES[step.source])))
+        facts.append(("", words(_SOURCES[step.source])))
     if step.model_label:
-        said.append(("", _purpose(words, step)))
+        facts.append(("", _purpose(words, step)))
     if step.led_to:
-        said.append(("", f"{words('trace.led_to')} {_node(words, step.led_to)}"))
-    return said
+        facts.append(("", f"{words('trace.led_to')} {_node(words, step.led_to)}"))
+    return facts
 
 
 def _purpose(words: Words, step: StepSummary) -> str:

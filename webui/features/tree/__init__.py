@@ -84,8 +84,8 @@ async def ask(at: Context, branch: Branch) -> Reply:
     if others < 0:
         return Reply()
     words, handle = at.words, branch.handle
-    said = words.counted("tree.ask", others, handle=handle) if others else words("tree.ask_alone", handle=handle)
-    return Reply(patches=(at.fragment("tr-note", "tree/ask.html", "tree", said=said, handle=handle),))
+    question = words.counted("tree.ask", others, handle=handle) if others else words("tree.ask_alone", handle=handle)
+    return Reply(patches=(at.fragment("tr-note", "tree/ask.html", "tree", said=question, handle=handle),))
 
 
 @tree.action
@@ -180,29 +180,29 @@ def label(words: Words, picture: Picture) -> str:
     receipt = picture.receipt
     if receipt is None:
         return words("tree.uploaded")
-    said = " ".join(receipt.user_text.split())[:_MOST_WORDS]
+    text = " ".join(receipt.user_text.split())[:_MOST_WORDS]
     if receipt.changes:
         return changes_text(words, receipt.changes)
     match picture.edit.kind if picture.edit else None:
         case "mask":
-            return words("tree.masked", words=said) if said else words("tree.mask")
+            return words("tree.masked", words=text) if text else words("tree.mask")
         case "expansion":
             return words("tree.expanded")
         case "kept_part":
             return words("tree.kept_part")
         case None:
-            return _ours(words, said, receipt.prompt) or said or receipt.model_label
+            return _ours(words, text, receipt.prompt) or text or receipt.model_label
 
 
-def _ours(words: Words, said: str, prompt: str) -> str:
+def _ours(words: Words, text: str, prompt: str) -> str:
     """Return a label for what the page itself said on behalf of the user, or added to the prompt, in whichever
     language; empty for the user's own words."""
     for one in map(load_words, LANGUAGES):
-        if said == one("panel.vary_said") or one("panel.vary_difference") in prompt:
+        if text == one("panel.vary_said") or one("panel.vary_difference") in prompt:
             return words("tree.vary")
-        if said == one("panel.regenerate_said"):
+        if text == one("panel.regenerate_said"):
             return words("tree.again")
-    found = next((match for match in (pattern.fullmatch(said) for pattern in _restyling()) if match), None)
+    found = next((match for match in (pattern.fullmatch(text) for pattern in _restyling()) if match), None)
     return words("tree.restyled", style=found[1]) if found else ""
 
 

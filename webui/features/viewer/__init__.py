@@ -255,6 +255,6 @@ def pressed_sentence(words: Words, press: PanelPress) -> str:
 def amounts_sentence(words: Words, amounts: PanelAmounts) -> str:
     """Return the sentence that the sliders say on behalf of the user, naming each changed one; empty when all are 0."""
     values: dict[str, int] = amounts.model_dump(exclude={"handle"})
-    said = [f"{words(f'panel.{name}').lower()} {value:+d}" for name, value in values.items() if value]
-    listed = words("panel.join").join(said)
-    return words("panel.sentence", amounts=listed[:1].upper() + listed[1:]) if said else ""
+    parts = [f"{words(f'panel.{name}').lower()} {value:+d}" for name, value in values.items() if value]
+    listed = words("panel.join").join(parts)
+    return words("panel.sentence", amounts=listed[:1].upper() + listed[1:]) if parts else ""

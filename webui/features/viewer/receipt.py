@@ -138,8 +138,8 @@ def asked_pixels(receipt: Receipt) -> tuple[int, int] | None:
 
 def changes_text(words: Words, changes: Sequence[AdjustmentChange]) -> str:
     """Return the changes of an exact adjustment, in words."""
-    said = (words(f"change.{one.kind}", amount=f"{one.amount:g}", ratio=one.ratio) for one in changes)
-    return words("did.join").join(said)
+    parts = (words(f"change.{one.kind}", amount=f"{one.amount:g}", ratio=one.ratio) for one in changes)
+    return words("did.join").join(parts)
 
 
 def _reference_mode(words: Words, receipt: Receipt) -> str:
