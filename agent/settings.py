@@ -548,10 +548,10 @@ def _openai(environ: Mapping[str, str], chosen: ProviderChoice | None) -> OpenAI
 
 def _telemetry(environ: Mapping[str, str]) -> TelemetrySettings | None:
     """Return the telemetry settings; `AIVISTA_OTEL` turns spans off, or on for a collector on this machine."""
-    wish, disabled = (one.of(environ) for one in variables_of(Settings, "telemetry"))
+    is_on, disabled = (one.of(environ) for one in variables_of(Settings, "telemetry"))
     base, endpoint = (one.of(environ) for one in variables_of(TelemetrySettings, "endpoint"))
     fields = _fields_in(TelemetrySettings, environ)
-    if wish is False or str(disabled).lower() == "true" or not (wish or base or endpoint):
+    if is_on is False or str(disabled).lower() == "true" or not (is_on or base or endpoint):
         return None
     fields["endpoint"] = endpoint or f"{(base or 'http://localhost:4318').rstrip('/')}/v1/traces"
     return TelemetrySettings(**fields)

@@ -61,9 +61,9 @@ def choose_language(fixed: str | None, chosen: str | None, accepted: str) -> str
 
     `accepted` is an Accept-Language header; English when nothing fits.
     """
-    for wish in (chosen, fixed):
-        if wish in LANGUAGES:
-            return str(wish)
+    for wanted in (chosen, fixed):
+        if wanted in LANGUAGES:
+            return str(wanted)
     for part in sorted((p.strip() for p in accepted.split(",") if p.strip()), key=_weight, reverse=True):
         tag = part.partition(";")[0].strip().lower()
         if tag.startswith("zh"):

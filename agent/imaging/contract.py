@@ -232,12 +232,12 @@ def _refusal(model: ModelEntry, settings: TurnSettings) -> RequestRefused | None
     return None
 
 
-def _first_legal(lock: T | None, wish: T | None, default: T, legal: Sequence[T] | None) -> tuple[T, str]:
+def _first_legal(lock: T | None, preferred: T | None, default: T, legal: Sequence[T] | None) -> tuple[T, str]:
     """Return the value to use and who chose it; when `legal` is None, every wish is allowed."""
     if lock is not None:
         return lock, "locked"
-    if wish is not None and (legal is None or wish in legal):
-        return wish, "agent"
+    if preferred is not None and (legal is None or preferred in legal):
+        return preferred, "agent"
     return default, "default"
 
 

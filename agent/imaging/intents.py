@@ -68,12 +68,12 @@ _LINKED = re.compile(
 _CLAUSE = re.compile(r"[^.!?。！？;；\n]+(?:[.!?。！？;；]+|$|(?=\n))")
 
 
-def claims_a_picture(answer: str, wish: str) -> bool:
+def claims_a_picture(answer: str, prompt_text: str) -> bool:
     """Return whether the answer states or suggests that a picture was made.
 
     False when the wish is a question, because a question is answered with text.
     """
-    if holds_question(wish):
+    if holds_question(prompt_text):
         return False
     shown = (_SPELLED, _LINKED, wording.pattern("claim.placeholder", flags=re.IGNORECASE))
     return any(one.search(answer) for one in shown) or any(_is_claim(match[0]) for match in _CLAUSE.finditer(answer))

@@ -68,10 +68,10 @@ def _words(name: str) -> re.Pattern[str]:
 
 
 def _wants(text: str) -> bool:
-    wish = _wish(text)
-    if any(is_asked or _is_bare_lettering(quote, place, wish[0]) for quote, place, is_asked in _quotes(wish)):
+    parsed = _wish(text)
+    if any(is_asked or _is_bare_lettering(quote, place, parsed[0]) for quote, place, is_asked in _quotes(parsed)):
         return True
-    return _words("cue").search(_words("not_lettering").sub(" ", wish[0])) is not None
+    return _words("cue").search(_words("not_lettering").sub(" ", parsed[0])) is not None
 
 
 def _wish(text: str) -> tuple[str, tuple[str, ...]]:
@@ -89,9 +89,9 @@ def _wish(text: str) -> tuple[str, tuple[str, ...]]:
     return refused, tuple(quotes)
 
 
-def _quotes(wish: tuple[str, tuple[str, ...]]) -> Iterator[tuple[str, int, bool]]:
+def _quotes(parsed: tuple[str, tuple[str, ...]]) -> Iterator[tuple[str, int, bool]]:
     """Yield each quotation that was not dropped: its words without marks, its place, and whether it is requested."""
-    marked, quotes = wish
+    marked, quotes = parsed
     places = [place for place, sign in enumerate(marked) if sign in _MARKS]
     is_asked, end = False, 0
     for quote, place in zip(quotes, places, strict=True):

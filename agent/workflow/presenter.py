@@ -231,18 +231,18 @@ def read_rewordings(text: str, prompt_text: str) -> tuple[str, ...] | None:
     return offers if offers or not listed else None
 
 
-def reworded_by_rule(wish: str, code: ErrorCode) -> tuple[str, ...]:
+def reworded_by_rule(prompt_text: str, code: ErrorCode) -> tuple[str, ...]:
     """Return two or three alternative prompts by rules: they omit what is most often refused, and disguise nothing.
 
     Empty if nothing requestable is left, or if the prompt describes something done to a person: removing single words
     would break such a sentence."""
-    said = " ".join(wish.split())[:_LONGEST_BY_RULE].strip(" .,;:!?。，；：！？")
-    if _is_beyond_rewording(said) or _says("done", said):
+    plain = " ".join(prompt_text.split())[:_LONGEST_BY_RULE].strip(" .,;:!?。，；：！？")
+    if _is_beyond_rewording(plain) or _says("done", plain):
         return ()
-    core = _without_touchy(said)
+    core = _without_touchy(plain)
     if sum(char.isalnum() for char in core) < _LEAST_LETTERS:
         return ()
-    language = "zh" if wording.is_chinese(said) else "en"
+    language = "zh" if wording.is_chinese(plain) else "en"
     asking = wording.pattern("rewording.asking", language, flags=re.IGNORECASE)
     offers = []
     for form in _FORMS.get(code, _OTHERWISE):

@@ -328,13 +328,13 @@ def _pictures(asked: Words, editing: str, references: tuple[str, ...]) -> Litera
 @page.action
 async def try_example(at: Context, asked: Arg) -> Reply:
     """Run an example of the first page where that is free; elsewhere put it into the composer."""
-    wish = example_of(at.words, asked.arg)
-    if wish is None:
+    example = example_of(at.words, asked.arg)
+    if example is None:
         return Reply()
     if not at.screen.is_sketch(at.visitor):
-        return at.reply(at.screen.wording(wish.text))
-    images = [(SAMPLE_NAME, await asyncio.to_thread(sample_picture))] if wish.needs_picture else []
-    return at.reply(await Turns(at).say(wish.text, images=images))
+        return at.reply(at.screen.wording(example.text))
+    images = [(SAMPLE_NAME, await asyncio.to_thread(sample_picture))] if example.needs_picture else []
+    return at.reply(await Turns(at).say(example.text, images=images))
 
 
 @page.action

@@ -360,8 +360,8 @@ async def _handle(studio: Studio, conversation_id: str, name: str, owner: str) -
 
 def download_name(picture: Picture, kind: str = "") -> str:
     """Return a recognisable file name: the handle, the first words of the prompt, and the kind of copy."""
-    wish = picture.receipt.user_text if picture.receipt else ""
-    words = re.findall(r"\w+", wish)[:6]
+    text = picture.receipt.user_text if picture.receipt else ""
+    words = re.findall(r"\w+", text)[:6]
     extension = {"image/jpeg": "jpg", "image/webp": "webp"}.get(picture.image.mime_type, "png")
     stem = "-".join(["aivista", picture.handle.lstrip("#"), *words])[:80]
     return f"{stem}{f'-{kind}' if kind else ''}.{extension}"
