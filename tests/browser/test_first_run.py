@@ -36,7 +36,7 @@ PRO = "gemini-3-pro-image"
 
 
 def an_example_runs_at_once_without_a_key(page: Page) -> None:
-    expect(page.locator(".wish")).to_have_count(6)
+    expect(page.locator(".example-card")).to_have_count(6)
     page.get_by_role("button", name="Cut to a format").press("Enter")
     expect(pictures(page)).to_have_count(1)
     expect_loaded(pictures(page).first)

@@ -106,8 +106,8 @@ def what_is_chosen_is_what_the_model_is_asked_for_and_the_price_follows_it(
         assert (now or "").splitlines()[1:-1] == (told or "").splitlines()[1:-1]
     with step("an example fills the composer and is not sent"):
         begin_anew(page)
-        page.get_by_role("button").filter(has_text=called.words("wish.fox")).click()
-        expect(composer(page)).to_have_value(called.words("wish.fox_text"))
+        page.get_by_role("button").filter(has_text=called.words("example.fox")).click()
+        expect(composer(page)).to_have_value(called.words("example.fox_text"))
         expect(page.locator("#chat .user")).to_have_count(0)
     with step("only what the chosen model obeys is offered"):
         expect_offered(page, "1:8", 0)

@@ -262,7 +262,7 @@ def words_in_the_box_stay_when_an_example_runs_and_after_a_reload(phone: Page, s
         open_page(phone, studio.url)
         composer(phone).fill("my own wish")
         phone.wait_for_function("JSON.stringify(localStorage).includes('my own wish')")
-        phone.locator(".wishes").get_by_role("button").first.click()
+        phone.locator(".example-cards").get_by_role("button").first.click()
         expect_pictures(phone, 1)
         expect(composer(phone)).to_have_value("my own wish")
         reload(phone)

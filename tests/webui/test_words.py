@@ -42,7 +42,7 @@ def literals() -> frozenset[str]:
 
 
 def composed_keys() -> list[re.Pattern[str]]:
-    """Return the keys that are put together from values, f"wish.{name}_text" as a pattern with a group for each."""
+    """Return the keys that are put together from values, f"example.{name}_text" as a pattern with a group for each."""
     found = []
     for path in SOURCES:
         for node in nodes(path):

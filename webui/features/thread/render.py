@@ -440,7 +440,7 @@ def top_html(
 
 
 # The examples of the first page: an icon each, and whether it needs a picture.
-_WISHES = {
+_EXAMPLES = {
     "fox": ("paintbrush", False),
     "poster": ("coffee", False),
     "city": ("sunset", False),
@@ -460,7 +460,7 @@ class Example:
 
 def example_of(words: Words, name: str) -> Example | None:
     """Return the example of that name in the visitor's language, or None."""
-    return Example(words(f"wish.{name}_text"), _WISHES[name][1]) if name in _WISHES else None
+    return Example(words(f"example.{name}_text"), _EXAMPLES[name][1]) if name in _EXAMPLES else None
 
 
 def welcome_html(
@@ -478,5 +478,5 @@ def welcome_html(
         is_kept=is_kept,
         is_shared=is_shared,
         lost=lost,
-        wishes=[(name, *of_it) for name, of_it in _WISHES.items()],
+        examples=[(name, *of_it) for name, of_it in _EXAMPLES.items()],
     )

@@ -137,7 +137,7 @@ _PLACES = {
     ErrorCode.REGION_UNSUPPORTED: "ai.google.dev/gemini-api/docs/available-regions",
     ErrorCode.MODEL_NOT_OFFERED: "ai.google.dev/gemini-api/docs/models",
 }
-_EXAMPLES = ("wish.fox_text", "wish.poster_text", "wish.city_text")
+_EXAMPLES = ("example.fox_text", "example.poster_text", "example.city_text")
 
 
 @dataclass(frozen=True)
