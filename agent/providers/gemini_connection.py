@@ -226,11 +226,11 @@ class GeminiConnection:
             _CALL.reset(token)
 
     def _failure(self, error: Exception, call: GeminiCall, model: ModelEntry) -> AivistaError:
-        asked, response = self.asked(call, model), call.response
-        page = _web_page_failure(response, asked) if response is not None else None
-        return page or failure_of(error, asked, has_response=response is not None, event=call.events.error)
+        provider_call, response = self.provider_call(call, model), call.response
+        page = _web_page_failure(response, provider_call) if response is not None else None
+        return page or failure_of(error, provider_call, has_response=response is not None, event=call.events.error)
 
-    def asked(self, call: GeminiCall, model: ModelEntry) -> ProviderCall:
+    def provider_call(self, call: GeminiCall, model: ModelEntry) -> ProviderCall:
         """Return the data of a call for its failure message."""
         endpoint = Endpoint(
             base_url=self._base_url,
@@ -309,7 +309,7 @@ _UNFIT = re.compile(r"(is not|are not|isn't) (enabled|supported|available) for|d
 
 
 def failure_of(
-    error: Exception, asked: ProviderCall, *, has_response: bool, event: Mapping[str, Any] | None = None
+    error: Exception, call: ProviderCall, *, has_response: bool, event: Mapping[str, Any] | None = None
 ) -> AivistaError:
     """Return our failure for an error of the SDK or its HTTP client; no text of it contains the key.
 
@@ -317,100 +317,100 @@ def failure_of(
     answer. `event` is the event of a streamed answer that reported an error, if any.
     """
     if event is not None:
-        return _from_event(event, asked)
+        return _from_event(event, call)
     if isinstance(error, errors.APIError):
-        return _from_api(error, asked)
+        return _from_api(error, call)
     if isinstance(error, httpx2.HTTPError | httpx2.InvalidURL):
-        return transport_failure(error, asked)
+        return transport_failure(error, call)
     if not has_response:
         # Without a response, the answer cannot be at fault: the studio or the SDK failed before sending.
-        return asked.failure(ErrorCode.NOT_SENT, f"{type(error).__name__}: {error}")
+        return call.failure(ErrorCode.NOT_SENT, f"{type(error).__name__}: {error}")
     # The answer did not have the API's form: the SDK could not read it.
-    return asked.failure(ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
+    return call.failure(ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
 
 
-def _web_page_failure(response: httpx2.Response, asked: ProviderCall) -> AivistaError | None:
+def _web_page_failure(response: httpx2.Response, call: ProviderCall) -> AivistaError | None:
     """Return WRONG_ADDRESS when a successful answer is a web page; else None."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_page = response.status_code == 200 and kind in ("text/html", "application/xhtml+xml")
-    return wrong_address(response.status_code, "", asked) if is_page else None
+    return wrong_address(response.status_code, "", call) if is_page else None
 
 
-def _from_event(event: Mapping[str, Any], asked: ProviderCall) -> AivistaError:
+def _from_event(event: Mapping[str, Any], call: ProviderCall) -> AivistaError:
     """Return the failure that an event of an answer reports: the call had begun, so it may have been charged."""
     error_object = event.get("error")
     body = error_object if isinstance(error_object, dict) else {"message": str(error_object)}
     message, status = str(body.get("message") or body.get("status") or ""), body.get("code")
     if not isinstance(status, int) or not 400 <= status < 600:
-        return unexplained(message, asked)
-    return may_have_been_charged(_from_body(status, body, message, {}, asked))
+        return unexplained(message, call)
+    return may_have_been_charged(_from_body(status, body, message, {}, call))
 
 
-def _from_api(error: errors.APIError, asked: ProviderCall) -> AivistaError:
+def _from_api(error: errors.APIError, call: ProviderCall) -> AivistaError:
     headers: Mapping[str, str] = getattr(error.response, "headers", None) or {}
     details, status = error.details, error.code if isinstance(error.code, int) else 500
     if isinstance(details, dict) and isinstance(details.get("error"), dict):
         body = details["error"]
-        return _from_body(status, body, str(body.get("message") or body.get("status") or ""), headers, asked)
-    return _from_elsewhere(status, details, headers, asked)
+        return _from_body(status, body, str(body.get("message") or body.get("status") or ""), headers, call)
+    return _from_elsewhere(status, details, headers, call)
 
 
 def _from_body(
-    status: int, body: Mapping[str, Any], message: str, headers: Mapping[str, str], asked: ProviderCall
+    status: int, body: Mapping[str, Any], message: str, headers: Mapping[str, str], call: ProviderCall
 ) -> AivistaError:
     """Return the failure reported by the API itself: `body` is its error object."""
     key_code = _key_code(body, message)
     match status:
         case 429:
-            return _quota_failure(body, message, headers, asked)
+            return _quota_failure(body, message, headers, call)
         case 400 | 401 | 403 if key_code is not None:
-            return asked.failure(key_code, message, model=asked.model.label)
+            return call.failure(key_code, message, model=call.model.label)
         case 401:
-            return asked.failure(ErrorCode.KEY_INVALID, message)
+            return call.failure(ErrorCode.KEY_INVALID, message)
         case 403 if not re.search(r"cached ?content|\bfile\b", message, re.IGNORECASE):
-            return asked.failure(ErrorCode.KEY_FORBIDDEN, message, model=asked.model.label)
-        case 404 if asked.model.id in message or re.search(r"\bmodels?\b", message, re.IGNORECASE):
-            parameters = {"model": asked.model.id, "variable": asked.model_variable}
-            return asked.failure(ErrorCode.MODEL_NOT_FOUND, message, **parameters)
+            return call.failure(ErrorCode.KEY_FORBIDDEN, message, model=call.model.label)
+        case 404 if call.model.id in message or re.search(r"\bmodels?\b", message, re.IGNORECASE):
+            parameters = {"model": call.model.id, "variable": call.model_variable}
+            return call.failure(ErrorCode.MODEL_NOT_FOUND, message, **parameters)
         case _:
-            by_status = status_failure(status, message, headers, asked)
-            return by_status or _rejection(body, message, asked)
+            by_status = status_failure(status, message, headers, call)
+            return by_status or _rejection(body, message, call)
 
 
-def _from_elsewhere(status: int, body: object, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:
+def _from_elsewhere(status: int, body: object, headers: Mapping[str, str], call: ProviderCall) -> AivistaError:
     """Return the failure of an answer without the API's form: of a gateway, a proxy, or another server."""
     fields = body if isinstance(body, dict) else {"message": body}
     message = str(next((fields[name] for name in ("message", "detail", "error", "status") if fields.get(name)), ""))
-    by_status = status_failure(status, message, headers, asked)
+    by_status = status_failure(status, message, headers, call)
     if by_status is not None:
         return by_status
     if status == 429:
-        return rate_limited(retry_after_s(headers), message, asked)
+        return rate_limited(retry_after_s(headers), message, call)
     if is_web_page(message) or status in (404, 405, 410):
-        return wrong_address(status, message, asked)
+        return wrong_address(status, message, call)
     if status in (401, 403):
         code = ErrorCode.KEY_INVALID if status == 401 else ErrorCode.KEY_FORBIDDEN
-        return asked.failure(code, message, model=asked.model.label)
-    return _rejection({}, message, asked)
+        return call.failure(code, message, model=call.model.label)
+    return _rejection({}, message, call)
 
 
-def _rejection(body: Mapping[str, Any], message: str, asked: ProviderCall) -> AivistaError:
-    model = asked.model.label
+def _rejection(body: Mapping[str, Any], message: str, call: ProviderCall) -> AivistaError:
+    model = call.model.label
     if body.get("status") == "FAILED_PRECONDITION" and "billing" in message.lower():
-        return asked.failure(ErrorCode.BILLING_REQUIRED, message, model=model)
+        return call.failure(ErrorCode.BILLING_REQUIRED, message, model=model)
     if re.search(r"thought[_ ]signature", message, re.IGNORECASE):
-        return asked.failure(ErrorCode.SIGNATURE_REJECTED, message)
+        return call.failure(ErrorCode.SIGNATURE_REJECTED, message)
     if _TOO_LONG.search(message):
-        return asked.failure(ErrorCode.CONTEXT_TOO_LONG, message, model=model)
+        return call.failure(ErrorCode.CONTEXT_TOO_LONG, message, model=model)
     if _TOO_LARGE.search(message):
-        return asked.failure(ErrorCode.REQUEST_TOO_LARGE, message)
+        return call.failure(ErrorCode.REQUEST_TOO_LARGE, message)
     if _BAD_PICTURE.search(message):
-        return asked.failure(ErrorCode.PICTURE_REJECTED, message)
-    detail = in_sentence(message, asked)
+        return call.failure(ErrorCode.PICTURE_REJECTED, message)
+    detail = in_sentence(message, call)
     if _UNFIT.search(message):
-        parameters = {"model": asked.model.id, "variable": asked.model_variable, "detail": detail}
-        return asked.failure(ErrorCode.MODEL_UNFIT, message, **parameters)
-    return asked.failure(ErrorCode.REQUEST_REJECTED, message, detail=detail)
+        parameters = {"model": call.model.id, "variable": call.model_variable, "detail": detail}
+        return call.failure(ErrorCode.MODEL_UNFIT, message, **parameters)
+    return call.failure(ErrorCode.REQUEST_REJECTED, message, detail=detail)
 
 
 def _key_code(body: Mapping[str, Any], message: str) -> ErrorCode | None:
@@ -421,21 +421,21 @@ def _key_code(body: Mapping[str, Any], message: str) -> ErrorCode | None:
 
 
 def _quota_failure(
-    body: Mapping[str, Any], message: str, headers: Mapping[str, str], asked: ProviderCall
+    body: Mapping[str, Any], message: str, headers: Mapping[str, str], call: ProviderCall
 ) -> AivistaError:
     violations = [entry for part in _objects(body.get("details")) for entry in _objects(part.get("violations"))]
-    model = asked.model.label
+    model = call.model.label
     if re.search(r"credits are depleted", message, re.IGNORECASE):
-        return asked.failure(ErrorCode.CREDITS_USED_UP, message)
+        return call.failure(ErrorCode.CREDITS_USED_UP, message)
     # `limit: 0` means that the key has no quota for the model: waiting does not help.
     has_none = re.search(r"limit: 0(?![\d.])|doesn't have a free quota tier", message)
     if has_none or any(str(entry.get("quotaValue")) == "0" for entry in violations):
-        return asked.failure(ErrorCode.BILLING_REQUIRED, message, model=model)
+        return call.failure(ErrorCode.BILLING_REQUIRED, message, model=model)
     names = " ".join(f"{entry.get('quotaId')} {entry.get('quotaMetric')}" for entry in violations)
     if re.search(r"per_?day", f"{names} {message}", re.IGNORECASE):
-        return asked.failure(ErrorCode.QUOTA_EXHAUSTED, message, model=model)
+        return call.failure(ErrorCode.QUOTA_EXHAUSTED, message, model=model)
     hint_s = _retry_delay_s(body, message)
-    return rate_limited(retry_after_s(headers) if hint_s is None else hint_s, message, asked)
+    return rate_limited(retry_after_s(headers) if hint_s is None else hint_s, message, call)
 
 
 def _retry_delay_s(body: Mapping[str, Any], message: str) -> float | None:

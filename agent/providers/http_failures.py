@@ -161,105 +161,105 @@ def may_have_been_charged(error: AivistaError) -> AivistaError:
     return error
 
 
-def transport_failure(error: Exception, asked: ProviderCall) -> AivistaError:
+def transport_failure(error: Exception, call: ProviderCall) -> AivistaError:
     """Return our failure for an error of the HTTP client."""
     message = f"{type(error).__name__}: {error}"
-    model, there = asked.model.label, asked.endpoint.reached
+    model, there = call.model.label, call.endpoint.reached
     match error:
         case httpx2.ReadTimeout():
-            seconds = f"{asked.read_timeout_s:g}"
-            return asked.failure(ErrorCode.PROVIDER_TIMEOUT, message, model=model, seconds=seconds)
+            seconds = f"{call.read_timeout_s:g}"
+            return call.failure(ErrorCode.PROVIDER_TIMEOUT, message, model=model, seconds=seconds)
         case httpx2.ProxyError():
-            return asked.failure(ErrorCode.PROXY_FAILED, message, service=there)
+            return call.failure(ErrorCode.PROXY_FAILED, message, service=there)
         case httpx2.ConnectError() if "CERTIFICATE_VERIFY_FAILED" in message:
-            return asked.failure(ErrorCode.CERTIFICATE_FAILED, message, service=there)
+            return call.failure(ErrorCode.CERTIFICATE_FAILED, message, service=there)
         case httpx2.ConnectError() if "[SSL" in message:
-            address, variable = asked.endpoint.address, asked.endpoint.url_variable
-            return asked.failure(ErrorCode.TLS_FAILED, message, address=address, variable=variable)
+            address, variable = call.endpoint.address, call.endpoint.url_variable
+            return call.failure(ErrorCode.TLS_FAILED, message, address=address, variable=variable)
         case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.PoolTimeout():
-            return asked.failure(ErrorCode.CONNECTION_FAILED, message, service=there)
+            return call.failure(ErrorCode.CONNECTION_FAILED, message, service=there)
         case httpx2.WriteError() | httpx2.WriteTimeout():
-            return asked.failure(ErrorCode.SENDING_FAILED, message, service=there)
+            return call.failure(ErrorCode.SENDING_FAILED, message, service=there)
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
             problem = "it must be an address like https://example.org"
-            return SettingsError(asked.endpoint.url_variable, asked.endpoint.base_url, problem)
+            return SettingsError(call.endpoint.url_variable, call.endpoint.base_url, problem)
         case httpx2.LocalProtocolError():
             return DesignRuleBroken(
                 ErrorCode.DESIGN_RULE_BROKEN, rule="it was about to send a request that HTTP does not allow"
             )
         case httpx2.DecodingError():
-            return asked.failure(ErrorCode.ANSWER_UNREADABLE, message)
+            return call.failure(ErrorCode.ANSWER_UNREADABLE, message)
         case httpx2.RemoteProtocolError() if not re.search("disconnected|closed", message):
             # The other side does not speak HTTP.
-            return asked.failure(ErrorCode.ANSWER_UNREADABLE, message)
+            return call.failure(ErrorCode.ANSWER_UNREADABLE, message)
         case _:
-            return asked.failure(ErrorCode.STREAM_CUT, message)
+            return call.failure(ErrorCode.STREAM_CUT, message)
 
 
-def status_failure(status: int, message: str, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError | None:
+def status_failure(status: int, message: str, headers: Mapping[str, str], call: ProviderCall) -> AivistaError | None:
     """Return the failure for an HTTP status with a fixed meaning, or None when the body must decide."""
-    model = asked.model.label
+    model = call.model.label
     match status:
         case _ if 300 <= status < 400:
-            return _redirected(headers, asked)
+            return _redirected(headers, call)
         case 407:
-            return asked.failure(ErrorCode.PROXY_FAILED, message)
+            return call.failure(ErrorCode.PROXY_FAILED, message)
         case 408 | 504:
-            parameters = {"model": model, "status": status, "seconds": asked.waited_s}
-            return asked.failure(ErrorCode.PROVIDER_GAVE_UP, message, **parameters)
+            parameters = {"model": model, "status": status, "seconds": call.waited_s}
+            return call.failure(ErrorCode.PROVIDER_GAVE_UP, message, **parameters)
         case 413:
-            return asked.failure(ErrorCode.REQUEST_TOO_LARGE, message)
+            return call.failure(ErrorCode.REQUEST_TOO_LARGE, message)
         case 503 | 529:
-            return overloaded(message, headers, asked)
+            return overloaded(message, headers, call)
         case 409 | 499:
-            return asked.failure(ErrorCode.PROVIDER_ERROR, message, status=status)
+            return call.failure(ErrorCode.PROVIDER_ERROR, message, status=status)
         case _ if status >= 500:
-            return asked.failure(ErrorCode.PROVIDER_ERROR, message, status=status)
+            return call.failure(ErrorCode.PROVIDER_ERROR, message, status=status)
         case _:
             return None
 
 
-def overloaded(message: str, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:
+def overloaded(message: str, headers: Mapping[str, str], call: ProviderCall) -> AivistaError:
     """Return that the model is overloaded, with the server's waiting time, if it gives one."""
     hint_s = retry_after_s(headers)
-    parameters: dict[str, str | int | float] = {"model": asked.model.label}
+    parameters: dict[str, str | int | float] = {"model": call.model.label}
     if hint_s is not None:
         parameters["seconds"] = max(1, ceil(hint_s))
-    return asked.failure(ErrorCode.OVERLOADED, message, **parameters)
+    return call.failure(ErrorCode.OVERLOADED, message, **parameters)
 
 
-def rate_limited(hint_s: float | None, message: str, asked: ProviderCall) -> AivistaError:
+def rate_limited(hint_s: float | None, message: str, call: ProviderCall) -> AivistaError:
     """Return that the server wants fewer requests, with its waiting time, if it gives one."""
     if hint_s is None:
-        return asked.failure(ErrorCode.SLOW_DOWN, message)
-    return asked.failure(ErrorCode.RATE_LIMITED, message, seconds=max(1, ceil(hint_s)))
+        return call.failure(ErrorCode.SLOW_DOWN, message)
+    return call.failure(ErrorCode.RATE_LIMITED, message, seconds=max(1, ceil(hint_s)))
 
 
-def wrong_address(status: int, message: str, asked: ProviderCall) -> AivistaError:
+def wrong_address(status: int, message: str, call: ProviderCall) -> AivistaError:
     """Return that the address does not lead to the API: a wrong address, or a proxy or firewall in between."""
-    endpoint = asked.endpoint
+    endpoint = call.endpoint
     parameters = {"address": endpoint.address, "variable": endpoint.url_variable, "api": endpoint.api}
-    return asked.failure(ErrorCode.WRONG_ADDRESS, message, **parameters, status=status)
+    return call.failure(ErrorCode.WRONG_ADDRESS, message, **parameters, status=status)
 
 
-def unexplained(message: str, asked: ProviderCall) -> AivistaError:
+def unexplained(message: str, call: ProviderCall) -> AivistaError:
     """Return that a started answer ended with an error that has no other information than this message."""
-    reason = in_sentence(message, asked) or "error"
-    return may_have_been_charged(asked.failure(ErrorCode.UNKNOWN_REASON, message, reason=reason))
+    reason = in_sentence(message, call) or "error"
+    return may_have_been_charged(call.failure(ErrorCode.UNKNOWN_REASON, message, reason=reason))
 
 
-def _redirected(headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:
+def _redirected(headers: Mapping[str, str], call: ProviderCall) -> AivistaError:
     # Redirects are not followed: the key would be sent to any host they name.
     target = urlsplit(headers.get("location", ""))
-    named = f"{target.scheme}://{target.netloc.rpartition('@')[2]}" if target.netloc else asked.clean(target.path)[:80]
-    endpoint = asked.endpoint
+    named = f"{target.scheme}://{target.netloc.rpartition('@')[2]}" if target.netloc else call.clean(target.path)[:80]
+    endpoint = call.endpoint
     parameters = {"address": endpoint.address, "variable": endpoint.url_variable, "target": named or "?"}
-    return asked.failure(ErrorCode.REDIRECTED, **parameters)
+    return call.failure(ErrorCode.REDIRECTED, **parameters)
 
 
-def in_sentence(message: str, asked: ProviderCall) -> str:
+def in_sentence(message: str, call: ProviderCall) -> str:
     """Return the server's message, short enough for a sentence."""
-    return asked.clean(message)[:_LONGEST_IN_SENTENCE]
+    return call.clean(message)[:_LONGEST_IN_SENTENCE]
 
 
 def is_web_page(text: str) -> bool:

@@ -95,18 +95,18 @@ class OpenAIProvider:
         """Stream the text model's answer; see `ChatModel.stream`."""
         wanted = pictures_to_send(messages) if model.has_vision else {}
         picture_bytes = {digest: await self._pictures.read(image) for digest, image in wanted.items()}
-        asked = ProviderCall(
+        call = ProviderCall(
             self._talker, model, "AIVISTA_OPENAI_TEXT_MODEL", self._text_timeout_s, self._keys, "/chat/completions"
         )
 
         async def ask(plainer: ModelEntry) -> tuple[httpx2.Response, ChatReader]:
-            answer = await self._begin(asked, chat_body(plainer, messages, tools, options, picture_bytes))
-            return answer, ChatReader(plainer, asked.endpoint.service)
+            answer = await self._begin(call, chat_body(plainer, messages, tools, options, picture_bytes))
+            return answer, ChatReader(plainer, call.endpoint.service)
 
         answer, reader = await self._taken(model, ask)
         async with aclosing(answer), aclosing(_events(answer)) as events:
             try:
-                while (event := await self._next(events, asked)) is not None:
+                while (event := await self._next(events, call)) is not None:
                     for chunk in reader.read(event):
                         yield chunk
             except AivistaError:
@@ -125,24 +125,24 @@ class OpenAIProvider:
         images = pictures_to_show(request)
         data = [await self._pictures.read(image) for image in images]
         path = "/images/edits" if images else "/images/generations"
-        asked = ProviderCall(
+        call = ProviderCall(
             self._painter, request.model, "AIVISTA_OPENAI_IMAGE_MODEL", self._image_timeout_s, self._keys, path
         )
 
         async def ask(plainer: ModelEntry) -> Wire:
             body = image_body(request.model_copy(update={"model": plainer}))
-            return await self._ask_for_picture(asked, body, image_files(images, data, plainer.image_field))
+            return await self._ask_for_picture(call, body, image_files(images, data, plainer.image_field))
 
         answer = await self._taken(request.model, ask)
-        failure = _failure_in(answer, asked)
+        failure = _failure_in(answer, call)
         if failure is not None:
             # Exception reports show local variables, and a server's text may quote a key.
             del answer
             raise failure
         usage = usage_from_wire(answer["usage"]) if isinstance(answer.get("usage"), dict) else None
-        found = read_picture(answer, asked.endpoint.base_url)
+        found = read_picture(answer, call.endpoint.base_url)
         if isinstance(found, PictureElsewhere):
-            found = await self._fetch(found.url, asked)
+            found = await self._fetch(found.url, call)
         if isinstance(found, ErrorInfo):
             # Without a token count, it is unknown whether it was charged.
             found = found.model_copy(update={"charge": Charge.MAYBE if usage is None else Charge.YES})
@@ -174,21 +174,21 @@ class OpenAIProvider:
                     raise
                 plainer, self._missing[model.id] = less, self._missing.get(model.id, {}) | missing
 
-    async def _begin(self, asked: ProviderCall, body: Wire) -> httpx2.Response:
-        answer = await self._send(asked, json=body)
+    async def _begin(self, call: ProviderCall, body: Wire) -> httpx2.Response:
+        answer = await self._send(call, json=body)
         content_type = answer.headers.get("content-type", "").partition(";")[0]
         if content_type in ("text/html", "application/json"):
             await answer.aclose()
-            raise _not_a_stream(content_type, asked)
+            raise _not_a_stream(content_type, call)
         return answer
 
-    async def _next(self, events: AsyncIterator[str], asked: ProviderCall) -> Wire | None:
+    async def _next(self, events: AsyncIterator[str], call: ProviderCall) -> Wire | None:
         """Return the next event, or None at the end."""
         try:
             event: Wire | None = _read(await anext(events, ""))
         except Exception as error:
-            raise as_ours(error, asked) from None
-        failure = _failure_in(event, asked) if event is not None else None
+            raise as_ours(error, call) from None
+        failure = _failure_in(event, call) if event is not None else None
         if failure is None:
             return event
         # Exception reports show local variables, and a server's text may quote a key.
@@ -196,28 +196,28 @@ class OpenAIProvider:
         raise failure
 
     async def _ask_for_picture(
-        self, asked: ProviderCall, body: dict[str, str | int], files: list[tuple[str, tuple[str, bytes, str]]]
+        self, call: ProviderCall, body: dict[str, str | int], files: list[tuple[str, tuple[str, bytes, str]]]
     ) -> Wire:
-        answer = await self._send(asked, **({"data": body, "files": files} if files else {"json": body}))
+        answer = await self._send(call, **({"data": body, "files": files} if files else {"json": body}))
         try:
             await answer.aread()
             is_json = answer.headers.get("content-type", "").partition(";")[0].endswith("json")
             found = answer.json() if is_json else answer.text
         except Exception as error:
-            raise as_ours(error, asked) from None
+            raise as_ours(error, call) from None
         finally:
             await answer.aclose()
         if isinstance(found, str) and is_web_page(found):
-            raise wrong_address(200, found, asked)
+            raise wrong_address(200, found, call)
         if not isinstance(found, dict):
-            raise as_ours(ValueError(f"the answer is {type(found).__name__}"), asked)
+            raise as_ours(ValueError(f"the answer is {type(found).__name__}"), call)
         return found
 
-    async def _send(self, asked: ProviderCall, **content: Any) -> httpx2.Response:
+    async def _send(self, call: ProviderCall, **content: Any) -> httpx2.Response:
         """Return a successful answer with its body unread. Raises the matching failure for any other answer."""
-        http, address = self._open(asked.endpoint), f"{asked.endpoint.base_url.rstrip('/')}{asked.path}"
+        http, address = self._open(call.endpoint), f"{call.endpoint.base_url.rstrip('/')}{call.path}"
         try:
-            request = http.build_request("POST", address, timeout=timeouts(asked.read_timeout_s), **content)
+            request = http.build_request("POST", address, timeout=timeouts(call.read_timeout_s), **content)
             answer = await http.send(request, stream=True)
             if answer.is_success:
                 return answer
@@ -225,16 +225,16 @@ class OpenAIProvider:
                 details = _failure_details(_json_or_text(await answer.aread()), f"HTTP {answer.status_code}")
         except Exception as error:
             # Not chained: an exception of the HTTP client may quote the header with the key.
-            raise as_ours(error, asked) from None
-        failure = _from_status(answer.status_code, details, answer.headers, asked)
+            raise as_ours(error, call) from None
+        failure = _from_status(answer.status_code, details, answer.headers, call)
         del details
         raise failure
 
-    async def _fetch(self, url: str, asked: ProviderCall) -> ArrivedPicture | ErrorInfo:
+    async def _fetch(self, url: str, call: ProviderCall) -> ArrivedPicture | ErrorInfo:
         """Download the picture from an address of the same server."""
-        http, data = self._open(asked.endpoint), bytearray()
+        http, data = self._open(call.endpoint), bytearray()
         try:
-            async with http.stream("GET", url, timeout=timeouts(asked.read_timeout_s)) as response:
+            async with http.stream("GET", url, timeout=timeouts(call.read_timeout_s)) as response:
                 if response.status_code != 200:
                     reason = f"HTTP {response.status_code} for its file"
                     return ErrorInfo(code=ErrorCode.NO_PICTURE, parameters={"reason": reason})
@@ -243,7 +243,7 @@ class OpenAIProvider:
                     if len(data) > _MAX_PICTURE_BYTES:
                         return ErrorInfo(code=ErrorCode.NO_PICTURE, parameters={"reason": "its file is too large"})
         except httpx2.HTTPError as error:
-            raise as_ours(error, asked) from None
+            raise as_ours(error, call) from None
         return picture_of(bytes(data))
 
     def _without_keys(self, chunk: CompletionChunk) -> CompletionChunk:
@@ -369,12 +369,12 @@ def _refused_features(message: str) -> dict[str, Any]:
     return {name: value for one in missing for name, value in one.items()}
 
 
-def as_ours(error: Exception, asked: ProviderCall) -> AivistaError:
+def as_ours(error: Exception, call: ProviderCall) -> AivistaError:
     """Return our failure for an error of the HTTP client or for an unreadable answer."""
     if isinstance(error, httpx2.HTTPError | httpx2.InvalidURL):
-        return transport_failure(error, asked)
+        return transport_failure(error, call)
     # The answer did not have the API's form.
-    return asked.failure(ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
+    return call.failure(ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
 
 
 class _FailureDetails(NamedTuple):
@@ -405,75 +405,75 @@ def _json_or_text(body: bytes) -> object:
         return text
 
 
-def _failure_in(event: object, asked: ProviderCall) -> AivistaError | None:
+def _failure_in(event: object, call: ProviderCall) -> AivistaError | None:
     """Return the failure in an event or answer: it reports one, or cannot be read; else None."""
     if not isinstance(event, dict):
-        return as_ours(ValueError(f"an event is {type(event).__name__}"), asked)
+        return as_ours(ValueError(f"an event is {type(event).__name__}"), call)
     if not event.get("error") and event.get("object") != "error":
         return None
     # The server gave up in the middle of its answer.
     details = _failure_details(event, "error")
     if not (details.code.isdigit() and 400 <= int(details.code) < 600):
-        return unexplained(details.message, asked)
-    return may_have_been_charged(_from_status(int(details.code), details, {}, asked))
+        return unexplained(details.message, call)
+    return may_have_been_charged(_from_status(int(details.code), details, {}, call))
 
 
-def _wrong_path(message: str, asked: ProviderCall) -> AivistaError:
+def _wrong_path(message: str, call: ProviderCall) -> AivistaError:
     """Return the failure that the server does not offer this path at its address; most addresses end in /v1."""
-    parameters = {"address": asked.endpoint.address, "path": asked.path, "variable": asked.endpoint.url_variable}
-    return asked.failure(ErrorCode.WRONG_PATH, message, **parameters)
+    parameters = {"address": call.endpoint.address, "path": call.path, "variable": call.endpoint.url_variable}
+    return call.failure(ErrorCode.WRONG_PATH, message, **parameters)
 
 
-def _not_a_stream(content_type: str, asked: ProviderCall) -> AivistaError:
+def _not_a_stream(content_type: str, call: ProviderCall) -> AivistaError:
     """Return the failure of a server that did not answer with a stream of events."""
     if content_type == "text/html":
-        return wrong_address(200, "", asked)
-    return may_have_been_charged(_wrong_path(f"it answers with {content_type}", asked))
+        return wrong_address(200, "", call)
+    return may_have_been_charged(_wrong_path(f"it answers with {content_type}", call))
 
 
-def _from_status(status: int, failed: _FailureDetails, headers: Mapping[str, str], asked: ProviderCall) -> AivistaError:
+def _from_status(status: int, failed: _FailureDetails, headers: Mapping[str, str], call: ProviderCall) -> AivistaError:
     message, code = failed.message, f"{failed.code} {failed.kind}"
     if 400 <= status < 500 and _BLOCKING.search(code):
-        blocked = ErrorCode.PICTURE_BLOCKED if asked.paints else ErrorCode.PROMPT_BLOCKED
-        refused = asked.failure(blocked, message, reason=(failed.code or failed.kind)[:60])
+        blocked = ErrorCode.PICTURE_BLOCKED if call.paints else ErrorCode.PROMPT_BLOCKED
+        refused = call.failure(blocked, message, reason=(failed.code or failed.kind)[:60])
         # A request refused with an HTTP status was not processed.
         refused.info = refused.info.model_copy(update={"charge": Charge.NO})
         return refused
     if status == 402 or (status == 429 and "insufficient_quota" in code):
-        parameters = {"model": asked.model.label, "console": asked.endpoint.service}
-        return asked.failure(ErrorCode.BILLING_REQUIRED, message, **parameters)
+        parameters = {"model": call.model.label, "console": call.endpoint.service}
+        return call.failure(ErrorCode.BILLING_REQUIRED, message, **parameters)
     if status == 429:
         hint_s = retry_after_s(headers)
-        return rate_limited(_hint_in(message) if hint_s is None else hint_s, message, asked)
-    if status in (400, 422, 500) and not asked.paints and _NO_VISION.search(message):
-        parameters = {"model": asked.model.id, "variable": asked.model_variable, "detail": in_sentence(message, asked)}
-        return asked.failure(ErrorCode.MODEL_UNFIT, message, **parameters)
-    by_status = status_failure(status, message, headers, asked)
+        return rate_limited(_hint_in(message) if hint_s is None else hint_s, message, call)
+    if status in (400, 422, 500) and not call.paints and _NO_VISION.search(message):
+        parameters = {"model": call.model.id, "variable": call.model_variable, "detail": in_sentence(message, call)}
+        return call.failure(ErrorCode.MODEL_UNFIT, message, **parameters)
+    by_status = status_failure(status, message, headers, call)
     if by_status is not None:
         return by_status
     if is_web_page(message):
-        return wrong_address(status, message, asked)
+        return wrong_address(status, message, call)
     if status == 401 or "invalid_api_key" in code:
-        return asked.failure(ErrorCode.KEY_INVALID, message, console=asked.endpoint.key_variable)
+        return call.failure(ErrorCode.KEY_INVALID, message, console=call.endpoint.key_variable)
     if status == 403:
-        parameters = {"model": asked.model.id, "console": asked.endpoint.service}
-        return asked.failure(ErrorCode.KEY_FORBIDDEN, message, **parameters)
-    return _rejection(status, message, code, asked)
+        parameters = {"model": call.model.id, "console": call.endpoint.service}
+        return call.failure(ErrorCode.KEY_FORBIDDEN, message, **parameters)
+    return _rejection(status, message, code, call)
 
 
-def _rejection(status: int, message: str, code: str, asked: ProviderCall) -> AivistaError:
+def _rejection(status: int, message: str, code: str, call: ProviderCall) -> AivistaError:
     """Return why the server accepted the key but rejected the request."""
     whole = f"{message} {code}"
     if status == 404 and "model" in whole.lower():
-        parameters = {"model": asked.model.id, "variable": asked.model_variable}
-        return asked.failure(ErrorCode.MODEL_NOT_FOUND, message, **parameters)
+        parameters = {"model": call.model.id, "variable": call.model_variable}
+        return call.failure(ErrorCode.MODEL_NOT_FOUND, message, **parameters)
     if status in (404, 405):
-        return _wrong_path(message, asked)
+        return _wrong_path(message, call)
     if _TOO_LONG.search(whole):
-        return asked.failure(ErrorCode.CONTEXT_TOO_LONG, message, model=asked.model.label)
+        return call.failure(ErrorCode.CONTEXT_TOO_LONG, message, model=call.model.label)
     if _BAD_PICTURE.search(whole):
-        return asked.failure(ErrorCode.PICTURE_REJECTED, message)
-    return asked.failure(ErrorCode.REQUEST_REJECTED, message, detail=in_sentence(message, asked))
+        return call.failure(ErrorCode.PICTURE_REJECTED, message)
+    return call.failure(ErrorCode.REQUEST_REJECTED, message, detail=in_sentence(message, call))
 
 
 def _hint_in(message: str) -> float | None:
