@@ -52,16 +52,16 @@ class Ledger:
         """Return the recorded answer of the call, or an error if its outcome is unknown; None if it must be made."""
         call = self.known.get(name)
         if call is not None and call.state is CallState.DONE and call.answer is not None:
-            heard = call.answer
-            return Answer(parts=list(heard.parts), usage=heard.usage, finish_reason=heard.finish_reason)
+            saved = call.answer
+            return Answer(parts=list(saved.parts), usage=saved.usage, finish_reason=saved.finish_reason)
         if call is not None and call.state is CallState.UNKNOWN and not self.may_repeat:
             return Answer(error=ErrorInfo(code=ErrorCode.CALL_UNKNOWN, parameters={"model": model.label}))
         return None
 
     def record_answer(self, name: str, model: ModelEntry, call: ToolCallPart) -> None:
         """Record a call to the model as answered with this tool call, at no cost."""
-        heard = CallAnswer(parts=(call,), usage=TokenUsage(), finish_reason="STOP")
-        self.known[name] = self._new(name, model).model_copy(update={"state": CallState.DONE, "answer": heard})
+        saved = CallAnswer(parts=(call,), usage=TokenUsage(), finish_reason="STOP")
+        self.known[name] = self._new(name, model).model_copy(update={"state": CallState.DONE, "answer": saved})
 
     def queue(self, name: str, model: ModelEntry) -> None:
         """Record that the call is about to be made, or waits for its next attempt."""
@@ -92,8 +92,8 @@ class Ledger:
         if self.sponsored is not None:
             self.sponsored.charge(price_usd)
         if answer.error is None:
-            heard = CallAnswer(parts=tuple(answer.parts), usage=answer.usage, finish_reason=answer.finish_reason)
-            self._keep(self.known[name], state=CallState.DONE, answer=heard, price_usd=price_usd, error_code=None)
+            saved = CallAnswer(parts=tuple(answer.parts), usage=answer.usage, finish_reason=answer.finish_reason)
+            self._keep(self.known[name], state=CallState.DONE, answer=saved, price_usd=price_usd, error_code=None)
         else:
             code = answer.error.code
             # A requested picture may have been generated and charged although the answer never arrived.
