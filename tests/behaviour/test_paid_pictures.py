@@ -221,4 +221,4 @@ async def test_the_plan_for_both_tells_what_several_of_each_cost_and_can_be_cut_
 async def test_where_one_painter_plays_both_parts_it_is_refused_with_a_sentence(sketch: Talk) -> None:
     failure = (await sketch.say("draw a red fox", image_model="both")).failure
     assert failure.code is ErrorCode.ONE_PAINTER_ONLY
-    assert failure.message.startswith("Here Sketch paints alone")
+    assert failure.message.startswith("Only Sketch paints here")
