@@ -24,7 +24,7 @@ from pathlib import Path
 
 from agent.errors import ErrorCode, StorageFailure
 from agent.storage.database import upgrade
-from agent.storage.private_files import make_private_folder, storage_failure
+from agent.storage.private_files import make_private_folder, remove_database, rename_database, storage_failure
 from agent.storage.process_lock import ProcessLock
 from agent.storage.upgrade import HEAD, NAME
 
@@ -186,7 +186,7 @@ class Backups:
         except sqlite3.Error as error:
             raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"{backup.path.name}: {error}") from error
         finally:
-            _remove(restored)
+            remove_database(restored)
 
     def _is_in_use(self) -> bool:
         folder = self._home / "running"
@@ -199,13 +199,9 @@ class Backups:
         if not path.exists():
             return None
         aside = path.with_name(f"{NAME}.before-restore-{now.astimezone(UTC).strftime(_STAMP)}")
-        for ending in ("-wal", "-shm", ""):
-            part = path.with_name(path.name + ending)
-            if part.exists():
-                part.rename(aside.with_name(aside.name + ending))
+        rename_database(path, aside)
         # Checkpoints of turns of the former database cannot resume in this one.
-        for ending in ("", "-wal", "-shm"):
-            (self._home / f"checkpoints.db{ending}").unlink(missing_ok=True)
+        remove_database(self._home / "checkpoints.db")
         return aside
 
     def _missing_files(self) -> int:
@@ -260,16 +256,10 @@ def _at_newest_revision(path: Path) -> Iterator[Path]:
                 _copy(path, copy)
                 upgrade(copy)
         except (StorageFailure, sqlite3.Error, OSError):
-            _remove(copy)
+            remove_database(copy)
         yield copy if copy.exists() else path
     finally:
-        _remove(copy)
-
-
-def _remove(path: Path) -> None:
-    """Remove a temporary database with its log files."""
-    for ending in ("", "-wal", "-shm"):
-        path.with_name(path.name + ending).unlink(missing_ok=True)
+        remove_database(copy)
 
 
 def _taken_over(newer: Path, restored: Path) -> tuple[int, int, bool]:

@@ -114,18 +114,9 @@ def search_words(document: SearchDocument) -> str:
 
 def hit_of(info: ConversationInfo, document: SearchDocument, query: str) -> ConversationHit:
     """Return the search hit for a conversation: its first passage that contains most of the query's words."""
-    best = _best(document.snippets(), query)
+    best = max(document.snippets(), key=lambda passage: found_in(passage.text, query))
     excerpt = excerpt_of(best.text, query)
     return ConversationHit(info=info, place=best.place, excerpt=excerpt.text, marks=excerpt.marks, turn_id=best.turn_id)
-
-
-def _best(snippets: Iterable[Snippet], query: str) -> Snippet:
-    best, most = Snippet("title", ""), -1
-    for passage in snippets:
-        count = found_in(passage.text, query)
-        if count > most:
-            best, most = passage, count
-    return best
 
 
 def _prompts(turn_id: str, pictures: Iterable[tuple[str, str | None]]) -> Iterator[str]:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, TypeVar
@@ -26,7 +25,13 @@ from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 
 from agent.cancellation import shielded
 from agent.errors import ErrorCode, StorageFailure
-from agent.storage.private_files import make_private_folder, storage_failure
+from agent.storage.private_files import (
+    aside_path,
+    make_private_folder,
+    remove_database,
+    rename_database,
+    storage_failure,
+)
 from agent.storage.upgrade import HEAD, NAME, bring_up_to_date
 
 # Other processes write too: better that a turn waits than that a paid picture is not recorded.
@@ -65,9 +70,8 @@ def _opened(path: Path) -> Engine:
     engine = engine_of(path, is_writing=True)
     try:
         _bring_up_to_date(engine)
-        for ending in ("", "-wal", "-shm"):
-            # Of earlier versions; its content is in this database now.
-            path.with_name(f"checkpoints.db{ending}").unlink(missing_ok=True)
+        # Of earlier versions; its content is in this database now.
+        remove_database(path.with_name("checkpoints.db"))
     except BaseException:
         engine.dispose()
         raise
@@ -198,13 +202,9 @@ def _is_unreadable(error: DBAPIError) -> bool:
 
 
 def _set_aside(path: Path) -> Path:
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
-    aside = path.with_name(f"{path.name}.unreadable-{stamp}")
+    aside = aside_path(path)
     try:
-        for ending in ("", "-wal", "-shm"):
-            part = path.with_name(path.name + ending)
-            if part.exists():
-                part.rename(aside.with_name(aside.name + ending))
+        rename_database(path, aside)
     except OSError as error:
         raise storage_failure(error) from error
     return aside

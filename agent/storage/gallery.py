@@ -52,14 +52,14 @@ T = TypeVar("T")
 TEMPORARY = "temporary"
 # Reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009) merges the result lists; the larger this constant,
 # the less the first places differ.
-# first places differ.
 _SMOOTHING = 60
 _MOST_FOUND = 500
 _FACETS_LIVE_S = 5.0
 _RANKINGS_LIVE_S = 60.0
 _MOST_KEPT = 64
 _PRIVATE_FILE = 0o100600 << 16
-_EARLIEST_YEAR = 1980
+# The earliest time that ZIP can store.
+_EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -282,14 +282,12 @@ class Gallery:
         The next `Housekeeping.sweep` after 30 days removes their files. Return the ids of the pictures deleted now.
         """
         now = datetime.now(UTC)
-        changed = await self._change(owner, lambda on: gallery_rows.delete_pictures(on, owner, ids, now))
-        return tuple(changed)
+        return await self._change(owner, lambda on: gallery_rows.delete_pictures(on, owner, ids, now))
 
     async def undelete(self, owner: str, ids: Sequence[int]) -> tuple[int, ...]:
         """Restore pictures that were deleted within 30 days. Return the ids of the restored ones."""
         since = datetime.now(UTC) - KEPT_FOR
-        changed = await self._change(owner, lambda on: gallery_rows.bring_back(on, owner, ids, since))
-        return tuple(changed)
+        return await self._change(owner, lambda on: gallery_rows.bring_back(on, owner, ids, since))
 
     async def _change(self, owner: str, work: Callable[[Connection], T]) -> T:
         changed = await self._db.write(work, is_spare=True)
@@ -367,7 +365,8 @@ def _zip_pictures(
                 except RequestRefused:
                     left_out.append(picture.handle)
                     continue
-                entry = zipfile.ZipInfo(_free_name(name_of(picture), names), _moment(picture))
+                moment = max(picture.created_at.timetuple()[:6], _EARLIEST)
+                entry = zipfile.ZipInfo(_free_name(name_of(picture), names), moment)
                 entry.external_attr = _PRIVATE_FILE
                 archive.writestr(entry, data)
         if not names:
@@ -380,16 +379,6 @@ def _zip_pictures(
             raise storage_failure(error) from error
         raise
     return ZippedPictures(path=str(path), count=len(names), left_out=tuple(left_out))
-
-
-def _moment(picture: Picture) -> tuple[int, int, int, int, int, int]:
-    at = picture.created_at
-    # The earliest time that ZIP can store.
-    return (
-        (at.year, at.month, at.day, at.hour, at.minute, at.second)
-        if at.year >= _EARLIEST_YEAR
-        else (1980, 1, 1, 0, 0, 0)
-    )
 
 
 def _free_name(wanted: str, names: set[str]) -> str:

@@ -21,7 +21,6 @@ from cachetools import LRUCache
 from sqlalchemy import Connection, delete, insert, literal, select
 
 from agent.errors import AivistaError, RequestRefused, StorageFailure
-from agent.pictures import Picture
 from agent.storage.database import Database
 from agent.storage.embedding import PLAIN_WISHES, EmbeddingModel, TextEmbedder, cosines, embedded
 from agent.storage.gallery_rows import ItemRow, ids_without_vector, rows_of
@@ -361,16 +360,13 @@ class PictureMeaning:
 
     async def _read_some(self, owner: str, embedder: TextEmbedder, model: EmbeddingModel) -> None:
         try:
-            await self._read(owner, embedder, model)
+            missing = [one for one in await self._vectors.missing(_kind_of(model), owner) if one not in self._wordless]
+            missing = missing[:_MOST_READ_A_SEARCH]
+            for start in range(0, len(missing), _READ_AT_ONCE):
+                await self._tasks.turn()
+                await self._read_these(owner, missing[start : start + _READ_AT_ONCE], embedder, model)
         except (AivistaError, ValueError) as error:
             self._pause(embedder, model, error)
-
-    async def _read(self, owner: str, embedder: TextEmbedder, model: EmbeddingModel) -> None:
-        missing = [one for one in await self._vectors.missing(_kind_of(model), owner) if one not in self._wordless]
-        missing = missing[:_MOST_READ_A_SEARCH]
-        for start in range(0, len(missing), _READ_AT_ONCE):
-            await self._tasks.turn()
-            await self._read_these(owner, missing[start : start + _READ_AT_ONCE], embedder, model)
 
     async def _read_these(self, owner: str, ids: Sequence[int], embedder: TextEmbedder, model: EmbeddingModel) -> None:
         rows = await self._vectors.reading(lambda on: rows_of(on, owner, ids))
@@ -400,13 +396,10 @@ def _digest_of(text: str) -> bytes:
 
 
 def _text_of(row: ItemRow) -> str:
-    return meaning_text(picture_of(row), row.said)
-
-
-def meaning_text(picture: Picture, message: str | None) -> str:
     """Return the text that is embedded for a picture: the request, the prompt, and the description of its content."""
+    picture = picture_of(row)
     receipt = picture.receipt
-    parts = (receipt.user_text, receipt.prompt) if receipt else (message or "",)
+    parts = (receipt.user_text, receipt.prompt) if receipt else (row.said or "",)
     # Only the beginnings: the end of a prompt describes the style, not the subject.
     return "\n".join(part.strip()[:_LONGEST_TEXT] for part in (*parts, picture.alt) if part.strip())
 

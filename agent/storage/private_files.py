@@ -14,6 +14,7 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from math import ceil
 from pathlib import Path
 from typing import IO
@@ -63,6 +64,26 @@ def file_state(path: Path) -> object:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def aside_path(path: Path) -> Path:
+    """Return where something unreadable at this path is moved now."""
+    return path.with_name(f"{path.name}.unreadable-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}")
+
+
+def rename_database(path: Path, new: Path) -> None:
+    """Rename an SQLite database with its log files. Raises OSError."""
+    # The log files first: a new database at the old path must not find them.
+    for ending in ("-wal", "-shm", ""):
+        part = path.with_name(path.name + ending)
+        if part.exists():
+            part.rename(new.with_name(new.name + ending))
+
+
+def remove_database(path: Path) -> None:
+    """Remove an SQLite database with its log files. Raises OSError."""
+    for ending in ("", "-wal", "-shm"):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
 
 
 def owner_key(owner: str) -> str:

@@ -121,8 +121,6 @@ class _Tables:
             shutil.rmtree(self._folder)
         try:
             return work()
-        except StorageFailure:
-            raise
         except Exception as error:
             if _has_no_room(error):
                 raise StorageFailure(ErrorCode.DISK_FULL) from error

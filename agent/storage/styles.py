@@ -12,7 +12,6 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -25,7 +24,14 @@ from agent.cancellation import shielded
 from agent.errors import ErrorCode, RequestRefused
 from agent.library import Style, StyleDraft, StyleFile, StyleMatch
 from agent.storage.embedding import EmbeddingModel, TextEmbedder
-from agent.storage.private_files import file_state, locked_file, owner_key, storage_failure, write_private_file
+from agent.storage.private_files import (
+    aside_path,
+    file_state,
+    locked_file,
+    owner_key,
+    storage_failure,
+    write_private_file,
+)
 from agent.storage.style_match import FLOOR, LONGEST_WISH, StyleDescriptions, StyleSet, find_style, find_styles
 from agent.storage.style_vectors import StyleVectors
 from agent.style_look import StyleLook
@@ -145,7 +151,7 @@ class OwnStyles:
         except OSError as error:
             raise storage_failure(error) from error
         except ValidationError:
-            aside = path.with_name(f"{path.name}.unreadable-{datetime.now(UTC).strftime('%Y%m%dT%H%M%S%fZ')}")
+            aside = aside_path(path)
             with contextlib.suppress(OSError):
                 path.rename(aside)
             _log.warning("own styles were unreadable and have been set aside as %s", aside.name)
