@@ -147,8 +147,8 @@ class Backups:
         every = self.all()
         kept = {one.path for one in every[:_NEWEST]}
         # By calendar day and week, so that the newest of a day stays the newest of that day as time goes on.
-        for period, count in ((_day, _DAYS), (_week, _WEEKS)):
-            newest: dict[tuple[int, ...], Path] = {}
+        for period, count in ((datetime.date, _DAYS), (_week, _WEEKS)):
+            newest: dict[object, Path] = {}
             for one in every:
                 newest.setdefault(period(one.made_at), one.path)
             kept.update(list(newest.values())[:count])
@@ -211,12 +211,8 @@ class Backups:
         return sum(not any((folder / digest[:2]).glob(f"{digest}.*")) for digest in digests)
 
 
-def _day(moment: datetime) -> tuple[int, ...]:
-    return moment.year, moment.month, moment.day
-
-
-def _week(moment: datetime) -> tuple[int, ...]:
-    return tuple(moment.isocalendar())[:2]
+def _week(moment: datetime) -> tuple[int, int]:
+    return moment.isocalendar()[:2]
 
 
 def _reader(path: Path) -> sqlite3.Connection:

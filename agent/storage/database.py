@@ -13,7 +13,7 @@ import os
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 
-from agent.cancellation import shielded
+from agent.cancellation import on_thread, shielded
 from agent.errors import ErrorCode, StorageFailure
 from agent.storage.private_files import (
     aside_path,
@@ -280,7 +280,7 @@ class Database:
 
     async def call(self, work: Callable[[], T]) -> T:
         """Run the work on the writing thread and return its result."""
-        return await _on(self._thread, work)
+        return await on_thread(self._thread, work)
 
     async def durably(self, work: Coroutine[Any, Any, T]) -> T:
         """Run the work and return its result. It continues when the caller is cancelled; closing waits for it."""
@@ -288,11 +288,12 @@ class Database:
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Run the work on a snapshot of the database and return its result; all writes awaited before are visible."""
-        return await _on(self._reading, lambda: self._read_now(work))
 
-    def _read_now(self, work: Callable[[Connection], T]) -> T:
-        with transaction(self._readers, is_writing=False) as connection:
-            return work(connection)
+        def read() -> T:
+            with transaction(self._readers, is_writing=False) as connection:
+                return work(connection)
+
+        return await on_thread(self._reading, read)
 
     def values_now(self, statement: str, *values: str) -> list[Any]:
         """Return the first column of the statement's rows now; an empty list when it cannot be read now.
@@ -404,8 +405,3 @@ def _failure(work: Callable[..., object], *arguments: object) -> Exception | Non
     except Exception as error:
         return error
     return None
-
-
-async def _on(threads: Executor, work: Callable[[], T]) -> T:
-    # Cancelling the caller must not remove its work from the queue.
-    return await shielded(asyncio.get_running_loop().run_in_executor(threads, work))

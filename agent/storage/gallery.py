@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cachetools import LRUCache, TTLCache
 from sqlalchemy import Connection
 
-from agent.cancellation import shielded
+from agent.cancellation import on_thread
 from agent.errors import ErrorCode, RequestRefused
 from agent.library import (
     KEPT_FOR,
@@ -315,8 +315,7 @@ class Gallery:
         def read(item: GalleryItem) -> bytes:
             return asyncio.run_coroutine_threadsafe(taken(item), loop).result()
 
-        work = loop.run_in_executor(self._zipping, lambda: _zip_pictures(self._home, items, read, name_of))
-        return await shielded(work)
+        return await on_thread(self._zipping, lambda: _zip_pictures(self._home, items, read, name_of))
 
     async def _stored(self, item: GalleryItem) -> bytes:
         return await self._images.read(item.picture.image)

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from cachetools import LRUCache, TTLCache
 from pydantic import TypeAdapter, ValidationError
 
-from agent.cancellation import shielded
+from agent.cancellation import on_thread
 from agent.errors import ErrorCode, RequestRefused
 from agent.library import Style, StyleDraft, StyleFile, StyleMatch
 from agent.storage.embedding import EmbeddingModel, TextEmbedder
@@ -267,14 +267,8 @@ class StyleLibrary:
 
         def asked() -> tuple[list[StyleSet], tuple[object, ...]]:
             style_sets = self._style_sets(owner)
-            return style_sets, (
-                model,
-                limit,
-                floor,
-                is_style,
-                request,
-                *(style_set.content for style_set in style_sets),
-            )
+            contents = [style_set.content for style_set in style_sets]
+            return style_sets, (model, limit, floor, is_style, request, *contents)
 
         style_sets, key = await self._call(asked)
         known = self._searches.get(key)
@@ -405,5 +399,4 @@ class StyleLibrary:
         await asyncio.to_thread(self._thread.shutdown)
 
     async def _call(self, work: Callable[[], T]) -> T:
-        # Cancelling the caller must not remove its work from the queue.
-        return await shielded(asyncio.get_running_loop().run_in_executor(self._thread, work))
+        return await on_thread(self._thread, work)
