@@ -114,7 +114,7 @@ class Turn(Value):
     def changed_by(self, handles: Sequence[str]) -> str | None:
         """Return the masked picture that a call with these handles refers to, or `editing` when it names none."""
         masked = {one.handle for one in self.masked}
-        return next((one for one in map(_spelt, handles) if one in masked), self.editing)
+        return next((one for one in map(stored_handle, handles) if one in masked), self.editing)
 
 
 class ConversationInfo(Value):
@@ -309,7 +309,7 @@ class Conversation(Value):
 
         Raises RequestRefused(PICTURE_DELETED or PICTURE_NOT_FOUND) when the conversation has no such picture.
         """
-        wanted = _spelt(handle)
+        wanted = stored_handle(handle)
         for picture in self.all_pictures:
             if picture.handle == wanted:
                 return picture
@@ -332,7 +332,7 @@ class TurnsPage(Value):
     earlier: str | None = None
 
 
-def _spelt(handle: str) -> str:
+def stored_handle(handle: str) -> str:
     """Return a handle in its stored form, with `#` and in lower case."""
     return "#" + handle.strip().lstrip("#").lower()
 

@@ -30,7 +30,7 @@ from agent.storage.private_files import (
     make_private_folder,
     remove_database,
     rename_database,
-    storage_failure,
+    translated_os_errors,
 )
 from agent.storage.upgrade import HEAD, NAME, bring_up_to_date
 
@@ -103,12 +103,10 @@ def _failure_of(error: DBAPIError | sqlite3.Error) -> StorageFailure:
 
 
 def _make_private(path: Path) -> None:
-    try:
+    with translated_os_errors():
         make_private_folder(path.parent)
         # SQLite gives its journals the mode of the database.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    except OSError as error:
-        raise storage_failure(error) from error
 
 
 def engine_of(path: Path, *, is_writing: bool, connections: int = 1) -> Engine:
@@ -203,10 +201,8 @@ def _is_unreadable(error: DBAPIError) -> bool:
 
 def _set_aside(path: Path) -> Path:
     aside = aside_path(path)
-    try:
+    with translated_os_errors():
         rename_database(path, aside)
-    except OSError as error:
-        raise storage_failure(error) from error
     return aside
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import secrets
 import time
@@ -42,7 +41,7 @@ from agent.storage.embedding import TextEmbedder
 from agent.storage.gallery_vectors import Alike, PictureMeaning, PictureVectors, SimilarPictures, Tasks
 from agent.storage.gallery_words import Term
 from agent.storage.images import ImageStore
-from agent.storage.private_files import make_private_folder, storage_failure
+from agent.storage.private_files import new_private_file, storage_failure
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -354,9 +353,7 @@ def _zip_pictures(
     names: set[str] = set()
     left_out: list[str] = []
     try:
-        make_private_folder(path.parent)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "w+b") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        with new_private_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             for item in items:
                 picture = item.picture
                 try:

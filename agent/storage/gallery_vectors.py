@@ -307,10 +307,9 @@ class PictureMeaning:
     A failure here never fails a search: it is logged.
     """
 
-    def __init__(self, vectors: PictureVectors, tasks: Tasks, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, vectors: PictureVectors, tasks: Tasks) -> None:
         self._vectors = vectors
         self._tasks = tasks
-        self._clock = clock
         self._paused_until_s: WeakKeyDictionary[TextEmbedder, float] = WeakKeyDictionary()
         # A search is repeated for its next page, or while pictures are being read: its words are paid for only once.
         self._asked: LRUCache[_Asked, list[float]] = LRUCache(_MOST_KEPT)
@@ -322,7 +321,7 @@ class PictureMeaning:
 
         Pictures without a vector are read in the background, some hundred after each search.
         """
-        if self._clock() < self._paused_until_s.get(embedder, float("-inf")):
+        if time.monotonic() < self._paused_until_s.get(embedder, float("-inf")):
             return []
         model = EmbeddingModel.of(embedder)
         try:
@@ -382,7 +381,7 @@ class PictureMeaning:
         await self._vectors.put(kind, {one: (_digest_of(text), vector) for (one, text), vector in made})
 
     def _pause(self, embedder: TextEmbedder, model: EmbeddingModel, error: Exception) -> None:
-        self._paused_until_s[embedder] = self._clock() + _PAUSE_S
+        self._paused_until_s[embedder] = time.monotonic() + _PAUSE_S
         _log.warning("pictures are found by their words, and not by meaning with %s: %s", model.id, error)
 
 

@@ -16,7 +16,7 @@ from agent.storage.conversations import ConversationStore
 from agent.storage.database import Database
 from agent.storage.images import ImageStore
 from agent.storage.journal import Journal
-from agent.storage.private_files import storage_failure
+from agent.storage.private_files import translated_os_errors
 from agent.storage.process_lock import ProcessLock
 from agent.storage.tables import TURNS
 from agent.storage.traces import LIMIT_BYTES, Traces
@@ -76,10 +76,8 @@ class Records:
             raise
 
     def _hold(self) -> None:
-        try:
+        with translated_os_errors():
             self._process.hold()
-        except OSError as error:
-            raise storage_failure(error) from error
 
     async def aclose(self) -> None:
         """Finish pending writes and close the database."""

@@ -30,6 +30,7 @@ from agent.storage.private_files import (
     locked_file,
     owner_key,
     storage_failure,
+    translated_os_errors,
     write_private_file,
 )
 from agent.storage.style_match import FLOOR, LONGEST_WISH, StyleDescriptions, StyleSet, find_style, find_styles
@@ -137,11 +138,8 @@ class OwnStyles:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         """Lock the styles between reading and writing, against other threads and processes."""
-        try:
-            with locked_file(self._folder / "styles"):
-                yield
-        except OSError as error:
-            raise storage_failure(error) from error
+        with translated_os_errors(), locked_file(self._folder / "styles"):
+            yield
 
     def _styles_in(self, path: Path) -> tuple[Style, ...]:
         try:

@@ -402,8 +402,8 @@ class TurnStore:
 
     # Turns of dead processes
 
-    async def close_abandoned(self) -> tuple[RunningTurn, ...]:
-        """Mark the turns that a dead process left running as interrupted, with the pictures they made; return them.
+    async def close_abandoned(self) -> None:
+        """Mark the turns that a dead process left running as interrupted, with the pictures they made.
 
         Their calls that were under way become `unknown`.
         """
@@ -416,9 +416,8 @@ class TurnStore:
 
         # Closing takes the write lock: only do it when there is a turn to close.
         running = await self._db.read(lambda on: _turns(on, _RUNNING))
-        closed = () if all(self._is_alive(one.runner) for one in running) else await self._db.write(close)
-        self._closed += closed
-        return closed
+        if not all(self._is_alive(one.runner) for one in running):
+            self._closed += await self._db.write(close)
 
     async def newly_abandoned(self) -> tuple[RunningTurn, ...]:
         """Return the turns of processes that died since the last call; they are closed now."""
