@@ -342,8 +342,10 @@ class Studio:
         def look() -> LostRecords | None:
             backups = Backups(self.settings.home)
             name = backups.unreadable()
-            made = backups.all() if name is not None else []
-            return LostRecords(name, len(made), made[0].made_at if made else None) if name is not None else None
+            if name is None:
+                return None
+            made = backups.all()
+            return LostRecords(name, len(made), made[0].made_at if made else None)
 
         return await asyncio.to_thread(look)
 

@@ -257,7 +257,7 @@ class Database:
 
     async def aclose(self, release: Callable[[], None]) -> None:
         """Finish pending writes, then call `release` for what else is held, and close the database."""
-        self._begin(asyncio.get_running_loop())
+        self._begin()
         while self._unfinished:
             await asyncio.wait(self._unfinished)
         await asyncio.to_thread(self._reading.shutdown)
@@ -323,10 +323,9 @@ class Database:
         It sees all writes submitted before. `remember` is called with the result on the database's thread, right after
         the commit. With `is_spare`, it takes nothing of the disk space reserved for paid answers.
         """
-        loop = asyncio.get_running_loop()
-        one = _Write(work, remember, loop.create_future(), is_durable, is_spare)
+        one = _Write(work, remember, asyncio.get_running_loop().create_future(), is_durable, is_spare)
         self._waiting.append(one)
-        self._begin(loop)
+        self._begin()
         written: T = await shielded(self._held(one.done))
         return written
 
@@ -339,7 +338,7 @@ class Database:
         one = _Write(work, None, loop.create_future(), is_spare=is_spare)
         self._waiting.append(one)
         if not self._is_at_work:
-            loop.call_later(_SOON_S, self._begin, loop)
+            loop.call_later(_SOON_S, self._begin)
         return self._held(one.done)
 
     def _held(self, done: asyncio.Future[T]) -> asyncio.Future[T]:
@@ -347,10 +346,10 @@ class Database:
         done.add_done_callback(self._unfinished.discard)
         return done
 
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _begin(self) -> None:
         if self._waiting and not self._is_at_work:
             self._is_at_work = True
-            self._thread.submit(self._work, loop)
+            self._thread.submit(self._work, asyncio.get_running_loop())
 
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
         batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
@@ -359,7 +358,7 @@ class Database:
         if failed and self._make_room():
             for number, outcome in zip(failed, self._written([batch[one] for one in failed]), strict=True):
                 outcomes[number] = outcome
-        loop.call_soon_threadsafe(self._settle, loop, batch, outcomes)
+        loop.call_soon_threadsafe(self._settle, batch, outcomes)
 
     def _written(self, batch: list[_Write]) -> list[Exception | None]:
         is_recorded = len(batch) > 1 and _failure(self._record, *batch) is None
@@ -373,7 +372,7 @@ class Database:
             for one in batch:
                 one.result = one.work(connection)
 
-    def _settle(self, loop: asyncio.AbstractEventLoop, batch: list[_Write], outcomes: list[Exception | None]) -> None:
+    def _settle(self, batch: list[_Write], outcomes: list[Exception | None]) -> None:
         for one, error in zip(batch, outcomes, strict=True):
             if one.done.cancelled():
                 continue
@@ -382,7 +381,7 @@ class Database:
             else:
                 one.done.set_exception(error)
         self._is_at_work = False
-        self._begin(loop)
+        self._begin()
 
 
 def _remember(one: _Write) -> None:
