@@ -216,9 +216,8 @@ class EditHistory(NamedTuple):
 def leading(pictures: Sequence[Picture]) -> Picture | None:
     """Return the best reviewed picture, the newest among equals, ignoring those set aside; None without any."""
     there = [one for one in pictures if not one.is_set_aside]
-    ranks = [PASS_SCORE if one.review is None else one.review.rank for one in there]
-    best = max(range(len(there)), key=lambda place: (ranks[place], place), default=None)
-    return there[best] if best is not None else None
+    # The newest comes first, because `max` returns the first among equals.
+    return max(reversed(there), key=lambda one: one.review.rank if one.review else PASS_SCORE, default=None)
 
 
 class Conversation(Value):

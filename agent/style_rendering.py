@@ -88,14 +88,11 @@ def _smoothed(image: Plane, amount: float) -> Plane:
         return image
     eight = (image * 255).astype(np.uint8)
     reach = 3 + 14 * amount * min(image.shape[:2]) / 900
-    for _ in range(1 + round(2 * amount)):
-        eight = (
-            cv2.bilateralFilter(eight, 0, 18 + 60 * amount, max(1.5, reach / 2.5))
-            if reach < 6
-            else (cv2.edgePreservingFilter(eight, flags=1, sigma_s=10 + 55 * amount, sigma_r=0.12 + 0.35 * amount))
-        )
-        if reach >= 6:
-            break
+    if reach >= 6:
+        eight = cv2.edgePreservingFilter(eight, flags=1, sigma_s=10 + 55 * amount, sigma_r=0.12 + 0.35 * amount)
+    else:
+        for _ in range(1 + round(2 * amount)):
+            eight = cv2.bilateralFilter(eight, 0, 18 + 60 * amount, max(1.5, reach / 2.5))
     return eight.astype(np.float32) / 255
 
 
@@ -691,10 +688,10 @@ def _bordered(pixels: Pixels, look: StyleLook) -> Pixels:
             colour = (18, 15, 12)
     framed = np.empty_like(pixels)
     framed[:] = np.array(colour, np.uint8)
-    inner = _resized(pixels, width - left - right, height - top - bottom) if look.border is not Border.BARS else None
-    if inner is None:
+    if look.border is Border.BARS:
         framed[top : height - bottom] = pixels[top : height - bottom]
     else:
+        inner = _resized(pixels, width - left - right, height - top - bottom)
         framed[top : height - bottom, left : width - right] = inner
     return framed
 

@@ -23,7 +23,7 @@ from agent.messages import ImageOrigin
 from agent.pictures import Picture
 from agent.storage.conversation_cache import VERSION, Change, ConversationCache
 from agent.storage.database import Database
-from agent.storage.journal import forget_answers, lose_calls, reserved_handles, turns_with_old_answers
+from agent.storage.journal import IS_OVER, forget_answers, lose_calls, reserved_handles, turns_with_old_answers
 from agent.storage.process_lock import ProcessLock
 from agent.storage.rows import COMPONENTS, TURN_COLUMNS, changed_turn, picture_row, turn_of, turn_row
 from agent.storage.tables import CHECKPOINT_TABLES, CONVERSATIONS, PICTURES, TURN_QUEUE, TURNS
@@ -68,13 +68,7 @@ _AMEND = update(TURNS).where(_THIS_TURN)
 _TAKE_UP = update(TURNS).where(_THIS_TURN).values(state=TurnState.RUNNING.value, is_stop_requested=False)
 _ONE_TURN = select(*TURN_COLUMNS).where(_THIS_TURN)
 _REQUESTED = select(_T.id).where(_HERE, _T.request_id == bindparam("request"))
-_NEXT = TURNS.alias("next")
-_IS_OVER = or_(
-    _T.state.in_((TurnState.DONE.value, TurnState.STOPPED.value)),
-    # Only the newest turn of a branch may resume, whether the branch is shown or not.
-    select(_NEXT.c.id).where(_NEXT.c.conversation_id == _T.conversation_id, _NEXT.c.parent == _T.id).exists(),
-)
-_MAY_GO_ON = select(_T.id).where(_T.id.in_(bindparam("these", expanding=True)), ~_IS_OVER)
+_MAY_GO_ON = select(_T.id).where(_T.id.in_(bindparam("these", expanding=True)), ~IS_OVER)
 _RUNNING = select(_T.conversation_id, _T.id, _T.runner, _T.started_at).where(_IS_RUNNING)
 _RUNNING_HERE = _RUNNING.where(_HERE)
 _WAITING_HERE = select(_Q.id, _Q.runner, _Q.request_id).where(_Q.conversation_id == bindparam("key")).order_by(_Q.id)
