@@ -14,6 +14,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -239,12 +240,9 @@ class Housekeeping:
         report, and everything else is still done. A dry run only counts, and misses files that are named only by
         conversations which would be removed.
         """
-        records = RecordsOnDisk(self._home, is_writing=not is_dry_run)
-        try:
+        with closing(RecordsOnDisk(self._home, is_writing=not is_dry_run)) as records:
             records.refuse_another_version()
             return _Sweep(self._home, records, self._now(), self._grace, is_dry_run).run()
-        finally:
-            records.close()
 
     # Checking
 
@@ -253,11 +251,8 @@ class Housekeeping:
 
         A file that is written meanwhile may be reported as unnamed.
         """
-        records = RecordsOnDisk(self._home, is_writing=False)
-        try:
+        with closing(RecordsOnDisk(self._home, is_writing=False)) as records:
             return _Check(self._home, records, self._now()).run()
-        finally:
-            records.close()
 
 
 class _Sweep:
@@ -373,24 +368,23 @@ class _Check:
         before = self._now - KEPT_FOR
         # The pictures that users see, and the files they uploaded.
         originals = [one for one in pictures if not one.is_thumbnail] + list(stored_files(self._home, ORIGINALS))
-        heaps: dict[str, Any] = {
+        totals: dict[str, Any] = {
             "pictures": self._whole(originals, CheckProblem.PICTURE_DAMAGED),
             "blobs": self._whole(blobs, CheckProblem.BLOB_DAMAGED),
             "leftovers": _heap(leftovers(self._home)),
         }
-        counts = dict[str, Any]()
         if self._database():
             have = {one.digest for one in originals}
             kept = list(self._records.pictures(before))
             self._missing_pictures(kept, have)
             self._missing_blobs({one.digest for one in blobs})
-            heaps["files"] = self._workspace_files()
+            totals["files"] = self._workspace_files()
             named = self._records.named_digests() - self._records.purgeable_digests(before)
-            heaps["unnamed"] = _heap(one for one in (*originals, *blobs) if one.digest not in named)
-            heaps["thumbnails"] = _heap(one for one in pictures if one.is_thumbnail and one.digest not in have)
-            counts |= {"conversations": self._records.conversations(), "records": len(kept)}
+            totals["unnamed"] = _heap(one for one in (*originals, *blobs) if one.digest not in named)
+            totals["thumbnails"] = _heap(one for one in pictures if one.is_thumbnail and one.digest not in have)
+            totals |= {"conversations": self._records.conversations(), "records": len(kept)}
         self._indexes()
-        return CheckReport(findings=tuple(self._findings), free_bytes=_free_bytes(self._home), **heaps, **counts)
+        return CheckReport(findings=tuple(self._findings), free_bytes=_free_bytes(self._home), **totals)
 
     def _database(self) -> bool:
         """Return whether the records are reliable."""
