@@ -353,8 +353,6 @@ def _target_steps(turn: Turn, pictures: Sequence[Picture]) -> Iterator[Picture |
                 chosen = leading([made[handle] for handle in component.handles if handle in made])
                 if chosen is not None:
                     yield chosen
-            case _:
-                pass
     # The turn is still running, or ended early: these pictures have no component yet.
     unshown = leading([one for handle, one in made.items() if handle not in shown])
     if unshown is not None:

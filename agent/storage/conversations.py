@@ -668,5 +668,3 @@ def _named(turn: Turn) -> Iterator[str]:
                 yield component.handle
             case TargetNote():
                 yield from (component.change.handle, component.change.before)
-            case _:
-                pass
