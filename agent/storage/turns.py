@@ -193,7 +193,8 @@ class TurnStore:
                 return ConversationBusy()
             if prepared_at is not None and on.scalar(VERSION, key) not in (prepared_at, None):
                 return ConversationChanged()
-            if any(upload["handle"] in reserved_handles(on, conversation_id) for upload in uploads):
+            handles = [one["handle"] for one in uploads]
+            if handles and not reserved_handles(on, conversation_id).isdisjoint(handles):
                 return ConversationChanged()
             lead_on = {**key, "now": now, "new_title": title_of(turn.text), "new_head": turn.id}
             version, title = touched(on, _LEAD_ON, lead_on)
