@@ -14,6 +14,7 @@ from agent.errors import ErrorCode, RequestRefused
 from agent.events import TurnEvent
 from agent.messages import whole_characters
 from agent.providers.catalogue import Catalogue, ModelRole
+from agent.report import LIMIT_BYTES
 from agent.requests import Decision, TurnRequest
 from agent.settings import OPERATOR, TurnSettings
 from agent.spending import Estimate, turn_estimate
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 # Another process normally stops a turn within a second of the request.
 _STOP_S = 5.0
-_REPORT_BYTES = 512 << 10
 
 
 class Turns:
@@ -230,7 +230,7 @@ class Turns:
         turn = await self._records.conversations.turn(conversation.id, turn_id)
         if turn is None:
             raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
-        return await self._started().report(conversation, turn, key, _REPORT_BYTES)
+        return await self._started().report(conversation, turn, key, LIMIT_BYTES)
 
     def estimate(
         self,
