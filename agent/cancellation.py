@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -17,6 +19,11 @@ async def shielded(work: asyncio.Future[T]) -> T:
     work.add_done_callback(_retrieve)
     await asyncio.wait({work})
     return work.result()
+
+
+async def on_thread(threads: Executor, work: Callable[[], T]) -> T:
+    """Run the work on a thread and return its result; it stays in the queue when the caller is cancelled."""
+    return await shielded(asyncio.get_running_loop().run_in_executor(threads, work))
 
 
 def _retrieve(work: asyncio.Future[Any]) -> None:

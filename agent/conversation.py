@@ -114,7 +114,7 @@ class Turn(Value):
     def changed_by(self, handles: Sequence[str]) -> str | None:
         """Return the masked picture that a call with these handles refers to, or `editing` when it names none."""
         masked = {one.handle for one in self.masked}
-        return next((one for one in map(_spelt, handles) if one in masked), self.editing)
+        return next((one for one in map(stored_handle, handles) if one in masked), self.editing)
 
 
 class ConversationInfo(Value):
@@ -216,9 +216,8 @@ class EditHistory(NamedTuple):
 def leading(pictures: Sequence[Picture]) -> Picture | None:
     """Return the best reviewed picture, the newest among equals, ignoring those set aside; None without any."""
     there = [one for one in pictures if not one.is_set_aside]
-    ranks = [PASS_SCORE if one.review is None else one.review.rank for one in there]
-    best = max(range(len(there)), key=lambda place: (ranks[place], place), default=None)
-    return there[best] if best is not None else None
+    # The newest comes first, because `max` returns the first among equals.
+    return max(reversed(there), key=lambda one: one.review.rank if one.review else PASS_SCORE, default=None)
 
 
 class Conversation(Value):
@@ -309,7 +308,7 @@ class Conversation(Value):
 
         Raises RequestRefused(PICTURE_DELETED or PICTURE_NOT_FOUND) when the conversation has no such picture.
         """
-        wanted = _spelt(handle)
+        wanted = stored_handle(handle)
         for picture in self.all_pictures:
             if picture.handle == wanted:
                 return picture
@@ -332,7 +331,7 @@ class TurnsPage(Value):
     earlier: str | None = None
 
 
-def _spelt(handle: str) -> str:
+def stored_handle(handle: str) -> str:
     """Return a handle in its stored form, with `#` and in lower case."""
     return "#" + handle.strip().lstrip("#").lower()
 
@@ -354,8 +353,6 @@ def _target_steps(turn: Turn, pictures: Sequence[Picture]) -> Iterator[Picture |
                 chosen = leading([made[handle] for handle in component.handles if handle in made])
                 if chosen is not None:
                     yield chosen
-            case _:
-                pass
     # The turn is still running, or ended early: these pictures have no component yet.
     unshown = leading([one for handle, one in made.items() if handle not in shown])
     if unshown is not None:

@@ -198,12 +198,8 @@ def _clean_entry(text: str) -> str:
     return line
 
 
-def _clean_alias(text: str) -> str:
-    return _clean_name(_clean_entry(text))
-
-
 Name = Annotated[str, Field(max_length=80), AfterValidator(_clean_name)]
-Alias = Annotated[str, Field(max_length=80), AfterValidator(_clean_alias)]
+Alias = Annotated[str, Field(max_length=80), AfterValidator(_clean_entry), AfterValidator(_clean_name)]
 Phrase = Annotated[str, Field(max_length=240), AfterValidator(_clean_entry)]
 Tag = Annotated[str, Field(max_length=40), AfterValidator(_clean_entry)]
 Prose = Annotated[str, Field(max_length=1000), AfterValidator(_clean)]

@@ -21,7 +21,6 @@ from pydantic import (
     Field,
     SecretStr,
     StrictBool,
-    TypeAdapter,
     ValidationError,
     field_validator,
     model_validator,
@@ -46,8 +45,7 @@ _SHOWN_CHARACTERS = 80
 
 
 def _legible(value: SecretStr) -> SecretStr:
-    text = value.get_secret_value()
-    if "\0" in text:
+    if "\0" in value.get_secret_value():
         raise ValueError("it holds a character that no variable can have")
     return value
 
@@ -162,10 +160,7 @@ class HttpServer(_Listed):
 
 McpServer: TypeAlias = StdioServer | HttpServer
 
-_KINDS: dict[str, TypeAdapter[StdioServer] | TypeAdapter[HttpServer]] = {
-    "command": TypeAdapter(StdioServer),
-    "url": TypeAdapter(HttpServer),
-}
+_KINDS: dict[str, type[StdioServer] | type[HttpServer]] = {"command": StdioServer, "url": HttpServer}
 
 
 def read_mcp_config(path: Path, *, is_required: bool = False) -> dict[str, McpServer]:
@@ -207,7 +202,7 @@ def _server(file: str, name: str, row: Any) -> McpServer:
     if len(kinds) != 1:
         raise SettingsError(place, ", ".join(row), "it must have either a command or a url")
     try:
-        return _KINDS[kinds[0]].validate_python(row)
+        return _KINDS[kinds[0]].model_validate(row)
     except ValidationError as error:
         raise _settings_error(place, error) from None
 

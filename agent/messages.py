@@ -29,21 +29,17 @@ class Value(BaseModel):
     )
 
 
-def without_nulls(kind: type[BaseModel], data: Any) -> Any:
-    """Return the received data without nulls for optional fields, because typed clients send such nulls."""
-    if not isinstance(data, dict):
-        return data
-    optional = {name for name, field in kind.model_fields.items() if not field.is_required()}
-    return {name: value for name, value in data.items() if value is not None or name not in optional}
-
-
 class Asked(Value):
     """A value that a client program sends: null means the same as an omitted field."""
 
     @model_validator(mode="before")
     @classmethod
     def _drop_nulls(cls, data: Any) -> Any:
-        return without_nulls(cls, data)
+        # Typed clients send nulls for optional fields.
+        if not isinstance(data, dict):
+            return data
+        optional = {name for name, field in cls.model_fields.items() if not field.is_required()}
+        return {name: value for name, value in data.items() if value is not None or name not in optional}
 
 
 class Role(StrEnum):

@@ -242,6 +242,5 @@ def _clean_argument(argument: object, secrets: Sequence[SecretStr]) -> object:
     if argument is None or isinstance(argument, bool | int | float):
         return argument
     text, shown = str(argument), repr(argument)
-    if without_secrets(text, secrets) == text and without_secrets(shown, secrets) == shown:
-        return argument
-    return without_secrets(text, secrets)
+    hidden = without_secrets(text, secrets)
+    return argument if hidden == text and without_secrets(shown, secrets) == shown else hidden

@@ -11,6 +11,7 @@ import platform
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import takewhile
 
 from pydantic import JsonValue, SecretStr
 
@@ -33,7 +34,6 @@ _DROPPED_IN_ORDER = ("trace", "pictures", "steps", "calls", "said", "settings", 
 _CUTS = ((20_000, 2_000), (4_000, 200), (500, 40), (100, 12), (80, 4))
 _DATA_URL = re.compile(r"data:[\w.+-]{1,64}/[\w.+-]{1,64}(?:;[\w=.-]{1,64})*,[\w+/=%-]*", re.ASCII)
 _DATA = re.compile(r"[\w+/-]{256,}={0,2}|(?:[\w+/-]{60,255}(?:\r?\n|(?:\\r)?\\n| )){3,}[\w+/-]*={0,2}", re.ASCII)
-
 _PLAIN_NAME = re.compile(r"[\w:.#-]{1,48}", re.ASCII)
 
 _log = logging.getLogger(__name__)
@@ -137,14 +137,14 @@ def _turn(turn: Turn) -> Json:
 
 def _error(turn: Turn) -> Json | None:
     """Return the failure of the turn from its last FailureNote, None without one."""
-    notes = [component for component in turn.components if isinstance(component, FailureNote)]
-    if not notes:
+    note = next((one for one in reversed(turn.components) if isinstance(one, FailureNote)), None)
+    if note is None:
         return None
-    error = notes[-1].error
+    error = note.error
     return {
         "code": error.code.value,
         "sentence": error.message,
-        "node": notes[-1].node,
+        "node": note.node,
         "provider_detail": error.provider_detail,
         "who_must_act": error.actor.value,
         "can_retry": error.can_retry,
@@ -217,16 +217,8 @@ def _picture(picture: Picture) -> Json:
 
 def _messages(conversation: Conversation, turn: Turn) -> list[tuple[Turn, PromptMessage]]:
     """Return the history up to the turn, oldest first, each message with its turn."""
-    turns: list[Turn] = []
-    for one in conversation.turns:
-        if one.id == turn.id:
-            break
-        turns.append(one)
-    return [(one, message) for one in (*turns, turn) for message in one.messages]
-
-
-def _message(turn: Turn, message: PromptMessage) -> Json:
-    return {"turn": turn.id, **message_json(message)}
+    before = takewhile(lambda one: one.id != turn.id, conversation.turns)
+    return [(one, message) for one in (*before, turn) for message in one.messages]
 
 
 def _trace(steps: Sequence[TraceStep]) -> list[JsonValue]:
@@ -251,7 +243,8 @@ def _fitted(
     """Return the report with the weakest cuts that let the newest message fit, and with as many messages as fit."""
 
     def clean(number: int) -> Json:
-        return object_without_secrets(_message(*messages[number]), secrets)
+        turn, message = messages[number]
+        return object_without_secrets({"turn": turn.id, **message_json(message)}, secrets)
 
     newest = [clean(-1)] if messages else []
     for characters, entries in _CUTS:

@@ -380,7 +380,7 @@ class _Turn:
             kind=PartKind.PICTURES,
             low_usd=count * min(each(one, is_grounded=False) for one in outcomes),
             high_usd=count * max(each(one, is_grounded=may_ground) for one in outcomes),
-            most_usd=count * worst * (self._rounds if self._is_reviewed(outcomes) else 1),
+            most_usd=count * worst * (settings.review_rounds if self._is_reviewed(outcomes) else 1),
             label=(" + " if self.settings.image_model == "both" else " / ").join(models),
             count=count * max(map(len, outcomes)),
             resolution=settings.resolution or outcomes[0][0].default_resolution or "",
@@ -399,7 +399,7 @@ class _Turn:
             kind=PartKind.REVIEW,
             low_usd=min(counts) * price if is_sure else 0.0,
             high_usd=max(counts) * price,
-            most_usd=max(counts) * worst_usd * self._rounds,
+            most_usd=max(counts) * worst_usd * self.settings.review_rounds,
             label=self.text_model.label,
         )
 
@@ -412,10 +412,6 @@ class _Turn:
         prompt += (self.shown + self.shown_unmarked) * SHOWN_PICTURE_TOKENS
         grounded = may_ground and model.has_grounding
         return worst_picture_usd(model, settings.resolution, prompt, self.on, is_grounded=grounded)
-
-    @property
-    def _rounds(self) -> int:
-        return self.settings.review_rounds
 
     @property
     def _has_lettering(self) -> bool:

@@ -281,19 +281,20 @@ class Studio:
         An archive is old when it was not downloaded within a day. This runs until the studio closes."""
         from agent.storage.housekeeping import tidy_if_due
 
-        wait_s = _TIDY_AFTER_S
-        while not await self._closes_within(wait_s):
-            await asyncio.to_thread(tidy_if_due, self.settings.home, datetime.now(UTC))
-            # The clock may jump, so check every hour instead of sleeping for a day.
-            wait_s = _LOOK_WHETHER_DUE_S
+        await self._hourly(lambda now: tidy_if_due(self.settings.home, now))
 
     async def _back_up(self) -> None:
         """Back up the database once a day until the studio closes."""
         from agent.storage.backups import Backups
 
+        await self._hourly(Backups(self.settings.home).make_if_due)
+
+    async def _hourly(self, work: Callable[[datetime], object]) -> None:
+        """Run the work on a thread soon after the start and then every hour, until the studio closes."""
         wait_s = _TIDY_AFTER_S
         while not await self._closes_within(wait_s):
-            await asyncio.to_thread(Backups(self.settings.home).make_if_due, datetime.now(UTC))
+            await asyncio.to_thread(work, datetime.now(UTC))
+            # The clock may jump, so check every hour instead of sleeping for a day.
             wait_s = _LOOK_WHETHER_DUE_S
 
     async def _take_over(self) -> None:
@@ -342,8 +343,10 @@ class Studio:
         def look() -> LostRecords | None:
             backups = Backups(self.settings.home)
             name = backups.unreadable()
-            made = backups.all() if name is not None else []
-            return LostRecords(name, len(made), made[0].made_at if made else None) if name is not None else None
+            if name is None:
+                return None
+            made = backups.all()
+            return LostRecords(name, len(made), made[0].made_at if made else None)
 
         return await asyncio.to_thread(look)
 

@@ -88,14 +88,11 @@ def _smoothed(image: Plane, amount: float) -> Plane:
         return image
     eight = (image * 255).astype(np.uint8)
     reach = 3 + 14 * amount * min(image.shape[:2]) / 900
-    for _ in range(1 + round(2 * amount)):
-        eight = (
-            cv2.bilateralFilter(eight, 0, 18 + 60 * amount, max(1.5, reach / 2.5))
-            if reach < 6
-            else (cv2.edgePreservingFilter(eight, flags=1, sigma_s=10 + 55 * amount, sigma_r=0.12 + 0.35 * amount))
-        )
-        if reach >= 6:
-            break
+    if reach >= 6:
+        eight = cv2.edgePreservingFilter(eight, flags=1, sigma_s=10 + 55 * amount, sigma_r=0.12 + 0.35 * amount)
+    else:
+        for _ in range(1 + round(2 * amount)):
+            eight = cv2.bilateralFilter(eight, 0, 18 + 60 * amount, max(1.5, reach / 2.5))
     return eight.astype(np.float32) / 255
 
 
@@ -122,6 +119,14 @@ def _palette(look: StyleLook) -> Plane | None:
 
 def _rgb(colour: str) -> tuple[float, float, float]:
     return int(colour[1:3], 16) / 255, int(colour[3:5], 16) / 255, int(colour[5:7], 16) / 255
+
+
+def _colour(colour: str) -> Plane:
+    return np.array(_rgb(colour), np.float32)
+
+
+def _ink_colour(look: StyleLook) -> Plane:
+    return _colour(look.palette[0] if look.palette else look.line_colour)
 
 
 def _ramped(grey: Plane, palette: Plane) -> Plane:
@@ -216,7 +221,7 @@ def _dots(image: Plane, look: StyleLook) -> Plane:
     height, width = image.shape[:2]
     step = max(3, round(look.cell * min(height, width)))
     random = np.random.default_rng(_SEED)
-    canvas = (cv2.GaussianBlur(image, (0, 0), step) * 0.6 + np.array(_rgb(look.ground_colour), np.float32) * 0.4).copy()
+    canvas = (cv2.GaussianBlur(image, (0, 0), step) * 0.6 + _colour(look.ground_colour) * 0.4).copy()
     average = cv2.blur(image, (step, step))
     for radius in (0.62, 0.48, 0.36):
         ys, xs = np.mgrid[0:height:step, 0:width:step]
@@ -260,12 +265,12 @@ def _pencil(image: Plane, look: StyleLook) -> Plane:
     strokes = np.clip(0.5 + (strokes - strokes.mean()) / (4 * strokes.std() + 1e-6), 0, 1)
     shade = np.clip((0.80 - grey) * 1.15, 0, 1) * (0.35 + 0.85 * strokes)
     lead = np.clip(1 - (1 - sketched) * 0.95 - shade * 0.75, 0, 1)
-    paper = np.array(_rgb(look.ground_colour), np.float32)
+    paper = _colour(look.ground_colour)
     if look.saturation > 0.15 and not look.mapped:
         tint = np.clip(image * 0.85 + 0.10, 0, 1)
         cover = np.clip((1 - lead) * 1.3 + (0.25 + 0.75 * strokes) * (1.02 - grey) * 1.1, 0, 1)[..., None]
         return (paper * (1 - cover) + tint * cover * (0.55 + 0.45 * lead[..., None])).astype(np.float32)
-    dark = np.array(_rgb(look.palette[0] if look.palette else look.line_colour), np.float32)
+    dark = _ink_colour(look)
     return (paper * lead[..., None] + dark * (1 - lead[..., None])).astype(np.float32)
 
 
@@ -284,9 +289,9 @@ def _hatching(image: Plane, look: StyleLook) -> Plane:
         ink = np.maximum(ink, np.clip((wave - (1 - 0.55 * width_of_line)) * 6, 0, 1) * (grey < below))
     contour = _contours(grey, 0.9)
     ink = np.clip(np.maximum(ink, contour), 0, 1)[..., None]
-    paper = np.array(_rgb(look.ground_colour), np.float32)
+    paper = _colour(look.ground_colour)
     tint = paper if look.saturation < 0.1 else paper * 0.72 + np.clip(image * 0.8 + 0.2, 0, 1) * 0.28
-    dark = np.array(_rgb(look.palette[0] if look.palette else look.line_colour), np.float32)
+    dark = _ink_colour(look)
     return (tint * (1 - ink) + dark * ink).astype(np.float32)
 
 
@@ -302,7 +307,7 @@ def _ink(image: Plane, look: StyleLook) -> Plane:
     # Pigment collects at the edge of a wash.
     pool = np.clip((cv2.GaussianBlur(grey, (0, 0), spread * 0.6) - soft) * 5, 0, 1)
     cover = np.clip((0.97 - grey) * 1.2 + 0.10 * blooms * (grey < 0.9), 0, 1) * 0.88 + 0.5 * pool
-    paper = np.array(_rgb(look.ground_colour), np.float32)
+    paper = _colour(look.ground_colour)
     cover = np.clip(cover, 0, 1)[..., None]
     return np.clip(paper * (1 - cover) + wet * cover * (1 - 0.3 * pool[..., None]), 0, 1).astype(np.float32)
 
@@ -322,8 +327,8 @@ def _carved(image: Plane, look: StyleLook) -> Plane:
     is_light = np.clip((grey - 0.22 - 0.52 * gouge) * 14, 0, 1)
     is_light = np.where(grey > 0.80, 1.0, np.where(grey < 0.20, 0.0, is_light))
     is_light = is_light * (1 - _contours(grey, 1.4))
-    ink = np.array(_rgb(look.palette[0] if look.palette else look.line_colour), np.float32)
-    paper = np.array(_rgb(look.ground_colour), np.float32)
+    ink = _ink_colour(look)
+    paper = _colour(look.ground_colour)
     light = is_light.astype(np.float32)[..., None]
     if look.saturation > 0.2:
         paper = np.clip(_flat(image, look) * 0.85 + 0.2, 0, 1)
@@ -339,11 +344,11 @@ def _cut_out(image: Plane, look: StyleLook) -> Plane:
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (_odd(image, 0.008),) * 2)
     shape = cv2.morphologyEx(cv2.morphologyEx(shape, cv2.MORPH_OPEN, kernel), cv2.MORPH_CLOSE, kernel)
     soft = cv2.GaussianBlur(shape, (0, 0), 1.1).astype(np.float32)[..., None] / 255
-    dark = np.array(_rgb(look.palette[0] if look.palette else look.line_colour), np.float32)
-    light = np.array(_rgb(look.ground_colour), np.float32)
+    dark = _ink_colour(look)
+    light = _colour(look.ground_colour)
     if look.glow and len(look.palette) > 2:
         # Lit from behind: the cut shapes show their dyed colours.
-        dyed = _toward_nearest(image, np.array([_rgb(c) for c in look.palette], np.float32), 0.85)
+        dyed = _toward_nearest(image, _palette(look), 0.85)
         return (light * (1 - soft) + dyed * 0.75 * soft).astype(np.float32)
     return (light * (1 - soft) + dark * soft).astype(np.float32)
 
@@ -393,7 +398,7 @@ def _tiles(image: Plane, look: StyleLook) -> Plane:
     rim = np.minimum(np.minimum(inside_x, 1 - inside_x), np.minimum(inside_y, 1 - inside_y))
     stone = np.clip((rim - 0.05) * 12, 0, 1)[..., None]
     lit = 0.07 * ((inside_x < 0.2) | (inside_y < 0.2)) - 0.08 * ((inside_x > 0.8) | (inside_y > 0.8))
-    grout = np.array(_rgb(look.line_colour), np.float32)
+    grout = _colour(look.line_colour)
     return np.clip((colours + lit[..., None]) * stone + grout * (1 - stone), 0, 1).astype(np.float32)
 
 
@@ -463,7 +468,7 @@ def _glass(image: Plane, look: StyleLook) -> Plane:
     size = max(1, round(look.cell * min(image.shape[:2]) * 0.09))
     lead = cv2.dilate(_seams(labels), np.ones((size, size), np.uint8))
     lead = cv2.GaussianBlur(lead, (0, 0), 0.8)[..., None]
-    return np.clip(panes * (1 - lead) + np.array(_rgb(look.line_colour), np.float32) * lead, 0, 1).astype(np.float32)
+    return np.clip(panes * (1 - lead) + _colour(look.line_colour) * lead, 0, 1).astype(np.float32)
 
 
 def _scanlines(image: Plane, look: StyleLook) -> Plane:
@@ -579,7 +584,7 @@ def _drawn_lines(image: Plane, original: Pixels, look: StyleLook) -> Plane:
     grey = cv2.bilateralFilter(_grey(original.astype(np.float32) / 255), 0, 0.12, 4)
     ink = _contours(grey, 0.6 + 2.4 * look.line_width)
     ink = np.clip(ink * look.lines * 1.15, 0, 1)[..., None]
-    return (image * (1 - ink) + np.array(_rgb(look.line_colour), np.float32) * ink).astype(np.float32)
+    return (image * (1 - ink) + _colour(look.line_colour) * ink).astype(np.float32)
 
 
 def _contours(grey: Plane, width: float) -> Plane:
@@ -628,7 +633,7 @@ def _on_ground(image: Plane, look: StyleLook) -> Plane:
             cracks = np.clip(1 - np.abs(_noise(shape, 26 * unit, seed=2)) * 26, 0, 1)
             flakes = _noise(shape, 9 * unit, seed=3) + 0.8 * patches
             worn = np.clip((flakes - 2.3) * 1.6, 0, 1)[..., None]
-            image = image * (1 - worn * 0.45) + np.array(_rgb(look.ground_colour), np.float32) * worn * 0.45
+            image = image * (1 - worn * 0.45) + _colour(look.ground_colour) * worn * 0.45
             grain, strength = 0.7 * patches + 0.5 * _noise(shape, 2 * unit) - 1.8 * cracks, 0.09
         case Ground.WOOD:
             rings = np.sin((y + 26 * unit * _noise(shape, 70 * unit)) / (5 * unit))
@@ -644,7 +649,7 @@ def _on_ground(image: Plane, look: StyleLook) -> Plane:
             step = max(8.0, min(shape) / 28)
             is_line = ((x % step) < unit) | ((y % step) < unit)
             grain, strength = is_line * 1.2 + 0.3 * _noise(shape, 2 * unit), 0.14
-    tint = np.array(_rgb(look.ground_colour), np.float32)
+    tint = _colour(look.ground_colour)
     is_tinted = look.technique not in (Technique.PENCIL, Technique.HATCHING, Technique.INK, Technique.CARVED)
     if is_tinted and look.ground not in (Ground.FILM, Ground.GRID, Ground.PLASTER):
         image = image * (0.55 + 0.45 * tint)
@@ -683,10 +688,10 @@ def _bordered(pixels: Pixels, look: StyleLook) -> Pixels:
             colour = (18, 15, 12)
     framed = np.empty_like(pixels)
     framed[:] = np.array(colour, np.uint8)
-    inner = _resized(pixels, width - left - right, height - top - bottom) if look.border is not Border.BARS else None
-    if inner is None:
+    if look.border is Border.BARS:
         framed[top : height - bottom] = pixels[top : height - bottom]
     else:
+        inner = _resized(pixels, width - left - right, height - top - bottom)
         framed[top : height - bottom, left : width - right] = inner
     return framed
 

@@ -14,6 +14,7 @@ from agent.errors import ErrorCode, RequestRefused
 from agent.events import TurnEvent
 from agent.messages import whole_characters
 from agent.providers.catalogue import Catalogue, ModelRole
+from agent.report import LIMIT_BYTES
 from agent.requests import Decision, TurnRequest
 from agent.settings import OPERATOR, TurnSettings
 from agent.spending import Estimate, turn_estimate
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 # Another process normally stops a turn within a second of the request.
 _STOP_S = 5.0
-_REPORT_BYTES = 512 << 10
 
 
 class Turns:
@@ -92,10 +92,7 @@ class Turns:
         """
         self._count(owner)
         scheduler, key = self._started(), self._key_of(owner, key)
-        conversation = await self._records.conversations.get(conversation_id, owner)
-        turn = conversation.turn(turn_id)
-        if turn is None:
-            raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+        conversation, turn = await self._shown_turn(conversation_id, turn_id, owner)
         if scheduler.can_go_on(conversation, turn, key):
             return scheduler.resume(conversation_id, turn_id, owner, key)
         request = await request_of(conversation, turn, self._images)
@@ -182,10 +179,7 @@ class Turns:
 
     async def on_record(self, conversation_id: str, turn_id: str, owner: str = "local") -> tuple[TurnEvent, ...]:
         """Return the events of a recorded turn of the shown branch. Raises RequestRefused when there is none."""
-        conversation = await self._records.conversations.get(conversation_id, owner)
-        turn = conversation.turn(turn_id)
-        if turn is None:
-            raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+        conversation, turn = await self._shown_turn(conversation_id, turn_id, owner)
         return tuple(replay_events(conversation, turn))
 
     async def conversation_of_request(self, request_id: str, owner: str = "local") -> str | None:
@@ -202,11 +196,16 @@ class Turns:
 
         Raises RequestRefused when the turn does not exist, and when the file of one of its pictures is gone.
         """
+        conversation, turn = await self._shown_turn(conversation_id, turn_id, owner)
+        return await request_of(conversation, turn, self._images)
+
+    async def _shown_turn(self, conversation_id: str, turn_id: str, owner: str) -> tuple[Conversation, Turn]:
+        """Return a conversation and a turn of its shown branch. Raises RequestRefused."""
         conversation = await self._records.conversations.get(conversation_id, owner)
         turn = conversation.turn(turn_id)
         if turn is None:
             raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
-        return await request_of(conversation, turn, self._images)
+        return conversation, turn
 
     async def repeated(
         self, conversation_id: str, handle: str, owner: str = "local", *, difference: str = ""
@@ -231,7 +230,7 @@ class Turns:
         turn = await self._records.conversations.turn(conversation.id, turn_id)
         if turn is None:
             raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
-        return await self._started().report(conversation, turn, key, _REPORT_BYTES)
+        return await self._started().report(conversation, turn, key, LIMIT_BYTES)
 
     def estimate(
         self,

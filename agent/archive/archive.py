@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import re
 import secrets
 import time
@@ -26,7 +25,7 @@ from agent.imaging.intake import CleanPicture, check_request, take_in_image
 from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart
 from agent.pictures import Picture, allot_handle
 from agent.settings import OPERATOR, TurnSettings
-from agent.storage.private_files import make_private_folder, storage_failure
+from agent.storage.private_files import new_private_file, translated_os_errors
 from agent.storage.titles import title_of
 
 if TYPE_CHECKING:
@@ -184,30 +183,25 @@ class Archive:
     async def _filed(self, write: Callable[[BinaryIO], Awaitable[str]]) -> ExportedArchive:
         """Return the file written by `write`, with the name it returned; the file is removed when writing fails."""
         async with self._one_at_a_time:
-            try:
+            with translated_os_errors():
                 path, file = await asyncio.to_thread(self._new_file)
-            except OSError as error:
-                raise storage_failure(error) from error
-            try:
-                with file:
-                    name = await write(file)
-                size_bytes = path.stat().st_size
-            except BaseException as error:
-                path.unlink(missing_ok=True)
-                if isinstance(error, OSError):
-                    raise storage_failure(error) from error
-                raise
+                try:
+                    with file:
+                        name = await write(file)
+                    size_bytes = path.stat().st_size
+                except BaseException:
+                    path.unlink(missing_ok=True)
+                    raise
         return ExportedArchive(path, name, size_bytes)
 
     def _new_file(self) -> tuple[Path, BinaryIO]:
         folder = self._home / "exports"
-        make_private_folder(folder)
         for path in folder.glob("*.zip"):
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_mtime > _KEPT_S:
                     path.unlink()
         path = folder / f"{secrets.token_hex(16)}.zip"
-        return path, open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b")
+        return path, new_private_file(path)
 
 
 def _file_name(called: str, newest: datetime | None, suffix: str = "zip") -> str:

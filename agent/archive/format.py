@@ -24,7 +24,7 @@ from agent.conversation import Turn, WholeConversation, WorkspaceFile
 from agent.errors import ErrorCode, RequestRefused
 from agent.messages import ImagePart, SignedPart, Value
 from agent.pictures import OriginalFile, Picture
-from agent.storage.workspace import FileInfo
+from agent.storage.workspace import FileInfo, shown
 
 FORMAT = "aivista-archive"
 VERSION = 4
@@ -198,9 +198,6 @@ def _untitled(schema: Any) -> Any:
     return {key: _untitled(one) for key, one in kept.items() if key not in STAY_HOME}
 
 
-_SHOWN_CHARACTERS = 60
-
-
 def unreadable(detail: str = "") -> RequestRefused:
     """Return the refusal of a file that is not an archive of ours, or cannot be opened."""
     return RequestRefused(ErrorCode.ARCHIVE_UNREADABLE, provider_detail=detail[:200])
@@ -208,7 +205,7 @@ def unreadable(detail: str = "") -> RequestRefused:
 
 def unsafe(name: str) -> RequestRefused:
     """Return the refusal of an archive that contains an entry with this forbidden name."""
-    return RequestRefused(ErrorCode.ARCHIVE_UNSAFE, name=_shown(name))
+    return RequestRefused(ErrorCode.ARCHIVE_UNSAFE, name=shown(name))
 
 
 def archive_too_large(limit_bytes: int) -> RequestRefused:
@@ -218,27 +215,22 @@ def archive_too_large(limit_bytes: int) -> RequestRefused:
 
 def damaged(name: str, detail: str = "") -> RequestRefused:
     """Return the refusal of an archive in which this file is missing, unlisted, or different from the manifest."""
-    return RequestRefused(ErrorCode.ARCHIVE_DAMAGED, name=_shown(name), provider_detail=detail[:200])
+    return RequestRefused(ErrorCode.ARCHIVE_DAMAGED, name=shown(name), provider_detail=detail[:200])
 
 
 def inconsistent(name: str, detail: str) -> RequestRefused:
     """Return the refusal of an archive in which the content of this file violates the format."""
-    return RequestRefused(ErrorCode.ARCHIVE_INCONSISTENT, name=_shown(name), provider_detail=detail[:200])
+    return RequestRefused(ErrorCode.ARCHIVE_INCONSISTENT, name=shown(name), provider_detail=detail[:200])
 
 
 def not_a_picture(name: str) -> RequestRefused:
     """Return the refusal of an archive in which this file is not a readable picture."""
-    return RequestRefused(ErrorCode.ARCHIVE_PICTURE_UNREADABLE, name=_shown(name))
+    return RequestRefused(ErrorCode.ARCHIVE_PICTURE_UNREADABLE, name=shown(name))
 
 
 def export_too_large(limit_bytes: int) -> RequestRefused:
     """Return the refusal to make an archive that would be too large to import."""
     return RequestRefused(ErrorCode.EXPORT_TOO_LARGE, limit=limit_bytes >> 20)
-
-
-def _shown(name: str) -> str:
-    plain = "".join(sign if sign.isprintable() else "?" for sign in name)
-    return plain if len(plain) <= _SHOWN_CHARACTERS else plain[: _SHOWN_CHARACTERS - 1] + "…"
 
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -134,15 +134,14 @@ class Importer:
 
     async def _facts(self, name: str) -> PictureFacts:
         data = await asyncio.to_thread(self._reader.read, name)
-        suffix = name.rpartition(".")[2]
-        if mime_type_of(data) != MIME_OF_SUFFIX[suffix]:
+        mime_type = MIME_OF_SUFFIX[name.rpartition(".")[2]]
+        if mime_type_of(data) != mime_type:
             raise not_a_picture(name)
         try:
             probed = await probe_image(data)
         except ProviderFailure as error:
             raise not_a_picture(name) from error
         md5 = await asyncio.to_thread(hashlib.md5, data, usedforsecurity=False)
-        mime_type = MIME_OF_SUFFIX[suffix]
         return PictureFacts(md5.hexdigest(), mime_type, len(data), probed.width, probed.height, probed.bit_depth)
 
     def _check(self, folder: str, contents: Contents) -> None:

@@ -96,7 +96,8 @@ class PageExtraction:
             case str() if is_html(page.media_type):
                 answer = await self._in_child(page, "html", page.content.encode("utf-8", "replace"))
             case str() as text:
-                answer = _Answer(text=text, links=tuple((found, "") for found in _addresses_in(text)))
+                addresses = (found[0].rstrip(_AT_ITS_END) for found in _URL.finditer(text))
+                answer = _Answer(text=text, links=tuple((address, "") for address in addresses))
         return self._page(page, answer)
 
     def _page(self, page: FetchedPage, answer: _Answer) -> ReadPage:
@@ -150,10 +151,6 @@ def _links(found: Iterable[tuple[str, str]]) -> tuple[Link, ...]:
         if len(links) == MOST_LINKS:
             break
     return tuple(links.values())
-
-
-def _addresses_in(text: str) -> list[str]:
-    return [found[0].rstrip(_AT_ITS_END) for found in _URL.finditer(text)]
 
 
 class PageReader:

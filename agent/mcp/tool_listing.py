@@ -24,7 +24,6 @@ from typing import Any
 from mcp_types import Tool as ListedTool
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from agent.errors import StorageFailure
 from agent.messages import Value
 from agent.providers.base import ToolDeclaration
 from agent.storage.private_files import locked_file, storage_failure, write_private_file
@@ -352,20 +351,12 @@ class Pins:
             if after == before:
                 return
             self._kept[server] = dict(list(after.items())[-_MOST_TOOLS:])
+            plain = _FILE.dump_python(self._kept, exclude_defaults=True)
             try:
-                self._write(self._kept)
-            except StorageFailure as error:
-                _log.warning("%s cannot be written and holds until the end of this run: %s", _NAME, error)
-
-    def _write(self, kept: Mapping[str, Mapping[str, Pin]]) -> None:
-        plain = {
-            server: {tool: pin.model_dump(exclude_defaults=True) for tool, pin in tools.items()}
-            for server, tools in kept.items()
-        }
-        try:
-            write_private_file(self._path, json.dumps(plain, indent=1).encode())
-        except OSError as error:
-            raise storage_failure(error) from error
+                write_private_file(self._path, json.dumps(plain, indent=1).encode())
+            except OSError as error:
+                problem = storage_failure(error)
+                _log.warning("%s cannot be written and holds until the end of this run: %s", _NAME, problem)
 
     def _read(self) -> dict[str, dict[str, Pin]]:
         try:

@@ -161,12 +161,9 @@ class Sandbox:
     At most `at_once` run in parallel, by default as many as the machine has processors; others wait.
     """
 
-    def __init__(
-        self, *, cpu_s: float = CPU_S, wall_s: float = WALL_S, heap_bytes: int = HEAP_BYTES, at_once: int | None = None
-    ) -> None:
+    def __init__(self, *, cpu_s: float = CPU_S, wall_s: float = WALL_S, at_once: int | None = None) -> None:
         self._cpu_s = cpu_s
         self._wall_s = wall_s
-        self._heap_bytes = heap_bytes
         self._places = asyncio.Semaphore(at_once or os.cpu_count() or 1)
         self._has_logged = False
 
@@ -218,7 +215,7 @@ class Sandbox:
         lines = sum(code.count(one) for one in _LINE_BREAKS) + 1
         limits = {
             "cpu_s": self._cpu_s,
-            "heap_bytes": self._heap_bytes,
+            "heap_bytes": HEAP_BYTES,
             "most_jobs": MAX_PROMISE_JOBS,
             # The lines of boot.js are numbered after those of the script.
             "lines": lines + 1,
@@ -237,7 +234,7 @@ class Sandbox:
     def _error(self, reply: Reply) -> ScriptError | None:
         """Return why the script did not finish, or None when it did."""
         if _is_out_of_memory(reply):
-            return _limit(ScriptEnding.TOO_MUCH_MEMORY, f"the script used up its {self._heap_bytes >> 20} MB of memory")
+            return _limit(ScriptEnding.TOO_MUCH_MEMORY, f"the script used up its {HEAP_BYTES >> 20} MB of memory")
         if reply.stopped == "jobs":
             return _limit(ScriptEnding.TOO_MANY_JOBS, f"the script was stopped after {MAX_PROMISE_JOBS} promise jobs")
         if "interrupted" in reply.stopped:

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from agent.errors import ErrorCode, StorageFailure
 from agent.storage.database import upgrade
-from agent.storage.private_files import make_private_folder, storage_failure
+from agent.storage.private_files import make_private_folder, remove_database, rename_database, storage_failure
 from agent.storage.process_lock import ProcessLock
 from agent.storage.upgrade import HEAD, NAME
 
@@ -147,8 +147,8 @@ class Backups:
         every = self.all()
         kept = {one.path for one in every[:_NEWEST]}
         # By calendar day and week, so that the newest of a day stays the newest of that day as time goes on.
-        for period, count in ((_day, _DAYS), (_week, _WEEKS)):
-            newest: dict[tuple[int, ...], Path] = {}
+        for period, count in ((datetime.date, _DAYS), (_week, _WEEKS)):
+            newest: dict[object, Path] = {}
             for one in every:
                 newest.setdefault(period(one.made_at), one.path)
             kept.update(list(newest.values())[:count])
@@ -186,7 +186,7 @@ class Backups:
         except sqlite3.Error as error:
             raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"{backup.path.name}: {error}") from error
         finally:
-            _remove(restored)
+            remove_database(restored)
 
     def _is_in_use(self) -> bool:
         folder = self._home / "running"
@@ -199,13 +199,9 @@ class Backups:
         if not path.exists():
             return None
         aside = path.with_name(f"{NAME}.before-restore-{now.astimezone(UTC).strftime(_STAMP)}")
-        for ending in ("-wal", "-shm", ""):
-            part = path.with_name(path.name + ending)
-            if part.exists():
-                part.rename(aside.with_name(aside.name + ending))
+        rename_database(path, aside)
         # Checkpoints of turns of the former database cannot resume in this one.
-        for ending in ("", "-wal", "-shm"):
-            (self._home / f"checkpoints.db{ending}").unlink(missing_ok=True)
+        remove_database(self._home / "checkpoints.db")
         return aside
 
     def _missing_files(self) -> int:
@@ -215,12 +211,8 @@ class Backups:
         return sum(not any((folder / digest[:2]).glob(f"{digest}.*")) for digest in digests)
 
 
-def _day(moment: datetime) -> tuple[int, ...]:
-    return moment.year, moment.month, moment.day
-
-
-def _week(moment: datetime) -> tuple[int, ...]:
-    return tuple(moment.isocalendar())[:2]
+def _week(moment: datetime) -> tuple[int, int]:
+    return moment.isocalendar()[:2]
 
 
 def _reader(path: Path) -> sqlite3.Connection:
@@ -260,16 +252,10 @@ def _at_newest_revision(path: Path) -> Iterator[Path]:
                 _copy(path, copy)
                 upgrade(copy)
         except (StorageFailure, sqlite3.Error, OSError):
-            _remove(copy)
+            remove_database(copy)
         yield copy if copy.exists() else path
     finally:
-        _remove(copy)
-
-
-def _remove(path: Path) -> None:
-    """Remove a temporary database with its log files."""
-    for ending in ("", "-wal", "-shm"):
-        path.with_name(path.name + ending).unlink(missing_ok=True)
+        remove_database(copy)
 
 
 def _taken_over(newer: Path, restored: Path) -> tuple[int, int, bool]:

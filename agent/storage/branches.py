@@ -30,7 +30,7 @@ def shown(head: str | None, parents: Parents) -> ShownBranch:
     """Return the branch of `head`, down to its newest turn; without a known head, the branch of the newest turn."""
     if not parents:
         return ShownBranch((), {})
-    known = head if head in parents else next(reversed(list(parents)))
+    known = head if head in parents else list(parents)[-1]
     path = path_to(newest_below(known or "", parents), parents)
     return ShownBranch(path, _forks(path, parents))
 
@@ -78,7 +78,7 @@ def fit_for_record(whole: WholeConversation, taken: Collection[str]) -> WholeCon
         for turn in whole.turns
     )
     parents = {turn.id: turn.parent for turn in turns}
-    head = ids.get(whole.head or "", next(reversed(list(parents)), None))
+    head = ids.get(whole.head or "", next(reversed(parents), None))
     pictures = tuple(one.model_copy(update={"turn_id": ids.get(one.turn_id, one.turn_id)}) for one in whole.pictures)
     head = newest_below(head, parents) if head is not None else None
     return whole.model_copy(update={"turns": turns, "pictures": pictures, "head": head})

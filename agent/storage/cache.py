@@ -34,14 +34,14 @@ class NoRoom(Exception):
 
 def history_images(home: Path, ttl_s: float = 7200.0, limit_bytes: int = 1 << 30, **checks: Any) -> ByteCache:
     """Return the cache of images that models were shown again, by MD5; renew entries at each use."""
-    folder, most = home / "cache" / "history_images", _MAX_IMAGE_BYTES
-    return ByteCache(folder, "aivista:cache:history_image_", ttl_s, limit_bytes, most, **checks)
+    folder = home / "cache" / "history_images"
+    return ByteCache(folder, "aivista:cache:history_image_", ttl_s, limit_bytes, _MAX_IMAGE_BYTES, **checks)
 
 
 def answers(home: Path, ttl_s: float = 3600.0, limit_bytes: int = 64 << 20, **checks: Any) -> ByteCache:
     """Return the cache of the text model's answers, by a key of all their inputs."""
-    folder, most = home / "cache" / "answers", _MAX_ANSWER_BYTES
-    return ByteCache(folder, "aivista:cache:answer_", ttl_s, limit_bytes, most, **checks)
+    folder = home / "cache" / "answers"
+    return ByteCache(folder, "aivista:cache:answer_", ttl_s, limit_bytes, _MAX_ANSWER_BYTES, **checks)
 
 
 class ByteCache:

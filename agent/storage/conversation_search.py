@@ -27,7 +27,6 @@ STALE = (
     .order_by(_C.id)
     .limit(bindparam("page"))
 )
-_TITLES = select(_C.id, _C.title).where(_C.id.in_(_THESE))
 _TEXTS = (
     select(_T.conversation_id, _T.id, _T.text, _T.components)
     .where(_T.conversation_id.in_(_THESE))
@@ -51,7 +50,7 @@ _INDEXED = (
 )
 _PUT = text("INSERT OR REPLACE INTO conversation_words(rowid, words) VALUES (:number, :words)")
 _FOUND = (
-    select(_C.id)
+    select(_C.id, _C.title)
     .select_from(text("conversation_words"))
     .join(CONVERSATIONS, _C.word_id == literal_column("conversation_words.rowid"))
     .where(text("conversation_words MATCH :query"), _C.owner == bindparam("whose"), _C.deleted_at.is_(None))
@@ -114,18 +113,9 @@ def search_words(document: SearchDocument) -> str:
 
 def hit_of(info: ConversationInfo, document: SearchDocument, query: str) -> ConversationHit:
     """Return the search hit for a conversation: its first passage that contains most of the query's words."""
-    best = _best(document.snippets(), query)
+    best = max(document.snippets(), key=lambda passage: found_in(passage.text, query))
     excerpt = excerpt_of(best.text, query)
     return ConversationHit(info=info, place=best.place, excerpt=excerpt.text, marks=excerpt.marks, turn_id=best.turn_id)
-
-
-def _best(snippets: Iterable[Snippet], query: str) -> Snippet:
-    best, most = Snippet("title", ""), -1
-    for passage in snippets:
-        count = found_in(passage.text, query)
-        if count > most:
-            best, most = passage, count
-    return best
 
 
 def _prompts(turn_id: str, pictures: Iterable[tuple[str, str | None]]) -> Iterator[str]:
@@ -162,9 +152,8 @@ class StaleDocument(NamedTuple):
 def stale_documents(connection: Connection, after: str, limit: int) -> list[StaleDocument]:
     """Return conversations that changed since they were indexed, ordered by id, starting after the id `after`."""
     rows = connection.execute(STALE, {"after": after, "page": limit}).all()
-    moments = {row.id: row.updated_at for row in rows}
-    titles = {row.id: row.title for row in rows}
-    return [StaleDocument(one, moments[one.id]) for one in _documents(connection, titles)]
+    documents = _documents(connection, {row.id: row.title for row in rows})
+    return [StaleDocument(one, row.updated_at) for one, row in zip(documents, rows, strict=True)]
 
 
 def index_documents(connection: Connection, words: Sequence[tuple[StaleDocument, str]]) -> None:
@@ -179,9 +168,8 @@ def index_documents(connection: Connection, words: Sequence[tuple[StaleDocument,
 
 def matching_documents(connection: Connection, owner: str, match: str, limit: int) -> list[SearchDocument]:
     """Return the owner's conversations that match a query of `word_index.match_query`, the newest first."""
-    ids = list(connection.scalars(_FOUND, {"whose": owner, "query": match, "page": limit}))
-    titles = {row.id: row.title for row in connection.execute(_TITLES, {"these": ids})}
-    return _documents(connection, {one: titles[one] for one in ids})
+    rows = connection.execute(_FOUND, {"whose": owner, "query": match, "page": limit})
+    return _documents(connection, {row.id: row.title for row in rows})
 
 
 def _documents(connection: Connection, titles: dict[str, str]) -> list[SearchDocument]:

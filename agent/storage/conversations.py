@@ -225,11 +225,8 @@ class ConversationStore:
 
         Raises RequestRefused(CONVERSATION_NOT_FOUND), also when it is deleted or belongs to another owner.
         """
-        conversation = self._cache.get(conversation_id)
-        if conversation is None:
-            conversation, is_deleted = await self.db.read(lambda on: self._cache.load(on, conversation_id))
-            conversation = None if is_deleted else conversation
-        if conversation is None or conversation.owner != owner:
+        conversation, is_deleted = await self._load(conversation_id)
+        if conversation is None or is_deleted or conversation.owner != owner:
             raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
         return conversation
 
@@ -238,12 +235,17 @@ class ConversationStore:
 
         Raises RequestRefused(CONVERSATION_NOT_FOUND).
         """
-        conversation = self._cache.get(conversation_id)
-        if conversation is None:
-            conversation, _ = await self.db.read(lambda on: self._cache.load(on, conversation_id))
+        conversation, _ = await self._load(conversation_id)
         if conversation is None:
             raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
         return conversation
+
+    async def _load(self, conversation_id: str) -> tuple[Conversation | None, bool]:
+        """Return the conversation of any owner, and whether it is soft-deleted."""
+        kept = self._cache.get(conversation_id)
+        if kept is not None:
+            return kept, False
+        return await self.db.read(lambda on: self._cache.load(on, conversation_id))
 
     async def turns_page(self, conversation_id: str, owner: str, before: str | None, limit: int) -> TurnsPage:
         """Return the last `limit` turns of the shown branch, or those before one of its turns, with their pictures.
@@ -666,5 +668,3 @@ def _named(turn: Turn) -> Iterator[str]:
                 yield component.handle
             case TargetNote():
                 yield from (component.change.handle, component.change.before)
-            case _:
-                pass

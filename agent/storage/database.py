@@ -13,10 +13,9 @@ import os
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, TypeVar
@@ -24,9 +23,15 @@ from typing import Any, TypeVar
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 
-from agent.cancellation import shielded
+from agent.cancellation import on_thread, shielded
 from agent.errors import ErrorCode, StorageFailure
-from agent.storage.private_files import make_private_folder, storage_failure
+from agent.storage.private_files import (
+    aside_path,
+    make_private_folder,
+    remove_database,
+    rename_database,
+    translated_os_errors,
+)
 from agent.storage.upgrade import HEAD, NAME, bring_up_to_date
 
 # Other processes write too: better that a turn waits than that a paid picture is not recorded.
@@ -65,9 +70,8 @@ def _opened(path: Path) -> Engine:
     engine = engine_of(path, is_writing=True)
     try:
         _bring_up_to_date(engine)
-        for ending in ("", "-wal", "-shm"):
-            # Of earlier versions; its content is in this database now.
-            path.with_name(f"checkpoints.db{ending}").unlink(missing_ok=True)
+        # Of earlier versions; its content is in this database now.
+        remove_database(path.with_name("checkpoints.db"))
     except BaseException:
         engine.dispose()
         raise
@@ -99,12 +103,10 @@ def _failure_of(error: DBAPIError | sqlite3.Error) -> StorageFailure:
 
 
 def _make_private(path: Path) -> None:
-    try:
+    with translated_os_errors():
         make_private_folder(path.parent)
         # SQLite gives its journals the mode of the database.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    except OSError as error:
-        raise storage_failure(error) from error
 
 
 def engine_of(path: Path, *, is_writing: bool, connections: int = 1) -> Engine:
@@ -198,15 +200,9 @@ def _is_unreadable(error: DBAPIError) -> bool:
 
 
 def _set_aside(path: Path) -> Path:
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
-    aside = path.with_name(f"{path.name}.unreadable-{stamp}")
-    try:
-        for ending in ("", "-wal", "-shm"):
-            part = path.with_name(path.name + ending)
-            if part.exists():
-                part.rename(aside.with_name(aside.name + ending))
-    except OSError as error:
-        raise storage_failure(error) from error
+    aside = aside_path(path)
+    with translated_os_errors():
+        rename_database(path, aside)
     return aside
 
 
@@ -261,7 +257,7 @@ class Database:
 
     async def aclose(self, release: Callable[[], None]) -> None:
         """Finish pending writes, then call `release` for what else is held, and close the database."""
-        self._begin(asyncio.get_running_loop())
+        self._begin()
         while self._unfinished:
             await asyncio.wait(self._unfinished)
         await asyncio.to_thread(self._reading.shutdown)
@@ -280,7 +276,7 @@ class Database:
 
     async def call(self, work: Callable[[], T]) -> T:
         """Run the work on the writing thread and return its result."""
-        return await _on(self._thread, work)
+        return await on_thread(self._thread, work)
 
     async def durably(self, work: Coroutine[Any, Any, T]) -> T:
         """Run the work and return its result. It continues when the caller is cancelled; closing waits for it."""
@@ -288,11 +284,12 @@ class Database:
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Run the work on a snapshot of the database and return its result; all writes awaited before are visible."""
-        return await _on(self._reading, lambda: self._read_now(work))
 
-    def _read_now(self, work: Callable[[Connection], T]) -> T:
-        with transaction(self._readers, is_writing=False) as connection:
-            return work(connection)
+        def read() -> T:
+            with transaction(self._readers, is_writing=False) as connection:
+                return work(connection)
+
+        return await on_thread(self._reading, read)
 
     def values_now(self, statement: str, *values: str) -> list[Any]:
         """Return the first column of the statement's rows now; an empty list when it cannot be read now.
@@ -326,10 +323,9 @@ class Database:
         It sees all writes submitted before. `remember` is called with the result on the database's thread, right after
         the commit. With `is_spare`, it takes nothing of the disk space reserved for paid answers.
         """
-        loop = asyncio.get_running_loop()
-        one = _Write(work, remember, loop.create_future(), is_durable, is_spare)
+        one = _Write(work, remember, asyncio.get_running_loop().create_future(), is_durable, is_spare)
         self._waiting.append(one)
-        self._begin(loop)
+        self._begin()
         written: T = await shielded(self._held(one.done))
         return written
 
@@ -342,7 +338,7 @@ class Database:
         one = _Write(work, None, loop.create_future(), is_spare=is_spare)
         self._waiting.append(one)
         if not self._is_at_work:
-            loop.call_later(_SOON_S, self._begin, loop)
+            loop.call_later(_SOON_S, self._begin)
         return self._held(one.done)
 
     def _held(self, done: asyncio.Future[T]) -> asyncio.Future[T]:
@@ -350,10 +346,10 @@ class Database:
         done.add_done_callback(self._unfinished.discard)
         return done
 
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _begin(self) -> None:
         if self._waiting and not self._is_at_work:
             self._is_at_work = True
-            self._thread.submit(self._work, loop)
+            self._thread.submit(self._work, asyncio.get_running_loop())
 
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
         batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
@@ -362,7 +358,7 @@ class Database:
         if failed and self._make_room():
             for number, outcome in zip(failed, self._written([batch[one] for one in failed]), strict=True):
                 outcomes[number] = outcome
-        loop.call_soon_threadsafe(self._settle, loop, batch, outcomes)
+        loop.call_soon_threadsafe(self._settle, batch, outcomes)
 
     def _written(self, batch: list[_Write]) -> list[Exception | None]:
         is_recorded = len(batch) > 1 and _failure(self._record, *batch) is None
@@ -376,7 +372,7 @@ class Database:
             for one in batch:
                 one.result = one.work(connection)
 
-    def _settle(self, loop: asyncio.AbstractEventLoop, batch: list[_Write], outcomes: list[Exception | None]) -> None:
+    def _settle(self, batch: list[_Write], outcomes: list[Exception | None]) -> None:
         for one, error in zip(batch, outcomes, strict=True):
             if one.done.cancelled():
                 continue
@@ -385,7 +381,7 @@ class Database:
             else:
                 one.done.set_exception(error)
         self._is_at_work = False
-        self._begin(loop)
+        self._begin()
 
 
 def _remember(one: _Write) -> None:
@@ -404,8 +400,3 @@ def _failure(work: Callable[..., object], *arguments: object) -> Exception | Non
     except Exception as error:
         return error
     return None
-
-
-async def _on(threads: Executor, work: Callable[[], T]) -> T:
-    # Cancelling the caller must not remove its work from the queue.
-    return await shielded(asyncio.get_running_loop().run_in_executor(threads, work))

@@ -9,13 +9,12 @@ import re
 import shutil
 import sqlite3
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import diskcache  # type: ignore[import-untyped]  # it has no types of its own
 
-from agent.storage.private_files import make_private_folder
+from agent.storage.private_files import aside_path, make_private_folder, rename_database
 
 _MODE_RAW, _MODE_BINARY = 1, 2
 _VALUE_FILE = re.compile(r"[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{28}\.val")
@@ -112,12 +111,8 @@ def _probe(folder: Path) -> None:
 
 
 def _set_aside(folder: Path) -> None:
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
-    aside = folder.with_name(f"{folder.name}.unreadable-{stamp}")
-    for ending in ("", "-wal", "-shm"):
-        part = folder / (_DATABASE + ending)
-        if part.exists():
-            part.rename(aside.with_name(aside.name + ending))
+    aside = aside_path(folder)
+    rename_database(folder / _DATABASE, aside)
     for values in folder.iterdir():
         if values.is_dir():
             shutil.rmtree(values, ignore_errors=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import secrets
 import time
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cachetools import LRUCache, TTLCache
 from sqlalchemy import Connection
 
-from agent.cancellation import shielded
+from agent.cancellation import on_thread
 from agent.errors import ErrorCode, RequestRefused
 from agent.library import (
     KEPT_FOR,
@@ -42,7 +41,7 @@ from agent.storage.embedding import TextEmbedder
 from agent.storage.gallery_vectors import Alike, PictureMeaning, PictureVectors, SimilarPictures, Tasks
 from agent.storage.gallery_words import Term
 from agent.storage.images import ImageStore
-from agent.storage.private_files import make_private_folder, storage_failure
+from agent.storage.private_files import new_private_file, storage_failure
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -52,14 +51,14 @@ T = TypeVar("T")
 TEMPORARY = "temporary"
 # Reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009) merges the result lists; the larger this constant,
 # the less the first places differ.
-# first places differ.
 _SMOOTHING = 60
 _MOST_FOUND = 500
 _FACETS_LIVE_S = 5.0
 _RANKINGS_LIVE_S = 60.0
 _MOST_KEPT = 64
 _PRIVATE_FILE = 0o100600 << 16
-_EARLIEST_YEAR = 1980
+# The earliest time that ZIP can store.
+_EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -282,14 +281,12 @@ class Gallery:
         The next `Housekeeping.sweep` after 30 days removes their files. Return the ids of the pictures deleted now.
         """
         now = datetime.now(UTC)
-        changed = await self._change(owner, lambda on: gallery_rows.delete_pictures(on, owner, ids, now))
-        return tuple(changed)
+        return await self._change(owner, lambda on: gallery_rows.delete_pictures(on, owner, ids, now))
 
     async def undelete(self, owner: str, ids: Sequence[int]) -> tuple[int, ...]:
         """Restore pictures that were deleted within 30 days. Return the ids of the restored ones."""
         since = datetime.now(UTC) - KEPT_FOR
-        changed = await self._change(owner, lambda on: gallery_rows.bring_back(on, owner, ids, since))
-        return tuple(changed)
+        return await self._change(owner, lambda on: gallery_rows.bring_back(on, owner, ids, since))
 
     async def _change(self, owner: str, work: Callable[[Connection], T]) -> T:
         changed = await self._db.write(work, is_spare=True)
@@ -317,8 +314,7 @@ class Gallery:
         def read(item: GalleryItem) -> bytes:
             return asyncio.run_coroutine_threadsafe(taken(item), loop).result()
 
-        work = loop.run_in_executor(self._zipping, lambda: _zip_pictures(self._home, items, read, name_of))
-        return await shielded(work)
+        return await on_thread(self._zipping, lambda: _zip_pictures(self._home, items, read, name_of))
 
     async def _stored(self, item: GalleryItem) -> bytes:
         return await self._images.read(item.picture.image)
@@ -357,9 +353,7 @@ def _zip_pictures(
     names: set[str] = set()
     left_out: list[str] = []
     try:
-        make_private_folder(path.parent)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "w+b") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        with new_private_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             for item in items:
                 picture = item.picture
                 try:
@@ -367,7 +361,8 @@ def _zip_pictures(
                 except RequestRefused:
                     left_out.append(picture.handle)
                     continue
-                entry = zipfile.ZipInfo(_free_name(name_of(picture), names), _moment(picture))
+                moment = max(picture.created_at.timetuple()[:6], _EARLIEST)
+                entry = zipfile.ZipInfo(_free_name(name_of(picture), names), moment)
                 entry.external_attr = _PRIVATE_FILE
                 archive.writestr(entry, data)
         if not names:
@@ -380,16 +375,6 @@ def _zip_pictures(
             raise storage_failure(error) from error
         raise
     return ZippedPictures(path=str(path), count=len(names), left_out=tuple(left_out))
-
-
-def _moment(picture: Picture) -> tuple[int, int, int, int, int, int]:
-    at = picture.created_at
-    # The earliest time that ZIP can store.
-    return (
-        (at.year, at.month, at.day, at.hour, at.minute, at.second)
-        if at.year >= _EARLIEST_YEAR
-        else (1980, 1, 1, 0, 0, 0)
-    )
 
 
 def _free_name(wanted: str, names: set[str]) -> str:

@@ -214,7 +214,7 @@ def star(connection: Connection, owner: str, ids: Sequence[int], is_starred: boo
 def tag(connection: Connection, owner: str, ids: Sequence[int], name: str) -> tuple[int, ...]:
     """Add a tag to the pictures, in the spelling that the owner already uses. Return those that are the owner's."""
     own = _own(connection, owner, ids)
-    spelling = _spelling(connection, owner, name)
+    spelling = spellings(connection, owner, [name])[name]
     if own:
         rows = [{"picture_id": one, "tag": spelling} for one in own]
         connection.execute(insert(PICTURE_TAGS).prefix_with("OR IGNORE"), rows)
@@ -225,26 +225,26 @@ def tag(connection: Connection, owner: str, ids: Sequence[int], name: str) -> tu
 def untag(connection: Connection, owner: str, ids: Sequence[int], name: str) -> tuple[int, ...]:
     """Remove a tag from the pictures. Return those that are the owner's."""
     own = _own(connection, owner, ids)
-    spelling = _spelling(connection, owner, name)
+    spelling = spellings(connection, owner, [name])[name]
     for some in _in_portions(own):
         connection.execute(delete(PICTURE_TAGS).where(_T.picture_id.in_(some), _T.tag == spelling))
     _read_anew(connection, own)
     return own
 
 
-def delete_pictures(connection: Connection, owner: str, ids: Sequence[int], now: datetime) -> dict[int, str]:
-    """Soft-delete the pictures. Return the deleted ones that are the owner's, with their conversations."""
+def delete_pictures(connection: Connection, owner: str, ids: Sequence[int], now: datetime) -> tuple[int, ...]:
+    """Soft-delete the pictures. Return the deleted ones that are the owner's."""
     return _set_deleted(connection, owner, ids, now, _P.deleted_at.is_(None))
 
 
-def bring_back(connection: Connection, owner: str, ids: Sequence[int], since: datetime) -> dict[int, str]:
-    """Restore pictures that were not deleted before `since`. Return them with their conversations."""
+def bring_back(connection: Connection, owner: str, ids: Sequence[int], since: datetime) -> tuple[int, ...]:
+    """Restore pictures that were not deleted before `since`. Return them."""
     return _set_deleted(connection, owner, ids, None, _P.deleted_at >= since)
 
 
 def _set_deleted(
     connection: Connection, owner: str, ids: Sequence[int], moment: datetime | None, is_meant: ColumnElement[bool]
-) -> dict[int, str]:
+) -> tuple[int, ...]:
     changed: dict[int, str] = {}
     for some in _in_portions(ids):
         theirs = select(_P.id, _P.conversation_id).select_from(WITH_CONVERSATION)
@@ -256,7 +256,7 @@ def _set_deleted(
     for start in range(0, len(conversations), _MOST_VALUES):
         theirs_now = _C.id.in_(conversations[start : start + _MOST_VALUES])
         connection.execute(update(CONVERSATIONS).where(theirs_now).values(version=_C.version + 1))
-    return changed
+    return tuple(changed)
 
 
 def _own(connection: Connection, owner: str, ids: Sequence[int]) -> tuple[int, ...]:
@@ -271,10 +271,6 @@ def spellings(connection: Connection, owner: str, names: Iterable[str]) -> dict[
     for one in sorted(connection.scalars(theirs)):
         known.setdefault(one.casefold(), one)
     return {name: known.setdefault(name.casefold(), name) for name in names}
-
-
-def _spelling(connection: Connection, owner: str, name: str) -> str:
-    return spellings(connection, owner, [name])[name]
 
 
 def _read_anew(connection: Connection, ids: Sequence[int]) -> None:
@@ -345,11 +341,10 @@ def find_picture(connection: Connection, owner: str, digests: Sequence[str]) -> 
     """
     wanted = [digest for digest in dict.fromkeys(digests) if digest][:_MOST_DIGESTS]
     rows = connection.execute(
-        select(PICTURES.c.digest, PICTURES.c.conversation_id, PICTURES.c.handle)
-        .join(CONVERSATIONS, CONVERSATIONS.c.id == PICTURES.c.conversation_id)
-        .where(PICTURES.c.digest.in_(wanted), _owner_unindexed == owner)
-        .where(PICTURES.c.deleted_at.is_(None), CONVERSATIONS.c.deleted_at.is_(None))
-        .order_by(PICTURES.c.created_at, PICTURES.c.id)
+        select(_P.digest, _P.conversation_id, _P.handle)
+        .select_from(WITH_CONVERSATION)
+        .where(_P.digest.in_(wanted), _owner_unindexed == owner, _IS_THERE)
+        .order_by(_P.created_at, _P.id)
     )
     known = {row.digest: (row.conversation_id, row.handle) for row in rows}
     return next((known[digest] for digest in wanted if digest in known), None)

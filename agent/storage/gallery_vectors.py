@@ -21,7 +21,6 @@ from cachetools import LRUCache
 from sqlalchemy import Connection, delete, insert, literal, select
 
 from agent.errors import AivistaError, RequestRefused, StorageFailure
-from agent.pictures import Picture
 from agent.storage.database import Database
 from agent.storage.embedding import PLAIN_WISHES, EmbeddingModel, TextEmbedder, cosines, embedded
 from agent.storage.gallery_rows import ItemRow, ids_without_vector, rows_of
@@ -308,10 +307,9 @@ class PictureMeaning:
     A failure here never fails a search: it is logged.
     """
 
-    def __init__(self, vectors: PictureVectors, tasks: Tasks, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, vectors: PictureVectors, tasks: Tasks) -> None:
         self._vectors = vectors
         self._tasks = tasks
-        self._clock = clock
         self._paused_until_s: WeakKeyDictionary[TextEmbedder, float] = WeakKeyDictionary()
         # A search is repeated for its next page, or while pictures are being read: its words are paid for only once.
         self._asked: LRUCache[_Asked, list[float]] = LRUCache(_MOST_KEPT)
@@ -323,7 +321,7 @@ class PictureMeaning:
 
         Pictures without a vector are read in the background, some hundred after each search.
         """
-        if self._clock() < self._paused_until_s.get(embedder, float("-inf")):
+        if time.monotonic() < self._paused_until_s.get(embedder, float("-inf")):
             return []
         model = EmbeddingModel.of(embedder)
         try:
@@ -361,16 +359,13 @@ class PictureMeaning:
 
     async def _read_some(self, owner: str, embedder: TextEmbedder, model: EmbeddingModel) -> None:
         try:
-            await self._read(owner, embedder, model)
+            missing = [one for one in await self._vectors.missing(_kind_of(model), owner) if one not in self._wordless]
+            missing = missing[:_MOST_READ_A_SEARCH]
+            for start in range(0, len(missing), _READ_AT_ONCE):
+                await self._tasks.turn()
+                await self._read_these(owner, missing[start : start + _READ_AT_ONCE], embedder, model)
         except (AivistaError, ValueError) as error:
             self._pause(embedder, model, error)
-
-    async def _read(self, owner: str, embedder: TextEmbedder, model: EmbeddingModel) -> None:
-        missing = [one for one in await self._vectors.missing(_kind_of(model), owner) if one not in self._wordless]
-        missing = missing[:_MOST_READ_A_SEARCH]
-        for start in range(0, len(missing), _READ_AT_ONCE):
-            await self._tasks.turn()
-            await self._read_these(owner, missing[start : start + _READ_AT_ONCE], embedder, model)
 
     async def _read_these(self, owner: str, ids: Sequence[int], embedder: TextEmbedder, model: EmbeddingModel) -> None:
         rows = await self._vectors.reading(lambda on: rows_of(on, owner, ids))
@@ -386,7 +381,7 @@ class PictureMeaning:
         await self._vectors.put(kind, {one: (_digest_of(text), vector) for (one, text), vector in made})
 
     def _pause(self, embedder: TextEmbedder, model: EmbeddingModel, error: Exception) -> None:
-        self._paused_until_s[embedder] = self._clock() + _PAUSE_S
+        self._paused_until_s[embedder] = time.monotonic() + _PAUSE_S
         _log.warning("pictures are found by their words, and not by meaning with %s: %s", model.id, error)
 
 
@@ -400,13 +395,10 @@ def _digest_of(text: str) -> bytes:
 
 
 def _text_of(row: ItemRow) -> str:
-    return meaning_text(picture_of(row), row.said)
-
-
-def meaning_text(picture: Picture, message: str | None) -> str:
     """Return the text that is embedded for a picture: the request, the prompt, and the description of its content."""
+    picture = picture_of(row)
     receipt = picture.receipt
-    parts = (receipt.user_text, receipt.prompt) if receipt else (message or "",)
+    parts = (receipt.user_text, receipt.prompt) if receipt else (row.said or "",)
     # Only the beginnings: the end of a prompt describes the style, not the subject.
     return "\n".join(part.strip()[:_LONGEST_TEXT] for part in (*parts, picture.alt) if part.strip())
 

@@ -210,13 +210,9 @@ def _found(connection: Connection, query: str, most: int) -> list[int]:
 
 def place_of(texts: dict[GalleryPlace, str], terms: Sequence[Term]) -> tuple[GalleryPlace, Excerpt] | None:
     """Return the place that contains most of the terms, with an excerpt of its text; None when no place does."""
-    best: tuple[int, GalleryPlace, list[str]] | None = None
+    found: dict[GalleryPlace, list[str]] = {}
     for place, content in texts.items():
         words = words_of(content[:_LONGEST_TEXT]).split()
-        found = [word for term in terms if (word := term.found_in(words)) is not None]
-        if found and (best is None or len(found) > best[0]):
-            best = (len(found), place, found)
-    if best is None:
-        return None
-    _, place, found = best
-    return place, excerpt_of(texts[place], " ".join(found))
+        found[place] = [word for term in terms if (word := term.found_in(words)) is not None]
+    best = max(found, key=lambda place: len(found[place]))
+    return (best, excerpt_of(texts[best], " ".join(found[best]))) if found[best] else None

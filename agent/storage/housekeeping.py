@@ -13,7 +13,8 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -23,7 +24,7 @@ from agent.errors import AivistaError, StorageFailure
 from agent.library import KEPT_FOR
 from agent.messages import Value
 from agent.storage.gallery import TEMPORARY
-from agent.storage.housekeeping_rows import NAME, AnotherVersion, RecordsOnDisk, ReferencedPicture
+from agent.storage.housekeeping_rows import NAME, AnotherVersion, RecordsOnDisk, ReferencedFile, ReferencedPicture
 from agent.storage.private_files import storage_failure
 from agent.storage.process_lock import ProcessLock
 
@@ -33,7 +34,6 @@ _WRITTEN_WHOLE = (PICTURES, ORIGINALS, BLOBS, "styles")
 STYLES = Path("styles") / "index"
 _STORED = re.compile(r"([0-9a-f]{64})((?:\.\d{1,4}\.(?:webp|png))?)((?:\.[a-z0-9]{1,8})?)")
 _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.part")
-_CHUNK_BYTES = 1 << 20
 # Every file of a turn is on record at the latest when the turn ends, and no turn lasts this long.
 GRACE = timedelta(hours=1)
 # A download may take this long.
@@ -204,11 +204,8 @@ def _files(folder: Path) -> Iterator[StoredFile]:
 
 def is_whole(file: StoredFile) -> bool:
     """Return whether the content matches the digest in the name; it is read in chunks. Raises OSError."""
-    digest = hashlib.sha256()
     with open(file.path, "rb") as opened:
-        while chunk := opened.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest() == file.digest
+        return hashlib.file_digest(opened, "sha256").hexdigest() == file.digest
 
 
 def removed(path: Path) -> str | None:
@@ -243,12 +240,9 @@ class Housekeeping:
         report, and everything else is still done. A dry run only counts, and misses files that are named only by
         conversations which would be removed.
         """
-        records = RecordsOnDisk(self._home, is_writing=not is_dry_run)
-        try:
+        with closing(RecordsOnDisk(self._home, is_writing=not is_dry_run)) as records:
             records.refuse_another_version()
             return _Sweep(self._home, records, self._now(), self._grace, is_dry_run).run()
-        finally:
-            records.close()
 
     # Checking
 
@@ -257,11 +251,8 @@ class Housekeeping:
 
         A file that is written meanwhile may be reported as unnamed.
         """
-        records = RecordsOnDisk(self._home, is_writing=False)
-        try:
+        with closing(RecordsOnDisk(self._home, is_writing=False)) as records:
             return _Check(self._home, records, self._now()).run()
-        finally:
-            records.close()
 
 
 class _Sweep:
@@ -336,11 +327,7 @@ class _Sweep:
         return [one for one in files if one.written_at_s < self._written_before_s]
 
     def _removed(self, files: Iterable[StoredFile]) -> FileTotals:
-        heap = FileTotals()
-        for one in files:
-            if self._is_dry_run or self._is_removed(one.path):
-                heap += FileTotals(files=1, size_bytes=one.size_bytes)
-        return heap
+        return _heap(one for one in files if self._is_dry_run or self._is_removed(one.path))
 
     def _is_removed(self, path: Path) -> bool:
         """Remove a file unless it was written again meanwhile; a concurrent writer finds it gone first."""
@@ -381,24 +368,23 @@ class _Check:
         before = self._now - KEPT_FOR
         # The pictures that users see, and the files they uploaded.
         originals = [one for one in pictures if not one.is_thumbnail] + list(stored_files(self._home, ORIGINALS))
-        heaps: dict[str, Any] = {
+        totals: dict[str, Any] = {
             "pictures": self._whole(originals, CheckProblem.PICTURE_DAMAGED),
             "blobs": self._whole(blobs, CheckProblem.BLOB_DAMAGED),
             "leftovers": _heap(leftovers(self._home)),
         }
-        counts = dict[str, Any]()
         if self._database():
             have = {one.digest for one in originals}
             kept = list(self._records.pictures(before))
             self._missing_pictures(kept, have)
             self._missing_blobs({one.digest for one in blobs})
-            heaps["files"] = self._workspace_files()
+            totals["files"] = self._workspace_files()
             named = self._records.named_digests() - self._records.purgeable_digests(before)
-            heaps["unnamed"] = _heap(one for one in (*originals, *blobs) if one.digest not in named)
-            heaps["thumbnails"] = _heap(one for one in pictures if one.is_thumbnail and one.digest not in have)
-            counts |= {"conversations": self._records.conversations(), "records": len(kept)}
+            totals["unnamed"] = _heap(one for one in (*originals, *blobs) if one.digest not in named)
+            totals["thumbnails"] = _heap(one for one in pictures if one.is_thumbnail and one.digest not in have)
+            totals |= {"conversations": self._records.conversations(), "records": len(kept)}
         self._indexes()
-        return CheckReport(findings=tuple(self._findings), free_bytes=_free_bytes(self._home), **heaps, **counts)
+        return CheckReport(findings=tuple(self._findings), free_bytes=_free_bytes(self._home), **totals)
 
     def _database(self) -> bool:
         """Return whether the records are reliable."""
@@ -414,10 +400,8 @@ class _Check:
         self._findings += [Finding(trouble=CheckProblem.REFERENCE_BROKEN, what=one) for one in broken]
         return not complaints
 
-    def _whole(self, files: Iterable[StoredFile], damaged: CheckProblem) -> FileTotals:
-        heap = FileTotals()
+    def _whole(self, files: Sequence[StoredFile], damaged: CheckProblem) -> FileTotals:
         for one in files:
-            heap += FileTotals(files=1, size_bytes=one.size_bytes)
             where = str(one.path.relative_to(self._home))
             try:
                 if not is_whole(one):
@@ -428,7 +412,7 @@ class _Check:
             except OSError as error:
                 what = f"{where} ({error.strerror or type(error).__name__})"
                 self._findings.append(Finding(trouble=CheckProblem.FILE_UNREADABLE, what=what))
-        return heap
+        return _heap(files)
 
     def _missing_pictures(self, kept: Iterable[ReferencedPicture], have: set[str]) -> None:
         for one in kept:
@@ -442,24 +426,21 @@ class _Check:
         self._findings += [Finding(trouble=CheckProblem.BLOB_MISSING, what=digest[:16]) for digest in missing]
 
     def _workspace_files(self) -> FileTotals:
-        heap = FileTotals()
-        for one in self._records.files():
-            heap += FileTotals(files=1, size_bytes=one.size_bytes)
+        files = list(self._records.files())
+        for one in files:
             if not one.is_whole:
                 what = f"{one.name} in “{one.title}”"
                 self._findings.append(Finding(trouble=CheckProblem.WORKSPACE_FILE_DAMAGED, what=what))
-        return heap
+        return _heap(files)
 
     def _indexes(self) -> None:
         unreadable = unreadable_tables(self._home / STYLES)
         self._findings += [Finding(trouble=CheckProblem.STYLE_INDEX_UNREADABLE, what=one) for one in unreadable]
 
 
-def _heap(files: Iterable[StoredFile]) -> FileTotals:
-    heap = FileTotals()
-    for one in files:
-        heap += FileTotals(files=1, size_bytes=one.size_bytes)
-    return heap
+def _heap(files: Iterable[StoredFile | ReferencedFile]) -> FileTotals:
+    sizes = [one.size_bytes for one in files]
+    return FileTotals(files=len(sizes), size_bytes=sum(sizes))
 
 
 def _free_bytes(home: Path) -> int | None:
@@ -484,7 +465,8 @@ def tidy_if_due(home: Path, now: datetime) -> SweepReport | None:
         if before is not None and before <= now < before + _EVERY:
             return None
         report = None if before is None else Housekeeping(home, now=lambda: min(before, now)).sweep()
-        _note(mark, now)
+        mark.touch(mode=0o600)
+        os.utime(mark, (now.timestamp(), now.timestamp()))
     except (AivistaError, OSError) as error:
         _log.warning("what was deleted long ago could not be removed: %s", error)
         return None
@@ -508,8 +490,3 @@ def _noted(mark: Path) -> datetime | None:
         return datetime.fromtimestamp(mark.stat().st_mtime, UTC)
     except FileNotFoundError:
         return None
-
-
-def _note(mark: Path, now: datetime) -> None:
-    mark.touch(mode=0o600)
-    os.utime(mark, (now.timestamp(), now.timestamp()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -26,12 +26,9 @@ _SIGNATURE = '"signature_digest":"'
 _FILES_AT_ONCE = 16
 _P, _F = PICTURES.c, WORKSPACE_FILES.c
 _NUMBER = literal_column("workspace_files._rowid_", Integer)
-_FILES = (
-    select(_NUMBER.label("number"), _F.name, _F.size_bytes, _F.digest, _F.content, CONVERSATIONS.c.title)
-    .select_from(WORKSPACE_FILES.join(CONVERSATIONS))
-    .order_by(_NUMBER)
-    .limit(_FILES_AT_ONCE)
-)
+_FILES = select(
+    _NUMBER.label("number"), _F.name, _F.size_bytes, _F.digest, _F.content, CONVERSATIONS.c.title
+).select_from(WORKSPACE_FILES.join(CONVERSATIONS))
 _PICTURE = (_P.id, _P.handle, _P.turn_id, _P.created_at, _P.receipt, _P.details)
 _FORGET_WORDS = text(
     "DELETE FROM picture_words WHERE rowid IN (SELECT id FROM pictures WHERE deleted_at < :moment AND is_indexed = 1)"
@@ -146,9 +143,8 @@ class RecordsOnDisk:
         if not mine:
             return mine
         is_there = _P.deleted_at.is_(None) | (_P.deleted_at >= before)
-        for rows in self._portions(select(_P.id, _P.details).where(is_there)):
-            mine -= purging.digests_in(row.details for row in rows)
-        return mine
+        kept = self._rows(select(_P.id, _P.details).where(is_there), _P.id, _ROWS_AT_ONCE)
+        return mine - purging.digests_in(row.details for row in kept)
 
     def forget_words(self, before: datetime) -> None:
         """Remove the words of pictures that were deleted before the moment from the full text."""
@@ -168,22 +164,15 @@ class RecordsOnDisk:
         """Yield every picture that is not deleted, or was deleted since the moment."""
         joined = PICTURES.join(CONVERSATIONS, CONVERSATIONS.c.id == _P.conversation_id)
         found = select(_P.id, _P.digest, _P.handle, _P.details, CONVERSATIONS.c.title).select_from(joined)
-        for rows in self._portions(found.where(_P.deleted_at.is_(None) | (_P.deleted_at >= before))):
-            for row in rows:
-                yield ReferencedPicture(row.digest, row.handle, row.title, frozenset(purging.digests_in([row.details])))
+        is_there = _P.deleted_at.is_(None) | (_P.deleted_at >= before)
+        for row in self._rows(found.where(is_there), _P.id, _ROWS_AT_ONCE):
+            yield ReferencedPicture(row.digest, row.handle, row.title, frozenset(purging.digests_in([row.details])))
 
     def files(self) -> Iterator[ReferencedFile]:
         """Yield the files of every workspace, including those of deleted conversations."""
-        after = 0
-        while True:
-            with self._reading() as connection:
-                rows = connection.execute(_FILES.where(after < _NUMBER)).all()
-            if not rows:
-                return
-            for row in rows:
-                is_whole = len(row.content) == row.size_bytes and hashlib.sha256(row.content).digest() == row.digest
-                yield ReferencedFile(row.name, row.title, row.size_bytes, is_whole)
-            after = rows[-1].number
+        for row in self._rows(_FILES, _NUMBER, _FILES_AT_ONCE):
+            is_whole = len(row.content) == row.size_bytes and hashlib.sha256(row.content).digest() == row.digest
+            yield ReferencedFile(row.name, row.title, row.size_bytes, is_whole)
 
     def blob_digests(self) -> set[str]:
         """Return the digests of the large signatures that messages name."""
@@ -211,16 +200,17 @@ class RecordsOnDisk:
             astray = [row.what for statement in _ASTRAY for row in connection.execute(statement)]
         return [*(f"{row[0]}, row {row[1]}, belongs to nothing in {row[2]}" for row in rows[:20]), *astray]
 
-    def _portions(self, statement: Any) -> Iterator[Sequence[Any]]:
+    def _rows(self, statement: Any, number: Any, at_once: int) -> Iterator[Any]:
+        """Yield the rows of a statement in the order of `number`, its first column, read a few at a time."""
         after = 0
         while True:
-            some = statement.where(_P.id > after).order_by(_P.id).limit(_ROWS_AT_ONCE)
+            some = statement.where(number > after).order_by(number).limit(at_once)
             with self._reading() as connection:
                 rows = connection.execute(some).all()
             if not rows:
                 return
-            yield rows
-            after = rows[-1].id
+            yield from rows
+            after = rows[-1][0]
 
 
 def _shown_by(picture: Picture) -> Iterator[str]:

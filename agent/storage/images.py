@@ -90,7 +90,8 @@ class ImageStore:
         StorageFailure, with nothing half-written, when the disk fails otherwise.
         """
         image, written = await asyncio.to_thread(self._write, data, mime_type, origin)
-        self._remember(image.digest, _Fresh(data, written))
+        if written is not None and len(data) <= _FRESH_BYTES:
+            self._fresh[image.digest] = _Fresh(data, written)
         return image
 
     def _write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> tuple[ImagePart, object]:
@@ -173,19 +174,10 @@ class ImageStore:
 
         Raises RequestRefused(PICTURE_FILE_MISSING) when the file is missing or damaged.
         """
-        fresh = self._fresh.get(image.digest)
-        if fresh is not None and fresh.written == file_state(
-            self._pictures.path(image.digest, _suffix(image.mime_type))
-        ):
+        fresh, suffix = self._fresh.get(image.digest), _suffix(image.mime_type)
+        if fresh is not None and fresh.written == file_state(self._pictures.path(image.digest, suffix)):
             return fresh.data
-        return await asyncio.to_thread(self._read, image)
-
-    def _remember(self, digest: str, fresh: _Fresh) -> None:
-        if fresh.written is not None and len(fresh.data) <= _FRESH_BYTES:
-            self._fresh[digest] = fresh
-
-    def _read(self, image: ImagePart) -> bytes:
-        return self._find(image.digest, _suffix(image.mime_type), image.handle)
+        return await asyncio.to_thread(self._find, image.digest, suffix, image.handle)
 
     def _find(self, digest: str, first_suffix: str = "", handle: str | None = None) -> bytes:
         if digest in self._unsaved:
@@ -251,7 +243,7 @@ class ImageStore:
         On a full disk the part stays as it is.
         """
         signature = part.thought_signature if isinstance(part, SignedPart) else None
-        if not isinstance(part, SignedPart) or signature is None or len(signature) <= _LARGE_SIGNATURE_BYTES:
+        if signature is None or len(signature) <= _LARGE_SIGNATURE_BYTES:
             return part
         with contextlib.suppress(StorageFailure):
             digest = await self.write_blob(signature)

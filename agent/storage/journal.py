@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from pydantic import Field
 from sqlalchemy import Connection, and_, bindparam, exists, func, insert, or_, select, union_all, update
 
+from agent.conversation import TurnState
 from agent.errors import ErrorCode
 from agent.messages import ContentPart, TokenUsage, Value
 from agent.pictures import allot_handle
@@ -83,12 +84,13 @@ _LOSE = update(CALLS).where(_SENT).values(state=CallState.UNKNOWN.value, reserve
 _GIVE_UP = _LOSE.where(_C.model.in_(bindparam("free", expanding=True))).values(state=CallState.CANCELLED.value)
 _FORGET_ANSWERS = update(CALLS).where(_C.turn_id.in_(bindparam("turns", expanding=True))).values(answer=None)
 _NEXT = TURNS.alias("next")
-_IS_LEFT_BEHIND = exists().where(_NEXT.c.conversation_id == TURNS.c.conversation_id, _NEXT.c.parent == TURNS.c.id)
+IS_OVER = or_(
+    TURNS.c.state.in_((TurnState.DONE.value, TurnState.STOPPED.value)),
+    # Only the newest turn of a branch may resume, whether the branch is shown or not.
+    exists().where(_NEXT.c.conversation_id == TURNS.c.conversation_id, _NEXT.c.parent == TURNS.c.id),
+)
 _OLD_ANSWERS = (
-    select(_C.turn_id)
-    .join(TURNS, TURNS.c.id == _C.turn_id)
-    .where(_C.answer.is_not(None), or_(TURNS.c.state.in_(("done", "stopped")), _IS_LEFT_BEHIND))
-    .distinct()
+    select(_C.turn_id).join(TURNS, TURNS.c.id == _C.turn_id).where(_C.answer.is_not(None), IS_OVER).distinct()
 )
 _FIELDS = {
     *("conversation_id", "turn_id", "name", "model", "attempts", "created_at", "updated_at", "price_usd"),

@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, TypeAdapter, ValidationError
 from agent.errors import ErrorCode, RequestRefused
 from agent.library import Preferences, Preset
 from agent.settings import OPERATOR, Settings, TurnSettings
-from agent.storage.private_files import file_state, locked_file, storage_failure, write_private_file
+from agent.storage.private_files import file_state, locked_file, translated_os_errors, write_private_file
 
 # On a shared link everybody with a cookie is an owner: the entry with the oldest change is dropped first.
 _MOST_OWNERS = 2000
@@ -47,7 +47,7 @@ class PresetStore:
     """The presets of every owner, in order of creation. Every change may raise StorageFailure."""
 
     def __init__(self, home: Path) -> None:
-        self._file = OwnerFile(home / _PRESETS_NAME, _PRESETS_FILE, _MOST_OWNERS)
+        self._file = OwnerFile(home / _PRESETS_NAME, _PRESETS_FILE)
 
     async def of(self, owner: str) -> tuple[Preset, ...]:
         """Return the owner's presets."""
@@ -156,17 +156,16 @@ VISITOR = "visitor-"
 
 
 class OwnerFile(Generic[T]):
-    """A file with an entry per owner, for the `most_owners` whose entry changed last.
+    """A file with an entry per owner, for the 2000 whose entry changed last.
 
     The operator's entry is never dropped, and visitors' entries are dropped before those of users with an account:
     anybody can create any number of visitors. The file is read again after any process has written it, and is changed
     under a lock. A file with invalid content counts as empty, and is renamed to `….bad` at the next write.
     """
 
-    def __init__(self, path: Path, adapter: TypeAdapter[dict[str, T]], most_owners: int) -> None:
+    def __init__(self, path: Path, adapter: TypeAdapter[dict[str, T]]) -> None:
         self._path = path
         self._adapter = adapter
-        self._most_owners = most_owners
         self._kept: tuple[object, dict[str, T]] | None = None
 
     async def of(self, owner: str) -> T | None:
@@ -198,21 +197,17 @@ class OwnerFile(Generic[T]):
             _log.warning("%s cannot be read: %s", self._path.name, error.strerror)
 
     def _change_now(self, owner: str, work: Callable[[T | None], T]) -> T:
-        try:
-            with locked_file(self._path):
-                found = self._read()
-                kept = found or {}
-                entry = work(kept.pop(owner, None))
-                newest = _newest({**kept, owner: entry}, self._most_owners)
-                if found is None:
-                    os.replace(self._path, self._path.with_name(f"{self._path.name}.bad"))
-                write_private_file(
-                    self._path, json.dumps(self._adapter.dump_python(newest, mode="json"), indent=1).encode()
-                )
-                self._kept = file_state(self._path), newest
-                return entry
-        except OSError as error:
-            raise storage_failure(error) from error
+        with translated_os_errors(), locked_file(self._path):
+            found = self._read()
+            kept = found or {}
+            entry = work(kept.pop(owner, None))
+            newest = _newest({**kept, owner: entry})
+            if found is None:
+                os.replace(self._path, self._path.with_name(f"{self._path.name}.bad"))
+            plain = self._adapter.dump_python(newest, mode="json")
+            write_private_file(self._path, json.dumps(plain, indent=1).encode())
+            self._kept = file_state(self._path), newest
+            return entry
 
     def _read(self) -> dict[str, T] | None:
         """Return the entries, or None when the file's content is invalid. Raises OSError."""
@@ -225,11 +220,11 @@ class OwnerFile(Generic[T]):
             return None
 
 
-def _newest(kept: dict[str, T], most: int) -> dict[str, T]:
+def _newest(kept: dict[str, T]) -> dict[str, T]:
     """Return the entries without the surplus ones; the newest entries come last."""
     *old, _ = kept
     visitors_first = sorted((one for one in old if one != OPERATOR), key=lambda one: not one.startswith(VISITOR))
-    gone = set(visitors_first[: max(0, len(kept) - most)])
+    gone = set(visitors_first[: max(0, len(kept) - _MOST_OWNERS)])
     return {owner: entry for owner, entry in kept.items() if owner not in gone}
 
 
@@ -246,8 +241,8 @@ class PreferenceStore:
 
     def __init__(self, settings: Settings) -> None:
         self.presets = PresetStore(settings.home)
-        self._file = OwnerFile(settings.home / _NAME, _FILE, _MOST_OWNERS)
-        self._defaults = OwnerFile(settings.home / _DEFAULTS, _DEFAULTS_FILE, _MOST_OWNERS)
+        self._file = OwnerFile(settings.home / _NAME, _FILE)
+        self._defaults = OwnerFile(settings.home / _DEFAULTS, _DEFAULTS_FILE)
         self._default = Preferences(
             cap_conversation_usd=settings.cap_conversation_usd, cap_day_usd=settings.cap_day_usd
         )

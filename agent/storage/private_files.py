@@ -14,9 +14,10 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from math import ceil
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 from filelock import FileLock
 
@@ -45,6 +46,15 @@ def storage_failure(error: OSError) -> StorageFailure:
     return StorageFailure(ErrorCode.STORAGE_BROKEN, detail=error.strerror or type(error).__name__)
 
 
+@contextlib.contextmanager
+def translated_os_errors() -> Iterator[None]:
+    """Raise `storage_failure` in place of an OSError in the block."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_failure(error) from error
+
+
 def make_private_folder(folder: Path) -> None:
     """Create the folder and its missing parents, accessible only to their user. Raises OSError."""
     if folder.is_dir():
@@ -56,6 +66,12 @@ def make_private_folder(folder: Path) -> None:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
 
 
+def new_private_file(path: Path) -> BinaryIO:
+    """Create a file with its folder, accessible only to their user; return it open. Raises OSError."""
+    make_private_folder(path.parent)
+    return open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b")
+
+
 def file_state(path: Path) -> object:
     """Return a value that changes when the file changes; None when the file does not exist."""
     try:
@@ -63,6 +79,26 @@ def file_state(path: Path) -> object:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def aside_path(path: Path) -> Path:
+    """Return where something unreadable at this path is moved now."""
+    return path.with_name(f"{path.name}.unreadable-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}")
+
+
+def rename_database(path: Path, new: Path) -> None:
+    """Rename an SQLite database with its log files. Raises OSError."""
+    # The log files first: a new database at the old path must not find them.
+    for ending in ("-wal", "-shm", ""):
+        part = path.with_name(path.name + ending)
+        if part.exists():
+            part.rename(new.with_name(new.name + ending))
+
+
+def remove_database(path: Path) -> None:
+    """Remove an SQLite database with its log files. Raises OSError."""
+    for ending in ("", "-wal", "-shm"):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
 
 
 def owner_key(owner: str) -> str:
@@ -101,15 +137,13 @@ def write_private_file(path: Path, data: bytes) -> None:
 
 def _write_aside(path: Path, data: bytes) -> Path:
     """Write the bytes durably beside the path that they are meant for; return where. Raises OSError."""
-    make_private_folder(path.parent)
     # Housekeeping knows this name: it removes unfinished files after an hour.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "wb") as file:
+        with new_private_file(temporary) as file:
             file.write(data)
             file.flush()
-            os.fsync(descriptor)
+            os.fsync(file.fileno())
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -144,11 +178,9 @@ class StagedFile:
 
     def keep(self) -> None:
         """Move the file to its final place. Raises StorageFailure."""
-        try:
+        with translated_os_errors():
             os.replace(self.temporary, self.path)
             _sync_folder(self.path.parent)
-        except OSError as error:
-            raise storage_failure(error) from error
 
     def drop(self) -> None:
         """Remove the file unless it was kept."""
@@ -175,24 +207,20 @@ class ContentFolder:
         """
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest, suffix)
-        try:
+        with translated_os_errors():
             # A damaged file is replaced: uploading a picture again repairs it.
             if self.read(digest, suffix) is None:
                 write_private_file(path, data)
             else:
                 _renew(path, data)
-        except OSError as error:
-            raise storage_failure(error) from error
         return digest
 
     def stage(self, data: bytes, suffix: str) -> StagedFile:
         """Write the bytes beside their final place, to be kept or dropped later. Raises StorageFailure."""
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest, suffix)
-        try:
+        with translated_os_errors():
             return StagedFile(digest, path, _write_aside(path, data))
-        except OSError as error:
-            raise storage_failure(error) from error
 
     def read(self, digest: str, suffix: str) -> bytes | None:
         """Return the bytes, or None when they are missing, unreadable or do not match the digest."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Integer, String, Table, Text, bindparam, delete, literal_column, select, text
+from sqlalchemy import Connection, Integer, String, Table, bindparam, delete, literal_column, select, text
 
 from agent.storage.spend import keep_spend
 from agent.storage.tables import CHECKPOINT_TABLES, CONVERSATIONS, METADATA, TURNS
@@ -89,4 +89,4 @@ def _remove(connection: Connection, conversation_id: str) -> None:
 
 
 def _text_columns(table: Table) -> list[Any]:
-    return [column for column in table.columns if isinstance(column.type, String | Text)]
+    return [column for column in table.columns if isinstance(column.type, String)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
@@ -16,7 +17,7 @@ from agent.storage.conversations import ConversationStore
 from agent.storage.database import Database
 from agent.storage.images import ImageStore
 from agent.storage.journal import Journal
-from agent.storage.private_files import storage_failure
+from agent.storage.private_files import translated_os_errors
 from agent.storage.process_lock import ProcessLock
 from agent.storage.tables import TURNS
 from agent.storage.traces import LIMIT_BYTES, Traces
@@ -25,8 +26,6 @@ from agent.storage.turns import RunningTurn, TurnStore
 _VERSION = "SELECT version FROM conversations WHERE id = ?"
 _TO_STOP = "SELECT id FROM turns WHERE runner = ? AND is_stop_requested = 1"
 _OF_REQUEST = "SELECT id FROM turns WHERE conversation_id = ? AND request_id = ?"
-
-
 _PROBE_S = 2.0
 # How often `changed` checks whether another process has written: one check takes microseconds.
 _LOOK_S = 0.1
@@ -76,10 +75,8 @@ class Records:
             raise
 
     def _hold(self) -> None:
-        try:
+        with translated_os_errors():
             self._process.hold()
-        except OSError as error:
-            raise storage_failure(error) from error
 
     async def aclose(self) -> None:
         """Finish pending writes and close the database."""
@@ -112,25 +109,10 @@ class Records:
 
     async def changed(self, since: int | None, timeout_s: float) -> None:
         """Return when any process has written to the database since `changes` gave `since`, or after the timeout."""
-        loop, changed = asyncio.get_running_loop(), asyncio.Event()
-        timer: asyncio.TimerHandle | None = None
-
-        def look() -> None:
-            nonlocal timer
-            if self.changes() == since:
-                timer = loop.call_later(_LOOK_S, look)
-            else:
-                changed.set()
-
-        look()
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await changed.wait()
-        except TimeoutError:
-            return
-        finally:
-            if timer is not None:
-                timer.cancel()
+                while self.changes() == since:  # noqa: ASYNC110 - another process sets no event
+                    await asyncio.sleep(_LOOK_S)
 
 
 def _write_nothing(connection: Connection) -> None:

@@ -104,9 +104,8 @@ def picture_row(conversation_id: str, picture: Picture) -> dict[str, Any]:
 
 def source_of(picture: Picture) -> str:
     """Return how the picture came to be: `uploaded`, `edited` from another, or `made`."""
-    if picture.image.origin is ImageOrigin.UPLOADED:
-        return "uploaded"
-    return "edited" if picture.image.origin is ImageOrigin.EDITED else "made"
+    origin = picture.image.origin
+    return "made" if origin is ImageOrigin.GENERATED else origin.value
 
 
 def picture_details(picture: Picture) -> str:

@@ -121,8 +121,6 @@ class _Tables:
             shutil.rmtree(self._folder)
         try:
             return work()
-        except StorageFailure:
-            raise
         except Exception as error:
             if _has_no_room(error):
                 raise StorageFailure(ErrorCode.DISK_FULL) from error
@@ -197,11 +195,10 @@ class StyleVectors:
     The model's scale is measured with the first set of styles.
     """
 
-    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, folder: Path) -> None:
         self._tables = _Tables(folder)
         # A thread of its own: other searches should not wait until LanceDB is loaded.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="style-vectors")
-        self._clock = clock
         self._building = asyncio.Lock()
         self._under_way: dict[_Key, asyncio.Task[None]] = {}
         self._paused_until_s: WeakKeyDictionary[TextEmbedder, float] = WeakKeyDictionary()
@@ -214,7 +211,7 @@ class StyleVectors:
         Work that takes longer than `patience_s` goes on without the caller, and is ready for the next search. Raises
         StorageFailure.
         """
-        if self._clock() < self._paused_until_s.get(embedder, float("-inf")):
+        if time.monotonic() < self._paused_until_s.get(embedder, float("-inf")):
             return None
         try:
             async with asyncio.timeout(patience_s):
@@ -226,7 +223,7 @@ class StyleVectors:
         except StorageFailure:
             raise
         except (AivistaError, ValueError) as error:
-            self._paused_until_s[embedder] = self._clock() + _PAUSE_S
+            self._paused_until_s[embedder] = time.monotonic() + _PAUSE_S
             _log.warning("the embedding model %s failed; styles are found by their names: %s", embedder.model_id, error)
             return None
         return await self._guarded(lambda: self._closest(style_sets, vector, EmbeddingModel.of(embedder)))

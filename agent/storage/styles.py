@@ -12,7 +12,6 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -21,11 +20,19 @@ from typing import Any, TypeVar
 from cachetools import LRUCache, TTLCache
 from pydantic import TypeAdapter, ValidationError
 
-from agent.cancellation import shielded
+from agent.cancellation import on_thread
 from agent.errors import ErrorCode, RequestRefused
 from agent.library import Style, StyleDraft, StyleFile, StyleMatch
 from agent.storage.embedding import EmbeddingModel, TextEmbedder
-from agent.storage.private_files import file_state, locked_file, owner_key, storage_failure, write_private_file
+from agent.storage.private_files import (
+    aside_path,
+    file_state,
+    locked_file,
+    owner_key,
+    storage_failure,
+    translated_os_errors,
+    write_private_file,
+)
 from agent.storage.style_match import FLOOR, LONGEST_WISH, StyleDescriptions, StyleSet, find_style, find_styles
 from agent.storage.style_vectors import StyleVectors
 from agent.style_look import StyleLook
@@ -131,11 +138,8 @@ class OwnStyles:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         """Lock the styles between reading and writing, against other threads and processes."""
-        try:
-            with locked_file(self._folder / "styles"):
-                yield
-        except OSError as error:
-            raise storage_failure(error) from error
+        with translated_os_errors(), locked_file(self._folder / "styles"):
+            yield
 
     def _styles_in(self, path: Path) -> tuple[Style, ...]:
         try:
@@ -145,7 +149,7 @@ class OwnStyles:
         except OSError as error:
             raise storage_failure(error) from error
         except ValidationError:
-            aside = path.with_name(f"{path.name}.unreadable-{datetime.now(UTC).strftime('%Y%m%dT%H%M%S%fZ')}")
+            aside = aside_path(path)
             with contextlib.suppress(OSError):
                 path.rename(aside)
             _log.warning("own styles were unreadable and have been set aside as %s", aside.name)
@@ -261,14 +265,8 @@ class StyleLibrary:
 
         def asked() -> tuple[list[StyleSet], tuple[object, ...]]:
             style_sets = self._style_sets(owner)
-            return style_sets, (
-                model,
-                limit,
-                floor,
-                is_style,
-                request,
-                *(style_set.content for style_set in style_sets),
-            )
+            contents = [style_set.content for style_set in style_sets]
+            return style_sets, (model, limit, floor, is_style, request, *contents)
 
         style_sets, key = await self._call(asked)
         known = self._searches.get(key)
@@ -399,5 +397,4 @@ class StyleLibrary:
         await asyncio.to_thread(self._thread.shutdown)
 
     async def _call(self, work: Callable[[], T]) -> T:
-        # Cancelling the caller must not remove its work from the queue.
-        return await shielded(asyncio.get_running_loop().run_in_executor(self._thread, work))
+        return await on_thread(self._thread, work)

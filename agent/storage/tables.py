@@ -65,9 +65,9 @@ CONVERSATIONS = Table(
     Column("updated_at", UtcDateTime, nullable=False),
     # The newest turn of the branch that is shown.
     Column("head", String(64)),
-    Column("is_pinned", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
+    Column("is_pinned", Boolean, nullable=False, server_default=text("0")),
     # The user gave the title: nothing else changes it any more.
-    Column("is_named", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
+    Column("is_named", Boolean, nullable=False, server_default=text("0")),
     # Soft-deleted.
     Column("deleted_at", UtcDateTime),
     # When its words were last indexed, and their row number in the full-text table.
@@ -109,11 +109,11 @@ TURNS = Table(
     # The turn before it; turns with the same parent are branches.
     Column("parent", String(64)),
     # Imported from an archive: its cost was not spent here and counts for no day and no cap.
-    Column("is_imported", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
+    Column("is_imported", Boolean, nullable=False, server_default=text("0")),
     # The most it may cost, reserved against the caps of other turns.
     Column("reserved_usd", Float, nullable=False, server_default=text("0")),
     # The user pressed Stop in another process than the one that runs it.
-    Column("is_stop_requested", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
+    Column("is_stop_requested", Boolean, nullable=False, server_default=text("0")),
     Index(None, "conversation_id", "position"),
     Index(None, "started_at"),
     # One running turn at a time: another one must wait.
@@ -172,7 +172,7 @@ PICTURES = Table(
     Column("origin", String(16), nullable=False),
     Column("created_at", UtcDateTime, nullable=False, index=True),
     # Set by the first versions; no longer read.
-    Column("is_marked", Boolean(create_constraint=False), nullable=False, default=False),
+    Column("is_marked", Boolean, nullable=False, default=False),
     Column("receipt", JsonText),
     # The rest of the picture: image, parents, alt, after_stop.
     Column("details", JsonText, nullable=False),
@@ -184,9 +184,9 @@ PICTURES = Table(
     Column("model", String(128), nullable=False, server_default=text("''")),
     Column("shape", String(8), nullable=False, server_default=text("''")),
     Column("source", String(16), nullable=False, server_default=text("''")),
-    Column("is_starred", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
+    Column("is_starred", Boolean, nullable=False, server_default=text("0")),
     Column("deleted_at", UtcDateTime),
-    Column("is_indexed", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
+    Column("is_indexed", Boolean, nullable=False, server_default=text("0")),
     # Its position among the pictures of its conversation: pictures of one request in the order of the request.
     Column("position", Integer, nullable=False, server_default=text("0")),
     # The paid call that produced it, by its name in the turn: a call produces one picture.
@@ -239,7 +239,7 @@ WORKSPACE_FILES = Table(
     Column("version", Integer, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     Column("written_by", String(16), nullable=False),
-    Column("is_untrusted", Boolean(create_constraint=False), nullable=False),
+    Column("is_untrusted", Boolean, nullable=False),
     # Bytes, not text: text columns are searched for the digests of pictures that are still needed.
     Column("digest", LargeBinary(32), nullable=False),
     # The last column: SQLite reads a row only as far as needed.

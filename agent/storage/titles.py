@@ -62,4 +62,4 @@ def _subjects(turn: Turn) -> Iterator[str]:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(re.split(r"\s+", text.replace("\0", " "))).strip()
+    return " ".join(text.replace("\0", " ").split())

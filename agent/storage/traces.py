@@ -40,21 +40,17 @@ _ADD = insert(TRACE_STEPS)
 _THERE = select(CONVERSATIONS.c.id).where(CONVERSATIONS.c.id.in_(bindparam("these", expanding=True)))
 _ALL = select(func.coalesce(func.sum(_S.size_bytes), 0))
 _OF_TURNS = and_(_S.conversation_id == bindparam("key"), _S.turn_id.in_(bindparam("these", expanding=True)))
-_ORDER = (_S.number,)
-_STEPS_OF = select(_S.turn_id, _S.summary, _S.contents).where(_OF_TURNS).order_by(*_ORDER)
-_SUMMARIES_OF = select(_S.turn_id, _S.summary).where(_OF_TURNS).order_by(*_ORDER)
+_STEPS_OF = select(_S.turn_id, _S.summary, _S.contents).where(_OF_TURNS).order_by(_S.number)
+_SUMMARIES_OF = select(_S.turn_id, _S.summary).where(_OF_TURNS).order_by(_S.number)
 _TURNS_OF = (
     select(_S.turn_id)
     .where(_S.conversation_id == bindparam("key"))
     .group_by(_S.turn_id)
     .order_by(func.min(_S.began_at))
 )
-_ONE = select(_S.summary, _S.contents).where(
-    _S.conversation_id == bindparam("key"), _S.turn_id == bindparam("turn"), _S.number == bindparam("which")
-)
-_LAST = select(func.coalesce(func.max(_S.number), 0)).where(
-    _S.conversation_id == bindparam("key"), _S.turn_id == bindparam("turn")
-)
+_OF_TURN = and_(_S.conversation_id == bindparam("key"), _S.turn_id == bindparam("turn"))
+_ONE = select(_S.summary, _S.contents).where(_OF_TURN, _S.number == bindparam("which"))
+_LAST = select(func.coalesce(func.max(_S.number), 0)).where(_OF_TURN)
 _BY_AGE = (
     select(_S.turn_id, func.sum(_S.size_bytes).label("size_bytes")).group_by(_S.turn_id).order_by(func.max(_S.began_at))
 )
@@ -84,11 +80,7 @@ class Traces:
 
     def after(self, work: Callable[[], None]) -> None:
         """Run work on that thread after everything queued before, and start at once."""
-
-        def done() -> None:
-            work()
-
-        self._waiting.append(done)
+        self._waiting.append(work)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -23,7 +23,7 @@ from agent.messages import ImageOrigin
 from agent.pictures import Picture
 from agent.storage.conversation_cache import VERSION, Change, ConversationCache
 from agent.storage.database import Database
-from agent.storage.journal import forget_answers, lose_calls, reserved_handles, turns_with_old_answers
+from agent.storage.journal import IS_OVER, forget_answers, lose_calls, reserved_handles, turns_with_old_answers
 from agent.storage.process_lock import ProcessLock
 from agent.storage.rows import COMPONENTS, TURN_COLUMNS, changed_turn, picture_row, turn_of, turn_row
 from agent.storage.tables import CHECKPOINT_TABLES, CONVERSATIONS, PICTURES, TURN_QUEUE, TURNS
@@ -68,13 +68,7 @@ _AMEND = update(TURNS).where(_THIS_TURN)
 _TAKE_UP = update(TURNS).where(_THIS_TURN).values(state=TurnState.RUNNING.value, is_stop_requested=False)
 _ONE_TURN = select(*TURN_COLUMNS).where(_THIS_TURN)
 _REQUESTED = select(_T.id).where(_HERE, _T.request_id == bindparam("request"))
-_NEXT = TURNS.alias("next")
-_IS_OVER = or_(
-    _T.state.in_((TurnState.DONE.value, TurnState.STOPPED.value)),
-    # Only the newest turn of a branch may resume, whether the branch is shown or not.
-    select(_NEXT.c.id).where(_NEXT.c.conversation_id == _T.conversation_id, _NEXT.c.parent == _T.id).exists(),
-)
-_MAY_GO_ON = select(_T.id).where(_T.id.in_(bindparam("these", expanding=True)), ~_IS_OVER)
+_MAY_GO_ON = select(_T.id).where(_T.id.in_(bindparam("these", expanding=True)), ~IS_OVER)
 _RUNNING = select(_T.conversation_id, _T.id, _T.runner, _T.started_at).where(_IS_RUNNING)
 _RUNNING_HERE = _RUNNING.where(_HERE)
 _WAITING_HERE = select(_Q.id, _Q.runner, _Q.request_id).where(_Q.conversation_id == bindparam("key")).order_by(_Q.id)
@@ -199,7 +193,8 @@ class TurnStore:
                 return ConversationBusy()
             if prepared_at is not None and on.scalar(VERSION, key) not in (prepared_at, None):
                 return ConversationChanged()
-            if any(upload["handle"] in reserved_handles(on, conversation_id) for upload in uploads):
+            handles = [one["handle"] for one in uploads]
+            if handles and not reserved_handles(on, conversation_id).isdisjoint(handles):
                 return ConversationChanged()
             lead_on = {**key, "now": now, "new_title": title_of(turn.text), "new_head": turn.id}
             version, title = touched(on, _LEAD_ON, lead_on)
@@ -402,8 +397,8 @@ class TurnStore:
 
     # Turns of dead processes
 
-    async def close_abandoned(self) -> tuple[RunningTurn, ...]:
-        """Mark the turns that a dead process left running as interrupted, with the pictures they made; return them.
+    async def close_abandoned(self) -> None:
+        """Mark the turns that a dead process left running as interrupted, with the pictures they made.
 
         Their calls that were under way become `unknown`.
         """
@@ -416,9 +411,8 @@ class TurnStore:
 
         # Closing takes the write lock: only do it when there is a turn to close.
         running = await self._db.read(lambda on: _turns(on, _RUNNING))
-        closed = () if all(self._is_alive(one.runner) for one in running) else await self._db.write(close)
-        self._closed += closed
-        return closed
+        if not all(self._is_alive(one.runner) for one in running):
+            self._closed += await self._db.write(close)
 
     async def newly_abandoned(self) -> tuple[RunningTurn, ...]:
         """Return the turns of processes that died since the last call; they are closed now."""

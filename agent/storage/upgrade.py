@@ -22,7 +22,7 @@ from agent.storage.tables import CHECKPOINTS, FULL_TEXT, METADATA, TURNS
 NAME = "aivista.db"
 HEAD = "0011"
 _KNOWN = frozenset(f"{number:04}" for number in range(1, int(HEAD) + 1))
-_SHAPES = (*("1:8", "1:4", "9:16", "2:3", "3:4", "4:5", "1:1", "5:4", "4:3", "3:2", "16:9", "21:9", "4:1", "8:1"),)
+_SHAPES = ("1:8", "1:4", "9:16", "2:3", "3:4", "4:5", "1:1", "5:4", "4:3", "3:2", "16:9", "21:9", "4:1", "8:1")
 # By the first revision that has it.
 _FILLS = (
     # Older conversations were a single line; a picture's owner and source were only in its other columns.

@@ -14,6 +14,7 @@ from typing import Annotated
 from PIL import Image
 from pydantic import Field, JsonValue
 
+from agent.conversation import stored_handle
 from agent.errors import AivistaError, ErrorCode, RequestRefused, ToolArgumentError
 from agent.fetching.urls import normalized
 from agent.history_images import fetch_history_image
@@ -48,7 +49,7 @@ async def view_image(
 
 def _named(context: ToolContext, handle: str) -> ImagePart:
     """Return the picture with this handle; looks at this turn's uploads first: the conversation lacks them so far."""
-    wanted = "#" + handle.strip().lstrip("#").lower()
+    wanted = stored_handle(handle)
     for upload in context.uploads:
         if upload.handle == wanted:
             return upload

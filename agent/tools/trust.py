@@ -168,17 +168,15 @@ def framed(content: Mapping[str, JsonValue], source: str) -> dict[str, JsonValue
 
     External content is marked as untrusted and cleaned of invisible characters.
     """
-    if not source:
-        return _Capped(MOST_CHARACTERS).taken_from(content)
-    shown = _Capped(MOST_CHARACTERS, is_outside=True).taken_from(content)
-    return {**shown, _MARK: True, "source": plain_text(source)[:2048]}
+    shown = _Capped(is_outside=bool(source)).taken_from(content)
+    return {**shown, _MARK: True, "source": plain_text(source)[:2048]} if source else shown
 
 
 class _Capped:
     """A copier of JSON that cuts texts when the total would be too long."""
 
-    def __init__(self, room: int, *, is_outside: bool = False) -> None:
-        self._room = room
+    def __init__(self, *, is_outside: bool) -> None:
+        self._room = MOST_CHARACTERS
         self._is_outside = is_outside
 
     def taken_from(self, content: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
