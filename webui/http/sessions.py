@@ -363,6 +363,13 @@ def visitor_route(
     return Route(path, answer, methods=[method])
 
 
+def announced_bytes(request: Request) -> int:
+    """Return the length of the body as it is announced, 0 where it is not."""
+    length = request.headers.get("content-length", "")
+    # A length with more digits than this is too many bytes anyway.
+    return int(length[:20]) if length.isascii() and length.isdigit() else 0
+
+
 async def body_of(request: Request, most_bytes: int) -> bytes | None:
     """Return the body; None as soon as it is larger than allowed."""
     found = bytearray()
