@@ -8,7 +8,7 @@ from math import ceil, inf
 from typing import Literal
 
 from markupsafe import Markup
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from agent import (
     MAX_PICTURES_PER_MESSAGE,
@@ -30,7 +30,6 @@ from agent import (
 )
 from webui.features.composer import ChosenSettings
 from webui.shell.templates import render
-from webui.whole_json import whole_json
 from webui.words import Words
 
 # A range whose ends are nearer than this is shown as one price.
@@ -69,14 +68,6 @@ class MessageFacts(Value):
     masks: int = Field(default=0, ge=0, le=MAX_PICTURES_PER_MESSAGE)
     text: str = Field(default="", max_length=_LONGEST_TEXT)
     about: Literal["", "target", "picture", "part"] = ""
-
-
-def read_message_facts(text: str | None) -> MessageFacts:
-    """Return the facts that the script wrote; the defaults when they cannot be read."""
-    try:
-        return MessageFacts.model_validate_json(whole_json(text or "{}"))
-    except ValidationError:
-        return MessageFacts()
 
 
 def chosen_estimate(

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, assert_never
+from typing import Any, assert_never
 
 from pydantic import SecretStr
 
@@ -18,6 +18,7 @@ from agent import (
     Decision,
     ErrorCode,
     ErrorInfo,
+    LiveTurn,
     ModelRole,
     PlanCard,
     RequestRefused,
@@ -25,7 +26,6 @@ from agent import (
     ThoughtLog,
     Turn,
     TurnDone,
-    TurnEvent,
     TurnFailed,
     TurnPaused,
     TurnRequest,
@@ -34,7 +34,7 @@ from agent import (
 )
 from webui.features.composer import ChosenSettings
 from webui.features.thread.live import Ending, ShownTurn, advance, advance_all, resumed
-from webui.features.thread.plans import after, decision_to_run, read_run
+from webui.features.thread.plans import RunPlan, after, decision_to_run
 from webui.features.thread.render import Article, Block, article, render_live
 from webui.features.thread.steps import failure
 from webui.features.viewer import PanelPress, pressed_sentence
@@ -44,17 +44,10 @@ from webui.shell.actions import ComposerState, Context
 from webui.shell.templates import render
 from webui.spend import shown_maximum
 from webui.view import View
+from webui.whole_json import read_value
 
 # A turn is recorded within a few milliseconds, unless the database is very slow.
 _FIRST_S = 2.0
-
-
-class TurnSource(Protocol):
-    """A source of the events of a turn."""
-
-    async def first(self) -> TurnEvent | None:
-        """Return the first event."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -141,7 +134,7 @@ class Turns:
         rests = turn.state in (TurnState.FAILED, TurnState.INTERRUPTED) and conversation.turns[-1].id == turn.id
         live = resumed(turn) if rests else ShownTurn(turn.text, resumed(turn).named)
 
-        async def start() -> TurnSource:
+        async def start() -> LiveTurn:
             return await self.at.screen.studio().turns.retry(
                 conversation.id, turn.id, owner=self.at.visitor.owner, key=self._key
             )
@@ -150,7 +143,7 @@ class Turns:
 
     async def run_plan(self, argument: str) -> Updates:
         """Run a waiting plan, with the user's changes."""
-        run, words, conversation = read_run(argument), self.at.words, await self.at.conversation()
+        run, words, conversation = read_value(RunPlan, argument), self.at.words, await self.at.conversation()
         if conversation is None:
             return {}
         if run is None:
@@ -171,7 +164,7 @@ class Turns:
     async def begin(self, conversation: Conversation, request: TurnRequest, live: ShownTurn | None = None) -> Updates:
         """Start the turn of a request, shown as `live` at first, and return what the page shows then."""
 
-        async def start() -> TurnSource:
+        async def start() -> LiveTurn:
             turns = self.at.screen.studio().turns
             return turns.start(conversation.id, request, owner=self.at.visitor.owner, key=self._key)
 
@@ -205,7 +198,7 @@ class Turns:
         self,
         conversation: Conversation,
         live: ShownTurn,
-        start: Callable[[], Awaitable[TurnSource]],
+        start: Callable[[], Awaitable[LiveTurn]],
         request_id: str | None = None,
     ) -> Updates:
         screen, visitor = self.at.screen, self.at.visitor
@@ -269,7 +262,7 @@ class Turns:
         if turn is None or card is None:
             return self._refused(conversation, self.at.words.error(ErrorInfo(code=ErrorCode.PLAN_GONE)))
 
-        async def start() -> TurnSource:
+        async def start() -> LiveTurn:
             turns = self.at.screen.studio().turns
             return turns.decide(conversation.id, turn_id, decision, owner=self.at.visitor.owner, key=self._key)
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 
 from markupsafe import Markup
-from pydantic import Field, ValidationError
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -42,7 +42,7 @@ from webui.shell.actions import Context, Feature
 from webui.shell.templates import Reply, render
 from webui.spend import price
 from webui.turns import Turns
-from webui.whole_json import whole_json
+from webui.whole_json import read_value
 from webui.words import Words
 
 recipes = Feature("recipes", routes=lambda screen: recipe_routes(screen.sessions), most_bytes=4 << 20)
@@ -58,8 +58,9 @@ class FileFinding(Value):
 
     @property
     def found(self) -> FoundRecipe:
-        """The recipe that was found."""
-        return read_found(self.told)
+        """The recipe that was found; None when the page sent something else."""
+        kept = read_value(Found, self.told)
+        return kept.found if kept is not None else None
 
 
 class Of(Value):
@@ -321,16 +322,6 @@ def found_of(found: FoundRecipe) -> Found | None:
             return Found(refused=found)
         case None:
             return None
-
-
-def read_found(text: str) -> FoundRecipe:
-    """Return what the page sent back, or None when it sent something else."""
-    if not text or len(text) > MAX_FOUND_CHARACTERS:
-        return None
-    try:
-        return Found.model_validate_json(whole_json(text)).found
-    except ValidationError:
-        return None
 
 
 def chosen_as(

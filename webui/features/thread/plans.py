@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from markupsafe import Markup
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from agent import (
     Ask,
@@ -31,7 +31,6 @@ from agent import (
 from webui.features.viewer.receipt import notice_lines
 from webui.spend import cap_sentence, dollars_up, price
 from webui.view import Offer, View
-from webui.whole_json import whole_json
 from webui.words import Words
 
 COUNTS = (1, 2, 3, 4)
@@ -256,14 +255,6 @@ class RunPlan(Value):
 
     turn: str
     edits: tuple[PlanEdit, ...] = ()
-
-
-def read_run(argument: str) -> RunPlan | None:
-    """Return what was pressed, or None when the page sent something else."""
-    try:
-        return RunPlan.model_validate_json(whole_json(argument))
-    except ValidationError:
-        return None
 
 
 def decision_to_run(words: Words, run: RunPlan, plans: Sequence[Plan], offers: Sequence[Offer]) -> Decision:
