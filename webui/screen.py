@@ -73,7 +73,6 @@ _ROLES = {
 }
 Limits = Mapping[str, Mapping[str, ErrorInfo]]
 """Why a value of a chip cannot be chosen, by chip and value."""
-NONE: Limits = {}
 
 
 @dataclass(frozen=True)
@@ -86,20 +85,17 @@ class Screen:
     is_kept: bool = True
     _button_prices: dict[tuple[str, date], dict[str, str]] = field(default_factory=dict)
 
+    def planner(self, visitor: Visitor) -> ModelEntry:
+        """Return the text model that plans this visitor's turns."""
+        return self.studio().catalogue.model(ModelRole.FLASH, self.provider(visitor))
+
     def is_sketch(self, visitor: Visitor) -> bool:
         """Whether this visitor is served by the built-in model."""
-        return self._planner(visitor).is_sketch
+        return self.planner(visitor).is_sketch
 
     def provider(self, visitor: Visitor) -> str:
         """Return which provider serves this visitor: `gemini`, `openai` or `sketch`."""
         return self.studio().provider_name(self.sessions.key(visitor), visitor.owner)
-
-    def takes_keys(self, visitor: Visitor) -> bool:
-        """Whether this visitor can bring a key and test it: only some providers use one."""
-        return self._planner(visitor).takes_keys
-
-    def _planner(self, visitor: Visitor) -> ModelEntry:
-        return self.studio().catalogue.model(ModelRole.FLASH, self.provider(visitor))
 
     def offers(self, visitor: Visitor) -> tuple[Offer, ...]:
         """Return the image models that serve this visitor, with what each accepts."""
@@ -110,33 +106,31 @@ class Screen:
         """Return the Gemini key that serves this visitor: their own, else the studio's, if it is lent to them."""
         return self.sessions.key(visitor) or self.studio().settings.lent_key(visitor.owner)
 
-    def _diagnosis(self, visitor: Visitor) -> KeyDiagnosis | None:
-        """Return what is known of that key."""
-        return self.studio().keys.known(self.key_in_use(visitor)) if self.takes_keys(visitor) else None
+    def key_to_test(self, visitor: Visitor) -> SecretStr | None:
+        """Return that key where the visitor's provider can tell what it is able to do, else None."""
+        return self.key_in_use(visitor) if self.planner(visitor).takes_keys else None
 
-    def _limits(self, visitor: Visitor) -> Limits:
-        return limits_of(self.studio().catalogue, self._diagnosis(visitor))
+    def _diagnosis(self, visitor: Visitor) -> KeyDiagnosis | None:
+        """Return what is known of the key."""
+        return self.studio().keys.known(self.key_to_test(visitor))
 
     def limits(self, visitor: Visitor) -> Updates:
         """Return the note on the models that the key cannot use."""
-        is_unknown = self.takes_keys(visitor) and self._diagnosis(visitor) is None
-        note = limits_html(visitor.words, self._limits(visitor), is_unknown=is_unknown)
-        return {"models-note": note}
+        diagnosis = self._diagnosis(visitor)
+        is_unknown = diagnosis is None and self.planner(visitor).takes_keys
+        missing = limits_of(self.studio().catalogue, diagnosis)
+        return {"models-note": limits_html(visitor.words, missing, is_unknown=is_unknown)}
 
     def record_key_failure(self, visitor: Visitor, error: ErrorInfo, node: str) -> Updates:
         """Record what a failed turn showed about the key, and return the note as it is then."""
-        key = self.key_in_use(visitor)
-        if key is None or not self.takes_keys(visitor):
-            return {}
-        roles = IMAGE_ROLES if node == "executor" else TEXT_ROLES
-        return self.limits(visitor) if self.studio().keys.record_failure(key, error, roles) else {}
+        key, roles = self.key_to_test(visitor), IMAGE_ROLES if node == "executor" else TEXT_ROLES
+        has_changed = key is not None and self.studio().keys.record_failure(key, error, roles)
+        return self.limits(visitor) if has_changed else {}
 
     def clear_key_failure(self, visitor: Visitor, model_ids: Collection[str]) -> Updates:
         """Forget what was wrong with the key for models that have answered, and return the note as it is then."""
-        key = self.key_in_use(visitor)
-        if key is None or not self.takes_keys(visitor):
-            return {}
-        return self.limits(visitor) if self.studio().keys.clear(key, model_ids) else {}
+        key = self.key_to_test(visitor)
+        return self.limits(visitor) if key is not None and self.studio().keys.clear(key, model_ids) else {}
 
     def view(self, visitor: Visitor, conversation_id: str) -> View:
         """Return the view of a conversation."""
@@ -332,7 +326,7 @@ def limits_of(catalogue: Catalogue, diagnosis: KeyDiagnosis | None) -> Limits:
     """Return the values of the chips `text_model` and `image_model` for which the key has no model. Both image
     models side by side need both."""
     if diagnosis is None:
-        return NONE
+        return {}
     found: dict[str, dict[str, ErrorInfo]] = {}
     for chip, roles in _ROLES.items():
         why = {value: diagnosis.why_not(catalogue.keyed(role).id) for value, role in roles.items()}

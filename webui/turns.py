@@ -234,18 +234,17 @@ class Turns:
         conversation = await screen.conversation(visitor, conversation_id)
         turn = conversation.turn(live.turn_id) if conversation is not None else None
         request_id = request_id or (turn.request_id if turn is not None else None)
-        how = "used"
+        is_another, how = bool(live.pictures) or live.has_gone_back, "used"
         # A turn that was stopped while it waited is not recorded: its text goes back into the composer.
         if isinstance(ending, TurnFailed) or not live.is_on_record:
             how = "failed"
-        elif isinstance(ending, TurnDone) and not live.pictures and not live.has_gone_back:
+        elif isinstance(ending, TurnDone) and not is_another:
             how = "unused"
-        learnt = screen.clear_key_failure(visitor, self._answered(conversation, live))
+        learnt = screen.clear_key_failure(visitor, self._answered(turn, live))
         if isinstance(ending, TurnFailed):
             learnt |= screen.record_key_failure(visitor, ending.error, ending.node)
-        is_another = bool(live.pictures) or live.has_gone_back
         newest = (conversation.edit_target or "") if conversation and is_another else ""
-        more = _unrecorded(screen.view(visitor, conversation_id), conversation, live)
+        more = _unrecorded(screen.view(visitor, conversation_id), turn, live)
         return {
             **await screen.frame(visitor, conversation),
             LISTED: {"ended": _how(ending), "newest": newest},
@@ -289,10 +288,9 @@ class Turns:
         more = article("", [Block(render("thread/refused.html", self.at.words, sentence=sentence))])
         return {THREAD: self.at.screen.thread(self.at.visitor, conversation, more=more, is_answer=True)}
 
-    def _answered(self, conversation: Conversation | None, live: ShownTurn) -> set[str]:
+    def _answered(self, turn: Turn | None, live: ShownTurn) -> set[str]:
         """Return the ids of the models that answered in a turn, as far as its events tell."""
         answered = {one.receipt.model for one in live.pictures if one.receipt is not None}
-        turn = conversation.turn(live.turn_id) if conversation is not None else None
         has_said_something = turn is not None and turn.usage.output_tokens + turn.usage.thought_tokens > 0
         has_painter_failed = isinstance(live.ending, TurnFailed) and live.ending.node == "executor"
         if turn is not None and has_said_something and (isinstance(live.ending, TurnDone) or has_painter_failed):
@@ -319,9 +317,8 @@ def _how(ending: Ending | None) -> str:
             assert_never(ending)
 
 
-def _unrecorded(view: View, conversation: Conversation | None, live: ShownTurn) -> Article | None:
-    """Return how a turn ended that was not recorded."""
-    turn = conversation.turn(live.turn_id) if conversation is not None else None
+def _unrecorded(view: View, turn: Turn | None, live: ShownTurn) -> Article | None:
+    """Return how a turn ended that was not recorded; `turn` is what the records have of it."""
     if turn is None:
         return render_live(view, live, 0)
     if isinstance(live.ending, TurnFailed) and turn.state is not TurnState.FAILED:

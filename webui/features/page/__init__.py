@@ -229,8 +229,8 @@ async def use_preset(at: Context, asked: Arg) -> Reply:
 @page.action
 async def models(at: Context) -> Reply:
     """Show what the key in use can do, when the page is idle and after the key or a cap changed."""
-    key = at.screen.key_in_use(at.visitor)
-    if key is not None and at.screen.takes_keys(at.visitor):
+    key = at.screen.key_to_test(at.visitor)
+    if key is not None:
         # Asking for the list of models costs nothing.
         await at.screen.studio().keys.listed(key)
     frame = await at.screen.frame(at.visitor, await at.conversation())

@@ -233,7 +233,9 @@ def _component(place: _Place, component: Component) -> Iterator[Markup]:
     view, words = place.view, place.view.words
     match component:
         case AgentMessage():
-            yield from _prose(view, component.text, place.sources)
+            if component.text.strip():
+                written = markdown_html(component.text, place.sources, words("builtin.copy_code"))
+                yield Markup('<div class="md">{}</div>').format(written)
         case Steps():
             outcome = component.outcome or _OUTCOMES.get(place.state, "done")
             yield steps(words, component.lines, component.seconds, outcome, place.thoughts)
@@ -270,11 +272,6 @@ def _component(place: _Place, component: Component) -> Iterator[Markup]:
             yield view.render("thread/stopped.html")
         case _:
             assert_never(component)
-
-
-def _prose(view: View, text: str, sources: Sequence[Source]) -> Iterator[Markup]:
-    if text.strip():
-        yield Markup('<div class="md">{}</div>').format(markdown_html(text, sources, view.words("builtin.copy_code")))
 
 
 def _painting(view: View, painting: Painting) -> Markup:

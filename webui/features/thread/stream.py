@@ -26,11 +26,11 @@ from webui.shell.actions import Context, Feature
 from webui.shell.templates import Patch, Reply, Toast
 from webui.view import View
 
-# Streams of one visitor at once: a browser opens six at most.
-_MOST_FOLLOWED = 24
 T = TypeVar("T")
 
-PAGE_INTERVAL_S = 1 / 12
+# Streams of one visitor at once: a browser opens six at most.
+_MOST_FOLLOWED = 24
+_INTERVAL_S = 1 / 12
 
 
 class Shown(Value):
@@ -223,8 +223,8 @@ async def _with_refusals(events: AsyncIterator[TurnEvent]) -> AsyncIterator[Turn
         yield TurnFailed(error=error.info)
 
 
-async def batches(events: AsyncIterator[T], interval_s: float = PAGE_INTERVAL_S) -> AsyncGenerator[list[T], None]:
-    """Yield the events in order, in batches at least `interval_s` apart; the first and the last batch are not delayed.
+async def batches(events: AsyncIterator[T]) -> AsyncGenerator[list[T], None]:
+    """Yield the events in order, at most twelve batches a second; the first and the last batch are not delayed.
 
     Closing the generator stops reading the source. An exception of the source is raised after the events before it.
     """
@@ -249,7 +249,7 @@ async def batches(events: AsyncIterator[T], interval_s: float = PAGE_INTERVAL_S)
             batch, waiting[:] = waiting[:], []
             if batch:
                 yield batch
-                await asyncio.wait([reader], timeout=interval_s)
+                await asyncio.wait([reader], timeout=_INTERVAL_S)
         reader.result()
     finally:
         reader.cancel()

@@ -7,31 +7,25 @@ import asyncio
 import io
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, get_args
 
 from cachetools import LRUCache
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agent import Adjustment, PanelSetting, Studio
-from webui.http.sessions import IMMUTABLE, ImageJobs, Sessions, Visitor, as_text, visitor_route
+from agent import Adjustment, PanelSetting, Picture, PictureFile, Studio
+from webui.http.sessions import IMMUTABLE, NO_CACHE, ImageJobs, Sessions, Visitor, as_text, attachment, visitor_route
+from webui.words import load_words
 
 if TYPE_CHECKING:
     import numpy as np
     from PIL import Image
-from collections.abc import Mapping
-
-from pydantic import SecretStr
-
-from agent import Picture, PictureFile
-from webui.http.sessions import NO_CACHE, attachment
-from webui.words import load_words
 
 NUMBERS_HEADER = "Aivista-Difference"
 DEFAULT_EDGE_PX = 1024
@@ -124,8 +118,7 @@ def image_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route
 
 
 def _edge(text: str) -> int | None:
-    is_number = text.isascii() and text.isdigit() and len(text) <= 4
-    return int(text) if is_number and MIN_EDGE_PX <= int(text) <= MAX_EDGE_PX else None
+    return int(text) if _NUMBER.fullmatch(text) and MIN_EDGE_PX <= int(text) <= MAX_EDGE_PX else None
 
 
 def difference(first: bytes, second: bytes, edge_px: int) -> tuple[bytes, Difference]:
