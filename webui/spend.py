@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from hashlib import sha256
 from math import ceil, inf
-from typing import Literal
+from typing import Any, Literal
 
 from markupsafe import Markup
 from pydantic import Field
@@ -104,17 +104,19 @@ def button_prices(catalogue: Catalogue, provider: str) -> dict[str, str]:
 
     Left out where it is free or the price is unknown.
     """
-    turn, text = chosen_estimate(catalogue, provider, ChosenSettings()), (PartKind.TEXT, PartKind.THINKING)
-    prices = {"turn": _at_most(turn), "text_model:flash": _likely(turn, *text)}
-    prices["text_model:thinking"] = _likely(
-        chosen_estimate(catalogue, provider, ChosenSettings(text_model="thinking")), *text
-    )
+
+    def guess(**chosen: Any) -> Estimate:
+        return chosen_estimate(catalogue, provider, ChosenSettings(**chosen))
+
+    turn, text = guess(), (PartKind.TEXT, PartKind.THINKING)
+    prices = {
+        "turn": _at_most(turn),
+        "text_model:flash": _likely(turn, *text),
+        "text_model:thinking": _likely(guess(text_model="thinking"), *text),
+    }
     for name, role in (("flash", ModelRole.IMAGE_FLASH), ("pro", ModelRole.IMAGE_PRO)):
-        guess = chosen_estimate(catalogue, provider, ChosenSettings(image_model=name, number_of_images="1"))
-        prices[f"image_model:{name}"] = _likely(guess, PartKind.PICTURES)
-        prices[catalogue.model(role, provider).id] = _at_most(
-            chosen_estimate(catalogue, provider, ChosenSettings(image_model=name))
-        )
+        prices[f"image_model:{name}"] = _likely(guess(image_model=name, number_of_images="1"), PartKind.PICTURES)
+        prices[catalogue.model(role, provider).id] = _at_most(guess(image_model=name))
     return {name: price for name, price in prices.items() if price}
 
 

@@ -57,7 +57,6 @@ REFERENCE_MODES = {
 }
 REFERENCE_COUNTS = ("1", "2", "3", "4", "6", "8", "10", "14")
 REVIEWS = ("off", "on", "always")
-_SAID_REVIEWS = {"off": "presets.review_off", "always": "presets.review_always"}
 _LONGEST_AVOIDED = 24
 Setting: TypeAlias = gr.Dropdown | gr.Radio | gr.Checkbox | gr.Textbox
 Update: TypeAlias = dict[str, Any]
@@ -318,7 +317,7 @@ def fixed(words: Words, chosen: ChosenSettings) -> list[str]:
         *(one for one in (chosen.aspect_ratio, chosen.resolution) if one != AUTO),
         *([f"×{chosen.number_of_images}"] if chosen.number_of_images != AUTO else []),
         *([words("composer.search")] if chosen.allow_search else []),
-        *([words(_SAID_REVIEWS[chosen.review])] if chosen.review != "on" else []),
+        *([words(_SAID[f"review:{chosen.review}"])] if chosen.review != "on" else []),
         *([words("presets.avoids", words=avoided)] if avoided else []),
         *(words(REFERENCE_MODES[one]) + count for one in ReferenceMode if one == chosen.reference_mode),
         *([words("composer.confirm")] if chosen.confirm else []),

@@ -221,26 +221,21 @@ def _obeyed(value: str | None, offered: Sequence[str]) -> str | None:
 # What is shown of a recipe
 
 
-def card_html(words: Words, found: FoundRecipe, *, is_known: bool = False) -> Markup:
+def card_html(words: Words, found: FoundRecipe, *, is_known: bool) -> Markup:
     """Return the card for what a file says; `is_known` when the picture is one of the visitor's own."""
     match found:
         case Recipe():
-            said = _summary(words, found)
+            kind, said = "own", _summary(words, found)
+        case ForeignRecipe(prompt=""):
+            kind, said = "foreign", words("recipe.foreign")
         case ForeignRecipe():
-            shown = _shortened(found.prompt)
-            said = words("recipe.foreign_said", words=shown) if found.prompt else words("recipe.foreign")
+            kind, said = "foreign", words("recipe.foreign_said", words=_shortened(found.prompt))
         case RefusedRecipe():
-            said = refused_sentence(words, found)
+            kind, said = "", words("recipe.newer" if found.reason is RecipeRefusal.NEWER else "recipe.damaged")
         case None:
             return Markup()
-    kind = "own" if isinstance(found, Recipe) else "foreign" if isinstance(found, ForeignRecipe) else ""
     has_prompt = isinstance(found, ForeignRecipe) and bool(found.prompt)
     return render("recipes/card.html", words, said=said, kind=kind, is_known=is_known, has_prompt=has_prompt)
-
-
-def refused_sentence(words: Words, refused: RefusedRecipe) -> str:
-    """Return why a recipe that was found cannot be read."""
-    return words("recipe.newer") if refused.reason is RecipeRefusal.NEWER else words("recipe.damaged")
 
 
 def recipe_html(words: Words, found: FoundRecipe) -> Markup:
@@ -258,17 +253,10 @@ def recipe_html(words: Words, found: FoundRecipe) -> Markup:
 def _summary(words: Words, recipe: Recipe) -> str:
     """Return the picture in one sentence: the prompt, the model, and what was asked."""
     shown = _shortened(recipe.words or recipe.prompt)
-    facts = words("recipe.join").join(
-        part
-        for part in (
-            words.model(recipe.model_label or recipe.model),
-            recipe.asked_aspect_ratio,
-            recipe.asked_resolution,
-        )
-        if part
-    )
     quoted = words("recipe.quoted", words=shown) if shown else ""
-    listed = words("recipe.join").join(part for part in (quoted, facts) if part)
+    model = words.model(recipe.model_label or recipe.model)
+    parts = (quoted, model, recipe.asked_aspect_ratio, recipe.asked_resolution)
+    listed = words("recipe.join").join(filter(None, parts))
     return words("recipe.found", recipe=listed or f"{recipe.width}×{recipe.height}")
 
 

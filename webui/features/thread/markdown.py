@@ -33,7 +33,6 @@ _MOST_LINES = 1000
 # With so many of these characters, matching them would take long: then they are plain text.
 _MOST_SIGNS = {"[": (300, ("link", "image")), "*_~": (1000, ("emphasis", "strikethrough"))}
 _MOST_CELLS = 2000
-_LINE_BREAK = "\n"
 _MOST_COLOURED = 4000
 _COLOURED = frozenset("ksc")
 
@@ -81,7 +80,8 @@ def own_words_html(text: str) -> Markup:
 def _html(text: str, sources: tuple[Source, ...], copy: str) -> str:
     text = _INVISIBLE.sub("", text)
     if len(text) > MOST_FORMATTED_CHARACTERS or text.count("\n") > _MOST_LINES:
-        return f"<p>{escape(text.strip()).replace(_LINE_BREAK, '<br>')}</p>"
+        lines = escape(text.strip()).split("\n")
+        return f"<p>{'<br>'.join(lines)}</p>"
     return _Writer(sources, copy).blocks(_parser(_too_many(text)).parse(text))
 
 

@@ -437,18 +437,10 @@ def failure(view: View, error: ErrorInfo, turn_id: str, rewordings: Sequence[str
 def question_sentence(words: Words, question: Question, subject: str) -> str:
     """Return the question as a sentence."""
     match question:
-        case "empty":
-            return words("question.empty")
-        case "unsure":
-            return words("question.unsure_of", subject=subject) if subject else words("question.unsure")
-        case "which_part":
-            return words("question.which_part_of", subject=subject) if subject else words("question.which_part")
-        case "no_mask":
-            return words("question.no_mask")
-        case "not_painted":
-            return words("question.not_painted")
+        case "unsure" | "which_part" if subject:
+            return words(f"question.{question}_of", subject=subject)
         case _:
-            assert_never(question)
+            return words(f"question.{question}")
 
 
 def target_sentence(words: Words, change: TargetChanged) -> str:
