@@ -229,7 +229,7 @@ class Screen:
         if conversation is not None:
             view, live = self.view(visitor, conversation.id), live or self.at_work(conversation)
             without = live.turn_id if live is not None else ""
-            shown += render_conversation(view, conversation, without=without, is_at_rest=live is None)
+            shown += render_conversation(view, conversation, without=without, is_busy=live is not None)
             if live is not None:
                 pictures = {picture.handle: picture for picture in conversation.pictures}
                 shown.append(render_live(view, live, 0, pictures))
@@ -337,7 +337,7 @@ def limits_of(catalogue: Catalogue, diagnosis: KeyDiagnosis | None) -> Limits:
     return {chip: missing for chip, missing in found.items() if missing}
 
 
-def limits_html(words: Words, limits: Limits, *, is_unknown: bool = False) -> Markup:
+def limits_html(words: Words, limits: Limits, *, is_unknown: bool) -> Markup:
     """Return one line on the greyed models and why they are greyed, with the reasons by shown name for the page's
     script.
 

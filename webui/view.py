@@ -32,7 +32,7 @@ class Offer:
     problem: ErrorInfo | None = None
 
 
-def image_offers(catalogue: Catalogue, provider: str, diagnosis: KeyDiagnosis | None = None) -> tuple[Offer, ...]:
+def image_offers(catalogue: Catalogue, provider: str, diagnosis: KeyDiagnosis | None) -> tuple[Offer, ...]:
     """Return the image models to choose from. Where one model plays both roles there is one, and no choice.
 
     A model that the key cannot use, according to its `diagnosis`, is included with the reason.

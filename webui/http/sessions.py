@@ -387,7 +387,6 @@ def attachment(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{plain}"{exact}'}
 
 
-@dataclass
 class ImageJobs:
     """Limits image work for previews: `places` jobs at once in all, and `PER_VISITOR` running or waiting for each
     visitor.
@@ -395,12 +394,9 @@ class ImageJobs:
     A request that the browser gave up before its job began costs nothing.
     """
 
-    places: int
-    _room: asyncio.Semaphore = field(init=False, repr=False)
-    _held: Counter[str] = field(init=False, default_factory=Counter, repr=False)
-
-    def __post_init__(self) -> None:
-        self._room = asyncio.Semaphore(self.places)
+    def __init__(self, places: int) -> None:
+        self._room = asyncio.Semaphore(places)
+        self._held = Counter[str]()
 
     async def run(self, request: Request, visitor: Visitor, work: Callable[[], Awaitable[Response]]) -> Response:
         """Return the result of the work, or 429 for a visitor with too many jobs."""

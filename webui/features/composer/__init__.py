@@ -166,8 +166,8 @@ def build_composer(catalogue: Catalogue) -> Composer:
         radio("review", REVIEWS)
         switch("confirm")
         dropdown("search_policy", POLICIES)
-        name, longest = "negative_prompt", MAX_NEGATIVE_CHARACTERS
-        made[name] = gr.Textbox(**common(name), lines=1, max_lines=1, max_length=longest)
+        avoided = common("negative_prompt")
+        made["negative_prompt"] = gr.Textbox(**avoided, lines=1, max_lines=1, max_length=MAX_NEGATIVE_CHARACTERS)
         dropdown("reference_mode", [AUTO, *ReferenceMode])
         dropdown("reference_count", [AUTO, *REFERENCE_COUNTS])
         box("aids")

@@ -58,7 +58,7 @@ class _Pick(NamedTuple):
     options: Sequence[_Option]
 
 
-def open_plan(view: View, plans: Sequence[Plan], turn_id: str, *, is_ready: bool = True) -> Markup:
+def open_plan(view: View, plans: Sequence[Plan], turn_id: str, *, is_ready: bool) -> Markup:
     """Return the card of a waiting plan, with its values in fields.
 
     The page's script reads the fields when Run is pressed. Until `is_ready`, the plan is not recorded and cannot be
