@@ -28,7 +28,7 @@ from agent import (
     upload_limit_megabytes,
 )
 from webui.features import composer
-from webui.features.composer import ChosenSettings
+from webui.features.composer import ChosenSettings, model_name
 from webui.features.thread.live import ShownTurn, resumed
 from webui.features.thread.render import (
     Article,
@@ -44,7 +44,7 @@ from webui.features.viewer import opened_canvas_html
 from webui.http.sessions import Sessions, Visitor
 from webui.shell.templates import Patch, Reply, render
 from webui.spend import button_prices, chosen_estimate, estimate_html, expand_price
-from webui.view import Offer, View, image_offers
+from webui.view import IMAGE_MODEL_ROLES, Offer, View, image_offers
 from webui.words import Words
 
 Updates = dict[str, Any]
@@ -67,10 +67,7 @@ LISTED = "listed"
 `waiting`, `stopped`) and which is the `newest` picture."""
 _EVENTS = (THREAD, WORDS, PAINTED, OVER, SENT, LISTED)
 # The names of settings by chip, and the role of the model behind each of their values.
-_ROLES = {
-    "text_model": {"flash": ModelRole.FLASH, "thinking": ModelRole.THINKING},
-    "image_model": {"flash": ModelRole.IMAGE_FLASH, "pro": ModelRole.IMAGE_PRO},
-}
+_ROLES = {"text_model": {"flash": ModelRole.FLASH, "thinking": ModelRole.THINKING}, "image_model": IMAGE_MODEL_ROLES}
 Limits = Mapping[str, Mapping[str, ErrorInfo]]
 """Why a value of a chip cannot be chosen, by chip and value."""
 
@@ -345,7 +342,8 @@ def limits_html(words: Words, limits: Limits, *, is_unknown: bool) -> Markup:
     """
     named = {
         chip: {
-            _name(words, value): words.error(_with_model(info, _name(words, value))) for value, info in missing.items()
+            model_name(words, value): words.error(_with_model(info, model_name(words, value)))
+            for value, info in missing.items()
         }
         for chip, missing in limits.items()
     }
@@ -353,7 +351,7 @@ def limits_html(words: Words, limits: Limits, *, is_unknown: bool) -> Markup:
     for chip, missing in limits.items():
         for value, info in missing.items():
             if value != "both":
-                name = words("limits.name", chip=words(f"limits.{chip}"), model=_name(words, value))
+                name = words("limits.name", chip=words(f"limits.{chip}"), model=model_name(words, value))
                 by_code.setdefault(info.code.value, (info, []))[1].append(name)
     lines = [
         (words.error(_with_model(info, words("did.join").join(names))), next_step(words, info.code))
@@ -364,7 +362,3 @@ def limits_html(words: Words, limits: Limits, *, is_unknown: bool) -> Markup:
 
 def _with_model(info: ErrorInfo, model: str) -> ErrorInfo:
     return info.model_copy(update={"parameters": {**info.parameters, "model": model}})
-
-
-def _name(words: Words, value: str) -> str:
-    return words("composer.flash_pro" if value == "both" else f"composer.{value}")

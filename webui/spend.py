@@ -18,7 +18,6 @@ from agent import (
     Estimate,
     EstimatePart,
     ModelEntry,
-    ModelRole,
     PartKind,
     Preferences,
     SpendSums,
@@ -30,6 +29,7 @@ from agent import (
 )
 from webui.features.composer import ChosenSettings
 from webui.shell.templates import render
+from webui.view import IMAGE_MODEL_ROLES
 from webui.words import Words
 
 # A range whose ends are nearer than this is shown as one price.
@@ -114,7 +114,7 @@ def button_prices(catalogue: Catalogue, provider: str) -> dict[str, str]:
         "text_model:flash": _likely(turn, *text),
         "text_model:thinking": _likely(guess(text_model="thinking"), *text),
     }
-    for name, role in (("flash", ModelRole.IMAGE_FLASH), ("pro", ModelRole.IMAGE_PRO)):
+    for name, role in IMAGE_MODEL_ROLES.items():
         prices[f"image_model:{name}"] = _likely(guess(image_model=name, number_of_images="1"), PartKind.PICTURES)
         prices[catalogue.model(role, provider).id] = _at_most(guess(image_model=name))
     return {name: price for name, price in prices.items() if price}

@@ -28,12 +28,11 @@ from agent import (
     is_blank_text,
     plain_text,
 )
+from webui.features.composer import COUNTS, model_name
 from webui.features.viewer.receipt import notice_lines
 from webui.spend import cap_sentence, dollars_up, price
 from webui.view import Offer, View
 from webui.words import Words
-
-COUNTS = (1, 2, 3, 4)
 
 # Control, format, private-use and unassigned characters, and unusual line separators.
 _NOT_PLAIN = re.compile(r"[^\n\t -~]")
@@ -125,10 +124,7 @@ def _picks(view: View, plan: Plan) -> list[_Pick]:
     if len(offers) > 1:
         problems = {one.name: words.error(one.problem) for one in offers if one.problem is not None}
         listed = dict.fromkeys((*(one.name for one in offers), plan.model))
-        named = [
-            _Option(one, words("composer.flash_pro" if one == "both" else f"composer.{one}"), "", problems.get(one, ""))
-            for one in listed
-        ]
+        named = [_Option(one, model_name(words, one), "", problems.get(one, "")) for one in listed]
         picks = [_Pick(label, "model", plan.model, named)]
     else:
         picks = [_Pick(label, "model", plan.model, [_Option(plan.model, _label(words, plan))])]
@@ -137,7 +133,7 @@ def _picks(view: View, plan: Plan) -> list[_Pick]:
     if plan.resolution is not None:
         sizes = (size for one in offers for size in one.resolutions)
         picks.append(_pick(words("composer.resolution"), "resolution", plan.resolution, sizes, offers))
-    picks.append(_pick(words("composer.count"), "number_of_images", str(plan.number_of_images), map(str, COUNTS)))
+    picks.append(_pick(words("composer.count"), "number_of_images", str(plan.number_of_images), COUNTS))
     return picks
 
 
