@@ -155,12 +155,12 @@ def estimate_html(words: Words, guess: Estimate, beside: str = "", maximum: str 
     A price that depends on more than the text carries those facts, for the script to compare. The script sends back
     `maximum`, as `maximum_token` wrote it.
     """
-    most = words("spend.at_most", amount=dollars_up(guess.most_usd))
     if guess.unpriced:
+        most = maximum = ""
         shown, why = "—", words("spend.unknown", models=words("did.join").join(guess.unpriced))
     else:
+        most = words("spend.at_most", amount=dollars_up(guess.most_usd))
         shown, why = _range(guess.low_usd, guess.high_usd), "\n".join((most, *_breakdown(words, guess)))
-    is_known = not guess.unpriced
     return render(
         "composer/price.html",
         words,
@@ -168,8 +168,8 @@ def estimate_html(words: Words, guess: Estimate, beside: str = "", maximum: str 
         shown=shown,
         why=why,
         beside=beside,
-        most=most if is_known else "",
-        maximum=maximum if is_known else "",
+        most=most,
+        maximum=maximum,
     )
 
 

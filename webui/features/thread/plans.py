@@ -120,14 +120,13 @@ def closed_consent(view: View, card: ConsentCard) -> Markup:
 
 def _picks(view: View, plan: Plan) -> list[_Pick]:
     words, offers = view.words, view.offers
-    label = words("composer.image_model")
     if len(offers) > 1:
         problems = {one.name: words.error(one.problem) for one in offers if one.problem is not None}
         listed = dict.fromkeys((*(one.name for one in offers), plan.model))
         named = [_Option(one, model_name(words, one), "", problems.get(one, "")) for one in listed]
-        picks = [_Pick(label, "model", plan.model, named)]
     else:
-        picks = [_Pick(label, "model", plan.model, [_Option(plan.model, _label(words, plan))])]
+        named = [_Option(plan.model, _label(words, plan))]
+    picks = [_Pick(words("composer.image_model"), "model", plan.model, named)]
     ratios = (ratio for one in offers for ratio in one.aspect_ratios)
     picks.append(_pick(words("composer.aspect_ratio"), "aspect_ratio", plan.aspect_ratio, ratios, offers))
     if plan.resolution is not None:

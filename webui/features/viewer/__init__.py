@@ -226,8 +226,7 @@ def action_panel(view: View, panel: ActionPanel) -> Markup:
         least, most = max(-MAX_AMOUNT, one.amount - MAX_AMOUNT), min(MAX_AMOUNT, one.amount + MAX_AMOUNT)
         stands = f"{one.amount:+d}".replace("-", "−") if one.amount else "0"
         sliders.append((words(f"panel.{one.setting}"), one, least, most, stands))
-    shown = {"panel": panel, "quick": quick, "sliders": sliders, "edge": THREAD_EDGE_PX}
-    return view.render("viewer/adjust.html", **shown)
+    return view.render("viewer/adjust.html", panel=panel, quick=quick, sliders=sliders, edge=THREAD_EDGE_PX)
 
 
 def pressed_sentence(words: Words, press: PanelPress) -> str:

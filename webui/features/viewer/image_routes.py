@@ -64,16 +64,6 @@ class Difference:
     compared: tuple[int, int]
 
 
-@dataclass(frozen=True)
-class _Overlay:
-    """Two pictures of the same size, and the box of the first one's frame (left, top, width, height) that they
-    cover."""
-
-    first: Image.Image
-    second: Image.Image
-    box: tuple[int, int, int, int]
-
-
 def image_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route]:
     """Return the two routes; pictures are handles without `#`.
 
@@ -131,16 +121,16 @@ def difference(first: bytes, second: bytes, edge_px: int) -> tuple[bytes, Differ
     Raises RequestRefused when either is no picture, damaged, or larger than 64 megapixels.
     """
     one, two = _opened(first), _opened(second)
-    overlay = _overlaid(one, two)
-    levels = _levels(overlay.first, overlay.second)
+    part, fitted, box = _overlaid(one, two)
+    levels = _levels(part, fitted)
     largest = int(levels.max())
-    return _shown(one, levels, overlay.box, edge_px), Difference(
+    return _shown(one, levels, box, edge_px), Difference(
         changed=float((levels > 0).mean()),
         clear=float((levels >= CLEAR_LEVELS).mean()),
         largest=largest,
         first=one.size,
         second=two.size,
-        compared=overlay.first.size,
+        compared=part.size,
     )
 
 
@@ -151,7 +141,9 @@ def _opened(data: bytes) -> Image.Image:
     return image.convert("RGBA" if image.mode in ("LA", "RGBA") else "RGB")
 
 
-def _overlaid(first: Image.Image, second: Image.Image) -> _Overlay:
+def _overlaid(first: Image.Image, second: Image.Image) -> tuple[Image.Image, Image.Image, tuple[int, int, int, int]]:
+    """Return the pictures at the same size, and the box of the first one's frame (left, top, width, height) that they
+    cover."""
     from PIL import Image
 
     scale = min(first.width / second.width, first.height / second.height)
@@ -163,7 +155,7 @@ def _overlaid(first: Image.Image, second: Image.Image) -> _Overlay:
         part = part.resize(second.size, Image.Resampling.LANCZOS, reducing_gap=3.0)
     elif second.size != part.size:
         second = second.resize(part.size, Image.Resampling.LANCZOS, reducing_gap=3.0)
-    return _Overlay(part, second, (left, top, width, height))
+    return part, second, (left, top, width, height)
 
 
 def _levels(first: Image.Image, second: Image.Image) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
