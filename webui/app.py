@@ -69,12 +69,6 @@ def as_reached(settings: Settings, options: LaunchOptions) -> Settings:
     return settings.model_copy(update=changed)
 
 
-def _studio_of(settings: Settings, deployment: Deployment | None) -> Studio:
-    if deployment is None:
-        return Studio(settings, sketch_pace_s=SKETCH_PACE_S)
-    return Studio(settings, sketch_pace_s=SKETCH_PACE_S, limits=deployment.limits, sponsor=deployment.sponsor)
-
-
 def _in_address(host: str) -> str:
     """Return a host as it is written in a URL: IPv6 in brackets."""
     return f"[{host}]" if ":" in host else host
@@ -101,21 +95,25 @@ class Server:
         self.share_url: str | None = None
         self.share_failure = ""
         self._failure: AivistaError | None = None
-        settings = as_reached(settings, options)
-        self._settings = settings
-        self._studio = _studio_of(settings, options.deployment)
+        self._settings = settings = as_reached(settings, options)
+        deployment = options.deployment
+        self._studio = Studio(
+            settings,
+            sketch_pace_s=SKETCH_PACE_S,
+            limits=deployment.limits if deployment is not None else None,
+            sponsor=deployment.sponsor if deployment is not None else None,
+        )
         self._open = AsyncExitStack()
         self._closing = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._rules = host_rules(options)
-        deployment = options.deployment
         issuer = deployment.issuer if deployment is not None else None
         self._sessions = open_sessions(
             settings, is_shared=deployment is not None, language=options.language, has_accounts=issuer is not None
         )
         self._accounts = Accounts(issuer, self._sessions, self._studio.hand_over) if issuer is not None else None
         self._way_in = AccessPolicy(self._sessions, options.password, is_behind_proxy=settings.is_behind_proxy)
-        is_kept = options.deployment is None or options.deployment.is_kept
+        is_kept = deployment is None or deployment.is_kept
         page = build_page(lambda: self._studio, self._studio.catalogue, self._sessions, is_kept=is_kept)
         self._page, self._screen = page.blocks, page.screen
 

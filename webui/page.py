@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 import orjson
-from pydantic import ValidationError
 
 from agent import AivistaError, Catalogue, ErrorCode, ErrorInfo, Studio
 from webui.api.gradio_chat import add_chat_endpoint, report_failures
@@ -20,7 +19,7 @@ from webui.screen import OVER, SENT, Screen
 from webui.shell.actions import ComposerState, Context
 from webui.shell.templates import Reply, Toast
 from webui.turns import Turns
-from webui.whole_json import whole_json
+from webui.whole_json import read_value
 from webui.words import Words
 
 _log = logging.getLogger(__name__)
@@ -64,9 +63,8 @@ def _wire(screen: Screen, composer: Composer, editor: gr.Code, blocks: gr.Blocks
 
     async def send(request: gr.Request, message: dict[str, Any] | None, composed: str) -> str:
         visitor = screen.sessions.visitor(request)
-        try:
-            sent = ComposerState.model_validate_json(whole_json(composed or "{}"))
-        except ValidationError:
+        sent = read_value(ComposerState, composed or "{}")
+        if sent is None:
             return _reply_json(visitor.words, Reply(toast=_problem(visitor.words("gallery.unreadable"))))
         at = Context(screen, visitor, sent)
         try:

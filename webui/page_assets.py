@@ -127,7 +127,7 @@ def stylesheet() -> Asset:
         f":root{{{masks}--av-chevron:url({chevron});--av-star-full:url({full})}}\n{tokens_css()}{_KEYFRAMES}\n"
         f"html:root:root:root {{\n{sheets}\n}}"
     )
-    return _asset(style, "css", "text/css")
+    return _asset(style, "css")
 
 
 @cache
@@ -137,7 +137,7 @@ def script() -> Asset:
     # A script that throws is reported as usual, and does not stop the others.
     each = (f"try {{\n{_read(f'{name}.js')}\n}} catch (error) {{ reportError(error); }}" for name in SCRIPTS[1:])
     code = ("(() => {", f"window.aivista = {{ shortcuts: {table} }};", _read(f"{SCRIPTS[0]}.js"), *each, "})();")
-    return _asset("\n".join(code), "js", "text/javascript")
+    return _asset("\n".join(code), "js")
 
 
 @cache
@@ -200,10 +200,10 @@ def _read(name: str) -> str:
     return resources.files("webui").joinpath(*name.split("/")).read_text(encoding="utf-8")
 
 
-def _asset(text: str, ending: str, media_type: str) -> Asset:
+def _asset(text: str, ending: str) -> Asset:
     data = text.encode()
     digest = hashlib.sha256(data).hexdigest()[:16]
-    return Asset(f"{PLACE}studio-{digest}.{ending}", data, media_type)
+    return Asset(f"{PLACE}studio-{digest}.{ending}", data, _MEDIA_TYPES[ending])
 
 
 def tokens_css() -> str:

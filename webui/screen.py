@@ -28,7 +28,7 @@ from agent import (
     upload_limit_megabytes,
 )
 from webui.features import composer
-from webui.features.composer import ChosenSettings
+from webui.features.composer import ChosenSettings, model_name
 from webui.features.thread.live import ShownTurn, resumed
 from webui.features.thread.render import (
     Article,
@@ -44,7 +44,7 @@ from webui.features.viewer import opened_canvas_html
 from webui.http.sessions import Sessions, Visitor
 from webui.shell.templates import Patch, Reply, render
 from webui.spend import button_prices, chosen_estimate, estimate_html, expand_price
-from webui.view import Offer, View, image_offers
+from webui.view import IMAGE_MODEL_ROLES, Offer, View, image_offers
 from webui.words import Words
 
 Updates = dict[str, Any]
@@ -67,13 +67,9 @@ LISTED = "listed"
 `waiting`, `stopped`) and which is the `newest` picture."""
 _EVENTS = (THREAD, WORDS, PAINTED, OVER, SENT, LISTED)
 # The names of settings by chip, and the role of the model behind each of their values.
-_ROLES = {
-    "text_model": {"flash": ModelRole.FLASH, "thinking": ModelRole.THINKING},
-    "image_model": {"flash": ModelRole.IMAGE_FLASH, "pro": ModelRole.IMAGE_PRO},
-}
+_ROLES = {"text_model": {"flash": ModelRole.FLASH, "thinking": ModelRole.THINKING}, "image_model": IMAGE_MODEL_ROLES}
 Limits = Mapping[str, Mapping[str, ErrorInfo]]
 """Why a value of a chip cannot be chosen, by chip and value."""
-NONE: Limits = {}
 
 
 @dataclass(frozen=True)
@@ -86,20 +82,17 @@ class Screen:
     is_kept: bool = True
     _button_prices: dict[tuple[str, date], dict[str, str]] = field(default_factory=dict)
 
+    def planner(self, visitor: Visitor) -> ModelEntry:
+        """Return the text model that plans this visitor's turns."""
+        return self.studio().catalogue.model(ModelRole.FLASH, self.provider(visitor))
+
     def is_sketch(self, visitor: Visitor) -> bool:
         """Whether this visitor is served by the built-in model."""
-        return self._planner(visitor).is_sketch
+        return self.planner(visitor).is_sketch
 
     def provider(self, visitor: Visitor) -> str:
         """Return which provider serves this visitor: `gemini`, `openai` or `sketch`."""
         return self.studio().provider_name(self.sessions.key(visitor), visitor.owner)
-
-    def takes_keys(self, visitor: Visitor) -> bool:
-        """Whether this visitor can bring a key and test it: only some providers use one."""
-        return self._planner(visitor).takes_keys
-
-    def _planner(self, visitor: Visitor) -> ModelEntry:
-        return self.studio().catalogue.model(ModelRole.FLASH, self.provider(visitor))
 
     def offers(self, visitor: Visitor) -> tuple[Offer, ...]:
         """Return the image models that serve this visitor, with what each accepts."""
@@ -110,33 +103,31 @@ class Screen:
         """Return the Gemini key that serves this visitor: their own, else the studio's, if it is lent to them."""
         return self.sessions.key(visitor) or self.studio().settings.lent_key(visitor.owner)
 
-    def _diagnosis(self, visitor: Visitor) -> KeyDiagnosis | None:
-        """Return what is known of that key."""
-        return self.studio().keys.known(self.key_in_use(visitor)) if self.takes_keys(visitor) else None
+    def key_to_test(self, visitor: Visitor) -> SecretStr | None:
+        """Return that key where the visitor's provider can tell what it is able to do, else None."""
+        return self.key_in_use(visitor) if self.planner(visitor).takes_keys else None
 
-    def _limits(self, visitor: Visitor) -> Limits:
-        return limits_of(self.studio().catalogue, self._diagnosis(visitor))
+    def _diagnosis(self, visitor: Visitor) -> KeyDiagnosis | None:
+        """Return what is known of the key."""
+        return self.studio().keys.known(self.key_to_test(visitor))
 
     def limits(self, visitor: Visitor) -> Updates:
         """Return the note on the models that the key cannot use."""
-        is_unknown = self.takes_keys(visitor) and self._diagnosis(visitor) is None
-        note = limits_html(visitor.words, self._limits(visitor), is_unknown=is_unknown)
-        return {"models-note": note}
+        diagnosis = self._diagnosis(visitor)
+        is_unknown = diagnosis is None and self.planner(visitor).takes_keys
+        missing = limits_of(self.studio().catalogue, diagnosis)
+        return {"models-note": limits_html(visitor.words, missing, is_unknown=is_unknown)}
 
     def record_key_failure(self, visitor: Visitor, error: ErrorInfo, node: str) -> Updates:
         """Record what a failed turn showed about the key, and return the note as it is then."""
-        key = self.key_in_use(visitor)
-        if key is None or not self.takes_keys(visitor):
-            return {}
-        roles = IMAGE_ROLES if node == "executor" else TEXT_ROLES
-        return self.limits(visitor) if self.studio().keys.record_failure(key, error, roles) else {}
+        key, roles = self.key_to_test(visitor), IMAGE_ROLES if node == "executor" else TEXT_ROLES
+        has_changed = key is not None and self.studio().keys.record_failure(key, error, roles)
+        return self.limits(visitor) if has_changed else {}
 
     def clear_key_failure(self, visitor: Visitor, model_ids: Collection[str]) -> Updates:
         """Forget what was wrong with the key for models that have answered, and return the note as it is then."""
-        key = self.key_in_use(visitor)
-        if key is None or not self.takes_keys(visitor):
-            return {}
-        return self.limits(visitor) if self.studio().keys.clear(key, model_ids) else {}
+        key = self.key_to_test(visitor)
+        return self.limits(visitor) if key is not None and self.studio().keys.clear(key, model_ids) else {}
 
     def view(self, visitor: Visitor, conversation_id: str) -> View:
         """Return the view of a conversation."""
@@ -235,7 +226,7 @@ class Screen:
         if conversation is not None:
             view, live = self.view(visitor, conversation.id), live or self.at_work(conversation)
             without = live.turn_id if live is not None else ""
-            shown += render_conversation(view, conversation, without=without, is_at_rest=live is None)
+            shown += render_conversation(view, conversation, without=without, is_busy=live is not None)
             if live is not None:
                 pictures = {picture.handle: picture for picture in conversation.pictures}
                 shown.append(render_live(view, live, 0, pictures))
@@ -332,7 +323,7 @@ def limits_of(catalogue: Catalogue, diagnosis: KeyDiagnosis | None) -> Limits:
     """Return the values of the chips `text_model` and `image_model` for which the key has no model. Both image
     models side by side need both."""
     if diagnosis is None:
-        return NONE
+        return {}
     found: dict[str, dict[str, ErrorInfo]] = {}
     for chip, roles in _ROLES.items():
         why = {value: diagnosis.why_not(catalogue.keyed(role).id) for value, role in roles.items()}
@@ -343,7 +334,7 @@ def limits_of(catalogue: Catalogue, diagnosis: KeyDiagnosis | None) -> Limits:
     return {chip: missing for chip, missing in found.items() if missing}
 
 
-def limits_html(words: Words, limits: Limits, *, is_unknown: bool = False) -> Markup:
+def limits_html(words: Words, limits: Limits, *, is_unknown: bool) -> Markup:
     """Return one line on the greyed models and why they are greyed, with the reasons by shown name for the page's
     script.
 
@@ -351,7 +342,8 @@ def limits_html(words: Words, limits: Limits, *, is_unknown: bool = False) -> Ma
     """
     named = {
         chip: {
-            _name(words, value): words.error(_with_model(info, _name(words, value))) for value, info in missing.items()
+            model_name(words, value): words.error(_with_model(info, model_name(words, value)))
+            for value, info in missing.items()
         }
         for chip, missing in limits.items()
     }
@@ -359,7 +351,7 @@ def limits_html(words: Words, limits: Limits, *, is_unknown: bool = False) -> Ma
     for chip, missing in limits.items():
         for value, info in missing.items():
             if value != "both":
-                name = words("limits.name", chip=words(f"limits.{chip}"), model=_name(words, value))
+                name = words("limits.name", chip=words(f"limits.{chip}"), model=model_name(words, value))
                 by_code.setdefault(info.code.value, (info, []))[1].append(name)
     lines = [
         (words.error(_with_model(info, words("did.join").join(names))), next_step(words, info.code))
@@ -370,7 +362,3 @@ def limits_html(words: Words, limits: Limits, *, is_unknown: bool = False) -> Ma
 
 def _with_model(info: ErrorInfo, model: str) -> ErrorInfo:
     return info.model_copy(update={"parameters": {**info.parameters, "model": model}})
-
-
-def _name(words: Words, value: str) -> str:
-    return words("composer.flash_pro" if value == "both" else f"composer.{value}")

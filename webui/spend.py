@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from hashlib import sha256
 from math import ceil, inf
-from typing import Literal
+from typing import Any, Literal
 
 from markupsafe import Markup
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from agent import (
     MAX_PICTURES_PER_MESSAGE,
@@ -18,7 +18,6 @@ from agent import (
     Estimate,
     EstimatePart,
     ModelEntry,
-    ModelRole,
     PartKind,
     Preferences,
     SpendSums,
@@ -30,7 +29,7 @@ from agent import (
 )
 from webui.features.composer import ChosenSettings
 from webui.shell.templates import render
-from webui.whole_json import whole_json
+from webui.view import IMAGE_MODEL_ROLES
 from webui.words import Words
 
 # A range whose ends are nearer than this is shown as one price.
@@ -71,14 +70,6 @@ class MessageFacts(Value):
     about: Literal["", "target", "picture", "part"] = ""
 
 
-def read_message_facts(text: str | None) -> MessageFacts:
-    """Return the facts that the script wrote; the defaults when they cannot be read."""
-    try:
-        return MessageFacts.model_validate_json(whole_json(text or "{}"))
-    except ValidationError:
-        return MessageFacts()
-
-
 def chosen_estimate(
     catalogue: Catalogue,
     provider: str,
@@ -113,17 +104,19 @@ def button_prices(catalogue: Catalogue, provider: str) -> dict[str, str]:
 
     Left out where it is free or the price is unknown.
     """
-    turn, text = chosen_estimate(catalogue, provider, ChosenSettings()), (PartKind.TEXT, PartKind.THINKING)
-    prices = {"turn": _at_most(turn), "text_model:flash": _likely(turn, *text)}
-    prices["text_model:thinking"] = _likely(
-        chosen_estimate(catalogue, provider, ChosenSettings(text_model="thinking")), *text
-    )
-    for name, role in (("flash", ModelRole.IMAGE_FLASH), ("pro", ModelRole.IMAGE_PRO)):
-        guess = chosen_estimate(catalogue, provider, ChosenSettings(image_model=name, number_of_images="1"))
-        prices[f"image_model:{name}"] = _likely(guess, PartKind.PICTURES)
-        prices[catalogue.model(role, provider).id] = _at_most(
-            chosen_estimate(catalogue, provider, ChosenSettings(image_model=name))
-        )
+
+    def guess(**chosen: Any) -> Estimate:
+        return chosen_estimate(catalogue, provider, ChosenSettings(**chosen))
+
+    turn, text = guess(), (PartKind.TEXT, PartKind.THINKING)
+    prices = {
+        "turn": _at_most(turn),
+        "text_model:flash": _likely(turn, *text),
+        "text_model:thinking": _likely(guess(text_model="thinking"), *text),
+    }
+    for name, role in IMAGE_MODEL_ROLES.items():
+        prices[f"image_model:{name}"] = _likely(guess(image_model=name, number_of_images="1"), PartKind.PICTURES)
+        prices[catalogue.model(role, provider).id] = _at_most(guess(image_model=name))
     return {name: price for name, price in prices.items() if price}
 
 
@@ -162,12 +155,12 @@ def estimate_html(words: Words, guess: Estimate, beside: str = "", maximum: str 
     A price that depends on more than the text carries those facts, for the script to compare. The script sends back
     `maximum`, as `maximum_token` wrote it.
     """
-    most = words("spend.at_most", amount=dollars_up(guess.most_usd))
     if guess.unpriced:
+        most = maximum = ""
         shown, why = "—", words("spend.unknown", models=words("did.join").join(guess.unpriced))
     else:
+        most = words("spend.at_most", amount=dollars_up(guess.most_usd))
         shown, why = _range(guess.low_usd, guess.high_usd), "\n".join((most, *_breakdown(words, guess)))
-    is_known = not guess.unpriced
     return render(
         "composer/price.html",
         words,
@@ -175,8 +168,8 @@ def estimate_html(words: Words, guess: Estimate, beside: str = "", maximum: str 
         shown=shown,
         why=why,
         beside=beside,
-        most=most if is_known else "",
-        maximum=maximum if is_known else "",
+        most=most,
+        maximum=maximum,
     )
 
 

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, assert_never
+from typing import Any, assert_never
 
 from pydantic import SecretStr
 
@@ -18,6 +18,7 @@ from agent import (
     Decision,
     ErrorCode,
     ErrorInfo,
+    LiveTurn,
     ModelRole,
     PlanCard,
     RequestRefused,
@@ -25,7 +26,6 @@ from agent import (
     ThoughtLog,
     Turn,
     TurnDone,
-    TurnEvent,
     TurnFailed,
     TurnPaused,
     TurnRequest,
@@ -34,7 +34,7 @@ from agent import (
 )
 from webui.features.composer import ChosenSettings
 from webui.features.thread.live import Ending, ShownTurn, advance, advance_all, resumed
-from webui.features.thread.plans import after, decision_to_run, read_run
+from webui.features.thread.plans import RunPlan, after, decision_to_run
 from webui.features.thread.render import Article, Block, article, render_live
 from webui.features.thread.steps import failure
 from webui.features.viewer import PanelPress, pressed_sentence
@@ -44,17 +44,10 @@ from webui.shell.actions import ComposerState, Context
 from webui.shell.templates import render
 from webui.spend import shown_maximum
 from webui.view import View
+from webui.whole_json import read_value
 
 # A turn is recorded within a few milliseconds, unless the database is very slow.
 _FIRST_S = 2.0
-
-
-class TurnSource(Protocol):
-    """A source of the events of a turn."""
-
-    async def first(self) -> TurnEvent | None:
-        """Return the first event."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -141,7 +134,7 @@ class Turns:
         rests = turn.state in (TurnState.FAILED, TurnState.INTERRUPTED) and conversation.turns[-1].id == turn.id
         live = resumed(turn) if rests else ShownTurn(turn.text, resumed(turn).named)
 
-        async def start() -> TurnSource:
+        async def start() -> LiveTurn:
             return await self.at.screen.studio().turns.retry(
                 conversation.id, turn.id, owner=self.at.visitor.owner, key=self._key
             )
@@ -150,7 +143,7 @@ class Turns:
 
     async def run_plan(self, argument: str) -> Updates:
         """Run a waiting plan, with the user's changes."""
-        run, words, conversation = read_run(argument), self.at.words, await self.at.conversation()
+        run, words, conversation = read_value(RunPlan, argument), self.at.words, await self.at.conversation()
         if conversation is None:
             return {}
         if run is None:
@@ -171,7 +164,7 @@ class Turns:
     async def begin(self, conversation: Conversation, request: TurnRequest, live: ShownTurn | None = None) -> Updates:
         """Start the turn of a request, shown as `live` at first, and return what the page shows then."""
 
-        async def start() -> TurnSource:
+        async def start() -> LiveTurn:
             turns = self.at.screen.studio().turns
             return turns.start(conversation.id, request, owner=self.at.visitor.owner, key=self._key)
 
@@ -205,7 +198,7 @@ class Turns:
         self,
         conversation: Conversation,
         live: ShownTurn,
-        start: Callable[[], Awaitable[TurnSource]],
+        start: Callable[[], Awaitable[LiveTurn]],
         request_id: str | None = None,
     ) -> Updates:
         screen, visitor = self.at.screen, self.at.visitor
@@ -241,18 +234,17 @@ class Turns:
         conversation = await screen.conversation(visitor, conversation_id)
         turn = conversation.turn(live.turn_id) if conversation is not None else None
         request_id = request_id or (turn.request_id if turn is not None else None)
-        how = "used"
+        is_another, how = bool(live.pictures) or live.has_gone_back, "used"
         # A turn that was stopped while it waited is not recorded: its text goes back into the composer.
         if isinstance(ending, TurnFailed) or not live.is_on_record:
             how = "failed"
-        elif isinstance(ending, TurnDone) and not live.pictures and not live.has_gone_back:
+        elif isinstance(ending, TurnDone) and not is_another:
             how = "unused"
-        learnt = screen.clear_key_failure(visitor, self._answered(conversation, live))
+        learnt = screen.clear_key_failure(visitor, self._answered(turn, live))
         if isinstance(ending, TurnFailed):
             learnt |= screen.record_key_failure(visitor, ending.error, ending.node)
-        is_another = bool(live.pictures) or live.has_gone_back
         newest = (conversation.edit_target or "") if conversation and is_another else ""
-        more = _unrecorded(screen.view(visitor, conversation_id), conversation, live)
+        more = _unrecorded(screen.view(visitor, conversation_id), turn, live)
         return {
             **await screen.frame(visitor, conversation),
             LISTED: {"ended": _how(ending), "newest": newest},
@@ -269,7 +261,7 @@ class Turns:
         if turn is None or card is None:
             return self._refused(conversation, self.at.words.error(ErrorInfo(code=ErrorCode.PLAN_GONE)))
 
-        async def start() -> TurnSource:
+        async def start() -> LiveTurn:
             turns = self.at.screen.studio().turns
             return turns.decide(conversation.id, turn_id, decision, owner=self.at.visitor.owner, key=self._key)
 
@@ -296,10 +288,9 @@ class Turns:
         more = article("", [Block(render("thread/refused.html", self.at.words, sentence=sentence))])
         return {THREAD: self.at.screen.thread(self.at.visitor, conversation, more=more, is_answer=True)}
 
-    def _answered(self, conversation: Conversation | None, live: ShownTurn) -> set[str]:
+    def _answered(self, turn: Turn | None, live: ShownTurn) -> set[str]:
         """Return the ids of the models that answered in a turn, as far as its events tell."""
         answered = {one.receipt.model for one in live.pictures if one.receipt is not None}
-        turn = conversation.turn(live.turn_id) if conversation is not None else None
         has_said_something = turn is not None and turn.usage.output_tokens + turn.usage.thought_tokens > 0
         has_painter_failed = isinstance(live.ending, TurnFailed) and live.ending.node == "executor"
         if turn is not None and has_said_something and (isinstance(live.ending, TurnDone) or has_painter_failed):
@@ -326,9 +317,8 @@ def _how(ending: Ending | None) -> str:
             assert_never(ending)
 
 
-def _unrecorded(view: View, conversation: Conversation | None, live: ShownTurn) -> Article | None:
-    """Return how a turn ended that was not recorded."""
-    turn = conversation.turn(live.turn_id) if conversation is not None else None
+def _unrecorded(view: View, turn: Turn | None, live: ShownTurn) -> Article | None:
+    """Return how a turn ended that was not recorded; `turn` is what the records have of it."""
     if turn is None:
         return render_live(view, live, 0)
     if isinstance(live.ending, TurnFailed) and turn.state is not TurnState.FAILED:

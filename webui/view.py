@@ -15,7 +15,8 @@ from webui.words import Words
 # The longer edge of a picture in the thread, on a high-density screen, and of a thumbnail.
 THREAD_EDGE_PX = 1344
 _THUMBNAIL_EDGE_PX = 192
-_ROLES = {"flash": ModelRole.IMAGE_FLASH, "pro": ModelRole.IMAGE_PRO}
+# The roles of the image models, by their names on the page.
+IMAGE_MODEL_ROLES = {"flash": ModelRole.IMAGE_FLASH, "pro": ModelRole.IMAGE_PRO}
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,12 @@ class Offer:
     problem: ErrorInfo | None = None
 
 
-def image_offers(catalogue: Catalogue, provider: str, diagnosis: KeyDiagnosis | None = None) -> tuple[Offer, ...]:
+def image_offers(catalogue: Catalogue, provider: str, diagnosis: KeyDiagnosis | None) -> tuple[Offer, ...]:
     """Return the image models to choose from. Where one model plays both roles there is one, and no choice.
 
     A model that the key cannot use, according to its `diagnosis`, is included with the reason.
     """
-    models = {name: catalogue.model(role, provider) for name, role in _ROLES.items()}
+    models = {name: catalogue.model(role, provider) for name, role in IMAGE_MODEL_ROLES.items()}
     offers = tuple(
         Offer(name, one.label, one.aspect_ratios, one.resolutions, diagnosis.why_not(one.id) if diagnosis else None)
         for name, one in models.items()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import TypeVar
 
+from pydantic import BaseModel, ValidationError
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope
 
+_Model = TypeVar("_Model", bound=BaseModel)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 # Every escape is consumed in turn, so that the `u` of `\\u` does not begin another one.
 _ESCAPE = re.compile(
@@ -20,6 +23,14 @@ def whole_json(text: str) -> str:
     if _SURROGATE.search(text) is None:
         return text
     return _ESCAPE.sub(lambda escape: r"\ufffd" if escape["half"] else escape[0], text)
+
+
+def read_value(model: type[_Model], text: str) -> _Model | None:
+    """Return the value that a page sent as JSON, or None when it sent something else."""
+    try:
+        return model.model_validate_json(whole_json(text))
+    except ValidationError:
+        return None
 
 
 def whole_body(body: bytes) -> bytes:

@@ -68,13 +68,14 @@ async def _call(request: Request) -> Call:
     return Call(api, api.studio(), caller.owner, caller.words, caller.key)
 
 
-async def _turn_call(request: Request) -> Call:
-    call = await _call(request)
+AnyCall = Annotated[Call, Depends(_call)]
+
+
+async def _turn_call(call: AnyCall) -> Call:
     call.api.turns.take_or_refuse(call.owner)
     return call
 
 
-AnyCall = Annotated[Call, Depends(_call)]
 # For a request that begins or resumes a turn, which has a limit of its own.
 TurnCall = Annotated[Call, Depends(_turn_call)]
 

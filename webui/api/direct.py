@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal, TypeAlias
 
 from cachetools import LRUCache
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field, StringConstraints
 
@@ -124,18 +124,14 @@ class Contexts:
             self._places[owner, digest] = place
 
 
-async def _contexts(request: Request) -> Contexts:
-    contexts: Contexts = request.app.state.contexts
-    return contexts
-
-
 @router.post("/chat", response_class=StreamingResponse, responses=DOCUMENTED)
-async def chat(call: TurnCall, contexts: Annotated[Contexts, Depends(_contexts)], body: ChatBody) -> StreamingResponse:
+async def chat(call: TurnCall, request: Request, body: ChatBody) -> StreamingResponse:
     """Run the turn that follows a context and stream what happens, as in conversation mode.
 
     Words of the answer come as `text`; send all of them, joined, as the next `assistant` message, and the conversation
     goes on with all it has. Its id is in `started`: pictures, receipts, decisions and cancelling go by that.
     """
+    contexts: Contexts = request.app.state.contexts
     messages = [
         _message(one.role, one.content) if isinstance(one, RoleMessage) else _message(*one) for one in body.messages
     ]
@@ -147,7 +143,7 @@ async def chat(call: TurnCall, contexts: Annotated[Contexts, Depends(_contexts)]
     # In conversation mode a request id is unique within its conversation; here it is qualified.
     request_id = f"chat:{body.request_id}" if body.request_id is not None else None
     place = await _place(call, contexts, context, digest=digest, request_id=request_id)
-    request = TurnRequest(
+    turn = TurnRequest(
         text=asked.text,
         images=[data for _, data in asked.pictures],
         settings=body.settings,
@@ -170,7 +166,7 @@ async def chat(call: TurnCall, contexts: Annotated[Contexts, Depends(_contexts)]
         contexts.keep(call.owner, digests, ContextEnd(live.conversation_id, live.turn_id))
 
     try:
-        live = call.studio.turns.start(place.conversation_id, request, owner=call.owner, key=call.key)
+        live = call.studio.turns.start(place.conversation_id, turn, owner=call.owner, key=call.key)
         live.when_ended.append(remember)
         return await Streams(call, place.conversation_id).begun(live, 0)
     except AivistaError:

@@ -98,7 +98,7 @@ class Pictures(Value):
     """The pictures of the current branch, the oldest first; `elsewhere` are those of other branches."""
 
     pictures: tuple[PictureView, ...]
-    elsewhere: tuple[PictureView, ...] = Field(default=())
+    elsewhere: tuple[PictureView, ...] = ()
 
 
 class Files(Value):
@@ -155,7 +155,7 @@ class Usage(Value):
     at: datetime
     day: Cost
     month: Cost
-    conversation: Cost | None = Field(default=None)
+    conversation: Cost | None = None
 
 
 @conversations.get("/conversations")

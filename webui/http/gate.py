@@ -29,7 +29,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agent import MAX_VISITOR_UPLOAD_MEGABYTES
 from webui.http.clients import ActiveJobs, Client, Rate, RejectedRequest, Upload, Uploads, client_of
 from webui.http.hosts import PROGRAMS
-from webui.http.sessions import Sessions, body_of
+from webui.http.sessions import Sessions, announced_bytes, body_of
 from webui.whole_json import whole_body
 
 _GRADIO = "/gradio_api/"
@@ -200,7 +200,7 @@ class PageGate:
             raise RejectedRequest(404, "refusal.no_such_upload")
 
     async def _upload(self, client: Client, scope: Scope, receive: Receive, send: Send) -> None:
-        upload = await self._uploads.begin(client, _length(scope))
+        upload = await self._uploads.begin(client, announced_bytes(Request(scope)))
         passing = _PassingUpload(scope, receive, send, upload, self._uploads)
         try:
             with suppress(_TooMuch):
@@ -317,16 +317,11 @@ def _fits(kind: str, value: Any) -> bool:
 
 
 async def _body(scope: Scope, receive: Receive) -> bytes:
-    body = await body_of(Request(scope, receive), _MOST_EVENT_BYTES) if _length(scope) <= _MOST_EVENT_BYTES else None
+    request = Request(scope, receive)
+    body = await body_of(request, _MOST_EVENT_BYTES) if announced_bytes(request) <= _MOST_EVENT_BYTES else None
     if body is None:
         raise RejectedRequest(413, "api.body_too_large", limit=_MOST_EVENT_BYTES // _MB)
     return body
-
-
-def _length(scope: Scope) -> int:
-    length = Headers(scope=scope).get("content-length", "")
-    # A length with more digits than this is too many bytes anyway.
-    return int(length[:20]) if length.isascii() and length.isdigit() else 0
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
@@ -338,8 +333,8 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return replayed
 
 
-def _unreadable(problem: str, status: int = 422) -> RejectedRequest:
-    return RejectedRequest(status, "api.unreadable", problem=problem)
+def _unreadable(problem: str) -> RejectedRequest:
+    return RejectedRequest(422, "api.unreadable", problem=problem)
 
 
 def _answer(client: Client, rejected: RejectedRequest, path: str) -> Response:

@@ -363,6 +363,13 @@ def visitor_route(
     return Route(path, answer, methods=[method])
 
 
+def announced_bytes(request: Request) -> int:
+    """Return the length of the body as it is announced, 0 where it is not."""
+    length = request.headers.get("content-length", "")
+    # A length with more digits than this is too many bytes anyway.
+    return int(length[:20]) if length.isascii() and length.isdigit() else 0
+
+
 async def body_of(request: Request, most_bytes: int) -> bytes | None:
     """Return the body; None as soon as it is larger than allowed."""
     found = bytearray()
@@ -380,7 +387,6 @@ def attachment(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{plain}"{exact}'}
 
 
-@dataclass
 class ImageJobs:
     """Limits image work for previews: `places` jobs at once in all, and `PER_VISITOR` running or waiting for each
     visitor.
@@ -388,12 +394,9 @@ class ImageJobs:
     A request that the browser gave up before its job began costs nothing.
     """
 
-    places: int
-    _room: asyncio.Semaphore = field(init=False, repr=False)
-    _held: Counter[str] = field(init=False, default_factory=Counter, repr=False)
-
-    def __post_init__(self) -> None:
-        self._room = asyncio.Semaphore(self.places)
+    def __init__(self, places: int) -> None:
+        self._room = asyncio.Semaphore(places)
+        self._held = Counter[str]()
 
     async def run(self, request: Request, visitor: Visitor, work: Callable[[], Awaitable[Response]]) -> Response:
         """Return the result of the work, or 429 for a visitor with too many jobs."""

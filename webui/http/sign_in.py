@@ -175,10 +175,7 @@ class SignIn:
         if path.startswith(ENTER):
             if not hmac.compare_digest(path.encode(), self.way_in.operator_path.encode()):
                 return PlainTextResponse(sessions.words(request)("sign_in.no_such_link"), status_code=404)
-            answer = RedirectResponse("/", status_code=303, headers={"Cache-Control": "no-store"})
-            cookie = sessions.new_cookie(OPERATOR)
-            answer.headers.append("set-cookie", cookie_line(request.scope, COOKIE, cookie, OWNED_LIFE_S))
-            return answer
+            return _to_page(request, sessions.new_cookie(OPERATOR), OWNED_LIFE_S)
         if self.way_in.password and path.rstrip("/") == SIGN_IN and request.method == "POST":
             return await self._sign_in(request)
         if self.way_in.allows(request):
@@ -221,6 +218,13 @@ class SignIn:
         styles = Markup(tokens_css())  # noqa: S704  ours alone
         page = render("sign_in.html", words, tokens=styles, action=f"{root_path(request)}{SIGN_IN}", problem=told)
         return HTMLResponse(page, status_code=status_code, headers={"Cache-Control": "no-store"})
+
+
+def _to_page(request: Request, cookie: str, life_s: int) -> Response:
+    """Return the way to the page, with another cookie of ours."""
+    answer = RedirectResponse("/", status_code=303, headers={"Cache-Control": "no-store"})
+    answer.headers.append("set-cookie", cookie_line(request.scope, COOKIE, cookie, life_s))
+    return answer
 
 
 # Accounts of Hugging Face
@@ -294,17 +298,12 @@ class Accounts:
                 _log.warning("what was made before a sign-in could not be brought along: %s", error.code.value)
                 return _refused(visitor.words.error(error.info), 500)
         self._sessions.name_owner(owner, str(account.get("preferred_username") or account.get("name") or ""))
-        return self._moved(request, self._sessions.new_cookie(owner), OWNED_LIFE_S)
+        return _to_page(request, self._sessions.new_cookie(owner), OWNED_LIFE_S)
 
     async def _leave(self, request: Request) -> Response:
         """Sign out: whoever uses this browser next starts with nothing."""
         self._sessions.hold_key(self._sessions.visitor(request), None)
-        return self._moved(request, self._sessions.new_cookie(), COOKIE_LIFE_S)
-
-    def _moved(self, request: Request, cookie: str, life_s: int) -> Response:
-        answer = RedirectResponse("/", status_code=303, headers={"Cache-Control": "no-store"})
-        answer.headers.append("set-cookie", cookie_line(request.scope, COOKIE, cookie, life_s))
-        return answer
+        return _to_page(request, self._sessions.new_cookie(), COOKIE_LIFE_S)
 
     def _failed(self, request: Request, error: Exception) -> Response:
         # What the issuer says is logged without the token or code that it may contain.

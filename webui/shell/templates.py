@@ -53,7 +53,8 @@ def environment() -> jinja2.Environment:
     names: dict[str, Any] = {"icon": icon, "host": lambda address: _parts(address)[1]}
     made.globals.update(names)
     parts = made.get_template("parts.html").module
-    made.globals.update({name: getattr(parts, name) for name in ("button", "tag", "thumbs", "source_links", "moment")})
+    macros = ("button", "tool", "menu_item", "tag", "thumbs", "source_links", "moment")
+    made.globals.update({name: getattr(parts, name) for name in macros})
     return made
 
 

@@ -171,7 +171,7 @@ class _Wanted:
         ]
 
     def _commit(self, there: Mapping[str, str]) -> _Steps:
-        """Return the one commit that makes the Space's files those of the build; None when they are equal."""
+        """Return the one commit that makes the Space's files those of the build; no step when they are equal."""
         files = {file.as_posix(): self.built.folder / file for file in self.built.files}
         changed = [name for name, path in files.items() if there.get(name) != _blob_id(path.read_bytes())]
         gone = sorted(there.keys() - files.keys() - _KEPT_FILES)

@@ -22,7 +22,7 @@ from agent import (
     Value,
 )
 from webui.shell.templates import render
-from webui.view import View
+from webui.view import IMAGE_MODEL_ROLES, View
 from webui.words import Words
 
 AUTO = "auto"
@@ -57,7 +57,6 @@ REFERENCE_MODES = {
 }
 REFERENCE_COUNTS = ("1", "2", "3", "4", "6", "8", "10", "14")
 REVIEWS = ("off", "on", "always")
-_SAID_REVIEWS = {"off": "presets.review_off", "always": "presets.review_always"}
 _LONGEST_AVOIDED = 24
 Setting: TypeAlias = gr.Dropdown | gr.Radio | gr.Checkbox | gr.Textbox
 Update: TypeAlias = dict[str, Any]
@@ -167,8 +166,8 @@ def build_composer(catalogue: Catalogue) -> Composer:
         radio("review", REVIEWS)
         switch("confirm")
         dropdown("search_policy", POLICIES)
-        name, longest = "negative_prompt", MAX_NEGATIVE_CHARACTERS
-        made[name] = gr.Textbox(**common(name), lines=1, max_lines=1, max_length=longest)
+        avoided = common("negative_prompt")
+        made["negative_prompt"] = gr.Textbox(**avoided, lines=1, max_lines=1, max_length=MAX_NEGATIVE_CHARACTERS)
         dropdown("reference_mode", [AUTO, *ReferenceMode])
         dropdown("reference_count", [AUTO, *REFERENCE_COUNTS])
         box("aids")
@@ -177,9 +176,8 @@ def build_composer(catalogue: Catalogue) -> Composer:
 
 def painters(catalogue: Catalogue, provider: str, image_model: str) -> list[ModelEntry]:
     """Return the image models that may paint for a choice: both for `auto` and for `both`."""
-    roles = {"flash": [ModelRole.IMAGE_FLASH], "pro": [ModelRole.IMAGE_PRO]}
-    chosen = roles.get(image_model, [ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO])
-    return [catalogue.model(role, provider) for role in chosen]
+    chosen = [image_model] if image_model in IMAGE_MODEL_ROLES else IMAGE_MODEL_ROLES
+    return [catalogue.model(IMAGE_MODEL_ROLES[name], provider) for name in chosen]
 
 
 def offered(catalogue: Catalogue, provider: str, image_model: str) -> tuple[list[str], list[str]]:
@@ -202,10 +200,9 @@ def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chos
     is_sketch, can_search = planner.is_sketch, planner.has_grounding
     ratios, sizes = offered(catalogue, provider, chosen.image_model)
     auto = words("composer.auto")
-    models = [(words(f"composer.{name}"), name) for name in ("flash", "pro")]
-    if is_sketch or len({one.id for one in painters(catalogue, provider, BOTH)}) > 1:
-        models.append((words("composer.flash_pro"), BOTH))
-    thinkers = [(words(f"composer.{name}"), name) for name in ("flash", "thinking")]
+    has_two = is_sketch or len({one.id for one in painters(catalogue, provider, BOTH)}) > 1
+    models = [(model_name(words, name), name) for name in (*IMAGE_MODELS, *([BOTH] if has_two else []))]
+    thinkers = [(model_name(words, name), name) for name in TEXT_MODELS]
     when = [(words(f"composer.review_{name}"), name) for name in REVIEWS]
     by_whom = [(words(f"composer.{name}"), name) for name in POLICIES]
     image = chosen.image_model if not is_sketch and chosen.image_model in {name for _, name in models} else AUTO
@@ -221,7 +218,7 @@ def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chos
     searches = can_search and chosen.allow_search
     return {
         "text_model": _choices(words, "text_model", thinkers, text_model, interactive=not is_sketch),
-        "image_model": _choices(words, "image_model", [(auto, AUTO), *models], image, interactive=not is_sketch),
+        "image_model": _choices(words, "image_model", models, image, interactive=not is_sketch),
         "aspect_ratio": _choices(words, "aspect_ratio", [(auto, AUTO), *_same(ratios)], ratio),
         "resolution": _choices(words, "resolution", [(auto, AUTO), *_same(sizes)], size, visible=not is_sketch),
         "number_of_images": _choices(words, "count", [(auto, AUTO), *_same(COUNTS)], chosen.number_of_images),
@@ -305,20 +302,24 @@ def next_target_html(view: View, conversation: Conversation | None) -> Markup:
     return view.render("composer/next.html", handle=handle) if handle is not None else Markup()
 
 
+def model_name(words: Words, value: str) -> str:
+    """Return the name of a value of the settings `text_model` and `image_model`."""
+    return words("composer.flash_pro" if value == BOTH else f"composer.{value}")
+
+
 def fixed(words: Words, chosen: ChosenSettings) -> list[str]:
     """Return the fixed settings in words, without those that are left to the agent."""
-    image_model = "flash_pro" if chosen.image_model == "both" else chosen.image_model
     avoided = chosen.negative_prompt
     if len(avoided) > _LONGEST_AVOIDED:
         avoided = f"{avoided[: _LONGEST_AVOIDED - 1].rstrip()}…"
     count = f" ×{chosen.reference_count}" if chosen.reference_count != AUTO else ""
     return [
-        *([words(f"composer.{chosen.text_model}")] if chosen.text_model != "flash" else []),
-        *([words(f"composer.{image_model}")] if image_model != AUTO else []),
+        *([model_name(words, chosen.text_model)] if chosen.text_model != "flash" else []),
+        *([model_name(words, chosen.image_model)] if chosen.image_model != AUTO else []),
         *(one for one in (chosen.aspect_ratio, chosen.resolution) if one != AUTO),
         *([f"×{chosen.number_of_images}"] if chosen.number_of_images != AUTO else []),
         *([words("composer.search")] if chosen.allow_search else []),
-        *([words(_SAID_REVIEWS[chosen.review])] if chosen.review != "on" else []),
+        *([words(_SAID[f"review:{chosen.review}"])] if chosen.review != "on" else []),
         *([words("presets.avoids", words=avoided)] if avoided else []),
         *(words(REFERENCE_MODES[one]) + count for one in ReferenceMode if one == chosen.reference_mode),
         *([words("composer.confirm")] if chosen.confirm else []),

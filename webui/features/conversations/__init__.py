@@ -43,7 +43,7 @@ from agent import (
     make_private_folder,
     storage_failure,
 )
-from webui.http.sessions import NO_STORE, Sessions, Visitor, visitor_route
+from webui.http.sessions import NO_STORE, Sessions, Visitor, announced_bytes, visitor_route
 from webui.screen import Screen
 from webui.shell.actions import Context, Feature, PageState
 from webui.shell.templates import Reply, Toast, render
@@ -356,9 +356,7 @@ async def _taken_in(studio: Studio, request: Request, owner: str, room: _Room) -
 
     Raises RequestRefused when it is too large or invalid; StorageFailure.
     """
-    announced = request.headers.get("content-length", "")
-    # No archive's size in bytes has twenty digits.
-    size = int(announced[:20]) if announced.isascii() and announced.isdigit() else 0
+    size = announced_bytes(request)
     if size > room.archive_bytes:
         raise archive_too_large(room.archive_bytes)
     folder = studio.settings.home / _IMPORTS

@@ -48,7 +48,7 @@ MOST_AT_ONCE = 5000
 LONGEST_QUERY = 200
 _LIMITS = {"longest_query": LONGEST_QUERY, "longest_tag": MAX_TAG_CHARACTERS}
 # Larger ids do not fit the database's integers.
-Ids: TypeAlias = Annotated[tuple[Annotated[int, Field(ge=0, lt=1 << 63)], ...], Field(max_length=MOST_AT_ONCE)]
+Id: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 63)]
 _READY_S = 600.0
 _MOST_READY = 3
 # Twice as many pixels as a cell usually has on the page.
@@ -65,7 +65,7 @@ class GalleryFilter(GalleryQuery):
     and to count. Days are those of the user's time `zone`."""
 
     words: str = Field(default="", max_length=LONGEST_QUERY)
-    similar_to: int | None = Field(default=None, ge=0, lt=1 << 63)
+    similar_to: Id | None = None
     similar_handle: Name = ""
     here: bool = False
     when: str = Field(default="", pattern=r"^(|1|7|30|(19|20)\d\d-(0[1-9]|1[0-2]))$")
@@ -117,13 +117,13 @@ class PageRequest(GalleryFilter):
 class ChosenPictures(Value):
     """Pictures by the gallery's ids."""
 
-    ids: Ids
+    ids: Annotated[tuple[Id, ...], Field(max_length=MOST_AT_ONCE)]
 
 
 class Together(Value):
     """Pictures that are used together, by the gallery's ids."""
 
-    ids: Annotated[tuple[Annotated[int, Field(ge=0, lt=1 << 63)], ...], Field(min_length=1, max_length=MAX_REFERENCES)]
+    ids: Annotated[tuple[Id, ...], Field(min_length=1, max_length=MAX_REFERENCES)]
 
 
 class Changed(GalleryFilter, ChosenPictures):

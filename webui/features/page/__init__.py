@@ -35,21 +35,22 @@ from webui.features.thread.live import ShownTurn, resumed
 from webui.features.thread.render import example_of
 from webui.features.viewer import (
     PAINTING,
+    PanelAmounts,
+    PanelPress,
     amounts_sentence,
     canvas_html,
     compare_html,
     empty_canvas_html,
     pair,
     pressed_sentence,
-    read_amounts,
     read_pair,
-    read_press,
 )
 from webui.screen import LISTED, THREAD, Updates
 from webui.shell.actions import MAX_REFERENCES, Context, Feature, PageState, roles_of
 from webui.shell.templates import Reply, render
-from webui.spend import chosen_estimate, dollars, estimate_html, maximum_token, read_message_facts
+from webui.spend import MessageFacts, chosen_estimate, dollars, estimate_html, maximum_token
 from webui.turns import Turns
+from webui.whole_json import read_value
 
 # The longest text fits.
 page = Feature("page", most_bytes=4 << 20)
@@ -228,8 +229,8 @@ async def use_preset(at: Context, asked: Arg) -> Reply:
 @page.action
 async def models(at: Context) -> Reply:
     """Show what the key in use can do, when the page is idle and after the key or a cap changed."""
-    key = at.screen.key_in_use(at.visitor)
-    if key is not None and at.screen.takes_keys(at.visitor):
+    key = at.screen.key_to_test(at.visitor)
+    if key is not None:
         # Asking for the list of models costs nothing.
         await at.screen.studio().keys.listed(key)
     frame = await at.screen.frame(at.visitor, await at.conversation())
@@ -237,7 +238,7 @@ async def models(at: Context) -> Reply:
 
 
 class PriceQuery(Value):
-    """The facts of a message besides its text, as `read_message_facts` reads them."""
+    """The `MessageFacts` of a message, as the page's script wrote them."""
 
     beside: str = Field(default="", max_length=_LONGEST_BESIDE)
 
@@ -246,9 +247,8 @@ class PriceQuery(Value):
 async def price(at: Context, query: PriceQuery) -> Reply:
     """Show the price of a message."""
     catalogue, chosen, conversation = at.screen.studio().catalogue, at.state.chosen, await at.conversation()
-    guess = chosen_estimate(
-        catalogue, at.screen.provider(at.visitor), chosen, read_message_facts(query.beside), conversation
-    )
+    facts = read_value(MessageFacts, query.beside)
+    guess = chosen_estimate(catalogue, at.screen.provider(at.visitor), chosen, facts, conversation)
     shown = estimate_html(at.words, guess, query.beside, maximum_token(guess, chosen))
     return at.reply({"cost": shown})
 
@@ -352,7 +352,7 @@ async def try_style(at: Context, asked: Arg) -> Reply:
 @page.action
 async def panel(at: Context, asked: Arg) -> Reply:
     """Carry out a button under a picture."""
-    press = read_press(asked.arg)
+    press = read_value(PanelPress, asked.arg)
     if press is None:
         return Reply()
     if press.action not in PAINTING:
@@ -363,7 +363,7 @@ async def panel(at: Context, asked: Arg) -> Reply:
 @page.action
 async def panel_apply(at: Context, asked: Arg) -> Reply:
     """Adjust a picture by its sliders."""
-    amounts = read_amounts(asked.arg)
+    amounts = read_value(PanelAmounts, asked.arg)
     if amounts is None:
         return Reply()
     return at.reply(await Turns(at).say(amounts_sentence(at.words, amounts), amounts.handle))

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 
 from markupsafe import Markup
-from pydantic import Field, ValidationError
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -42,7 +42,7 @@ from webui.shell.actions import Context, Feature
 from webui.shell.templates import Reply, render
 from webui.spend import price
 from webui.turns import Turns
-from webui.whole_json import whole_json
+from webui.whole_json import read_value
 from webui.words import Words
 
 recipes = Feature("recipes", routes=lambda screen: recipe_routes(screen.sessions), most_bytes=4 << 20)
@@ -58,8 +58,9 @@ class FileFinding(Value):
 
     @property
     def found(self) -> FoundRecipe:
-        """The recipe that was found."""
-        return read_found(self.told)
+        """The recipe that was found; None when the page sent something else."""
+        kept = read_value(Found, self.told)
+        return kept.found if kept is not None else None
 
 
 class Of(Value):
@@ -220,26 +221,21 @@ def _obeyed(value: str | None, offered: Sequence[str]) -> str | None:
 # What is shown of a recipe
 
 
-def card_html(words: Words, found: FoundRecipe, *, is_known: bool = False) -> Markup:
+def card_html(words: Words, found: FoundRecipe, *, is_known: bool) -> Markup:
     """Return the card for what a file says; `is_known` when the picture is one of the visitor's own."""
     match found:
         case Recipe():
-            said = _summary(words, found)
+            kind, said = "own", _summary(words, found)
+        case ForeignRecipe(prompt=""):
+            kind, said = "foreign", words("recipe.foreign")
         case ForeignRecipe():
-            shown = _shortened(found.prompt)
-            said = words("recipe.foreign_said", words=shown) if found.prompt else words("recipe.foreign")
+            kind, said = "foreign", words("recipe.foreign_said", words=_shortened(found.prompt))
         case RefusedRecipe():
-            said = refused_sentence(words, found)
+            kind, said = "", words("recipe.newer" if found.reason is RecipeRefusal.NEWER else "recipe.damaged")
         case None:
             return Markup()
-    kind = "own" if isinstance(found, Recipe) else "foreign" if isinstance(found, ForeignRecipe) else ""
     has_prompt = isinstance(found, ForeignRecipe) and bool(found.prompt)
     return render("recipes/card.html", words, said=said, kind=kind, is_known=is_known, has_prompt=has_prompt)
-
-
-def refused_sentence(words: Words, refused: RefusedRecipe) -> str:
-    """Return why a recipe that was found cannot be read."""
-    return words("recipe.newer") if refused.reason is RecipeRefusal.NEWER else words("recipe.damaged")
 
 
 def recipe_html(words: Words, found: FoundRecipe) -> Markup:
@@ -257,17 +253,10 @@ def recipe_html(words: Words, found: FoundRecipe) -> Markup:
 def _summary(words: Words, recipe: Recipe) -> str:
     """Return the picture in one sentence: the prompt, the model, and what was asked."""
     shown = _shortened(recipe.words or recipe.prompt)
-    facts = words("recipe.join").join(
-        part
-        for part in (
-            words.model(recipe.model_label or recipe.model),
-            recipe.asked_aspect_ratio,
-            recipe.asked_resolution,
-        )
-        if part
-    )
     quoted = words("recipe.quoted", words=shown) if shown else ""
-    listed = words("recipe.join").join(part for part in (quoted, facts) if part)
+    model = words.model(recipe.model_label or recipe.model)
+    parts = (quoted, model, recipe.asked_aspect_ratio, recipe.asked_resolution)
+    listed = words("recipe.join").join(filter(None, parts))
     return words("recipe.found", recipe=listed or f"{recipe.width}×{recipe.height}")
 
 
@@ -321,16 +310,6 @@ def found_of(found: FoundRecipe) -> Found | None:
             return Found(refused=found)
         case None:
             return None
-
-
-def read_found(text: str) -> FoundRecipe:
-    """Return what the page sent back, or None when it sent something else."""
-    if not text or len(text) > MAX_FOUND_CHARACTERS:
-        return None
-    try:
-        return Found.model_validate_json(whole_json(text)).found
-    except ValidationError:
-        return None
 
 
 def chosen_as(

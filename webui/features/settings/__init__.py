@@ -23,7 +23,7 @@ from agent import (
     Backups,
     ErrorInfo,
     KeyDiagnosis,
-    ModelRole,
+    ModelEntry,
     ModelStanding,
     Preferences,
     ServerProblem,
@@ -33,7 +33,6 @@ from agent import (
 )
 from webui.features.composer import ChosenSettings, fixed
 from webui.features.thread.steps import KEYS_PAGE, next_step, place_link
-from webui.http.sessions import Visitor
 from webui.shell.actions import Context, Feature
 from webui.shell.templates import Patch, Reply, Toast, render
 from webui.words import LANGUAGES, Words, load_words
@@ -90,7 +89,7 @@ async def test(at: Context, typed: Typed) -> Reply:
         # A lent key is the operator's: nobody else learns about it, or spends its quota on tests.
         key = at.screen.key_in_use(at.visitor)
     if key is None:
-        return Reply(patches=(_verdict(note_html(at.words, "settings.empty")),))
+        return _nothing_typed(at)
     found = verdict_html(at.words, await at.screen.studio().keys.test(key))
     return Reply(patches=(_verdict(found),), events=_SERVED)
 
@@ -104,7 +103,7 @@ async def save(at: Context, typed: Typed) -> Reply:
         # A key typed before would take precedence over the one that was just kept.
         sessions.hold_key(at.visitor, None)
     elif key is None or not sessions.hold_key(at.visitor, key):
-        return Reply(patches=(_verdict(note_html(at.words, "settings.empty")),))
+        return _nothing_typed(at)
     return _changed(at, {"settings-saved": True})
 
 
@@ -181,6 +180,11 @@ def _changed(at: Context, events: Mapping[str, JsonValue] | None = None) -> Repl
     )
 
 
+def _nothing_typed(at: Context) -> Reply:
+    """Return one calm sentence in place of a result."""
+    return Reply(patches=(_verdict(verdict(at.words, Line("info", "", at.words("settings.empty")))),))
+
+
 def _verdict(html: str) -> Patch:
     return Patch(id="s-verdict", html=f'<div id="s-verdict">{html}</div>')
 
@@ -188,14 +192,13 @@ def _verdict(html: str) -> Patch:
 def _key(at: Context) -> dict[str, Any]:
     """Return the values of the key's form: which key is in use, and where another one may be kept."""
     sessions, visitor, settings_ = at.screen.sessions, at.visitor, at.screen.studio().settings
-    planner = at.screen.studio().catalogue.model(ModelRole.FLASH, at.screen.provider(visitor))
     is_private, typed = sessions.kept is not None, sessions.session_key(visitor)
     state = state_html(
         at.words,
         typed,
         sessions.kept.read() if sessions.kept is not None else None,
         has_operator_key=settings_.lent_key(visitor.owner) is not None,
-        has_own_server=planner.has_own_server,
+        has_own_server=at.screen.planner(visitor).has_own_server,
     )
     is_of_session = typed is not None or not is_private
     return {
@@ -224,7 +227,7 @@ async def _around(at: Context) -> dict[str, Any]:
         "visitors": _visitors(at) if is_operator else [],
         "lines": [_server(at.words, one) for one in servers],
         "version": program_version(),
-        "served": at.words(f"about.{_served(at, visitor)}"),
+        "served": at.words(f"about.{_served(at.screen.planner(visitor))}"),
     }
 
 
@@ -237,8 +240,7 @@ def _visitors(at: Context) -> list[str]:
     return [words("visitors.others"), *signed_in, words("visitors.lent" if kept.lends_keys else "visitors.own_keys")]
 
 
-def _served(at: Context, visitor: Visitor) -> str:
-    planner = at.screen.studio().catalogue.model(ModelRole.FLASH, at.screen.provider(visitor))
+def _served(planner: ModelEntry) -> str:
     return "sketch" if planner.is_sketch else "server" if planner.has_own_server else "gemini"
 
 
@@ -283,12 +285,7 @@ def verdict_html(words: Words, diagnosis: KeyDiagnosis) -> Markup:
 
 
 def state_html(
-    words: Words,
-    session: SecretStr | None,
-    kept: SecretStr | None,
-    *,
-    has_operator_key: bool,
-    has_own_server: bool = False,
+    words: Words, session: SecretStr | None, kept: SecretStr | None, *, has_operator_key: bool, has_own_server: bool
 ) -> Markup:
     """Return which key is in use, by its last four characters at most, and which others it takes precedence over.
 
@@ -313,11 +310,6 @@ def tail(key: SecretStr) -> str:
     """Return the last four characters of a key; empty for a key that is hardly longer."""
     text = key.get_secret_value()
     return text[-_TAIL_CHARACTERS:] if len(text) > 2 * _TAIL_CHARACTERS else "…"
-
-
-def note_html(words: Words, key: str) -> Markup:
-    """Return one calm sentence in place of a result."""
-    return verdict(words, Line("info", "", words(key)))
 
 
 class Line(NamedTuple):

@@ -27,8 +27,8 @@ _SIGNS = {
 }
 _NAMED = {"Space": "keys.space", "Letter": "keys.letter", "ContextMenu": "keys.context_menu"}
 
-# The chords of a row, or of each of its parts: ("Mod+K",) or {"left": ("ArrowLeft",), ...}.
-Chords = tuple[str, ...]
+# The chords of a row, or of each of its parts: ["Mod+K"] or {"left": ["ArrowLeft"], ...}.
+Chords = Sequence[str]
 Keys = Chords | Mapping[str, Chords]
 # The part of a row that the browser or Gradio handles: no script uses it.
 NATIVE = "native"
@@ -71,8 +71,7 @@ def _shown(words: Words, key: str) -> str:
 @cache
 def key_table() -> Mapping[str, Mapping[str, Keys]]:
     """Return the rows by group and name, in the order of the list."""
-    text = resources.files("webui").joinpath("shortcuts.toml").read_text(encoding="utf-8")
-    return {group: {name: _keys_of(row) for name, row in rows.items()} for group, rows in tomllib.loads(text).items()}
+    return tomllib.loads(resources.files("webui").joinpath("shortcuts.toml").read_text(encoding="utf-8"))
 
 
 def chords_of(row: Keys) -> Chords:
@@ -86,21 +85,8 @@ def is_single(chord: str) -> bool:
     return len(chord) == 1 or chord == "Letter"
 
 
-def script_table() -> dict[str, dict[str, list[str] | dict[str, list[str]]]]:
+def script_table() -> Mapping[str, Mapping[str, Keys]]:
     """Return the table as the scripts read it, without rows that no script uses."""
     return {
-        group: {name: _plain(row) for name, row in rows.items() if NATIVE not in row}
-        for group, rows in key_table().items()
+        group: {name: row for name, row in rows.items() if NATIVE not in row} for group, rows in key_table().items()
     }
-
-
-def _keys_of(row: list[str] | dict[str, list[str]]) -> Keys:
-    if isinstance(row, dict):
-        return {name: tuple(chords) for name, chords in row.items()}
-    return tuple(row)
-
-
-def _plain(row: Keys) -> list[str] | dict[str, list[str]]:
-    if isinstance(row, Mapping):
-        return {name: list(chords) for name, chords in row.items()}
-    return list(row)

@@ -137,9 +137,10 @@ def refusal(words: Words, info: ErrorInfo) -> str:
     """Return why something was not saved, in one sentence of the visitor's language."""
     if info.code is not ErrorCode.STYLES_REFUSED:
         return words.error(info)
-    place, separator, message = str(info.parameters.get("problem", "")).partition(": ")
+    said = str(info.parameters.get("problem", ""))
+    place, separator, message = said.partition(": ")
     if not separator or not re.fullmatch(r"[\w.]+", place):
-        place, message = "", str(info.parameters.get("problem", ""))
+        place, message = "", said
     where = _where(words, place.split("."))
     problem = _problem(words, message)
     located = words("styles.problem_where", where=where, problem=problem) if where else problem

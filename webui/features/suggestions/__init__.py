@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from agent import StyleMatch, Value
+from agent import Value
 from webui.features.styles import found, title_of
 from webui.features.tree import label
 from webui.shell.actions import Context, Feature
@@ -52,7 +52,7 @@ async def styles(at: Context, sought: Sought) -> Reply:
     """Suggest the matching prompts, then styles."""
     words, query = at.words, sought.query.strip()
     everything = await at.screen.studio().styles.all(at.visitor.owner)
-    shown = [one.style for one in found(words, query, everything, list[StyleMatch]())] if query else everything
+    shown = [one.style for one in found(words, query, everything, ())] if query else everything
     kept = [Option("", one, icon="star") for one in sought.prompts]
     options = [
         Option(

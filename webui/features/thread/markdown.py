@@ -33,7 +33,6 @@ _MOST_LINES = 1000
 # With so many of these characters, matching them would take long: then they are plain text.
 _MOST_SIGNS = {"[": (300, ("link", "image")), "*_~": (1000, ("emphasis", "strikethrough"))}
 _MOST_CELLS = 2000
-_LINE_BREAK = "\n"
 _MOST_COLOURED = 4000
 _COLOURED = frozenset("ksc")
 
@@ -81,7 +80,8 @@ def own_words_html(text: str) -> Markup:
 def _html(text: str, sources: tuple[Source, ...], copy: str) -> str:
     text = _INVISIBLE.sub("", text)
     if len(text) > MOST_FORMATTED_CHARACTERS or text.count("\n") > _MOST_LINES:
-        return f"<p>{escape(text.strip()).replace(_LINE_BREAK, '<br>')}</p>"
+        lines = escape(text.strip()).split("\n")
+        return f"<p>{'<br>'.join(lines)}</p>"
     return _Writer(sources, copy).blocks(_parser(_too_many(text)).parse(text))
 
 
@@ -231,7 +231,11 @@ class _Writer:
                 return escape(token.content)
 
     def _text(self, text: str) -> str:
-        return _replaced(text, _FOOTNOTE, lambda marks: _footnotes(marks, self._sources), _with_links)
+        pieces, at = [], 0
+        for marks in _FOOTNOTE.finditer(text):
+            pieces += [_with_links(text[at : marks.start()]), _footnotes(marks[0], self._sources)]
+            at = marks.end()
+        return "".join([*pieces, _with_links(text[at:])])
 
 
 def _mark_tasks(tokens: Sequence[Token]) -> None:
@@ -243,14 +247,6 @@ def _mark_tasks(tokens: Sequence[Token]) -> None:
         if words.type == "text" and (box := _TASK.match(words.content)):
             item.attrSet("class", "task")
             words.content = f"{'☐' if box[1] == ' ' else '☑'} {words.content[box.end() :]}"
-
-
-def _replaced(text: str, pattern: re.Pattern[str], found: Callable[[str], str], between: Callable[[str], str]) -> str:
-    pieces, at = [], 0
-    for match in pattern.finditer(text):
-        pieces += [between(text[at : match.start()]), found(match[0])]
-        at = match.end()
-    return "".join([*pieces, between(text[at:])])
 
 
 @lru_cache(maxsize=256)

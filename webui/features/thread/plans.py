@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from markupsafe import Markup
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from agent import (
     Ask,
@@ -28,13 +28,11 @@ from agent import (
     is_blank_text,
     plain_text,
 )
+from webui.features.composer import COUNTS, model_name
 from webui.features.viewer.receipt import notice_lines
 from webui.spend import cap_sentence, dollars_up, price
 from webui.view import Offer, View
-from webui.whole_json import whole_json
 from webui.words import Words
-
-COUNTS = (1, 2, 3, 4)
 
 # Control, format, private-use and unassigned characters, and unusual line separators.
 _NOT_PLAIN = re.compile(r"[^\n\t -~]")
@@ -59,7 +57,7 @@ class _Pick(NamedTuple):
     options: Sequence[_Option]
 
 
-def open_plan(view: View, plans: Sequence[Plan], turn_id: str, *, is_ready: bool = True) -> Markup:
+def open_plan(view: View, plans: Sequence[Plan], turn_id: str, *, is_ready: bool) -> Markup:
     """Return the card of a waiting plan, with its values in fields.
 
     The page's script reads the fields when Run is pressed. Until `is_ready`, the plan is not recorded and cannot be
@@ -122,23 +120,19 @@ def closed_consent(view: View, card: ConsentCard) -> Markup:
 
 def _picks(view: View, plan: Plan) -> list[_Pick]:
     words, offers = view.words, view.offers
-    label = words("composer.image_model")
     if len(offers) > 1:
         problems = {one.name: words.error(one.problem) for one in offers if one.problem is not None}
         listed = dict.fromkeys((*(one.name for one in offers), plan.model))
-        named = [
-            _Option(one, words("composer.flash_pro" if one == "both" else f"composer.{one}"), "", problems.get(one, ""))
-            for one in listed
-        ]
-        picks = [_Pick(label, "model", plan.model, named)]
+        named = [_Option(one, model_name(words, one), "", problems.get(one, "")) for one in listed]
     else:
-        picks = [_Pick(label, "model", plan.model, [_Option(plan.model, _label(words, plan))])]
+        named = [_Option(plan.model, _label(words, plan))]
+    picks = [_Pick(words("composer.image_model"), "model", plan.model, named)]
     ratios = (ratio for one in offers for ratio in one.aspect_ratios)
     picks.append(_pick(words("composer.aspect_ratio"), "aspect_ratio", plan.aspect_ratio, ratios, offers))
     if plan.resolution is not None:
         sizes = (size for one in offers for size in one.resolutions)
         picks.append(_pick(words("composer.resolution"), "resolution", plan.resolution, sizes, offers))
-    picks.append(_pick(words("composer.count"), "number_of_images", str(plan.number_of_images), map(str, COUNTS)))
+    picks.append(_pick(words("composer.count"), "number_of_images", str(plan.number_of_images), COUNTS))
     return picks
 
 
@@ -256,14 +250,6 @@ class RunPlan(Value):
 
     turn: str
     edits: tuple[PlanEdit, ...] = ()
-
-
-def read_run(argument: str) -> RunPlan | None:
-    """Return what was pressed, or None when the page sent something else."""
-    try:
-        return RunPlan.model_validate_json(whole_json(argument))
-    except ValidationError:
-        return None
 
 
 def decision_to_run(words: Words, run: RunPlan, plans: Sequence[Plan], offers: Sequence[Offer]) -> Decision:

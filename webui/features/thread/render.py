@@ -87,6 +87,11 @@ class Article(NamedTuple):
         shown = Markup('<article class="turn" id="{}" data-is="{}" data-merge>{}{}</article>')
         return shown.format(self.id, look, said, blocks)
 
+    @property
+    def patch(self) -> Patch:
+        """The patch that shows the element, as the newest of the thread if it is not there yet."""
+        return Patch(id=self.id, html=self.html, parent="thread")
+
 
 def article_id(turn_id: str) -> str:
     """Return the id of a turn's element."""
@@ -105,7 +110,7 @@ def article(turn_id: str, blocks: Sequence[Block], said: Markup | None = None) -
 def changes(before: Article | None, now: Article) -> list[Patch]:
     """Return the patches that turn one state of a turn's element into another: blocks that are new, changed or gone."""
     if before is None or (before.id, before.said) != (now.id, now.said):
-        return [Patch(id=now.id, html=now.html, parent="thread")]
+        return [now.patch]
     patches, following = [Patch(id=one) for one in before.blocks if one not in now.blocks], ""
     for name, html in reversed(now.blocks.items()):
         if before.blocks.get(name) != html:
@@ -143,11 +148,11 @@ class _Place:
 
 
 def render_conversation(
-    view: View, conversation: Conversation, *, without: str = "", is_at_rest: bool = True
+    view: View, conversation: Conversation, *, without: str = "", is_busy: bool = False
 ) -> list[Article]:
-    """Return the turns of a stored conversation; `without` names a running turn that is shown live instead."""
+    """Return the turns of a stored conversation; `without` names a running turn that is shown live instead. While any
+    turn is running, it `is_busy`."""
     pictures = {picture.handle: picture for picture in conversation.pictures}
-    is_busy = bool(without) or not is_at_rest
     return [
         render_turn(view, turn, pictures, beside=conversation.forks.get(turn.id, ()), is_busy=is_busy)
         for turn in conversation.turns
@@ -156,7 +161,7 @@ def render_conversation(
 
 
 def render_turn(
-    view: View, turn: Turn, pictures: Mapping[str, Picture], *, beside: Sequence[str] = (), is_busy: bool = False
+    view: View, turn: Turn, pictures: Mapping[str, Picture], *, beside: Sequence[str], is_busy: bool
 ) -> Article:
     """Return a stored turn.
 
@@ -233,7 +238,9 @@ def _component(place: _Place, component: Component) -> Iterator[Markup]:
     view, words = place.view, place.view.words
     match component:
         case AgentMessage():
-            yield from _prose(view, component.text, place.sources)
+            if component.text.strip():
+                written = markdown_html(component.text, place.sources, words("builtin.copy_code"))
+                yield Markup('<div class="md">{}</div>').format(written)
         case Steps():
             outcome = component.outcome or _OUTCOMES.get(place.state, "done")
             yield steps(words, component.lines, component.seconds, outcome, place.thoughts)
@@ -270,11 +277,6 @@ def _component(place: _Place, component: Component) -> Iterator[Markup]:
             yield view.render("thread/stopped.html")
         case _:
             assert_never(component)
-
-
-def _prose(view: View, text: str, sources: Sequence[Source]) -> Iterator[Markup]:
-    if text.strip():
-        yield Markup('<div class="md">{}</div>').format(markdown_html(text, sources, view.words("builtin.copy_code")))
 
 
 def _painting(view: View, painting: Painting) -> Markup:
@@ -373,7 +375,7 @@ def _model(picture: Picture) -> str:
 
 
 def log_html(
-    conversation: Conversation | None, articles: Sequence[Article], earlier: str | Markup = "", *, is_live: bool = False
+    conversation: Conversation | None, articles: Sequence[Article], earlier: str | Markup, *, is_live: bool
 ) -> Markup:
     """Return the element of the thread. Only its script changes it, by `thread_update` and the stream of a turn."""
     live = Markup(" data-live") if is_live else ""
@@ -399,12 +401,7 @@ def earlier_html(words: Words) -> Markup:
 
 
 def thread_update(
-    words: Words,
-    conversation: Conversation | None,
-    articles: Sequence[Article],
-    *,
-    followed: str = "",
-    is_answer: bool = False,
+    words: Words, conversation: Conversation | None, articles: Sequence[Article], *, followed: str, is_answer: bool
 ) -> dict[str, JsonValue]:
     """Return the update of the thread for the page's script: the conversation's version, the newest turns in order,
     whether there are more, the running turn to be `followed`, and whether this `is_answer` to what the page has
@@ -415,9 +412,7 @@ def thread_update(
         "conversation": conversation.id if conversation is not None else "",
         "version": _version(conversation),
         "turns": [one.id for one in shown],
-        "patches": [
-            Patch(id=one.id, html=one.html, parent="thread").model_dump(exclude_defaults=True) for one in shown
-        ],
+        "patches": [one.patch.model_dump(exclude_defaults=True) for one in shown],
         "earlier": earlier_html(words) if len(articles) > len(shown) else "",
         "followed": followed,
         "is_answer": is_answer,
@@ -425,7 +420,7 @@ def thread_update(
 
 
 def top_html(
-    words: Words, conversation: Conversation | None, *, is_sketch: bool, spent_usd: float = 0.0, opened_at: int = 0
+    words: Words, conversation: Conversation | None, *, is_sketch: bool, spent_usd: float, opened_at: int
 ) -> Markup:
     """Return the top bar: title, number of pictures, cost, sketch mode, and the menu.
 
@@ -463,9 +458,7 @@ def example_of(words: Words, name: str) -> Example | None:
     return Example(words(f"example.{name}_text"), _EXAMPLES[name][1]) if name in _EXAMPLES else None
 
 
-def welcome_html(
-    words: Words, *, is_sketch: bool, is_kept: bool = True, is_shared: bool = False, lost: LostRecords | None = None
-) -> Markup:
+def welcome_html(words: Words, *, is_sketch: bool, is_kept: bool, is_shared: bool, lost: LostRecords | None) -> Markup:
     """Return the first page: how to add a key (without one), the question, and examples.
 
     Without `is_kept`, it warns that nothing survives a restart. Where the studio `is_shared`, a script shows the hint

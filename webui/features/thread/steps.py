@@ -194,11 +194,11 @@ def live_line(
     words: Words,
     line: ThoughtLog | None,
     seconds: float,
-    tools_done: int = 0,
-    usual: Usual | None = None,
-    thoughts: str = "",
+    tools_done: int,
+    usual: Usual | None,
+    thoughts: str,
     *,
-    has_blocks: bool = False,
+    has_blocks: bool,
 ) -> Markup:
     """Return the live line: the current step, how long the turn has run, and the usual time; below it, while the model
     thinks, its newest thought. The page counts down a waiting time by itself.
@@ -248,7 +248,7 @@ class StepRow:
     asked: ThoughtLog | None = None
 
 
-def step_rows(lines: Sequence[ThoughtLog], seconds: float, outcome: Outcome = "done") -> list[StepRow]:
+def step_rows(lines: Sequence[ThoughtLog], seconds: float, outcome: Outcome) -> list[StepRow]:
     """Return the record of a turn that took `seconds` and ended with `outcome`, in order.
 
     Each piece of work lasts until the next one begins, so the times add up to the turn's; of tools that began together,
@@ -274,9 +274,7 @@ def step_rows(lines: Sequence[ThoughtLog], seconds: float, outcome: Outcome = "d
     return rows
 
 
-def steps(
-    words: Words, lines: Sequence[ThoughtLog], seconds: float, outcome: Outcome = "done", thoughts: str = ""
-) -> Markup:
+def steps(words: Words, lines: Sequence[ThoughtLog], seconds: float, outcome: Outcome, thoughts: str) -> Markup:
     """Return the folded record of the agent's steps, with the model's thoughts."""
     rows = step_rows(lines, seconds, outcome)
     head = words("did.join").join(dict.fromkeys(_did(words, row) for row in rows))
@@ -338,7 +336,7 @@ async def usual_time(
     provider: str,
     asked: PaintingStarted,
     elapsed_s: float,
-    turn_id: str = "",
+    turn_id: str,
 ) -> Usual | None:
     """Return when the requested pictures can be expected; None where nothing is known, or the wait is too short to
     mention.
@@ -437,18 +435,10 @@ def failure(view: View, error: ErrorInfo, turn_id: str, rewordings: Sequence[str
 def question_sentence(words: Words, question: Question, subject: str) -> str:
     """Return the question as a sentence."""
     match question:
-        case "empty":
-            return words("question.empty")
-        case "unsure":
-            return words("question.unsure_of", subject=subject) if subject else words("question.unsure")
-        case "which_part":
-            return words("question.which_part_of", subject=subject) if subject else words("question.which_part")
-        case "no_mask":
-            return words("question.no_mask")
-        case "not_painted":
-            return words("question.not_painted")
+        case "unsure" | "which_part" if subject:
+            return words(f"question.{question}_of", subject=subject)
         case _:
-            assert_never(question)
+            return words(f"question.{question}")
 
 
 def target_sentence(words: Words, change: TargetChanged) -> str:

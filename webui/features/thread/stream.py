@@ -26,11 +26,11 @@ from webui.shell.actions import Context, Feature
 from webui.shell.templates import Patch, Reply, Toast
 from webui.view import View
 
-# Streams of one visitor at once: a browser opens six at most.
-_MOST_FOLLOWED = 24
 T = TypeVar("T")
 
-PAGE_INTERVAL_S = 1 / 12
+# Streams of one visitor at once: a browser opens six at most.
+_MOST_FOLLOWED = 24
+_INTERVAL_S = 1 / 12
 
 
 class Shown(Value):
@@ -121,13 +121,13 @@ class Following:
     # How long the turn had run when it was first followed.
     _before_s: float = 0.0
 
-    async def replies(self, *, is_back: bool = False) -> AsyncIterator[Reply]:
+    async def replies(self, *, is_back: bool) -> AsyncIterator[Reply]:
         """Yield the changes of the thread, at most twelve times a second. For a client that `is_back`, first the
         whole thread."""
         studio, owner, key = self.screen.studio(), self.visitor.owner, self.conversation.id
         if is_back:
             shown = newest(self.screen.articles(self.visitor, self.conversation))
-            yield Reply(patches=tuple(Patch(id=one.id, html=one.html, parent="thread") for one in shown))
+            yield Reply(patches=tuple(one.patch for one in shown))
         while True:
             # The page already shows the message of a turn that is not recorded yet.
             live = self.screen.at_work(self.conversation) or ShownTurn("")
@@ -195,16 +195,13 @@ class Following:
         if live.ending is None and turns and not turn_id:
             # It was over before it could be followed.
             turn_id = turns[-1].id
-        shown = [
-            one
-            for one in self.screen.articles(self.visitor, self.conversation)
-            if turn_id and one.id == article_id(turn_id)
-        ]
-        if not turn_id and isinstance(live.ending, TurnFailed):
+        gone, shown = list[Patch](), list[Article]()
+        if turn_id:
+            gone, name = self._unnamed_gone(), article_id(turn_id)
+            shown = [one for one in self.screen.articles(self.visitor, self.conversation) if one.id == name]
+        elif isinstance(live.ending, TurnFailed):
             shown = [render_live(self._view, live, 0)]
-        gone = self._unnamed_gone() if turn_id else []
-        patches = (*gone, *(Patch(id=one.id, html=one.html, parent="thread") for one in shown))
-        return Reply(patches=patches, events={event: turn_id})
+        return Reply(patches=(*gone, *(one.patch for one in shown)), events={event: turn_id})
 
     @property
     def _view(self) -> View:
@@ -223,8 +220,8 @@ async def _with_refusals(events: AsyncIterator[TurnEvent]) -> AsyncIterator[Turn
         yield TurnFailed(error=error.info)
 
 
-async def batches(events: AsyncIterator[T], interval_s: float = PAGE_INTERVAL_S) -> AsyncGenerator[list[T], None]:
-    """Yield the events in order, in batches at least `interval_s` apart; the first and the last batch are not delayed.
+async def batches(events: AsyncIterator[T]) -> AsyncGenerator[list[T], None]:
+    """Yield the events in order, at most twelve batches a second; the first and the last batch are not delayed.
 
     Closing the generator stops reading the source. An exception of the source is raised after the events before it.
     """
@@ -249,7 +246,7 @@ async def batches(events: AsyncIterator[T], interval_s: float = PAGE_INTERVAL_S)
             batch, waiting[:] = waiting[:], []
             if batch:
                 yield batch
-                await asyncio.wait([reader], timeout=interval_s)
+                await asyncio.wait([reader], timeout=_INTERVAL_S)
         reader.result()
     finally:
         reader.cancel()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from markupsafe import Markup
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from agent import (
     MODEL_COPY_SIDE_PX,
@@ -25,7 +25,6 @@ from webui.features.viewer.image_routes import CLEAR_LEVELS
 from webui.features.viewer.receipt import receipt_html, shown_review, size_text
 from webui.shell.templates import render
 from webui.view import THREAD_EDGE_PX, View, picture_alt
-from webui.whole_json import whole_json
 from webui.words import Words
 
 _EDGE_PX = 2048
@@ -173,7 +172,7 @@ class PictureAction(NamedTuple):
     is_offered: Callable[[Picture], bool] = lambda _: True
 
     def press(self, handle: str) -> str:
-        """Return the argument of a button that says a sentence; `read_press` parses it."""
+        """Return the argument of a button that says a sentence: a `PanelPress`."""
         return json.dumps({"handle": handle, "action": self.name})
 
 
@@ -227,24 +226,7 @@ def action_panel(view: View, panel: ActionPanel) -> Markup:
         least, most = max(-MAX_AMOUNT, one.amount - MAX_AMOUNT), min(MAX_AMOUNT, one.amount + MAX_AMOUNT)
         stands = f"{one.amount:+d}".replace("-", "−") if one.amount else "0"
         sliders.append((words(f"panel.{one.setting}"), one, least, most, stands))
-    shown = {"panel": panel, "quick": quick, "sliders": sliders, "edge": THREAD_EDGE_PX}
-    return view.render("viewer/adjust.html", **shown)
-
-
-def read_press(argument: str) -> PanelPress | None:
-    """Return the press, or None when the page sent something else."""
-    try:
-        return PanelPress.model_validate_json(whole_json(argument))
-    except ValidationError:
-        return None
-
-
-def read_amounts(argument: str) -> PanelAmounts | None:
-    """Return the slider values, or None when the page sent something else."""
-    try:
-        return PanelAmounts.model_validate_json(whole_json(argument))
-    except ValidationError:
-        return None
+    return view.render("viewer/adjust.html", panel=panel, quick=quick, sliders=sliders, edge=THREAD_EDGE_PX)
 
 
 def pressed_sentence(words: Words, press: PanelPress) -> str:

@@ -7,31 +7,25 @@ import asyncio
 import io
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, get_args
 
 from cachetools import LRUCache
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agent import Adjustment, PanelSetting, Studio
-from webui.http.sessions import IMMUTABLE, ImageJobs, Sessions, Visitor, as_text, visitor_route
+from agent import Adjustment, PanelSetting, Picture, PictureFile, Studio
+from webui.http.sessions import IMMUTABLE, NO_CACHE, ImageJobs, Sessions, Visitor, as_text, attachment, visitor_route
+from webui.words import load_words
 
 if TYPE_CHECKING:
     import numpy as np
     from PIL import Image
-from collections.abc import Mapping
-
-from pydantic import SecretStr
-
-from agent import Picture, PictureFile
-from webui.http.sessions import NO_CACHE, attachment
-from webui.words import load_words
 
 NUMBERS_HEADER = "Aivista-Difference"
 DEFAULT_EDGE_PX = 1024
@@ -68,16 +62,6 @@ class Difference:
     first: tuple[int, int]
     second: tuple[int, int]
     compared: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class _Overlay:
-    """Two pictures of the same size, and the box of the first one's frame (left, top, width, height) that they
-    cover."""
-
-    first: Image.Image
-    second: Image.Image
-    box: tuple[int, int, int, int]
 
 
 def image_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route]:
@@ -124,8 +108,7 @@ def image_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route
 
 
 def _edge(text: str) -> int | None:
-    is_number = text.isascii() and text.isdigit() and len(text) <= 4
-    return int(text) if is_number and MIN_EDGE_PX <= int(text) <= MAX_EDGE_PX else None
+    return int(text) if _NUMBER.fullmatch(text) and MIN_EDGE_PX <= int(text) <= MAX_EDGE_PX else None
 
 
 def difference(first: bytes, second: bytes, edge_px: int) -> tuple[bytes, Difference]:
@@ -138,16 +121,16 @@ def difference(first: bytes, second: bytes, edge_px: int) -> tuple[bytes, Differ
     Raises RequestRefused when either is no picture, damaged, or larger than 64 megapixels.
     """
     one, two = _opened(first), _opened(second)
-    overlay = _overlaid(one, two)
-    levels = _levels(overlay.first, overlay.second)
+    part, fitted, box = _overlaid(one, two)
+    levels = _levels(part, fitted)
     largest = int(levels.max())
-    return _shown(one, levels, overlay.box, edge_px), Difference(
+    return _shown(one, levels, box, edge_px), Difference(
         changed=float((levels > 0).mean()),
         clear=float((levels >= CLEAR_LEVELS).mean()),
         largest=largest,
         first=one.size,
         second=two.size,
-        compared=overlay.first.size,
+        compared=part.size,
     )
 
 
@@ -158,7 +141,9 @@ def _opened(data: bytes) -> Image.Image:
     return image.convert("RGBA" if image.mode in ("LA", "RGBA") else "RGB")
 
 
-def _overlaid(first: Image.Image, second: Image.Image) -> _Overlay:
+def _overlaid(first: Image.Image, second: Image.Image) -> tuple[Image.Image, Image.Image, tuple[int, int, int, int]]:
+    """Return the pictures at the same size, and the box of the first one's frame (left, top, width, height) that they
+    cover."""
     from PIL import Image
 
     scale = min(first.width / second.width, first.height / second.height)
@@ -170,7 +155,7 @@ def _overlaid(first: Image.Image, second: Image.Image) -> _Overlay:
         part = part.resize(second.size, Image.Resampling.LANCZOS, reducing_gap=3.0)
     elif second.size != part.size:
         second = second.resize(part.size, Image.Resampling.LANCZOS, reducing_gap=3.0)
-    return _Overlay(part, second, (left, top, width, height))
+    return part, second, (left, top, width, height)
 
 
 def _levels(first: Image.Image, second: Image.Image) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
