@@ -24,7 +24,7 @@ from agent.conversation import Turn, WholeConversation, WorkspaceFile
 from agent.errors import ErrorCode, RequestRefused
 from agent.messages import ImagePart, SignedPart, Value
 from agent.pictures import OriginalFile, Picture
-from agent.storage.workspace import FileInfo, shown
+from agent.storage.workspace import FileInfo, shown_name
 
 FORMAT = "aivista-archive"
 VERSION = 4
@@ -205,7 +205,7 @@ def unreadable(detail: str = "") -> RequestRefused:
 
 def unsafe(name: str) -> RequestRefused:
     """Return the refusal of an archive that contains an entry with this forbidden name."""
-    return RequestRefused(ErrorCode.ARCHIVE_UNSAFE, name=shown(name))
+    return RequestRefused(ErrorCode.ARCHIVE_UNSAFE, name=shown_name(name))
 
 
 def archive_too_large(limit_bytes: int) -> RequestRefused:
@@ -215,17 +215,17 @@ def archive_too_large(limit_bytes: int) -> RequestRefused:
 
 def damaged(name: str, detail: str = "") -> RequestRefused:
     """Return the refusal of an archive in which this file is missing, unlisted, or different from the manifest."""
-    return RequestRefused(ErrorCode.ARCHIVE_DAMAGED, name=shown(name), provider_detail=detail[:200])
+    return RequestRefused(ErrorCode.ARCHIVE_DAMAGED, name=shown_name(name), provider_detail=detail[:200])
 
 
 def inconsistent(name: str, detail: str) -> RequestRefused:
     """Return the refusal of an archive in which the content of this file violates the format."""
-    return RequestRefused(ErrorCode.ARCHIVE_INCONSISTENT, name=shown(name), provider_detail=detail[:200])
+    return RequestRefused(ErrorCode.ARCHIVE_INCONSISTENT, name=shown_name(name), provider_detail=detail[:200])
 
 
 def not_a_picture(name: str) -> RequestRefused:
     """Return the refusal of an archive in which this file is not a readable picture."""
-    return RequestRefused(ErrorCode.ARCHIVE_PICTURE_UNREADABLE, name=shown(name))
+    return RequestRefused(ErrorCode.ARCHIVE_PICTURE_UNREADABLE, name=shown_name(name))
 
 
 def export_too_large(limit_bytes: int) -> RequestRefused:

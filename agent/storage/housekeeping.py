@@ -327,7 +327,7 @@ class _Sweep:
         return [one for one in files if one.written_at_s < self._written_before_s]
 
     def _removed(self, files: Iterable[StoredFile]) -> FileTotals:
-        return _heap(one for one in files if self._is_dry_run or self._is_removed(one.path))
+        return _totals(one for one in files if self._is_dry_run or self._is_removed(one.path))
 
     def _is_removed(self, path: Path) -> bool:
         """Remove a file unless it was written again meanwhile; a concurrent writer finds it gone first."""
@@ -371,7 +371,7 @@ class _Check:
         totals: dict[str, Any] = {
             "pictures": self._whole(originals, CheckProblem.PICTURE_DAMAGED),
             "blobs": self._whole(blobs, CheckProblem.BLOB_DAMAGED),
-            "leftovers": _heap(leftovers(self._home)),
+            "leftovers": _totals(leftovers(self._home)),
         }
         if self._database():
             have = {one.digest for one in originals}
@@ -380,8 +380,8 @@ class _Check:
             self._missing_blobs({one.digest for one in blobs})
             totals["files"] = self._workspace_files()
             named = self._records.named_digests() - self._records.purgeable_digests(before)
-            totals["unnamed"] = _heap(one for one in (*originals, *blobs) if one.digest not in named)
-            totals["thumbnails"] = _heap(one for one in pictures if one.is_thumbnail and one.digest not in have)
+            totals["unnamed"] = _totals(one for one in (*originals, *blobs) if one.digest not in named)
+            totals["thumbnails"] = _totals(one for one in pictures if one.is_thumbnail and one.digest not in have)
             totals |= {"conversations": self._records.conversations(), "records": len(kept)}
         self._indexes()
         return CheckReport(findings=tuple(self._findings), free_bytes=_free_bytes(self._home), **totals)
@@ -412,7 +412,7 @@ class _Check:
             except OSError as error:
                 what = f"{where} ({error.strerror or type(error).__name__})"
                 self._findings.append(Finding(trouble=CheckProblem.FILE_UNREADABLE, what=what))
-        return _heap(files)
+        return _totals(files)
 
     def _missing_pictures(self, kept: Iterable[ReferencedPicture], have: set[str]) -> None:
         for one in kept:
@@ -431,14 +431,14 @@ class _Check:
             if not one.is_whole:
                 what = f"{one.name} in “{one.title}”"
                 self._findings.append(Finding(trouble=CheckProblem.WORKSPACE_FILE_DAMAGED, what=what))
-        return _heap(files)
+        return _totals(files)
 
     def _indexes(self) -> None:
         unreadable = unreadable_tables(self._home / STYLES)
         self._findings += [Finding(trouble=CheckProblem.STYLE_INDEX_UNREADABLE, what=one) for one in unreadable]
 
 
-def _heap(files: Iterable[StoredFile | ReferencedFile]) -> FileTotals:
+def _totals(files: Iterable[StoredFile | ReferencedFile]) -> FileTotals:
     sizes = [one.size_bytes for one in files]
     return FileTotals(files=len(sizes), size_bytes=sum(sizes))
 

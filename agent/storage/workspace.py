@@ -290,7 +290,7 @@ def checked_file_name(name: str) -> str:
     """
     plain = unicodedata.normalize("NFC", name[: LONGEST_NAME * 4])
     if not is_name(plain) or len(name) > LONGEST_NAME * 4:
-        raise RequestRefused(ErrorCode.FILE_NAME_INVALID, name=shown(name), limit=LONGEST_NAME)
+        raise RequestRefused(ErrorCode.FILE_NAME_INVALID, name=shown_name(name), limit=LONGEST_NAME)
     return plain
 
 
@@ -311,7 +311,7 @@ def is_in_the_way(key: str, keys: Iterable[str]) -> bool:
     return any(key.startswith(f"{other}/") or other.startswith(f"{key}/") for other in keys)
 
 
-def shown(name: str) -> str:
+def shown_name(name: str) -> str:
     """Return an unchecked name, made safe and short for a message."""
     plain = "".join(sign if sign.isprintable() else "?" for sign in name[: _SHOWN_CHARACTERS + 1])
     return plain if len(plain) <= _SHOWN_CHARACTERS else plain[: _SHOWN_CHARACTERS - 1] + "…"

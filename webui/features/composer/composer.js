@@ -278,10 +278,9 @@
     set: button => aivista.shell.act("page.set", { arg: `${button.dataset.setting} ${button.dataset.value}` }),
     reset: () => { aivista.shell.act("page.reset"); area()?.focus(); },
     prompts: () => { shut(); aivista.prompts?.open(); },
-    take_wish: take,
-    keep_wish: () => { drop(); area()?.focus(); },
-    undo_wish: undo,
-    stop_wish: () => { drop(); area()?.focus(); },
+    take_expanded: take,
+    close_expanded: () => { drop(); area()?.focus(); },
+    undo_expanded: undo,
   };
   on("click", "[data-aid]", button => acts[button.dataset.aid]?.(button));
 
