@@ -11,8 +11,8 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 
@@ -63,13 +63,13 @@ class _Identity:
 class _QueuedTurn:
     """A turn before its start: its request, its place in the conversation's queue, and its dependencies.
 
-    The request has KeptUploads once its pictures are stored; the place is set if it had to wait; the dependencies are
-    set once it is prepared."""
+    The request has KeptUploads once its pictures are stored. The place is set if the turn had to wait, the dependencies
+    once it is prepared."""
 
     request_id: str | None = None
     request: TurnRequest | None = None
     place: int | None = None
-    prepared: list[Deps] = field(default_factory=list)
+    prepared: Deps | None = None
 
 
 _Work = Callable[[_Identity, LiveTurn, _QueuedTurn], Awaitable[None]]
@@ -207,10 +207,10 @@ class TurnScheduler:
         async def on_stop(live: LiveTurn) -> TurnStopped | TurnPaused:
             if live.cut.is_set():
                 return await self._record_cut(entry.prepared)
-            if entry.prepared:
+            if entry.prepared is not None:
                 # A turn that is not recorded yet, because another turn went first, leaves no record.
                 with suppress(RequestRefused):
-                    await self._runner.record_stop(entry.prepared[0])
+                    await self._runner.record_stop(entry.prepared)
             return TurnStopped()
 
         before = self._recent.find(who.conversation_id, goes_on, who.owner) if goes_on is not None else None
@@ -236,12 +236,11 @@ class TurnScheduler:
         self, who: _Identity, live: LiveTurn, entry: _QueuedTurn, work: _Work, *, asks: bool
     ) -> None:
         """Run the work once no other process's turn is ahead; if the turn already exists, replay it from its record."""
+        room = self._services.room
         while True:
+            slot = room.slot(live.publish) if room is not None else nullcontext()
             try:
-                async with (
-                    self._concurrency_slot(live),
-                    self._services.sponsored(who.owner, who.key, asks) as sponsored,
-                ):
+                async with slot, self._services.sponsored(who.owner, who.key, asks) as sponsored:
                     await work(replace(who, sponsored=sponsored), live, entry)
                     return
             except ConversationBusy:
@@ -249,15 +248,15 @@ class TurnScheduler:
             except ConversationChanged:
                 continue
             except TurnKnown as known:
-                entry.prepared = []
+                entry.prepared = None
                 records = self._services.records
                 async for event in follow_record(records, who.conversation_id, who.owner, known.turn_id):
                     live.publish(event)
                 return
             finally:
-                for deps in entry.prepared:
-                    deps.trace.close()
-            entry.prepared.clear()
+                if entry.prepared is not None:
+                    entry.prepared.trace.close()
+            entry.prepared = None
             await self._wait_for_others(who, live, entry)
 
     async def _wait_for_others(self, who: _Identity, live: LiveTurn, entry: _QueuedTurn) -> None:
@@ -301,21 +300,20 @@ class TurnScheduler:
                 self._services.keep_alive(live.stop())
         self._look_for_stops_soon()
 
-    def _concurrency_slot(self, live: LiveTurn) -> AbstractAsyncContextManager[None]:
-        return self._services.room.slot(live.publish) if self._services.room is not None else nullcontext()
-
-    async def _record_cut(self, prepared: list[Deps]) -> TurnPaused:
+    async def _record_cut(self, deps: Deps | None) -> TurnPaused:
+        # A turn that is not recorded yet cannot be resumed.
+        if deps is None:
+            raise RequestRefused(ErrorCode.STUDIO_CLOSING)
         try:
-            await self._runner.record_cut(prepared[0])
-        except (IndexError, RequestRefused):
-            # Not recorded yet, so there is nothing to resume.
+            await self._runner.record_cut(deps)
+        except RequestRefused:
             raise RequestRefused(ErrorCode.STUDIO_CLOSING) from None
-        return TurnPaused(turn_id=prepared[0].turn.id, is_cut=True)
+        return TurnPaused(turn_id=deps.turn.id, is_cut=True)
 
     async def _begin(
         self, who: _Identity, request: TurnRequest, live: LiveTurn, entry: _QueuedTurn, *, is_again: bool
     ) -> None:
-        services, runner, entry.prepared = self._services, self._runner, []
+        services, entry.prepared = self._services, None
         conversation = await services.records.conversations.get(who.conversation_id, who.owner)
         if request.request_id:
             known = services.records.requested_turn(conversation.id, request.request_id)
@@ -338,13 +336,13 @@ class TurnScheduler:
         if request.repeats is not None:
             deps.ledger.record_answer("planner:1", deps.text_model, request.repeats)
         # Before the first write: a turn cancelled while it is being recorded must not stay recorded as running.
-        entry.prepared.append(deps)
+        entry.prepared = deps
         await services.records.turns.begin(
             conversation.id, turn, uploads, prepared_at=conversation.version, place=entry.place
         )
         entry.place = None
-        await self._supersede_resting(conversation, runner)
-        await runner.begin(deps, live)
+        await self._supersede_resting(conversation)
+        await self._runner.begin(deps, live)
         await self._log_failure(who, deps, live)
 
     async def _maximum_usd(self, conversation: Conversation, turn: Turn, request: TurnRequest) -> float | None:
@@ -381,7 +379,7 @@ class TurnScheduler:
         *,
         may_repeat: bool,
     ) -> None:
-        services, runner, entry.prepared = self._services, self._runner, []
+        services, entry.prepared = self._services, None
         conversation = await services.records.conversations.get(who.conversation_id, who.owner)
         turn = conversation.turn(turn_id)
         if turn is None or not self.can_go_on(conversation, turn, who.key):
@@ -392,7 +390,7 @@ class TurnScheduler:
         deps = await self._deps(who, before(conversation, turn.id), turn, live, may_repeat=may_repeat)
         if decision is None and may_repeat:
             deps.budget.raise_limit_to(deps.budget.more_usd)
-        entry.prepared.append(deps)
+        entry.prepared = deps
         try:
             await services.records.turns.take_up(conversation.id, turn, place=entry.place)
         except TurnKnown:
@@ -401,14 +399,14 @@ class TurnScheduler:
             raise
         entry.place = None
         try:
-            await runner.go_on(deps, live, decision)
+            await self._runner.go_on(deps, live, decision)
         except AivistaError:
             # It did not progress, so it stays paused as before.
             await services.records.turns.finish(conversation.id, turn)
             raise
         await self._log_failure(who, deps, live)
 
-    async def _supersede_resting(self, conversation: Conversation, runner: Runner) -> None:
+    async def _supersede_resting(self, conversation: Conversation) -> None:
         """Close the paused turn before a new one, because the conversation continues without it."""
         last = conversation.turns[-1] if conversation.turns else None
         if last is None or not can_go_on(last):
@@ -417,7 +415,7 @@ class TurnScheduler:
         if left is not None:
             await self._services.records.turns.finish(conversation.id, left)
         self._services.records.journal.release(last.id)
-        runner.forget(last.id)
+        self._runner.forget(last.id)
 
     async def report(
         self, conversation: Conversation, turn: Turn, key: SecretStr | None, limit_bytes: int
@@ -426,7 +424,6 @@ class TurnScheduler:
         services = self._services
         calls = list((await services.records.journal.calls(turn.id)).values())
         steps = await services.records.traces.steps(conversation.id, [turn.id])
-        versions = {"langgraph": version("langgraph")}
         return await asyncio.to_thread(
             turn_report,
             conversation,
@@ -434,7 +431,7 @@ class TurnScheduler:
             calls,
             secrets=self._secrets(key),
             trace=steps,
-            versions=versions,
+            versions={"langgraph": version("langgraph")},
             limit_bytes=limit_bytes,
         )
 
@@ -509,8 +506,8 @@ class TurnScheduler:
             del self._live[live.conversation_id]
             return
         left[0].is_first.set()
-        for place, other in enumerate(left):
-            if place and isinstance(other.last, ThoughtLog) and other.last.step is Step.WAITING:
+        for place, other in enumerate(left[1:], 1):
+            if isinstance(other.last, ThoughtLog) and other.last.step is Step.WAITING:
                 other.publish(_behind(place))
 
 
