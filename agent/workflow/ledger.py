@@ -74,18 +74,17 @@ class Ledger:
             # Its database row already has this state.
             self._reserved.discard(name)
             return
-        self._keep(call, state=CallState.QUEUED)
-        self.journal.change(self.known[name])
+        self.journal.change(self._keep(call, state=CallState.QUEUED))
 
     async def send(self, name: str, about_usd: float = 0.0) -> None:
         """Record that the call is being sent; send it only after this returns.
 
         Until it ends, other turns count `about_usd` as reserved."""
-        attempts = self.known[name].attempts + 1
-        self._keep(self.known[name], state=CallState.SENT, attempts=attempts, reserved_usd=about_usd)
+        call = self.known[name]
+        call = self._keep(call, state=CallState.SENT, attempts=call.attempts + 1, reserved_usd=about_usd)
         is_new = name in self._unwritten
         self._unwritten.discard(name)
-        await self.journal.send(self.known[name], is_new=is_new)
+        await self.journal.send(call, is_new=is_new)
 
     def end(self, name: str, answer: Answer, price_usd: float, *, is_repeatable: bool) -> None:
         """Record how the call ended; a call that `is_repeatable` may always be repeated without consent."""
@@ -93,34 +92,30 @@ class Ledger:
             self.sponsored.charge(price_usd)
         if answer.error is None:
             saved = CallAnswer(parts=tuple(answer.parts), usage=answer.usage, finish_reason=answer.finish_reason)
-            self._keep(self.known[name], state=CallState.DONE, answer=saved, price_usd=price_usd, error_code=None)
+            update = {"state": CallState.DONE, "answer": saved, "error_code": None}
         else:
-            code = answer.error.code
             # A requested picture may have been generated and charged although the answer never arrived.
             is_unknown = not is_repeatable and answer.error.charged is Charge.MAYBE
-            state = CallState.UNKNOWN if is_unknown else CallState.FAILED
-            self._keep(self.known[name], state=state, price_usd=price_usd, error_code=code)
-        self.journal.change(self.known[name])
+            update = {"state": CallState.UNKNOWN if is_unknown else CallState.FAILED, "error_code": answer.error.code}
+        self.journal.change(self._keep(self.known[name], price_usd=price_usd, **update))
 
     def discard_answer(self, name: str, code: ErrorCode) -> None:
         """Record that an answer was unusable: its cost stays, and the call is made again next time."""
         call = self.known.get(name)
         if call is not None and call.state is CallState.DONE:
-            self._keep(call, state=CallState.FAILED, answer=None, error_code=code)
-            self.journal.change(self.known[name])
+            self.journal.change(self._keep(call, state=CallState.FAILED, answer=None, error_code=code))
 
     def cancel(self, name: str) -> None:
         """Record that the call was cancelled before its answer; a call that was never sent leaves no row."""
-        if name in self._unwritten:
-            return
-        self._keep(self.known[name], state=CallState.CANCELLED)
-        self.journal.change(self.known[name])
+        if name not in self._unwritten:
+            self.journal.change(self._keep(self.known[name], state=CallState.CANCELLED))
 
     def _new(self, name: str, model: ModelEntry) -> CallRecord:
         return CallRecord(conversation_id=self.conversation_id, turn_id=self.turn_id, name=name, model=model.id)
 
-    def _keep(self, call: CallRecord, **update: object) -> None:
-        self.known[call.name] = call.model_copy(update={"updated_at": datetime.now(UTC), **update})
+    def _keep(self, call: CallRecord, **update: object) -> CallRecord:
+        self.known[call.name] = changed = call.model_copy(update={"updated_at": datetime.now(UTC), **update})
+        return changed
 
 
 # Compared by identity: two reservations of the same amount are different reservations.
