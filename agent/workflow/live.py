@@ -161,7 +161,8 @@ class LiveTurn:
     def _end(self, _: asyncio.Task[None]) -> None:
         # A task that is cancelled before its first step never runs, but its listeners still need a final event.
         if not self.has_ended:
-            self.publish(self._nowhere_on_record())
+            closing = TurnFailed(error=ErrorInfo(code=ErrorCode.STUDIO_CLOSING))
+            self.publish(closing if self.cut.is_set() else TurnStopped())
         self._is_done = True
         # The events are kept for a while; the callbacks and their objects are released.
         self._work = self._on_stop = None
@@ -171,16 +172,9 @@ class LiveTurn:
     async def _record_end(self) -> None:
         try:
             assert self._on_stop is not None
-            last = await self._on_stop(self)
+            self.publish(await self._on_stop(self))
         except AivistaError as error:
             self.publish(TurnFailed(error=error.info))
-        else:
-            self.publish(last)
-
-    def _nowhere_on_record(self) -> TurnStopped | TurnFailed:
-        if self.cut.is_set():
-            return TurnFailed(error=ErrorInfo(code=ErrorCode.STUDIO_CLOSING))
-        return TurnStopped()
 
 
 class RecentTurns:
