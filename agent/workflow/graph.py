@@ -13,9 +13,8 @@
                          if the user must confirm ────────► decision ─ dropped ─────────► presenter
     any node that fails for good ─► failure ─► retrial ─► the failed node
 
-The retriever is skipped when no style is named, the critic when no review is due. At `consent`, `decision` and
-`retrial` the turn pauses, on a checkpoint, until the user decides. docs/turn-graph.md has a diagram that is generated
-from the code.
+The critic is skipped when no review is due. At `consent`, `decision` and `retrial` the turn pauses, on a checkpoint,
+until the user decides. docs/turn-graph.md has a diagram that is generated from the code.
 """
 
 from __future__ import annotations

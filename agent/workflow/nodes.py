@@ -41,16 +41,15 @@ class Node(NamedTuple):
     rests: bool = False
 
 
-_CALLED = ("tools", "searcher", "retriever", "executor")
-_MAY_FAIL = (*("reception", "undo", "adjuster", "planner", "tools", "searcher"), *("decision", "executor", "presenter"))
+_MAY_FAIL = ("reception", "undo", "adjuster", "planner", "tools", "searcher", "decision", "executor", "presenter")
 NODES: dict[str, Node] = {
     "reception": Node(reception, ("presenter",)),
     "undo": Node(undo, ("adjuster", "planner", "presenter")),
     "adjuster": Node(adjuster, ("presenter",)),
-    "planner": Node(planner, ("planner", *_CALLED, "consent", "presenter", "failure")),
-    "tools": Node(tools, ("planner", "consent", "retriever", "executor")),
+    "planner": Node(planner, ("planner", "tools", "searcher", "retriever", "consent", "presenter", "failure")),
+    "tools": Node(tools, ("planner", "consent", "retriever")),
     "consent": Node(consent, ("planner", "tools", "presenter"), is_traced=False, rests=True),
-    "searcher": Node(searcher, ("planner", "tools", "retriever", "executor", "failure")),
+    "searcher": Node(searcher, ("planner", "tools", "retriever", "failure")),
     "retriever": Node(retriever, ("executor",), unstyled),
     "decision": Node(decision, ("executor", "presenter"), is_traced=False, rests=True),
     "executor": Node(executor, ("planner", "decision", "critic", "presenter", "failure")),

@@ -262,9 +262,7 @@ def added_so_far(state: TurnProgress) -> list[PromptMessage | ToolResultPart]:
     return [*state["messages"], *state["answers"].values()]
 
 
-Target = Literal[
-    "tools", "consent", "searcher", "retriever", "decision", "executor", "critic", "presenter", "planner", "failure"
-]
+Target = Literal["tools", "searcher", "retriever", "executor", "presenter", "planner"]
 
 SEARCH = "web_search"
 
@@ -297,10 +295,11 @@ def next_target(calls: Sequence[ToolCallPart], answered: Collection[int]) -> Tar
     if not calls:
         return "presenter"
     waiting = {serving_node(call) for index, call in enumerate(calls) if index not in answered}
-    order: tuple[Target, ...] = ("searcher", "tools", "executor")
-    fallback: Target = "planner"
-    target = next((node for node in order if node in waiting), fallback)
-    return "retriever" if target == "executor" else target
+    if "searcher" in waiting:
+        return "searcher"
+    if "tools" in waiting:
+        return "tools"
+    return "retriever" if waiting else "planner"
 
 
 def settle(state: TurnProgress, new: dict[int, ToolResultPart]) -> tuple[Target, TurnProgress]:
