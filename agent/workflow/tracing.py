@@ -249,13 +249,26 @@ def sent_json(sent: Sent) -> Json:
     match sent:
         case None:
             return {}
-        case TextRequest():
-            return _text_request(sent)
+        case TextRequest(options=options):
+            chosen: Json = {
+                "system": options.system or None,
+                "messages": [message_json(one) for one in sent.messages],
+                "tools": [tool.name for tool in sent.tools],
+                "google_search": options.google_search or None,
+                "response_schema": options.response_schema,
+                "thinking_level": options.thinking_level,
+            }
+            return _without_blanks(chosen)
         case ImageRequest():
-            chosen: Json = {"aspect_ratio": sent.aspect_ratio, "resolution": sent.resolution}
-            chosen |= {"use_grounding": sent.use_grounding or None, "take": sent.take if sent.take > 1 else None}
-            chosen |= {"mask": image_json(sent.mask) if sent.mask is not None else None}
-            return {"messages": [message_json(one) for one in sent.messages], **_without_blanks(chosen)}
+            chosen = {
+                "messages": [message_json(one) for one in sent.messages],
+                "aspect_ratio": sent.aspect_ratio,
+                "resolution": sent.resolution,
+                "use_grounding": sent.use_grounding or None,
+                "take": sent.take if sent.take > 1 else None,
+                "mask": image_json(sent.mask) if sent.mask is not None else None,
+            }
+            return _without_blanks(chosen)
         case ToolCallPart():
             return {"arguments": sent.arguments, "call_id": sent.call_id}
         case tuple():
@@ -278,21 +291,6 @@ def came_json(came: Came) -> Json:
             return {"vectors": len(came.vectors), "dimension": len(came.vectors[0]) if came.vectors else 0}
         case _:
             assert_never(came)
-
-
-def _text_request(sent: TextRequest) -> Json:
-    options = sent.options
-    chosen: Json = {
-        "google_search": options.google_search or None,
-        "response_schema": options.response_schema,
-        "thinking_level": options.thinking_level,
-    }
-    return {
-        **_without_blanks({"system": options.system or None}),
-        "messages": [message_json(one) for one in sent.messages],
-        "tools": [tool.name for tool in sent.tools],
-        **_without_blanks(chosen),
-    }
 
 
 def _without_blanks(chosen: Json) -> Json:
