@@ -32,7 +32,7 @@ def must_confirm(state: TurnProgress, deps: Deps, all_prepared: Mapping[int, Pre
     return (
         deps.turn.settings.confirm
         or _is_beyond_trust(state, deps, all_prepared)
-        or any(map(_needs_consent, all_prepared.values()))
+        or any(_needs_consent(one) for prepared in all_prepared.values() for one in prepared.each)
     )
 
 
@@ -129,8 +129,7 @@ def _as_edited(deps: Deps, plan: Plan, decided: Decision) -> Plan:
 
 def _needs_consent(prepared: PreparedImageRequest) -> bool:
     # Free pictures need no consent.
-    paid = [one.part for one in prepared.each if one.part is not None and not one.request.model.is_free]
-    return any(part.needs_consent for part in paid)
+    return prepared.part is not None and prepared.part.needs_consent and not prepared.request.model.is_free
 
 
 def _plan(deps: Deps, index: int, prepared: PreparedImageRequest, caps: Sequence[CapPassed]) -> Plan:

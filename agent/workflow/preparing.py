@@ -111,7 +111,7 @@ async def prepare(
     finally:
         for upload in taken:
             await upload.drop()
-    masked, *more = marked.masked or (None,)
+    masked = next(iter(marked.masked), None)
     turn = Turn(
         id=turn_id,
         text=request.text,
@@ -127,7 +127,7 @@ async def prepare(
         mask=masked.mask if masked else None,
         feather_px=masked.feather_px if masked else None,
         margins=marked.margins,
-        more_masks=tuple(one for one in more if one),
+        more_masks=marked.masked[1:],
     )
     # Recorded with the user's message, so that later turns contain it even if this process dies during the turn.
     return turn.model_copy(update={"messages": (_prompt_message(turn, *marked.notes),)}), uploads
@@ -138,10 +138,9 @@ def _prompt_message(turn: Turn, *areas: str) -> PromptMessage:
     parts: list[ContentPart] = [TextPart(text=turn.text)] if turn.text else []
     if turn.editing:
         parts.append(TextPart(text=f"[The person marked {turn.editing} as the picture to change.]"))
-    if turn.starts_anew and turn.text and not turn.uploads:
-        parts.append(TextPart(text=_ANEW))
-    if turn.editing:
         parts += [TextPart(text=area) for area in areas]
+    elif turn.starts_anew and turn.text and not turn.uploads:
+        parts.append(TextPart(text=_ANEW))
     if turn.references:
         marked = (f"{one} ({turn.roles[one]})" if one in turn.roles else one for one in turn.references)
         parts.append(TextPart(text=f"[The person marked as references: {', '.join(marked)}.]"))

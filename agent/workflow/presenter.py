@@ -9,7 +9,6 @@ import asyncio
 import functools
 import logging
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -33,10 +32,11 @@ from agent.events import (
     TurnDone,
     TurnFailed,
 )
-from agent.messages import PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
+from agent.messages import PromptMessage, Role, TextPart, ToolCallPart
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions
 from agent.providers.catalogue import ModelRole
+from agent.tools.base import error_result
 from agent.workflow.deps import Deps, emit, say
 from agent.workflow.model_answers import json_in
 from agent.workflow.model_calls import ask_text
@@ -48,10 +48,10 @@ _OUTCOMES = (SmartCanvas, FailureNote, StoppedNote, PlanCard, ConsentCard, AskBa
 
 _STEP_OUTCOMES: dict[TurnState, Outcome] = {TurnState.FAILED: "failed", TurnState.STOPPED: "stopped"}
 
-_NOT_DONE = defaultdict(
-    lambda: "Stopped before it was done.",
-    {TurnState.WAITING: "Not done yet: the person was asked and has not decided.", TurnState.FAILED: "It failed."},
-)
+_NOT_DONE = {
+    TurnState.WAITING: "Not done yet: the person was asked and has not decided.",
+    TurnState.FAILED: "It failed.",
+}
 
 
 async def presenter(state: TurnProgress, deps: Deps) -> Next:
@@ -105,7 +105,7 @@ def finished_turn(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:
     return deps.turn.model_copy(
         update={
             "state": how,
-            "messages": tuple(_answer_open_calls(state["messages"], _NOT_DONE[how])),
+            "messages": tuple(_answer_open_calls(state["messages"], _NOT_DONE.get(how, "Stopped before it was done."))),
             "components": _in_reading_order(state, deps.elapsed_s, how),
             "usage": state["spend"].usage,
             "price_usd": state["spend"].price_usd,
@@ -119,28 +119,20 @@ def _answer_open_calls(messages: Sequence[PromptMessage], reason: str) -> list[P
 
     A provider refuses the whole history if it contains calls without results.
     """
-    if not messages or messages[-1].role is not Role.MODEL:
-        return list(messages)
-    calls = [part for part in messages[-1].parts if isinstance(part, ToolCallPart)]
-    if not calls:
-        return list(messages)
-    results = tuple(
-        ToolResultPart(name=call.name, call_id=call.call_id, content={"error": reason}, is_error=True) for call in calls
-    )
-    return [*messages, PromptMessage(role=Role.TOOL, parts=results)]
+    results = tuple(error_result(part, reason) for part in messages[-1].parts if isinstance(part, ToolCallPart))
+    return [*messages, PromptMessage(role=Role.TOOL, parts=results)] if results else list(messages)
 
 
 def _in_reading_order(state: TurnProgress, seconds: float, how: TurnState) -> tuple[Component, ...]:
     """Return the components with the steps between the text and its results; a turn with only text needs no steps."""
     components = [*state["components"], *([state["consent"]] if state["consent"] is not None else [])]
+    at = next((i for i, one in enumerate(components) if isinstance(one, _OUTCOMES)), len(components))
     if state["plan"] is not None:
-        at = next((i for i, one in enumerate(components) if isinstance(one, _OUTCOMES)), len(components))
         components.insert(at, state["plan"])
     if len(state["steps"]) > 1:
         # Concurrent work may add its lines out of order.
         lines = tuple(sorted(state["steps"], key=lambda line: line.at_s))
         steps = Steps(lines=lines, seconds=round(seconds, 3), outcome=_STEP_OUTCOMES.get(how, "done"))
-        at = next((i for i, one in enumerate(components) if isinstance(one, _OUTCOMES)), len(components))
         components.insert(at, steps)
     return tuple(components)
 
@@ -171,17 +163,14 @@ async def _reworded(state: TurnProgress, deps: Deps, error: ErrorInfo) -> tuple[
     Empty for a failure that other words cannot solve, and for a message without text.
     """
     prompt_text = deps.turn.text.strip()
-    if not prompt_text or not _is_refusal(error):
+    is_refusal = error.actor is Actor.POLICY or error.code is ErrorCode.TEXT_INSTEAD_OF_PICTURE
+    if not prompt_text or not is_refusal:
         return ()
-    if not await _may_ask(state, deps):
-        return reworded_by_rule(prompt_text, error.code)
-    say(deps, Step.REWORDING)
-    offers = await _asked(state, deps, prompt_text, error)
+    offers = None
+    if await _may_ask(state, deps):
+        say(deps, Step.REWORDING)
+        offers = await _asked(state, deps, prompt_text, error)
     return offers if offers is not None else reworded_by_rule(prompt_text, error.code)
-
-
-def _is_refusal(error: ErrorInfo) -> bool:
-    return error.actor is Actor.POLICY or error.code is ErrorCode.TEXT_INSTEAD_OF_PICTURE
 
 
 async def _may_ask(state: TurnProgress, deps: Deps) -> bool:
@@ -237,7 +226,8 @@ def reworded_by_rule(prompt_text: str, code: ErrorCode) -> tuple[str, ...]:
     Empty if nothing requestable is left, or if the prompt describes something done to a person: removing single words
     would break such a sentence."""
     plain = " ".join(prompt_text.split())[:_LONGEST_BY_RULE].strip(" .,;:!?。，；：！？")
-    if _is_beyond_rewording(plain) or _says("done", plain):
+    # For minors together with sexual content, nothing is offered.
+    if (_says("sexual", plain) and _says("young", plain)) or _says("done", plain):
         return ()
     core = _without_touchy(plain)
     if sum(char.isalnum() for char in core) < _LEAST_LETTERS:
@@ -262,17 +252,11 @@ def _left_out() -> tuple[tuple[re.Pattern[str], str], ...]:
     )
 
 
-def _is_beyond_rewording(text: str) -> bool:
-    """Return whether the prompt combines minors and sexual content: then no rewording is offered."""
-    return _says("sexual", text) and _says("young", text)
-
-
 def _says(name: str, text: str) -> bool:
     return wording.pattern(f"rewording.{name}", flags=re.IGNORECASE).search(text) is not None
 
 
-def _without_touchy(said: str) -> str:
-    text = said
+def _without_touchy(text: str) -> str:
     for pattern, instead in _left_out():
         text = pattern.sub(instead, text)
     text = re.sub(r"\s+([,.;:])", r"\1", " ".join(text.split()))

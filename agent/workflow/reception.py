@@ -17,7 +17,6 @@ from agent.conversation import Conversation, EditHistory, Turn
 from agent.events import AskBack, Component, Question, TargetChanged, TargetNote
 from agent.history_images import placeholder
 from agent.imaging.intake import is_blank_text
-from agent.imaging.intents import is_mask_note
 from agent.imaging.lettering import wants_lettering
 from agent.messages import ImageOrigin, PromptMessage, Role, TextPart
 from agent.pictures import Picture
@@ -42,9 +41,9 @@ _WENT = {
 }
 
 
-def route_start(state: TurnProgress, deps: Deps) -> Literal["planner", "reception", "undo", "adjuster"]:
+def route_start(deps: Deps) -> Literal["planner", "reception", "undo", "adjuster"]:
     """Return the first node: `reception` to ask a question, `undo` or `adjuster` without any model, else `planner`."""
-    if _question(state, deps) is not None:
+    if _question(deps) is not None:
         return "reception"
     if _undo_request(deps.turn, deps.conversation) is not None:
         return "undo"
@@ -53,17 +52,16 @@ def route_start(state: TurnProgress, deps: Deps) -> Literal["planner", "receptio
 
 async def reception(state: TurnProgress, deps: Deps) -> Next:
     """Ask the user for information that no model can know."""
-    question = _question(state, deps) or "empty"
-    return Next("presenter", asked_back(deps, question))
+    return Next("presenter", asked_back(deps, _question(deps) or "empty"))
 
 
-def _question(state: TurnProgress, deps: Deps) -> Question | None:
+def _question(deps: Deps) -> Question | None:
     return question_before(
         deps.turn.text,
         has_uploads=bool(deps.turn.uploads),
         editing=deps.turn.editing,
         references=deps.turn.references,
-        has_area=deps.turn.has_area or _has_mask(state["messages"][0]),
+        has_area=deps.turn.has_area,
         pictures=deps.conversation.pictures,
     )
 
@@ -105,10 +103,6 @@ def asked_back(deps: Deps, question: Question, subject: str = "") -> TurnProgres
     """Ask the user with one of the page's sentences, and return the update, which has an English note for the model."""
     message = PromptMessage(role=Role.MODEL, parts=(TextPart(text=_SAID[question]),))
     return {"components": [show(deps, AskBack(question=question, subject=subject))], "messages": [message]}
-
-
-def _has_mask(message: PromptMessage) -> bool:
-    return any(isinstance(part, TextPart) and is_mask_note(part.text) for part in message.parts)
 
 
 def _undo_request(turn: Turn, conversation: Conversation) -> UndoRequest | None:

@@ -107,19 +107,15 @@ async def _traced(
     """Return the tool's answer, and the result for the model, which becomes a step of the trace."""
     with deps.trace.tool(call) as step:
         answer = await answering
-        result = _result(call, answer)
+        result = ToolResultPart(
+            name=call.name,
+            call_id=call.call_id,
+            content=framed(answer.content, answer.source),
+            images=answer.images,
+            is_error=answer.is_error,
+        )
         step.result(result)
     return answer, result
-
-
-def _result(call: ToolCallPart, answer: ToolAnswer) -> ToolResultPart:
-    return ToolResultPart(
-        name=call.name,
-        call_id=call.call_id,
-        content=framed(answer.content, answer.source),
-        images=answer.images,
-        is_error=answer.is_error,
-    )
 
 
 def _step_parameters(call: ToolCallPart, tool: Tool | None) -> dict[str, str]:
@@ -182,8 +178,7 @@ async def consent(state: TurnProgress, deps: Deps, answer: object) -> Next:
     """Pause until the user decides; then the calls run, or are refused."""
     decided = Decision.model_validate(answer)
     card = state["consent"] or ConsentCard(asks=())
-    how = "allowed" if decided.run else "refused"
-    card = card.model_copy(update={"state": how})
+    card = card.model_copy(update={"state": "allowed" if decided.run else "refused"})
     if any(ask.call == _NO_CALL for ask in card.asks):
         if decided.run:
             return Next("planner", {"consent": None})

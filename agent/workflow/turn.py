@@ -141,7 +141,7 @@ class Runner:
     async def _from_the_start(self, deps: Deps, live: LiveTurn) -> None:
         state = first_progress(deps.turn.messages[0])
         deps.record.begin(state)
-        node: str | None = route_start(state, deps)
+        node: str | None = route_start(deps)
         while node in _WITHOUT_GRAPH:
             node, update = await step(node, state, deps)
             state = with_update(state, update)
