@@ -23,7 +23,9 @@ from agent.events import (
     ActionPanel,
     Component,
     PaintingStarted,
+    PanelAction,
     PanelButton,
+    PanelSetting,
     PanelSlider,
     PictureReady,
     SmartCanvas,
@@ -46,20 +48,8 @@ _IN_AMOUNTS = (
     "degrees clockwise`; for anything else the action is edit_image"
 )
 
-_BUTTONS = (
-    PanelButton(action="regenerate"),
-    PanelButton(action="vary"),
-    PanelButton(action="edit"),
-    PanelButton(action="more_contrast"),
-    PanelButton(action="warmer"),
-)
-_SLIDERS = (
-    PanelSlider(setting="brightness"),
-    PanelSlider(setting="contrast"),
-    PanelSlider(setting="saturation"),
-    PanelSlider(setting="warmth"),
-    PanelSlider(setting="sharpness"),
-)
+_ACTIONS: tuple[PanelAction, ...] = ("regenerate", "vary", "edit", "more_contrast", "warmer")
+_SETTINGS: tuple[PanelSetting, ...] = ("brightness", "contrast", "saturation", "warmth", "sharpness")
 _TOLD: dict[ChangeKind, str] = {
     ChangeKind.BRIGHTER: "brightness +{amount:g}",
     ChangeKind.DARKER: "brightness -{amount:g}",
@@ -141,6 +131,12 @@ def adjustment_request(
     return AdjustmentRequest(adjustment, base, masked) if base is not None else None
 
 
+def _known(turn: Turn, conversation: Conversation) -> dict[str, ImagePart]:
+    """Return the pictures that a turn can adjust, by handle."""
+    known = {picture.handle: picture.image for picture in conversation.all_pictures}
+    return known | {upload.handle: upload for upload in turn.uploads if upload.handle}
+
+
 def _read(words: str, masked: MaskedPicture | None) -> Adjustment | None:
     """Return the adjustment if the text asks only for that, else None; inside a mask no frame can change."""
     adjustment = read_adjustment(words, of_part=masked is not None)
@@ -160,8 +156,7 @@ def called_adjustment(call: ToolCallPart, deps: Deps, target: str | None) -> Adj
     masked = next((one for one in deps.turn.masked if one.handle == handle), None)
     if deps.turn.masked and masked is None:
         return None
-    known = {picture.handle: picture.image for picture in deps.conversation.all_pictures}
-    known |= {upload.handle: upload for upload in deps.turn.uploads if upload.handle}
+    known = _known(deps.turn, deps.conversation)
     if handle is None or handle not in known:
         there = ", ".join(known) or "none yet"
         raise ToolArgumentError(ErrorCode.NO_PICTURE_TO_CHANGE, action=arguments.action.value, known=there)
@@ -193,10 +188,12 @@ def shown(picture: Picture, total: _CombinedAdjustment) -> list[Component]:
 
 def next_steps(handle: str, adjusted: Adjustment | None = None) -> ActionPanel:
     """Return the follow-up actions for a picture. `adjusted` is the adjustment it already has."""
-    if adjusted is None:
-        return ActionPanel(handle=handle, buttons=_BUTTONS, sliders=_SLIDERS)
-    sliders = tuple(PanelSlider(setting=one.setting, amount=getattr(adjusted, one.setting)) for one in _SLIDERS)
-    return ActionPanel(handle=handle, buttons=_BUTTONS, sliders=sliders)
+    adjusted = adjusted or Adjustment()
+    return ActionPanel(
+        handle=handle,
+        buttons=tuple(PanelButton(action=one) for one in _ACTIONS),
+        sliders=tuple(PanelSlider(setting=one, amount=getattr(adjusted, one)) for one in _SETTINGS),
+    )
 
 
 async def adjuster(state: TurnProgress, deps: Deps) -> Next:
@@ -217,12 +214,9 @@ def _adjustment_note(request: AdjustmentRequest, picture: Picture) -> PromptMess
 
 
 def _meant(turn: Turn, words: str, conversation: Conversation, target: str | None) -> ImagePart | None:
-    known = {picture.handle: picture.image for picture in conversation.all_pictures}
-    known |= {upload.handle: upload for upload in turn.uploads if upload.handle}
-    pointed = {*handles_in(words), *(upload.handle or "" for upload in turn.uploads)}
-    pointed |= {turn.editing} if turn.editing else set()
-    meant = list(pointed) or ([target] if target else [])
-    return known.get(meant[0]) if len(meant) == 1 else None
+    pointed = {*handles_in(words), *(upload.handle for upload in turn.uploads), turn.editing} - {None, ""}
+    meant = list(pointed) or [target]
+    return _known(turn, conversation).get(meant[0] or "") if len(meant) == 1 else None
 
 
 def _added_up(conversation: Conversation, request: AdjustmentRequest) -> _CombinedAdjustment:

@@ -156,8 +156,7 @@ async def critic(state: TurnProgress, deps: Deps) -> Next:
     if any(work.advice for work in works.values()):
         say(deps, Step.REPAINTING)
         return Next("executor", update)
-    update |= await settle_paintings({**state, "works": works, "reviews": reviews}, deps)
-    return Next("presenter", update)
+    return Next("presenter", {**update, **await settle_paintings({**state, **update}, deps)})
 
 
 async def unreviewed(state: TurnProgress, deps: Deps, error: Exception) -> Next:
@@ -175,8 +174,7 @@ async def unreviewed(state: TurnProgress, deps: Deps, error: Exception) -> Next:
     works = {index: work.model_copy(update={"advice": {}}) for index, work in state["works"].items()}
     say(deps, Step.NOT_REVIEWED)
     update: TurnProgress = {"works": works, "reviews": reviews}
-    update |= await settle_paintings({**state, "works": works, "reviews": reviews}, deps)
-    return Next("presenter", update)
+    return Next("presenter", {**update, **await settle_paintings({**state, **update}, deps)})
 
 
 def _waiting(state: TurnProgress, deps: Deps) -> dict[str, Work]:
@@ -190,7 +188,11 @@ async def _look(work: Work, handle: str, facts: Sequence[Fact], deps: Deps) -> _
     try:
         conversation = await deps.conversation_now()
         picture = conversation.picture(handle)
-        review, price_usd = await _reviewed(deps, work, picture, facts)
+        if picture.edit is not None and picture.edit.verdict == "refused":
+            # No model call is needed: the picture was not pasted, because it shows something else.
+            review, price_usd = refused_review(picture.edit, deps.turn.text), 0.0
+        else:
+            review, price_usd = await _review_picture(deps, work, picture, facts)
     except AivistaError as error:
         logger.warning("the picture %s cannot be reviewed: %s", handle, error)
         return _Look(handle, Review())
@@ -199,13 +201,6 @@ async def _look(work: Work, handle: str, facts: Sequence[Fact], deps: Deps) -> _
         looked, met = review.looked_at, sum(item.is_met is True for item in review.looked_at)
         say(deps, Step.REVIEWED, met=met, count=len(looked), feedback=review.feedback)
     return _Look(handle, review, price_usd)
-
-
-async def _reviewed(deps: Deps, work: Work, picture: Picture, facts: Sequence[Fact]) -> tuple[Review, float]:
-    if picture.edit is not None and picture.edit.verdict == "refused":
-        # No model call is needed: the picture was not pasted, because it shows something else.
-        return refused_review(picture.edit, deps.turn.text), 0.0
-    return await _review_picture(deps, work, picture, facts)
 
 
 async def _record(handle: str, review: Review, deps: Deps) -> None:
@@ -487,8 +482,10 @@ async def settle_paintings(state: TurnProgress, deps: Deps) -> TurnProgress:
     answers: dict[int, ToolResultPart] = dict(state["answers"])
     components: list[Component] = []
     for index, work in state["works"].items():
-        answers[index] = _result(state["calls"][index], work, state["reviews"], known)
-        components += _components_of(work, state["reviews"])
+        best = _best_of(work, state["reviews"])
+        pictures = [known[handle] for handle in best if handle in known]
+        answers[index] = _result(state["calls"][index], work, state["reviews"], pictures)
+        components += _components_of(work, state["reviews"], best)
     _, settled = settle(state, answers)
     return {**settled, "components": components}
 
@@ -503,9 +500,8 @@ def _best_of(work: Work, reviews: Mapping[str, Review]) -> list[str]:
     return chosen
 
 
-def _components_of(work: Work, reviews: Mapping[str, Review]) -> list[Component]:
+def _components_of(work: Work, reviews: Mapping[str, Review], best: Sequence[str]) -> list[Component]:
     """Return the components of the work: pictures, follow-up actions, failures."""
-    best = _best_of(work, reviews)
     others = [attempt for attempt in work.attempts if attempt.handle and attempt.handle not in best]
     earlier = [
         one.handle or "" for one in sorted(others, key=lambda one: (_rank(one, reviews), one.round), reverse=True)
@@ -526,10 +522,7 @@ def _rank(attempt: Attempt, reviews: Mapping[str, Review]) -> float:
     return PASS_SCORE if review is None else review.rank
 
 
-def _result(
-    call: ToolCallPart, work: Work, reviews: Mapping[str, Review], known: Mapping[str, Picture]
-) -> ToolResultPart:
-    best = [known[handle] for handle in _best_of(work, reviews) if handle in known]
+def _result(call: ToolCallPart, work: Work, reviews: Mapping[str, Review], best: Sequence[Picture]) -> ToolResultPart:
     made = {attempt.slot for attempt in work.attempts if attempt.handle}
     failed: list[JsonValue] = [
         attempt.error.message for attempt in work.newest() if attempt.error is not None and attempt.slot not in made
@@ -549,11 +542,8 @@ def _result(
 
 
 def _described(picture: Picture, review: Review | None, *, is_named: bool) -> JsonValue:
-    described: dict[str, JsonValue] = {
-        "handle": picture.handle,
-        "width": picture.image.width,
-        "height": picture.image.height,
-    }
+    size: dict[str, JsonValue] = {"width": picture.image.width, "height": picture.image.height}
+    described: dict[str, JsonValue] = {"handle": picture.handle, **size}
     if picture.edit is not None:
         described["edit"] = _EDITS[picture.edit.verdict].format(base=picture.parents[0])
     if picture.blank is not None:
