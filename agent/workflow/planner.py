@@ -142,7 +142,7 @@ async def _ask(deps: Deps, name: str, state: TurnProgress) -> tuple[Answer, bool
 
     async with TextFlow(tell) as flow:
         answer, is_reused = await _ask_or_reuse(deps, name, messages, tools, options, flow.take)
-        if _was_rejected_for_signatures(answer):
+        if answer.error is not None and answer.error.code is ErrorCode.SIGNATURE_REJECTED and not answer.parts:
             messages = _without_old_signatures(messages)
             answer = await ask_text(deps, f"{name}.unsigned", messages, tools, options, flow.take)
     return answer, is_reused
@@ -150,12 +150,8 @@ async def _ask(deps: Deps, name: str, state: TurnProgress) -> tuple[Answer, bool
 
 def _quoted(answer: Answer, deps: Deps) -> list[SearchNote]:
     """Show the sources that the text quotes, if the model names them."""
-    sources = answer.grounding.sources if answer.grounding else ()
+    sources = answer.grounding.sources
     return [show(deps, SearchNote(sources=sources))] if sources else []
-
-
-def _was_rejected_for_signatures(answer: Answer) -> bool:
-    return answer.error is not None and answer.error.code is ErrorCode.SIGNATURE_REJECTED and not answer.parts
 
 
 def _declared_tools(deps: Deps) -> list[ToolDeclaration]:
@@ -187,7 +183,9 @@ def _only_claims(state: TurnProgress, deps: Deps, answer: Answer) -> bool:
 def _announce_understood(calls: Sequence[ToolCallPart], deps: Deps) -> None:
     """Emit how the model understood the request, if its calls name a subject or a style."""
     for call in calls:
-        named = (call.arguments.get(name) for name in ("subject", "style") if call.name == GENERATE_IMAGE)
+        if call.name != GENERATE_IMAGE:
+            continue
+        named = (call.arguments.get(name) for name in ("subject", "style"))
         wish = ", ".join(one.strip() for one in named if isinstance(one, str) and one.strip())
         if wish:
             say(deps, Step.UNDERSTOOD, wish=wish[:120])
@@ -310,9 +308,11 @@ def _without_the_unsure(state: TurnProgress, answer: Answer, deps: Deps) -> tupl
     `state` has the calls and the existing answers; its `unsure_calls` counts those of earlier steps of the turn.
     """
     calls = state["calls"]
-    has_mask = deps.turn.has_area
-    waiting = [index for index in range(len(calls)) if index not in state["answers"]]
-    unsure = [index for index in waiting if _is_unsure(calls[index], has_mask=has_mask)]
+    unsure = [
+        index
+        for index, call in enumerate(calls)
+        if index not in state["answers"] and _is_unsure(call, has_mask=deps.turn.has_area)
+    ]
     if not unsure:
         return settle(state, {}) if state["answers"] else (next_target(calls, answered=()), {})
     answers: dict[int, ToolResultPart] = {index: error_result(calls[index], ASK_INSTEAD) for index in unsure}
@@ -410,8 +410,12 @@ def _model_view(
     went back to `target` in this message, `words` are the rest of the request and replace the full text.
     """
     past = _newest_messages(deps.conversation.turns, _MAX_MESSAGES - len(added))
-    now = [_after_going_back(added[0], deps.turn.text, words, target), *added[1:]] if words and target else added
-    seen = [*past, *_with_listing(now, pictures_listing(deps.conversation, target))]
+    asked, *more = added
+    if words and target:
+        asked = _after_going_back(asked, deps.turn.text, words, target)
+    if listing := pictures_listing(deps.conversation, target):
+        asked = asked.model_copy(update={"parts": (*asked.parts, TextPart(text=listing))})
+    seen = [*past, asked, *more]
     return tuple(_with_handles(message) for message in replace_history_images(seen))
 
 
@@ -421,15 +425,15 @@ def _newest_messages(turns: Sequence[Turn], limit: int) -> list[PromptMessage]:
     A turn is included completely or not at all, so that no call is separated from its result. For a turn that the
     planner's model declined, only the uploads are included.
     """
-    taken: list[tuple[PromptMessage, ...]] = []
-    room = limit
+    taken: list[PromptMessage] = []
     for turn in reversed(turns):
-        messages = _of_declined(turn) if _was_declined(turn) else turn.messages
-        room -= len(messages)
-        if room < 0:
+        messages = turn.messages
+        if _was_declined(turn):
+            messages = (PromptMessage(role=Role.PROMPT, parts=turn.uploads),) if turn.uploads else ()
+        if len(taken) + len(messages) > limit:
             break
-        taken.append(messages)
-    return [message for messages in reversed(taken) for message in messages]
+        taken = [*messages, *taken]
+    return taken
 
 
 def _after_going_back(prompt: PromptMessage, before: str, words: str, target: str) -> PromptMessage:
@@ -439,20 +443,9 @@ def _after_going_back(prompt: PromptMessage, before: str, words: str, target: st
     return prompt.model_copy(update={"parts": (*parts[:1], note, *parts[1:])})
 
 
-def _with_listing(added: Sequence[PromptMessage], listing: str) -> Sequence[PromptMessage]:
-    if not listing or not added:
-        return added
-    prompt = added[0]
-    return (prompt.model_copy(update={"parts": (*prompt.parts, TextPart(text=listing))}), *added[1:])
-
-
 def _was_declined(turn: Turn) -> bool:
     notes = (component for component in turn.components if isinstance(component, FailureNote))
     return any(note.node == "planner" and note.error.code in _DECLINED for note in notes)
-
-
-def _of_declined(turn: Turn) -> tuple[PromptMessage, ...]:
-    return (PromptMessage(role=Role.PROMPT, parts=turn.uploads),) if turn.uploads else ()
 
 
 def _without_old_signatures(messages: Sequence[PromptMessage]) -> tuple[PromptMessage, ...]:

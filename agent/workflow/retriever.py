@@ -41,41 +41,36 @@ async def retriever(state: TurnProgress, deps: Deps) -> Next:
 
     Raises TimeoutError when this takes longer than `Patiences.retriever_s`.
     """
-    async with asyncio.timeout(deps.services.settings.patiences.retriever_s):
-        return await _styled(state, deps)
-
-
-async def unstyled(state: TurnProgress, deps: Deps, error: Exception) -> Next:
-    """Continue without styles when the retriever failed or took too long, and report the requested ones as missing."""
-    logger.warning("the style library failed, the prompt goes on without it: %s", _error_text(error))
-    reason = MissingStyleReason.LATE if isinstance(error, TimeoutError) else MissingStyleReason.FAILED
-    text = " ".join(message.text for message in state["messages"][:1])
-    missing = {
-        index: _missing(style, text, reason)
-        for index, call in enumerate(state["calls"])
-        if (style := named_style(call)) and index not in state["answers"]
-    }
-    return Next("executor", {"styles": {}, "missing_styles": missing})
-
-
-async def _styled(state: TurnProgress, deps: Deps) -> Next:
     found: dict[int, list[StyleMatch]] = {}
     missing: dict[int, MissingStyle] = {}
-    for index, call in enumerate(state["calls"]):
-        if call.name != GENERATE_IMAGE or index in state["answers"]:
-            continue
-        name = f"embedding:{state['planner_steps']}.{index}"
-        matches, problem = await _search(deps, name, call)
-        if matches:
-            found[index] = matches
-        if problem is not None:
-            missing[index] = problem
+    async with asyncio.timeout(deps.services.settings.patiences.retriever_s):
+        for index, call in enumerate(state["calls"]):
+            if call.name != GENERATE_IMAGE or index in state["answers"]:
+                continue
+            name = f"embedding:{state['planner_steps']}.{index}"
+            matches, problem = await _search(deps, name, call)
+            if matches:
+                found[index] = matches
+            if problem is not None:
+                missing[index] = problem
     names = list(dict.fromkeys(match.style.title for matches in found.values() for match in matches))
     if names:
         say(deps, Step.STYLES, count=len(names), names=", ".join(names))
     for one in dict.fromkeys(missing.values()):
         say(deps, Step.STYLE_MISSING, style=one.requested, reason=one.reason.value)
     return Next("executor", {"styles": found, "missing_styles": missing})
+
+
+async def unstyled(state: TurnProgress, deps: Deps, error: Exception) -> Next:
+    """Continue without styles when the retriever failed or took too long, and report the requested ones as missing."""
+    logger.warning("the style library failed, the prompt goes on without it: %s", _error_text(error))
+    reason = MissingStyleReason.LATE if isinstance(error, TimeoutError) else MissingStyleReason.FAILED
+    missing = {
+        index: _missing(style, deps.turn.text, reason)
+        for index, call in enumerate(state["calls"])
+        if (style := named_style(call)) and index not in state["answers"]
+    }
+    return Next("executor", {"styles": {}, "missing_styles": missing})
 
 
 def with_styles(arguments: GenerateImageArgs, matches: Sequence[StyleMatch], *, is_sketch: bool) -> GenerateImageArgs:
