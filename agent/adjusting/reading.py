@@ -146,14 +146,14 @@ def _only_asks(text: str, found: list[_Read]) -> bool:
 
 def _without_answered(found: list[_Read]) -> list[_Read]:
     """Return the readings that count: a complaint counts only if no other phrase changes the same quality that way."""
-    wished = [_signs(read) for read in found if not read.is_complaint]
-    taken: list[dict[str, bool]] = []
+    taken = [_signs(read) for read in found if not read.is_complaint]
     kept = []
     for read in found:
         if read.is_complaint:
-            if _signs(read) in wished or _signs(read) in taken:
+            signs = _signs(read)
+            if signs in taken:
                 continue
-            taken.append(_signs(read))
+            taken.append(signs)
         elif read in kept and read.adjustment.saturation == -LIMIT:
             continue
         kept.append(read)
@@ -161,7 +161,11 @@ def _without_answered(found: list[_Read]) -> list[_Read]:
 
 
 def _signs(read: _Read) -> dict[str, bool]:
-    return {tone: value > 0 for tone in _TONES if (value := getattr(read.adjustment, tone))}
+    return {tone: amount > 0 for tone, amount in _amounts(read).items()}
+
+
+def _amounts(read: _Read) -> dict[str, int]:
+    return {tone: amount for tone in _TONES if (amount := getattr(read.adjustment, tone))}
 
 
 def _names_two(text: str) -> bool:
@@ -225,8 +229,7 @@ def _longest_phrase(text: str, place: int, rules: Sequence[_Rule]) -> tuple[_Rea
 
 def _scaled(read: _Read, amount: int) -> _Read:
     """Return the same change with another amount."""
-    tones = {tone: value for tone in _TONES if (value := getattr(read.adjustment, tone))}
-    changed = {tone: amount if value > 0 else -amount for tone, value in tones.items()}
+    changed = {tone: amount if is_more else -amount for tone, is_more in _signs(read).items()}
     return replace(read, adjustment=read.adjustment.model_copy(update=changed), degree=amount)
 
 
@@ -234,7 +237,7 @@ def _same(read: _Read, before: _Read) -> _Read | None:
     """Return the previous change applied to this quality: "less contrast and saturation"; None if it is not named."""
     if not before.is_named:
         return None
-    amount = next(value for tone in _TONES if (value := getattr(before.adjustment, tone)))
+    amount = next(iter(_amounts(before).values()))
     return replace(before, adjustment=_scaled(read, amount).adjustment)
 
 
@@ -291,17 +294,16 @@ def _read(rule: _Rule, match: re.Match[str]) -> _Read | None:
         case "changed":
             return _toned(rule.tone, rule.sign * amount)
         case "said":
-            return _toned(rule.tone, rule.sign * amount) if any(map(_is_measure, groups)) else None
+            has_measure = any(name.startswith(("number", "much", "stops", "said")) for name in groups)
+            return _toned(rule.tone, rule.sign * amount) if has_measure else None
         case "compared":
             has_number = any(name.startswith("number") for name in groups)
             degree = amount if "much_before" in groups and not has_number else None
             borrows = not has_number and not any(name.startswith("much") for name in groups)
-            read = _toned(rule.tone, rule.sign * amount, degree=degree, borrows=borrows)
             is_named = wording.pattern("adjust.named", rule.language).search(match[0]) is not None
-            return read and replace(read, is_named=is_named)
+            return _toned(rule.tone, rule.sign * amount, degree=degree, borrows=borrows, is_named=is_named)
         case "moved":
-            read = _toned(rule.tone, amount if "up" in groups else -amount, is_moved=True)
-            return read and replace(read, is_named=True)
+            return _toned(rule.tone, amount if "up" in groups else -amount, is_moved=True, is_named=True)
         case "same":
             return _Read(Adjustment.model_validate({rule.tone: PLAIN}), is_same=True)
         case "stated" | "stops":
@@ -334,16 +336,13 @@ def _toned(
     is_moved: bool = False,
     is_unsigned: bool = False,
     is_complaint: bool = False,
+    is_named: bool = False,
 ) -> _Read | None:
     """Return a change of a quality by an amount; None when the amount is 0 or out of range."""
     if not 1 <= abs(amount) <= LIMIT or (amount < 0 and tone in _STRENGTHS):
         return None
     adjustment = Adjustment.model_validate({tone: amount})
-    return _Read(adjustment, degree, borrows, is_moved, is_unsigned, is_complaint)
-
-
-def _is_measure(group: str) -> bool:
-    return group.startswith(("number", "much", "stops", "said"))
+    return _Read(adjustment, degree, borrows, is_moved, is_unsigned, is_complaint, is_named)
 
 
 def _is_number(group: str) -> bool:

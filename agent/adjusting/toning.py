@@ -25,16 +25,14 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, TypeAlias
+from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from agent.adjusting.adjustment import Adjustment
-
-Pixels: TypeAlias = NDArray[np.unsignedinteger[Any]]
-Floats: TypeAlias = NDArray[np.floating]
+from agent.pixels import Floats, Pixels
 
 STRIP_PIXELS = 1 << 19
 _WEIGHTS = np.array((0.2126, 0.7152, 0.0722), dtype=np.float32)
