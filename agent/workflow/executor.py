@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from math import log
@@ -35,7 +35,7 @@ from agent.imaging.intake import probe_image
 from agent.imaging.lettering import asked_lettering
 from agent.imaging.provenance import has_credentials
 from agent.imaging.references import without_signatures
-from agent.messages import ImageOrigin, ImagePart, PromptMessage, Source, ToolResultPart
+from agent.messages import GroundingPart, ImageOrigin, ImagePart, PromptMessage, ToolResultPart
 from agent.pictures import Caption, Picture, PixelSize, Receipt, Reduction, ReductionKind, Reference
 from agent.providers.base import ImageRequest
 from agent.storage.images import copy_size
@@ -177,8 +177,9 @@ async def _paint_round(
             components.append(FailureNote(error=in_memory, node="executor"))
         if one.more:
             components.append(SmartCanvas(handles=tuple(picture.handle for picture in one.more)))
-        if one.suggestions_html or one.sources:
-            note = SearchNote(sources=one.sources, suggestions_html=one.suggestions_html)
+        found = one.grounding
+        if found.suggestions_html or found.sources:
+            note = SearchNote(sources=found.sources, suggestions_html=found.suggestions_html)
             components.append(show(deps, note))
     attempts = tuple(
         Attempt(slot=slot, round=number, handle=one.picture.handle if one.picture else None, error=one.error)
@@ -232,8 +233,7 @@ class Painted:
     picture: Picture | None = None
     more: tuple[Picture, ...] = ()
     error: ErrorInfo | None = None
-    sources: tuple[Source, ...] = ()
-    suggestions_html: str = ""
+    grounding: GroundingPart = field(default_factory=GroundingPart)
 
 
 async def _paint(
@@ -247,31 +247,25 @@ async def _paint(
     """
     try:
         async with AsyncExitStack() as room:
-            return await _painted(deps, prepared, name, take, number, advice, asked_at, room)
+            started_s = time.monotonic()
+            answer, spend, attempts = await _ask(deps, prepared, name, take, advice, room)
+            if answer.error is not None:
+                return Painted(error=answer.error)
+            image = answer.picture
+            if image is None:
+                deps.ledger.discard_answer(name, ErrorCode.NO_PICTURE)
+                reason = answer.finish_reason or "?"
+                return Painted(error=ErrorInfo(code=ErrorCode.NO_PICTURE, parameters={"reason": reason}))
+            seconds = time.monotonic() - started_s
+            made = _Made(name, number, advice, answer, image, spend, attempts, seconds, asked_at)
+            return await _recorded_or_later(deps, prepared, made)
     except StorageFailure as failure:
         return Painted(error=failure.info)
 
 
-async def _painted(
-    deps: Deps,
-    prepared: PreparedImageRequest,
-    name: str,
-    take: int,
-    number: int,
-    advice: str,
-    asked_at: datetime,
-    room: AsyncExitStack,
-) -> Painted:
-    started_s = time.monotonic()
-    answer, spend, attempts = await _ask(deps, prepared, name, take, advice, room)
-    if answer.error is not None:
-        return Painted(error=answer.error)
-    image = answer.picture
-    if image is None:
-        deps.ledger.discard_answer(name, ErrorCode.NO_PICTURE)
-        reason = answer.finish_reason or "?"
-        return Painted(error=ErrorInfo(code=ErrorCode.NO_PICTURE, parameters={"reason": reason}))
-    made = _Made(name, number, advice, answer, image, spend, attempts, time.monotonic() - started_s, asked_at)
+async def _recorded_or_later(deps: Deps, prepared: PreparedImageRequest, made: _Made) -> Painted:
+    """Record a picture and the others of its answer; without disk space, as soon as there is some."""
+    image = made.image
     try:
         picture = await _record(deps, prepared, made)
     except StorageFailure:
@@ -282,15 +276,10 @@ async def _painted(
         return Painted(error=lost)
     except AivistaError as error:
         if error.code is ErrorCode.BROKEN_PICTURE:
-            deps.ledger.discard_answer(name, error.code)
+            deps.ledger.discard_answer(made.name, error.code)
         return Painted(error=error.info)
-    grounding = answer.grounding
-    return Painted(
-        picture=picture,
-        more=await _recorded_also(deps, prepared, made) if prepared.part is None else (),
-        sources=grounding.sources if grounding else (),
-        suggestions_html=grounding.suggestions_html if grounding else "",
-    )
+    more = await _recorded_also(deps, prepared, made) if prepared.part is None else ()
+    return Painted(picture=picture, more=more, grounding=made.answer.grounding)
 
 
 async def _recorded_also(deps: Deps, prepared: PreparedImageRequest, made: _Made) -> tuple[Picture, ...]:
@@ -350,8 +339,7 @@ async def _ask(
 ) -> tuple[Answer, Spend, int]:
     # A requested picture is paid for, even if its turn is cancelled meanwhile: it counts from now on, before disk space
     # is reserved for it.
-    reserved = deps.sponsored.reserved() if deps.sponsored is not None else nullcontext()
-    with reserved:
+    with deps.sponsored.reserved() if deps.sponsored is not None else nullcontext():
         await room.enter_async_context(deps.services.images.reserve.hold(prepared.room_bytes))
         model, messages = prepared.request.model, prepared.messages(advice)
         request = ImageRequest(
@@ -396,13 +384,16 @@ async def _record(deps: Deps, prepared: PreparedImageRequest, made: _Made) -> Pi
         return before
     data = await deps.services.images.read(made.image)
     probed = await probe_image(data)
-    size: dict[str, str | int] = {"mime_type": probed.mime_type, "width": probed.width, "height": probed.height}
-    size["bit_depth"] = probed.bit_depth
+    size: dict[str, str | int] = {
+        "mime_type": probed.mime_type,
+        "width": probed.width,
+        "height": probed.height,
+        "bit_depth": probed.bit_depth,
+    }
     sized = made.image.unsigned().model_copy(update=size)
     # A sketch, which the studio draws itself, is never empty.
     blank = None if prepared.request.model.is_sketch else await asyncio.to_thread(blank_of, data)
     finished = await finish_part(deps, prepared.part, sized) if prepared.part else None
-    captions = await _captions(deps, prepared, await deps.services.images.read(finished.image) if finished else data)
     base = prepared.references.base
     origin = ImageOrigin.EDITED if base is not None else ImageOrigin.GENERATED
     image = (finished.image if finished else sized).model_copy(update={"origin": origin})
@@ -414,16 +405,7 @@ async def _record(deps: Deps, prepared: PreparedImageRequest, made: _Made) -> Pi
         parents=tuple(reference.handle for reference in prepared.references.pictures),
         # A masked edit sends only a crop and its marked copy, so its answer cannot be replayed for this picture.
         answer=None if finished else _unnamed(made.answer.message, made.image, size),
-        receipt=_receipt(deps, prepared, made, image, finished).model_copy(
-            update={
-                "has_credentials": finished is None and has_credentials(data),
-                "captions": captions,
-                "reductions": (
-                    *_reductions(prepared, image, finished),
-                    *(await _lost_transparency(deps, prepared, data)),
-                ),
-            }
-        ),
+        receipt=await _receipt(deps, prepared, made, image, finished, data),
         # The sketch model changes only pixels: the picture still shows the same subject.
         alt=base.alt
         if base and prepared.request.model.is_sketch
@@ -439,11 +421,14 @@ async def _record(deps: Deps, prepared: PreparedImageRequest, made: _Made) -> Pi
     )
 
 
-async def _captions(deps: Deps, prepared: PreparedImageRequest, data: bytes) -> tuple[Caption, ...]:
+async def _captions(
+    deps: Deps, prepared: PreparedImageRequest, finished: Finished | None, data: bytes
+) -> tuple[Caption, ...]:
     if not prepared.request.model.is_sketch:
         return ()
     words = asked_lettering(prepared.request.prompt) or asked_lettering(deps.turn.text)
-    return await asyncio.to_thread(captions_in, data, words)
+    shown = await deps.services.images.read(finished.image) if finished else data
+    return await asyncio.to_thread(captions_in, shown, words)
 
 
 async def _recorded(deps: Deps, name: str) -> Picture | None:
@@ -459,20 +444,20 @@ def _unnamed(message: PromptMessage, image: ImagePart, size: dict[str, str | int
     return message.model_copy(update={"parts": tuple(named if part is image else part for part in message.parts)})
 
 
-def _receipt(
-    deps: Deps, prepared: PreparedImageRequest, made: _Made, image: ImagePart, finished: Finished | None
+async def _receipt(
+    deps: Deps, prepared: PreparedImageRequest, made: _Made, image: ImagePart, finished: Finished | None, data: bytes
 ) -> Receipt:
+    """Return the receipt of `image`; `data` is the file that the model answered."""
     request, answer = prepared.request, made.answer
-    grounding, shown = answer.grounding, prepared.references.pictures
     width, height = image.width or 0, image.height or 0
-    asked = _asked(prepared, finished)
+    aspect_ratio, resolution, pixels = _asked(prepared, finished)
     return Receipt(
         prompt=prepared.prompt_with(made.advice),
         user_text=deps.turn.text,
         model=request.model.id,
         model_label=request.model.label,
-        asked_aspect_ratio=asked.aspect_ratio,
-        asked_resolution=asked.resolution,
+        asked_aspect_ratio=aspect_ratio,
+        asked_resolution=resolution,
         asked_negative_prompt=deps.turn.settings.negative_prompt or "",
         asked_reference_mode=deps.turn.settings.reference_mode,
         asked_reference_count=deps.turn.settings.reference_count,
@@ -480,12 +465,15 @@ def _receipt(
         height=height,
         mime_type=image.mime_type,
         bit_depth=image.bit_depth,
-        references=tuple(Reference(handle=one.handle, role=prepared.roles.get(one.handle, "")) for one in shown),
+        references=tuple(
+            Reference(handle=one.handle, role=prepared.roles.get(one.handle, ""))
+            for one in prepared.references.pictures
+        ),
         left_out=prepared.references.left_out,
         styles=prepared.styles,
         missing_style=prepared.missing_style,
         facts=prepared.facts,
-        sources=prepared.sources + (grounding.sources if grounding else ()),
+        sources=prepared.sources + answer.grounding.sources,
         usage=made.spend.usage,
         price_usd=made.spend.price_usd,
         seconds=round(made.seconds, 3),
@@ -493,9 +481,10 @@ def _receipt(
         finish_reason=answer.finish_reason,
         is_sketch=request.model.is_sketch,
         asked=prepared.asked,
-        shortfalls=tuple(
-            one for one in _shortfalls(asked.pixels, (width, height), asked.resolution) if one in _chosen(prepared)
-        ),
+        shortfalls=tuple(one for one in _shortfalls(pixels, (width, height), resolution) if one in _chosen(prepared)),
+        has_credentials=finished is None and has_credentials(data),
+        captions=await _captions(deps, prepared, finished, data),
+        reductions=(*_reductions(prepared, image, finished), *await _lost_transparency(deps, prepared, data)),
     )
 
 
@@ -514,13 +503,11 @@ def _reductions(prepared: PreparedImageRequest, image: ImagePart, finished: Fini
     base, part = prepared.references.base, prepared.part
     is_shown = not prepared.request.model.works_on_originals
     found = []
-    for one in prepared.references.pictures if is_shown else ():
-        # Of the base of a masked edit, only the part is sent, which `_part_reduction` handles.
-        if not (part is not None and one == base):
-            width, height = copy_size(one.image)
-            found.append(
-                _reduction(ReductionKind.SHOWN, one, pixel_size(one.image), PixelSize(width=width, height=height))
-            )
+    # Of the base of a masked edit, only the part is sent, which `_part_reduction` handles.
+    shown = prepared.references.pictures if part is None else prepared.others
+    for one in shown if is_shown else ():
+        width, height = copy_size(one.image)
+        found.append(_reduction(ReductionKind.SHOWN, one, pixel_size(one.image), PixelSize(width=width, height=height)))
     if base is not None and part is None and is_shown:
         full, used = pixel_size(base.image), pixel_size(image)
         # Only without a chosen shape: the user, or the planner for them, may have requested another one.
@@ -568,25 +555,16 @@ def _reduction(kind: ReductionKind, base: Picture, full: PixelSize, used: PixelS
     return Reduction(kind=kind, handle=base.handle, full=full, used=used)
 
 
-@dataclass(frozen=True)
-class _Shape:
-    """The requested shape: aspect ratio, resolution, and their size in pixels."""
-
-    aspect_ratio: str | None
-    resolution: str | None
-    pixels: tuple[int, int]
-
-
-def _asked(prepared: PreparedImageRequest, finished: Finished | None) -> _Shape:
-    """Return the requested shape; for a pasted answer it is the shape of the picture below it."""
+def _asked(prepared: PreparedImageRequest, finished: Finished | None) -> tuple[str | None, str | None, tuple[int, int]]:
+    """Return the requested aspect ratio, resolution and size in pixels; after a paste, those of the whole picture."""
     request, part = prepared.request, prepared.part
     if part is None or finished is None:
-        return _Shape(request.aspect_ratio, request.resolution, prepared.expected_pixels)
+        return request.aspect_ratio, request.resolution, prepared.expected_pixels
     if finished.record.verdict == "refused":
         frame = part.plan.frame
-        return _Shape(request.aspect_ratio, request.resolution, (frame.width_px, frame.height_px))
+        return request.aspect_ratio, request.resolution, (frame.width_px, frame.height_px)
     width, height = part.size
-    return _Shape(None, f"{width}×{height}", part.size)
+    return None, f"{width}×{height}", part.size
 
 
 def _shortfalls(asked: tuple[int, int], got: tuple[int, int], resolution: str | None) -> tuple[str, ...]:

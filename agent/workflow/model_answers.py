@@ -80,9 +80,9 @@ class Answer:
         return next(reversed(self.pictures), None)
 
     @property
-    def grounding(self) -> GroundingPart | None:
-        """The grounding of a search: its queries and sources."""
-        return next((part for part in reversed(self.parts) if isinstance(part, GroundingPart)), None)
+    def grounding(self) -> GroundingPart:
+        """The queries and sources of a search, empty without a search."""
+        return next((part for part in reversed(self.parts) if isinstance(part, GroundingPart)), GroundingPart())
 
 
 async def _collect_stream(

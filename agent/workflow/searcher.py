@@ -76,10 +76,9 @@ async def searcher(state: TurnProgress, deps: Deps) -> Next:
             deps.ledger.discard_answer(one, ErrorCode.SEARCH_UNREADABLE)
         error = answer.error or ErrorInfo(code=ErrorCode.SEARCH_UNREADABLE)
         return Next("failure", {"error": error, "failed_node": "searcher"})
-    sources = answer.grounding.sources if answer.grounding else ()
-    html = answer.grounding.suggestions_html if answer.grounding else ""
+    sources = answer.grounding.sources
     facts = [_with_source(fact, sources) for fact in findings.facts]
-    note = show(deps, SearchNote(sources=sources, suggestions_html=html))
+    note = show(deps, SearchNote(sources=sources, suggestions_html=answer.grounding.suggestions_html))
     say(deps, Step.SEARCHED, facts=len(facts), sources=len(sources))
     update: TurnProgress = {"components": [note], "facts": facts, "sources": list(sources), "has_searched": True}
     found: dict[str, JsonValue] = {
