@@ -278,47 +278,51 @@ async def _recorded_or_later(deps: Deps, prepared: PreparedImageRequest, made: _
         if error.code is ErrorCode.BROKEN_PICTURE:
             deps.ledger.discard_answer(made.name, error.code)
         return Painted(error=error.info)
-    more = await _recorded_also(deps, prepared, made) if prepared.part is None else ()
+    more = await _recorded_also(deps, prepared, made)
     return Painted(picture=picture, more=more, grounding=made.answer.grounding)
 
 
 async def _recorded_also(deps: Deps, prepared: PreparedImageRequest, made: _Made) -> tuple[Picture, ...]:
     """Record the other pictures of the answer, which were paid for together with the last one."""
     kept = []
-    for place, image in enumerate(made.answer.pictures[:-1], 2):
+    # Of a masked edit, the last picture alone is pasted.
+    others = made.answer.pictures[:-1] if prepared.part is None else []
+    for place, image in enumerate(others, 2):
         with suppress(AivistaError):
             kept.append(await _record(deps, prepared, replace(made, name=f"{made.name}+{place}", image=image)))
     return tuple(kept)
 
 
 async def _record_later(deps: Deps, prepared: PreparedImageRequest, made: _Made) -> None:
-    """Record a picture as soon as the disk has space, and show it in its turn."""
+    """Record a picture and the others of its answer as soon as the disk has space, and show them in their turn."""
     while True:
         await asyncio.sleep(_RECORDED_AGAIN_S)
         try:
             picture = await _record(deps, prepared, made)
-            await _show_late(deps, picture)
+            await _show_late(deps, (picture, *await _recorded_also(deps, prepared, made)))
         except StorageFailure:
             continue
         deps.services.images.withdraw(made.image)
         return
 
 
-async def _show_late(deps: Deps, picture: Picture) -> None:
-    shown = (SmartCanvas(handles=(picture.handle,)),)
-
+async def _show_late(deps: Deps, pictures: Sequence[Picture]) -> None:
     def with_it(turn: Turn) -> Turn:
-        is_shown = any(picture.handle in one.handles for one in turn.components if isinstance(one, SmartCanvas))
-        return turn if is_shown else turn.model_copy(update={"components": turn.components + shown})
+        shown = {handle for one in turn.components if isinstance(one, SmartCanvas) for handle in one.handles}
+        handles = tuple(one.handle for one in pictures if one.handle not in shown)
+        if not handles:
+            return turn
+        return turn.model_copy(update={"components": (*turn.components, SmartCanvas(handles=handles))})
 
     await deps.services.records.turns.amend(deps.conversation.id, deps.turn.id, with_it)
 
 
 async def _add_late(deps: Deps, painted: Painted) -> None:
-    """Add a picture that arrived after the end of its turn to that turn, because it was paid for."""
+    """Add an answer that arrived after the end of its turn to that turn, because it was paid for."""
     await deps.settled.wait()
     spend = deps.record.taken()
-    shown = (SmartCanvas(handles=(painted.picture.handle,)),) if painted.picture else ()
+    came = (painted.picture, *painted.more) if painted.picture else ()
+    shown = (SmartCanvas(handles=tuple(one.handle for one in came)),) if came else ()
 
     def with_it(turn: Turn) -> Turn:
         update = {

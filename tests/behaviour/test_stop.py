@@ -31,7 +31,7 @@ from tests.support.children import children_that_run
 from tests.support.gemini import SMALL, paint, search
 from tests.support.scenes import of_type, png
 from tests.support.waiting import until
-from tests.wire_server import Answer, Call, Calls, Hold, Search, Text, WireRequest
+from tests.wire_server import Answer, Call, Calls, Hold, PictureAnswer, Search, Text, WireRequest
 
 Running = asyncio.Task[TurnResult]
 COUNTING = Hold(Text("One two three", chunks=3), after_chunks=1)
@@ -200,6 +200,19 @@ async def test_a_picture_that_comes_after_stop_lands_marked_in_its_turn_and_dist
         assert kept.turns[0].price_usd > 0
         assert (await talk.studio.picture(talk.id, "#1", talk.owner)).receipt is not None
         assert (await talk.say("at dusk", plan=paint(handles=["#1"]), image=SMALL)).picture.handle == "#1b"
+
+
+async def test_all_pictures_of_an_answer_that_comes_after_stop_stand_in_its_turn(open_talk: OpenTalk) -> None:
+    async with open_talk() as talk:
+        turn = await held(talk, "a fox", plan=paint(), image=Hold(PictureAnswer(64, 36, count=3)))
+        await press(talk)
+        await turn
+        talk.models.release()
+    async with open_talk(talk) as talk:
+        kept = await talk.kept()
+        shown = [one.handles for one in kept.turns[0].components if isinstance(one, SmartCanvas)]
+        assert [sorted(handles) for handles in shown] == [["#1", "#2", "#3"]]
+        assert sorted(one.handle for one in kept.pictures) == ["#1", "#2", "#3"]
 
 
 async def test_a_late_picture_and_an_upload_of_the_next_turn_never_share_a_handle(
