@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from pydantic import JsonValue
@@ -15,7 +14,7 @@ from agent.prompts import prompt
 from agent.providers.base import ChatOptions, ToolDeclaration
 from agent.tools.trust import framed
 from agent.workflow.deps import Deps, say, show, today
-from agent.workflow.model_answers import Answer
+from agent.workflow.model_answers import Answer, json_in
 from agent.workflow.model_calls import ask_text
 from agent.workflow.state import SEARCH, Next, TurnProgress, serving_node, settle
 
@@ -119,11 +118,8 @@ async def _read(deps: Deps, name: str, answer: Answer) -> Findings | None:
 
 def parse_findings(text: str) -> Findings | None:
     """Return the findings in a model's answer, ignoring text around the JSON, or None."""
-    start, end = text.find("{"), text.rfind("}")
-    if start < 0 or end < start:
-        return None
+    raw = json_in(text) or {}
     try:
-        raw = json.loads(text[start : end + 1])
         facts = tuple(
             Fact(item=row["item"][:_FACT_CHARACTERS], source=(row.get("source") or "")[:_SOURCE_CHARACTERS])
             for row in raw["facts"][:_MOST_FACTS]

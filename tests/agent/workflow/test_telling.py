@@ -238,6 +238,7 @@ def test_findings_are_read_with_or_without_what_a_model_puts_around_them_and_wha
     assert bare is not None
     assert bare.facts == (Fact(item="x", source=""),)
     none = ("", "It is 330 m high.", "{", "{}", '{"facts": 3}', '{"facts": [{"source": "s"}]}', '{"facts": ["x"]}')
+    none = (*none, '{"facts": ' + "[" * 100_000 + "}")
     assert [text for text in none if parse_findings(text) is not None] == []
 
 
