@@ -169,7 +169,7 @@ async def _planned(
 ) -> masking.EditPlan:
     turn, frames = deps.turn, _frames_of(model)
     if masked is not None:
-        mask, feather_px = await _read_mask(deps.services.images, masked.mask), _feather_px(masked)
+        mask, feather_px = await _read_mask(deps.services.images, masked.mask), _feather_px(masked.feather_px)
         return await _in_thread(masking.plan_edit, original, mask, frames, feather_px, is_in_place=is_in_place)
     assert turn.margins is not None
     return await _in_thread(masking.plan_expansion, original, turn.margins, frames, is_in_place=is_in_place)
@@ -195,8 +195,8 @@ def _megapixel(ratio: str) -> tuple[int, int]:
     return round(math.sqrt(_MEGAPIXEL * shape)), round(math.sqrt(_MEGAPIXEL / shape))
 
 
-def _feather_px(masked: MaskedPicture) -> float:
-    return masking.DEFAULT_FEATHER_PX if masked.feather_px is None else float(masked.feather_px)
+def _feather_px(chosen: float | None) -> float:
+    return masking.DEFAULT_FEATHER_PX if chosen is None else float(chosen)
 
 
 async def adjust_part(images: ImageStore, base: ImagePart, masked: MaskedPicture, adjustment: Adjustment) -> Finished:
@@ -210,7 +210,7 @@ async def adjust_part(images: ImageStore, base: ImagePart, masked: MaskedPicture
 
     original, mask = await images.read(base), await _read_mask(images, masked.mask)
     try:
-        outcome = await _in_thread(masking.change_inside, original, mask, change, _feather_px(masked))
+        outcome = await _in_thread(masking.change_inside, original, mask, change, _feather_px(masked.feather_px))
     except masking.MaskRefused:
         raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=masked.handle) from None
     record = EditRecord(**dict(outcome.judgement), kind="mask", base=base, mask=masked.mask, raw=base)
@@ -402,7 +402,7 @@ class LaterEdits:
             raise RequestRefused(ErrorCode.NOT_COMPARABLE, handle=picture.handle)
         base = conversation.picture(picture.parents[0])
         area = await _take_mask(self.images, mask.image, base) if mask else await self._changed(base, picture)
-        feather_px = float(mask.feather_px) if mask and mask.feather_px is not None else masking.DEFAULT_FEATHER_PX
+        feather_px = _feather_px(mask.feather_px if mask else None)
         before, after = await self.images.read(base.image), await self.images.read(picture.image)
         part = await _read_mask(self.images, area)
         try:

@@ -284,7 +284,7 @@ async def collect_with_retry(
     idle_s: float | None = None,
     begins_late: bool = False,
     is_asked_for: bool = False,
-    on_send: Callable[[], Awaitable[None]],
+    on_send: Callable[[], Awaitable[object]],
     on_pause: Callable[[float, int, ErrorInfo], None],
     on_text: OnText | None = None,
 ) -> Answer:

@@ -17,7 +17,7 @@ from pydantic import JsonValue, ValidationError
 
 from agent.conversation import Conversation, Turn
 from agent.errors import ErrorCode, ErrorInfo, ToolArgumentError
-from agent.events import AgentMessage, FailureNote, SearchNote, SmartCanvas, Step, TextDelta, ThoughtDelta
+from agent.events import AgentMessage, Component, FailureNote, SearchNote, SmartCanvas, Step, TextDelta, ThoughtDelta
 from agent.history_images import replace_history_images
 from agent.imaging.arguments import GENERATE_IMAGE
 from agent.imaging.contract import declaration, parse_arguments
@@ -99,34 +99,30 @@ async def planner(state: TurnProgress, deps: Deps) -> Next:
     answer, too_long = _without_the_too_long(answer)
     if is_reused:
         say(deps, Step.REUSED)
-    update: TurnProgress = {"messages": [answer.message] if answer.parts else []}
-    if answer.text:
-        update["components"] = [AgentMessage(text=answer.text), *_quoted(answer, deps)]
+    messages = [answer.message] if answer.parts else []
+    components: list[Component] = [AgentMessage(text=answer.text), *_quoted(answer, deps)] if answer.text else []
     counts = _count(state["call_counts"], answer.calls)
     steps = state["planner_steps"] + 1
     error = answer.error or _overrun(steps, counts, answer)
     if error is not None:
-        left = Leftovers(messages=tuple(update.pop("messages", ())), components=tuple(update.pop("components", ())))
-        return Next("failure", {**update, "leftovers": left, "error": error, "failed_node": "planner"})
+        left = Leftovers(messages=tuple(messages), components=tuple(components))
+        return Next("failure", {"leftovers": left, "error": error, "failed_node": "planner"})
     _announce_understood(answer.calls, deps)
     planned: TurnProgress = {**state, "calls": answer.calls, "answers": too_long}
     if _only_claims(state, deps, answer):
         target, further = _claimed(state["claims"], deps)
     else:
         target, further = _without_the_unsure(planned, answer, deps)
-    update["messages"] += further.pop("messages", [])
-    update["components"] = update.get("components", []) + further.pop("components", [])
-    return Next(
-        target,
-        {
-            **update,
-            "calls": answer.calls,
-            "answers": too_long,
-            "planner_steps": steps,
-            "call_counts": counts,
-            **further,
-        },
-    )
+    update: TurnProgress = {
+        "calls": answer.calls,
+        "answers": too_long,
+        "planner_steps": steps,
+        "call_counts": counts,
+        **further,
+        "messages": messages + further.get("messages", []),
+        "components": components + further.get("components", []),
+    }
+    return Next(target, update)
 
 
 async def _ask(deps: Deps, name: str, state: TurnProgress) -> tuple[Answer, bool]:

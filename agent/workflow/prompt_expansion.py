@@ -98,10 +98,6 @@ async def expand_prompt(request: PromptToExpand, writer: PromptWriter) -> Expand
 async def _ask(request: PromptToExpand, text: str, model: ModelEntry, writer: PromptWriter) -> Answer:
     ask = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=f"[WISH]\n{text}\n[/WISH]"),))
     options = ChatOptions(system=_system(request, text))
-
-    async def send() -> None:
-        await writer.calls.send(model)
-
     answer = await collect_with_retry(
         lambda: writer.provider.stream(model, [ask], (), options),
         policy=_RETRIES,
@@ -109,7 +105,7 @@ async def _ask(request: PromptToExpand, text: str, model: ModelEntry, writer: Pr
         model_label=model.label,
         is_text=True,
         limit_s=_LIMIT_S,
-        on_send=send,
+        on_send=lambda: writer.calls.send(model),
         on_pause=lambda seconds, tried, error: None,
     )
     await shielded(asyncio.ensure_future(writer.calls.end("", model, answer)))
@@ -126,9 +122,8 @@ def _system(request: PromptToExpand, text: str) -> str:
     if (request.number_of_images or 1) > 1:
         shape += f" There will be {request.number_of_images} pictures of this one wish: write it once, for one picture."
     length = "150 Chinese characters" if wording.is_chinese(text) else "90 words"
-    kind = _KINDS[request.pictures]
     filled = prompt("expand_prompt").replace("{length}", length).replace("{shape}", shape)
-    return filled.replace("{kind}", kind)
+    return filled.replace("{kind}", _KINDS[request.pictures])
 
 
 def _cleaned(text: str) -> str:

@@ -34,8 +34,7 @@ async def caps_passed(state: TurnProgress, deps: Deps, price_usd: float, *, may_
     spent_usd = state["spend"].price_usd
 
     def choose(so_far: SoFar) -> tuple[tuple[CapPassed, ...], float]:
-        caps = Caps() if has_agreed(state) else caps_of(deps.turn.settings)
-        found = passed(caps, so_far + spent_usd, price_usd)
+        found = passed(_caps(state, deps), so_far + spent_usd, price_usd)
         return found, spent_usd + price_usd if may_paint and not found else 0.0
 
     return await _weighed(deps, choose)
@@ -90,8 +89,7 @@ async def spent_within_caps(
     The turn itself has spent `spent_usd`. The price that `choose` returns replaces the turn's earlier reservation."""
 
     def weighed(so_far: SoFar) -> tuple[T, float]:
-        caps = Caps() if has_agreed(state) else caps_of(deps.turn.settings)
-        chosen, price_usd = choose(left_usd(caps, so_far + spent_usd))
+        chosen, price_usd = choose(left_usd(_caps(state, deps), so_far + spent_usd))
         return chosen, spent_usd + price_usd
 
     return await _weighed(deps, weighed)
@@ -128,12 +126,11 @@ async def is_any_cap_used_up(state: TurnProgress, deps: Deps) -> bool:
     return bool(caps) and used_up(caps, await _so_far(deps, state["spend"].price_usd)) is not None
 
 
-def has_agreed(state: TurnProgress) -> bool:
-    """Return whether the user ran a plan that stated which cap it would exceed."""
-    plan = state["plan"]
-    if state["decision"] is None or plan is None:
-        return False
-    return any(cap.cap != "turn" for one in plan.plans for cap in one.caps)
+def _caps(state: TurnProgress, deps: Deps) -> Caps:
+    """Return the caps for the turn; none if the user ran a plan that stated which cap it would exceed."""
+    plan = state["plan"] if state["decision"] is not None else None
+    has_agreed = plan is not None and any(cap.cap != "turn" for one in plan.plans for cap in one.caps)
+    return Caps() if has_agreed else caps_of(deps.turn.settings)
 
 
 def _has_painted(state: TurnProgress) -> bool:
