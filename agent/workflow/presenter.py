@@ -31,6 +31,7 @@ from agent.events import (
     TargetNote,
     TurnDone,
     TurnFailed,
+    undecided,
 )
 from agent.messages import PromptMessage, Role, TextPart, ToolCallPart
 from agent.prompts import prompt
@@ -101,12 +102,16 @@ async def put_on_record(deps: Deps, state: TurnProgress, how: TurnState) -> Turn
 
 
 def finished_turn(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:
-    """Return the turn in the form for the record: messages without open calls, components in reading order."""
+    """Return the turn in the form for the record: messages without open calls, components in reading order.
+
+    A stopped turn's pending plan is dropped, and its pending calls are refused.
+    """
+    components = _in_reading_order(state, deps.elapsed_s, how)
     return deps.turn.model_copy(
         update={
             "state": how,
             "messages": tuple(_answer_open_calls(state["messages"], _NOT_DONE.get(how, "Stopped before it was done."))),
-            "components": _in_reading_order(state, deps.elapsed_s, how),
+            "components": tuple(map(undecided, components)) if how is TurnState.STOPPED else components,
             "usage": state["spend"].usage,
             "price_usd": state["spend"].price_usd,
             "seconds": round(deps.elapsed_s, 3),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 from pydantic import Field, model_validator
@@ -247,14 +247,10 @@ class TurnRecord:
         return with_update(self._state, more)
 
     def stopped(self) -> TurnProgress:
-        """Return the state so far with a StoppedNote and a pending plan dropped. It is the final state."""
+        """Return the state so far with a StoppedNote. It is the final state."""
         state = self.so_far()
         self.forget()
-        state["components"] = [*state["components"], StoppedNote()]
-        plan = state["plan"]
-        if plan is not None and plan.state == "pending":
-            state["plan"] = plan.model_copy(update={"state": "dropped"})
-        return state
+        return {**state, "components": [*state["components"], StoppedNote()]}
 
 
 def added_so_far(state: TurnProgress) -> list[PromptMessage | ToolResultPart]:
@@ -317,14 +313,11 @@ def settle(state: TurnProgress, new: dict[int, ToolResultPart]) -> tuple[Target,
     return target, update
 
 
-def _checkpointed() -> Iterator[type]:
-    """Yield the types that a checkpoint may contain: those of the state, and nothing else."""
-    own = sys.modules[__name__]
-    modules = (conversation, errors, events, library, messages, pictures, requests, settings)
-    for module in (*modules, arguments, contract, catalogue, trust, own):
-        for one in vars(module).values():
-            if isinstance(one, type) and one.__module__ == module.__name__:
-                yield one
-
-
-CHECKPOINTED: tuple[type, ...] = tuple(_checkpointed())
+_MODULES = (conversation, errors, events, library, messages, pictures, requests, settings)
+# The types that a checkpoint may contain: those of the state, and nothing else.
+CHECKPOINTED: tuple[type, ...] = tuple(
+    one
+    for module in (*_MODULES, arguments, contract, catalogue, trust, sys.modules[__name__])
+    for one in vars(module).values()
+    if isinstance(one, type) and one.__module__ == module.__name__
+)
