@@ -38,14 +38,7 @@ from agent.providers.http_failures import (
     unexplained,
     wrong_address,
 )
-from agent.providers.openai_answer import (
-    ArrivedPicture,
-    ChatReader,
-    PictureElsewhere,
-    picture_of,
-    read_picture,
-    usage_from_wire,
-)
+from agent.providers.openai_answer import ArrivedPicture, ChatReader, picture_of, read_picture, usage_from_wire
 from agent.providers.openai_wire import Wire, chat_body, image_body, image_files, pictures_to_show
 from agent.settings import OpenAISettings
 
@@ -141,8 +134,8 @@ class OpenAIProvider:
             raise failure
         usage = usage_from_wire(answer["usage"]) if isinstance(answer.get("usage"), dict) else None
         found = read_picture(answer, call.endpoint.base_url)
-        if isinstance(found, PictureElsewhere):
-            found = await self._fetch(found.url, call)
+        if isinstance(found, str):
+            found = await self._fetch(found, call)
         if isinstance(found, ErrorInfo):
             # Without a token count, it is unknown whether it was charged.
             found = found.model_copy(update={"charge": Charge.MAYBE if usage is None else Charge.YES})
@@ -365,8 +358,10 @@ _NO_VISION = re.compile(
 
 def _refused_features(message: str) -> dict[str, Any]:
     """Return the model fields to change for the features that the server rejects."""
-    missing = [features for pattern, features in _FEATURES if pattern.search(message)]
-    return {name: value for one in missing for name, value in one.items()}
+    missing: dict[str, Any] = {}
+    for pattern, fields in _FEATURES:
+        missing |= fields if pattern.search(message) else {}
+    return missing
 
 
 def as_ours(error: Exception, call: ProviderCall) -> AivistaError:
