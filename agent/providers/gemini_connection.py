@@ -20,16 +20,16 @@ from google import genai
 from google.genai import errors, types
 from pydantic import SecretStr
 
-from agent.errors import AivistaError, ErrorCode, ErrorInfo, KeyProblem, SettingsError
-from agent.messages import Source
+from agent.errors import AivistaError, ErrorCode, KeyProblem, SettingsError
+from agent.messages import CompletionChunk, Source
 from agent.providers.catalogue import ModelEntry, override_variable
 from agent.providers.http_failures import (
     LIMITS,
     Endpoint,
+    EventReader,
     ProviderCall,
     close_with_body,
     in_sentence,
-    info_without_keys,
     is_web_page,
     may_have_been_charged,
     rate_limited,
@@ -39,6 +39,7 @@ from agent.providers.http_failures import (
     transport_failure,
     trusted,
     unexplained,
+    without_keys,
     wrong_address,
 )
 
@@ -61,23 +62,11 @@ class RawEvents:
         self.finish_message = ""
         self.citations: dict[str, Source] = {}
         self.error: dict[str, Any] | None = None
-        self._line = bytearray()
-        self._event: list[bytes] = []
+        self._reader = EventReader()
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes of the answer's body."""
-        *ends, rest = data.split(b"\n")
-        for end in ends:
-            self._line += end
-            self._read_line(bytes(self._line).rstrip(b"\r"))
-            self._line.clear()
-        self._line += rest
-
-    def _read_line(self, line: bytes) -> None:
-        if line.startswith(b"data:"):
-            self._event.append(line[5:])
-        elif not line and self._event:
-            event, self._event = b"\n".join(self._event), []
+        for event in self._reader.feed(data):
             if any(name in event for name in self._NAMED):
                 self._read_event(event)
 
@@ -250,9 +239,9 @@ class GeminiConnection:
             started_s=call.started_s,
         )
 
-    def cleaned(self, info: ErrorInfo) -> ErrorInfo:
-        """Return the failure of an answer with its texts shortened, without the key, markup and hidden characters."""
-        return info_without_keys(info, (self._key,))
+    def cleaned(self, chunk: CompletionChunk) -> CompletionChunk:
+        """Return the chunk with the texts of its failure shortened, without the key, markup and hidden characters."""
+        return without_keys(chunk, (self._key,))
 
     async def aclose(self) -> None:
         """Close its own connections."""
@@ -322,11 +311,9 @@ def failure_of(
         return _from_api(error, call)
     if isinstance(error, httpx2.HTTPError | httpx2.InvalidURL):
         return transport_failure(error, call)
-    if not has_response:
-        # Without a response, the answer cannot be at fault: the studio or the SDK failed before sending.
-        return call.failure(ErrorCode.NOT_SENT, f"{type(error).__name__}: {error}")
-    # The answer did not have the API's form: the SDK could not read it.
-    return call.failure(ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
+    # With a response, the SDK could not read the answer; without one, the studio or the SDK failed before sending.
+    code = ErrorCode.ANSWER_UNREADABLE if has_response else ErrorCode.NOT_SENT
+    return call.failure(code, f"{type(error).__name__}: {error}")
 
 
 def _web_page_failure(response: httpx2.Response, call: ProviderCall) -> AivistaError | None:
@@ -340,25 +327,27 @@ def _from_event(event: Mapping[str, Any], call: ProviderCall) -> AivistaError:
     """Return the failure that an event of an answer reports: the call had begun, so it may have been charged."""
     error_object = event.get("error")
     body = error_object if isinstance(error_object, dict) else {"message": str(error_object)}
-    message, status = str(body.get("message") or body.get("status") or ""), body.get("code")
+    status = body.get("code")
     if not isinstance(status, int) or not 400 <= status < 600:
-        return unexplained(message, call)
-    return may_have_been_charged(_from_body(status, body, message, {}, call))
+        return unexplained(_message(body), call)
+    return may_have_been_charged(_from_body(status, body, {}, call))
 
 
 def _from_api(error: errors.APIError, call: ProviderCall) -> AivistaError:
     headers: Mapping[str, str] = getattr(error.response, "headers", None) or {}
     details, status = error.details, error.code if isinstance(error.code, int) else 500
     if isinstance(details, dict) and isinstance(details.get("error"), dict):
-        body = details["error"]
-        return _from_body(status, body, str(body.get("message") or body.get("status") or ""), headers, call)
+        return _from_body(status, details["error"], headers, call)
     return _from_elsewhere(status, details, headers, call)
 
 
-def _from_body(
-    status: int, body: Mapping[str, Any], message: str, headers: Mapping[str, str], call: ProviderCall
-) -> AivistaError:
+def _message(body: Mapping[str, Any]) -> str:
+    return str(body.get("message") or body.get("status") or "")
+
+
+def _from_body(status: int, body: Mapping[str, Any], headers: Mapping[str, str], call: ProviderCall) -> AivistaError:
     """Return the failure reported by the API itself: `body` is its error object."""
+    message = _message(body)
     key_code = _key_code(body, message)
     match status:
         case 429:

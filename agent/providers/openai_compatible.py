@@ -22,10 +22,10 @@ from agent.providers.catalogue import JsonMode, ModelEntry
 from agent.providers.http_failures import (
     LIMITS,
     Endpoint,
+    EventReader,
     ProviderCall,
     close_with_body,
     in_sentence,
-    info_without_keys,
     is_web_page,
     may_have_been_charged,
     netloc,
@@ -36,6 +36,7 @@ from agent.providers.http_failures import (
     transport_failure,
     trusted,
     unexplained,
+    without_keys,
     wrong_address,
 )
 from agent.providers.openai_answer import ArrivedPicture, ChatReader, picture_of, read_picture, usage_from_wire
@@ -111,7 +112,7 @@ class OpenAIProvider:
                 async with asyncio.timeout(_END_S):
                     await anext(events, None)
         for chunk in reader.end():
-            yield self._without_keys(chunk)
+            yield without_keys(chunk, self._keys)
 
     async def generate(self, request: ImageRequest) -> AsyncGenerator[CompletionChunk, None]:
         """Make or edit one picture; it is stored before its chunk is yielded."""
@@ -139,7 +140,7 @@ class OpenAIProvider:
         if isinstance(found, ErrorInfo):
             # Without a token count, it is unknown whether it was charged.
             found = found.model_copy(update={"charge": Charge.MAYBE if usage is None else Charge.YES})
-            yield self._without_keys(CompletionChunk(usage=usage, finish_reason="stop", error=found))
+            yield without_keys(CompletionChunk(usage=usage, finish_reason="stop", error=found), self._keys)
             return
         origin = ImageOrigin.EDITED if images else ImageOrigin.GENERATED
         yield CompletionChunk(part=await self._pictures.write(found.data, found.mime_type, origin))
@@ -239,11 +240,6 @@ class OpenAIProvider:
             raise as_ours(error, call) from None
         return picture_of(bytes(data))
 
-    def _without_keys(self, chunk: CompletionChunk) -> CompletionChunk:
-        if chunk.error is None:
-            return chunk
-        return chunk.model_copy(update={"error": info_without_keys(chunk.error, self._keys)})
-
     def _open(self, endpoint: Endpoint) -> httpx2.AsyncClient:
         if endpoint in self._clients:
             return self._clients[endpoint]
@@ -265,20 +261,10 @@ class OpenAIProvider:
 
 async def _events(answer: httpx2.Response) -> AsyncGenerator[str, None]:
     """Yield the data of each complete event, until the stream ends."""
-    line, data = bytearray(), list[bytes]()
+    reader = EventReader()
     async for piece in answer.aiter_bytes():
-        *ends, rest = piece.split(b"\n")
-        for end in ends:
-            line += end
-            stripped = bytes(line).rstrip(b"\r")
-            line.clear()
-            if stripped.startswith(b"data:"):
-                data.append(stripped[5:].removeprefix(b" "))
-            elif not stripped:
-                if any(data):
-                    yield b"\n".join(data).decode()
-                data.clear()
-        line += rest
+        for event in reader.feed(piece):
+            yield event.decode()
 
 
 def _read(event: str) -> Any:
