@@ -28,7 +28,7 @@ class Canvas:
         self.unit = min(size)
         self.random = np.random.default_rng(seed)
         self._pixels: Pixels = np.zeros((self.height, self.width, 3), dtype=np.float32)
-        self._wash = self._cloud(9, 0.0 if is_flat else 1.0)
+        self._wash = self._cloud(0.0 if is_flat else 1.0)
         self._is_flat = is_flat
 
     def image(self) -> Image.Image:
@@ -197,18 +197,13 @@ class Canvas:
         first, last = np.array(top, dtype=np.float32), np.array(low, dtype=np.float32)
         return (first + (last - first) * share).astype(np.float32)
 
-    def _cloud(self, cells: int, strength: float) -> Pixels:
+    def _cloud(self, strength: float) -> Pixels:
         """Return a soft field between about -1 and 1 that makes a wash uneven, with fine grain in it."""
         size = (self.width, self.height)
-        coarse = Image.fromarray(self.random.uniform(-1, 1, (cells, cells)).astype(np.float32)).resize(
-            size, Image.Resampling.BICUBIC
-        )
-        fine = Image.fromarray(self.random.uniform(-1, 1, (cells * 6, cells * 6)).astype(np.float32)).resize(
-            size, Image.Resampling.BICUBIC
-        )
+        cells = (Image.fromarray(self.random.uniform(-1, 1, (n, n)).astype(np.float32)) for n in (9, 54))
+        coarse, fine = (np.asarray(few.resize(size, Image.Resampling.BICUBIC)) for few in cells)
         grain = self.random.standard_normal((self.height, self.width), dtype=np.float32)
-        field = np.asarray(coarse) * 0.65 + np.asarray(fine) * 0.3 + grain * 0.16
-        return (field * strength).astype(np.float32)
+        return ((coarse * 0.65 + fine * 0.3 + grain * 0.16) * strength).astype(np.float32)
 
     def _box(self, points: Sequence[Point]) -> tuple[int, int, int, int] | None:
         left = max(0, math.floor(min(x for x, _ in points)) - 1)
@@ -327,5 +322,5 @@ class FigureFrame:
 
 
 def both_sides(half: Sequence[Point]) -> list[Point]:
-    """Return a closed outline from its right half, given from top to bottom; the left half mirrors it."""
+    """Return an outline from one half of it; the other half mirrors the points left to right, in reverse order."""
     return [*half, *((-x, y) for x, y in reversed(half) if x)]
