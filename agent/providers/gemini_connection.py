@@ -170,7 +170,15 @@ class GeminiConnection:
         http: httpx2.AsyncClient | None = None,
     ) -> None:
         self._key = SecretStr(api_key.strip())
-        self._base_url = base_url or DEFAULT_BASE_URL
+        self._endpoint = Endpoint(
+            base_url=base_url or DEFAULT_BASE_URL,
+            service="Google",
+            api="Gemini API",
+            key=self._key,
+            url_variable="GOOGLE_GEMINI_BASE_URL",
+            key_variable="GEMINI_API_KEY",
+            is_usual=base_url in (None, "", DEFAULT_BASE_URL),
+        )
         self._api_version = api_version
         self._shared = http
         self._http: httpx2.AsyncClient | None = None
@@ -185,13 +193,13 @@ class GeminiConnection:
             raise KeyProblem(ErrorCode.KEY_MISSING)
         if not _may_be_a_key(self._key.get_secret_value()):
             raise KeyProblem(ErrorCode.KEY_INVALID)
-        _check_base_url(self._base_url)
+        _check_base_url(self._endpoint)
         if self._shared is None:
             self._http = gemini_http()
         # An explicit async client keeps the SDK from using aiohttp; the sync client, and the `ssl` argument for its web
         # sockets, keep it from reading the machine's certificates twice more.
         options = types.HttpOptions(
-            base_url=self._base_url,
+            base_url=self._endpoint.base_url,
             api_version=self._api_version,
             httpx_async_client=self._shared or self._http,
             async_client_args={"ssl": trusted()},
@@ -215,29 +223,17 @@ class GeminiConnection:
             _CALL.reset(token)
 
     def _failure(self, error: Exception, call: GeminiCall, model: ModelEntry) -> AivistaError:
-        provider_call, response = self.provider_call(call, model), call.response
-        page = _web_page_failure(response, provider_call) if response is not None else None
-        return page or failure_of(error, provider_call, has_response=response is not None, event=call.events.error)
-
-    def provider_call(self, call: GeminiCall, model: ModelEntry) -> ProviderCall:
-        """Return the data of a call for its failure message."""
-        endpoint = Endpoint(
-            base_url=self._base_url,
-            service="Google",
-            api="Gemini API",
-            key=self._key,
-            url_variable="GOOGLE_GEMINI_BASE_URL",
-            key_variable="GEMINI_API_KEY",
-            is_usual=self._base_url == DEFAULT_BASE_URL,
-        )
-        return ProviderCall(
-            endpoint=endpoint,
+        provider_call = ProviderCall(
+            endpoint=self._endpoint,
             model=model,
             model_variable=override_variable(model.role),
             read_timeout_s=call.read_timeout_s,
             keys=(self._key,),
             started_s=call.started_s,
         )
+        response = call.response
+        page = _web_page_failure(response, provider_call) if response is not None else None
+        return page or failure_of(error, provider_call, has_response=response is not None, event=call.events.error)
 
     def cleaned(self, chunk: CompletionChunk) -> CompletionChunk:
         """Return the chunk with the texts of its failure shortened, without the key, markup and hidden characters."""
@@ -256,13 +252,13 @@ def _may_be_a_key(key: str) -> bool:
     return key.isascii() and key.isprintable() and " " not in key and not key.startswith("auth_tokens/")
 
 
-def _check_base_url(base_url: str) -> None:
+def _check_base_url(endpoint: Endpoint) -> None:
     try:
-        url = urlsplit(base_url)
+        url = urlsplit(endpoint.base_url)
     except ValueError:
         url = urlsplit("")
     if url.scheme not in ("https", "http") or not url.hostname:
-        raise SettingsError("GOOGLE_GEMINI_BASE_URL", base_url, "it must be an address like https://example.org")
+        raise SettingsError(endpoint.url_variable, endpoint.base_url, "it must be an address like https://example.org")
 
 
 # ---- failures

@@ -240,20 +240,13 @@ def status_failure(status: int, message: str, headers: Mapping[str, str], call: 
         case 413:
             return call.failure(ErrorCode.REQUEST_TOO_LARGE, message)
         case 503 | 529:
-            return overloaded(message, headers, call)
+            hint_s = retry_after_s(headers)
+            waiting = {} if hint_s is None else {"seconds": max(1, ceil(hint_s))}
+            return call.failure(ErrorCode.OVERLOADED, message, model=model, **waiting)
         case _ if status in (409, 499) or status >= 500:
             return call.failure(ErrorCode.PROVIDER_ERROR, message, status=status)
         case _:
             return None
-
-
-def overloaded(message: str, headers: Mapping[str, str], call: ProviderCall) -> AivistaError:
-    """Return that the model is overloaded, with the server's waiting time, if it gives one."""
-    hint_s = retry_after_s(headers)
-    parameters: dict[str, str | int | float] = {"model": call.model.label}
-    if hint_s is not None:
-        parameters["seconds"] = max(1, ceil(hint_s))
-    return call.failure(ErrorCode.OVERLOADED, message, **parameters)
 
 
 def rate_limited(hint_s: float | None, message: str, call: ProviderCall) -> AivistaError:

@@ -39,7 +39,7 @@ def cat(frame: FigureFrame, colour: Colour) -> None:
     for x in (-0.1, 0.0, 0.1):
         frame.line([(x, 1.78), (x * 0.8, 1.64)], 0.035, darker(colour, 0.4), opacity=0.7)
     frame.oval(0, 1.2, 0.2, 0.13, mix(colour, _CREAM, 0.75), line=0)
-    frame.eyes(0, 1.42, 0.18, 0.075)
+    frame.eyes(1.42, 0.18, 0.075)
     frame.shape([(-0.05, 1.29), (0.05, 1.29), (0, 1.23)], _PINK, sharp=True)
     frame.line([(-0.1, 1.15), (-0.05, 1.13), (0, 1.2), (0.05, 1.13), (0.1, 1.15)], 0.022)
     _whiskers(frame, 1.24, 0.62)
@@ -61,7 +61,7 @@ def fox(frame: FigureFrame, colour: Colour) -> None:
             _CREAM,
             line=0,
         )
-    frame.eyes(0, 1.45, 0.2, 0.065)
+    frame.eyes(1.45, 0.2, 0.065)
     frame.oval(0, 1.07, 0.085, 0.06, _DARK, line=0)
 
 
@@ -77,7 +77,7 @@ def rabbit(frame: FigureFrame, colour: Colour) -> None:
         frame.oval(side * 0.19, 1.98, 0.055, 0.28, _PINK, line=0)
     frame.shape(both_sides([(0, 0.98), (0.36, 1.08), (0.44, 1.36), (0.3, 1.62), (0, 1.7)]), colour)
     frame.oval(0, 1.14, 0.2, 0.12, _CREAM, line=0)
-    frame.eyes(0, 1.38, 0.2, 0.07)
+    frame.eyes(1.38, 0.2, 0.07)
     frame.oval(0, 1.22, 0.05, 0.035, _PINK)
     frame.line([(-0.09, 1.1), (0, 1.17), (0.09, 1.1)], 0.022)
     _whiskers(frame, 1.18, 0.56)
@@ -104,7 +104,7 @@ def bear(frame: FigureFrame, colour: Colour) -> None:
     if limbs is _DARK:
         for side in (-1, 1):
             frame.oval(side * 0.21, 1.54, 0.13, 0.15, _DARK, line=0)
-    frame.eyes(0, 1.56, 0.2, 0.06)
+    frame.eyes(1.56, 0.2, 0.06)
     frame.oval(0, 1.38, 0.09, 0.06, _DARK, line=0)
     frame.line([(-0.1, 1.23), (0, 1.27), (0, 1.33), (0, 1.27), (0.1, 1.23)], 0.025)
     for side in (-1, 1):
@@ -274,7 +274,7 @@ def _face(frame: FigureFrame, skin: Colour, hair: Colour) -> None:
     for side in (-1, 1):
         frame.oval(side * 0.26, 1.06, 0.09, 0.06, mix(skin, (232, 110, 100), 0.4), line=0)
         frame.line([(side * 0.09, 1.4), (side * 0.17, 1.44), (side * 0.27, 1.4)], 0.032, darker(hair, 0.2))
-    frame.eyes(0, 1.27, 0.17, 0.05)
+    frame.eyes(1.27, 0.17, 0.05)
     frame.line([(0.01, 1.24), (0.05, 1.11), (-0.01, 1.09)], 0.022, darker(skin, 0.45), opacity=0.7)
     frame.line([(-0.1, 0.97), (0, 0.935), (0.1, 0.97)], 0.034, (176, 82, 78))
 
