@@ -26,11 +26,9 @@ from agent.providers.base import (
     signatures_to_send,
 )
 from agent.providers.catalogue import IMAGE_ROLES, ModelEntry
-from agent.providers.gemini_connection import GeminiCall, GeminiConnection, gemini_http
+from agent.providers.gemini_connection import GeminiCall, GeminiConnection
 from agent.providers.gemini_wire import AnswerReader, ArrivedPicture, Wire, chat_settings, image_settings, to_wire
 from agent.providers.key_status import KeyDiagnosis, ModelStanding, diagnosed
-
-__all__ = ["GeminiProvider", "gemini_http"]
 
 # The SDK requires its own contents; ours replace them in the body.
 _PLACEHOLDER = "-"

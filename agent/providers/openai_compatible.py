@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import httpx2
@@ -69,8 +70,7 @@ class OpenAIProvider:
         text_timeout_s: float = 60,
         image_timeout_s: float = 300,
     ) -> None:
-        self._talker = _endpoint_of_words(settings)
-        self._painter = _endpoint_of_pictures(settings)
+        self._talker, self._painter = _endpoints(settings)
         self._keys = [key for key in (settings.api_key, settings.image_api_key) if key is not None]
         self._pictures = pictures
         self._text_timeout_s = text_timeout_s
@@ -272,8 +272,9 @@ def _read(event: str) -> Any:
     return json.loads(event) if event and not event.startswith("[DONE]") else None
 
 
-def _endpoint_of_words(settings: OpenAISettings) -> Endpoint:
-    return Endpoint(
+def _endpoints(settings: OpenAISettings) -> tuple[Endpoint, Endpoint]:
+    """Return the servers for words and for pictures; a separate address never gets the other server's key."""
+    words = pictures = Endpoint(
         base_url=settings.base_url,
         service=netloc(settings.base_url),
         api="OpenAI API",
@@ -281,21 +282,13 @@ def _endpoint_of_words(settings: OpenAISettings) -> Endpoint:
         url_variable="AIVISTA_OPENAI_BASE_URL",
         key_variable="AIVISTA_OPENAI_API_KEY",
     )
-
-
-def _endpoint_of_pictures(settings: OpenAISettings) -> Endpoint:
-    """Return the image server; a separate address never gets the other server's key."""
-    has_own = settings.image_base_url is not None
-    has_own_key = has_own or settings.image_api_key is not None
-    base_url = settings.image_base_url or settings.base_url
-    return Endpoint(
-        base_url=base_url,
-        service=netloc(base_url),
-        api="OpenAI API",
-        key=settings.image_api_key if has_own_key else settings.api_key,
-        url_variable="AIVISTA_OPENAI_IMAGE_BASE_URL" if has_own else "AIVISTA_OPENAI_BASE_URL",
-        key_variable="AIVISTA_OPENAI_IMAGE_API_KEY" if has_own_key else "AIVISTA_OPENAI_API_KEY",
-    )
+    url, key = settings.image_base_url, settings.image_api_key
+    if url is not None:
+        variable = "AIVISTA_OPENAI_IMAGE_BASE_URL"
+        pictures = replace(pictures, base_url=url, service=netloc(url), url_variable=variable)
+    if url is not None or key is not None:
+        pictures = replace(pictures, key=key, key_variable="AIVISTA_OPENAI_IMAGE_API_KEY")
+    return words, pictures
 
 
 # ---- failures: no text of them contains a key
@@ -372,10 +365,7 @@ def _failure_details(body: object, otherwise: str) -> _FailureDetails:
     if not isinstance(content, dict):
         return _FailureDetails(content if isinstance(content, str) and content else otherwise, "", "")
     message = content.get("message") or content.get("detail") or content.get("error") or content
-    return _FailureDetails(
-        message if isinstance(message, str) else str(message),
-        *(str(content.get(name) or "") for name in ("code", "type")),
-    )
+    return _FailureDetails(str(message), *(str(content.get(name) or "") for name in ("code", "type")))
 
 
 def _json_or_text(body: bytes) -> object:

@@ -140,7 +140,8 @@ class ProviderPool:
     async def _connect(self, key: SecretStr) -> KeyChecker:
         # Google's SDK takes half a second to import: only users with a key should wait for it.
         await asyncio.to_thread(import_module, "agent.providers.gemini")
-        from agent.providers.gemini import GeminiProvider, gemini_http
+        from agent.providers.gemini import GeminiProvider
+        from agent.providers.gemini_connection import gemini_http
 
         settings, self._http = self._settings, self._http or gemini_http()
         return GeminiProvider(

@@ -56,11 +56,8 @@ def fox(frame: FigureFrame, colour: Colour) -> None:
         frame.shape([(side * 0.41, 1.62), (side * 0.43, 1.93), (side * 0.2, 1.73)], _DARK, sharp=True, line=0)
     frame.shape(both_sides([(0, 1.0), (0.2, 1.12), (0.56, 1.32), (0.4, 1.68), (0, 1.8)]), colour)
     for side in (-1, 1):
-        frame.shape(
-            [(0, 1.03), (side * 0.2, 1.13), (side * 0.53, 1.32), (side * 0.22, 1.38), (side * 0.05, 1.24)],
-            _CREAM,
-            line=0,
-        )
+        cheek = [(0, 1.03), (side * 0.2, 1.13), (side * 0.53, 1.32), (side * 0.22, 1.38), (side * 0.05, 1.24)]
+        frame.shape(cheek, _CREAM, line=0)
     frame.eyes(1.45, 0.2, 0.065)
     frame.oval(0, 1.07, 0.085, 0.06, _DARK, line=0)
 
@@ -90,10 +87,8 @@ def bear(frame: FigureFrame, colour: Colour) -> None:
         colour, limbs, ears = (246, 243, 236), _DARK, _DARK
     for side in (-1, 1):
         frame.oval(side * 0.5, 0.17, 0.26, 0.2, limbs)
-        frame.shape(
-            [(side * 0.38, 1.0), (side * 0.72, 0.82), (side * 0.78, 0.5), (side * 0.6, 0.46), (side * 0.42, 0.72)],
-            limbs,
-        )
+        arm = [(side * 0.38, 1.0), (side * 0.72, 0.82), (side * 0.78, 0.5), (side * 0.6, 0.46), (side * 0.42, 0.72)]
+        frame.shape(arm, limbs)
     frame.oval(0, 0.62, 0.6, 0.62, colour)
     frame.oval(0, 0.56, 0.36, 0.42, mix(colour, _CREAM, 0.6), line=0)
     for side in (-1, 1):
@@ -116,10 +111,8 @@ def bird(frame: FigureFrame, colour: Colour) -> None:
     wood = mix((110, 78, 58), frame.palette.near, 0.3)
     frame.line([(-1.3, 0.08), (-0.4, 0.0), (0.5, 0.03), (1.35, 0.14)], 0.13, wood, opacity=1.0)
     for x, y in ((-0.95, 0.2), (0.95, 0.24), (1.2, 0.02)):
-        frame.shape(
-            [(x - 0.16, y), (x, y + 0.1), (x + 0.18, y + 0.02), (x, y - 0.07)],
-            mix((106, 150, 92), frame.palette.mid, 0.3),
-        )
+        leaf = [(x - 0.16, y), (x, y + 0.1), (x + 0.18, y + 0.02), (x, y - 0.07)]
+        frame.shape(leaf, mix((106, 150, 92), frame.palette.mid, 0.3))
     frame.shape([(-0.5, 0.42), (-1.2, 0.2), (-1.22, 0.36), (-0.52, 0.72)], darker(colour, 0.25))
     breast = [(0.05, 0.12), (0.5, 0.3), (0.66, 0.72), (0.62, 1.2), (0.3, 1.42)]
     back = [(-0.02, 1.28), (-0.3, 0.9), (-0.62, 0.56), (-0.4, 0.22)]
@@ -175,10 +168,8 @@ def dragon(frame: FigureFrame, colour: Colour) -> None:
     )
     for x, y in ((-0.36, 0.72), (-0.18, 0.94), (-0.04, 1.16), (0.06, 1.42), (0.12, 1.68)):
         frame.shape([(x + 0.1, y - 0.08), (x - 0.14, y + 0.12), (x + 0.1, y + 0.1)], wing, sharp=True)
-    frame.shape(
-        [(0.1, 1.3), (0.12, 1.66), (0.36, 1.84), (0.66, 1.74), (0.98, 1.56), (0.98, 1.38), (0.7, 1.3), (0.4, 1.22)],
-        colour,
-    )
+    head = [(0.1, 1.3), (0.12, 1.66), (0.36, 1.84), (0.66, 1.74), (0.98, 1.56), (0.98, 1.38), (0.7, 1.3), (0.4, 1.22)]
+    frame.shape(head, colour)
     for x in (0.2, 0.4):
         frame.shape([(x, 1.78), (x - 0.1, 2.1), (x + 0.13, 1.82)], _CREAM, sharp=True)
     frame.dot(0.54, 1.6, 0.07, (255, 240, 180))
@@ -283,12 +274,9 @@ def robot(frame: FigureFrame, colour: Colour) -> None:
     """Draw a friendly robot, waving."""
     joint = darker(colour, 0.4)
     for side in (-1, 1):
-        frame.limb([(side * 0.24, 0.5), (side * 0.25, 0.1)], 0.16, joint)
-        frame.shape(
-            [(side * 0.25 - 0.2, 0), (side * 0.25 + 0.2, 0), (side * 0.25 + 0.15, 0.17), (side * 0.25 - 0.15, 0.17)],
-            colour,
-            sharp=True,
-        )
+        x = side * 0.25
+        frame.limb([(side * 0.24, 0.5), (x, 0.1)], 0.16, joint)
+        frame.shape([(x - 0.2, 0), (x + 0.2, 0), (x + 0.15, 0.17), (x - 0.15, 0.17)], colour, sharp=True)
     frame.limb([(-0.5, 1.0), (-0.8, 0.8), (-0.78, 0.5)], 0.13, joint)
     frame.limb([(0.5, 1.0), (0.86, 1.12), (0.96, 1.5)], 0.13, joint)
     frame.oval(-0.78, 0.44, 0.13, 0.12, colour)

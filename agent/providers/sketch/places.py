@@ -38,10 +38,8 @@ def _snow_caps(canvas: Canvas, ridge: list[tuple[float, float]], line: float, co
             run.append((x, y))
             continue
         if len(run) > 3:
-            torn = [
-                (px, min(line, py + (line - py) * (0.35 + 0.6 * (index % 2))))
-                for index, (px, py) in enumerate(run[::2])
-            ]
+            high = enumerate(run[::2])
+            torn = [(px, min(line, py + (line - py) * (0.35 + 0.6 * (index % 2)))) for index, (px, py) in high]
             canvas.fill([*run, *reversed(torn)], colour, opacity=0.82)
         run = []
 
@@ -314,11 +312,10 @@ def _leaves(canvas: Canvas, colours: tuple[Colour, ...]) -> None:
     for index in range(34):
         x, y, size = canvas.between(0, 1), canvas.between(0.05, 1), canvas.between(0.006, 0.013)
         turn = canvas.between(0, math.tau)
+        across, down = size * canvas.unit / canvas.width, size * canvas.unit / canvas.height
+        cos, sin = math.cos(turn), math.sin(turn)
         points = [
-            (
-                x + size * canvas.unit / canvas.width * (math.cos(turn) * a - math.sin(turn) * b),
-                y + size * canvas.unit / canvas.height * (math.sin(turn) * a + math.cos(turn) * b),
-            )
+            (x + across * (cos * a - sin * b), y + down * (sin * a + cos * b))
             for a, b in ((-1.3, 0), (-0.4, 0.55), (0.6, 0.45), (1.3, 0), (0.6, -0.45), (-0.4, -0.55))
         ]
         canvas.fill(points, colours[index % len(colours)], opacity=0.85)

@@ -275,13 +275,11 @@ def _with_lock(
     if has_size or not (width.isdigit() and height.isdigit()):
         return operations
     lock = cropped_to(int(width), int(height))
-    if not any(isinstance(operation, Adjustment) and operation.crop for operation in operations):
+    if not any(isinstance(one, Adjustment) and one.crop for one in operations):
         return (*operations, lock)
     return tuple(
-        operation.model_copy(update={"crop": lock.crop})
-        if isinstance(operation, Adjustment) and operation.crop
-        else operation
-        for operation in operations
+        one.model_copy(update={"crop": lock.crop}) if isinstance(one, Adjustment) and one.crop else one
+        for one in operations
     )
 
 

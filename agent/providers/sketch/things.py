@@ -25,11 +25,8 @@ def boat(frame: FigureFrame, colour: Colour) -> None:
     frame.shape([(-0.95, 0.34), (0.95, 0.34), (0.72, -0.08), (-0.66, -0.08)], colour, sharp=True)
     frame.line([(-0.88, 0.22), (0.9, 0.22)], 0.05, lighter(colour, 0.55))
     for y, reach in ((-0.1, 1.05), (-0.2, 0.8)):
-        frame.line(
-            [(-reach, y), (-reach * 0.3, y - 0.03), (reach * 0.3, y + 0.02), (reach, y)],
-            0.03,
-            lighter(frame.palette.water, 0.6),
-        )
+        wave = [(-reach, y), (-reach * 0.3, y - 0.03), (reach * 0.3, y + 0.02), (reach, y)]
+        frame.line(wave, 0.03, lighter(frame.palette.water, 0.6))
 
 
 def balloon(frame: FigureFrame, colour: Colour) -> None:
@@ -135,11 +132,8 @@ def house(frame: FigureFrame, colour: Colour) -> None:
         frame.line([(x, 0.36), (x, 0.72)], 0.025)
         frame.line([(x - 0.17, 0.54), (x + 0.17, 0.54)], 0.025)
     if "snow" in frame.palette.moods:
-        frame.shape(
-            [(-0.8, 1.42), (-0.6, 1.72), (0.6, 1.72), (0.8, 1.42), (0.4, 1.52), (0, 1.44), (-0.4, 1.54)],
-            (248, 250, 253),
-            line=0.2,
-        )
+        snow = [(-0.8, 1.42), (-0.6, 1.72), (0.6, 1.72), (0.8, 1.42), (0.4, 1.52), (0, 1.44), (-0.4, 1.54)]
+        frame.shape(snow, (248, 250, 253), line=0.2)
 
 
 def umbrella(frame: FigureFrame, colour: Colour) -> None:
@@ -173,12 +167,8 @@ def cake(frame: FigureFrame, colour: Colour) -> None:
     frame.oval(0, 0.06, 1.05, 0.16, (236, 232, 226))
     for low, wide, tint in ((0.08, 0.84, colour), (0.62, 0.56, lighter(colour, 0.25))):
         frame.shape([(-wide, low), (wide, low), (wide, low + 0.52), (-wide, low + 0.52)], tint, sharp=True)
-        drip = (
-            [(-wide, low + 0.56)]
-            + [(-wide + wide * 2 * k / 10, low + (0.3 if k % 2 else 0.42)) for k in range(11)]
-            + [(wide, low + 0.56)]
-        )
-        frame.shape(drip, frame.palette.accent, line=0.35)
+        drip = [(-wide + wide * 2 * k / 10, low + (0.3 if k % 2 else 0.42)) for k in range(11)]
+        frame.shape([(-wide, low + 0.56), *drip, (wide, low + 0.56)], frame.palette.accent, line=0.35)
     for x in (-0.3, 0.0, 0.3):
         frame.line([(x, 1.16), (x, 1.5)], 0.06, lighter(frame.palette.accent, 0.4), opacity=1.0)
         frame.shape([(x, 1.52), (x + 0.06, 1.6), (x, 1.74), (x - 0.06, 1.6)], (255, 206, 90), line=0)
@@ -246,14 +236,8 @@ def tree(frame: FigureFrame, colour: Colour) -> None:
     left = [(-0.34, 0), (-0.14, 0.2), (-0.13, 0.8), (-0.3, 1.2)]
     right = [(0.3, 1.22), (0.14, 0.8), (0.15, 0.2), (0.36, 0)]
     frame.shape([*left, (0, 1.04), *right], bark)
-    for x, y, size in (
-        (-0.62, 1.36, 0.4),
-        (0.64, 1.38, 0.4),
-        (-0.3, 1.72, 0.44),
-        (0.34, 1.74, 0.44),
-        (0, 1.44, 0.5),
-        (0.02, 2.0, 0.34),
-    ):
+    sides = ((-0.62, 1.36, 0.4), (0.64, 1.38, 0.4), (-0.3, 1.72, 0.44), (0.34, 1.74, 0.44))
+    for x, y, size in (*sides, (0, 1.44, 0.5), (0.02, 2.0, 0.34)):
         frame.oval(x, y, size, size * 0.86, mix(leaf, frame.palette.light, 0.08 + (y - 1.3) * 0.2), line=0.35)
     for _ in range(26):
         x, y = frame.canvas.between(-0.9, 0.9), frame.canvas.between(1.15, 2.2)
