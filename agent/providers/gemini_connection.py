@@ -170,14 +170,15 @@ class GeminiConnection:
         http: httpx2.AsyncClient | None = None,
     ) -> None:
         self._key = SecretStr(api_key.strip())
+        base_url = base_url or DEFAULT_BASE_URL
         self._endpoint = Endpoint(
-            base_url=base_url or DEFAULT_BASE_URL,
+            base_url=base_url,
             service="Google",
             api="Gemini API",
             key=self._key,
             url_variable="GOOGLE_GEMINI_BASE_URL",
             key_variable="GEMINI_API_KEY",
-            is_usual=base_url in (None, "", DEFAULT_BASE_URL),
+            is_usual=base_url == DEFAULT_BASE_URL,
         )
         self._api_version = api_version
         self._shared = http
