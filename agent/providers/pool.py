@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -80,13 +81,12 @@ class ProviderPool:
 
     async def provider(self, key: SecretStr | None) -> Provider:
         """Return the provider for the key; None means the operator's own key."""
-        match self.name(key):
-            case "gemini":
-                return await self.gemini(self.key_used(key) or NO_KEY)
-            case "openai":
-                return self._reach()
-            case "sketch":
-                return self._draw()
+        makers: Mapping[ProviderChoice, Callable[[], Awaitable[Provider]]] = {
+            "gemini": partial(self.gemini, self.key_used(key) or NO_KEY),
+            "openai": self._reach,
+            "sketch": self._draw,
+        }
+        return await makers[self.name(key)]()
 
     async def gemini(self, secret: SecretStr) -> Provider:
         """Return the Gemini provider for this key, whichever provider serves the turns."""
@@ -112,7 +112,7 @@ class ProviderPool:
         """Return the key for Gemini: the given one, the operator's for None, or None if there is none."""
         return (self._settings.gemini_api_key if key is None else key) or None
 
-    def _draw(self) -> Provider:
+    async def _draw(self) -> Provider:
         from agent.providers.sketch import SketchProvider
 
         self._sketch = self._sketch or SketchProvider(
@@ -120,7 +120,7 @@ class ProviderPool:
         )
         return self._sketch
 
-    def _reach(self) -> Provider:
+    async def _reach(self) -> Provider:
         from agent.providers.openai_compatible import OpenAIProvider
 
         if self._openai is None:
@@ -134,7 +134,7 @@ class ProviderPool:
                 image_timeout_s=settings.image_deadline_s,
             )
             paints = server.image_model is not None
-            self._openai = words if paints else _WordsAndSketches(words, self._draw())
+            self._openai = words if paints else _WordsAndSketches(words, await self._draw())
         return self._openai
 
     async def _connect(self, key: SecretStr) -> KeyChecker:
