@@ -26,11 +26,9 @@ from agent.providers.base import (
     signatures_to_send,
 )
 from agent.providers.catalogue import IMAGE_ROLES, ModelEntry
-from agent.providers.gemini_connection import GeminiCall, GeminiConnection, gemini_http
+from agent.providers.gemini_connection import GeminiCall, GeminiConnection
 from agent.providers.gemini_wire import AnswerReader, ArrivedPicture, Wire, chat_settings, image_settings, to_wire
 from agent.providers.key_status import KeyDiagnosis, ModelStanding, diagnosed
-
-__all__ = ["GeminiProvider", "gemini_http"]
 
 # The SDK requires its own contents; ours replace them in the body.
 _PLACEHOLDER = "-"
@@ -121,7 +119,7 @@ class GeminiProvider:
             if (draft := reader.only_draft()) is not None:
                 yield await self._stored(draft, model)
             for chunk in reader.end():
-                yield self._cleaned(chunk)
+                yield self._connection.cleaned(chunk)
         except AivistaError:
             # A cut answer was billed up to the cut.
             if reader.usage is not None:
@@ -137,12 +135,6 @@ class GeminiProvider:
         signature = picture.thought_signature
         signed = {"thought_signature": signature, "signed_by": model.id if signature else None}
         return CompletionChunk(part=image.model_copy(update=signed))
-
-    def _cleaned(self, chunk: CompletionChunk) -> CompletionChunk:
-        """Return the chunk; a failure's texts, which are the API's or the model's, are cleaned of the key."""
-        if chunk.error is None:
-            return chunk
-        return chunk.model_copy(update={"error": self._connection.cleaned(chunk.error)})
 
 
 def _config(body: Wire, headers: dict[str, str]) -> types.GenerateContentConfigDict:

@@ -20,16 +20,16 @@ from google import genai
 from google.genai import errors, types
 from pydantic import SecretStr
 
-from agent.errors import AivistaError, ErrorCode, ErrorInfo, KeyProblem, SettingsError
-from agent.messages import Source
+from agent.errors import AivistaError, ErrorCode, KeyProblem, SettingsError
+from agent.messages import CompletionChunk, Source
 from agent.providers.catalogue import ModelEntry, override_variable
 from agent.providers.http_failures import (
     LIMITS,
     Endpoint,
+    EventReader,
     ProviderCall,
     close_with_body,
     in_sentence,
-    info_without_keys,
     is_web_page,
     may_have_been_charged,
     rate_limited,
@@ -39,6 +39,7 @@ from agent.providers.http_failures import (
     transport_failure,
     trusted,
     unexplained,
+    without_keys,
     wrong_address,
 )
 
@@ -61,23 +62,11 @@ class RawEvents:
         self.finish_message = ""
         self.citations: dict[str, Source] = {}
         self.error: dict[str, Any] | None = None
-        self._line = bytearray()
-        self._event: list[bytes] = []
+        self._reader = EventReader()
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes of the answer's body."""
-        *ends, rest = data.split(b"\n")
-        for end in ends:
-            self._line += end
-            self._read_line(bytes(self._line).rstrip(b"\r"))
-            self._line.clear()
-        self._line += rest
-
-    def _read_line(self, line: bytes) -> None:
-        if line.startswith(b"data:"):
-            self._event.append(line[5:])
-        elif not line and self._event:
-            event, self._event = b"\n".join(self._event), []
+        for event in self._reader.feed(data):
             if any(name in event for name in self._NAMED):
                 self._read_event(event)
 
@@ -181,7 +170,16 @@ class GeminiConnection:
         http: httpx2.AsyncClient | None = None,
     ) -> None:
         self._key = SecretStr(api_key.strip())
-        self._base_url = base_url or DEFAULT_BASE_URL
+        base_url = base_url or DEFAULT_BASE_URL
+        self._endpoint = Endpoint(
+            base_url=base_url,
+            service="Google",
+            api="Gemini API",
+            key=self._key,
+            url_variable="GOOGLE_GEMINI_BASE_URL",
+            key_variable="GEMINI_API_KEY",
+            is_usual=base_url == DEFAULT_BASE_URL,
+        )
         self._api_version = api_version
         self._shared = http
         self._http: httpx2.AsyncClient | None = None
@@ -196,13 +194,13 @@ class GeminiConnection:
             raise KeyProblem(ErrorCode.KEY_MISSING)
         if not _may_be_a_key(self._key.get_secret_value()):
             raise KeyProblem(ErrorCode.KEY_INVALID)
-        _check_base_url(self._base_url)
+        _check_base_url(self._endpoint)
         if self._shared is None:
             self._http = gemini_http()
         # An explicit async client keeps the SDK from using aiohttp; the sync client, and the `ssl` argument for its web
         # sockets, keep it from reading the machine's certificates twice more.
         options = types.HttpOptions(
-            base_url=self._base_url,
+            base_url=self._endpoint.base_url,
             api_version=self._api_version,
             httpx_async_client=self._shared or self._http,
             async_client_args={"ssl": trusted()},
@@ -226,33 +224,21 @@ class GeminiConnection:
             _CALL.reset(token)
 
     def _failure(self, error: Exception, call: GeminiCall, model: ModelEntry) -> AivistaError:
-        provider_call, response = self.provider_call(call, model), call.response
-        page = _web_page_failure(response, provider_call) if response is not None else None
-        return page or failure_of(error, provider_call, has_response=response is not None, event=call.events.error)
-
-    def provider_call(self, call: GeminiCall, model: ModelEntry) -> ProviderCall:
-        """Return the data of a call for its failure message."""
-        endpoint = Endpoint(
-            base_url=self._base_url,
-            service="Google",
-            api="Gemini API",
-            key=self._key,
-            url_variable="GOOGLE_GEMINI_BASE_URL",
-            key_variable="GEMINI_API_KEY",
-            is_usual=self._base_url == DEFAULT_BASE_URL,
-        )
-        return ProviderCall(
-            endpoint=endpoint,
+        provider_call = ProviderCall(
+            endpoint=self._endpoint,
             model=model,
             model_variable=override_variable(model.role),
             read_timeout_s=call.read_timeout_s,
             keys=(self._key,),
             started_s=call.started_s,
         )
+        response = call.response
+        page = _web_page_failure(response, provider_call) if response is not None else None
+        return page or failure_of(error, provider_call, has_response=response is not None, event=call.events.error)
 
-    def cleaned(self, info: ErrorInfo) -> ErrorInfo:
-        """Return the failure of an answer with its texts shortened, without the key, markup and hidden characters."""
-        return info_without_keys(info, (self._key,))
+    def cleaned(self, chunk: CompletionChunk) -> CompletionChunk:
+        """Return the chunk with the texts of its failure shortened, without the key, markup and hidden characters."""
+        return without_keys(chunk, (self._key,))
 
     async def aclose(self) -> None:
         """Close its own connections."""
@@ -267,13 +253,13 @@ def _may_be_a_key(key: str) -> bool:
     return key.isascii() and key.isprintable() and " " not in key and not key.startswith("auth_tokens/")
 
 
-def _check_base_url(base_url: str) -> None:
+def _check_base_url(endpoint: Endpoint) -> None:
     try:
-        url = urlsplit(base_url)
+        url = urlsplit(endpoint.base_url)
     except ValueError:
         url = urlsplit("")
     if url.scheme not in ("https", "http") or not url.hostname:
-        raise SettingsError("GOOGLE_GEMINI_BASE_URL", base_url, "it must be an address like https://example.org")
+        raise SettingsError(endpoint.url_variable, endpoint.base_url, "it must be an address like https://example.org")
 
 
 # ---- failures
@@ -322,11 +308,9 @@ def failure_of(
         return _from_api(error, call)
     if isinstance(error, httpx2.HTTPError | httpx2.InvalidURL):
         return transport_failure(error, call)
-    if not has_response:
-        # Without a response, the answer cannot be at fault: the studio or the SDK failed before sending.
-        return call.failure(ErrorCode.NOT_SENT, f"{type(error).__name__}: {error}")
-    # The answer did not have the API's form: the SDK could not read it.
-    return call.failure(ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
+    # With a response, the SDK could not read the answer; without one, the studio or the SDK failed before sending.
+    code = ErrorCode.ANSWER_UNREADABLE if has_response else ErrorCode.NOT_SENT
+    return call.failure(code, f"{type(error).__name__}: {error}")
 
 
 def _web_page_failure(response: httpx2.Response, call: ProviderCall) -> AivistaError | None:
@@ -340,25 +324,27 @@ def _from_event(event: Mapping[str, Any], call: ProviderCall) -> AivistaError:
     """Return the failure that an event of an answer reports: the call had begun, so it may have been charged."""
     error_object = event.get("error")
     body = error_object if isinstance(error_object, dict) else {"message": str(error_object)}
-    message, status = str(body.get("message") or body.get("status") or ""), body.get("code")
+    status = body.get("code")
     if not isinstance(status, int) or not 400 <= status < 600:
-        return unexplained(message, call)
-    return may_have_been_charged(_from_body(status, body, message, {}, call))
+        return unexplained(_message(body), call)
+    return may_have_been_charged(_from_body(status, body, {}, call))
 
 
 def _from_api(error: errors.APIError, call: ProviderCall) -> AivistaError:
     headers: Mapping[str, str] = getattr(error.response, "headers", None) or {}
     details, status = error.details, error.code if isinstance(error.code, int) else 500
     if isinstance(details, dict) and isinstance(details.get("error"), dict):
-        body = details["error"]
-        return _from_body(status, body, str(body.get("message") or body.get("status") or ""), headers, call)
+        return _from_body(status, details["error"], headers, call)
     return _from_elsewhere(status, details, headers, call)
 
 
-def _from_body(
-    status: int, body: Mapping[str, Any], message: str, headers: Mapping[str, str], call: ProviderCall
-) -> AivistaError:
+def _message(body: Mapping[str, Any]) -> str:
+    return str(body.get("message") or body.get("status") or "")
+
+
+def _from_body(status: int, body: Mapping[str, Any], headers: Mapping[str, str], call: ProviderCall) -> AivistaError:
     """Return the failure reported by the API itself: `body` is its error object."""
+    message = _message(body)
     key_code = _key_code(body, message)
     match status:
         case 429:

@@ -31,7 +31,7 @@ from agent.messages import (
 )
 from agent.pictures import mime_type_of
 from agent.providers.base import ChatOptions, ImageRequest, ToolDeclaration
-from agent.providers.catalogue import ModelEntry, ModelRole
+from agent.providers.catalogue import IMAGE_ROLES, ModelEntry
 from agent.providers.gemini_connection import RawEvents
 
 # Google's documented placeholder for a function call made by another model: its signature is not checked.
@@ -233,7 +233,6 @@ def _declaration(tool: ToolDeclaration) -> Wire:
 
 # ---- answers
 
-_PICTURE_ROLES = frozenset({ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO})
 _LONGEST_QUOTE = 300
 _LONGEST_REASON = 200
 
@@ -281,13 +280,6 @@ class ArrivedPicture:
     thought_signature: bytes | None
 
 
-def _picture_type(blob: types.Blob) -> str | None:
-    """Return the type of a picture, from its bytes when its label has none; None for anything else."""
-    if (blob.mime_type or "").startswith("image/"):
-        return blob.mime_type
-    return mime_type_of(blob.data or b"")
-
-
 class AnswerReader:
     """Converts the responses of one streamed answer to chunks, and classifies its end.
 
@@ -299,7 +291,7 @@ class AnswerReader:
         self._model_id = model.id
         self._model_label = model.label
         self._events = events or RawEvents()
-        self._paints = model.role in _PICTURE_ROLES
+        self._paints = model.role in IMAGE_ROLES
         self._usage: types.GenerateContentResponseUsageMetadata | None = None
         self._finish_reason: str | None = None
         self._feedback: types.GenerateContentResponsePromptFeedback | None = None
@@ -332,7 +324,7 @@ class AnswerReader:
                     yield piece
         # Nobody requests a second candidate, but a picture in one was paid for.
         for part in (part for other in others if other.content for part in other.content.parts or ()):
-            if part.inline_data is not None and (picture := self._picture(part, part.inline_data)) is not None:
+            if (picture := self._picture(part)) is not None:
                 yield picture
 
     def only_draft(self) -> ArrivedPicture | None:
@@ -365,7 +357,7 @@ class AnswerReader:
             self._has_answer = True
             return CompletionChunk(part=self._call(part.function_call, part.thought_signature))
         if part.inline_data is not None:
-            return self._picture(part, part.inline_data)
+            return self._picture(part)
         if part.text is not None and (part.text or part.thought_signature):
             return self._text(part.text, part.thought_signature, bool(part.thought))
         return None
@@ -396,9 +388,13 @@ class AnswerReader:
             signed_by=self._model_id if signature else None,
         )
 
-    def _picture(self, part: types.Part, blob: types.Blob) -> ArrivedPicture | None:
-        mime_type = _picture_type(blob)
-        if not blob.data or mime_type is None:
+    def _picture(self, part: types.Part) -> ArrivedPicture | None:
+        blob = part.inline_data
+        if blob is None or not blob.data:
+            return None
+        is_labelled = (blob.mime_type or "").startswith("image/")
+        mime_type = blob.mime_type if is_labelled else mime_type_of(blob.data)
+        if mime_type is None:
             return None
         picture = ArrivedPicture(blob.data, mime_type, part.thought_signature)
         if part.thought:

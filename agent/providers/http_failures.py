@@ -1,7 +1,7 @@
 """Failures between the studio and a model's server as the studio's own errors, for every provider.
 
-No error text contains a key, and a server's messages are cleaned and shortened before they are used. The settings that
-all connections to such servers share are here too.
+No error text contains a key, and a server's messages are cleaned and shortened before they are used. What all
+connections to such servers share is here too: their settings, and the reading of a streamed answer's events.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import html
 import re
 import ssl
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -22,7 +22,8 @@ from urllib.parse import urlsplit
 import httpx2
 from pydantic import SecretStr
 
-from agent.errors import AivistaError, Charge, DesignRuleBroken, ErrorCode, ErrorInfo, SettingsError
+from agent.errors import AivistaError, Charge, DesignRuleBroken, ErrorCode, SettingsError
+from agent.messages import CompletionChunk
 from agent.providers.catalogue import ModelEntry
 from agent.untrusted import plain_text
 
@@ -52,6 +53,32 @@ def timeouts(read_timeout_s: float) -> httpx2.Timeout:
 def netloc(base_url: str) -> str:
     """Return the host and port of an address, without user name and password."""
     return urlsplit(base_url).netloc.rpartition("@")[2]
+
+
+class EventReader:
+    """Splits the body of a streamed answer into the data of its server-sent events.
+
+    Not by `aiter_lines`: that also breaks a line at characters that a text may contain, such as U+2028.
+    """
+
+    def __init__(self) -> None:
+        self._line = bytearray()
+        self._data: list[bytes] = []
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        """Yield the data of each event that these next bytes of the body complete."""
+        *ends, rest = piece.split(b"\n")
+        for end in ends:
+            self._line += end
+            line = bytes(self._line).rstrip(b"\r")
+            self._line.clear()
+            if line.startswith(b"data:"):
+                self._data.append(line[5:].removeprefix(b" "))
+            elif not line:
+                if any(self._data):
+                    yield b"\n".join(self._data)
+                self._data.clear()
+        self._line += rest
 
 
 async def close_with_body(response: httpx2.Response) -> None:
@@ -149,10 +176,13 @@ def clean(text: str, keys: Sequence[SecretStr]) -> str:
     return " ".join(plain_text(text).split())[:_LONGEST_DETAIL]
 
 
-def info_without_keys(info: ErrorInfo, keys: Sequence[SecretStr]) -> ErrorInfo:
-    """Return the failure of an answer with its texts, which are the server's or the model's, cleaned."""
+def without_keys(chunk: CompletionChunk, keys: Sequence[SecretStr]) -> CompletionChunk:
+    """Return the chunk with the texts of its failure, which are the server's or the model's, cleaned."""
+    if (info := chunk.error) is None:
+        return chunk
     cleaned = {name: clean(value, keys) if isinstance(value, str) else value for name, value in info.parameters.items()}
-    return info.model_copy(update={"parameters": cleaned, "provider_detail": clean(info.provider_detail, keys)})
+    update = {"parameters": cleaned, "provider_detail": clean(info.provider_detail, keys)}
+    return chunk.model_copy(update={"error": info.model_copy(update=update)})
 
 
 def may_have_been_charged(error: AivistaError) -> AivistaError:
@@ -210,22 +240,13 @@ def status_failure(status: int, message: str, headers: Mapping[str, str], call: 
         case 413:
             return call.failure(ErrorCode.REQUEST_TOO_LARGE, message)
         case 503 | 529:
-            return overloaded(message, headers, call)
-        case 409 | 499:
-            return call.failure(ErrorCode.PROVIDER_ERROR, message, status=status)
-        case _ if status >= 500:
+            hint_s = retry_after_s(headers)
+            waiting = {} if hint_s is None else {"seconds": max(1, ceil(hint_s))}
+            return call.failure(ErrorCode.OVERLOADED, message, model=model, **waiting)
+        case _ if status in (409, 499) or status >= 500:
             return call.failure(ErrorCode.PROVIDER_ERROR, message, status=status)
         case _:
             return None
-
-
-def overloaded(message: str, headers: Mapping[str, str], call: ProviderCall) -> AivistaError:
-    """Return that the model is overloaded, with the server's waiting time, if it gives one."""
-    hint_s = retry_after_s(headers)
-    parameters: dict[str, str | int | float] = {"model": call.model.label}
-    if hint_s is not None:
-        parameters["seconds"] = max(1, ceil(hint_s))
-    return call.failure(ErrorCode.OVERLOADED, message, **parameters)
 
 
 def rate_limited(hint_s: float | None, message: str, call: ProviderCall) -> AivistaError:
@@ -277,12 +298,11 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 
     A date is compared with the server's own clock if it sends one, because ours may be wrong.
     """
-    milliseconds, hint = headers.get("retry-after-ms", "").strip(), headers.get("retry-after", "").strip()
-    if re.fullmatch(r"\d{1,9}(\.\d+)?", milliseconds):
-        return float(milliseconds) / 1000
-    if re.fullmatch(r"\d{1,9}(\.\d+)?", hint):
-        return float(hint)
-    at = _date(hint)
+    for name, per_second in (("retry-after-ms", 1000), ("retry-after", 1)):
+        hint = headers.get(name, "").strip()
+        if re.fullmatch(r"\d{1,9}(\.\d+)?", hint):
+            return float(hint) / per_second
+    at = _date(headers.get("retry-after", ""))
     if at is None:
         return None
     now = _date(headers.get("date", "")) or datetime.now(UTC)

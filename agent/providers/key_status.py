@@ -158,15 +158,12 @@ class KeyStatusCache:
         if held.problem is not None:
             del self._known[key]
             return True
-        models = held.models
-        cleared = tuple(
-            one.model_copy(update={"problem": None, "is_tried": True}) if one.model_id in model_ids else one
-            for one in models
-        )
-        was_wrong = any(one.problem is not None and one.model_id in model_ids for one in models)
-        if was_wrong:
-            self._known[key] = KeyDiagnosis(models=cleared)
-        return was_wrong
+        if not any(one.problem is not None and one.model_id in model_ids for one in held.models):
+            return False
+        good = {"problem": None, "is_tried": True}
+        cleared = (one.model_copy(update=good) if one.model_id in model_ids else one for one in held.models)
+        self._known[key] = KeyDiagnosis(models=tuple(cleared))
+        return True
 
     async def _ask(self, key: SecretStr, *, tries_models: bool) -> KeyDiagnosis:
         diagnosis = await self._check(key, self._models(), tries_models=tries_models)

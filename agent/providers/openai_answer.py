@@ -107,12 +107,7 @@ class ChatReader:
 
         The empty chunk is a sign of life: the model may take minutes to write a call.
         """
-        has_told = False
-        for chunk in self._chunks_of(event):
-            has_told = True
-            yield chunk
-        if not has_told:
-            yield CompletionChunk()
+        yield from list(self._chunks_of(event)) or [CompletionChunk()]
 
     def _chunks_of(self, event: Wire) -> Iterator[CompletionChunk]:
         self._usage = _object(event.get("usage")) or self._usage
@@ -202,28 +197,18 @@ class ArrivedPicture:
     mime_type: str
 
 
-@dataclass(frozen=True, slots=True)
-class PictureElsewhere:
-    """A picture that must be downloaded from this address on the same server."""
-
-    url: str
-
-
-def read_picture(answer: object, base_url: str) -> ArrivedPicture | PictureElsewhere | ErrorInfo:
-    """Return the picture from the answer of an image call, its address, or why there is none."""
-    found = _object(next(iter(_list(_object(answer).get("data"))), None))
+def read_picture(answer: Wire, base_url: str) -> ArrivedPicture | str | ErrorInfo:
+    """Return the picture from the answer of an image call, its address on the same server, or why there is none."""
+    found = _object(next(iter(_list(answer.get("data"))), None))
     encoded, url = _string(found.get("b64_json")), _string(found.get("url"))
-    if encoded:
-        return _decoded(encoded)
-    if url.startswith("data:"):
-        return _decoded(url)
+    if encoded or url.startswith("data:"):
+        return _decoded(encoded or url)
     if not url:
         return ErrorInfo(code=ErrorCode.NO_PICTURE, parameters={"reason": "no data"})
     address = _address_at_home(url, base_url)
-    if address is None:
-        # An answer must not make the studio contact other machines, for example in its own network.
-        return ErrorInfo(code=ErrorCode.NO_PICTURE, parameters={"reason": "its file is on another server"})
-    return PictureElsewhere(address)
+    # An answer must not make the studio contact other machines, for example in its own network.
+    reason = {"reason": "its file is on another server"}
+    return address or ErrorInfo(code=ErrorCode.NO_PICTURE, parameters=reason)
 
 
 def picture_of(data: bytes) -> ArrivedPicture | ErrorInfo:

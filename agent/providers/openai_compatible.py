@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import httpx2
@@ -22,10 +23,10 @@ from agent.providers.catalogue import JsonMode, ModelEntry
 from agent.providers.http_failures import (
     LIMITS,
     Endpoint,
+    EventReader,
     ProviderCall,
     close_with_body,
     in_sentence,
-    info_without_keys,
     is_web_page,
     may_have_been_charged,
     netloc,
@@ -36,16 +37,10 @@ from agent.providers.http_failures import (
     transport_failure,
     trusted,
     unexplained,
+    without_keys,
     wrong_address,
 )
-from agent.providers.openai_answer import (
-    ArrivedPicture,
-    ChatReader,
-    PictureElsewhere,
-    picture_of,
-    read_picture,
-    usage_from_wire,
-)
+from agent.providers.openai_answer import ArrivedPicture, ChatReader, picture_of, read_picture, usage_from_wire
 from agent.providers.openai_wire import Wire, chat_body, image_body, image_files, pictures_to_show
 from agent.settings import OpenAISettings
 
@@ -75,8 +70,7 @@ class OpenAIProvider:
         text_timeout_s: float = 60,
         image_timeout_s: float = 300,
     ) -> None:
-        self._talker = _endpoint_of_words(settings)
-        self._painter = _endpoint_of_pictures(settings)
+        self._talker, self._painter = _endpoints(settings)
         self._keys = [key for key in (settings.api_key, settings.image_api_key) if key is not None]
         self._pictures = pictures
         self._text_timeout_s = text_timeout_s
@@ -118,7 +112,7 @@ class OpenAIProvider:
                 async with asyncio.timeout(_END_S):
                     await anext(events, None)
         for chunk in reader.end():
-            yield self._without_keys(chunk)
+            yield without_keys(chunk, self._keys)
 
     async def generate(self, request: ImageRequest) -> AsyncGenerator[CompletionChunk, None]:
         """Make or edit one picture; it is stored before its chunk is yielded."""
@@ -141,12 +135,12 @@ class OpenAIProvider:
             raise failure
         usage = usage_from_wire(answer["usage"]) if isinstance(answer.get("usage"), dict) else None
         found = read_picture(answer, call.endpoint.base_url)
-        if isinstance(found, PictureElsewhere):
-            found = await self._fetch(found.url, call)
+        if isinstance(found, str):
+            found = await self._fetch(found, call)
         if isinstance(found, ErrorInfo):
             # Without a token count, it is unknown whether it was charged.
             found = found.model_copy(update={"charge": Charge.MAYBE if usage is None else Charge.YES})
-            yield self._without_keys(CompletionChunk(usage=usage, finish_reason="stop", error=found))
+            yield without_keys(CompletionChunk(usage=usage, finish_reason="stop", error=found), self._keys)
             return
         origin = ImageOrigin.EDITED if images else ImageOrigin.GENERATED
         yield CompletionChunk(part=await self._pictures.write(found.data, found.mime_type, origin))
@@ -246,11 +240,6 @@ class OpenAIProvider:
             raise as_ours(error, call) from None
         return picture_of(bytes(data))
 
-    def _without_keys(self, chunk: CompletionChunk) -> CompletionChunk:
-        if chunk.error is None:
-            return chunk
-        return chunk.model_copy(update={"error": info_without_keys(chunk.error, self._keys)})
-
     def _open(self, endpoint: Endpoint) -> httpx2.AsyncClient:
         if endpoint in self._clients:
             return self._clients[endpoint]
@@ -272,20 +261,10 @@ class OpenAIProvider:
 
 async def _events(answer: httpx2.Response) -> AsyncGenerator[str, None]:
     """Yield the data of each complete event, until the stream ends."""
-    line, data = bytearray(), list[bytes]()
+    reader = EventReader()
     async for piece in answer.aiter_bytes():
-        *ends, rest = piece.split(b"\n")
-        for end in ends:
-            line += end
-            stripped = bytes(line).rstrip(b"\r")
-            line.clear()
-            if stripped.startswith(b"data:"):
-                data.append(stripped[5:].removeprefix(b" "))
-            elif not stripped:
-                if any(data):
-                    yield b"\n".join(data).decode()
-                data.clear()
-        line += rest
+        for event in reader.feed(piece):
+            yield event.decode()
 
 
 def _read(event: str) -> Any:
@@ -293,8 +272,9 @@ def _read(event: str) -> Any:
     return json.loads(event) if event and not event.startswith("[DONE]") else None
 
 
-def _endpoint_of_words(settings: OpenAISettings) -> Endpoint:
-    return Endpoint(
+def _endpoints(settings: OpenAISettings) -> tuple[Endpoint, Endpoint]:
+    """Return the servers for words and for pictures; a separate address never gets the other server's key."""
+    words = pictures = Endpoint(
         base_url=settings.base_url,
         service=netloc(settings.base_url),
         api="OpenAI API",
@@ -302,21 +282,13 @@ def _endpoint_of_words(settings: OpenAISettings) -> Endpoint:
         url_variable="AIVISTA_OPENAI_BASE_URL",
         key_variable="AIVISTA_OPENAI_API_KEY",
     )
-
-
-def _endpoint_of_pictures(settings: OpenAISettings) -> Endpoint:
-    """Return the image server; a separate address never gets the other server's key."""
-    has_own = settings.image_base_url is not None
-    has_own_key = has_own or settings.image_api_key is not None
-    base_url = settings.image_base_url or settings.base_url
-    return Endpoint(
-        base_url=base_url,
-        service=netloc(base_url),
-        api="OpenAI API",
-        key=settings.image_api_key if has_own_key else settings.api_key,
-        url_variable="AIVISTA_OPENAI_IMAGE_BASE_URL" if has_own else "AIVISTA_OPENAI_BASE_URL",
-        key_variable="AIVISTA_OPENAI_IMAGE_API_KEY" if has_own_key else "AIVISTA_OPENAI_API_KEY",
-    )
+    url, key = settings.image_base_url, settings.image_api_key
+    if url is not None:
+        variable = "AIVISTA_OPENAI_IMAGE_BASE_URL"
+        pictures = replace(pictures, base_url=url, service=netloc(url), url_variable=variable)
+    if url is not None or key is not None:
+        pictures = replace(pictures, key=key, key_variable="AIVISTA_OPENAI_IMAGE_API_KEY")
+    return words, pictures
 
 
 # ---- failures: no text of them contains a key
@@ -365,8 +337,10 @@ _NO_VISION = re.compile(
 
 def _refused_features(message: str) -> dict[str, Any]:
     """Return the model fields to change for the features that the server rejects."""
-    missing = [features for pattern, features in _FEATURES if pattern.search(message)]
-    return {name: value for one in missing for name, value in one.items()}
+    missing: dict[str, Any] = {}
+    for pattern, fields in _FEATURES:
+        missing |= fields if pattern.search(message) else {}
+    return missing
 
 
 def as_ours(error: Exception, call: ProviderCall) -> AivistaError:
@@ -391,10 +365,7 @@ def _failure_details(body: object, otherwise: str) -> _FailureDetails:
     if not isinstance(content, dict):
         return _FailureDetails(content if isinstance(content, str) and content else otherwise, "", "")
     message = content.get("message") or content.get("detail") or content.get("error") or content
-    return _FailureDetails(
-        message if isinstance(message, str) else str(message),
-        *(str(content.get(name) or "") for name in ("code", "type")),
-    )
+    return _FailureDetails(str(message), *(str(content.get(name) or "") for name in ("code", "type")))
 
 
 def _json_or_text(body: bytes) -> object:

@@ -51,7 +51,7 @@ def chat_body(
     if model.has_stream_usage:
         body["stream_options"] = {"include_usage": True}
     if tools and model.has_tools:
-        body["tools"] = [_declaration(tool) for tool in tools]
+        body["tools"] = [{"type": "function", "function": tool.model_dump()} for tool in tools]
     level = options.thinking_level if options.thinking_level in model.thinking_levels else model.thinking_level
     if level:
         body["reasoning_effort"] = level
@@ -71,11 +71,6 @@ def _system(model: ModelEntry, tools: Sequence[ToolDeclaration], options: ChatOp
         schema = json.dumps(options.response_schema, ensure_ascii=False)
         texts.append(f"Answer with one JSON object of this JSON schema, and nothing else:\n{schema}")
     return "\n\n".join(text for text in texts if text)
-
-
-def _declaration(tool: ToolDeclaration) -> Wire:
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return {"type": "function", "function": function}
 
 
 def _response_format(model: ModelEntry, schema: Wire) -> Wire:
@@ -190,8 +185,8 @@ class _MessagesWriter:
     def _add_calls(self, answer: Wire, message: PromptMessage, calls: list[ToolCallPart]) -> None:
         ids: list[str] = []
         for call in calls:
-            is_fit = call.call_id and call.call_id not in ids and len(call.call_id) <= _LONGEST_ID
-            ids.append(call.call_id if call.call_id and is_fit else self._new_id())
+            own = call.call_id or ""
+            ids.append(own if own and own not in ids and len(own) <= _LONGEST_ID else self._new_id())
         self._open = [_OpenCall(call, wire_id) for call, wire_id in zip(calls, ids, strict=True)]
         if not self._model.has_tools:
             return
@@ -333,10 +328,7 @@ TOOL_CALL = "tool_call"
 
 def _tools_in_words(tools: Sequence[ToolDeclaration]) -> str:
     """Return the instructions that replace the declaration of tools."""
-    declared = "\n".join(
-        json.dumps({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
-        for tool in tools
-    )
+    declared = "\n".join(json.dumps(tool.model_dump()) for tool in tools)
     return (
         "You can call these tools, described by the JSON schema of their arguments:\n"
         f"{declared}\n"
@@ -411,6 +403,6 @@ class TagSplitter:
 
     def _possible_beginning(self, marks: dict[str, str]) -> int:
         """Return how many characters at the end may be the start of a tag."""
-        longest = max(map(len, marks), default=0) - 1
+        longest = max(map(len, marks)) - 1
         sizes = range(min(longest, len(self._held)), 0, -1)
         return next((size for size in sizes if any(mark.startswith(self._held[-size:]) for mark in marks)), 0)

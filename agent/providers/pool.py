@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from agent.messages import CompletionChunk, PromptMessage
 from agent.providers.base import PLAIN, ChatOptions, Embedder, ImageRequest, PictureBytes, Provider, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
 from agent.providers.key_status import KeyChecker, KeyDiagnosis
-from agent.settings import OpenAISettings, ProviderChoice, Settings
+from agent.settings import ProviderChoice, Settings
 
 if TYPE_CHECKING:
     import httpx2
@@ -80,12 +81,12 @@ class ProviderPool:
 
     async def provider(self, key: SecretStr | None) -> Provider:
         """Return the provider for the key; None means the operator's own key."""
-        makers: Mapping[ProviderChoice, Callable[[SecretStr], Awaitable[Provider]]] = {
-            "gemini": self.gemini,
+        makers: Mapping[ProviderChoice, Callable[[], Awaitable[Provider]]] = {
+            "gemini": partial(self.gemini, self.key_used(key) or NO_KEY),
             "openai": self._reach,
             "sketch": self._draw,
         }
-        return await makers[self.name(key)](self.key_used(key) or NO_KEY)
+        return await makers[self.name(key)]()
 
     async def gemini(self, secret: SecretStr) -> Provider:
         """Return the Gemini provider for this key, whichever provider serves the turns."""
@@ -111,7 +112,7 @@ class ProviderPool:
         """Return the key for Gemini: the given one, the operator's for None, or None if there is none."""
         return (self._settings.gemini_api_key if key is None else key) or None
 
-    async def _draw(self, _: SecretStr) -> Provider:
+    async def _draw(self) -> Provider:
         from agent.providers.sketch import SketchProvider
 
         self._sketch = self._sketch or SketchProvider(
@@ -119,31 +120,28 @@ class ProviderPool:
         )
         return self._sketch
 
-    async def _reach(self, key: SecretStr) -> Provider:
-        if self._openai is None:
-            settings = self._settings.openai
-            assert settings is not None, "`name` says which provider can serve"
-            server = self._connect_server(settings)
-            paints = settings.image_model is not None
-            self._openai = server if paints else _WordsAndSketches(server, await self._draw(key))
-        return self._openai
-
-    def _connect_server(self, server: OpenAISettings) -> Provider:
+    async def _reach(self) -> Provider:
         from agent.providers.openai_compatible import OpenAIProvider
 
-        settings = self._settings
-        return OpenAIProvider(
-            server,
-            self._pictures,
-            # The server may be silent this long: it loads its model first, and sends nothing while it paints.
-            text_timeout_s=settings.text_deadline_s,
-            image_timeout_s=settings.image_deadline_s,
-        )
+        if self._openai is None:
+            settings, server = self._settings, self._settings.openai
+            assert server is not None, "`name` says which provider can serve"
+            words = OpenAIProvider(
+                server,
+                self._pictures,
+                # The server may be silent this long: it loads its model first, and sends nothing while it paints.
+                text_timeout_s=settings.text_deadline_s,
+                image_timeout_s=settings.image_deadline_s,
+            )
+            paints = server.image_model is not None
+            self._openai = words if paints else _WordsAndSketches(words, await self._draw())
+        return self._openai
 
     async def _connect(self, key: SecretStr) -> KeyChecker:
         # Google's SDK takes half a second to import: only users with a key should wait for it.
         await asyncio.to_thread(import_module, "agent.providers.gemini")
-        from agent.providers.gemini import GeminiProvider, gemini_http
+        from agent.providers.gemini import GeminiProvider
+        from agent.providers.gemini_connection import gemini_http
 
         settings, self._http = self._settings, self._http or gemini_http()
         return GeminiProvider(

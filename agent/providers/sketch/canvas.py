@@ -28,7 +28,7 @@ class Canvas:
         self.unit = min(size)
         self.random = np.random.default_rng(seed)
         self._pixels: Pixels = np.zeros((self.height, self.width, 3), dtype=np.float32)
-        self._wash = self._cloud(9, 0.0 if is_flat else 1.0)
+        self._wash = self._cloud(0.0 if is_flat else 1.0)
         self._is_flat = is_flat
 
     def image(self) -> Image.Image:
@@ -64,10 +64,8 @@ class Canvas:
         paint = self._gradient(top, low or top, upper, lower)
         shade = 1 + self._wash[upper:lower, left:right] * 0.06
         if rim and not self._is_flat:
-            blurred = (
-                np.asarray(mask_image.filter(ImageFilter.BoxBlur(max(2, self.unit // 130))), dtype=np.float32) / 255
-            )
-            shade = shade - np.clip(mask - blurred, 0, 1) * rim
+            blurred = mask_image.filter(ImageFilter.BoxBlur(max(2, self.unit // 130)))
+            shade = shade - np.clip(mask - np.asarray(blurred, dtype=np.float32) / 255, 0, 1) * rim
         area = self._pixels[upper:lower, left:right]
         area += (paint * shade[..., None] - area) * (mask * opacity)[..., None]
 
@@ -102,8 +100,6 @@ class Canvas:
     ) -> None:
         """Draw a line by hand: `width` is a share of the shorter side; the line swells, thins and trembles."""
         path = smooth(points)
-        if len(path) < 2:
-            return
         half = width * self.unit / 2
         left: list[Point] = []
         right: list[Point] = []
@@ -120,15 +116,13 @@ class Canvas:
             right.append((x - across[0], y - across[1]))
         self.fill([*left, *reversed(right)], colour, opacity=opacity, rim=0.0)
 
-    def outline(self, points: Sequence[Point], colour: Colour, *, width: float = 0.004, opacity: float = 0.55) -> None:
+    def outline(self, points: Sequence[Point], colour: Colour, opacity: float) -> None:
         """Draw around a shape with a loose line that does not quite meet itself."""
-        if len(points) < 3:
-            return
         shift = 0.0022
         dx, dy = self.between(-shift, shift), self.between(-shift, shift)
         start = int(self.between(0, len(points)))
         loop = [*points[start:], *points[:start]]
-        self.stroke([(x + dx, y + dy) for x, y in [*loop, loop[0]]], colour, width, opacity=opacity)
+        self.stroke([(x + dx, y + dy) for x, y in [*loop, loop[0]]], colour, 0.0045, opacity=opacity)
 
     def glow(self, x: float, y: float, radius: float, colour: Colour, opacity: float) -> None:
         """Add a soft light around a point; `radius` is a share of the shorter side."""
@@ -156,13 +150,8 @@ class Canvas:
         for _ in range(count):
             x, y = self.between(area[0], area[2]), self.between(area[1], area[3])
             size = self.between(*radius) * self.unit
-            corners = [
-                (
-                    x + size * math.cos(k * math.tau / 8) / self.width,
-                    y + size * math.sin(k * math.tau / 8) / self.height,
-                )
-                for k in range(8)
-            ]
+            turns = (k * math.tau / 8 for k in range(8))
+            corners = [(x + size * math.cos(t) / self.width, y + size * math.sin(t) / self.height) for t in turns]
             self.fill(corners, colour, opacity=opacity * self.between(0.5, 1.0), rim=0.0)
 
     def ridge(self, base: float, height: float, roughness: int, *, is_sharp: bool = False) -> list[Point]:
@@ -170,9 +159,8 @@ class Canvas:
         knots = self.random.uniform(0, 1, roughness + 3)
         at = np.linspace(0, roughness + 2, 140)
         if is_sharp:
-            heights = np.interp(
-                at, np.arange(roughness + 3), np.where(np.arange(roughness + 3) % 2, knots * 0.4 + 0.6, knots * 0.35)
-            )
+            steps = np.arange(roughness + 3)
+            heights = np.interp(at, steps, np.where(steps % 2, knots * 0.4 + 0.6, knots * 0.35))
             heights += self._jitter(140, 0.045)
         else:
             low = np.floor(at).astype(int).clip(0, roughness + 1)
@@ -197,18 +185,13 @@ class Canvas:
         first, last = np.array(top, dtype=np.float32), np.array(low, dtype=np.float32)
         return (first + (last - first) * share).astype(np.float32)
 
-    def _cloud(self, cells: int, strength: float) -> Pixels:
+    def _cloud(self, strength: float) -> Pixels:
         """Return a soft field between about -1 and 1 that makes a wash uneven, with fine grain in it."""
         size = (self.width, self.height)
-        coarse = Image.fromarray(self.random.uniform(-1, 1, (cells, cells)).astype(np.float32)).resize(
-            size, Image.Resampling.BICUBIC
-        )
-        fine = Image.fromarray(self.random.uniform(-1, 1, (cells * 6, cells * 6)).astype(np.float32)).resize(
-            size, Image.Resampling.BICUBIC
-        )
+        cells = (Image.fromarray(self.random.uniform(-1, 1, (n, n)).astype(np.float32)) for n in (9, 54))
+        coarse, fine = (np.asarray(few.resize(size, Image.Resampling.BICUBIC)) for few in cells)
         grain = self.random.standard_normal((self.height, self.width), dtype=np.float32)
-        field = np.asarray(coarse) * 0.65 + np.asarray(fine) * 0.3 + grain * 0.16
-        return (field * strength).astype(np.float32)
+        return ((coarse * 0.65 + fine * 0.3 + grain * 0.16) * strength).astype(np.float32)
 
     def _box(self, points: Sequence[Point]) -> tuple[int, int, int, int] | None:
         left = max(0, math.floor(min(x for x, _ in points)) - 1)
@@ -273,9 +256,7 @@ class FigureFrame:
         outline = placed if sharp else smooth(placed, closed=True)
         self.canvas.fill(outline, lighter(colour, 0.14), darker(colour, 0.16))
         if line:
-            self.canvas.outline(
-                self._dense(placed) if sharp else outline[::2], self.palette.ink, width=0.0045, opacity=line
-            )
+            self.canvas.outline(self._dense(placed) if sharp else outline[::2], self.palette.ink, line)
 
     def oval(self, x: float, y: float, rx: float, ry: float, colour: Colour, *, line: float = 0.6) -> None:
         """Fill an oval around (x, y)."""
@@ -299,16 +280,16 @@ class FigureFrame:
         )
         self.canvas.stroke(self._placed(points), colour, width * self._scale, opacity=1.0, tapers=False)
 
-    def shadow(self, width: float = 0.95) -> None:
+    def shadow(self) -> None:
         """Draw the figure's shadow on the ground."""
-        points = self.canvas.oval_points(self._x, self._base + 0.004, width * self._scale, 0.11 * self._scale)
+        points = self.canvas.oval_points(self._x, self._base + 0.004, 0.95 * self._scale, 0.11 * self._scale)
         self.canvas.fill(points, mix(self.palette.near, (20, 20, 30), 0.4), opacity=0.32, rim=0.0)
 
-    def eyes(self, x: float, y: float, apart: float, radius: float) -> None:
+    def eyes(self, y: float, apart: float, radius: float) -> None:
         """Draw two eyes with a glint, each `apart` from the middle."""
         for side in (-1, 1):
-            self.dot(x + side * apart, y, radius, (30, 27, 32))
-            self.dot(x + side * apart + radius * 0.3, y + radius * 0.35, radius * 0.34, (255, 255, 255))
+            self.dot(side * apart, y, radius, (30, 27, 32))
+            self.dot(side * apart + radius * 0.3, y + radius * 0.35, radius * 0.34, (255, 255, 255))
 
     def _placed(self, points: Sequence[Point]) -> list[Point]:
         return [(self._x + x * self._across, self._base - y * self._up) for x, y in points]
@@ -316,16 +297,13 @@ class FigureFrame:
     @staticmethod
     def _dense(points: Sequence[Point]) -> list[Point]:
         """Return the outline with three points on each edge, so that a smoothed line keeps its corners."""
-        dense: list[Point] = []
-        for index, start in enumerate(points):
-            end = points[(index + 1) % len(points)]
-            dense += [
-                (start[0] + (end[0] - start[0]) * share, start[1] + (end[1] - start[1]) * share)
-                for share in (0.02, 0.5, 0.98)
-            ]
-        return dense
+        return [
+            (x + (next_x - x) * share, y + (next_y - y) * share)
+            for (x, y), (next_x, next_y) in zip(points, [*points[1:], points[0]], strict=True)
+            for share in (0.02, 0.5, 0.98)
+        ]
 
 
 def both_sides(half: Sequence[Point]) -> list[Point]:
-    """Return a closed outline from its right half, given from top to bottom; the left half mirrors it."""
+    """Return an outline from one half of it; the other half mirrors the points left to right, in reverse order."""
     return [*half, *((-x, y) for x, y in reversed(half) if x)]

@@ -13,17 +13,7 @@ _HAIRS: tuple[Colour, ...] = ((52, 42, 44), (98, 64, 46), (178, 122, 66), (72, 5
 
 
 def _sitting_body(frame: FigureFrame, colour: Colour, *, wide: float = 1.0, tall: float = 1.0) -> None:
-    body = [
-        (0, 0),
-        (0.52, 0.02),
-        (0.62, 0.34),
-        (0.46, 0.8),
-        (0.24, 1.15),
-        (-0.24, 1.15),
-        (-0.46, 0.8),
-        (-0.62, 0.34),
-        (-0.52, 0.02),
-    ]
+    body = both_sides([(0, 0), (0.52, 0.02), (0.62, 0.34), (0.46, 0.8), (0.24, 1.15)])
     frame.shape([(x * wide, y * tall) for x, y in body], colour)
     frame.oval(0, 0.62 * tall, 0.27 * wide, 0.42 * tall, mix(colour, _CREAM, 0.7), line=0)
     for side in (-1, 1):
@@ -45,14 +35,11 @@ def cat(frame: FigureFrame, colour: Colour) -> None:
     for side in (-1, 1):
         frame.shape([(side * 0.4, 1.52), (side * 0.42, 1.98), (side * 0.1, 1.74)], colour, sharp=True)
         frame.shape([(side * 0.35, 1.6), (side * 0.36, 1.86), (side * 0.18, 1.72)], _PINK, sharp=True, line=0)
-    frame.shape(
-        [(0, 1.05), (0.32, 1.12), (0.46, 1.38), (0.36, 1.68), (0, 1.8), (-0.36, 1.68), (-0.46, 1.38), (-0.32, 1.12)],
-        colour,
-    )
+    frame.shape(both_sides([(0, 1.05), (0.32, 1.12), (0.46, 1.38), (0.36, 1.68), (0, 1.8)]), colour)
     for x in (-0.1, 0.0, 0.1):
         frame.line([(x, 1.78), (x * 0.8, 1.64)], 0.035, darker(colour, 0.4), opacity=0.7)
     frame.oval(0, 1.2, 0.2, 0.13, mix(colour, _CREAM, 0.75), line=0)
-    frame.eyes(0, 1.42, 0.18, 0.075)
+    frame.eyes(1.42, 0.18, 0.075)
     frame.shape([(-0.05, 1.29), (0.05, 1.29), (0, 1.23)], _PINK, sharp=True)
     frame.line([(-0.1, 1.15), (-0.05, 1.13), (0, 1.2), (0.05, 1.13), (0.1, 1.15)], 0.022)
     _whiskers(frame, 1.24, 0.62)
@@ -67,16 +54,11 @@ def fox(frame: FigureFrame, colour: Colour) -> None:
     for side in (-1, 1):
         frame.shape([(side * 0.46, 1.5), (side * 0.5, 2.05), (side * 0.08, 1.72)], colour, sharp=True)
         frame.shape([(side * 0.41, 1.62), (side * 0.43, 1.93), (side * 0.2, 1.73)], _DARK, sharp=True, line=0)
-    frame.shape(
-        [(0, 1.0), (0.2, 1.12), (0.56, 1.32), (0.4, 1.68), (0, 1.8), (-0.4, 1.68), (-0.56, 1.32), (-0.2, 1.12)], colour
-    )
+    frame.shape(both_sides([(0, 1.0), (0.2, 1.12), (0.56, 1.32), (0.4, 1.68), (0, 1.8)]), colour)
     for side in (-1, 1):
-        frame.shape(
-            [(0, 1.03), (side * 0.2, 1.13), (side * 0.53, 1.32), (side * 0.22, 1.38), (side * 0.05, 1.24)],
-            _CREAM,
-            line=0,
-        )
-    frame.eyes(0, 1.45, 0.2, 0.065)
+        cheek = [(0, 1.03), (side * 0.2, 1.13), (side * 0.53, 1.32), (side * 0.22, 1.38), (side * 0.05, 1.24)]
+        frame.shape(cheek, _CREAM, line=0)
+    frame.eyes(1.45, 0.2, 0.065)
     frame.oval(0, 1.07, 0.085, 0.06, _DARK, line=0)
 
 
@@ -90,12 +72,9 @@ def rabbit(frame: FigureFrame, colour: Colour) -> None:
     ):
         frame.shape(points, colour)
         frame.oval(side * 0.19, 1.98, 0.055, 0.28, _PINK, line=0)
-    frame.shape(
-        [(0, 0.98), (0.36, 1.08), (0.44, 1.36), (0.3, 1.62), (0, 1.7), (-0.3, 1.62), (-0.44, 1.36), (-0.36, 1.08)],
-        colour,
-    )
+    frame.shape(both_sides([(0, 0.98), (0.36, 1.08), (0.44, 1.36), (0.3, 1.62), (0, 1.7)]), colour)
     frame.oval(0, 1.14, 0.2, 0.12, _CREAM, line=0)
-    frame.eyes(0, 1.38, 0.2, 0.07)
+    frame.eyes(1.38, 0.2, 0.07)
     frame.oval(0, 1.22, 0.05, 0.035, _PINK)
     frame.line([(-0.09, 1.1), (0, 1.17), (0.09, 1.1)], 0.022)
     _whiskers(frame, 1.18, 0.56)
@@ -108,10 +87,8 @@ def bear(frame: FigureFrame, colour: Colour) -> None:
         colour, limbs, ears = (246, 243, 236), _DARK, _DARK
     for side in (-1, 1):
         frame.oval(side * 0.5, 0.17, 0.26, 0.2, limbs)
-        frame.shape(
-            [(side * 0.38, 1.0), (side * 0.72, 0.82), (side * 0.78, 0.5), (side * 0.6, 0.46), (side * 0.42, 0.72)],
-            limbs,
-        )
+        arm = [(side * 0.38, 1.0), (side * 0.72, 0.82), (side * 0.78, 0.5), (side * 0.6, 0.46), (side * 0.42, 0.72)]
+        frame.shape(arm, limbs)
     frame.oval(0, 0.62, 0.6, 0.62, colour)
     frame.oval(0, 0.56, 0.36, 0.42, mix(colour, _CREAM, 0.6), line=0)
     for side in (-1, 1):
@@ -122,7 +99,7 @@ def bear(frame: FigureFrame, colour: Colour) -> None:
     if limbs is _DARK:
         for side in (-1, 1):
             frame.oval(side * 0.21, 1.54, 0.13, 0.15, _DARK, line=0)
-    frame.eyes(0, 1.56, 0.2, 0.06)
+    frame.eyes(1.56, 0.2, 0.06)
     frame.oval(0, 1.38, 0.09, 0.06, _DARK, line=0)
     frame.line([(-0.1, 1.23), (0, 1.27), (0, 1.33), (0, 1.27), (0.1, 1.23)], 0.025)
     for side in (-1, 1):
@@ -134,25 +111,12 @@ def bird(frame: FigureFrame, colour: Colour) -> None:
     wood = mix((110, 78, 58), frame.palette.near, 0.3)
     frame.line([(-1.3, 0.08), (-0.4, 0.0), (0.5, 0.03), (1.35, 0.14)], 0.13, wood, opacity=1.0)
     for x, y in ((-0.95, 0.2), (0.95, 0.24), (1.2, 0.02)):
-        frame.shape(
-            [(x - 0.16, y), (x, y + 0.1), (x + 0.18, y + 0.02), (x, y - 0.07)],
-            mix((106, 150, 92), frame.palette.mid, 0.3),
-        )
+        leaf = [(x - 0.16, y), (x, y + 0.1), (x + 0.18, y + 0.02), (x, y - 0.07)]
+        frame.shape(leaf, mix((106, 150, 92), frame.palette.mid, 0.3))
     frame.shape([(-0.5, 0.42), (-1.2, 0.2), (-1.22, 0.36), (-0.52, 0.72)], darker(colour, 0.25))
-    frame.shape(
-        [
-            (0.05, 0.12),
-            (0.5, 0.3),
-            (0.66, 0.72),
-            (0.62, 1.2),
-            (0.3, 1.42),
-            (-0.02, 1.28),
-            (-0.3, 0.9),
-            (-0.62, 0.56),
-            (-0.4, 0.22),
-        ],
-        colour,
-    )
+    breast = [(0.05, 0.12), (0.5, 0.3), (0.66, 0.72), (0.62, 1.2), (0.3, 1.42)]
+    back = [(-0.02, 1.28), (-0.3, 0.9), (-0.62, 0.56), (-0.4, 0.22)]
+    frame.shape([*breast, *back], colour)
     frame.shape(
         [(0.12, 0.17), (0.46, 0.34), (0.58, 0.72), (0.38, 0.92), (0.12, 0.62)], mix(colour, _CREAM, 0.75), line=0
     )
@@ -176,20 +140,9 @@ def fish(frame: FigureFrame, colour: Colour) -> None:
     frame.shape([(-0.7, 0), (-1.25, 0.55), (-1.4, 0.42), (-1.18, 0.0), (-1.4, -0.42), (-1.25, -0.55)], fin)
     frame.shape([(-0.35, 0.4), (-0.2, 0.85), (0.3, 0.78), (0.42, 0.42)], fin)
     frame.shape([(-0.1, -0.42), (-0.2, -0.75), (0.2, -0.66), (0.3, -0.4)], fin)
-    frame.shape(
-        [
-            (0.98, 0.02),
-            (0.74, 0.32),
-            (0.2, 0.5),
-            (-0.4, 0.36),
-            (-0.8, 0.06),
-            (-0.8, -0.06),
-            (-0.4, -0.36),
-            (0.2, -0.5),
-            (0.74, -0.3),
-        ],
-        colour,
-    )
+    back = [(0.98, 0.02), (0.74, 0.32), (0.2, 0.5), (-0.4, 0.36), (-0.8, 0.06)]
+    belly = [(-0.8, -0.06), (-0.4, -0.36), (0.2, -0.5), (0.74, -0.3)]
+    frame.shape([*back, *belly], colour)
     frame.shape([(0.9, -0.06), (0.6, -0.36), (0.1, -0.45), (-0.4, -0.3), (0.2, -0.2)], mix(colour, _CREAM, 0.6), line=0)
     frame.line([(0.46, 0.36), (0.36, 0.02), (0.46, -0.32)], 0.035, darker(colour, 0.3), opacity=0.7)
     for x in (-0.45, -0.2, 0.05):
@@ -207,29 +160,16 @@ def dragon(frame: FigureFrame, colour: Colour) -> None:
     frame.shape([(-0.1, 0.95), (-0.5, 1.75), (-0.62, 1.3), (-0.98, 1.5), (-0.86, 1.1), (-1.2, 1.1), (-0.5, 0.7)], wing)
     frame.limb([(-0.4, 0.3), (-0.85, 0.12), (-1.2, 0.2), (-1.36, 0.48)], 0.16, colour)
     frame.shape([(-1.36, 0.42), (-1.54, 0.62), (-1.3, 0.74), (-1.22, 0.52)], wing)
-    frame.shape(
-        [
-            (0.0, 0.02),
-            (0.42, 0.08),
-            (0.55, 0.45),
-            (0.5, 0.95),
-            (0.44, 1.35),
-            (0.1, 1.3),
-            (-0.05, 0.95),
-            (-0.45, 0.55),
-            (-0.5, 0.1),
-        ],
-        colour,
-    )
+    breast = [(0.0, 0.02), (0.42, 0.08), (0.55, 0.45), (0.5, 0.95), (0.44, 1.35)]
+    back = [(0.1, 1.3), (-0.05, 0.95), (-0.45, 0.55), (-0.5, 0.1)]
+    frame.shape([*breast, *back], colour)
     frame.shape(
         [(0.15, 0.08), (0.44, 0.16), (0.52, 0.6), (0.42, 1.1), (0.26, 0.7)], mix(colour, (248, 228, 160), 0.75), line=0
     )
     for x, y in ((-0.36, 0.72), (-0.18, 0.94), (-0.04, 1.16), (0.06, 1.42), (0.12, 1.68)):
         frame.shape([(x + 0.1, y - 0.08), (x - 0.14, y + 0.12), (x + 0.1, y + 0.1)], wing, sharp=True)
-    frame.shape(
-        [(0.1, 1.3), (0.12, 1.66), (0.36, 1.84), (0.66, 1.74), (0.98, 1.56), (0.98, 1.38), (0.7, 1.3), (0.4, 1.22)],
-        colour,
-    )
+    head = [(0.1, 1.3), (0.12, 1.66), (0.36, 1.84), (0.66, 1.74), (0.98, 1.56), (0.98, 1.38), (0.7, 1.3), (0.4, 1.22)]
+    frame.shape(head, colour)
     for x in (0.2, 0.4):
         frame.shape([(x, 1.78), (x - 0.1, 2.1), (x + 0.13, 1.82)], _CREAM, sharp=True)
     frame.dot(0.54, 1.6, 0.07, (255, 240, 180))
@@ -247,20 +187,9 @@ def horse(frame: FigureFrame, colour: Colour) -> None:
     for x, shade in ((-0.5, 0.25), (0.5, 0.25), (-0.7, 0.05), (0.68, 0.05)):
         frame.limb([(x, 0.8), (x + 0.02, 0.4), (x, 0.03)], 0.17, darker(colour, shade))
         frame.oval(x + 0.02, 0.05, 0.11, 0.07, mane, line=0.3)
-    frame.shape(
-        [
-            (-0.86, 0.94),
-            (-0.7, 1.18),
-            (-0.1, 1.12),
-            (0.46, 1.2),
-            (0.84, 1.04),
-            (0.8, 0.72),
-            (0.3, 0.58),
-            (-0.3, 0.58),
-            (-0.8, 0.64),
-        ],
-        colour,
-    )
+    back = [(-0.86, 0.94), (-0.7, 1.18), (-0.1, 1.12), (0.46, 1.2), (0.84, 1.04)]
+    belly = [(0.8, 0.72), (0.3, 0.58), (-0.3, 0.58), (-0.8, 0.64)]
+    frame.shape([*back, *belly], colour)
     frame.shape([(0.36, 1.14), (0.7, 1.62), (0.78, 1.98), (1.06, 1.86), (1.06, 1.5), (0.92, 0.92)], colour)
     frame.shape([(0.74, 1.98), (1.0, 2.02), (1.26, 1.78), (1.56, 1.5), (1.5, 1.34), (1.3, 1.36), (0.98, 1.62)], colour)
     frame.shape([(0.8, 1.94), (0.84, 2.24), (0.98, 2.0)], colour, sharp=True)
@@ -317,14 +246,14 @@ def _shoulders(frame: FigureFrame, skin: Colour, colour: Colour) -> None:
 
 
 def _fringe(frame: FigureFrame, hair: Colour) -> None:
-    top = [(-0.46, 1.28), (-0.5, 1.62), (-0.34, 1.9), (0, 2.0), (0.34, 1.9), (0.5, 1.62), (0.46, 1.28)]
+    top = both_sides([(-0.46, 1.28), (-0.5, 1.62), (-0.34, 1.9), (0, 2.0)])
     frame.shape([*top, (0.36, 1.52), (0.1, 1.66), (-0.16, 1.56), (-0.36, 1.5)], hair)
     for x in (-0.2, 0.05, 0.25):
         frame.line([(x, 1.94), (x * 1.5 + 0.02, 1.74)], 0.022, lighter(hair, 0.25), opacity=0.6)
 
 
 def _hat(frame: FigureFrame, colour: Colour) -> None:
-    crown = [(-0.46, 1.72), (-0.42, 2.1), (-0.2, 2.3), (0.2, 2.3), (0.42, 2.1), (0.46, 1.72)]
+    crown = both_sides([(-0.46, 1.72), (-0.42, 2.1), (-0.2, 2.3)])
     frame.shape(crown, darker(colour, 0.06))
     frame.shape(
         [(-0.86, 1.68), (-0.4, 1.82), (0.4, 1.82), (0.86, 1.68), (0.4, 1.62), (-0.4, 1.62)], darker(colour, 0.12)
@@ -336,7 +265,7 @@ def _face(frame: FigureFrame, skin: Colour, hair: Colour) -> None:
     for side in (-1, 1):
         frame.oval(side * 0.26, 1.06, 0.09, 0.06, mix(skin, (232, 110, 100), 0.4), line=0)
         frame.line([(side * 0.09, 1.4), (side * 0.17, 1.44), (side * 0.27, 1.4)], 0.032, darker(hair, 0.2))
-    frame.eyes(0, 1.27, 0.17, 0.05)
+    frame.eyes(1.27, 0.17, 0.05)
     frame.line([(0.01, 1.24), (0.05, 1.11), (-0.01, 1.09)], 0.022, darker(skin, 0.45), opacity=0.7)
     frame.line([(-0.1, 0.97), (0, 0.935), (0.1, 0.97)], 0.034, (176, 82, 78))
 
@@ -345,12 +274,9 @@ def robot(frame: FigureFrame, colour: Colour) -> None:
     """Draw a friendly robot, waving."""
     joint = darker(colour, 0.4)
     for side in (-1, 1):
-        frame.limb([(side * 0.24, 0.5), (side * 0.25, 0.1)], 0.16, joint)
-        frame.shape(
-            [(side * 0.25 - 0.2, 0), (side * 0.25 + 0.2, 0), (side * 0.25 + 0.15, 0.17), (side * 0.25 - 0.15, 0.17)],
-            colour,
-            sharp=True,
-        )
+        x = side * 0.25
+        frame.limb([(side * 0.24, 0.5), (x, 0.1)], 0.16, joint)
+        frame.shape([(x - 0.2, 0), (x + 0.2, 0), (x + 0.15, 0.17), (x - 0.15, 0.17)], colour, sharp=True)
     frame.limb([(-0.5, 1.0), (-0.8, 0.8), (-0.78, 0.5)], 0.13, joint)
     frame.limb([(0.5, 1.0), (0.86, 1.12), (0.96, 1.5)], 0.13, joint)
     frame.oval(-0.78, 0.44, 0.13, 0.12, colour)

@@ -115,10 +115,9 @@ def understand(text: str, has_pictures: bool) -> Intent | Retake:
     if retake is not None:
         return retake if has_pictures or retake.handles else AskBack(Reason.NO_SUBJECT)
     folded = fold(blank_quoted(text)).strip()
-    if _says("abilities", folded):
-        return Talk(Topic.ABILITIES)
-    if _says("search", folded):
-        return Talk(Topic.SEARCH)
+    for topic in (Topic.ABILITIES, Topic.SEARCH):
+        if _says(topic, folded):
+            return Talk(topic)
     instructions = read_instructions(text)
     if _wants_drawing(folded, instructions):
         return read_drawing(text)
@@ -131,31 +130,28 @@ def _wants_drawing(folded: str, instructions: Instructions) -> bool:
     if not strong and not weak:
         return False
     asks_for_edit = bool(instructions.operations or instructions.missing or instructions.left_out)
-    has_target = bool(_says("target", folded) or handles_in(folded))
-    if not asks_for_edit or not has_target:
-        return not (weak and not strong and asks_for_edit and _is_only_instructions(folded))
-    first_target = _says("target", folded)
-    is_led_by_target = first_target is not None and strong is not None and first_target.start() < strong.start()
+    target = _says("target", folded)
+    if not asks_for_edit or not (target or handles_in(folded)):
+        # The thing to make may be only an operation ("make a sepia version", "create a square crop").
+        return not (not strong and asks_for_edit and _says("only_edits", folded))
+    is_led_by_target = target is not None and strong is not None and target.start() < strong.start()
     return bool(strong) and not _says("version", folded) and not is_led_by_target
 
 
-def _is_only_instructions(folded: str) -> bool:
-    """Whether the thing to make is only an operation ("make a sepia version", "create a square crop")."""
-    return _says("only_edits", folded) is not None
-
-
 def _edit_or_talk(text: str, folded: str, instructions: Instructions, has_pictures: bool) -> Intent:
-    is_about_picture = bool(_says("target", folded)) or bool(handles_in(text))
+    handles = handles_in(text)
+    has_some = has_pictures or bool(handles)
+    is_about_picture = bool(_says("target", folded) or handles)
     if _is_plain_question(folded, instructions):
         return Talk(Topic.QUESTION)
     if instructions.operations and (is_about_picture or not _describes(folded, instructions)):
         return _edit(text, instructions, has_pictures)
     if instructions.missing:
-        return AskBack(Reason(instructions.missing)) if has_pictures or handles_in(text) else AskBack(Reason.NO_PICTURE)
-    talk = _small_talk(folded)
-    if talk is not None:
-        return talk
-    has_some = has_pictures or bool(handles_in(text))
+        return AskBack(Reason(instructions.missing) if has_some else Reason.NO_PICTURE)
+    if len(folded) <= (12 if wording.is_chinese(folded) else 40):
+        for topic in (Topic.GREETING, Topic.THANKS):
+            if _says(topic, folded):
+                return Talk(topic)
     if (instructions.left_out or (has_some and _says("altered", folded))) and not _is_noun_phrase(folded):
         return Talk(Topic.BEYOND) if has_some else AskBack(Reason.NO_PICTURE)
     return read_drawing(text) if _names_a_thing(folded, is_about_picture) else AskBack(Reason.UNCLEAR)
@@ -171,15 +167,6 @@ def _is_plain_question(folded: str, instructions: Instructions) -> bool:
     if _says("question", folded) and not _says("how_to", folded):
         return True
     return bool(_says("ends_as_question", folded)) and instructions == Instructions(())
-
-
-def _small_talk(folded: str) -> Talk | None:
-    is_short = len(folded) <= (12 if wording.is_chinese(folded) else 40)
-    if is_short and _says("greeting", folded):
-        return Talk(Topic.GREETING)
-    if is_short and _says("thanks", folded):
-        return Talk(Topic.THANKS)
-    return None
 
 
 def _edit(text: str, instructions: Instructions, has_pictures: bool) -> Intent:
@@ -233,10 +220,8 @@ def _names_a_thing(folded: str, is_about_picture: bool) -> bool:
         return True
     if is_about_picture or _says("speaker", folded) or _says("vague", folded):
         return False
-    words = re.findall(r"[a-zà-ɏ'\-]+", folded)
-    if is_known(folded):
-        return True
-    return len(words) >= 2 or len(re.findall(r"[\u4e00-\u9fff]", folded)) >= 2
+    words, characters = (re.findall(one, folded) for one in (r"[a-zà-ɏ'\-]+", r"[\u4e00-\u9fff]"))
+    return is_known(folded) or len(words) >= 2 or len(characters) >= 2
 
 
 # ---- styles
@@ -273,7 +258,7 @@ def in_style(intent: Intent | Retake, text: str, found: FoundLook | None, *, has
         return intent
     if isinstance(intent, Edit):
         # An exact operation needs no approximating style too: "black and white" is also a style.
-        if not intent.left_out and not _only_pixelates(intent.operations):
+        if not intent.left_out and not all(map(_is_pixelating, intent.operations)):
             return intent
         kept = tuple(one for one in intent.operations if not _is_pixelating(one))
         left_out = tuple(clause for clause in intent.left_out if not found.words or found.words not in fold(clause))
@@ -308,10 +293,6 @@ def _is_all_there_is(text: str, found: FoundLook) -> bool:
     return not re.search(r"\w", wording.pattern("intent.around_style").sub(" ", rest))
 
 
-def _only_pixelates(operations: tuple[Operation, ...]) -> bool:
-    return bool(operations) and all(map(_is_pixelating, operations))
-
-
 def _is_pixelating(operation: Operation) -> bool:
     return isinstance(operation, Adjustment) and bool(operation.pixelate)
 
@@ -332,13 +313,12 @@ def expand_description(text: str) -> str:
         return text
     chinese = wording.is_chinese(text)
     phrases = sentences("fuller", in_chinese=chinese)
-    named, added = find(PLACES, text), list[str]()
-    if named is None:
+    added: list[str] = []
+    place = find(PLACES, text)
+    if place is None:
         usual = sentences("usual_places", in_chinese=chinese)
         added.append(usual.get(find(FIGURES, text) or "", phrases["anywhere"]))
-    place = named or find(PLACES, added[0])
+        place = find(PLACES, added[0])
     if find(MOODS, text) is None and place not in _OWN_LIGHT:
         added.append(phrases["light"])
-    if not added:
-        return text
-    return phrases["comma"].join([_END.sub("", text), *added])
+    return phrases["comma"].join([_END.sub("", text), *added]) if added else text

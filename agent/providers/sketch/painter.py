@@ -98,7 +98,7 @@ def paint(
 
 
 def _place_of_mood(palette: Palette) -> str:
-    if "night" in palette.moods or "snow" in palette.moods or "sunset" in palette.moods:
+    if {"night", "snow", "sunset"} & set(palette.moods):
         return "mountains"
     if "autumn" in palette.moods:
         return "forest"
@@ -215,7 +215,10 @@ def _mark(page: Image.Image, right: float, middle: float, unit: int, word: str) 
 
 @dataclass(frozen=True)
 class _Figure:
-    """A drawing, the size of its unit as a share of the shorter side, and its natural colour."""
+    """A drawing, the size of its unit as a share of the shorter side, and its natural colour.
+
+    `has_shadow`: it throws one on the ground, unless it floats.
+    """
 
     draw: Callable[[FigureFrame, Colour], None]
     scale: float
@@ -230,16 +233,16 @@ _FIGURES: dict[str, _Figure] = {
     "rabbit": _Figure(creatures.rabbit, 0.30, (196, 176, 158)),
     "bear": _Figure(creatures.bear, 0.33, (126, 92, 70)),
     "bird": _Figure(creatures.bird, 0.28),
-    "fish": _Figure(creatures.fish, 0.34, (240, 132, 70), is_floating=True, has_shadow=False),
+    "fish": _Figure(creatures.fish, 0.34, (240, 132, 70), is_floating=True),
     "dragon": _Figure(creatures.dragon, 0.34, (84, 146, 104)),
     "horse": _Figure(creatures.horse, 0.30, (150, 104, 72)),
-    "butterfly": _Figure(creatures.butterfly, 0.34, None, is_floating=True, has_shadow=False),
+    "butterfly": _Figure(creatures.butterfly, 0.34, is_floating=True),
     "robot": _Figure(creatures.robot, 0.32, (150, 172, 184)),
-    "person": _Figure(creatures.person, 0.38, None, has_shadow=False),
+    "person": _Figure(creatures.person, 0.38, has_shadow=False),
     "lighthouse": _Figure(things.lighthouse, 0.34, (208, 72, 58)),
     "boat": _Figure(things.boat, 0.34, (150, 84, 58), has_shadow=False),
-    "balloon": _Figure(things.balloon, 0.30, None, is_floating=True, has_shadow=False),
-    "rocket": _Figure(things.rocket, 0.32, (232, 232, 228), is_floating=True, has_shadow=False),
+    "balloon": _Figure(things.balloon, 0.30, is_floating=True),
+    "rocket": _Figure(things.rocket, 0.32, (232, 232, 228), is_floating=True),
     "car": _Figure(things.car, 0.32),
     "bicycle": _Figure(things.bicycle, 0.32),
     "house": _Figure(things.house, 0.33, (226, 200, 164)),
@@ -250,8 +253,8 @@ _FIGURES: dict[str, _Figure] = {
     "fruit": _Figure(things.fruit, 0.30, (208, 66, 52)),
     "flower": _Figure(things.flowers, 0.30),
     "tree": _Figure(things.tree, 0.38, (96, 140, 84)),
-    "heart": _Figure(things.heart, 0.34, (214, 70, 76), is_floating=True, has_shadow=False),
-    "star": _Figure(things.star, 0.34, (240, 190, 70), is_floating=True, has_shadow=False),
+    "heart": _Figure(things.heart, 0.34, (214, 70, 76), is_floating=True),
+    "star": _Figure(things.star, 0.34, (240, 190, 70), is_floating=True),
 }
 
 

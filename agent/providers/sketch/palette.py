@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from agent import wording
-from agent.providers.sketch.vocabulary import MOODS, find_all
+from agent.providers.sketch.vocabulary import MOODS, find, find_all
 
 Colour: TypeAlias = tuple[int, int, int]
 
@@ -144,7 +144,8 @@ def palette_for(text: str, style: str, seed: int) -> Palette:
         palette = replace(palette, ground=mix(palette.ground, (226, 232, 246), 0.6))
     turn = ((seed >> 8) % 1000 / 1000 - 0.5) * 0.03
     palette = _recoloured(palette, lambda colour: _turned(colour, turn))
-    subject = _named_colour(text)
+    colour_name = find("painted_colours", text)
+    subject = _PAINTED_COLOURS[colour_name] if colour_name else None
     moods = moods if style != "cyberpunk" else (*moods, "night")
     return _in_style(replace(palette, subject=subject, accent=subject or palette.accent, moods=moods), style)
 
@@ -162,15 +163,6 @@ def darker(colour: Colour, share: float) -> Colour:
 def lighter(colour: Colour, share: float) -> Colour:
     """Return the colour lightened by that share towards warm white."""
     return mix(colour, (255, 252, 244), share)
-
-
-def _named_colour(text: str) -> Colour | None:
-    hits = [
-        (match.start(), colour)
-        for name, colour in _PAINTED_COLOURS.items()
-        if (match := wording.pattern(f"painted_colours.{name}", flags=re.IGNORECASE).search(text))
-    ]
-    return min(hits)[1] if hits else None
 
 
 def _recoloured(palette: Palette, change: Callable[[Colour], Colour]) -> Palette:

@@ -38,10 +38,8 @@ def _snow_caps(canvas: Canvas, ridge: list[tuple[float, float]], line: float, co
             run.append((x, y))
             continue
         if len(run) > 3:
-            torn = [
-                (px, min(line, py + (line - py) * (0.35 + 0.6 * (index % 2))))
-                for index, (px, py) in enumerate(run[::2])
-            ]
+            high = enumerate(run[::2])
+            torn = [(px, min(line, py + (line - py) * (0.35 + 0.6 * (index % 2)))) for index, (px, py) in high]
             canvas.fill([*run, *reversed(torn)], colour, opacity=0.82)
         run = []
 
@@ -60,16 +58,13 @@ def sea(canvas: Canvas, palette: Palette) -> float:
     canvas.land(canvas.ridge(horizon, 0.07, 4), palette.far, mix(palette.far, palette.sky_low, 0.5), opacity=0.85)
     water = [(-0.02, horizon), (1.02, horizon), (1.02, 1.03), (-0.02, 1.03)]
     canvas.fill(water, mix(palette.water, palette.sky_low, 0.45), darker(palette.water, 0.18))
-    glitter = lighter(palette.light, 0.2)
+    colours = (lighter(palette.light, 0.2), darker(palette.water, 0.2), lighter(palette.water, 0.3))
     for row in range(46):
         depth = (row / 46) ** 1.6
         y = horizon + 0.012 + depth * 0.36
         x, length = canvas.between(-0.05, 1), 0.02 + 0.09 * depth * canvas.between(0.5, 1.2)
-        colour = (
-            glitter if row % 3 == 0 else darker(palette.water, 0.2) if row % 3 == 1 else lighter(palette.water, 0.3)
-        )
         wave = [(x, y), (x + length * 0.5, y - 0.004), (x + length, y)]
-        canvas.stroke(wave, colour, 0.003 + 0.004 * depth, opacity=0.55)
+        canvas.stroke(wave, colours[row % 3], 0.003 + 0.004 * depth, opacity=0.55)
     beach = canvas.ridge(0.95, 0.05, 2)
     canvas.fill(
         [*[(x, y - 0.018) for x, y in beach], (1.02, 1.03), (-0.02, 1.03)], lighter(palette.water, 0.65), opacity=0.7
@@ -144,19 +139,15 @@ def _windows(
                 continue
             left, upper = x + cell_x * (column + 0.55), roof + cell_y * (row + 0.6)
             colour = mix(palette.accent, palette.light, chance * 2) if is_lit else lighter(wall, 0.28)
-            pane = [
-                (left, upper),
-                (left + cell_x * 0.5, upper),
-                (left + cell_x * 0.5, upper + cell_y * 0.45),
-                (left, upper + cell_y * 0.45),
-            ]
+            right, lower = left + cell_x * 0.5, upper + cell_y * 0.45
+            pane = [(left, upper), (right, upper), (right, lower), (left, lower)]
             canvas.fill(pane, colour, opacity=0.85 if is_lit else 0.6, rim=0.0)
 
 
 def forest(canvas: Canvas, palette: Palette) -> float:
     """Paint rows of trees, paler the farther away, and a path."""
     _paint_sky(canvas, palette, 0.6)
-    leafy = "autumn" in palette.moods or "spring" in palette.moods
+    grow = _leaf_tree if {"autumn", "spring"} & set(palette.moods) else _pine
     for row, (base, tall, count) in enumerate(((0.7, 0.36, 17), (0.78, 0.46, 13), (0.88, 0.62, 8))):
         colour = mix((palette.far, palette.mid, palette.near)[row], palette.sky_low, 0.3 - 0.12 * row)
         canvas.land(canvas.ridge(base, 0.05, 5), colour, mix(colour, palette.ground, 0.4))
@@ -164,9 +155,7 @@ def forest(canvas: Canvas, palette: Palette) -> float:
             x = (index + canvas.between(0.1, 0.9)) / count
             if row == 2 and 0.36 < x < 0.64:
                 continue
-            height = tall * canvas.between(0.75, 1.1)
-            grow = _leaf_tree if leafy else _pine
-            grow(canvas, x, base + 0.03, height, colour, palette)
+            grow(canvas, x, base + 0.03, tall * canvas.between(0.75, 1.1), colour, palette)
     canvas.land(canvas.ridge(0.9, 0.05, 3), mix(palette.near, palette.ground, 0.6), palette.ground)
     path = [(0.47, 0.87), (0.53, 0.87), (0.6, 0.94), (0.72, 1.03), (0.3, 1.03), (0.42, 0.94)]
     canvas.fill(path, lighter(palette.ground, 0.4), lighter(palette.ground, 0.25), opacity=0.75)
@@ -262,14 +251,8 @@ def abstract(canvas: Canvas, palette: Palette) -> float:
     """Paint a composition of circles, bars and arcs on a grid."""
     canvas.ground(lighter(palette.sky_low, 0.45), lighter(palette.ground, 0.4))
     colours = (palette.accent, palette.water, palette.near, palette.mid, lighter(palette.accent, 0.4), palette.light)
-    canvas.oval(
-        canvas.between(0.3, 0.7),
-        canvas.between(0.35, 0.6),
-        0.33,
-        0.33,
-        palette.accent,
-        mix(palette.accent, palette.light, 0.4),
-    )
+    x, y = canvas.between(0.3, 0.7), canvas.between(0.35, 0.6)
+    canvas.oval(x, y, 0.33, 0.33, palette.accent, mix(palette.accent, palette.light, 0.4))
     for index in range(9):
         colour = colours[index % len(colours)]
         x, y, size = canvas.between(0.05, 0.95), canvas.between(0.05, 0.95), canvas.between(0.05, 0.2)
@@ -278,18 +261,11 @@ def abstract(canvas: Canvas, palette: Palette) -> float:
         if kind == 0:
             canvas.oval(x, y, size * 0.7, size * 0.7, colour, lighter(colour, 0.2), opacity=0.82)
         elif kind == 1:
-            canvas.fill(
-                [(x - across, y), (x + across, y - down * 0.3), (x + across, y), (x - across, y + down * 0.3)],
-                colour,
-                opacity=0.85,
-            )
+            bar = [(x - across, y), (x + across, y - down * 0.3), (x + across, y), (x - across, y + down * 0.3)]
+            canvas.fill(bar, colour, opacity=0.85)
         elif kind == 2:
-            canvas.fill(
-                [(x, y - down), (x + across, y + down), (x - across, y + down)],
-                colour,
-                lighter(colour, 0.3),
-                opacity=0.8,
-            )
+            peak = [(x, y - down), (x + across, y + down), (x - across, y + down)]
+            canvas.fill(peak, colour, lighter(colour, 0.3), opacity=0.8)
         else:
             arc = [(x + across * math.cos(a / 12 * math.pi), y + down * math.sin(a / 12 * math.pi)) for a in range(13)]
             canvas.stroke(arc, colour, 0.02, opacity=0.85, tapers=False)
@@ -336,11 +312,10 @@ def _leaves(canvas: Canvas, colours: tuple[Colour, ...]) -> None:
     for index in range(34):
         x, y, size = canvas.between(0, 1), canvas.between(0.05, 1), canvas.between(0.006, 0.013)
         turn = canvas.between(0, math.tau)
+        across, down = size * canvas.unit / canvas.width, size * canvas.unit / canvas.height
+        cos, sin = math.cos(turn), math.sin(turn)
         points = [
-            (
-                x + size * canvas.unit / canvas.width * (math.cos(turn) * a - math.sin(turn) * b),
-                y + size * canvas.unit / canvas.height * (math.sin(turn) * a + math.cos(turn) * b),
-            )
+            (x + across * (cos * a - sin * b), y + down * (sin * a + cos * b))
             for a, b in ((-1.3, 0), (-0.4, 0.55), (0.6, 0.45), (1.3, 0), (0.6, -0.45), (-0.4, -0.55))
         ]
         canvas.fill(points, colours[index % len(colours)], opacity=0.85)

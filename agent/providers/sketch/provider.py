@@ -120,29 +120,7 @@ class SketchProvider:
         Raises RequestRefused when the base picture cannot be read, and when a mask comes with a request that cannot be
         done inside it.
         """
-        prompt = last_prompt(request.messages)
-        text = person_text(prompt)
-        base = base_picture(request.messages, handles_in(text))
-        if request.mask is not None:
-            data = await self._inside(request, request.mask, text)
-            yield CompletionChunk(part=await self._pictures.write(data, _PNG, ImageOrigin.EDITED))
-            yield CompletionChunk(usage=_usage(request.messages, ""), finish_reason=_DONE)
-            return
-        take = take_of(prompt)
-        # Only a prompt for a new painting has a take mark.
-        found = await self._found(text)
-        intent: Intent | Retake = read_drawing(text)
-        if not take.mark:
-            intent = in_style(understand(text, base is not None), text, found, has_pictures=base is not None)
-        if base is not None and isinstance(intent, Edit):
-            source = await self._pictures.read(base)
-            name = base.handle or base.digest[:8]
-            data = await asyncio.to_thread(_edited, source, name, intent.operations, request)
-            origin = ImageOrigin.EDITED
-        else:
-            take = replace(take, number=take.number + request.take - 1)
-            data = await asyncio.to_thread(_sketched, intent, text, _pixels(request), take, found)
-            origin = ImageOrigin.GENERATED
+        data, origin = await self._made(request)
         yield CompletionChunk(part=await self._pictures.write(data, _PNG, origin))
         yield CompletionChunk(usage=_usage(request.messages, ""), finish_reason=_DONE)
 
@@ -152,15 +130,31 @@ class SketchProvider:
     async def aclose(self) -> None:
         """Do nothing: there is no connection."""
 
-    async def _inside(self, request: ImageRequest, mask: ImagePart, text: str) -> bytes:
-        images, intent = last_prompt(request.messages).images, read_area_intent(text)
-        # The planner does not request this, but the user may have edited its plan.
-        if not images or not isinstance(intent, Edit):
-            raise RequestRefused(ErrorCode.PART_NOT_SUPPORTED, model=request.model.label)
-        base = images[0]
-        source, shape = await self._pictures.read(base), await self._pictures.read(mask)
-        name = base.handle or base.digest[:8]
-        return await asyncio.to_thread(_edited, source, name, intent.operations, request, shape)
+    async def _made(self, request: ImageRequest) -> tuple[bytes, ImageOrigin]:
+        prompt = last_prompt(request.messages)
+        text = person_text(prompt)
+        if request.mask is not None:
+            inside = read_area_intent(text)
+            # The planner does not request this, but the user may have edited its plan.
+            if not prompt.images or not isinstance(inside, Edit):
+                raise RequestRefused(ErrorCode.PART_NOT_SUPPORTED, model=request.model.label)
+            return await self._changed(prompt.images[0], inside, request), ImageOrigin.EDITED
+        take, found = take_of(prompt), await self._found(text)
+        base = base_picture(request.messages, handles_in(text))
+        # Only a prompt for a new painting has a take mark.
+        intent: Intent | Retake = read_drawing(text)
+        if not take.mark:
+            intent = in_style(understand(text, base is not None), text, found, has_pictures=base is not None)
+        if base is not None and isinstance(intent, Edit):
+            return await self._changed(base, intent, request), ImageOrigin.EDITED
+        take = replace(take, number=take.number + request.take - 1)
+        painted = await asyncio.to_thread(_sketched, intent, text, _pixels(request), take, found)
+        return painted, ImageOrigin.GENERATED
+
+    async def _changed(self, base: ImagePart, intent: Edit, request: ImageRequest) -> bytes:
+        source, name = await self._pictures.read(base), base.handle or base.digest[:8]
+        mask = await self._pictures.read(request.mask) if request.mask is not None else None
+        return await asyncio.to_thread(_edited, source, name, intent.operations, request, mask)
 
     async def _found(self, text: str) -> FoundLook | None:
         """Return the style that the text asks for, or None when there is none or it is unknown."""
@@ -253,7 +247,7 @@ def _sketched(intent: Intent | Retake, text: str, size: tuple[int, int], take: T
 
 
 def _edited(
-    source: bytes, name: str, operations: tuple[Operation, ...], request: ImageRequest, mask: bytes | None = None
+    source: bytes, name: str, operations: tuple[Operation, ...], request: ImageRequest, mask: bytes | None
 ) -> bytes:
     # These imports load OpenCV, which most requests do not need.
     from agent.providers.sketch.effects import apply, area_of
@@ -281,13 +275,11 @@ def _with_lock(
     if has_size or not (width.isdigit() and height.isdigit()):
         return operations
     lock = cropped_to(int(width), int(height))
-    if not any(isinstance(operation, Adjustment) and operation.crop for operation in operations):
+    if not any(isinstance(one, Adjustment) and one.crop for one in operations):
         return (*operations, lock)
     return tuple(
-        operation.model_copy(update={"crop": lock.crop})
-        if isinstance(operation, Adjustment) and operation.crop
-        else operation
-        for operation in operations
+        one.model_copy(update={"crop": lock.crop}) if isinstance(one, Adjustment) and one.crop else one
+        for one in operations
     )
 
 

@@ -72,14 +72,12 @@ def _described(operation: Operation, *, in_chinese: bool) -> list[str]:
 def _changed(change: AdjustmentChange, *, in_chinese: bool) -> str:
     key = "turned_round" if change.amount == 180 else change.kind
     words = sentences("changes", in_chinese=in_chinese)[key].format(amount=change.amount, ratio=change.ratio)
-    has_degree = change.amount and change.kind not in (*_TURNS, *_SIZES)
-    return _degree(words, round(change.amount), in_chinese=in_chinese) if has_degree else words
-
-
-def _degree(words: str, amount: int, *, in_chinese: bool) -> str:
-    """Return the words with their amount: in everyday words when there are some for it, else as a number."""
-    phrases = sentences("degrees", in_chinese=in_chinese)
-    return phrases[_DEGREES.get(amount, "number")].format(change=words, amount=amount)
+    amount = round(change.amount)
+    if not change.amount or change.kind in (*_TURNS, *_SIZES):
+        return words
+    # In everyday words when there are some for the amount, else as a number.
+    degree = sentences("degrees", in_chinese=in_chinese)[_DEGREES.get(amount, "number")]
+    return degree.format(change=words, amount=amount)
 
 
 # ---- forms

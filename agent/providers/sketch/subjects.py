@@ -27,11 +27,6 @@ def find_subject(text: str) -> tuple[str, str]:
     return _shorten(subject), description
 
 
-def _without_politeness(text: str) -> str:
-    """Return the text without polite words, and without the punctuation around a request."""
-    return _without_end(_without_opening(text.strip()))
-
-
 def find_style(folded: str) -> str:
     """Return the style that the folded text names, in English, or an empty string."""
     styles = wording.section("en", "painted_styles")
@@ -46,8 +41,7 @@ def _without_ratio_and_tail(text: str) -> str:
 
 
 def _without_asking(text: str) -> str:
-    words = re.sub(r"\s+", " ", text).strip()
-    words = _without_opening(words)
+    words = _without_opening(" ".join(text.split()))
     words = _drawing("asking").sub("", words, count=1)
     words = without_count(_without_opening(words))
     words = wording.pattern("drawing.afterwards").sub("", words)
@@ -117,7 +111,7 @@ def read_retake(text: str) -> Retake | None:
     """Return the retake that the whole sentence asks for; None when it asks for anything else or more."""
     language = "zh" if wording.is_chinese(text) else "en"
     folded = without_handles(fold(blank_quoted(text)), wording.section(language, "again")["it"])
-    words = _without_politeness(("" if language == "zh" else " ").join(folded.split()))
+    words = _without_end(_without_opening(("" if language == "zh" else " ").join(folded.split())))
     kind = next((kind for kind in RetakeKind if wording.pattern(f"again.{kind}").fullmatch(words)), None)
     return Retake(kind, find_count(words), handles_in(text)) if kind and words else None
 

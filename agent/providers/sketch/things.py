@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from agent.providers.sketch.canvas import FigureFrame
+from agent.providers.sketch.canvas import FigureFrame, both_sides
 from agent.providers.sketch.palette import Colour, darker, lighter, mix
 
 _GLASS: Colour = (190, 220, 228)
@@ -25,27 +25,13 @@ def boat(frame: FigureFrame, colour: Colour) -> None:
     frame.shape([(-0.95, 0.34), (0.95, 0.34), (0.72, -0.08), (-0.66, -0.08)], colour, sharp=True)
     frame.line([(-0.88, 0.22), (0.9, 0.22)], 0.05, lighter(colour, 0.55))
     for y, reach in ((-0.1, 1.05), (-0.2, 0.8)):
-        frame.line(
-            [(-reach, y), (-reach * 0.3, y - 0.03), (reach * 0.3, y + 0.02), (reach, y)],
-            0.03,
-            lighter(frame.palette.water, 0.6),
-        )
+        wave = [(-reach, y), (-reach * 0.3, y - 0.03), (reach * 0.3, y + 0.02), (reach, y)]
+        frame.line(wave, 0.03, lighter(frame.palette.water, 0.6))
 
 
 def balloon(frame: FigureFrame, colour: Colour) -> None:
     """Draw a hot-air balloon with coloured gores."""
-    outline = [
-        (0, -0.62),
-        (0.3, -0.34),
-        (0.72, 0.2),
-        (0.78, 0.66),
-        (0.44, 1.08),
-        (0, 1.2),
-        (-0.44, 1.08),
-        (-0.78, 0.66),
-        (-0.72, 0.2),
-        (-0.3, -0.34),
-    ]
+    outline = both_sides([(0, -0.62), (0.3, -0.34), (0.72, 0.2), (0.78, 0.66), (0.44, 1.08), (0, 1.2)])
     frame.shape(outline, colour)
     for share, tint in ((0.62, lighter(colour, 0.6)), (0.24, mix(colour, frame.palette.light, 0.25))):
         frame.shape([(x * share, y if abs(x) < 0.01 else y * 0.985) for x, y in outline], tint, line=0.4)
@@ -63,8 +49,8 @@ def rocket(frame: FigureFrame, colour: Colour) -> None:
         frame.shape(
             [(side * 0.3, -0.1), (side * 0.7, -0.66), (side * 0.62, -0.86), (side * 0.26, -0.66)], frame.palette.accent
         )
-    frame.shape([(0, 1.3), (0.3, 0.8), (0.38, 0.1), (0.28, -0.72), (-0.28, -0.72), (-0.38, 0.1), (-0.3, 0.8)], colour)
-    frame.shape([(0, 1.3), (0.2, 1.02), (0.29, 0.8), (0, 0.74), (-0.29, 0.8), (-0.2, 1.02)], frame.palette.accent)
+    frame.shape(both_sides([(0, 1.3), (0.3, 0.8), (0.38, 0.1), (0.28, -0.72)]), colour)
+    frame.shape(both_sides([(0, 1.3), (0.2, 1.02), (0.29, 0.8), (0, 0.74)]), frame.palette.accent)
     frame.oval(0, 0.32, 0.19, 0.19, _DARK)
     frame.oval(0, 0.32, 0.14, 0.14, _GLASS, line=0.2)
     frame.line([(-0.33, -0.3), (0, -0.36), (0.33, -0.3)], 0.025, opacity=0.5)
@@ -94,14 +80,8 @@ def bicycle(frame: FigureFrame, colour: Colour) -> None:
         frame.line(ring, 0.065, _DARK, opacity=1.0)
         for k in range(6):
             angle = k * math.pi / 6
-            frame.line(
-                [
-                    (x + 0.44 * math.cos(angle), 0.46 + 0.44 * math.sin(angle)),
-                    (x - 0.44 * math.cos(angle), 0.46 - 0.44 * math.sin(angle)),
-                ],
-                0.012,
-                opacity=0.45,
-            )
+            across, up = 0.44 * math.cos(angle), 0.44 * math.sin(angle)
+            frame.line([(x + across, 0.46 + up), (x - across, 0.46 - up)], 0.012, opacity=0.45)
     for points in (
         [(-0.72, 0.46), (-0.06, 0.44)],
         [(-0.06, 0.44), (-0.3, 1.12)],
@@ -123,13 +103,9 @@ def lighthouse(frame: FigureFrame, colour: Colour) -> None:
     frame.shape([(-1.1, -0.12), (-0.8, 0.2), (-0.35, 0.34), (0.4, 0.3), (0.85, 0.16), (1.15, -0.12)], rock)
     frame.shape([(-0.36, 0.22), (0.36, 0.22), (0.22, 1.9), (-0.22, 1.9)], _WHITE, sharp=True)
     for low in (0.5, 1.06, 1.6):
-        wide = [0.36 - 0.14 * (y - 0.22) / 1.68 for y in (low, low + 0.26)]
-        frame.shape(
-            [(-wide[0], low), (wide[0], low), (wide[1], low + 0.26), (-wide[1], low + 0.26)],
-            colour,
-            sharp=True,
-            line=0.2,
-        )
+        high = low + 0.26
+        wide, narrow = (0.36 - 0.14 * (y - 0.22) / 1.68 for y in (low, high))
+        frame.shape([(-wide, low), (wide, low), (narrow, high), (-narrow, high)], colour, sharp=True, line=0.2)
     frame.shape([(-0.32, 1.9), (0.32, 1.9), (0.28, 2.0), (-0.28, 2.0)], _DARK, sharp=True)
     frame.shape([(-0.17, 2.0), (0.17, 2.0), (0.17, 2.26), (-0.17, 2.26)], (255, 232, 150), sharp=True)
     frame.shape([(-0.24, 2.26), (0.24, 2.26), (0, 2.52)], colour, sharp=True)
@@ -156,28 +132,15 @@ def house(frame: FigureFrame, colour: Colour) -> None:
         frame.line([(x, 0.36), (x, 0.72)], 0.025)
         frame.line([(x - 0.17, 0.54), (x + 0.17, 0.54)], 0.025)
     if "snow" in frame.palette.moods:
-        frame.shape(
-            [(-0.8, 1.42), (-0.6, 1.72), (0.6, 1.72), (0.8, 1.42), (0.4, 1.52), (0, 1.44), (-0.4, 1.54)],
-            (248, 250, 253),
-            line=0.2,
-        )
+        snow = [(-0.8, 1.42), (-0.6, 1.72), (0.6, 1.72), (0.8, 1.42), (0.4, 1.52), (0, 1.44), (-0.4, 1.54)]
+        frame.shape(snow, (248, 250, 253), line=0.2)
 
 
 def umbrella(frame: FigureFrame, colour: Colour) -> None:
     """Draw an open umbrella."""
     frame.line([(0, 1.9), (0, 0.3), (0.06, 0.1), (0.22, 0.08), (0.28, 0.24)], 0.065, (104, 74, 56), opacity=1.0)
-    top = [(-1.1, 1.1), (-0.9, 1.54), (-0.5, 1.84), (0, 1.96), (0.5, 1.84), (0.9, 1.54), (1.1, 1.1)]
-    hem = [
-        (0.88, 1.2),
-        (0.66, 1.24),
-        (0.44, 1.1),
-        (0.22, 1.24),
-        (0, 1.1),
-        (-0.22, 1.24),
-        (-0.44, 1.1),
-        (-0.66, 1.24),
-        (-0.88, 1.2),
-    ]
+    top = both_sides([(-1.1, 1.1), (-0.9, 1.54), (-0.5, 1.84), (0, 1.96)])
+    hem = both_sides([(0.88, 1.2), (0.66, 1.24), (0.44, 1.1), (0.22, 1.24), (0, 1.1)])
     frame.shape([*top, *hem], colour)
     for x in (-0.44, 0.0, 0.44):
         frame.line([(0, 1.95), (x * 0.7, 1.6), (x, 1.12)], 0.022, opacity=0.5)
@@ -192,7 +155,7 @@ def cup(frame: FigureFrame, colour: Colour) -> None:
     frame.oval(0, 0.11, 0.66, 0.1, darker(colour, 0.2), line=0)
     ring = [(0.5, 0.78), (0.8, 0.86), (0.92, 0.62), (0.76, 0.4), (0.48, 0.36)]
     frame.limb(ring, 0.1, colour)
-    frame.shape([(-0.64, 0.96), (-0.6, 0.5), (-0.36, 0.16), (0, 0.1), (0.36, 0.16), (0.6, 0.5), (0.64, 0.96)], colour)
+    frame.shape(both_sides([(-0.64, 0.96), (-0.6, 0.5), (-0.36, 0.16), (0, 0.1)]), colour)
     frame.oval(0, 0.96, 0.64, 0.15, lighter(colour, 0.3))
     frame.oval(0, 0.945, 0.55, 0.11, (112, 70, 44), line=0.3)
     frame.line([(-0.26, 0.95), (-0.05, 0.99), (0.2, 0.95)], 0.03, (206, 160, 112), opacity=0.8)
@@ -204,12 +167,8 @@ def cake(frame: FigureFrame, colour: Colour) -> None:
     frame.oval(0, 0.06, 1.05, 0.16, (236, 232, 226))
     for low, wide, tint in ((0.08, 0.84, colour), (0.62, 0.56, lighter(colour, 0.25))):
         frame.shape([(-wide, low), (wide, low), (wide, low + 0.52), (-wide, low + 0.52)], tint, sharp=True)
-        drip = (
-            [(-wide, low + 0.56)]
-            + [(-wide + wide * 2 * k / 10, low + (0.3 if k % 2 else 0.42)) for k in range(11)]
-            + [(wide, low + 0.56)]
-        )
-        frame.shape(drip, frame.palette.accent, line=0.35)
+        drip = [(-wide + wide * 2 * k / 10, low + (0.3 if k % 2 else 0.42)) for k in range(11)]
+        frame.shape([(-wide, low + 0.56), *drip, (wide, low + 0.56)], frame.palette.accent, line=0.35)
     for x in (-0.3, 0.0, 0.3):
         frame.line([(x, 1.16), (x, 1.5)], 0.06, lighter(frame.palette.accent, 0.4), opacity=1.0)
         frame.shape([(x, 1.52), (x + 0.06, 1.6), (x, 1.74), (x - 0.06, 1.6)], (255, 206, 90), line=0)
@@ -219,20 +178,7 @@ def guitar(frame: FigureFrame, colour: Colour) -> None:
     """Draw an acoustic guitar, upright."""
     frame.shape([(-0.08, 1.1), (0.08, 1.1), (0.07, 2.2), (-0.07, 2.2)], (96, 66, 50), sharp=True)
     frame.shape([(-0.12, 2.18), (0.12, 2.18), (0.15, 2.5), (-0.15, 2.5)], darker(colour, 0.35), sharp=True)
-    body = [
-        (0, 0),
-        (0.5, 0.08),
-        (0.62, 0.4),
-        (0.4, 0.74),
-        (0.44, 1.0),
-        (0.26, 1.24),
-        (0, 1.28),
-        (-0.26, 1.24),
-        (-0.44, 1.0),
-        (-0.4, 0.74),
-        (-0.62, 0.4),
-        (-0.5, 0.08),
-    ]
+    body = both_sides([(0, 0), (0.5, 0.08), (0.62, 0.4), (0.4, 0.74), (0.44, 1.0), (0.26, 1.24), (0, 1.28)])
     frame.shape(body, colour)
     frame.oval(0, 0.78, 0.2, 0.2, _DARK)
     frame.shape([(-0.2, 0.3), (0.2, 0.3), (0.2, 0.38), (-0.2, 0.38)], _DARK, sharp=True)
@@ -252,18 +198,7 @@ def fruit(frame: FigureFrame, colour: Colour) -> None:
         (0.66, 0.38, 0.4, mix(colour, (150, 178, 84), 0.75)),
         (0.02, 0.5, 0.52, colour),
     ):
-        apple = [
-            (0, -0.96),
-            (0.5, -0.94),
-            (0.98, -0.3),
-            (0.96, 0.4),
-            (0.55, 0.86),
-            (0, 0.72),
-            (-0.55, 0.86),
-            (-0.96, 0.4),
-            (-0.98, -0.3),
-            (-0.5, -0.94),
-        ]
+        apple = both_sides([(0, -0.96), (0.5, -0.94), (0.98, -0.3), (0.96, 0.4), (0.55, 0.86), (0, 0.72)])
         frame.shape([(x + px * size, y + py * size) for px, py in apple], tint)
         frame.line([(x - 0.52 * size, y + 0.5 * size), (x - 0.68 * size, y + 0.1 * size)], 0.06, _WHITE, opacity=0.55)
         frame.line([(x, y + 0.66 * size), (x + 0.05, y + 1.1 * size)], 0.04, (92, 66, 48), opacity=1.0)
@@ -282,14 +217,8 @@ def flowers(frame: FigureFrame, colour: Colour) -> None:
         tint = (colour, lighter(colour, 0.45), mix(colour, (246, 200, 96), 0.5))[index % 3]
         for petal in range(7):
             angle = petal * math.tau / 7 + index
-            frame.oval(
-                x + size * 0.6 * math.cos(angle),
-                y + size * 0.6 * math.sin(angle),
-                size * 0.42,
-                size * 0.42,
-                tint,
-                line=0.35,
-            )
+            across, up = size * 0.6 * math.cos(angle), size * 0.6 * math.sin(angle)
+            frame.oval(x + across, y + up, size * 0.42, size * 0.42, tint, line=0.35)
         frame.oval(x, y, size * 0.32, size * 0.32, (240, 190, 84))
     frame.shape(
         [(-0.3, 0.96), (0.3, 0.96), (0.24, 0.74), (0.46, 0.36), (0.3, 0.0), (-0.3, 0.0), (-0.46, 0.36), (-0.24, 0.74)],
@@ -304,28 +233,11 @@ def tree(frame: FigureFrame, colour: Colour) -> None:
     moods = frame.palette.moods
     leaf = mix(colour, frame.palette.accent, 0.85) if "autumn" in moods else colour
     leaf = (246, 178, 198) if "spring" in moods else leaf
-    frame.shape(
-        [
-            (-0.34, 0),
-            (-0.14, 0.2),
-            (-0.13, 0.8),
-            (-0.3, 1.2),
-            (0, 1.04),
-            (0.3, 1.22),
-            (0.14, 0.8),
-            (0.15, 0.2),
-            (0.36, 0),
-        ],
-        bark,
-    )
-    for x, y, size in (
-        (-0.62, 1.36, 0.4),
-        (0.64, 1.38, 0.4),
-        (-0.3, 1.72, 0.44),
-        (0.34, 1.74, 0.44),
-        (0, 1.44, 0.5),
-        (0.02, 2.0, 0.34),
-    ):
+    left = [(-0.34, 0), (-0.14, 0.2), (-0.13, 0.8), (-0.3, 1.2)]
+    right = [(0.3, 1.22), (0.14, 0.8), (0.15, 0.2), (0.36, 0)]
+    frame.shape([*left, (0, 1.04), *right], bark)
+    sides = ((-0.62, 1.36, 0.4), (0.64, 1.38, 0.4), (-0.3, 1.72, 0.44), (0.34, 1.74, 0.44))
+    for x, y, size in (*sides, (0, 1.44, 0.5), (0.02, 2.0, 0.34)):
         frame.oval(x, y, size, size * 0.86, mix(leaf, frame.palette.light, 0.08 + (y - 1.3) * 0.2), line=0.35)
     for _ in range(26):
         x, y = frame.canvas.between(-0.9, 0.9), frame.canvas.between(1.15, 2.2)
@@ -335,31 +247,12 @@ def tree(frame: FigureFrame, colour: Colour) -> None:
 
 def heart(frame: FigureFrame, colour: Colour) -> None:
     """Draw a heart with a highlight."""
-    points = [
-        (0, -0.95),
-        (0.6, -0.4),
-        (1.0, 0.16),
-        (0.94, 0.66),
-        (0.5, 0.86),
-        (0.14, 0.7),
-        (0, 0.42),
-        (-0.14, 0.7),
-        (-0.5, 0.86),
-        (-0.94, 0.66),
-        (-1.0, 0.16),
-        (-0.6, -0.4),
-    ]
+    points = both_sides([(0, -0.95), (0.6, -0.4), (1.0, 0.16), (0.94, 0.66), (0.5, 0.86), (0.14, 0.7), (0, 0.42)])
     frame.shape(points, colour)
     frame.line([(-0.72, 0.2), (-0.7, 0.5), (-0.46, 0.64)], 0.1, _WHITE, opacity=0.6)
 
 
 def star(frame: FigureFrame, colour: Colour) -> None:
     """Draw a five-pointed star."""
-    points = [
-        (
-            (1.0 if k % 2 == 0 else 0.46) * math.sin(k * math.pi / 5),
-            (1.0 if k % 2 == 0 else 0.46) * math.cos(k * math.pi / 5),
-        )
-        for k in range(10)
-    ]
-    frame.shape(points, colour, sharp=True)
+    turns = [(k * math.pi / 5, 0.46 if k % 2 else 1.0) for k in range(10)]
+    frame.shape([(reach * math.sin(turn), reach * math.cos(turn)) for turn, reach in turns], colour, sharp=True)
