@@ -58,7 +58,7 @@ def _wire(screen: Screen, composer: Composer, editor: gr.Code, blocks: gr.Blocks
     for its script; the script sets Gradio's inputs by an event of its own."""
     # Invisible components are not drawn, and the page loads nothing for them. The event that sets the inputs is
     # triggered by a kind of component that the page has anyway.
-    composed, told = (gr.Textbox("", label=name, visible=False) for name in ("composed", "told"))
+    composed, answer = (gr.Textbox("", label=name, visible=False) for name in ("composed", "answer"))
     setting = gr.HTML(elem_classes="wire", js_on_load="addEventListener('aivista-set-inputs', () => trigger('click'))")
 
     async def send(request: gr.Request, message: dict[str, Any] | None, composed: str) -> str:
@@ -76,12 +76,12 @@ def _wire(screen: Screen, composer: Composer, editor: gr.Code, blocks: gr.Blocks
             reply = at.reply({OVER: {sent.request: "failed"}, SENT: sent.request})
             return _reply_json(visitor.words, reply.model_copy(update={"toast": _problem(visitor.words.error(info))}))
 
-    answered = "told => { if (told) window.aivista.sending.answered(JSON.parse(told)); }"
-    script = "message => [message, window.aivista.sending.composed()]"
+    answered = "answer => { if (answer) window.aivista.sending.answered(JSON.parse(answer)); }"
+    script = "message => [message, window.aivista.sending.composedFields()]"
     sent = composer.message.submit(
-        send, [composer.message, composed], told, js=script, trigger_mode="multiple", **_QUIET
+        send, [composer.message, composed], answer, js=script, trigger_mode="multiple", **_QUIET
     )
-    sent.then(None, told, None, js=answered, **_QUIET)
+    sent.then(None, answer, None, js=answered, **_QUIET)
 
     async def stop(request: gr.Request, conversation: str) -> None:
         visitor = screen.sessions.visitor(request)
@@ -98,9 +98,9 @@ def _wire(screen: Screen, composer: Composer, editor: gr.Code, blocks: gr.Blocks
 
     settings = composer.settings
     others_follow = [settings[name].input for name in ("image_model", "allow_search", "reference_mode")]
-    narrowed = gr.on(others_follow, narrow, None, told, inputs_kwargs={**settings}, **_QUIET)
-    take = "told => { if (told) window.aivista.shell.take(JSON.parse(told)); }"
-    narrowed.then(None, told, None, js=take, **_QUIET)
+    narrowed = gr.on(others_follow, narrow, None, answer, inputs_kwargs={**settings}, **_QUIET)
+    applied = "answer => { if (answer) window.aivista.shell.applyReply(JSON.parse(answer)); }"
+    narrowed.then(None, answer, None, js=applied, **_QUIET)
 
     # The page's script is told what the settings are, and sets them.
     names, chips = list(settings), list(settings.values())
@@ -114,10 +114,10 @@ def _wire(screen: Screen, composer: Composer, editor: gr.Code, blocks: gr.Blocks
         **_QUIET,
     )
     changed = [composer.message, *chips, editor]
-    given = f"() => window.aivista.shell.inputs({[one.elem_id for one in changed]})"
+    given = f"() => window.aivista.shell.takeInputs({[one.elem_id for one in changed]})"
     set_ = setting.click(None, None, changed, js=given, trigger_mode="multiple", **_QUIET)
     # A component that is not drawn yet does not report its change.
-    set_.then(None, chips, None, js=f"(...values) => {{ {script}; window.aivista.shell.areSet(); }}", **_QUIET)
+    set_.then(None, chips, None, js=f"(...values) => {{ {script}; window.aivista.shell.confirmInputs(); }}", **_QUIET)
 
 
 def _problem(sentence: str) -> Toast:

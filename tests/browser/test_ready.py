@@ -302,7 +302,7 @@ def test_a_turn_of_another_program_is_shown_in_the_open_page_and_words_said_to_a
         line = (
             "{ id: 'left', html: '<p id=left class=live></p>', parent: document.querySelector('#thread > .turn').id }"
         )
-        page.evaluate(f"aivista.shell.take({{ patches: [{line}] }})")
+        page.evaluate(f"aivista.shell.applyReply({{ patches: [{line}] }})")
 
         async def draw() -> None:
             async with Studio(Settings(home=studio.home)) as program:

@@ -45,7 +45,7 @@ def test_the_page_is_told_all_of_it(language: str) -> None:
 
 def test_scripts_ask_for_words_that_exist_and_leave_none_over() -> None:
     source = "\n".join(path.read_text(encoding="utf-8") for path in SCRIPTS)
-    asked = set(re.findall(r"""(?:aivista\.words|words)\.say\("([a-z_]+)\"""", source))
+    asked = set(re.findall(r"""aivista\.translate\("([a-z_]+)\"""", source))
     assert {f"script.{key}" for key in asked} == {key for key in load_words("en").table if key.startswith("script.")}
 
 

@@ -30,7 +30,7 @@ KEYS = r"[^\s]|Letter|Space|Enter|Escape|Tab|Delete|Backspace|Home|End|ContextMe
 
 def asked() -> set[str]:
     """Return every name that a script asks for."""
-    call = r"""\b(?:keys|aivista\.keys)\.(?:is|find|walk|lifts)\(event, "([a-z_.]+)\""""
+    call = r"""\b(?:keys|aivista\.keys)\.(?:is|find|walk|usesKey)\(event, "([a-z_.]+)\""""
     inside = r"""(?<!\.)\b(?:is|find)\(event, "([a-z_.]+)\""""
     found = {name for text in SCRIPTS for name in re.findall(call, text)}
     return found | set(re.findall(inside, KEY_SCRIPT))

@@ -4,7 +4,7 @@ Gradio builds its app from a configuration in the document, which is the same fo
 document, take the configuration and the addresses of its script and styles from it, and write the visitor's values of
 the inputs into the configuration, so that Gradio need not draw them twice.
 
-The texts that scripts write are part of the document: a script calls `aivista.words.say("key")` for a key of the
+The texts that scripts write are part of the document: a script calls `aivista.translate("key")` for a key of the
 section [script]. Texts that Gradio writes in English only are replaced on the page: an exact text by its translation, a
 text about a file or a queue by the words it contains.
 """

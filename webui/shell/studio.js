@@ -3,7 +3,7 @@
   const keys = aivista.keys;
   const FRAME = ".sheet > figure > .frame";
   const frames = sheet => all(":scope > figure > .frame:not(.pending)", sheet);
-  const take = (sheet, frame) => {
+  const makeCurrent = (sheet, frame) => {
     for (const one of frames(sheet)) {
       const isNow = one === frame;
       one.parentElement.classList.toggle("now", isNow);
@@ -11,20 +11,20 @@
     }
   };
   const columns = sheet => getComputedStyle(sheet).gridTemplateColumns.split(" ").length;
-  const target = (sheet, frame, way) => {
+  const targetFrame = (sheet, frame, way) => {
     const list = frames(sheet), at = list.indexOf(frame), across = columns(sheet);
     const to = { left: at - 1, right: at + 1, up: at - across, down: at + across, first: 0, last: list.length - 1 }[way];
     return to === undefined ? undefined : list[to] || frame;
   };
   // Safari gives a clicked button no focus.
-  on("focusin click", FRAME, frame => take(frame.closest(".sheet"), frame));
+  on("focusin click", FRAME, frame => makeCurrent(frame.closest(".sheet"), frame));
   // Python, which redraws a turn, does not know which picture is current.
   addEventListener("aivista-patched", () => {
-    const here = document.activeElement?.closest(".sheet > figure:not(.now)");
-    if (here) take(here.parentElement, $(".frame", here));
+    const figure = document.activeElement?.closest(".sheet > figure:not(.now)");
+    if (figure) makeCurrent(figure.parentElement, $(".frame", figure));
   });
   on("keydown", FRAME, (frame, event) => {
-    const next = target(frame.closest(".sheet"), frame, keys.find(event, "sheet.walk"));
+    const next = targetFrame(frame.closest(".sheet"), frame, keys.find(event, "sheet.walk"));
     if (!next) return;
     event.preventDefault();
     next.focus();
@@ -37,10 +37,10 @@
 {
   const PANES = ["canvas", "gallery", "tree", "files", "trace"];
   const KEY = "aivista-stage";
-  const stage = () => { try { return { ...JSON.parse(kept(KEY)) }; } catch { return {}; } };
-  const keepStage = changes => keep(KEY, JSON.stringify({ ...stage(), ...changes }));
+  const storedStage = () => { try { return { ...JSON.parse(readStored(KEY)) }; } catch { return {}; } };
+  const storeStage = changes => store(KEY, JSON.stringify({ ...storedStage(), ...changes }));
 
-  const mark = () => {
+  const markTabs = () => {
     const open = root.dataset.tab;
     for (const tab of all("#tabs [role=tab]")) {
       const is = tab.dataset.tab === open;
@@ -51,17 +51,17 @@
     $("#tabs .to-chat")?.setAttribute("aria-pressed", String(!root.hasAttribute("data-stage")));
   };
   const show = (name, focus = false) => {
-    if (name === "chat") { root.removeAttribute("data-stage"); mark(); return; }
+    if (name === "chat") { root.removeAttribute("data-stage"); markTabs(); return; }
     const isNew = root.dataset.tab !== name || !root.hasAttribute("data-stage");
     root.dataset.tab = name;
     root.setAttribute("data-stage", "");
-    mark();
+    markTabs();
     if (focus) $(`#tab-${name}`)?.focus();
     // Its panel loads when it is first shown, and refreshes whenever it is shown again.
-    if (isNew) fill();
+    if (isNew) loadPane();
   };
-  const fill = () => {
-    aivista.shell.unfold($(`#${root.dataset.tab}`));
+  const loadPane = () => {
+    aivista.shell.expandTemplate($(`#${root.dataset.tab}`));
     emit("tab", root.dataset.tab);
   };
   aivista.tabs = { show };
@@ -69,18 +69,18 @@
   // As it was left: set by the document itself, before anything is drawn.
   if (!PANES.includes(root.dataset.tab)) root.dataset.tab = "canvas";
   addEventListener("aivista-ready", () => {
-    mark();
-    if (root.hasAttribute("data-stage")) fill();
+    markTabs();
+    if (root.hasAttribute("data-stage")) loadPane();
   }, { once: true });
 
   addEventListener("click", event => {
     const tab = event.target.closest?.("#tabs [data-tab]");
     if (tab) { show(tab.dataset.tab); return; }
-    if (event.target.closest?.("#tabs .stage-width")) { keepStage({ isNarrow: root.toggleAttribute("data-stage-narrow") }); mark(); return; }
+    if (event.target.closest?.("#tabs .stage-width")) { storeStage({ isNarrow: root.toggleAttribute("data-stage-narrow") }); markTabs(); return; }
     const act = event.target.closest?.("[data-act]")?.dataset.act, isOpening = ["view", "compare"].includes(act);
     // A user who opens a picture or its comparison wants to see that one, and no newer one.
     if (isOpening || event.target.closest?.("[data-gal=open], [data-tree=open]")) newest = "";
-    if (isOpening) { root.dataset.tab = "canvas"; mark(); }
+    if (isOpening) { root.dataset.tab = "canvas"; markTabs(); }
     // What is put into the composer must be visible, and on a phone the stage covers it.
     if (act === "say" && isPhone()) root.removeAttribute("data-stage");
   }, true);
@@ -88,7 +88,7 @@
   // loading) and a picture that fills the window go on undisturbed.
   let newest = "";
   const showNewest = () => {
-    const isSeen = isShown("canvas") && !root.matches("[data-painting], [data-full]") && !aivista.shell.isAwaited("page.compare");
+    const isSeen = isPaneShown("canvas") && !root.matches("[data-painting], [data-full]") && !aivista.shell.isPending("page.compare");
     if (!newest || !isSeen || !$("#canvas :is(.cv-pic, [data-act=say])")) return;
     aivista.shell.act("page.view", { arg: newest });
     newest = "";
@@ -102,11 +102,11 @@
     show(PANES[to], true);
   });
   new MutationObserver(() => {
-    mark();
-    keepStage(isPhone() ? { tab: root.dataset.tab } : { tab: root.dataset.tab, open: root.hasAttribute("data-stage") });
+    markTabs();
+    storeStage(isPhone() ? { tab: root.dataset.tab } : { tab: root.dataset.tab, open: root.hasAttribute("data-stage") });
     showNewest();
   }).observe(root, { attributeFilter: ["data-stage", "data-tab", "data-full"] });
-  addEventListener("resize", () => { if (!isPhone()) mark(); });
+  addEventListener("resize", () => { if (!isPhone()) markTabs(); });
 }
 
 // Behaviour of the page that needs no server: theme, drawers, the title.
@@ -116,7 +116,7 @@
   // ---- theme: the system's, until the user chooses
   const THEMES = ["system", "light", "dark"];
   const systemDark = matchMedia("(prefers-color-scheme: dark)");
-  const theme = () => kept("aivista-theme") || "system";
+  const theme = () => readStored("aivista-theme") || "system";
   const applyTheme = () => {
     const chosen = theme(), dark = chosen === "dark" || (chosen === "system" && systemDark.matches);
     if (document.body.classList.contains("dark") !== dark) document.body.classList.toggle("dark", dark);
@@ -124,7 +124,7 @@
     if (label && button.title !== label) { button.title = label; button.setAttribute("aria-label", label); }
   };
   const nextTheme = () => {
-    keep("aivista-theme", THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]);
+    store("aivista-theme", THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]);
     applyTheme();
   };
   systemDark.addEventListener("change", applyTheme);
@@ -153,10 +153,10 @@
     styles_close: () => dialogs.close("styles"),
     shortcuts: () => { root.removeAttribute("data-rail-open"); dialogs.open("shortcuts"); },
     shortcuts_close: () => dialogs.close("shortcuts"),
-    say: button => aivista.aids.put(button.dataset.arg),
+    say: button => aivista.aids.insertText(button.dataset.arg),
     view: button => { root.setAttribute("data-stage", ""); send(button); },
-    edit: button => { toComposer(); send(button); },
-    reference: button => { toComposer(); send(button); },
+    edit: button => { focusComposer(); send(button); },
+    reference: button => { focusComposer(); send(button); },
     new: () => { openConversation("new"); $("#box textarea")?.focus(); },
     open: button => openConversation(button.dataset.arg),
     edit_words: button => { send(button); $("#box textarea")?.focus(); },
@@ -165,7 +165,7 @@
   // Pictures of the open conversation were deleted or restored: the thread, the stage and the composer update, too.
   addEventListener("aivista-pictures", () => {
     const opened = all("#canvas .cv-pic[data-handle], #canvas .cmp[data-pair]").map(one => one.dataset.handle || one.dataset.pair);
-    aivista.thread?.hold();
+    aivista.thread?.holdPosition();
     aivista.shell.act("page.changed", { arg: opened.join(" ") });
   });
 
@@ -178,17 +178,17 @@
   });
 
   // ---- keys of the whole page; Escape is handled in shell.js
-  keys.closes("drawer", () => {
+  keys.onEscape("drawer", () => {
     const isOpen = root.hasAttribute("data-rail-open");
     root.removeAttribute("data-rail-open");
     if (isOpen) all(".show-rail, #tabs .to-chats").find(one => one.offsetParent)?.focus();
     return isOpen;
   });
-  keys.closes("turn", () => { const stop = live() && $("#box .stop-button"); stop?.click(); return Boolean(stop); });
+  keys.onEscape("turn", () => { const stop = liveLine() && $("#box .stop-button"); stop?.click(); return Boolean(stop); });
   // While the user types, the stage stays: Escape in the composer only stops a turn.
-  keys.closes("stage", event => {
+  keys.onEscape("stage", event => {
     const isOpen = root.hasAttribute("data-stage") && !event.target.closest?.("#box");
-    if (isOpen && event.target.closest?.("#stage")) toComposer();
+    if (isOpen && event.target.closest?.("#stage")) focusComposer();
     if (isOpen) root.removeAttribute("data-stage");
     return isOpen;
   });
@@ -201,28 +201,28 @@
 
   // ---- the seconds of a running turn count on between two updates
   const LATE = 1.5;
-  let base = { element: null, from: 0, at: 0 };
-  const tick = () => {
-    const time = $("time", live());
-    if (!time) { base = { element: null, from: 0, at: 0 }; return; }
+  let clock = { element: null, from: 0, at: 0 };
+  const updateSeconds = () => {
+    const time = $("time", liveLine());
+    if (!time) { clock = { element: null, from: 0, at: 0 }; return; }
     const from = Number(time.dataset.s);
-    if (base.element === null || from > base.from + (performance.now() - base.at) / 1000) base = { element: time, from, at: performance.now() };
-    const text = aivista.words.say("seconds", { count: Math.floor(base.from + (performance.now() - base.at) / 1000) });
+    if (clock.element === null || from > clock.from + (performance.now() - clock.at) / 1000) clock = { element: time, from, at: performance.now() };
+    const text = aivista.translate("seconds", { count: Math.floor(clock.from + (performance.now() - clock.at) / 1000) });
     setText(time, text);
-    const usual = $("[data-late]", live());
+    const usual = $("[data-late]", liveLine());
     if (usual && parseInt(text, 10) > usual.dataset.usual * LATE) setText(usual, usual.dataset.late);
   };
-  setInterval(tick, 250);
+  setInterval(updateSeconds, 250);
 
   // ---- effects of what Python rendered (title, language) and of what Gradio drew (names for screen readers)
-  follow(() => {
-    const title = $("#top h1"), heading = aivista.told.heading(`${title.textContent} · Aivista`);
+  onPatched(() => {
+    const title = $("#top h1"), heading = aivista.pageTitle(`${title.textContent} · Aivista`);
     setAttribute(root, "lang", title.dataset.language);
     if (document.title !== heading) document.title = heading;
     applyTheme();
   });
-  followInputs(() => {
-    setAttribute($("#box textarea"), "aria-label", aivista.words.say("message"));
+  onInputsChanged(() => {
+    setAttribute($("#box textarea"), "aria-label", aivista.translate("message"));
     // Gradio makes them list items outside of a list.
     for (const one of all("#box :is(.thumbnails:not([role]), [role=listitem])")) one.setAttribute("role", "group");
     for (const button of all("#box :is(.upload-button, .submit-button, .stop-button)")) setAttribute(button, "title", button.ariaLabel);
@@ -235,26 +235,26 @@
 // such a thing on every screen.
 //
 // An entry says what the page shows: { conversation, layers }, the layers from the lowest to the topmost. Whatever
-// changes the page, `settle` brings the history in line with it, one step after the other: the browser carries out
+// changes the page, `syncHistory` brings the history in line with it, one step after the other: the browser carries out
 // steps back asynchronously.
 {
   const STEP_MS = 1000;  // a step that never arrives must not block the next
-  const press = selector => $(selector)?.click();
-  const [kind, about] = [layer => layer.split(" ")[0], layer => layer.split(" ")[1]];
+  const click = selector => $(selector)?.click();
+  const [kindOf, argumentOf] = [layer => layer.split(" ")[0], layer => layer.split(" ")[1]];
 
   // ---- what can lie over the conversation: how it is closed and, where possible, opened again
   const LAYERS = {
     pane: { close: () => root.removeAttribute("data-stage"), open: name => aivista.tabs.show(name) },
-    file: { close: () => press("#files .fi-back") },
+    file: { close: () => click("#files .fi-back") },
     painter: { close: () => aivista.painter.leave() },
     full: { close: () => root.removeAttribute("data-full"), open: () => root.setAttribute("data-full", "") },
     drawer: { close: () => root.removeAttribute("data-rail-open"), open: () => root.setAttribute("data-rail-open", "") },
     dialog: { close: name => aivista.dialogs.close(name), open: name => aivista.dialogs.open(name) },
-    form: { close: () => press("#sty-form [data-style=cancel]") },
+    form: { close: () => click("#sty-form [data-style=cancel]") },
     sheet: { close: id => document.getElementById(id)?.hidePopover() },
   };
   let panes = [], isTabChosen = false;
-  const seenPanes = () => {
+  const currentPanes = () => {
     const pane = `pane ${root.dataset.tab}`, at = panes.indexOf(pane);
     // A picture that is opened from the gallery lies over it; going from tab to tab opens nothing on top.
     if (!root.hasAttribute("data-stage")) panes = [];
@@ -263,10 +263,10 @@
     isTabChosen = false;
     return panes;
   };
-  const seenLayers = () => {
+  const currentLayers = () => {
     const full = root.hasAttribute("data-full") ? ["full"] : [];
     if (!isPhone()) return full;
-    const stage = seenPanes(), dialog = aivista.dialogs.opened();
+    const stage = currentPanes(), dialog = aivista.dialogs.opened();
     return [
       ...stage,
       ...(stage.at(-1) === "pane files" && $("#files[data-open]") ? ["file"] : []),
@@ -280,92 +280,92 @@
   };
 
   // ---- which conversation is open, or was requested: a deleted one does not open, and another one does
-  let asked = null;  // { id, isReturn }
-  let seen = { isOpened: true };
-  const seenConversation = () => {
-    const now = asked ? { isOpened: true, ...asked } : { ...seen, id: conversation() };
-    seen = {};
+  let requested = null;  // { id, isReturn }
+  let lastOpened = { isOpened: true };
+  const currentConversation = () => {
+    const now = requested ? { isOpened: true, ...requested } : { ...lastOpened, id: conversation() };
+    lastOpened = {};
     return now;
   };
-  addEventListener("aivista-leaving", event => { asked = event.detail; soon(); });
+  addEventListener("aivista-leaving", event => { requested = event.detail; syncSoon(); });
   addEventListener("aivista-opened", ({ detail: { isOther } }) => {
     // The open one may be shown anew while another is loading.
-    if (asked && !isOther && asked.id !== conversation()) return;
-    seen = { isOpened: true, isReturn: asked?.isReturn };
-    asked = null;
-    soon();
+    if (requested && !isOther && requested.id !== conversation()) return;
+    lastOpened = { isOpened: true, isReturn: requested?.isReturn };
+    requested = null;
+    syncSoon();
   });
-  addEventListener("aivista-stayed", () => { asked = null; soon(); });
+  addEventListener("aivista-stayed", () => { requested = null; syncSoon(); });
 
   // ---- the current history entry, in line with the page
   let entry = { conversation: "", layers: [] };
-  const write = (to, isNew) => {
+  const writeEntry = (to, isNew) => {
     entry = to;
     const url = new URL(location.href);
     url.searchParams.set("c", to.conversation);
     history[isNew ? "pushState" : "replaceState"]({ aivista: to }, "", url);
   };
-  let stepped = null;
+  let stepDone = null;
   const stepBack = async count => {
     root.setAttribute("data-stepping", "");
-    await new Promise(done => { stepped = done; history.go(-count); setTimeout(done, STEP_MS); });
-    stepped = null;
+    await new Promise(done => { stepDone = done; history.go(-count); setTimeout(done, STEP_MS); });
+    stepDone = null;
     root.removeAttribute("data-stepping");
   };
-  const bringInLine = async () => {
-    const { id: conversation, isOpened, isReturn } = seenConversation(), layers = seenLayers();
+  const syncHistory = async () => {
+    const { id: conversation, isOpened, isReturn } = currentConversation(), layers = currentLayers();
     if (conversation !== entry.conversation) {
       // A new conversation that gets its id is still the same entry; a list from which the user chose is replaced.
       const isSame = !entry.conversation || isReturn || (entry.conversation === "new" && !isOpened);
       if (entry.layers.length > 1) await stepBack(entry.layers.length - 1);
-      if (isSame && entry.layers.length) write({ ...entry, conversation }, false);
-      else write({ conversation, layers: [] }, !isSame && !entry.layers.length);
+      if (isSame && entry.layers.length) writeEntry({ ...entry, conversation }, false);
+      else writeEntry({ conversation, layers: [] }, !isSame && !entry.layers.length);
     }
     let same = 0;
     while (same < layers.length && layers[same] === entry.layers[same]) same += 1;
-    const gone = entry.layers.length - same, come = layers.slice(same), replaced = Math.min(gone, come.length);
-    if (gone > replaced) {
-      await stepBack(gone - replaced);
+    const removed = entry.layers.length - same, added = layers.slice(same), replaced = Math.min(removed, added.length);
+    if (removed > replaced) {
+      await stepBack(removed - replaced);
       entry = { conversation, layers: entry.layers.slice(0, same + replaced) };
     }
-    come.forEach((_, at) => write({ conversation, layers: layers.slice(0, same + at + 1) }, at >= replaced));
+    added.forEach((_, at) => writeEntry({ conversation, layers: layers.slice(0, same + at + 1) }, at >= replaced));
   };
   let isBusy = false, isStale = false, timer = 0;
-  const settle = async () => {
+  const sync = async () => {
     isStale = true;
     if (isBusy) return;
     isBusy = true;
-    try { while (isStale) { isStale = false; await bringInLine(); } } finally { isBusy = false; }
+    try { while (isStale) { isStale = false; await syncHistory(); } } finally { isBusy = false; }
   };
-  const soon = () => { clearTimeout(timer); timer = setTimeout(() => { timer = 0; settle(); }); };
-  aivista.history = { isSettled: () => !timer && !isBusy && !asked };
+  const syncSoon = () => { clearTimeout(timer); timer = setTimeout(() => { timer = 0; sync(); }); };
+  aivista.history = { isSettled: () => !timer && !isBusy && !requested };
 
   // ---- the user goes back or forward
-  const show = to => {
+  const showEntry = to => {
     const before = entry;
     entry = to;
-    for (const layer of [...before.layers].reverse()) if (!to.layers.includes(layer)) LAYERS[kind(layer)].close(about(layer));
+    for (const layer of [...before.layers].reverse()) if (!to.layers.includes(layer)) LAYERS[kindOf(layer)].close(argumentOf(layer));
     if (to.conversation !== before.conversation) openConversation(to.conversation, true);
     if (isPhone()) {
-      panes = to.layers.filter(layer => kind(layer) === "pane");
-      const come = to.layers.filter(layer => !before.layers.includes(layer));
-      for (const layer of [...panes.slice(-1), ...come.filter(one => kind(one) !== "pane")]) LAYERS[kind(layer)].open?.(about(layer));
+      panes = to.layers.filter(layer => kindOf(layer) === "pane");
+      const added = to.layers.filter(layer => !before.layers.includes(layer));
+      for (const layer of [...panes.slice(-1), ...added.filter(one => kindOf(one) !== "pane")]) LAYERS[kindOf(layer)].open?.(argumentOf(layer));
     }
     // What cannot be opened again is removed from its entry.
-    soon();
+    syncSoon();
   };
   addEventListener("popstate", event => {
-    if (stepped) stepped();
-    else if (event.state?.aivista) show(event.state.aivista);
+    if (stepDone) stepDone();
+    else if (event.state?.aivista) showEntry(event.state.aivista);
   });
 
   addEventListener("click", event => {
     if (event.target.closest?.("#tabs [data-tab]")) isTabChosen = true;
   }, true);
-  addEventListener("toggle", event => { if (event.target.matches?.("[popover]")) soon(); }, true);
+  addEventListener("toggle", event => { if (event.target.matches?.("[popover]")) syncSoon(); }, true);
   // After a reload the entry still exists, but what lay over the page does not.
   entry = history.state?.aivista || entry;
-  new MutationObserver(soon).observe(root, { attributes: true });
-  new MutationObserver(soon).observe($("#files"), { attributeFilter: ["data-open"] });
-  follow(soon);
+  new MutationObserver(syncSoon).observe(root, { attributes: true });
+  new MutationObserver(syncSoon).observe($("#files"), { attributeFilter: ["data-open"] });
+  onPatched(syncSoon);
 }

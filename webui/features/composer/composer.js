@@ -17,12 +17,12 @@
   const summary = () => {
     const place = $(".setup-open");
     if (!place) return;
-    let said = {};
-    try { said = JSON.parse(place.dataset.said || "{}"); } catch { /* the values themselves say enough */ }
+    let labels = {};
+    try { labels = JSON.parse(place.dataset.said || "{}"); } catch { /* the values themselves say enough */ }
     const parts = Object.entries(AUTOMATIC).flatMap(([name, automatic]) => {
       const value = values[name];
       if (value === undefined || value === null || value === automatic) return [];
-      return [said[`${name}:${value}`] || said[name]?.replace("{}", value) || String(value)];
+      return [labels[`${name}:${value}`] || labels[name]?.replace("{}", value) || String(value)];
     });
     const chip = $("[data-aid=setup]", place), text = parts.join(" · ") || place.dataset.auto;
     setText($("span", chip), text);
@@ -57,14 +57,14 @@
       summary();
       const note = $("#tpl-needs-key");
       setup.querySelector(":scope > .needs-key")?.remove();
-      if (note) setup.prepend(cloned(note));
+      if (note) setup.prepend(cloneTemplate(note));
       setup.setAttribute("aria-label", $("[data-aid=setup]")?.getAttribute("aria-label") || "");
     };
     look();
     // Python renders the button and the models without the current choice.
     addEventListener("aivista-patched", look);
     new MutationObserver(drawShapes).observe(setup, { childList: true, subtree: true, attributeFilter: ["value"] });
-    rest(() => aivista.shell.set());
+    whenIdle(() => aivista.shell.setInputs());
   };
   watch();
 
@@ -84,63 +84,63 @@
 {
   const CHIPS = { text_model: "#text-model", image_model: "#image-model" };
   const REST_MS = 1200;
-  let read = { from: null, limits: {} };
+  let parsedLimits = { from: null, limits: {} };
 
   const limits = () => {
     const written = $("#models-note .limits")?.dataset.limits || "";
-    if (read.from !== written) {
-      read = { from: written, limits: {} };
-      try { read.limits = JSON.parse(written || "{}"); } catch { /* nothing is greyed, the studio still says why it failed */ }
+    if (parsedLimits.from !== written) {
+      parsedLimits = { from: written, limits: {} };
+      try { parsedLimits.limits = JSON.parse(written || "{}"); } catch { /* nothing is greyed, the studio still says why it failed */ }
     }
-    return read.limits;
+    return parsedLimits.limits;
   };
   // The tick of the chosen option is in the same element as its name.
-  const nameOf = option => option.querySelector("b")?.textContent || option.getAttribute("aria-label") || option.textContent.replace("✓", "").trim();
-  let isMarked = false;
-  const mark = () => {
+  const optionName = option => option.querySelector("b")?.textContent || option.getAttribute("aria-label") || option.textContent.replace("✓", "").trim();
+  let hasLimits = false;
+  const markLimits = () => {
     const now = limits();
-    if (!isMarked && !Object.keys(now).length) return;
-    isMarked = true;
+    if (!hasLimits && !Object.keys(now).length) return;
+    hasLimits = true;
     for (const [chip, place] of Object.entries(CHIPS)) {
       const reasons = now[chip] || {};
       for (const option of all(`${place} li[role=option], .models [data-setting=${chip}]`)) {
-        const why = reasons[nameOf(option)];
+        const why = reasons[optionName(option)];
         if (Boolean(why) === (option.getAttribute("aria-disabled") === "true")) continue;
         if (why) { option.setAttribute("aria-disabled", "true"); option.title = why; } else { option.removeAttribute("aria-disabled"); option.removeAttribute("title"); }
       }
     }
   };
-  const isOff = option => option?.getAttribute("aria-disabled") === "true";
-  const halt = event => { event.preventDefault(); event.stopImmediatePropagation(); };
-  on("mousedown pointerdown click", "#setup :is(li[role=option], .models button)", (option, event) => { if (isOff(option)) halt(event); }, true);
+  const isDisabled = option => option?.getAttribute("aria-disabled") === "true";
+  const stopEvent = event => { event.preventDefault(); event.stopImmediatePropagation(); };
+  on("mousedown pointerdown click", "#setup :is(li[role=option], .models button)", (option, event) => { if (isDisabled(option)) stopEvent(event); }, true);
   // Enter takes the option that looks active: Gradio's own state runs ahead of the page, and outlives a closed menu.
   on("keydown", "#text-model, #image-model", (chip, event) => {
     if (!aivista.keys.is(event, "menu.choose") || !Object.keys(limits()).length) return;
-    halt(event);
+    stopEvent(event);
     const active = $("li[role=option].active", chip);
-    if (active && !isOff(active)) active.dispatchEvent(new MouseEvent("mousedown", { bubbles: true, cancelable: true }));
+    if (active && !isDisabled(active)) active.dispatchEvent(new MouseEvent("mousedown", { bubbles: true, cancelable: true }));
   }, true);
-  followInputs(mark);
+  onInputsChanged(markLimits);
 
   // Once the page is idle, the models of its key are requested: the first paint need not wait for them.
-  addEventListener("load", () => setTimeout(() => { if ($("#models-note [data-ask]")) rest(() => aivista.shell.act("page.models")); }, REST_MS));
+  addEventListener("load", () => setTimeout(() => { if ($("#models-note [data-ask]")) whenIdle(() => aivista.shell.act("page.models")); }, REST_MS));
 }
 
 // The price before Send also depends on what stands beside the text. Python says for which facts a price was computed;
 // when they have changed and are stable between two looks, a new price is requested. Typing alone requests none.
 {
   const LOOK_MS = 350, STILL_MS = 120, STEP_CHARACTERS = 500, SHORT_CHARACTERS = 120;
-  let seen = "", asked = null;
+  let lastFacts = "", requested = null;
 
   // Text that may change the price is included: a number of pictures, lettering that is reviewed, a page to read.
   const HINT = /[\d"\u201c\u201d\u2018\u2019\u300c\u300d\u300e\u300f\u300a\u300b«»]|https?:|\b(two|three|four|both|couple|pair|twice|thrice|text|words?|wording|letter(s|ing)?|(head)?line|titles?|captions?|slogans?|labels?|signs?|write|says?|saying|reads?|fonts?|logos?|names?|posters?|banners?)\b|[\u4e8c\u4e09\u56db\u4e24\u4fe9\u4ee8\u5b57\u6807\u9898\u5e45\u8bed\u724c\u7b7e\u6b3e\u4e66\u5199\u5370\u523b\u7ee3\u6848]/i;
   // So is a short text about one picture: an exact adjustment of it is free.
-  const about = ({ files, marked, masks }) => {
+  const pictureKind = ({ files, marked, masks }) => {
     if (files + marked > 1 || masks > 1 || $("#expand").value) return "";
     const target = $("#ctx .ctx[data-handle]") || (!$("#ctx .ctx") && $("#ctx-next .ctx"));
     return !(files || target) ? "" : masks ? "part" : files ? "picture" : "target";
   };
-  const now = () => {
+  const priceFacts = () => {
     const text = $("#box textarea")?.value || "";
     const beside = {
       characters: Math.floor(text.length / STEP_CHARACTERS) * STEP_CHARACTERS,
@@ -148,14 +148,14 @@
       marked: all("#ctx .ctx:not(.none)").length,
       masks: aivista.painter?.masks?.() || Number(Boolean($("#mask").value || $("#expand").value)),
     };
-    const one = text.trim() && text.length <= SHORT_CHARACTERS ? about(beside) : "";
+    const one = text.trim() && text.length <= SHORT_CHARACTERS ? pictureKind(beside) : "";
     if (one) beside.about = one;
     if (one || HINT.test(text)) beside.text = text.slice(0, 1000);
     return Object.values(beside).some(Boolean) ? JSON.stringify(beside) : "";
   };
-  let told = "";
-  const ask = (beside = told) => {
-    told = beside;
+  let sentFacts = "";
+  const requestPrice = (beside = sentFacts) => {
+    sentFacts = beside;
     aivista.shell.act("page.price", { beside }, { isNewest: true });
   };
   // When the settings have not changed for a moment, their price is requested.
@@ -165,15 +165,15 @@
     if (now === settings) return;
     settings = now;
     clearTimeout(timer);
-    timer = setTimeout(ask, STILL_MS);
+    timer = setTimeout(requestPrice, STILL_MS);
   });
   setInterval(() => {
-    const shown = $("#cost .price[data-beside]"), beside = now(), isStill = beside === seen;
-    seen = beside;
+    const shown = $("#cost .price[data-beside]"), beside = priceFacts(), isStill = beside === lastFacts;
+    lastFacts = beside;
     // One request for one price: a request without an answer is not repeated.
-    if (!shown || !isStill || shown.dataset.beside === beside || (asked?.shown === shown && asked.beside === beside)) return;
-    asked = { shown, beside };
-    ask(beside);
+    if (!shown || !isStill || shown.dataset.beside === beside || (requested?.shown === shown && requested.beside === beside)) return;
+    requested = { shown, beside };
+    requestPrice(beside);
   }, LOOK_MS);
 }
 
@@ -182,82 +182,82 @@
   const area = () => $("#box textarea"), keys = aivista.keys;
 
   // ---- insert text as if it were typed, so that the browser's own undo restores what it replaces
-  const put = (text, range) => {
+  const insertText = (text, range) => {
     const field = area();
     if (!field) return;
     field.focus();
     field.select();
     const isTyped = document.activeElement === field && document.execCommand(text ? "insertText" : "delete", false, text);
-    if (!isTyped || field.value !== text) setWords(field, text);
+    if (!isTyped || field.value !== text) setTextareaValue(field, text);
     field.setSelectionRange(...(range || [text.length, text.length]));
   };
 
-  addEventListener("aivista-words", event => put(event.detail));
+  addEventListener("aivista-words", event => insertText(event.detail));
 
   // ---- prompt expansion: requested, shown, accepted, undone; only the answer to the newest request counts
-  let asked = null, before = null;
+  let pendingExpansion = null, textBefore = null;
   // The live region exists from the start: screen readers skip a region that appears together with its text.
-  const line = made("div", { id: "expanded-heard", role: "status", className: "sr" });
-  const say = text => { line.textContent = text || ""; };
+  const liveRegion = createElement("div", { id: "expanded-heard", role: "status", className: "sr" });
+  const announce = text => { liveRegion.textContent = text || ""; };
   const panel = () => $("#expanded .expanded");
   const waiting = () => $("#composer .expanded-wait");
-  const show = state => $("#expanded")?.setAttribute("data-state", state);
-  const settled = () => { waiting()?.remove(); for (const button of all("[data-aid=expand]")) button.removeAttribute("aria-busy"); };
-  const drop = () => { asked = before = null; settled(); show(""); say(""); };
+  const setState = state => $("#expanded")?.setAttribute("data-state", state);
+  const expansionDone = () => { waiting()?.remove(); for (const button of all("[data-aid=expand]")) button.removeAttribute("aria-busy"); };
+  const closeExpansion = () => { pendingExpansion = textBefore = null; expansionDone(); setState(""); announce(""); };
   const expand = async () => {
     const field = area(), text = field?.value || "";
     if (!text.trim()) { field?.focus(); return; }
     if (waiting()) return;
-    drop();
-    const mine = asked = {};
-    $("#expanded").after(cloned($("#tpl-working")));
+    closeExpansion();
+    const request = pendingExpansion = {};
+    $("#expanded").after(cloneTemplate($("#tpl-working")));
     for (const button of all("[data-aid=expand]")) button.setAttribute("aria-busy", "true");
-    const told = { text, files: all("#box .thumbnail-item").length, is_painted: Boolean($("#mask").value || $("#expand").value) };
-    const { patches } = await aivista.shell.act("page.expand", told, { isNewest: true });
-    if (asked !== mine) return;
-    settled();
+    const args = { text, files: all("#box .thumbnail-item").length, is_painted: Boolean($("#mask").value || $("#expand").value) };
+    const { patches } = await aivista.shell.act("page.expand", args, { isNewest: true });
+    if (pendingExpansion !== request) return;
+    expansionDone();
     if (!patches?.some(one => one.id === "expanded")) return;
-    show("shown");
-    say(panel().dataset.heard);
+    setState("shown");
+    announce(panel().dataset.heard);
     $(".words", panel())?.scrollTo(0, 0);
   };
-  const take = () => {
+  const acceptExpansion = () => {
     const found = panel();
-    before = area().value;
-    put(found.dataset.text);
-    show("taken");
-    say($(".took span", found)?.textContent);
+    textBefore = area().value;
+    insertText(found.dataset.text);
+    setState("taken");
+    announce($(".took span", found)?.textContent);
   };
-  const undo = () => { const text = before; drop(); if (text !== null) put(text); };
-  onSend(drop);
+  const undoExpansion = () => { const text = textBefore; closeExpansion(); if (text !== null) insertText(text); };
+  onSend(closeExpansion);
   // The expansion belongs to one conversation.
-  addEventListener("aivista-opened", event => { if (event.detail.isOther) drop(); });
+  addEventListener("aivista-opened", event => { if (event.detail.isOther) closeExpansion(); });
 
   // ---- menus over the composer: native popovers above their button; on a phone a sheet from below
-  const place = (menu, opener) => {
+  const placeMenu = (menu, opener) => {
     menu.style.cssText = "";
     if (isPhone() || !opener) return;
     const at = opener.getBoundingClientRect();
     const width = menu.offsetWidth, left = Math.min(Math.max(8, at.right - width), innerWidth - width - 8);
     menu.style.cssText = `left: ${left}px; bottom: ${innerHeight - at.top + 6}px; max-height: ${Math.max(160, at.top - 16)}px`;
   };
-  const open = (menu, opener) => {
+  const openMenu = (menu, opener) => {
     if (menu.matches(":popover-open")) { menu.hidePopover(); return; }
     // Gradio may have drawn it a moment ago.
     menu.popover ??= "auto";
     menu.showPopover({ source: opener });
     opener?.setAttribute("aria-expanded", "true");
-    place(menu, opener);
+    placeMenu(menu, opener);
   };
   const MENUS = "#setup, #presets";
-  const shut = () => { for (const menu of all(MENUS)) if (menu.matches(":popover-open")) menu.hidePopover(); };
+  const closeMenus = () => { for (const menu of all(MENUS)) if (menu.matches(":popover-open")) menu.hidePopover(); };
   addEventListener("toggle", event => {
     if (!event.target.matches?.(MENUS) || event.newState !== "closed") return;
     const opener = $(`[data-aid=${event.target.id}]`);
     opener?.setAttribute("aria-expanded", "false");
   }, true);
   const setup = button => {
-    open($("#setup"), button);
+    openMenu($("#setup"), button);
     if ($("#setup").matches(":popover-open")) $("#setup").focus();
   };
   // Each group of choices gets its own name, so that the browser does not treat them as one radio group.
@@ -270,30 +270,30 @@
   });
   // An open list is closed first.
   on("keydown", "#setup", (_, event) => { if (keys.is(event, "page.escape") && $("#setup [role=combobox][aria-expanded=true]")) event.preventDefault(); }, true);
-  addEventListener("resize", () => { if ($("#setup")?.matches(":popover-open")) place($("#setup"), $("[data-aid=setup]")); });
+  addEventListener("resize", () => { if ($("#setup")?.matches(":popover-open")) placeMenu($("#setup"), $("[data-aid=setup]")); });
 
   const acts = {
-    expand: () => { shut(); expand(); },
+    expand: () => { closeMenus(); expand(); },
     setup,
     set: button => aivista.shell.act("page.set", { arg: `${button.dataset.setting} ${button.dataset.value}` }),
     reset: () => { aivista.shell.act("page.reset"); area()?.focus(); },
-    prompts: () => { shut(); aivista.prompts?.open(); },
-    take_expanded: take,
-    close_expanded: () => { drop(); area()?.focus(); },
-    undo_expanded: undo,
+    prompts: () => { closeMenus(); aivista.prompts?.open(); },
+    take_expanded: acceptExpansion,
+    close_expanded: () => { closeExpansion(); area()?.focus(); },
+    undo_expanded: undoExpansion,
   };
   on("click", "[data-aid]", button => acts[button.dataset.aid]?.(button));
 
   // The price of expanding a prompt depends on the chosen text model.
-  const priced = values => {
+  const updateExpandPrice = values => {
     for (const button of all("[data-aid=expand][data-flash]")) {
       setAttribute(button, "title", `${button.dataset.label} · ${button.dataset[values.text_model] || button.dataset.flash}`);
     }
   };
-  aivista.chips.onChange(priced);
+  aivista.chips.onChange(updateExpandPrice);
 
-  document.body.append(line);
-  aivista.aids = { put, open, place, shut };
+  document.body.append(liveRegion);
+  aivista.aids = { insertText, openMenu, placeMenu, closeMenus };
 }
 
 // Presets: their menu, and a name that is typed in its row. Pressing one calls the page's own action, which applies it.
@@ -306,7 +306,7 @@
   const act = async (name, args = {}) => {
     const { patches = [] } = await shell.act(`presets.${name}`, args);
     if (menu()?.matches(":popover-open")) {
-      aids.place(menu(), opener());
+      aids.placeMenu(menu(), opener());
       if (!menu().contains(document.activeElement)) menu().focus();
     }
     return patches.some(patch => patch.id === "presets-rows") && !$("#presets .said.bad");
@@ -315,16 +315,16 @@
     if (menu()?.matches(":popover-open")) { menu().hidePopover(); return; }
     await act("show", { is_begun: Boolean(menu()) });
     if (!menu()) return;
-    aids.open(menu(), opener());
+    aids.openMenu(menu(), opener());
     menu().focus();
   };
   const rename = (line, typed) => {
     if (!line || $("input", line)) return;
     const { id, name } = line.dataset, button = $("[data-preset=rename]", line);
-    const input = made("input", { value: typed, maxLength: 60, className: "field renaming" });
+    const input = createElement("input", { value: typed, maxLength: 60, className: "field renaming" });
     input.setAttribute("aria-label", button.title);
     line.prepend(input);
-    typeName(input, async text => {
+    editName(input, async text => {
       if (!text || text === name) button.focus();
       // A refused name can be edited further.
       else if (!await act("rename", { id, name: text })) rename($(`#presets [data-id="${CSS.escape(id)}"]`), text);
@@ -336,7 +336,7 @@
     if (name && await act("save", { name, settings: aivista.chips.values })) form.reset();
   });
   const acts = {
-    use: line => { aivista.shell.act("page.use_preset", { arg: line.dataset.id }); aids.shut(); $("#box textarea")?.focus(); },
+    use: line => { aivista.shell.act("page.use_preset", { arg: line.dataset.id }); aids.closeMenus(); $("#box textarea")?.focus(); },
     rename: line => rename(line, line.dataset.name),
     delete: line => act("delete", { id: line.dataset.id }),
     undo: (_, { args }) => act("restore", JSON.parse(args)),
@@ -355,9 +355,9 @@
   const fillMine = () => {
     const section = $(`#prompts section[data-group=${MINE}]`);
     if (!section) return;
-    const starred = keptTexts(STARRED), recent = keptTexts(SENT).reverse().filter(one => !starred.includes(one));
+    const starred = readStoredTexts(STARRED), recent = readStoredTexts(SENT).reverse().filter(one => !starred.includes(one));
     const rows = [...starred, ...[...new Set(recent)].slice(0, MOST_RECENT)].map(text => {
-      const row = cloned($("template", section)), star = $("[data-aid=star_prompt]", row);
+      const row = cloneTemplate($("template", section)), star = $("[data-aid=star_prompt]", row);
       $(".prm", row).dataset.text = text;
       $(".prm span", row).textContent = text;
       star.setAttribute("aria-pressed", String(starred.includes(text)));
@@ -367,15 +367,15 @@
     $(".prm-own-none", section).hidden = rows.length > 0;
   };
   const star = button => {
-    const text = $(".prm", button.parentElement).dataset.text.slice(0, LONGEST), starred = keptTexts(STARRED);
+    const text = $(".prm", button.parentElement).dataset.text.slice(0, LONGEST), starred = readStoredTexts(STARRED);
     const isOn = starred.includes(text);
-    keep(STARRED, JSON.stringify(isOn ? starred.filter(one => one !== text) : [text, ...starred].slice(0, MOST_STARRED)));
+    store(STARRED, JSON.stringify(isOn ? starred.filter(one => one !== text) : [text, ...starred].slice(0, MOST_STARRED)));
     button.setAttribute("aria-pressed", String(!isOn));
   };
 
   // ---- what is shown: a group, or all prompts that contain every word
   let group = "";
-  const sift = () => {
+  const filterPrompts = () => {
     const words = ($("#prm-find")?.value || "").toLowerCase().split(/\s+/).filter(Boolean);
     let found = 0;
     for (const section of all("#prompts section[data-group]")) {
@@ -395,17 +395,17 @@
     for (const chip of all("#prompts [data-aid=prompt_group]")) chip.setAttribute("aria-pressed", String(chip.dataset.group === group));
   };
   // Half a word of an input method cannot be found.
-  on("input compositionend", "#prm-find", (_, event) => { if (!event.isComposing) sift(); });
+  on("input compositionend", "#prm-find", (_, event) => { if (!event.isComposing) filterPrompts(); });
 
-  const open = async () => { await aivista.dialogs.open("prompts"); fillMine(); sift(); $("#prompts .prm-cards")?.scrollTo(0, 0); };
+  const open = async () => { await aivista.dialogs.open("prompts"); fillMine(); filterPrompts(); $("#prompts .prm-cards")?.scrollTo(0, 0); };
   const close = () => aivista.dialogs?.close("prompts");
   const acts = {
     close_prompts: close,
-    prompt_group: button => { group = button.dataset.group; sift(); $("#prompts .prm-cards")?.scrollTo(0, 0); },
+    prompt_group: button => { group = button.dataset.group; filterPrompts(); $("#prompts .prm-cards")?.scrollTo(0, 0); },
     use_prompt: button => {
       close();
       const blank = button.dataset.blank?.split(",").map(Number);
-      aivista.aids?.put(button.dataset.text, blank);
+      aivista.aids?.insertText(button.dataset.text, blank);
     },
     star_prompt: star,
   };
@@ -415,22 +415,22 @@
 
 // The list above the box while the user types: after # or @ pictures of the conversation, after / prompts and styles.
 {
-  const { act, remove } = aivista.shell, keys = aivista.keys;
+  const { act, removeElement } = aivista.shell, keys = aivista.keys;
   const field = () => $("#box textarea");
   // A slash within an address or a fraction opens no list, nor does an @ within an e-mail address.
   const SIGN = /(?:(?:^|[\s(（，。])([/／])|(?:^|[^\w/&])([#＃@＠])(?![#＃]))([^\s/／#＃@＠]{0,40})$/u;
   const MOST_PROMPTS = 5, SHOWN = 200, GAP_PX = 8, WIDE_PX = 420;
-  // `left` is the text whose list Escape has closed: its answer may still come.
-  let asked = "", left = "", offered = [];
+  // `dismissed` is the text whose list Escape has closed: its answer may still come.
+  let requested = "", dismissed = "", offeredPrompts = [];
 
   const list = () => $("#suggestions");
   const options = () => all("#suggestions [role=option]");
   const chosen = () => $("#suggestions [aria-selected=true]");
-  const close = () => {
-    asked = "";
+  const closeList = () => {
+    requested = "";
     const box = field();
     for (const name of ["aria-activedescendant", "aria-controls", "aria-autocomplete"]) box?.removeAttribute(name);
-    if (list()) remove("suggestions");
+    if (list()) removeElement("suggestions");
   };
   const choose = option => {
     for (const one of options()) one.setAttribute("aria-selected", String(one === option));
@@ -443,56 +443,56 @@
     const shown = list(), box = $("#composer").getBoundingClientRect();
     Object.assign(shown.style, { left: `${box.left + GAP_PX}px`, width: `${Math.min(WIDE_PX, box.width - 2 * GAP_PX)}px`, bottom: `${innerHeight - box.top + GAP_PX}px` });
   };
-  const prompts = query => keptTexts("aivista-starred").filter(one => one.toLowerCase().includes(query)).slice(0, MOST_PROMPTS);
-  const look = async () => {
+  const prompts = query => readStoredTexts("aivista-starred").filter(one => one.toLowerCase().includes(query)).slice(0, MOST_PROMPTS);
+  const update = async () => {
     const box = field();
     const signed = box && document.activeElement === box && box.selectionStart === box.selectionEnd ? SIGN.exec(box.value.slice(0, box.selectionStart)) : null;
-    if (!signed) { if (asked) close(); return; }
+    if (!signed) { if (requested) closeList(); return; }
     const [, slash, , query] = signed, kind = slash ? "styles" : "pictures", wanted = `${kind} ${query}`;
-    if (wanted === asked) return;
-    asked = wanted;
-    left = "";
-    offered = slash ? prompts(query.toLowerCase()) : [];
-    await act(`suggestions.${kind}`, { query, prompts: offered.map(one => one.slice(0, SHOWN)) }, { isNewest: true });
+    if (wanted === requested) return;
+    requested = wanted;
+    dismissed = "";
+    offeredPrompts = slash ? prompts(query.toLowerCase()) : [];
+    await act(`suggestions.${kind}`, { query, prompts: offeredPrompts.map(one => one.slice(0, SHOWN)) }, { isNewest: true });
     // A newer request decides.
-    if (asked && asked !== wanted) return;
+    if (requested && requested !== wanted) return;
     // The list was closed meanwhile, or the whole name is typed already.
     const found = options(), isWhole = found.length === 1 && found[0].dataset.insert === `#${query}`;
-    if (!asked || isWhole || wanted === left || document.activeElement !== field()) { if (list()) remove("suggestions"); return; }
+    if (!requested || isWhole || wanted === dismissed || document.activeElement !== field()) { if (list()) removeElement("suggestions"); return; }
     if (!found.length) return;
     place();
     for (const [name, value] of [["aria-autocomplete", "list"], ["aria-controls", "suggestions"]]) field().setAttribute(name, value);
     // Enter after a picture's name sends the message, unless the user chose from the list.
     if (slash) choose(found[0]);
   };
-  const pick = option => {
+  const insertOption = option => {
     const box = field(), at = box.selectionStart, found = SIGN.exec(box.value.slice(0, at));
-    if (!found) { close(); return; }
+    if (!found) { closeList(); return; }
     const [, slash, sign, query] = found, begin = at - query.length - (slash || sign).length;
-    const text = option.dataset.insert || offered[options().indexOf(option)], end = begin + text.length + 1;
+    const text = option.dataset.insert || offeredPrompts[options().indexOf(option)], end = begin + text.length + 1;
     const after = box.value.slice(at);
-    close();
-    aivista.aids.put(`${box.value.slice(0, begin)}${text} ${after.replace(/^ /, "")}`, [end, end]);
+    closeList();
+    aivista.aids.insertText(`${box.value.slice(0, begin)}${text} ${after.replace(/^ /, "")}`, [end, end]);
   };
 
-  let waiting = 0;
-  const soon = () => { clearTimeout(waiting); waiting = setTimeout(look); };
-  addEventListener("input", event => { if (event.target === field() && !event.isComposing) soon(); });
-  document.addEventListener("selectionchange", () => { if (asked && document.activeElement === field()) soon(); });
+  let timer = 0;
+  const updateSoon = () => { clearTimeout(timer); timer = setTimeout(update); };
+  addEventListener("input", event => { if (event.target === field() && !event.isComposing) updateSoon(); });
+  document.addEventListener("selectionchange", () => { if (requested && document.activeElement === field()) updateSoon(); });
   addEventListener("resize", () => { if (list()) place(); });
-  addEventListener("focusout", event => { if (event.target === field()) close(); });
+  addEventListener("focusout", event => { if (event.target === field()) closeList(); });
   // The box keeps the focus.
   on("pointerdown", "#suggestions", (_, event) => event.preventDefault());
-  on("click", "#suggestions [role=option]", pick);
+  on("click", "#suggestions [role=option]", insertOption);
   // Listens before everything else that handles keys in the box: it sends on Enter, and recalls earlier prompts with
   // arrows.
   addEventListener("keydown", event => {
     if (event.target !== field() || !list()) return;
     const found = options(), to = keys.walk(event, "suggestions.walk", found, chosen() ? found.indexOf(chosen()) : -1);
     if (to >= 0) choose(found[to]);
-    else if (keys.is(event, "suggestions.take") && chosen()) pick(chosen());
-    else if (keys.is(event, "suggestions.complete")) pick(chosen() || found[0]);
-    else if (keys.is(event, "suggestions.leave")) { const mine = asked; close(); asked = left = mine; }
+    else if (keys.is(event, "suggestions.take") && chosen()) insertOption(chosen());
+    else if (keys.is(event, "suggestions.complete")) insertOption(chosen() || found[0]);
+    else if (keys.is(event, "suggestions.leave")) { const text = requested; closeList(); requested = dismissed = text; }
     else return;
     event.preventDefault();
     event.stopImmediatePropagation();
@@ -504,17 +504,17 @@
 // conversation starts anew: a draft kept on the way belongs to the conversation before.
 {
   const KEY = "aivista-sent", MOST = 100, LONGEST = 8000, keys = aivista.keys;
-  const read = () => keptTexts(KEY).slice(-MOST);
-  let walk = null;  // { where, sent, at, texts }: texts holds the draft and what was changed, by their place
+  const sentMessages = () => readStoredTexts(KEY).slice(-MOST);
+  let recall = null;  // { where, sent, at, texts }: texts holds the draft and what was changed, by their place
 
   onSend(() => {
-    walk = null;
+    recall = null;
     const words = $("#box textarea").value.slice(0, LONGEST);
-    if (words.trim()) keep(KEY, JSON.stringify([...read().filter((one, at, sent) => at < sent.length - 1 || one !== words), words].slice(-MOST)));
+    if (words.trim()) store(KEY, JSON.stringify([...sentMessages().filter((one, at, sent) => at < sent.length - 1 || one !== words), words].slice(-MOST)));
   });
 
   // The caret's wrapped line: no property tells it, so a copy of the field is measured.
-  const edges = area => {
+  const caretLines = area => {
     const style = getComputedStyle(area), mirror = document.createElement("div"), caret = document.createElement("span");
     const same = ["font", "letterSpacing", "wordSpacing", "lineHeight", "tabSize", "padding", "borderWidth", "boxSizing", "textIndent"];
     for (const name of same) mirror.style[name] = style[name];
@@ -528,13 +528,13 @@
     return place;
   };
 
-  const step = (area, by) => {
-    if (walk === null) { const sent = read(); walk = { where: conversation(), sent, at: sent.length, texts: new Map() }; }
-    const to = walk.at + by;
-    if (to < 0 || to > walk.sent.length) return false;
-    walk.texts.set(walk.at, area.value);
-    walk.at = to;
-    setWords(area, walk.texts.get(to) ?? walk.sent[to] ?? "");
+  const recallStep = (area, by) => {
+    if (recall === null) { const sent = sentMessages(); recall = { where: conversation(), sent, at: sent.length, texts: new Map() }; }
+    const to = recall.at + by;
+    if (to < 0 || to > recall.sent.length) return false;
+    recall.texts.set(recall.at, area.value);
+    recall.at = to;
+    setTextareaValue(area, recall.texts.get(to) ?? recall.sent[to] ?? "");
     area.setSelectionRange(area.value.length, area.value.length);
     return true;
   };
@@ -542,9 +542,9 @@
   on("keydown", "#box textarea", (area, event) => {
     const by = { earlier: -1, later: 1 }[keys.find(event, "composer.recall")];
     if (!by || area.selectionStart !== area.selectionEnd) return;
-    if (walk?.where !== conversation()) walk = null;
-    if (by > 0 && walk === null) return;
-    const { first, last } = edges(area);
-    if ((by < 0 ? first : last) && step(area, by)) event.preventDefault();
+    if (recall?.where !== conversation()) recall = null;
+    if (by > 0 && recall === null) return;
+    const { first, last } = caretLines(area);
+    if ((by < 0 ? first : last) && recallStep(area, by)) event.preventDefault();
   }, true);
 }

@@ -5,14 +5,14 @@
   const TYPING_MS = 200, NEW_ROW_MS = 1500, MORE_MS = 5000, ROWS_AT_ONCE = 50;
   const shell = aivista.shell;
   // What is shown: the number of rows besides the pinned ones, the results of a search, or the trash.
-  const WHOLE = { shown: ROWS_AT_ONCE, query: "", is_trash: false };
-  let seen = WHOLE;
-  const look = (to = seen) => { seen = to; return shell.act("conversations.look", seen, { isNewest: true }); };
-  const change = (act, args = {}) => shell.act(`conversations.${act}`, { ...seen, ...args });
+  const WHOLE_LIST = { shown: ROWS_AT_ONCE, query: "", is_trash: false };
+  let view = WHOLE_LIST;
+  const showList = (to = view) => { view = to; return shell.act("conversations.look", view, { isNewest: true }); };
+  const change = (act, args = {}) => shell.act(`conversations.${act}`, { ...view, ...args });
 
   // ---- the list follows events, except while a name is being typed in it
   let isStale = false;
-  const refresh = () => { if (naming) { isStale = true; return; } isStale = false; look(); };
+  const refresh = () => { if (naming) { isStale = true; return; } isStale = false; showList(); };
   const markOpen = () => {
     for (const row of all("#rail-rows [data-act=open]")) {
       if (row.dataset.arg === conversation()) setAttribute(row, "aria-current", "page"); else row.removeAttribute("aria-current");
@@ -21,10 +21,10 @@
 
   // ---- search
   const field = () => $("#rail-find");
-  let typing = 0, sought = "";
-  const seek = (text, at = TYPING_MS) => {
-    clearTimeout(typing);
-    typing = setTimeout(() => { if (text.trim() !== sought) { sought = text.trim(); look({ ...WHOLE, query: sought }); } }, at);
+  let typingTimer = 0, searched = "";
+  const search = (text, at = TYPING_MS) => {
+    clearTimeout(typingTimer);
+    typingTimer = setTimeout(() => { if (text.trim() !== searched) { searched = text.trim(); showList({ ...WHOLE_LIST, query: searched }); } }, at);
   };
   const toSearch = () => {
     if (aivista.dialogs.opened()) return;
@@ -35,16 +35,16 @@
     // was typed meanwhile, and the next key would replace it.
     if (!take()) requestAnimationFrame(take);
   };
-  on("input compositionend", "#rail-find", (box, event) => { if (!event.isComposing) seek(box.value); });
+  on("input compositionend", "#rail-find", (box, event) => { if (!event.isComposing) search(box.value); });
 
   // ---- menus: one for all conversations, filled when it is opened
-  let about = null;
+  let menuTarget = null;
   const openMenu = opener => {
-    shell.unfold($("#rail-menus"));
+    shell.expandTemplate($("#rail-menus"));
     const menu = $(`#menu-${opener.dataset.menu}`), { id = "", title = "", pinned = "false" } = opener.dataset;
-    about = { id, title, isPinned: pinned === "true", inTop: Boolean(opener.closest("#top")) };
+    menuTarget = { id, title, isPinned: pinned === "true", inTop: Boolean(opener.closest("#top")) };
     const pin = $("[data-rail=pin]", menu);
-    if (pin) $("span", pin).textContent = about.isPinned ? pin.dataset.unpin : pin.dataset.pin;
+    if (pin) $("span", pin).textContent = menuTarget.isPinned ? pin.dataset.unpin : pin.dataset.pin;
     for (const link of all("[data-kind]", menu)) {
       link.href = link.dataset.kind ? `export/${encodeURIComponent(id)}?kind=${link.dataset.kind}` : "export";
     }
@@ -58,11 +58,11 @@
     const place = placeOf(id, inTop);
     if (!place) return;
     const box = place.getBoundingClientRect();
-    const input = made("input", { className: "field naming", value: title, maxLength: 120, ariaLabel: $("#menu-conversation").dataset.name });
+    const input = createElement("input", { className: "field naming", value: title, maxLength: 120, ariaLabel: $("#menu-conversation").dataset.name });
     const edge = inTop ? Math.min(420, innerWidth - box.left - 16) : place.closest("li").getBoundingClientRect().right - box.left - 6;
     input.style.cssText = `top: ${box.top + box.height / 2 - 16}px; left: ${box.left - 8}px; width: ${edge}px`;
     document.body.append(input);
-    const end = typeName(input, text => {
+    const end = editName(input, text => {
       naming = null;
       if (text && text !== title) {
         if (place.isConnected) place.textContent = text;
@@ -85,15 +85,15 @@
   addEventListener("aivista-open", event => openConversation(event.detail));
 
   // ---- files: export through an iframe, where a refusal can be read; import as the body of a request
-  const words = () => { aivista.shell.unfold($("#rail-menus")); return $("#menu-library").dataset; };
+  const messages = () => { aivista.shell.expandTemplate($("#rail-menus")); return $("#menu-library").dataset; };
   const importFile = async file => {
-    shell.say(words().importing, { stays: true });
+    shell.showToast(messages().importing, { stays: true });
     let answer = null;
     try {
       const sent = await fetch("import", { method: "POST", body: file, headers: { "Content-Type": "application/zip" } });
       answer = await sent.json();
-    } catch { shell.say(words().cut, { isProblem: true }); return; }
-    shell.say(answer.text, { isProblem: !answer.isDone });
+    } catch { shell.showToast(messages().cut, { isProblem: true }); return; }
+    shell.showToast(answer.text, { isProblem: !answer.isDone });
     refresh();
     if (answer.conversation) openConversation(answer.conversation);
   };
@@ -107,11 +107,11 @@
     // A file is saved and leaves the iframe unchanged; content in it is the reason why there is no file.
     let text = "";
     try { text = event.target.contentDocument?.body?.textContent?.trim() || ""; } catch { return; }
-    if (text) shell.say(text, { isProblem: true });
+    if (text) shell.showToast(text, { isProblem: true });
   }, true);
 
   // ---- the trash: permanent deletion needs two presses, and the first one asks
-  const sure = (button, act) => {
+  const confirmTwice = (button, act) => {
     const label = $("span", button) || button;
     if (button.hasAttribute("data-asked")) { act(); return; }
     const plain = label.textContent;
@@ -127,17 +127,17 @@
       if (sinceMore) return;
       sinceMore = all("#rail-rows li").length;
       setTimeout(() => { sinceMore = 0; }, MORE_MS);
-      look({ ...seen, shown: seen.shown + ROWS_AT_ONCE });
+      showList({ ...view, shown: view.shown + ROWS_AT_ONCE });
     },
-    rename: () => rename(about),
-    pin: () => change(about.isPinned ? "unpin" : "pin", { id: about.id }),
-    duplicate: () => change("duplicate", { id: about.id }),
-    delete: () => { change("delete", { id: about.id }); field()?.focus({ preventScroll: true }); },
-    trash: () => { const box = field(); if (box) box.value = ""; sought = ""; root.removeAttribute("data-rail-hidden"); look({ ...WHOLE, is_trash: true }); },
-    list: () => { look(WHOLE); $("[data-menu=library]")?.focus({ preventScroll: true }); },
+    rename: () => rename(menuTarget),
+    pin: () => change(menuTarget.isPinned ? "unpin" : "pin", { id: menuTarget.id }),
+    duplicate: () => change("duplicate", { id: menuTarget.id }),
+    delete: () => { change("delete", { id: menuTarget.id }); field()?.focus({ preventScroll: true }); },
+    trash: () => { const box = field(); if (box) box.value = ""; searched = ""; root.removeAttribute("data-rail-hidden"); showList({ ...WHOLE_LIST, is_trash: true }); },
+    list: () => { showList(WHOLE_LIST); $("[data-menu=library]")?.focus({ preventScroll: true }); },
     restore: button => change("restore", { id: button.dataset.id }),
-    forget: button => sure(button, () => change("forget", { id: button.dataset.id })),
-    empty: button => sure(button, () => change("empty")),
+    forget: button => confirmTwice(button, () => change("forget", { id: button.dataset.id })),
+    empty: button => confirmTwice(button, () => change("empty")),
     import: () => $("#import-file")?.click(),
   };
   // Runs before the page's own handler: to that one, a menu lies outside the drawer it was opened from.
@@ -147,7 +147,7 @@
     if (opener) { event.stopPropagation(); openMenu(opener); return; }
     if (at.closest?.("#rail-menus, .naming, #import-file")) event.stopPropagation();
     const link = at.closest?.(".menu a[data-kind]");
-    if (link) { shell.say(words().exporting); aivista.menus.close(); return; }
+    if (link) { shell.showToast(messages().exporting); aivista.menus.close(); return; }
     const button = at.closest?.("[data-rail]");
     if (!button) return;
     event.stopPropagation();
@@ -156,16 +156,16 @@
   }, true);
 
   // ---- keys
-  const inSearch = event => {
+  const searchKey = event => {
     if (keys.is(event, "field.leave") && event.target.value) {
       event.preventDefault();
       event.stopPropagation();
       event.target.value = "";
-      seek("", 0);
-    } else if (keys.is(event, "field.keep")) seek(event.target.value, 0);
+      search("", 0);
+    } else if (keys.is(event, "field.keep")) search(event.target.value, 0);
     else if (keys.find(event, "rail.walk") === "next") { event.preventDefault(); $("#rail-rows [data-act=open]")?.focus(); }
   };
-  const inRows = event => {
+  const rowKey = event => {
     const list = all("#rail-rows [data-act=open]"), at = list.indexOf(event.target);
     const to = { next: at + 1, previous: at - 1 }[keys.find(event, "rail.walk")];
     if (to === undefined) return;
@@ -175,20 +175,20 @@
   document.addEventListener("keydown", event => {
     const at = event.target;
     if (keys.is(event, "page.search")) { event.preventDefault(); toSearch(); return; }
-    if (at.id === "rail-find") inSearch(event);
-    else if (at.matches?.("#rail-rows [data-act=open]")) inRows(event);
+    if (at.id === "rail-find") searchKey(event);
+    else if (at.matches?.("#rail-rows [data-act=open]")) rowKey(event);
   }, true);
 
   // ---- effects of what Python rendered
-  let shown = null, sinceMore = 0, watched = null;
+  let shownConversation = null, sinceMore = 0, watched = null;
   const nearEnd = new IntersectionObserver(seen => {
     if (seen.some(one => one.isIntersecting) && $("#rail-rows .rail-list")?.scrollTop > 0) acts.more();
   });
-  const settle = () => {
+  const update = () => {
     const open = conversation();
     setText($(".rail-find kbd"), keys.isMac ? "⌘K" : "Ctrl K");
-    if (open && open !== shown) {
-      shown = open;
+    if (open && open !== shownConversation) {
+      shownConversation = open;
       if (open !== "new") setTimeout(() => { if (conversation() === open && !placeOf(open, false)) refresh(); }, NEW_ROW_MS);
     }
     markOpen();
@@ -199,6 +199,6 @@
     }
     if (more !== watched) { nearEnd.disconnect(); watched = more; if (more) nearEnd.observe(more); }
   };
-  follow(settle);
+  onPatched(update);
   addEventListener("aivista-listed", refresh);
 }

@@ -1,11 +1,11 @@
 // The gallery: each query's answer is merged into what is shown, and further pages are appended while scrolling.
 // Selecting pictures, and the actions on them, are below; both share aivista.gallery.
 {
-  const keys = aivista.keys, { act, hush } = aivista.shell;
+  const keys = aivista.keys, { act, hideToast } = aivista.shell;
   const PAUSE_MS = 250, READ_AGAIN_MS = 2500, SETTLE_MS = 600, COUNTED_MS = 5500, TOP_PX = 40, KEY = "aivista-gallery-groups";
   const PAGE = 60, MOST_AGAIN = 300, MOST = 5000;
-  let look = { is_by_conversation: kept(KEY) === "conversation", zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC" };
-  let asked = null, lost = null, next = null, isOther = false, isFilled = false, isStale = false, typed = 0, again = 0, counting = 0, seen = "", end = null;
+  let query = { is_by_conversation: readStored(KEY) === "conversation", zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC" };
+  let pending = null, failedRequest = null, next = null, isOther = false, isFilled = false, isStale = false, typingTimer = 0, retryTimer = 0, countTimer = 0, lastSeen = "", endObserver = null;
 
   const pane = () => $("#gal");
   const grid = () => $("#gal-grid");
@@ -14,100 +14,100 @@
   const isBelow = () => scroller().scrollTop > TOP_PX && !isOther;
 
   // ---- requests; the focus stays on its picture, or at its place
-  const ask = async more => {
-    const mine = asked = {}, before = cells(), had = document.activeElement?.closest?.(".gal-cell");
+  const load = async more => {
+    const request = pending = {}, before = cells(), focusedCell = document.activeElement?.closest?.(".gal-cell");
     if (!more.after) grid().setAttribute("aria-busy", "true");
-    const { events } = await act("gallery.show", { ...look, ...more }, { isNewest: true });
-    if (asked !== mine) return;
-    asked = null;
-    lost = events?.gallery ? null : more;
-    pane().toggleAttribute("data-lost", Boolean(lost));
-    if (lost) { grid().removeAttribute("aria-busy"); return; }
+    const { events } = await act("gallery.show", { ...query, ...more }, { isNewest: true });
+    if (pending !== request) return;
+    pending = null;
+    failedRequest = events?.gallery ? null : more;
+    pane().toggleAttribute("data-lost", Boolean(failedRequest));
+    if (failedRequest) { grid().removeAttribute("aria-busy"); return; }
     const box = scroller(), find = $("#gal-find");
     if (isOther) box.scrollTop = 0;
     isOther = false;
     // The grid ends where the box above it does, whatever width a scrollbar takes.
     $("#gallery").style.setProperty("--gal-end", `${Math.max(2, parseFloat(getComputedStyle(box).paddingLeft) - box.offsetWidth + box.clientWidth)}px`);
-    if (!typed && find.value.trim() !== find.dataset.words) find.value = find.dataset.words;
+    if (!typingTimer && find.value.trim() !== find.dataset.words) find.value = find.dataset.words;
     for (const one of all("#gal-more [data-day]")) if (one.value !== one.getAttribute("value")) one.value = one.getAttribute("value");
-    if (had && document.activeElement === document.body) $(".gal-pic", had.isConnected ? had : cells()[Math.min(before.indexOf(had), cells().length - 1)])?.focus({ preventScroll: true });
+    if (focusedCell && document.activeElement === document.body) $(".gal-pic", focusedCell.isConnected ? focusedCell : cells()[Math.min(before.indexOf(focusedCell), cells().length - 1)])?.focus({ preventScroll: true });
     next = events.gallery.next;
-    clearTimeout(again);
-    again = events.gallery.is_whole ? 0 : setTimeout(freshen, READ_AGAIN_MS);
+    clearTimeout(retryTimer);
+    retryTimer = events.gallery.is_whole ? 0 : setTimeout(refreshTwice, READ_AGAIN_MS);
     watchEnd();
   };
-  const turn = change => {
-    clearTimeout(typed);
-    typed = 0;
-    look = { ...look, ...change };
+  const changeQuery = change => {
+    clearTimeout(typingTimer);
+    typingTimer = 0;
+    query = { ...query, ...change };
     isOther = isFilled = true;
     isStale = false;
-    return ask({});
+    return load({});
   };
-  const similarTo = (id, handle) => turn({ ...JSON.parse($("#gal-clear").dataset.look), similar_to: Number(id), similar_handle: handle });
+  const similarTo = (id, handle) => changeQuery({ ...JSON.parse($("#gal-clear").dataset.look), similar_to: Number(id), similar_handle: handle });
   const watchEnd = () => {
     // An observer fires only when something changes: after a page, the end may still be in view.
-    end?.disconnect();
-    end = new IntersectionObserver(entries => {
-      if (!next || asked || !entries.some(one => one.isIntersecting)) return;
-      ask({ after: next, there: all("#gal-grid .gal-group").map(one => one.dataset.group) });
+    endObserver?.disconnect();
+    endObserver = new IntersectionObserver(entries => {
+      if (!next || pending || !entries.some(one => one.isIntersecting)) return;
+      load({ after: next, there: all("#gal-grid .gal-group").map(one => one.dataset.group) });
     }, { root: scroller(), rootMargin: "1400px 0px" });
-    end.observe($("#gal-end"));
+    endObserver.observe($("#gal-end"));
   };
 
   // ---- new pictures; while scrolled down, the view stays, until the top is reached again
-  const read = () => {
+  const refresh = () => {
     if (!pane()) return;
-    if (!isFilled) { turn({}); return; }
+    if (!isFilled) { changeQuery({}); return; }
     isStale = isBelow();
-    if (isStale) act("gallery.count", look); else ask({ count: isOther ? PAGE : Math.min(Math.max(cells().length, PAGE), MOST_AGAIN) });
+    if (isStale) act("gallery.count", query); else load({ count: isOther ? PAGE : Math.min(Math.max(cells().length, PAGE), MOST_AGAIN) });
   };
-  const freshen = () => {
+  const refreshTwice = () => {
     // The counts may be some seconds old, and a conversation is shown a moment before its pictures are stored.
-    clearTimeout(counting);
-    counting = setTimeout(read, COUNTED_MS);
-    read();
+    clearTimeout(countTimer);
+    countTimer = setTimeout(refresh, COUNTED_MS);
+    refresh();
   };
-  addEventListener("aivista-gallery-back", event => ask({ count: Math.min(Math.max(cells().length + event.detail, PAGE), MOST) }));
-  addEventListener("aivista-tab", event => { if (event.detail === "gallery") freshen(); });
-  addEventListener("scroll", event => { if (isStale && event.target === scroller() && !isBelow()) freshen(); }, true);
-  const watch = () => {
+  addEventListener("aivista-gallery-back", event => load({ count: Math.min(Math.max(cells().length + event.detail, PAGE), MOST) }));
+  addEventListener("aivista-tab", event => { if (event.detail === "gallery") refreshTwice(); });
+  addEventListener("scroll", event => { if (isStale && event.target === scroller() && !isBelow()) refreshTwice(); }, true);
+  const checkThread = () => {
     const now = `${conversation()} ${all("#chat .pic .frame:not(.pending), #chat .refs img").length}`;
-    if (now === seen) return;
-    const isElsewhere = now.split(" ")[0] !== seen.split(" ")[0];
-    seen = now;
+    if (now === lastSeen) return;
+    const isElsewhere = now.split(" ")[0] !== lastSeen.split(" ")[0];
+    lastSeen = now;
     if (!isFilled) return;
-    if (!isShown("gallery")) { isStale = true; return; }
-    if (isElsewhere && look.here) turn({}); else freshen();
+    if (!isPaneShown("gallery")) { isStale = true; return; }
+    if (isElsewhere && query.here) changeQuery({}); else refreshTwice();
   };
   // One check for many changes of the page.
-  let looking = 0;
-  follow(() => { looking ||= setTimeout(() => { looking = 0; watch(); }, SETTLE_MS); });
+  let checkTimer = 0;
+  onPatched(() => { checkTimer ||= setTimeout(() => { checkTimer = 0; checkThread(); }, SETTLE_MS); });
 
   // ---- filters: each says how it changes the query
   addEventListener("click", async event => {
-    if (event.target.closest?.("#gal [data-gal=again]")) { hush(); ask(lost || {}); return; }
+    if (event.target.closest?.("#gal [data-gal=again]")) { hideToast(); load(failedRequest || {}); return; }
     const button = event.target.closest?.("#gal [data-look]"), change = button && JSON.parse(button.dataset.look);
     if (!change) return;
     if (button.closest("#gal-dates")) $("#gal-dates").hidePopover();
-    if ("is_by_conversation" in change) keep(KEY, change.is_by_conversation ? "conversation" : "day");
+    if ("is_by_conversation" in change) store(KEY, change.is_by_conversation ? "conversation" : "day");
     if (change.words === "") $("#gal-find").value = "";
-    await turn(change);
+    await changeQuery(change);
     if (!button.isConnected && document.activeElement === document.body) $("#gal-on button, #gal-find").focus();
   });
   on("input compositionend", "#gal-find", (box, event) => {
     if (event.isComposing) return;
-    clearTimeout(typed);
-    typed = setTimeout(() => { typed = 0; const words = box.value.trim(); if (words !== (look.words || "")) turn({ words }); }, PAUSE_MS);
+    clearTimeout(typingTimer);
+    typingTimer = setTimeout(() => { typingTimer = 0; const words = box.value.trim(); if (words !== (query.words || "")) changeQuery({ words }); }, PAUSE_MS);
   });
-  on("change", "#gal-more [data-day]", input => turn({ when: "", [input.dataset.day]: input.value || null }));
+  on("change", "#gal-more [data-day]", input => changeQuery({ when: "", [input.dataset.day]: input.value || null }));
   on("keydown", "#gal-find", (box, event) => {
     if (keys.is(event, "field.leave") && box.value) {
       event.preventDefault();
       event.stopPropagation();
       box.value = "";
-      turn({ words: "" });
-    } else if (keys.is(event, "field.keep")) turn({ words: box.value.trim() });
+      changeQuery({ words: "" });
+    } else if (keys.is(event, "field.keep")) changeQuery({ words: box.value.trim() });
   }, true);
   on("keydown", "#gal-dates [role=menuitemradio]", (item, event) => {
     const items = all("#gal-dates [role=menuitemradio]").filter(one => one.checkVisibility()), to = keys.walk(event, "menu.walk", items, items.indexOf(item));
@@ -127,70 +127,70 @@
     if (event.target.id === "gal-dates" && event.newState === "open") $("#gal-dates [id^=gal-time][aria-checked=true], #gal-months [aria-checked=true], #gal-time-0").focus();
   }, true);
 
-  aivista.gallery = { cells, similarTo, look: () => look };
+  aivista.gallery = { cells, similarTo, query: () => query };
 }
 
 // Pictures of the gallery selected by mouse, touch, keyboard and a rectangle, and the actions on them.
 {
   const gallery = aivista.gallery, keys = aivista.keys, shell = aivista.shell, { cells } = gallery;
   const MOST_REFERENCES = 14, BEGIN_PX = 5, EDGE_PX = 40, FASTEST_PX = 16;
-  const chosen = new Set();
+  const selectedIds = new Set();
   let anchor = "", current = null;
 
-  const picked = () => cells().filter(cell => chosen.has(cell.dataset.id));
+  const selectedCells = () => cells().filter(cell => selectedIds.has(cell.dataset.id));
   const idsOf = list => list.map(cell => Number(cell.dataset.id));
   const star = cell => $(".gal-star", cell);
   const isStarred = cell => star(cell).getAttribute("aria-pressed") === "true";
 
   // ---- selecting
-  const paint = cell => {
-    const isOn = chosen.has(cell.dataset.id);
+  const drawSelected = cell => {
+    const isOn = selectedIds.has(cell.dataset.id);
     cell.classList.toggle("chosen", isOn);
     $(".gal-tick", cell).setAttribute("aria-checked", String(isOn));
   };
-  const choose = (cell, isOn) => {
-    if (isOn) chosen.add(cell.dataset.id); else chosen.delete(cell.dataset.id);
-    paint(cell);
+  const select = (cell, isOn) => {
+    if (isOn) selectedIds.add(cell.dataset.id); else selectedIds.delete(cell.dataset.id);
+    drawSelected(cell);
   };
-  const toggle = cell => { choose(cell, !chosen.has(cell.dataset.id)); anchor = cell.dataset.id; bar(); };
-  const reach = cell => {
+  const toggle = cell => { select(cell, !selectedIds.has(cell.dataset.id)); anchor = cell.dataset.id; drawBar(); };
+  const selectTo = cell => {
     const list = cells(), from = list.findIndex(one => one.dataset.id === anchor), to = list.indexOf(cell);
     if (from < 0) { toggle(cell); return; }
-    for (const one of list.slice(Math.min(from, to), Math.max(from, to) + 1)) choose(one, true);
-    bar();
+    for (const one of list.slice(Math.min(from, to), Math.max(from, to) + 1)) select(one, true);
+    drawBar();
   };
-  const only = ids => {
-    const changed = cells().filter(cell => chosen.has(cell.dataset.id) !== ids.has(cell.dataset.id));
-    for (const cell of changed) choose(cell, ids.has(cell.dataset.id));
+  const selectOnly = ids => {
+    const changed = cells().filter(cell => selectedIds.has(cell.dataset.id) !== ids.has(cell.dataset.id));
+    for (const cell of changed) select(cell, ids.has(cell.dataset.id));
     anchor = "";
     // Called with every move of the mouse.
-    if (changed.length) bar();
+    if (changed.length) drawBar();
   };
-  const drop = () => only(new Set());
+  const clearSelection = () => selectOnly(new Set());
   // One cell is in the Tab order.
-  const rove = cell => {
+  const makeTabbable = cell => {
     if (current && current !== cell) for (const one of all("button", current)) one.tabIndex = -1;
     current = cell;
     if (current) for (const one of all("button", current)) one.tabIndex = 0;
   };
   // The server knows neither the selection nor the focus.
   addEventListener("aivista-patched", () => {
-    const there = new Set();
-    for (const cell of chosen.size ? picked() : []) { there.add(cell.dataset.id); paint(cell); }
-    for (const id of [...chosen]) if (!there.has(id)) chosen.delete(id);
-    rove(current?.isConnected ? current : $("#gal-grid .gal-cell"));
-    bar();
+    const presentIds = new Set();
+    for (const cell of selectedIds.size ? selectedCells() : []) { presentIds.add(cell.dataset.id); drawSelected(cell); }
+    for (const id of [...selectedIds]) if (!presentIds.has(id)) selectedIds.delete(id);
+    makeTabbable(current?.isConnected ? current : $("#gal-grid .gal-cell"));
+    drawBar();
   });
 
   // ---- the bar of actions
-  const bar = () => {
+  const drawBar = () => {
     const place = $("#gal-bar");
     if (!place) return;
-    const list = chosen.size ? picked() : [], had = !place.hidden && place.contains(document.activeElement);
+    const list = selectedIds.size ? selectedCells() : [], hadFocus = !place.hidden && place.contains(document.activeElement);
     place.hidden = !list.length;
     if (!list.length) {
       for (const pop of all("#gal-tags:popover-open, #gal-kinds:popover-open")) pop.hidePopover();
-      if (had) (current?.isConnected ? $(".gal-pic", current) : $("#gal-find")).focus();
+      if (hadFocus) (current?.isConnected ? $(".gal-pic", current) : $("#gal-find")).focus();
       return;
     }
     $("b", place).textContent = place.dataset.chosen.replace("#", list.length);
@@ -204,22 +204,22 @@
 
   // ---- changes; those that cannot be refused are shown at once, and reverted on failure
   const change = async (name, list, more = {}) => {
-    const { patches = [] } = await shell.act(`gallery.${name}`, { ...gallery.look(), ids: idsOf(list), ...more });
+    const { patches = [] } = await shell.act(`gallery.${name}`, { ...gallery.query(), ids: idsOf(list), ...more });
     return patches.some(patch => patch.id !== "toast");
   };
   const setStars = async list => {
     const is_on = !list.every(isStarred), before = list.map(isStarred);
-    const show = is => { list.forEach((cell, at) => star(cell).setAttribute("aria-pressed", String(is(at)))); bar(); };
+    const show = is => { list.forEach((cell, at) => star(cell).setAttribute("aria-pressed", String(is(at)))); drawBar(); };
     show(() => is_on);
     if (!await change("star", list, { is_on })) show(at => before[at]);
   };
   const remove = async list => {
-    const every = cells(), going = new Set(list), last = every.indexOf(list.at(-1));
-    const beside = every.slice(last).find(one => !going.has(one)) || every.slice(0, last).findLast(one => !going.has(one));
+    const every = cells(), removed = new Set(list), last = every.indexOf(list.at(-1));
+    const beside = every.slice(last).find(one => !removed.has(one)) || every.slice(0, last).findLast(one => !removed.has(one));
     if (!await change("delete", list)) return;
     $("#gal-count").textContent = "";
     if (!beside?.isConnected) return;
-    rove(beside);
+    makeTabbable(beside);
     $(".gal-pic", beside).focus({ preventScroll: true });
   };
   addEventListener("aivista-gallery-packed", event => download(event.detail));
@@ -227,26 +227,26 @@
     if ($("#gal-kinds").matches(":popover-open")) $("#gal-kinds").hidePopover();
     const { conversation, handle } = list[0].dataset;
     if (list.length === 1) { download(`media/${encodeURIComponent(conversation)}/${encodeURIComponent(handle.replace("#", ""))}?download=1${clean ? "&clean=1" : ""}`); return; }
-    shell.say($("#gal-bar").dataset.zipping, { stays: true });
+    shell.showToast($("#gal-bar").dataset.zipping, { stays: true });
     shell.act("gallery.pack", { ids: idsOf(list), clean });
   };
 
   // ---- actions that the rest of the page carries out
-  const tell = (act, list) => shell.act(`gallery.${act}`, { ids: idsOf(list) });
+  const callWith = (act, list) => shell.act(`gallery.${act}`, { ids: idsOf(list) });
   // What is opened from here may belong to another conversation.
   const isHere = cell => cell.dataset.conversation === conversation();
-  const toCanvas = (cell, asked, isByKey = false) => {
-    if (!isHere(cell)) aivista.opening(cell.dataset.conversation, asked);
+  const toCanvas = (cell, opening, isByKey = false) => {
+    if (!isHere(cell)) aivista.opening(cell.dataset.conversation, opening);
     aivista.tabs?.show("canvas", isByKey);
   };
-  const open = (cell, isByKey) => toCanvas(cell, isHere(cell) ? shell.act("page.view", { arg: cell.dataset.handle }) : tell("open", [cell]), isByKey);
-  const compare = list => { toCanvas(list[0], tell("compare", list)); drop(); };
+  const open = (cell, isByKey) => toCanvas(cell, isHere(cell) ? shell.act("page.view", { arg: cell.dataset.handle }) : callWith("open", [cell]), isByKey);
+  const compare = list => { toCanvas(list[0], callWith("compare", list)); clearSelection(); };
   const reference = list => {
-    if (list.length > MOST_REFERENCES) { shell.say($("#gal-bar").dataset.most, { isProblem: true }); return; }
-    if (!list.every(isHere)) aivista.drafts?.goAlong();
-    tell("reference", list);
-    drop();
-    toComposer();
+    if (list.length > MOST_REFERENCES) { shell.showToast($("#gal-bar").dataset.most, { isProblem: true }); return; }
+    if (!list.every(isHere)) aivista.drafts?.carryAlong();
+    callWith("reference", list);
+    clearSelection();
+    focusComposer();
   };
 
   // ---- tags
@@ -254,43 +254,43 @@
     event.preventDefault();
     const field = form.elements.tag, name = field.value.trim();
     field.value = "";
-    if (name) change("tag", picked(), { name, is_on: true });
+    if (name) change("tag", selectedCells(), { name, is_on: true });
   }, true);
   addEventListener("toggle", event => {
     if (event.target.id !== "gal-tags" || event.newState !== "open") return;
     $("#gal-tag-options").replaceChildren();
-    shell.act("gallery.tags", { ids: idsOf(picked()) }, { isNewest: true });
+    shell.act("gallery.tags", { ids: idsOf(selectedCells()) }, { isNewest: true });
     $("#gal-tags input").focus();
   }, true);
 
   // ---- pointers
   const acts = {
-    tick: (button, event) => (event.shiftKey ? reach : toggle)(button.parentElement),
+    tick: (button, event) => (event.shiftKey ? selectTo : toggle)(button.parentElement),
     star_one: button => setStars([button.parentElement]),
-    tag_one: button => change("tag", picked(), { name: button.dataset.value, is_on: button.getAttribute("aria-pressed") !== "true" }),
+    tag_one: button => change("tag", selectedCells(), { name: button.dataset.value, is_on: button.getAttribute("aria-pressed") !== "true" }),
     open: (button, event) => {
       const cell = button.parentElement;
-      if (event.shiftKey) reach(cell);
+      if (event.shiftKey) selectTo(cell);
       else if (event.ctrlKey || event.metaKey) toggle(cell);
       else open(cell, event.detail === 0);
     },
-    similar: () => { const [{ dataset }] = picked(); drop(); gallery.similarTo(dataset.id, dataset.handle); },
-    compare: () => compare(picked()),
-    reference: () => reference(picked()),
-    pack: () => pack(picked()),
-    pack_clean: () => pack(picked(), true),
-    star: () => setStars(picked()),
-    delete: () => remove(picked()),
-    drop,
+    similar: () => { const [{ dataset }] = selectedCells(); clearSelection(); gallery.similarTo(dataset.id, dataset.handle); },
+    compare: () => compare(selectedCells()),
+    reference: () => reference(selectedCells()),
+    pack: () => pack(selectedCells()),
+    pack_clean: () => pack(selectedCells(), true),
+    star: () => setStars(selectedCells()),
+    delete: () => remove(selectedCells()),
+    drop: clearSelection,
   };
   on("click", "#gal [data-gal]", (button, event) => acts[button.dataset.gal]?.(button, event));
   // Shift and a click would select the text of the page.
   on("mousedown", ".gal-cell", (_, event) => { if (event.shiftKey) event.preventDefault(); });
 
   // ---- keys
-  on("focusin", ".gal-cell", rove);
+  on("focusin", ".gal-cell", makeTabbable);
   // The cell of the row above or below whose middle is nearest: rows hold different numbers of cells.
-  const across = (list, at, step) => {
+  const verticalNeighbour = (list, at, step) => {
     const here = list[at].getBoundingClientRect(), far = box => Math.abs(box.left + box.right - here.left - here.right);
     let best = null, row = 0;
     for (let to = at + step; list[to]; to += step) {
@@ -302,103 +302,103 @@
     }
     return best?.cell;
   };
-  const beside = (cell, way) => {
+  const neighbour = (cell, way) => {
     const list = cells(), at = list.indexOf(cell);
-    if (way === "up" || way === "down") return across(list, at, way === "up" ? -1 : 1) || cell;
+    if (way === "up" || way === "down") return verticalNeighbour(list, at, way === "up" ? -1 : 1) || cell;
     return list[{ left: at - 1, right: at + 1, first: 0, last: list.length - 1 }[way]] || cell;
   };
-  const go = (cell, way, isReaching) => {
-    const next = beside(cell, way);
-    if (isReaching && !chosen.size) toggle(cell);
+  const moveTo = (cell, way, isReaching) => {
+    const next = neighbour(cell, way);
+    if (isReaching && !selectedIds.size) toggle(cell);
     $(".gal-pic", next).focus();
     next.scrollIntoView({ block: "nearest" });
-    if (isReaching) reach(next);
+    if (isReaching) selectTo(next);
   };
-  const runOf = (event, cell) => {
+  const commandOf = (event, cell) => {
     const way = keys.find(event, "gallery.walk"), reached = keys.find(event, "gallery.reach"), isPicture = event.target.classList.contains("gal-pic");
-    if (way || reached) return () => go(cell, way || reached, Boolean(reached));
-    if (keys.is(event, "gallery.all")) return () => { cells().forEach(one => choose(one, true)); anchor = cell.dataset.id; bar(); };
-    if (keys.is(event, "gallery.delete")) return () => remove(chosen.size ? picked() : [cell]);
+    if (way || reached) return () => moveTo(cell, way || reached, Boolean(reached));
+    if (keys.is(event, "gallery.all")) return () => { cells().forEach(one => select(one, true)); anchor = cell.dataset.id; drawBar(); };
+    if (keys.is(event, "gallery.delete")) return () => remove(selectedIds.size ? selectedCells() : [cell]);
     // On the tick and the star beside it, Space presses these.
     if (isPicture && keys.is(event, "gallery.choose")) return () => toggle(cell);
     return isPicture && keys.is(event, "gallery.star") ? () => setStars([cell]) : null;
   };
-  keys.closes("mode", event => {
-    const isHere = chosen.size && (event.target.closest?.("#gallery") || event.target === document.body);
-    if (isHere) drop();
+  keys.onEscape("mode", event => {
+    const isHere = selectedIds.size && (event.target.closest?.("#gallery") || event.target === document.body);
+    if (isHere) clearSelection();
     return Boolean(isHere);
   });
   on("keydown", "#gallery", (_, event) => {
     if (keys.isTyping(event.target)) return;
     const undo = keys.is(event, "gallery.undo") && $("#toast [data-action='gallery.undelete']");
     if (undo) { event.preventDefault(); undo.click(); return; }
-    const cell = event.target.closest(".gal-cell"), run = cell && runOf(event, cell);
+    const cell = event.target.closest(".gal-cell"), run = cell && commandOf(event, cell);
     if (run) { event.preventDefault(); run(); }
   }, true);
   // Firefox presses a button when Space is released.
-  addEventListener("keyup", event => { if (keys.lifts(event, "gallery.choose") && event.target.classList?.contains("gal-pic")) event.preventDefault(); });
+  addEventListener("keyup", event => { if (keys.usesKey(event, "gallery.choose") && event.target.classList?.contains("gal-pic")) event.preventDefault(); });
 
   // ---- a rectangle drawn from an empty place selects the pictures that it touches
-  let drawing = null;
+  let marquee = null;
   const emptyPlace = event => {
     const box = event.target.closest?.("#gal .gal-scroll");
     if (!box || event.target.closest(".gal-cell, .empty")) return null;
     // The scrollbar belongs to the box, too.
     return event.clientX < box.getBoundingClientRect().left + box.clientWidth ? box : null;
   };
-  const stop = () => {
-    if (!drawing) return;
-    cancelAnimationFrame(drawing.frame);
-    drawing.mark.remove();
-    drawing = null;
+  const endMarquee = () => {
+    if (!marquee) return;
+    cancelAnimationFrame(marquee.frame);
+    marquee.mark.remove();
+    marquee = null;
   };
-  const draw = () => {
-    if (!drawing) return;
-    const { box, mark, from, at, kept } = drawing, frame = box.getBoundingClientRect(), was = box.scrollTop;
-    drawing.frame = 0;
+  const drawMarquee = () => {
+    if (!marquee) return;
+    const { box, mark, from, at, kept } = marquee, frame = box.getBoundingClientRect(), was = box.scrollTop;
+    marquee.frame = 0;
     const below = at.y - frame.bottom + EDGE_PX, above = frame.top + EDGE_PX - at.y;
-    if (drawing.hasBegun && (below > 0 || above > 0)) box.scrollTop += below > 0 ? Math.min(below, FASTEST_PX) : -Math.min(above, FASTEST_PX);
+    if (marquee.hasBegun && (below > 0 || above > 0)) box.scrollTop += below > 0 ? Math.min(below, FASTEST_PX) : -Math.min(above, FASTEST_PX);
     const to = { x: clamp(at.x - frame.left, 0, box.clientWidth), y: clamp(at.y - frame.top, 0, box.clientHeight) + box.scrollTop };
-    if (!drawing.hasBegun && Math.hypot(to.x - from.x, to.y - from.y) < BEGIN_PX) return;
+    if (!marquee.hasBegun && Math.hypot(to.x - from.x, to.y - from.y) < BEGIN_PX) return;
     const [left, right] = [from.x, to.x].sort((one, other) => one - other), [top, bottom] = [from.y, to.y].sort((one, other) => one - other);
     Object.assign(mark.style, { left: `${left}px`, top: `${top}px`, width: `${right - left}px`, height: `${bottom - top}px` });
-    drawing.hasBegun = true;
+    marquee.hasBegun = true;
     // New pictures take it out of its box.
     if (!mark.isConnected) box.append(mark);
     const [aside, down] = [frame.left, frame.top - box.scrollTop];
     const isTouched = cell => {
-      const own = cell.getBoundingClientRect();
-      return own.left < right + aside && own.right > left + aside && own.top < bottom + down && own.bottom > top + down;
+      const rect = cell.getBoundingClientRect();
+      return rect.left < right + aside && rect.right > left + aside && rect.top < bottom + down && rect.bottom > top + down;
     };
-    only(new Set([...kept, ...cells().filter(isTouched).map(cell => cell.dataset.id)]));
-    if (box.scrollTop !== was) drawSoon();
+    selectOnly(new Set([...kept, ...cells().filter(isTouched).map(cell => cell.dataset.id)]));
+    if (box.scrollTop !== was) drawMarqueeSoon();
   };
-  const drawSoon = () => { drawing.frame ||= requestAnimationFrame(draw); };
+  const drawMarqueeSoon = () => { marquee.frame ||= requestAnimationFrame(drawMarquee); };
   addEventListener("pointerdown", event => {
     const box = event.pointerType === "mouse" && event.button === 0 ? emptyPlace(event) : null;
     if (!box) return;
-    const frame = box.getBoundingClientRect(), before = new Set(chosen);
-    const mark = made("div", { className: "gal-drawn" });
+    const frame = box.getBoundingClientRect(), before = new Set(selectedIds);
+    const mark = createElement("div", { className: "gal-drawn" });
     const from = { x: event.clientX - frame.left, y: event.clientY - frame.top + box.scrollTop };
-    drawing = { box, mark, from, before, at: { x: event.clientX, y: event.clientY }, frame: 0, kept: event.shiftKey || event.ctrlKey || event.metaKey ? before : new Set() };
+    marquee = { box, mark, from, before, at: { x: event.clientX, y: event.clientY }, frame: 0, kept: event.shiftKey || event.ctrlKey || event.metaKey ? before : new Set() };
     box.setPointerCapture(event.pointerId);
   });
   addEventListener("pointermove", event => {
-    if (!drawing) return;
-    drawing.at = { x: event.clientX, y: event.clientY };
-    drawSoon();
+    if (!marquee) return;
+    marquee.at = { x: event.clientX, y: event.clientY };
+    drawMarqueeSoon();
   });
-  addEventListener("selectstart", event => { if (drawing) event.preventDefault(); });  // Safari selects text elsewhere
-  addEventListener("aivista-patched", () => { if (drawing?.hasBegun) drawSoon(); });
+  addEventListener("selectstart", event => { if (marquee) event.preventDefault(); });  // Safari selects text elsewhere
+  addEventListener("aivista-patched", () => { if (marquee?.hasBegun) drawMarqueeSoon(); });
   // The last move may not be drawn yet.
-  addEventListener("pointerup", () => { if (drawing) { draw(); stop(); } });
-  for (const kind of ["pointercancel", "lostpointercapture"]) addEventListener(kind, stop);
+  addEventListener("pointerup", () => { if (marquee) { drawMarquee(); endMarquee(); } });
+  for (const kind of ["pointercancel", "lostpointercapture"]) addEventListener(kind, endMarquee);
   addEventListener("keydown", event => {
-    if (!drawing?.hasBegun || !keys.is(event, "page.escape")) return;
+    if (!marquee?.hasBegun || !keys.is(event, "page.escape")) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    const { before } = drawing;
-    stop();
-    only(before);
+    const { before } = marquee;
+    endMarquee();
+    selectOnly(before);
   }, true);
 }

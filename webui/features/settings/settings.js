@@ -6,11 +6,11 @@
   const typed = () => ({ key: $("#s-key").value, keep: $("#set-key [name=keep]:checked")?.value || "session" });
   // Testing a key takes some seconds.
   const test = () => {
-    $("#s-verdict").replaceChildren(made("p", { className: "keyres", role: "status" }, $("#s-testing").textContent));
+    $("#s-verdict").replaceChildren(createElement("p", { className: "keyres", role: "status" }, $("#s-testing").textContent));
     return act("settings.test", typed());
   };
   const amount = name => { const { value } = $(`#s-cap-${name}`); return value === "" ? null : Number(value); };
-  const markTheme = () => { for (const one of all("#settings [data-setting=theme]")) one.setAttribute("aria-pressed", String(one.dataset.value === (kept(KEPT) || "system"))); };
+  const markTheme = () => { for (const one of all("#settings [data-setting=theme]")) one.setAttribute("aria-pressed", String(one.dataset.value === (readStored(KEPT) || "system"))); };
 
   const acts = {
     test,
@@ -19,7 +19,7 @@
     open_folder: () => act("settings.open_folder"),
     defaults: button => act("settings.defaults", { are_kept: Boolean(button.dataset.value) }),
     theme: button => {
-      keep(KEPT, button.dataset.value);
+      store(KEPT, button.dataset.value);
       emit("theme");
       markTheme();
     },
@@ -39,5 +39,5 @@
   addEventListener("aivista-settings-saved", test);
   // The studio may offer other models now.
   addEventListener("aivista-served", () => aivista.shell.act("page.models"));
-  aivista.dialogs.fills("settings", () => act("settings.open"));
+  aivista.dialogs.loadWith("settings", () => act("settings.open"));
 }

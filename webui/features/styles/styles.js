@@ -1,21 +1,21 @@
 // The style library: its search box, its form, and trying a style. Python renders the rest.
 {
-  const { act, remove } = aivista.shell;
+  const { act, removeElement } = aivista.shell;
   const PAUSE_MS = 160, MOST_BYTES = 1048577;  // one more than the library accepts, so that it says so itself
   let family = "", timer = 0;
 
   const look = () => ({ query: ($("#sty-find")?.value || "").trim(), family });
   const find = (more = {}) => { clearTimeout(timer); timer = 0; return act("styles.find", { ...look(), ...more }, { isNewest: true }); };
   const close = () => $("#sty-head [data-act=styles_close]")?.click();
-  const leave = () => { remove("sty-form"); $("#sty-list .sty-cards")?.focus(); };
+  const leave = () => { removeElement("sty-form"); $("#sty-list .sty-cards")?.focus(); };
   // Without a picture to repaint, the style goes into the box.
   const paint = ({ id, words }) => {
     close();
     root.removeAttribute("data-stage");
     if ($("#chat :is(.pic .frame:not(.pending), .refs img)")) { aivista.shell.act("page.try_style", { arg: id }); return; }
-    aivista.aids.put(`${$("#box textarea").value.trimEnd()} ${words}`.trim());
+    aivista.aids.insertText(`${$("#box textarea").value.trimEnd()} ${words}`.trim());
   };
-  aivista.dialogs.fills("styles", () => act("styles.open", look()));
+  aivista.dialogs.loadWith("styles", () => act("styles.open", look()));
 
   const acts = {
     family: button => { family = button.dataset.id; find(); },

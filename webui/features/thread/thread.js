@@ -19,9 +19,9 @@
   const narrowPlan = request => {
     const model = $("[name=model]", request)?.value;
     if (!model) return;
-    const asked = model === "both" ? ["flash", "pro"] : [model];
+    const models = model === "both" ? ["flash", "pro"] : [model];
     for (const select of all("select", request)) {
-      for (const option of select.options) option.disabled = option.hidden = Boolean(option.dataset.for) && !asked.every(one => option.dataset.for.split(" ").includes(one));
+      for (const option of select.options) option.disabled = option.hidden = Boolean(option.dataset.for) && !models.every(one => option.dataset.for.split(" ").includes(one));
       const chosen = select.selectedOptions[0];
       if (chosen?.disabled) select.value = [...select.options].find(option => !option.disabled)?.value ?? "";
     }
@@ -50,7 +50,7 @@
     if (navigator.clipboard?.writeText) {
       try { await navigator.clipboard.writeText(text); return true; } catch { /* not allowed here: the old way */ }
     }
-    const area = made("textarea", { value: text, readOnly: true });
+    const area = createElement("textarea", { value: text, readOnly: true });
     area.style.cssText = "position:fixed;opacity:0";
     const back = document.activeElement;
     document.body.append(area);
@@ -74,13 +74,13 @@
   };
 
   // ---- the seconds until the next try count down between two updates
-  let wait = { key: "", until: 0 };
+  let countdown = { key: "", until: 0 };
   const tick = () => {
-    const number = $(".down", live());
+    const number = $(".down", liveLine());
     if (!number) return;
     const key = `${number.dataset.at} ${number.dataset.down}`;
-    if (wait.key !== key) wait = { key, until: performance.now() + Number(number.dataset.down) * 1000 };
-    setText(number, String(Math.max(0, Math.ceil((wait.until - performance.now()) / 1000))));
+    if (countdown.key !== key) countdown = { key, until: performance.now() + Number(number.dataset.down) * 1000 };
+    setText(number, String(Math.max(0, Math.ceil((countdown.until - performance.now()) / 1000))));
   };
   setInterval(tick, 250);
 
@@ -121,27 +121,27 @@
 
 // A card that asks for consent: Allow is disabled until the end of all arguments has been in view.
 {
-  const read = new Set();
-  const settle = card => {
-    const isRead = read.has(card.dataset.card), allow = $("[data-act=allow_calls]", card);
+  const readCards = new Set();
+  const updateCard = card => {
+    const isRead = readCards.has(card.dataset.card), allow = $("[data-act=allow_calls]", card);
     card.toggleAttribute("data-unread", card.hasAttribute("data-ready") && !isRead);
     if (allow && card.hasAttribute("data-ready") && isRead) allow.disabled = false;
   };
-  const seen = new IntersectionObserver(entries => {
+  const endObserver = new IntersectionObserver(entries => {
     for (const { target, isIntersecting } of entries) {
       const card = target.closest(".consent[data-card]");
       if (!card) continue;
-      if (isIntersecting) { read.add(card.dataset.card); seen.unobserve(target); }
-      settle(card);
+      if (isIntersecting) { readCards.add(card.dataset.card); endObserver.unobserve(target); }
+      updateCard(card);
     }
   });
   // Whenever Python redraws a card, its end must be seen again, unless it was read before.
   const watched = new WeakSet();
-  follow(() => {
+  onPatched(() => {
     for (const end of all(".consent[data-card] .asks-end")) {
       const card = end.closest(".consent");
-      if (read.has(card.dataset.card)) settle(card);
-      else if (!watched.has(end)) { watched.add(end); seen.observe(end); }
+      if (readCards.has(card.dataset.card)) updateCard(card);
+      else if (!watched.has(end)) { watched.add(end); endObserver.observe(end); }
     }
   });
 }
@@ -152,7 +152,7 @@
   // Unsent edits, by turn: the thread may be redrawn meanwhile.
   const drafts = new Map();
 
-  const tools = turn => $(`#chat .said-tools[data-turn="${CSS.escape(turn)}"]`);
+  const toolsOf = turn => $(`#chat .said-tools[data-turn="${CSS.escape(turn)}"]`);
   const open = from => {
     const form = $(".said-form", from), area = $("textarea", form);
     area.value = drafts.get(form.dataset.turn) ?? area.defaultValue;
@@ -166,7 +166,7 @@
     form.hidden = true;
     $("[data-branch=edit]", form.closest(".said-tools"))?.focus({ preventScroll: true });
   };
-  const say = form => {
+  const submitEdit = form => {
     // After a refusal the form keeps the text; otherwise the thread is drawn without it.
     once($("[type=submit]", form), () => aivista.shell.act("page.edit_message", { turn: form.dataset.turn, text: $("textarea", form).value }));
   };
@@ -174,9 +174,9 @@
   const copy = async button => {
     const name = button.getAttribute("aria-label");
     const isDone = await aivista.cards.copy_text($("textarea", button.closest(".said-tools, .answer-tools")).defaultValue);
-    const said = isDone ? button.dataset.done : button.dataset.failed;
-    button.setAttribute("aria-label", said);
-    button.title = said;
+    const label = isDone ? button.dataset.done : button.dataset.failed;
+    button.setAttribute("aria-label", label);
+    button.title = label;
     button.classList.toggle("done", isDone);
     setTimeout(() => { button.setAttribute("aria-label", name); button.title = name; button.classList.remove("done"); }, 2000);
   };
@@ -188,35 +188,35 @@
   };
 
   // ---- another version: its message appears where the previous one was
-  let held = null;
-  const isHeld = () => held && performance.now() < held.until;
-  const hold = () => {
-    if (!isHeld()) { held = null; return; }
-    const now = tools(held.turn), box = $("#log");
+  let heldView = null;
+  const isViewHeld = () => heldView && performance.now() < heldView.until;
+  const holdView = () => {
+    if (!isViewHeld()) { heldView = null; return; }
+    const now = toolsOf(heldView.turn), box = $("#log");
     if (now && box) {
       const bubble = now.closest(".user") || now;
-      box.scrollTop += bubble.getBoundingClientRect().top - held.top;
-      const button = $(`[data-branch=switch]:not(:disabled)[aria-label="${CSS.escape(held.name)}"]`, now) || $("[data-branch=switch]:not(:disabled)", now);
-      if (held.isNew && button) { held.isNew = false; button.focus({ preventScroll: true }); }
+      box.scrollTop += bubble.getBoundingClientRect().top - heldView.top;
+      const button = $(`[data-branch=switch]:not(:disabled)[aria-label="${CSS.escape(heldView.name)}"]`, now) || $("[data-branch=switch]:not(:disabled)", now);
+      if (heldView.isNew && button) { heldView.isNew = false; button.focus({ preventScroll: true }); }
     }
-    requestAnimationFrame(hold);
+    requestAnimationFrame(holdView);
   };
-  const go = button => {
+  const switchVersion = button => {
     const turn = button.dataset.turn, row = button.closest(".user") || button;
-    held = { turn, name: button.getAttribute("aria-label"), top: row.getBoundingClientRect().top, until: performance.now() + HOLD_MS, isNew: true };
+    heldView = { turn, name: button.getAttribute("aria-label"), top: row.getBoundingClientRect().top, until: performance.now() + HOLD_MS, isNew: true };
     aivista.shell.act("page.switch", { arg: turn });
-    requestAnimationFrame(hold);
+    requestAnimationFrame(holdView);
   };
-  for (const kind of ["wheel", "touchstart", "pointerdown"]) addEventListener(kind, () => { held = null; }, { passive: true, capture: true });
+  for (const kind of ["wheel", "touchstart", "pointerdown"]) addEventListener(kind, () => { heldView = null; }, { passive: true, capture: true });
 
-  const acts = { copy, edit: button => open(button.closest(".said-tools")), cancel: button => close(button.closest("form")), switch: go };
+  const acts = { copy, edit: button => open(button.closest(".said-tools")), cancel: button => close(button.closest("form")), switch: switchVersion };
   on("click", "[data-branch]", button => acts[button.dataset.branch](button));
   on("click", ".copy-code", copyCode);
   on("input", ".said-form", (form, event) => drafts.set(form.dataset.turn, event.target.value));
-  on("submit", ".said-form", (form, event) => { event.preventDefault(); say(form); });
+  on("submit", ".said-form", (form, event) => { event.preventDefault(); submitEdit(form); });
   on("keydown", ".said-form", (form, event) => {
     if (aivista.keys.is(event, "field.leave")) { event.preventDefault(); event.stopPropagation(); close(form); }
-    else if (aivista.keys.is(event, "field.keep") && event.target.tagName === "TEXTAREA") { event.preventDefault(); say(form); }
+    else if (aivista.keys.is(event, "field.keep") && event.target.tagName === "TEXTAREA") { event.preventDefault(); submitEdit(form); }
   }, true);
 }
 
@@ -225,74 +225,74 @@
 // button back. When the width changes, the first visible content stays at the top.
 {
   const shell = aivista.shell;
-  const NEAR_PX = 48, FAR_PX = 240, HELD_MS = 2000, HANDS = ["wheel", "touchstart", "pointerdown", "keydown"];
-  const LOOK_MS = 1000, AGAIN_MS = 5000, AWAY_AFTER = 3;
-  const THINGS = ".md > *, .frame, .acts, .receipt, .card, .steps, .live";
+  const NEAR_PX = 48, FAR_PX = 240, HELD_MS = 2000, USER_EVENTS = ["wheel", "touchstart", "pointerdown", "keydown"];
+  const LOOK_MS = 1000, RETRY_MS = 5000, AWAY_AFTER = 3;
+  const ANCHORS = ".md > *, .frame, .acts, .receipt, .card, .steps, .live";
   const box = $("#log"), list = $("#thread");
-  let isFollowing = true, anchor = null, width = box.clientWidth, release = null, turns = 0, last = "", height = 0, at = 0;
+  let isFollowing = true, anchor = null, width = box.clientWidth, releasePosition = null, turns = 0, lastId = "", height = 0, lastTop = 0;
 
   // ---- Python's update: the newest turns in order; earlier ones stay as long as they join on
   const articles = () => all("#thread > .turn");
   let shown = conversation() === "new" ? "" : conversation(), newest = 0;
-  const take = told => {
-    const isSame = shown === told.conversation;
+  const applyThread = update => {
+    const isSame = shown === update.conversation;
     // Changes of the conversation were shown before: the update includes the sent message.
-    if (isSame && told.at < newest) { if (told.is_answer) $("#turn-now[data-sending]")?.remove(); return; }
-    newest = told.at;
-    shown = told.conversation;
-    list.dataset.version = told.version;
-    if (!isSame) opened();
-    const there = articles(), first = isSame && told.earlier ? there.findIndex(one => one.id === told.turns[0]) : 0;
-    const before = there.slice(0, Math.max(first, 0)), isSent = one => isSame && !told.is_answer && "sending" in one.dataset;
-    const gone = there.filter(one => !told.turns.includes(one.id) && !before.includes(one) && !isSent(one)).map(({ id }) => ({ id }));
-    const earlier = before.length ? [] : [{ id: "earlier", html: told.earlier || null, parent: "thread", before: told.turns[0] }];
+    if (isSame && update.at < newest) { if (update.is_answer) $("#turn-now[data-sending]")?.remove(); return; }
+    newest = update.at;
+    shown = update.conversation;
+    list.dataset.version = update.version;
+    if (!isSame) conversationOpened();
+    const present = articles(), first = isSame && update.earlier ? present.findIndex(one => one.id === update.turns[0]) : 0;
+    const before = present.slice(0, Math.max(first, 0)), isSent = one => isSame && !update.is_answer && "sending" in one.dataset;
+    const removed = present.filter(one => !update.turns.includes(one.id) && !before.includes(one) && !isSent(one)).map(({ id }) => ({ id }));
+    const earlier = before.length ? [] : [{ id: "earlier", html: update.earlier || null, parent: "thread", before: update.turns[0] }];
     // The followed turn is ahead of this update.
-    const isFollowed = one => isOpen(told.conversation) && one.id === told.followed && document.getElementById(one.id);
-    shell.take({ patches: [...gone, ...told.patches.filter(one => !isFollowed(one)), ...earlier] });
-    if (before.length) shell.act("thread.earlier", { before: name(told.turns[0]), until: name(before[0].id) });
-    if (!told.followed) leave(); else if (!isOpen(told.conversation)) follow(told.conversation);
+    const isFollowed = one => isOpen(update.conversation) && one.id === update.followed && document.getElementById(one.id);
+    shell.applyReply({ patches: [...removed, ...update.patches.filter(one => !isFollowed(one)), ...earlier] });
+    if (before.length) shell.act("thread.earlier", { before: turnId(update.turns[0]), until: turnId(before[0].id) });
+    if (!update.followed) closeStream(); else if (!isOpen(update.conversation)) openStream(update.conversation);
   };
-  const name = id => id.slice("turn-".length);
+  const turnId = id => id.slice("turn-".length);
 
   // ---- a running turn: the browser reconnects its stream when it is cut
   let stream = null, followed = "";
   const isOpen = conversation => followed === conversation && stream?.readyState === EventSource.OPEN;
-  const leave = () => { stream?.close(); [stream, followed] = [null, ""]; };
+  const closeStream = () => { stream?.close(); [stream, followed] = [null, ""]; };
   const refresh = () => shell.act("page.refresh");
-  const follow = conversation => {
-    leave();
-    const mine = stream = new EventSource(`aivista/thread/${encodeURIComponent(conversation)}`);
+  const openStream = conversation => {
+    closeStream();
+    const opened = stream = new EventSource(`aivista/thread/${encodeURIComponent(conversation)}`);
     followed = conversation;
     // The browser does not repeat a refused request.
-    mine.onerror = () => {
-      if (stream !== mine || mine.readyState !== EventSource.CLOSED) return;
-      leave();
-      setTimeout(refresh, AGAIN_MS);
+    opened.onerror = () => {
+      if (stream !== opened || opened.readyState !== EventSource.CLOSED) return;
+      closeStream();
+      setTimeout(refresh, RETRY_MS);
     };
-    mine.onmessage = event => {
-      if (stream !== mine) return;
+    opened.onmessage = event => {
+      if (stream !== opened) return;
       const reply = JSON.parse(event.data);
       // A message that was just sent stays until its own turn is shown.
       const isSending = one => one.id === "turn-now" && !one.html && $("#turn-now[data-sending]");
-      shell.take({ ...reply, patches: reply.patches.filter(one => !isSending(one)) });
+      shell.applyReply({ ...reply, patches: reply.patches.filter(one => !isSending(one)) });
     };
   };
-  const ended = turn => shell.act("page.ended", { turn, kept: aivista.sending.kept() });
-  addEventListener("aivista-turn-ended", event => ended(event.detail));
-  addEventListener("aivista-turn-over", event => { leave(); ended(event.detail); });
-  addEventListener("pagehide", leave);
+  const turnEnded = turn => shell.act("page.ended", { turn, kept: aivista.sending.unfinished() });
+  addEventListener("aivista-turn-ended", event => turnEnded(event.detail));
+  addEventListener("aivista-turn-over", event => { closeStream(); turnEnded(event.detail); });
+  addEventListener("pagehide", closeStream);
 
   // ---- changes made elsewhere: a picture after Stop, a turn of another tab or program. Python sends the shown version
   // with the thread; a small request a second tells whether there is a newer one, and whether the studio is reachable
   // at all.
-  let asked = "", misses = 0;
+  let askedVersion = "", misses = 0;
   const versionShown = () => ({ of: conversation(), version: $("#thread")?.dataset.version });
   const isBusy = () => Boolean(stream || $("#turn-now[data-sending]"));
-  const answered = isThere => {
+  const updateReachability = isThere => {
     const wasAway = misses >= AWAY_AFTER;
     misses = isThere ? 0 : misses + 1;
-    if (misses === AWAY_AFTER) shell.say(aivista.words.say("away"), { isProblem: true, stays: true });
-    if (isThere && wasAway) shell.say(aivista.words.say("back"));
+    if (misses === AWAY_AFTER) shell.showToast(aivista.translate("away"), { isProblem: true, stays: true });
+    if (isThere && wasAway) shell.showToast(aivista.translate("back"));
   };
   const askVersion = async () => {
     const { of, version } = versionShown();
@@ -300,22 +300,22 @@
     let found;
     try {
       const answer = await fetch(`aivista/version/${encodeURIComponent(of)}`);
-      answered(true);
+      updateReachability(true);
       if (!answer.ok) return;
       found = `${of} ${(await answer.json()).version}`;
-    } catch { answered(false); return; }
+    } catch { updateReachability(false); return; }
     const now = versionShown();
     if (isBusy() || now.of !== of || now.version !== version) return;
-    if (found === `${of} ${version}` || found === asked) return;
-    asked = found;
+    if (found === `${of} ${version}` || found === askedVersion) return;
+    askedVersion = found;
     refresh();
   };
-  const askOn = async () => { await askVersion(); setTimeout(askOn, LOOK_MS); };
-  setTimeout(askOn, LOOK_MS);
+  const pollVersion = async () => { await askVersion(); setTimeout(pollVersion, LOOK_MS); };
+  setTimeout(pollVersion, LOOK_MS);
   document.addEventListener("visibilitychange", askVersion);
 
   // ---- earlier turns are loaded when the user scrolls up to them
-  const sights = new IntersectionObserver(entries => {
+  const earlierObserver = new IntersectionObserver(entries => {
     if (entries.some(one => one.isIntersecting)) addEarlier();
   }, { rootMargin: "600px 0px 0px 0px" });
   let isAsking = false;
@@ -324,7 +324,7 @@
     if (!first || isAsking) return;
     isAsking = true;
     const height = box.scrollHeight, top = box.scrollTop;
-    await shell.act("thread.earlier", { before: name(first.id) });
+    await shell.act("thread.earlier", { before: turnId(first.id) });
     // What is being read stays where it is.
     if (!isFollowing) box.scrollTop = top + box.scrollHeight - height;
     isAsking = false;
@@ -332,14 +332,14 @@
   on("click", "[data-thread=earlier]", addEarlier);
 
   // ---- the scroll position
-  const left = () => box.scrollHeight - box.scrollTop - box.clientHeight;
-  const toEnd = () => { box.scrollTop = box.scrollHeight; at = box.scrollTop; };
-  const show = () => root.toggleAttribute("data-behind", !isFollowing && left() > FAR_PX);
+  const distanceToEnd = () => box.scrollHeight - box.scrollTop - box.clientHeight;
+  const scrollToEnd = () => { box.scrollTop = box.scrollHeight; lastTop = box.scrollTop; };
+  const updateBehind = () => root.toggleAttribute("data-behind", !isFollowing && distanceToEnd() > FAR_PX);
 
   // ---- the anchor: the end, or the first element that begins in view
-  const from = element => element.getBoundingClientRect().top - box.getBoundingClientRect().top;
+  const offsetInLog = element => element.getBoundingClientRect().top - box.getBoundingClientRect().top;
   // Rows first: measuring an element in a distant row would lay it out, at every step of the wheel.
-  const rowInSight = rows => {
+  const firstVisibleRow = rows => {
     let [low, high] = [0, rows.length];
     while (low < high) {
       const middle = (low + high) >> 1;
@@ -347,59 +347,59 @@
     }
     return low;
   };
-  const place = () => {
+  const findAnchor = () => {
     const rows = articles();
-    for (const row of rows.slice(rowInSight(rows))) {
-      const element = all(THINGS, row).find(one => from(one) >= 0);
-      if (element) return { element, from: from(element) };
+    for (const row of rows.slice(firstVisibleRow(rows))) {
+      const element = all(ANCHORS, row).find(one => offsetInLog(one) >= 0);
+      if (element) return { element, from: offsetInLog(element) };
     }
     return null;
   };
-  const look = () => {
-    // A change of the width moves the content: `fitted` corrects that, and it is no scrolling by the user.
+  const onScroll = () => {
+    // A change of the width moves the content: `sizeChanged` corrects that, and it is no scrolling by the user.
     if (box.clientWidth !== width) return;
     // Nor is it scrolling up when the thread only grew below: rows are laid out when they first come into view.
-    const isUp = box.scrollTop < at;
-    at = box.scrollTop;
-    isFollowing = left() < NEAR_PX || (isFollowing && !isUp);
-    anchor = isFollowing ? null : place();
-    show();
+    const isUp = box.scrollTop < lastTop;
+    lastTop = box.scrollTop;
+    isFollowing = distanceToEnd() < NEAR_PX || (isFollowing && !isUp);
+    anchor = isFollowing ? null : findAnchor();
+    updateBehind();
   };
 
   // ---- new content, and changes of the width
-  const come = () => {
-    const rows = articles(), earlier = $("#earlier"), isNew = rows.length > turns && rows.at(-1).id !== last;
-    if (earlier) { sights.disconnect(); sights.observe(earlier); }
+  const contentChanged = () => {
+    const rows = articles(), earlier = $("#earlier"), isNew = rows.length > turns && rows.at(-1).id !== lastId;
+    if (earlier) { earlierObserver.disconnect(); earlierObserver.observe(earlier); }
     // After sending, the user wants to see the answer.
-    if (isNew && !release) isFollowing = true;
-    [turns, last] = [rows.length, rows.at(-1)?.id];
+    if (isNew && !releasePosition) isFollowing = true;
+    [turns, lastId] = [rows.length, rows.at(-1)?.id];
     // A change without growth moves nothing.
     const isOther = box.scrollHeight !== height;
     height = box.scrollHeight;
-    if (isFollowing && !release && isOther) toEnd();
-    show();
+    if (isFollowing && !releasePosition && isOther) scrollToEnd();
+    updateBehind();
   };
-  const fitted = () => {
+  const sizeChanged = () => {
     const isOther = box.clientWidth !== width;
     width = box.clientWidth;
-    if (isFollowing && !release) toEnd();
-    else if (isOther && anchor?.element.isConnected) box.scrollTop += from(anchor.element) - anchor.from;
+    if (isFollowing && !releasePosition) scrollToEnd();
+    else if (isOther && anchor?.element.isConnected) box.scrollTop += offsetInLog(anchor.element) - anchor.from;
     height = box.scrollHeight;
-    show();
+    updateBehind();
   };
-  const sizes = new ResizeObserver(fitted);
-  box.setAttribute("aria-label", aivista.words.say("thread"));
-  box.addEventListener("scroll", look, { passive: true });
-  for (const one of [box, list]) sizes.observe(one);
-  addEventListener("aivista-patched", come);
-  come();
-  if ("live" in list.dataset) follow(shown);
+  const sizeObserver = new ResizeObserver(sizeChanged);
+  box.setAttribute("aria-label", aivista.translate("thread"));
+  box.addEventListener("scroll", onScroll, { passive: true });
+  for (const one of [box, list]) sizeObserver.observe(one);
+  addEventListener("aivista-patched", contentChanged);
+  contentChanged();
+  if ("live" in list.dataset) openStream(shown);
 
   // ---- the button back to the end, and an opened conversation: it shows its newest turn
-  const opened = () => { isFollowing = true; anchor = null; [turns, height] = [0, 0]; };
-  addEventListener("aivista-leaving", opened);
+  const conversationOpened = () => { isFollowing = true; anchor = null; [turns, height] = [0, 0]; };
+  addEventListener("aivista-leaving", conversationOpened);
   on("click", "[data-thread=newest]", () => {
-    opened();
+    conversationOpened();
     box.scrollTo({ top: box.scrollHeight, behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
     box.focus({ preventScroll: true });
     root.removeAttribute("data-behind");
@@ -419,15 +419,15 @@
 
   // ---- the position is held while the thread is redrawn for an action elsewhere on the page; the user's own scrolling
   // wins
-  const hold = () => {
-    release?.();
+  const holdPosition = () => {
+    releasePosition?.();
     const at = box.scrollTop, held = new AbortController(), { signal } = held;
-    const letGo = () => { clearTimeout(ending); held.abort(); release = null; };
-    const ending = setTimeout(letGo, HELD_MS);
+    const end = () => { clearTimeout(ending); held.abort(); releasePosition = null; };
+    const ending = setTimeout(end, HELD_MS);
     box.addEventListener("scroll", () => { if (box.scrollTop !== at) box.scrollTop = at; }, { signal });
-    for (const hand of HANDS) box.addEventListener(hand, letGo, { passive: true, signal });
-    release = letGo;
+    for (const kind of USER_EVENTS) box.addEventListener(kind, end, { passive: true, signal });
+    releasePosition = end;
   };
-  addEventListener("aivista-thread", event => take(event.detail));
-  aivista.thread = { hold };
+  addEventListener("aivista-thread", event => applyThread(event.detail));
+  aivista.thread = { holdPosition };
 }

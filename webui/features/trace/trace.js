@@ -1,7 +1,7 @@
 // The trace: its turns are requested when they come into view, steps when their turn is opened, contents when a step
 // is. While a turn runs, its steps are added below; what is open stays open, and what is being read stays where it is.
 {
-  const { act, take } = aivista.shell;
+  const { act, removeElement } = aivista.shell;
   const EVERY_MS = 1000, NEAR_PX = 48, REST = 10;
   let asking = false, wasLive = false, rest = 0, start = null;
 
@@ -12,18 +12,18 @@
 
   // ---- the newest turns, and what came since
   const show = async () => {
-    if (asking || !isShown("trace")) return;
+    if (asking || !isPaneShown("trace")) return;
     asking = true;
-    const mine = conversation(), errors_only = Boolean(pane()?.hasAttribute("data-errors"));
-    if (isOther()) take("trc");
+    const opened = conversation(), errors_only = Boolean(pane()?.hasAttribute("data-errors"));
+    if (isOther()) removeElement("trc");
     delete wait().dataset.lost;
     const before = pane(), box = scroller(), top = box?.scrollTop;
     const wasAtEnd = box && box.scrollHeight - top - box.clientHeight < NEAR_PX;
     const since = all("#trc .trc-turn").at(-1)?.dataset.turn || "";
     const { patches = [] } = await act("trace.show", { since, errors_only });
     asking = false;
-    if (isShown("trace") && conversation() !== mine) { show(); return; }
-    if (!patches.some(patch => patch.id !== "toast")) { wait().dataset.lost = mine; rest = REST; }
+    if (isPaneShown("trace") && conversation() !== opened) { show(); return; }
+    if (!patches.some(patch => patch.id !== "toast")) { wait().dataset.lost = opened; rest = REST; }
     if (pane() === before ? wasAtEnd && box.scrollTop === top && !$(".trc-step[open]", box) : scroller()) scroller().scrollTop = scroller().scrollHeight;
     watchStart();
   };
@@ -61,8 +61,8 @@
   // ---- refreshed when the pane is opened, and as long as a turn runs; after a failure not at once
   addEventListener("aivista-tab", event => { if (event.detail === "trace") show(); });
   setInterval(() => {
-    if (!isShown("trace") || document.hidden) return;
-    const isLive = Boolean(live()), isNew = isOther() && wait().dataset.lost !== conversation();
+    if (!isPaneShown("trace") || document.hidden) return;
+    const isLive = Boolean(liveLine()), isNew = isOther() && wait().dataset.lost !== conversation();
     if (isNew || ((isLive || wasLive) && --rest < 0)) show();
     // A turn that opened its conversation may have ended since, unseen.
     wasLive = isLive || isNew;

@@ -1,43 +1,43 @@
 // Two pictures compared on the stage: by slider, side by side, or as their difference. `html[data-compare]` is the
-// chosen way; it outlives what Python writes into the stage, and `settle` applies it to new content.
+// chosen way; it outlives what Python writes into the stage, and `update` applies it to new content.
 {
   const keys = aivista.keys;
   const MODES = ["slider", "side", "difference"];
-  const MOST_ZOOM = 16, STEP = 1.25, KEPT = 8;
-  const stage = () => $("#canvas .cmp");
+  const MOST_ZOOM = 16, STEP = 1.25, MOST_KEPT = 8;
+  const comparison = () => $("#canvas .cmp");
   const mode = () => root.dataset.compare || "slider";
 
   // ---- which pictures
-  const ask = (first, second) => aivista.shell.act("page.compare", { arg: `${first} ${second}` });
-  const picked = () => [..."first second".split(" ")].map(name => $(`[data-cmp-pick=${name}]`, stage())?.value || "");
+  const openPair = (first, second) => aivista.shell.act("page.compare", { arg: `${first} ${second}` });
+  const picked = () => [..."first second".split(" ")].map(name => $(`[data-cmp-pick=${name}]`, comparison())?.value || "");
 
   // ---- the slider
   const divide = () => {
-    const box = stage(), range = $(".cmp-range", box);
+    const box = comparison(), range = $(".cmp-range", box);
     if (!range) return;
     const at = `${range.value}%`;
     if ($(".cmp-frame", box).style.getPropertyValue("--at") !== at) $(".cmp-frame", box).style.setProperty("--at", at);
-    setAttribute(range, "aria-valuetext", filled(box.dataset.share, { share: range.value }));
+    setAttribute(range, "aria-valuetext", formatText(box.dataset.share, { share: range.value }));
   };
 
   // ---- zoom and position, in shares of a frame, the same for both
-  let seen = { zoom: 1, x: 0, y: 0 };
-  const look = (zoom, x, y) => {
+  let view = { zoom: 1, x: 0, y: 0 };
+  const setView = (zoom, x, y) => {
     zoom = clamp(zoom, 1, MOST_ZOOM);
-    seen = { zoom, x: clamp(x, 1 - zoom, 0), y: clamp(y, 1 - zoom, 0) };
+    view = { zoom, x: clamp(x, 1 - zoom, 0), y: clamp(y, 1 - zoom, 0) };
     paintView();
   };
   const zoomAt = (zoom, x, y) => {
     zoom = clamp(zoom, 1, MOST_ZOOM);
-    const by = zoom / seen.zoom;
-    look(zoom, x - (x - seen.x) * by, y - (y - seen.y) * by);
+    const by = zoom / view.zoom;
+    setView(zoom, x - (x - view.x) * by, y - (y - view.y) * by);
   };
   const paintView = () => {
-    const frame = $(".cmp-frame", stage());
+    const frame = $(".cmp-frame", comparison());
     if (!frame) return;
-    for (const [name, value] of [["--zoom", seen.zoom], ["--x", `${seen.x * 100}%`], ["--y", `${seen.y * 100}%`]])
+    for (const [name, value] of [["--zoom", view.zoom], ["--x", `${view.x * 100}%`], ["--y", `${view.y * 100}%`]])
       if (frame.style.getPropertyValue(name) !== String(value)) frame.style.setProperty(name, value);
-    setText($(".cmp-tools output", stage()), `${Math.round(seen.zoom * 100)} %`);
+    setText($(".cmp-tools output", comparison()), `${Math.round(view.zoom * 100)} %`);
   };
   const paneAt = event => {
     const pane = mode() === "side" ? event.target.closest?.(".cmp-pane") : null;
@@ -50,42 +50,42 @@
     const at = paneAt(event);
     if (!at || event.button !== 0 || fingers.size === 2) return;
     event.preventDefault();
-    $(".cmp-frame", stage()).focus({ preventScroll: true });
+    $(".cmp-frame", comparison()).focus({ preventScroll: true });
     at.pane.setPointerCapture(event.pointerId);
     fingers.set(event.pointerId, { x: at.x, y: at.y, box: at.box });
   });
   addEventListener("pointermove", event => {
     const finger = fingers.get(event.pointerId);
     if (!finger) return;
-    const before = grip(fingers);
+    const before = pinch(fingers);
     finger.x = (event.clientX - finger.box.left) / finger.box.width;
     finger.y = (event.clientY - finger.box.top) / finger.box.height;
-    const now = grip(fingers);
-    zoomAt(seen.zoom * now.apart / before.apart, now.x, now.y);
-    look(seen.zoom, seen.x + now.x - before.x, seen.y + now.y - before.y);
+    const now = pinch(fingers);
+    zoomAt(view.zoom * now.apart / before.apart, now.x, now.y);
+    setView(view.zoom, view.x + now.x - before.x, view.y + now.y - before.y);
   });
   for (const kind of ["pointerup", "pointercancel", "lostpointercapture"]) addEventListener(kind, event => fingers.delete(event.pointerId));
   addEventListener("wheel", event => {
     const at = paneAt(event);
     if (!at) return;
     event.preventDefault();
-    zoomAt(seen.zoom * Math.exp(-event.deltaY / (event.deltaMode ? 12 : 400)), at.x, at.y);
+    zoomAt(view.zoom * Math.exp(-event.deltaY / (event.deltaMode ? 12 : 400)), at.x, at.y);
   }, { passive: false });
   addEventListener("dblclick", event => {
     const at = paneAt(event);
-    if (at) zoomAt(seen.zoom > 1 ? 1 : 3, at.x, at.y);
+    if (at) zoomAt(view.zoom > 1 ? 1 : 3, at.x, at.y);
   });
   const MOVES = { left: [1, 0], right: [-1, 0], up: [0, 1], down: [0, -1] };
-  const steer = event => {
+  const moveByKey = event => {
     const move = MOVES[keys.find(event, "compare.move")], zoom = keys.find(event, "compare.zoom");
-    if (move) look(seen.zoom, seen.x + move[0] * .15, seen.y + move[1] * .15);
-    else if (zoom === "fit") look(1, 0, 0);
-    else if (zoom) zoomAt(zoom === "closer" ? seen.zoom * STEP : seen.zoom / STEP, .5, .5);
+    if (move) setView(view.zoom, view.x + move[0] * .15, view.y + move[1] * .15);
+    else if (zoom === "fit") setView(1, 0, 0);
+    else if (zoom) zoomAt(zoom === "closer" ? view.zoom * STEP : view.zoom / STEP, .5, .5);
     return Boolean(move || zoom);
   };
 
   // ---- the difference: a picture and its numbers, computed by the server once for each pair
-  const found = new Map();
+  const differences = new Map();
   const EDGE = 1024;
   const percent = share => {
     const value = share * 100;
@@ -95,59 +95,59 @@
   };
   const sentence = (box, numbers) => {
     const compared = numbers.compared.join("×");
-    if (!numbers.largest) return filled(box.dataset.same, { compared });
-    const said = filled(box.dataset.numbers, { changed: percent(numbers.changed), clear: percent(numbers.clear), largest: numbers.largest });
+    if (!numbers.largest) return formatText(box.dataset.same, { compared });
+    const text = formatText(box.dataset.numbers, { changed: percent(numbers.changed), clear: percent(numbers.clear), largest: numbers.largest });
     const isWhole = [numbers.first, numbers.second].every(size => size.join("×") === compared);
-    return isWhole ? said : `${said} ${filled(box.dataset.compared, { compared })}`;
+    return isWhole ? text : `${text} ${formatText(box.dataset.compared, { compared })}`;
   };
   const fetchDifference = async address => {
     const answer = await fetch(`${address}?edge=${EDGE}`);
     if (!answer.ok) throw new Error(String(answer.status));
     return { url: URL.createObjectURL(await answer.blob()), numbers: JSON.parse(answer.headers.get("Aivista-Difference")) };
   };
-  const forget = () => {
-    for (const [address, one] of found) {
-      if (found.size <= KEPT) return;
-      found.delete(address);
+  const dropOldest = () => {
+    for (const [address, one] of differences) {
+      if (differences.size <= MOST_KEPT) return;
+      differences.delete(address);
       one.then(({ url }) => URL.revokeObjectURL(url), () => {});
     }
   };
-  const say = (box, text) => setText($(".cmp-said", box), text);
+  const showSentence = (box, text) => setText($(".cmp-said", box), text);
   const showDifference = async () => {
-    const box = stage(), address = box.dataset.difference;
-    if (!found.has(address)) { found.set(address, fetchDifference(address)); forget(); say(box, box.dataset.computing); }
-    const isStill = () => stage()?.dataset.difference === address && mode() === "difference";
+    const box = comparison(), address = box.dataset.difference;
+    if (!differences.has(address)) { differences.set(address, fetchDifference(address)); dropOldest(); showSentence(box, box.dataset.computing); }
+    const isStill = () => comparison()?.dataset.difference === address && mode() === "difference";
     try {
-      const { url, numbers } = await found.get(address);
+      const { url, numbers } = await differences.get(address);
       if (!isStill()) return;
-      const image = $(".cmp-diff", stage());
+      const image = $(".cmp-diff", comparison());
       if (image.getAttribute("src") !== url) image.src = url;
       image.hidden = false;
-      say(stage(), sentence(stage(), numbers));
+      showSentence(comparison(), sentence(comparison(), numbers));
     } catch {
-      found.delete(address);  // asked again the next time
-      if (isStill()) { failed = address; say(stage(), stage().dataset.failed); }
+      differences.delete(address);  // asked again the next time
+      if (isStill()) { failedAddress = address; showSentence(comparison(), comparison().dataset.failed); }
     }
   };
-  let failed = "";
+  let failedAddress = "";
 
   // ---- the way to compare
   const choose = name => {
     root.dataset.compare = name;
-    failed = "";
-    settle();
+    failedAddress = "";
+    update();
   };
   let pair = "";
-  const settle = () => {
-    const box = stage();
+  const update = () => {
+    const box = comparison();
     if (!box) { pair = ""; return; }
     if (pair !== box.dataset.pair) {
       pair = box.dataset.pair;
-      seen = { zoom: 1, x: 0, y: 0 };
+      view = { zoom: 1, x: 0, y: 0 };
       const image = $(".cmp-diff", box), range = $(".cmp-range", box);
       image.hidden = true;
       range.value = "50";
-      failed = "";
+      failedAddress = "";
       for (const select of all("[data-cmp-pick]", box)) select.value = pair.split(" ")[select.dataset.cmpPick === "first" ? 0 : 1];
     }
     for (const button of all("[data-cmp-mode]", box)) {
@@ -159,31 +159,31 @@
     if (mode() === "side") setAttribute(frame, "tabindex", "0"); else frame.removeAttribute("tabindex");
     divide();
     paintView();
-    if (mode() !== "difference") say(box, "");
-    else if (failed !== box.dataset.difference) showDifference();
+    if (mode() !== "difference") showSentence(box, "");
+    else if (failedAddress !== box.dataset.difference) showDifference();
   };
 
   const acts = {
-    swap: () => { const [first, second] = picked(); ask(second, first); },
-    in: () => zoomAt(seen.zoom * STEP, .5, .5),
-    out: () => zoomAt(seen.zoom / STEP, .5, .5),
-    fit: () => look(1, 0, 0),
+    swap: () => { const [first, second] = picked(); openPair(second, first); },
+    in: () => zoomAt(view.zoom * STEP, .5, .5),
+    out: () => zoomAt(view.zoom / STEP, .5, .5),
+    fit: () => setView(1, 0, 0),
   };
   on("click", "[data-cmp-mode]", button => choose(button.dataset.cmpMode));
   on("click", "[data-cmp]", button => acts[button.dataset.cmp]?.());
   on("input", ".cmp-range", divide);
-  on("change", "[data-cmp-pick]", () => ask(...picked()));
+  on("change", "[data-cmp-pick]", () => openPair(...picked()));
   const turnMode = (event, button) => {
     const to = keys.walk(event, "compare.mode", MODES, MODES.indexOf(button.dataset.cmpMode));
     if (to < 0) return false;
     const next = MODES[to];
     choose(next);
-    $(`[data-cmp-mode=${next}]`, stage()).focus();
+    $(`[data-cmp-mode=${next}]`, comparison()).focus();
     return true;
   };
   addEventListener("keydown", event => {
     const button = event.target.closest?.("[data-cmp-mode]");
-    const isDone = button ? turnMode(event, button) : event.target.matches?.(".cmp-frame") && mode() === "side" && steer(event);
+    const isDone = button ? turnMode(event, button) : event.target.matches?.(".cmp-frame") && mode() === "side" && moveByKey(event);
     if (isDone) event.preventDefault();
   });
 
@@ -191,26 +191,26 @@
     compare: (button, send) => { root.setAttribute("data-stage", ""); send(button); },
   });
 
-  follow(settle);
+  onPatched(update);
 }
 
 // The sliders of a panel, previewed on their picture in the thread and on the stage. Nothing is kept: the picture
 // returns when all sliders are back, the panel is closed or applied, or "before" is held.
 {
   const REST_MS = 60, BUSY_MS = 300;
-  let panel = null, timer = 0, asked = null, url = "", held = false;
+  let panel = null, timer = 0, request = null, url = "", isBeforeHeld = false;
 
   const amountsOf = sliders => all("input[type=range]", sliders).map(input => [input.name, Number(input.value) - Number(input.defaultValue)]).filter(([, value]) => value);
   const isOpen = () => panel.isConnected && panel.open && panel.closest(".next-steps")?.open !== false;
 
-  // ---- all elements that show a handle; `kept` holds the original URLs of those that show a preview
-  const kept = new Map();
+  // ---- all elements that show a handle; `originals` holds the original URLs of those that show a preview
+  const originals = new Map();
   const mediaOf = sliders => sliders.dataset.preview.replace(/^aivista\/preview\//, "media/");
   const places = sliders => all("#chat :is(.frame, .mini) > img, #canvas .cv-pic > img")
     .filter(image => addressOf(image).split("?")[0] === mediaOf(sliders));
   const isPreviewed = image => Boolean(image.getAttribute("src")?.startsWith("blob:"));
-  const addressOf = image => (isPreviewed(image) ? kept.get(image) : image.getAttribute("src")) || "";
-  const put = (image, address, label) => {
+  const addressOf = image => (isPreviewed(image) ? originals.get(image) : image.getAttribute("src")) || "";
+  const setSource = (image, address, label) => {
     // The sizes offered to the browser would win over the URL.
     const sizes = image.getAttribute("srcset"), isPreview = address.startsWith("blob:");
     if (isPreview && sizes) { image.dataset.sizes = sizes; image.removeAttribute("srcset"); }
@@ -219,66 +219,66 @@
     const frame = image.parentElement;
     if (label && frame) frame.dataset.previewing = label; else delete frame?.dataset.previewing;
   };
-  const giveBack = () => {
-    for (const image of kept.keys()) put(image, addressOf(image), "");
-    kept.clear();
+  const restoreImages = () => {
+    for (const image of originals.keys()) setSource(image, addressOf(image), "");
+    originals.clear();
   };
   const paint = () => {
     if (!url || !panel) return;
     const shown = places(panel);
-    for (const image of kept.keys()) {
+    for (const image of originals.keys()) {
       // Python has put another picture into it.
-      if (!shown.includes(image)) { delete image.parentElement?.dataset.previewing; kept.delete(image); }
+      if (!shown.includes(image)) { delete image.parentElement?.dataset.previewing; originals.delete(image); }
     }
     for (const image of shown) {
-      kept.set(image, addressOf(image));
-      put(image, held ? kept.get(image) : url, held ? "" : panel.dataset.label);
+      originals.set(image, addressOf(image));
+      setSource(image, isBeforeHeld ? originals.get(image) : url, isBeforeHeld ? "" : panel.dataset.label);
     }
   };
 
   // ---- requesting a preview: the newest counts
-  const say = text => setText($(".previewed", panel), text);
-  const ready = address => { const image = new Image(); image.src = address; return image.decode(); };
+  const showStatus = text => setText($(".previewed", panel), text);
+  const preload = address => { const image = new Image(); image.src = address; return image.decode(); };
   const show = address => {
     const old = url;
     url = address;
     paint();
     if (old) URL.revokeObjectURL(old);
   };
-  const ask = async () => {
-    asked?.abort();
-    const own = asked = new AbortController(), from = panel;
+  const requestPreview = async () => {
+    request?.abort();
+    const controller = request = new AbortController(), from = panel;
     const query = new URLSearchParams(amountsOf(from));
     try {
-      const answer = await fetch(`${from.dataset.preview}?${query}`, { signal: own.signal });
-      if (answer.status === 429) { if (asked === own) { clearTimeout(timer); timer = setTimeout(ask, BUSY_MS); } return; }
+      const answer = await fetch(`${from.dataset.preview}?${query}`, { signal: controller.signal });
+      if (answer.status === 429) { if (request === controller) { clearTimeout(timer); timer = setTimeout(requestPreview, BUSY_MS); } return; }
       if (!answer.ok) throw new Error(String(answer.status));
       const made = URL.createObjectURL(await answer.blob());
-      await ready(made);
-      if (asked === own && panel === from) { show(made); say(from.dataset.shown); } else URL.revokeObjectURL(made);
+      await preload(made);
+      if (request === controller && panel === from) { show(made); showStatus(from.dataset.shown); } else URL.revokeObjectURL(made);
     } catch (error) {
-      if (error.name !== "AbortError" && asked === own) { restore(); say(from.dataset.failed); }
+      if (error.name !== "AbortError" && request === controller) { stopPreview(); showStatus(from.dataset.failed); }
     }
   };
-  const restore = () => {
+  const stopPreview = () => {
     clearTimeout(timer);
-    asked?.abort();
-    asked = null;
-    held = false;
-    giveBack();
+    request?.abort();
+    request = null;
+    isBeforeHeld = false;
+    restoreImages();
     if (url) URL.revokeObjectURL(url);
     url = "";
   };
-  const end = () => { if (!panel) return; restore(); say(panel.dataset.idle); panel = null; };
+  const leavePanel = () => { if (!panel) return; stopPreview(); showStatus(panel.dataset.idle); panel = null; };
 
   const enable = (sliders, on) => { for (const button of all("[data-adjust]", sliders)) button.disabled = !on; };
   const slide = sliders => {
     const isMoved = amountsOf(sliders).length > 0;
     enable(sliders, isMoved);
-    if (panel !== sliders) { end(); panel = sliders; }
-    if (!isMoved) { end(); return; }
+    if (panel !== sliders) { leavePanel(); panel = sliders; }
+    if (!isMoved) { leavePanel(); return; }
     clearTimeout(timer);
-    timer = setTimeout(ask, REST_MS);
+    timer = setTimeout(requestPreview, REST_MS);
   };
   const reset = sliders => {
     for (const input of all("input[type=range]", sliders)) {
@@ -288,32 +288,32 @@
     }
     $("input[type=range]", sliders)?.focus();
   };
-  const hold = on => { if (held !== on && (url || !on)) { held = on; paint(); } };
+  const holdBefore = on => { if (isBeforeHeld !== on && (url || !on)) { isBeforeHeld = on; paint(); } };
 
   on("input", ".sliders[data-preview] input[type=range]", input => slide(input.closest(".sliders")));
   on("click", "[data-adjust=reset]", button => reset(button.closest(".sliders")));
-  on("click", "[data-act=panel_apply]", end);
+  on("click", "[data-act=panel_apply]", leavePanel);
   const atBefore = event => event.target.closest?.("[data-adjust=before]:enabled");
   addEventListener("pointerdown", event => {
     if (!atBefore(event) || event.button !== 0) return;
     atBefore(event).setPointerCapture(event.pointerId);
-    hold(true);
+    holdBefore(true);
   });
-  for (const kind of ["pointerup", "pointercancel", "lostpointercapture", "blur"]) addEventListener(kind, () => hold(false));
+  for (const kind of ["pointerup", "pointercancel", "lostpointercapture", "blur"]) addEventListener(kind, () => holdBefore(false));
   on("contextmenu", "[data-adjust=before]", (_, event) => event.preventDefault());
-  const isKey = event => atBefore(event) && aivista.keys.lifts(event, "adjust.hold");
-  addEventListener("keydown", event => { if (isKey(event)) { event.preventDefault(); hold(true); } });
-  addEventListener("keyup", event => { if (isKey(event)) hold(false); });
-  on("focusout", "[data-adjust=before]", () => hold(false));
+  const isHoldKey = event => atBefore(event) && aivista.keys.usesKey(event, "adjust.hold");
+  addEventListener("keydown", event => { if (isHoldKey(event)) { event.preventDefault(); holdBefore(true); } });
+  addEventListener("keyup", event => { if (isHoldKey(event)) holdBefore(false); });
+  on("focusout", "[data-adjust=before]", () => holdBefore(false));
   // A closed panel restores its picture; opened again, its sliders and the preview are as before.
   addEventListener("toggle", event => {
     const sliders = event.target.matches?.(".sliders") ? event.target : event.target.matches?.(".next-steps") ? event.target.querySelector(".sliders[open]") : null;
-    if (panel && !isOpen()) end();
+    if (panel && !isOpen()) leavePanel();
     else if (!panel && sliders?.open && event.target.open && amountsOf(sliders).length) slide(sliders);
   }, true);
 
   // What Python writes anew, above all the stage, shows the preview too while there is one.
-  follow(() => { if (panel && !isOpen()) end(); else paint(); });
+  onPatched(() => { if (panel && !isOpen()) leavePanel(); else paint(); });
 }
 
 // The picture of the stage over the whole window: `html[data-full]`; the painter and a comparison fill it as well.
@@ -324,18 +324,18 @@
   const MOST = 4, STEP = 1.25, PREVIEW_PX = 2048, SWIPE_PX = 48, MOVE_PX = 96;
   const isFull = () => root.hasAttribute("data-full"), isPainting = () => root.hasAttribute("data-painting");
   const picture = () => (isPainting() ? null : $("#canvas .cv-pic"));
-  const canFill = () => isShown("canvas") && (isPainting() || Boolean($("#canvas :is(.cv-pic, .cmp)")));
+  const canFill = () => isPaneShown("canvas") && (isPainting() || Boolean($("#canvas :is(.cv-pic, .cmp)")));
   const open = () => { if (canFill()) root.setAttribute("data-full", ""); };
   const close = () => root.removeAttribute("data-full");
-  const isSeen = element => Boolean(element) && element !== document.body && element.checkVisibility({ visibilityProperty: true });
-  const seen = selector => all(selector).find(isSeen);
+  const isVisible = element => Boolean(element) && element !== document.body && element.checkVisibility({ visibilityProperty: true });
+  const firstVisible = selector => all(selector).find(isVisible);
 
   // ---- the view: the zoom is 1 where the picture fits; x and y are the offset of its centre from the well's
   const FIT = { zoom: 1, x: 0, y: 0 };
   let view = FIT;
   // The zoom at which a pixel of the picture is one of the screen.
   const actual = pic => Number(pic.dataset.width) / (parseFloat(getComputedStyle(pic).width) * devicePixelRatio);
-  const look = (to, drawn = 0) => {
+  const setView = (to, drawn = 0) => {
     const pic = picture(), well = pic?.parentElement;
     if (!isFull() || !pic?.offsetWidth) return;
     const across = Math.max(0, (pic.offsetWidth * to.zoom - well.clientWidth) / 2), down = Math.max(0, (pic.offsetHeight * to.zoom - well.clientHeight) / 2);
@@ -351,21 +351,21 @@
     const one = actual(pic), zoom = clamp(wanted, Math.min(1, one), Math.max(1, one * MOST)), grown = zoom / view.zoom;
     const box = pic.parentElement.getBoundingClientRect();
     const [x, y] = at ? [at.x - box.left - box.width / 2, at.y - box.top - box.height / 2] : [0, 0];
-    look({ zoom, x: x - (x - view.x) * grown, y: y - (y - view.y) * grown });
+    setView({ zoom, x: x - (x - view.x) * grown, y: y - (y - view.y) * grown });
   };
-  const turnFit = at => { const pic = picture(); if (pic) zoomTo(view.zoom === 1 ? actual(pic) : 1, at); };
-  const move = (x, y) => look({ ...view, x: view.x + x, y: view.y + y });
+  const toggleFit = at => { const pic = picture(); if (pic) zoomTo(view.zoom === 1 ? actual(pic) : 1, at); };
+  const moveBy = (x, y) => setView({ ...view, x: view.x + x, y: view.y + y });
 
   // ---- larger than its preview, a picture is shown at full resolution
-  let coming = "";
+  let loading = "";
   const sharpen = pic => {
     const { original, width, height } = pic.dataset, image = $("img", pic), address = image.getAttribute("src");
     const shown = Math.max(pic.offsetWidth, pic.offsetHeight) * view.zoom * devicePixelRatio;
-    if (Math.min(shown, Math.max(width, height)) <= PREVIEW_PX || [address, coming].includes(original) || address.startsWith("blob:")) return;
-    coming = original;
+    if (Math.min(shown, Math.max(width, height)) <= PREVIEW_PX || [address, loading].includes(original) || address.startsWith("blob:")) return;
+    loading = original;
     const whole = Object.assign(new Image(), { src: original });
     // If it does not load, the preview stays.
-    whole.decode().then(() => { if (pic.dataset.original === original && image.getAttribute("src") === address) image.src = original; coming = ""; }, () => {});
+    whole.decode().then(() => { if (pic.dataset.original === original && image.getAttribute("src") === address) image.src = original; loading = ""; }, () => {});
   };
 
   // ---- pointers: one moves the picture, or swipes to the next when all of it is visible; two pinch
@@ -383,33 +383,33 @@
   addEventListener("pointermove", event => {
     const finger = fingers.get(event.pointerId);
     if (!finger) return;
-    if (start.isSwipe) { look(view, event.clientX - start.x); return; }
-    const before = grip(fingers);
+    if (start.isSwipe) { setView(view, event.clientX - start.x); return; }
+    const before = pinch(fingers);
     Object.assign(finger, { x: event.clientX, y: event.clientY });
-    const now = grip(fingers);
-    move(now.x - before.x, now.y - before.y);
+    const now = pinch(fingers);
+    moveBy(now.x - before.x, now.y - before.y);
     if (fingers.size > 1) zoomTo(view.zoom * now.apart / before.apart, now);
   });
-  const lift = event => {
+  const pointerEnded = event => {
     if (!fingers.delete(event.pointerId) || !start.isSwipe) return;
     start.isSwipe = false;
-    look(view);
+    setView(view);
     const [x, y] = [event.clientX - start.x, event.clientY - start.y];
     if (event.type === "pointerup" && Math.abs(x) > Math.max(SWIPE_PX, 2 * Math.abs(y))) step(x < 0 ? "next" : "previous");
   };
-  for (const kind of ["pointerup", "pointercancel", "lostpointercapture"]) addEventListener(kind, lift);
+  for (const kind of ["pointerup", "pointercancel", "lostpointercapture"]) addEventListener(kind, pointerEnded);
   addEventListener("dragstart", event => { if (wellAt(event)) event.preventDefault(); });
   addEventListener("wheel", event => {
     if (!wellAt(event)) return;
     event.preventDefault();
     const px = event.deltaMode ? 24 : 1;
     if (event.ctrlKey) zoomTo(view.zoom * Math.exp(-event.deltaY * px / 200), { x: event.clientX, y: event.clientY });
-    else move(-event.deltaX * px, -event.deltaY * px);
+    else moveBy(-event.deltaX * px, -event.deltaY * px);
   }, { passive: false });
   // The first of the two clicks may have opened it.
   let isOpening = false;
   addEventListener("click", event => { if (event.detail === 1) isOpening = !isFull(); }, true);
-  addEventListener("dblclick", event => { if (wellAt(event) && !isOpening) turnFit({ x: event.clientX, y: event.clientY }); });
+  addEventListener("dblclick", event => { if (wellAt(event) && !isOpening) toggleFit({ x: event.clientX, y: event.clientY }); });
 
   // ---- buttons and keys
   const step = to => $(`#canvas .vw-steps .b:${to === "previous" ? "first" : "last"}-child`)?.click();
@@ -418,7 +418,7 @@
     close,
     closer: () => zoomTo(view.zoom * STEP),
     further: () => zoomTo(view.zoom / STEP),
-    fit: () => turnFit(),
+    fit: () => toggleFit(),
     details: () => root.setAttribute("data-full", root.dataset.full ? "" : "details"),
   };
   // A button that leads to the conversation or the list closes it before its own handler runs.
@@ -430,54 +430,54 @@
     if (button) acts[button.dataset.viewer]();
     else if (!isFull() && event.target.closest?.("#canvas .cv-pic")) open();
   });
-  const WAYS = { left: [1, 0], right: [-1, 0], up: [0, 1], down: [0, -1] };
-  const run = event => {
+  const DIRECTIONS = { left: [1, 0], right: [-1, 0], up: [0, 1], down: [0, -1] };
+  const commandOf = event => {
     if (keys.is(event, "viewer.full")) return isFull() ? close : canFill() ? open : null;
     if (!isFull() || !picture() || keys.isTyping(event.target)) return null;
-    const to = keys.find(event, "viewer.walk"), way = WAYS[keys.find(event, "viewer.move")], zoom = keys.find(event, "viewer.zoom");
+    const to = keys.find(event, "viewer.walk"), way = DIRECTIONS[keys.find(event, "viewer.move")], zoom = keys.find(event, "viewer.zoom");
     if (to) return () => step(to);
-    if (way) return () => move(way[0] * MOVE_PX, way[1] * MOVE_PX);
-    return zoom === "fit" ? () => look(FIT) : acts[zoom];
+    if (way) return () => moveBy(way[0] * MOVE_PX, way[1] * MOVE_PX);
+    return zoom === "fit" ? () => setView(FIT) : acts[zoom];
   };
   addEventListener("keydown", event => {
-    const act = event.defaultPrevented || aivista.dialogs.opened() ? null : run(event);
+    const act = event.defaultPrevented || aivista.dialogs.opened() ? null : commandOf(event);
     if (!act) return;
     event.preventDefault();
     act();
   });
-  keys.closes("full", () => {
+  keys.onEscape("full", () => {
     const isClosing = isFull() && !aivista.painter.stroke;
     if (isClosing) close();
     return isClosing;
   });
 
   // ---- effects: the focus goes in and comes back, another picture is fitted, the neighbours are preloaded
-  let wasFull = false, back = null, shown = "";
-  const turn = () => {
+  let wasFull = false, returnTo = null, shownPicture = "";
+  const switchFull = () => {
     wasFull = isFull();
     const stage = $("#stage"), name = $("#stage [data-viewer=open]")?.ariaLabel || "";
     for (const [key, value] of [["role", "dialog"], ["aria-modal", "true"], ["aria-label", name]]) if (wasFull) stage.setAttribute(key, value); else stage.removeAttribute(key);
     const at = document.activeElement;
-    if (wasFull) { back = at; shown = ""; } else fingers.clear();
+    if (wasFull) { returnTo = at; shownPicture = ""; } else fingers.clear();
     // A user who went on to something visible stays there.
-    if (wasFull ? !isSeen(at) || !stage.contains(at) : !isSeen(at)) (wasFull ? seen("[data-viewer=close]") : isSeen(back) ? back : seen("[data-viewer=open]") || seen("#box textarea"))?.focus({ preventScroll: true });
+    if (wasFull ? !isVisible(at) || !stage.contains(at) : !isVisible(at)) (wasFull ? firstVisible("[data-viewer=close]") : isVisible(returnTo) ? returnTo : firstVisible("[data-viewer=open]") || firstVisible("#box textarea"))?.focus({ preventScroll: true });
   };
-  const settle = () => {
+  const update = () => {
     if (isFull() && !canFill()) close();
-    if (isFull() !== wasFull) turn();
+    if (isFull() !== wasFull) switchFull();
     const pic = isFull() && picture();
     if (!pic) return;
     const now = `${pic.dataset.conversation} ${pic.dataset.handle}`, bar = $("#canvas .cv-bar");
-    if (shown !== now) {
-      shown = now;
+    if (shownPicture !== now) {
+      shownPicture = now;
       view = FIT;
       for (const address of bar.dataset.ahead.split(" ").filter(Boolean)) new Image().src = address;
     }
     setAttribute($("[data-viewer=details]", bar), "aria-pressed", String(root.dataset.full === "details"));
-    look(view);
+    setView(view);
   };
   const canvas = $("#canvas");
-  new MutationObserver(settle).observe(root, { attributeFilter: ["data-full", "data-stage", "data-tab", "data-painting"] });
-  new ResizeObserver(settle).observe(canvas);
-  follow(settle);
+  new MutationObserver(update).observe(root, { attributeFilter: ["data-full", "data-stage", "data-tab", "data-painting"] });
+  new ResizeObserver(update).observe(canvas);
+  onPatched(update);
 }
