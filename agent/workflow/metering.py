@@ -4,7 +4,6 @@ Calls outside of turns are added to the day's spending, and are refused when the
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -84,7 +83,7 @@ class UsageMeter:
         except AivistaError as error:
             await self._end(name, Answer(error=error.info))
             raise
-        except asyncio.CancelledError:
+        except BaseException:
             self.breaker.release()
             self.recorder.cancel(name)
             raise
