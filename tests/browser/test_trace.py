@@ -59,6 +59,20 @@ def a_turn_is_read_step_by_step_and_taken_away(page: Page, studio: PageProcess) 
     expect(page.locator("#canvas .cv-bar b")).to_have_text("#1")
 
 
+def test_a_trace_is_gone_once_another_conversation_is_opened_also_before_its_own_has_come(
+    page: Page, studio: PageProcess
+) -> None:
+    other = studio.sketched("draw a cat")
+    open_at(page, studio.sketched("draw a red fox"), 1)
+    expect(open_trace(page)).to_contain_text("draw a red fox")
+    page.route("**/aivista/act/trace.show", lambda route: None)
+    open_at(page, other, 1)
+    expect(page.locator("#trc")).to_have_count(0)
+    # What waits goes on.
+    page.unroute("**/aivista/act/trace.show")
+    expect(page.locator("#trace .trc-turn")).to_contain_text("draw a cat")
+
+
 def test_steps_come_in_while_a_turn_runs_and_what_is_open_stays_where_it_is(
     page: Page, phone: Page, gemini: GeminiProcess, gemini_studio: PageProcess
 ) -> None:
