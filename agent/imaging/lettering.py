@@ -32,7 +32,8 @@ _MAX_CHARACTERS = 20_000
 _NEAR_CHARACTERS = 60
 _QUOTE = "\ue000"
 _MARKS = (_QUOTE, _DROPPED)
-_SIGN = r"[\u2e80-\u2fff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
+# Between the letters of these blocks stand brackets, dashes and the middle dot, which are punctuation.
+_SIGN = r"[\u2e80-\u2fff\u3005-\u3007\u3021-\u302f\u3031-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
 _TOKEN = re.compile(rf"{_SIGN}|(?:(?!{_SIGN})[^\W_])+")
 
 
