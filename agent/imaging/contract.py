@@ -164,18 +164,14 @@ def check_locks(settings: TurnSettings, catalogue: Catalogue, provider: str) -> 
 
     Raises RequestRefused when no model that the user allows supports them: `normalize` would refuse every request.
     """
-    models = image_models(catalogue, provider)
-    if settings.image_model == "both":
-        if models["flash"].id == models["pro"].id:
-            raise RequestRefused(ErrorCode.ONE_PAINTER_ONLY, model=models["flash"].label)
-        refusals = [_refusal(model, settings) for model in models.values()]
-        refusal = next((one for one in refusals if one is not None), None)
-    else:
-        allowed = list(models) if settings.image_model == "auto" else [settings.image_model]
-        refusals = [_refusal(models[name], settings) for name in allowed]
-        refusal = refusals[0] if all(one is not None for one in refusals) else None
-    if refusal is not None:
-        raise refusal
+    models, is_compared = image_models(catalogue, provider), settings.image_model == "both"
+    if is_compared and models["flash"].id == models["pro"].id:
+        raise RequestRefused(ErrorCode.ONE_PAINTER_ONLY, model=models["flash"].label)
+    allowed = list(models) if is_compared or settings.image_model == "auto" else [settings.image_model]
+    refusals = [refusal for name in allowed if (refusal := _refusal(models[name], settings)) is not None]
+    # Both of two compared models must support the locks; otherwise one that does is enough.
+    if refusals and (is_compared or len(refusals) == len(allowed)):
+        raise refusals[0]
 
 
 def nearest_ratio(pixels: tuple[int, int] | None, ratios: Sequence[str]) -> str:

@@ -188,8 +188,7 @@ async def run_javascript(
     conversation are there as `files["name"]` or `readFile("name")`; `writeFile("name", text)` writes one when the
     program comes to its end without an error. There is no network, no timer, no module and nothing of a browser or of
     Node. A program has 2.5 seconds and 64 MB, and leaves nothing behind for the next."""
-    texts = await context.workspace.all_texts()
-    run = await context.sandbox.run(code, texts)
+    run = await context.sandbox.run(code, await context.workspace.all_texts())
     source = await foreign_source(context.workspace, run)
     is_untrusted = context.trust.is_tainted or source != ""
     # Once external content is in the turn or in the program's input, existing files are not overwritten: what the
