@@ -414,23 +414,13 @@ def _helps(template: Grey, moving: Grey, clear: Bytes, matrix: Matrix, tiles: _T
     half = (rows // 2 + columns // 2) % 2 == 0
     straight = seen_through(moving, matrix, None)
     within = clear & inside_answer(matrix, clear.shape, 4)
-    return all(
-        _gain(
-            template,
-            moving,
-            straight,
-            matrix,
-            _fitted(tiles, fitted, _LENGTH_PX / 2),
-            within & _over(~fitted, clear.shape),
-        )
-        >= _LEAST_GAIN
-        for fitted in (half, ~half)
-    )
-
-
-def _gain(template: Grey, moving: Grey, straight: Grey, matrix: Matrix, bends: Bends, where: Bytes) -> float:
-    bent = seen_through(moving, matrix, bends)
-    return (1 - correlated(template, straight, where)) / max(1e-6, 1 - correlated(template, bent, where))
+    for fitted in (half, ~half):
+        bent = seen_through(moving, matrix, _fitted(tiles, fitted, _LENGTH_PX / 2))
+        where = within & _over(~fitted, clear.shape)
+        gain = (1 - correlated(template, straight, where)) / max(1e-6, 1 - correlated(template, bent, where))
+        if gain < _LEAST_GAIN:
+            return False
+    return True
 
 
 def _over(chosen: NDArray[np.bool_], shape: tuple[int, ...]) -> Bytes:
