@@ -237,9 +237,8 @@ def foreign_recipe(parameters: str, texts: Mapping[str, str]) -> ForeignRecipe |
     """
     if parameters.strip():
         return _of_json(parameters) or _of_lines(parameters[:RAW_TEXT_CHARACTERS])
-    if (found := _of_graph(texts.get("prompt", ""))) is not None:
-        return found
-    if (found := _of_json(texts.get("invokeai_metadata", ""))) is not None:
+    found = _of_graph(texts.get("prompt", "")) or _of_json(texts.get("invokeai_metadata", ""))
+    if found is not None:
         return found
     if texts.get("Software", "").strip() == "NovelAI" and (found := _of_json(texts.get("Comment", ""))) is not None:
         description = texts.get("Description", "").strip()
