@@ -242,7 +242,8 @@ def foreign_recipe(parameters: str, texts: Mapping[str, str]) -> ForeignRecipe |
         return found
     if texts.get("Software", "").strip() == "NovelAI" and (found := _of_json(texts.get("Comment", ""))) is not None:
         description = texts.get("Description", "").strip()
-        return found if found.prompt else found.model_copy(update={"prompt": description})
+        # Built anew, because a copy would take the text without cutting it to its limit.
+        return found if found.prompt else ForeignRecipe(**{**dict(found), "prompt": description})
     return _of_midjourney(texts.get("Description", ""))
 
 
