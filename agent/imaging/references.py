@@ -11,7 +11,7 @@ from agent.conversation import EditHistory
 from agent.errors import ErrorCode, RequestRefused
 from agent.imaging.arguments import ImageAction, ReferenceUse
 from agent.imaging.contract import without_legend
-from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, Value
+from agent.messages import ImageOrigin, ImagePart, PromptMessage, Role, TextPart, Value
 from agent.pictures import Picture, ReferenceRole, parse_handle, resolve
 from agent.providers.catalogue import ModelEntry
 from agent.settings import ReferenceMode
@@ -194,8 +194,7 @@ def _replayed_answer(picture: Picture, answer: PromptMessage | None, model_id: s
 
 
 def _prompt_with(images: Sequence[ImagePart], text: str) -> PromptMessage:
-    parts: tuple[ContentPart, ...] = (*(image.unsigned() for image in images), TextPart(text=text))
-    return PromptMessage(role=Role.PROMPT, parts=parts)
+    return PromptMessage(role=Role.PROMPT, parts=(*(image.unsigned() for image in images), TextPart(text=text)))
 
 
 def read_roles(written: Mapping[str, str]) -> dict[str, ReferenceRole]:

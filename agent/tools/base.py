@@ -126,9 +126,8 @@ def tool(*, rule: Rule | None = None, most_a_turn: int | None = None) -> Callabl
         declaration = ToolDeclaration(name=name, description=_paragraphs(work), parameters=_schema_of(model))
 
         async def answer(arguments: Arguments, context: ToolContext) -> ToolAnswer:
-            given = _checked(model, name, arguments)
-            found: Any = work
-            return cast(ToolAnswer, await found(context, **dict(given)))
+            call = cast(Callable[..., Awaitable[ToolAnswer]], work)
+            return await call(context, **dict(_checked(model, name, arguments)))
 
         async def checked_rule(arguments: Arguments, context: ToolContext) -> Reason | None:
             given = _checked(model, name, arguments)
