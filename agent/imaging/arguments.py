@@ -102,9 +102,8 @@ def _handles(value: object) -> object:
     listed = re.split(r"[,;、，\s]+", value.strip()) if isinstance(value, str) else value
     if not isinstance(listed, Sequence):
         listed = [listed]
-    written = [str(one).strip() for one in listed]
-    parsed = {name: parse_handle(name) for name in written if name}
-    return tuple(dict.fromkeys(str(handle) if handle else name for name, handle in parsed.items()))
+    written = (str(one).strip() for one in listed)
+    return tuple(dict.fromkeys(str(parse_handle(name) or name) for name in written if name))
 
 
 class ReferenceUse(Value):

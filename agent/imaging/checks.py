@@ -6,6 +6,7 @@ A model may deliver a picture that is all black, white or transparent.
 from __future__ import annotations
 
 import io
+from typing import cast
 
 from PIL import Image, ImageChops, ImageFilter
 
@@ -20,6 +21,8 @@ _BLACK, _WHITE, _CLEAR = 16, 243, 6
 _EDGE_PX = 512
 # Antialiased edges against a transparent border do not count as transparency.
 _OPAQUE, _SEE_THROUGH_SHARE = 250, 0.002
+# What Pillow raises for a picture that it cannot read.
+_UNREADABLE = (OSError, ValueError, SyntaxError, Image.DecompressionBombError)
 
 
 def blank_of(data: bytes) -> Blank | None:
@@ -31,7 +34,7 @@ def blank_of(data: bytes) -> Blank | None:
         with Image.open(io.BytesIO(data)) as image:
             image.draft("RGB", (_EDGE_PX, _EDGE_PX))
             return _blank(image)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+    except _UNREADABLE:
         return None
 
 
@@ -44,11 +47,10 @@ def _blank(image: Image.Image) -> Blank | None:
     return Blank.WHITE if all(low >= _WHITE for low, _ in spans) else None
 
 
-def _span(band: Image.Image) -> tuple[float, float]:
+def _span(band: Image.Image) -> tuple[int, int]:
     """Return the darkest and the brightest value of a picture of one band."""
-    histogram = band.histogram()
-    present = [value for value, count in enumerate(histogram) if count]
-    return float(present[0]), float(present[-1])
+    # Pillow's type also covers pictures of several bands.
+    return cast(tuple[int, int], band.getextrema())
 
 
 def is_see_through(data: bytes) -> bool:
@@ -58,7 +60,7 @@ def is_see_through(data: bytes) -> bool:
             if not image.has_transparency_data:
                 return False
             histogram = image.convert("RGBA").getchannel("A").histogram()
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+    except _UNREADABLE:
         return False
     return sum(histogram[:_OPAQUE]) > _SEE_THROUGH_SHARE * sum(histogram)
 
@@ -77,7 +79,7 @@ def captions_in(data: bytes, texts: tuple[str, ...]) -> tuple[Caption, ...]:
     try:
         with Image.open(io.BytesIO(data)) as opened:
             image = opened.convert("RGBA")
-    except (OSError, ValueError, Image.DecompressionBombError):
+    except _UNREADABLE:
         return ()
     return tuple(Caption(text=text, is_written=_is_written(image, text)) for text in texts)
 

@@ -141,25 +141,21 @@ def normalize(
     ratio, ratio_by = _first_legal(settings.aspect_ratio, arguments.aspect_ratio, nearest, model.aspect_ratios)
     size, size_by = _first_legal(settings.resolution, arguments.resolution, model.default_resolution, model.resolutions)
     count, count_by = _first_legal(settings.number_of_images, arguments.number_of_images, 1, None)
+    filled = {
+        "model": model_by,
+        "aspect_ratio": ratio_by,
+        "resolution": size_by,
+        "number_of_images": count_by,
+        "use_grounding": "default" if settings.allow_search else "locked",
+    }
     return NormalizedRequest(
-        **arguments.model_dump(
-            exclude={
-                *("model", "aspect_ratio", "resolution", "number_of_images", "use_grounding", "reference_roles"),
-                "checklist",
-            }
-        ),
+        **arguments.model_dump(exclude={*filled, "reference_roles", "checklist"}),
         model=model,
         aspect_ratio=ratio,
         resolution=size,
         number_of_images=count,
         use_grounding=_is_grounded(settings, model, needs_search, search_requested_in_words),
-        filled={
-            "model": model_by,
-            "aspect_ratio": ratio_by,
-            "resolution": size_by,
-            "number_of_images": count_by,
-            "use_grounding": "default" if settings.allow_search else "locked",
-        },
+        filled=filled,
     )
 
 
@@ -168,18 +164,14 @@ def check_locks(settings: TurnSettings, catalogue: Catalogue, provider: str) -> 
 
     Raises RequestRefused when no model that the user allows supports them: `normalize` would refuse every request.
     """
-    models = image_models(catalogue, provider)
-    if settings.image_model == "both":
-        if models["flash"].id == models["pro"].id:
-            raise RequestRefused(ErrorCode.ONE_PAINTER_ONLY, model=models["flash"].label)
-        refusals = [_refusal(model, settings) for model in models.values()]
-        refusal = next((one for one in refusals if one is not None), None)
-    else:
-        allowed = list(models) if settings.image_model == "auto" else [settings.image_model]
-        refusals = [_refusal(models[name], settings) for name in allowed]
-        refusal = refusals[0] if all(one is not None for one in refusals) else None
-    if refusal is not None:
-        raise refusal
+    models, is_compared = image_models(catalogue, provider), settings.image_model == "both"
+    if is_compared and models["flash"].id == models["pro"].id:
+        raise RequestRefused(ErrorCode.ONE_PAINTER_ONLY, model=models["flash"].label)
+    allowed = list(models) if is_compared or settings.image_model == "auto" else [settings.image_model]
+    refusals = [refusal for name in allowed if (refusal := _refusal(models[name], settings)) is not None]
+    # Both of two compared models must support the locks; otherwise one that does is enough.
+    if refusals and (is_compared or len(refusals) == len(allowed)):
+        raise refusals[0]
 
 
 def nearest_ratio(pixels: tuple[int, int] | None, ratios: Sequence[str]) -> str:
@@ -204,10 +196,10 @@ def _chosen_model(
     """
     if settings.image_model != "auto":
         candidates = [settings.image_model]
-    elif needs_search and settings.search_policy is SearchPolicy.IMAGE_ONLY:
+    elif arguments.model == "pro" or (needs_search and settings.search_policy is SearchPolicy.IMAGE_ONLY):
         candidates = ["pro", "flash"]
     else:
-        candidates = ["pro", "flash"] if arguments.model == "pro" else ["flash", "pro"]
+        candidates = ["flash", "pro"]
     refusals = {name: _refusal(models[name], settings) for name in candidates}
     chosen = next((name for name in candidates if refusals[name] is None), candidates[0])
     refusal = refusals[chosen]
@@ -311,15 +303,12 @@ def without_facts(text: str) -> str:
     """
     kept = text
     # Repeat until none is left: the text joined by a removal may form a new tag.
-    while _FACTS_TAG.search(kept):
-        kept = _without_first_block(kept)
+    while tag := _FACTS_TAG.search(kept):
+        kept = _FACTS_TAG.sub(" ", kept, count=1) if tag[1] else _without_block(kept, tag)
     return kept.strip() or _without_tags(text).strip()
 
 
-def _without_first_block(text: str) -> str:
-    opening = _FACTS_TAG.search(text)
-    if opening is None or opening[1]:
-        return _FACTS_TAG.sub(" ", text, count=1)
+def _without_block(text: str, opening: re.Match[str]) -> str:
     end = _end_of_block(text, opening)
     return f"{text[: opening.start()].rstrip(' ')} {text[end:].lstrip(' ')}"
 

@@ -129,15 +129,10 @@ def is_blank_text(text: str) -> bool:
 def shown_name(name: str) -> str:
     """Return a file's name for display: no folder, no control or direction characters, at most 40 characters."""
     bare = PurePosixPath(name.replace("\\", "/")).name
-    kept = "".join(" " if sign.isspace() else sign for sign in bare if sign.isspace() or _is_printable(sign))
-    kept = " ".join(kept.split())
+    kept = " ".join("".join(sign for sign in bare if sign.isprintable() or sign.isspace()).split())
     if len(kept) > _SHOWN_NAME_CHARACTERS:
         kept = f"{kept[: _SHOWN_NAME_CHARACTERS - 11]}…{kept[-10:]}"
     return kept or "The picture"
-
-
-def _is_printable(sign: str) -> bool:
-    return unicodedata.category(sign) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 @functools.cache

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, takewhile
 
 from agent import wording
+from agent.imaging.arguments import MAX_CHECKS
 from agent.imaging.contract import without_facts
 from agent.pictures import AskedItem, AskedKind
 
@@ -31,8 +32,9 @@ _MAX_CHARACTERS = 20_000
 _NEAR_CHARACTERS = 60
 _QUOTE = "\ue000"
 _MARKS = (_QUOTE, _DROPPED)
-_TOKEN = re.compile(r"[\u2e80-\u2fff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]|[^\W_]")
-_IDEOGRAPH = re.compile(r"[\u2e80-\u2fff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+# Between the letters of these blocks stand brackets, dashes and the middle dot, which are punctuation.
+_SIGN = r"[\u2e80-\u2fff\u3005-\u3007\u3021-\u302f\u3031-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
+_TOKEN = re.compile(rf"{_SIGN}|(?:(?!{_SIGN})[^\W_])+")
 
 
 def wants_lettering(*texts: str) -> bool:
@@ -43,7 +45,7 @@ def wants_lettering(*texts: str) -> bool:
 def asked_lettering(*texts: str) -> tuple[str, ...]:
     """Return the quoted words that are requested in the picture, without duplicates, in order."""
     found = [quote for text in texts for quote, _, is_asked in _quotes(_wish(text)) if is_asked]
-    return tuple({"".join(_tokens(quote)): quote for quote in reversed(found) if _tokens(quote)}.values())[::-1]
+    return tuple({"".join(tokens): quote for quote in reversed(found) if (tokens := _tokens(quote))}.values())[::-1]
 
 
 def reads_as(asked: str, read: str) -> bool:
@@ -56,11 +58,8 @@ def reads_as(asked: str, read: str) -> bool:
     if not Counter(wanted) - Counter(seen):
         return True
     joined = "".join(wanted)
-
-    def is_short(begun: str) -> bool:
-        return len(begun) <= len(joined)
-
-    return any(joined in takewhile(is_short, accumulate(seen[start:])) for start in range(len(seen)))
+    beginnings = (accumulate(seen[start:]) for start in range(len(seen)))
+    return any(joined in takewhile(lambda begun: len(begun) <= len(joined), each) for each in beginnings)
 
 
 def _words(name: str) -> re.Pattern[str]:
@@ -125,20 +124,9 @@ def _is_bare_lettering(quote: str, place: int, marked: str) -> bool:
 
 def _tokens(text: str) -> list[str]:
     """Return the normalised, case-folded words of the text; in a script without spaces each character is a word."""
-    plain = unicodedata.normalize("NFKC", text).casefold()
-    tokens: list[str] = []
-    end = -1
-    for match in _TOKEN.finditer(plain):
-        is_sign = _IDEOGRAPH.fullmatch(match.group(0)) is not None
-        if is_sign or match.start() != end:
-            tokens.append(match.group(0))
-        else:
-            tokens[-1] += match.group(0)
-        end = -1 if is_sign else match.end()
-    return tokens
+    return _TOKEN.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
-MAX_ITEMS = 10
 _LONGEST_ITEM = 160
 _SPACES = re.compile(r"\s+")
 _EDGES = " \t\n.,;:!?…'\"“”‘’「」『』()[]，。；：！？、（）"
@@ -165,15 +153,15 @@ def checklist_of(claimed: Iterable[AskedItem], texts: Sequence[str]) -> tuple[As
         if len(quote) <= _LONGEST_ITEM and traceable(quote, texts):
             items.setdefault(plain, AskedItem(quote=quote, kind=item.kind))
     texts_asked = [AskedItem(quote=words, kind=AskedKind.TEXT) for words in lettering.values()]
-    return (*texts_asked, *items.values())[:MAX_ITEMS]
+    return (*texts_asked, *items.values())[:MAX_CHECKS]
 
 
 def matching(quote: str, items: Sequence[AskedItem]) -> int | None:
     """Return the index of the item that the quote matches, or None when it matches no item."""
-    wanted = _plain(quote)
-    same = [place for place, item in enumerate(items) if _plain(item.quote) == wanted]
-    close = [place for place, item in enumerate(items) if wanted and _plain(item.quote) in wanted]
-    return next(iter([*same, *close]), None)
+    wanted, quotes = _plain(quote), [_plain(item.quote) for item in items]
+    if wanted in quotes:
+        return quotes.index(wanted)
+    return next((place for place, one in enumerate(quotes) if one in wanted), None) if wanted else None
 
 
 def _plain(text: str) -> str:

@@ -51,18 +51,18 @@ class RecipeService:
         """Return the file with the picture's recipe embedded; a file that cannot carry one is returned unchanged."""
         from agent.imaging.provenance import embed, recipe_of
 
-        found = await self.original(conversation_id, handle, owner)
         conversation = await self._records.get(conversation_id, owner)
-        turn = await self._records.turn(conversation.id, found.picture.turn_id)
+        picture = conversation.picture(handle)
+        data = await self._images.read(picture.image)
+        turn = await self._records.turn(conversation.id, picture.turn_id)
         recipe = recipe_of(
-            found.picture,
+            picture,
             turn.settings if turn else None,
             conversation.all_pictures,
             conversation_title=conversation.title,
             secrets=[*self._secrets, *([key] if key else [])],
         )
-        data = await asyncio.to_thread(embed, found.data, found.picture.image.mime_type, recipe)
-        return PictureFile(found.picture, data)
+        return PictureFile(picture, await asyncio.to_thread(embed, data, picture.image.mime_type, recipe))
 
     async def clean(self, conversation_id: str, handle: str, owner: str) -> PictureFile:
         """Return the file with nothing but the picture.

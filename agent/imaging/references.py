@@ -11,7 +11,7 @@ from agent.conversation import EditHistory
 from agent.errors import ErrorCode, RequestRefused
 from agent.imaging.arguments import ImageAction, ReferenceUse
 from agent.imaging.contract import without_legend
-from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, Value
+from agent.messages import ImageOrigin, ImagePart, PromptMessage, Role, TextPart, Value
 from agent.pictures import Picture, ReferenceRole, parse_handle, resolve
 from agent.providers.catalogue import ModelEntry
 from agent.settings import ReferenceMode
@@ -59,6 +59,7 @@ def resolve_references(
 
     Raises ToolArgumentError(UNKNOWN_HANDLE) when a handle names no picture of this conversation.
     """
+    every = (*elsewhere, *pictures)
     if named:
         chosen = _first_of_each([_found(handle, pictures, elsewhere) for handle in named])
         base: Picture | None = chosen[0]
@@ -66,14 +67,14 @@ def resolve_references(
         is_change = action in {ImageAction.EDIT, ImageAction.ADJUST}
         has_uploads = any(_is_fresh_upload(picture, turn_id) for picture in pictures)
         if mode is None and is_change and not has_uploads:
-            base = _picture(history.target, (*elsewhere, *pictures))
+            base = _picture(history.target, every)
             chosen = [base] if base is not None else []
         else:
-            generated = _picture(history.last_generated, (*elsewhere, *pictures))
+            generated = _picture(history.last_generated, every)
             chosen, base = _by_mode(mode, count, pictures, turn_id, generated)
     if action is ImageAction.GENERATE:
         base = None
-    return _limited(chosen, base, (*elsewhere, *pictures), max_references)
+    return _limited(chosen, base, every, max_references)
 
 
 def build_image_messages(
@@ -118,11 +119,6 @@ def _picture(handle: str | None, pictures: Sequence[Picture]) -> Picture | None:
     return next((one for one in pictures if one.handle == handle), None)
 
 
-def _not_set_aside(pictures: Sequence[Picture]) -> list[Picture]:
-    """Return the pictures that may be used without being named: no discarded ones, and no answers not pasted."""
-    return [picture for picture in pictures if not picture.is_set_aside]
-
-
 def _is_fresh_upload(picture: Picture, turn_id: str) -> bool:
     return picture.image.origin is ImageOrigin.UPLOADED and picture.turn_id == turn_id
 
@@ -135,25 +131,22 @@ def _by_mode(
     last_generated: Picture | None,
 ) -> tuple[list[Picture], Picture | None]:
     """Return the pictures of the mode, oldest first, and the base picture when it is unambiguous."""
-    pictures = _not_set_aside(pictures)
+    # Discarded pictures, and answers that were not pasted, are used only when they are named.
+    pictures = [picture for picture in pictures if not picture.is_set_aside]
     uploads = [picture for picture in pictures if picture.image.origin is ImageOrigin.UPLOADED]
     fresh = [picture for picture in pictures if _is_fresh_upload(picture, turn_id)]
-    newest = fresh or [picture for picture in uploads if picture.turn_id == uploads[-1].turn_id]
-    generated = None
+    if mode is ReferenceMode.LAST_GENERATED and last_generated is not None:
+        others = (one for one in fresh if one.image.digest != last_generated.image.digest)
+        return [last_generated, *others], last_generated
     match mode:
-        case None:
+        case None | ReferenceMode.LAST_GENERATED:
             chosen = fresh
         case ReferenceMode.USER_UPLOADED_ONLY:
-            chosen = newest
+            chosen = fresh or [picture for picture in uploads if picture.turn_id == uploads[-1].turn_id]
         case ReferenceMode.ALL_USER_UPLOADED:
             chosen = uploads
-        case ReferenceMode.LAST_GENERATED:
-            generated = last_generated
-            chosen = [*([generated] if generated else []), *(one for one in fresh if one != generated)]
         case ReferenceMode.LAST_N:
             chosen = _newest_of_each(pictures)[-(count or DEFAULT_REFERENCE_COUNT) :]
-    if generated is not None:
-        return [one for one in chosen if one == generated or one.image.digest != generated.image.digest], generated
     distinct = _newest_of_each(chosen)
     return distinct, distinct[0] if len(distinct) == 1 else None
 
@@ -201,12 +194,7 @@ def _replayed_answer(picture: Picture, answer: PromptMessage | None, model_id: s
 
 
 def _prompt_with(images: Sequence[ImagePart], text: str) -> PromptMessage:
-    parts: tuple[ContentPart, ...] = (*(image.unsigned() for image in images), TextPart(text=text))
-    return PromptMessage(role=Role.PROMPT, parts=parts)
-
-
-_FACES = frozenset({ReferenceRole.FACE})
-_OBJECTS = frozenset({ReferenceRole.SUBJECT, ReferenceRole.PRODUCT})
+    return PromptMessage(role=Role.PROMPT, parts=(*(image.unsigned() for image in images), TextPart(text=text)))
 
 
 def read_roles(written: Mapping[str, str]) -> dict[str, ReferenceRole]:
@@ -230,8 +218,7 @@ def read_roles(written: Mapping[str, str]) -> dict[str, ReferenceRole]:
 
 def merged_roles(marked: Mapping[str, ReferenceRole], uses: Sequence[ReferenceUse]) -> dict[str, ReferenceRole]:
     """Return every role by handle: those `marked` by the user override those `uses` by the agent."""
-    by_agent = {str(parse_handle(use.handle) or use.handle): use.role for use in uses}
-    return {**by_agent, **marked}
+    return {**{use.handle: use.role for use in uses}, **marked}
 
 
 def check_limits(model: ModelEntry, marked: Collection[str], roles: Collection[ReferenceRole]) -> None:
@@ -241,10 +228,12 @@ def check_limits(model: ModelEntry, marked: Collection[str], roles: Collection[R
 
     Raises RequestRefused with the limit: TOO_MANY_REFERENCES, TOO_MANY_FACES, TOO_MANY_OBJECTS.
     """
+    faces = sum(role is ReferenceRole.FACE for role in roles)
+    objects = sum(role in {ReferenceRole.SUBJECT, ReferenceRole.PRODUCT} for role in roles)
     counted = (
         (ErrorCode.TOO_MANY_REFERENCES, model.max_references, len(marked)),
-        (ErrorCode.TOO_MANY_FACES, model.max_characters, sum(role in _FACES for role in roles)),
-        (ErrorCode.TOO_MANY_OBJECTS, model.max_objects, sum(role in _OBJECTS for role in roles)),
+        (ErrorCode.TOO_MANY_FACES, model.max_characters, faces),
+        (ErrorCode.TOO_MANY_OBJECTS, model.max_objects, objects),
     )
     for code, limit, count in counted:
         if limit and count > limit:

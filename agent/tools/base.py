@@ -80,7 +80,6 @@ def foreign_picture(context: ToolContext, image: ImagePart) -> str:
 
 Arguments = Mapping[str, JsonValue]
 
-
 Reason = Literal["foreign_address", "overwrites", "deletes", "may_change_something", "was_changed", "costs_money"]
 """Why a call waits for the user; the page has a sentence for each under `consent.<reason>`."""
 
@@ -127,9 +126,8 @@ def tool(*, rule: Rule | None = None, most_a_turn: int | None = None) -> Callabl
         declaration = ToolDeclaration(name=name, description=_paragraphs(work), parameters=_schema_of(model))
 
         async def answer(arguments: Arguments, context: ToolContext) -> ToolAnswer:
-            given = _checked(model, name, arguments)
-            found: Any = work
-            return cast(ToolAnswer, await found(context, **{one: getattr(given, one) for one in model.model_fields}))
+            call = cast(Callable[..., Awaitable[ToolAnswer]], work)
+            return await call(context, **dict(_checked(model, name, arguments)))
 
         async def checked_rule(arguments: Arguments, context: ToolContext) -> Reason | None:
             given = _checked(model, name, arguments)
@@ -153,7 +151,8 @@ def _checked(model: type[BaseModel], name: str, arguments: Arguments) -> BaseMod
     try:
         return model.model_validate(dict(arguments))
     except ValidationError as error:
-        problem = "; ".join(_problem(one["loc"], one["msg"]) for one in error.errors()[:5])
+        problems = ((".".join(map(str, one["loc"])) or "arguments", one["msg"]) for one in error.errors()[:5])
+        problem = "; ".join(f"{place}: {message}" for place, message in problems)
         raise ToolArgumentError(ErrorCode.BAD_TOOL_ARGUMENTS, name=name, problem=problem) from None
 
 
@@ -190,7 +189,3 @@ def _plain(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     return {key: _plain(one) for key, one in schema.items() if not (key == "title" and isinstance(one, str))}
-
-
-def _problem(place: tuple[int | str, ...], message: str) -> str:
-    return f"{'.'.join(map(str, place)) or 'arguments'}: {message}"

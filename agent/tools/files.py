@@ -18,7 +18,7 @@ from agent.errors import ErrorCode, ErrorInfo, RequestRefused
 from agent.messages import Value
 from agent.sandbox.runner import Sandbox, ScriptEnding, ScriptError, ScriptResult
 from agent.storage.workspace import NEW_FILE, Workspace, key_of
-from agent.tools.base import Arguments, Reason, ToolAnswer, ToolContext, failed, tool
+from agent.tools.base import Arguments, Reason, Rule, ToolAnswer, ToolContext, failed, tool
 
 # Below the limit of an answer, so that a long file is cut here, where the model is told how to continue.
 _MOST_CHARACTERS = 40_000
@@ -31,17 +31,17 @@ async def overwrites(context: ToolContext, name: str) -> bool:
     return any(key_of(file.name) == key_of(name) for file in await context.workspace.list())
 
 
-async def _overwrites_tainted(arguments: Arguments, context: ToolContext) -> Reason | None:
-    is_meant = context.trust.is_tainted and await overwrites(context, str(arguments["name"]))
-    return "overwrites" if is_meant else None
+def _waits(reason: Reason) -> Rule:
+    """Return the rule that a call for an existing file waits for this reason, once external content is in the turn."""
+
+    async def rule(arguments: Arguments, context: ToolContext) -> Reason | None:
+        is_meant = context.trust.is_tainted and await overwrites(context, str(arguments["name"]))
+        return reason if is_meant else None
+
+    return rule
 
 
-async def _deletes_tainted(arguments: Arguments, context: ToolContext) -> Reason | None:
-    is_meant = context.trust.is_tainted and await overwrites(context, str(arguments["name"]))
-    return "deletes" if is_meant else None
-
-
-@tool(rule=_overwrites_tainted)
+@tool(rule=_waits("overwrites"))
 async def write_file(
     context: ToolContext, name: Name, content: Annotated[str, "All that the file shall hold."]
 ) -> ToolAnswer:
@@ -81,7 +81,7 @@ async def list_files(context: ToolContext) -> ToolAnswer:
     return ToolAnswer({"files": rows}, source="files" if any(one.is_untrusted for one in files) else "")
 
 
-@tool(rule=_deletes_tainted)
+@tool(rule=_waits("deletes"))
 async def delete_file(context: ToolContext, name: Name) -> ToolAnswer:
     """Delete a file of this conversation for good. Do it only when the person wants that."""
     await context.workspace.delete(name)
@@ -188,8 +188,7 @@ async def run_javascript(
     conversation are there as `files["name"]` or `readFile("name")`; `writeFile("name", text)` writes one when the
     program comes to its end without an error. There is no network, no timer, no module and nothing of a browser or of
     Node. A program has 2.5 seconds and 64 MB, and leaves nothing behind for the next."""
-    texts = await context.workspace.all_texts()
-    run = await context.sandbox.run(code, texts)
+    run = await context.sandbox.run(code, await context.workspace.all_texts())
     source = await foreign_source(context.workspace, run)
     is_untrusted = context.trust.is_tainted or source != ""
     # Once external content is in the turn or in the program's input, existing files are not overwritten: what the

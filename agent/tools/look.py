@@ -19,6 +19,7 @@ from agent.errors import AivistaError, ErrorCode, RequestRefused, ToolArgumentEr
 from agent.fetching.urls import normalized
 from agent.history_images import fetch_history_image
 from agent.messages import ImagePart
+from agent.pictures import Picture
 from agent.tools.base import Arguments, Reason, ToolAnswer, ToolContext, failed, foreign_picture, tool
 
 LONGEST_EDGE_PX = 1536
@@ -53,11 +54,15 @@ def _named(context: ToolContext, handle: str) -> ImagePart:
     for upload in context.uploads:
         if upload.handle == wanted:
             return upload
-    try:
-        picture = context.conversation.picture(handle)
-    except RequestRefused as error:
-        raise ToolArgumentError(ErrorCode.BAD_TOOL_ARGUMENTS, name="view_image", problem=error.info.message) from None
+    picture = _picture(context, handle, "view_image")
     return picture.image.model_copy(update={"handle": picture.handle})
+
+
+def _picture(context: ToolContext, handle: str, tool_name: str) -> Picture:
+    try:
+        return context.conversation.picture(handle)
+    except RequestRefused as error:
+        raise ToolArgumentError(ErrorCode.BAD_TOOL_ARGUMENTS, name=tool_name, problem=error.info.message) from None
 
 
 def _cut(
@@ -112,10 +117,7 @@ async def go_back_to(
     """Show an earlier picture of this conversation to the person again, and make it the one that their next words
     change. It costs nothing and paints nothing. Use it when they want an earlier picture back, or to go on with it, and
     ask for no change yet; to change it at once, name it first in the handles of generate_image instead."""
-    try:
-        picture = context.conversation.picture(handle)
-    except RequestRefused as error:
-        raise ToolArgumentError(ErrorCode.BAD_TOOL_ARGUMENTS, name="go_back_to", problem=error.info.message) from None
+    picture = _picture(context, handle, "go_back_to")
     return ToolAnswer({"handle": picture.handle, "shown": True}, target=picture.handle)
 
 

@@ -62,7 +62,7 @@ def read_undo(text: str) -> UndoRequest | None:
 def _undo_rules() -> tuple[tuple[str, re.Pattern[str]], ...]:
     """Return the move of each rule, and its pattern including the words that may come before and after."""
     return tuple(
-        (move, re.compile(wording.expand(language, "undo", f"{{lead}}(?:{words}){{tail}}{{rest}}"), _FLAGS))
+        (move, re.compile(wording.expand(language, "undo", "{lead}(?:{rule}){tail}{rest}", {"rule": words}), _FLAGS))
         for language in wording.LANGUAGES
         for move, rule in wording.section(language, "undo")["rules"]
         for words in (wording.expand(language, "undo", rule),)
@@ -228,6 +228,5 @@ def requested_search_in_words(text: str) -> bool:
 
 def named_number(text: str) -> int:
     """Return the largest number of pictures, 1 to 4, that the user's words mention; 1 when they mention none."""
-    found = wording.pattern("number.said", flags=re.IGNORECASE).finditer(text)
-    numbers = [match[0] for match in found]
+    numbers = (match[0] for match in wording.pattern("number.said", flags=re.IGNORECASE).finditer(text))
     return max((int(one) if one.isdigit() else wording.place("number.from_two", one) + 1 for one in numbers), default=1)

@@ -14,15 +14,16 @@ the mask, gained at most 1.003 in that test, and wobbling ones 1.4 or more, so r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from agent.pixels import Bytes
+
 Grey = NDArray[np.float32]
-Bytes = NDArray[np.uint8]
 Matrix = NDArray[np.float64]
 
 _FEATURE_SIDE_PX = 400
@@ -50,12 +51,8 @@ class Alignment:
 
 
 def normalised(picture: Bytes) -> Grey:
-    """Return the grey picture normalised by its local mean and contrast, so that only structure is left.
-
-    Accepts (height, width, 3) as RGB, or (height, width).
-    """
-    grey = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY) if picture.ndim == 3 else picture
-    values = grey.astype(np.float32)
+    """Return an RGB picture as grey, normalised by its local mean and contrast, so that only structure is left."""
+    values = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY).astype(np.float32)
     centred = np.asarray(values - _broad(values), np.float32)
     spread = np.sqrt(np.maximum(_broad(np.asarray(centred * centred, np.float32)), 0))
     return np.asarray(centred / (spread + 3), np.float32)
@@ -79,15 +76,15 @@ def align(
     cropped), the most likely first.
     """
     clear = shrunk(outside, _MASK_CLEARANCE_PX)
-    best: Alignment | None = None
-    for start in _starts(sent, answer, outside, nominals, template, moving, clear):
-        found = _refined(template, moving, clear, start.matrix, range(_levels(clear), min(1, _levels(clear)) - 1, -1))
-        if best is None or found.correlation > best.correlation + _CLEARLY_BETTER:
+    # How many times the frame is halved at the coarsest level.
+    coarsest = min(3, int(math.log2(max(1.0, min(clear.shape) / _COARSEST_SIDE_PX))))
+    best = Alignment(nominals[0], -math.inf)
+    for start, is_sure in _starts(sent, answer, outside, nominals, template, moving, clear):
+        found = _refined(template, moving, clear, start, range(coarsest, min(1, coarsest) - 1, -1))
+        if found.correlation > best.correlation + _CLEARLY_BETTER:
             best = found
-        if start.is_sure and best.correlation > 0.5:
+        if is_sure and best.correlation > 0.5:
             break
-    if best is None:
-        return Alignment(nominals[0], -1.0)
     # The finest level costs as much as all others: run it only for the best start, and again only when needed.
     agreeing = _agreeing(template, moving, clear, best.matrix)
     last = _ecc(template, moving, agreeing, best.matrix, 30)
@@ -98,23 +95,18 @@ def align(
     return _refined(template, moving, clear, best.matrix, range(1))
 
 
-@dataclass(frozen=True)
-class _Start:
-    matrix: Matrix
-    is_sure: bool = False
-
-
 def _starts(
     sent: Bytes, answer: Bytes, outside: Bytes, nominals: Sequence[Matrix], template: Grey, moving: Grey, clear: Bytes
-) -> Iterable[_Start]:
+) -> Iterator[tuple[Matrix, bool]]:
+    """Yield the maps to start from, and whether each is sure."""
     features = _by_features(sent, answer, outside)
-    if features is not None and features.is_sure:
+    if features is not None and features[1]:
         yield features
     for nominal in nominals:
-        yield _Start(nominal)
-    if features is not None and not features.is_sure:
+        yield nominal, False
+    if features is not None and not features[1]:
         yield features
-    yield _Start(_by_phase(template, moving, clear, nominals[0]))
+    yield _by_phase(template, moving, clear, nominals[0]), False
 
 
 def is_plausible(matrix: Matrix, nominals: Sequence[Matrix], width: int, height: int) -> bool:
@@ -158,12 +150,11 @@ def moved(picture: Grey, matrix: Matrix) -> Grey:
     return np.asarray(shown, np.float32)
 
 
-def inside_answer(matrix: Matrix, shape: tuple[int, ...], margin_px: float = 1.0) -> Bytes:
+def inside_answer(matrix: Matrix, shape: tuple[int, ...], margin_px: int = 1) -> Bytes:
     """Return 255 where the map leads into the answer, at least `margin_px` away from its edge."""
     height, width = shape[:2]
-    margin = math.ceil(margin_px)
     within = np.zeros((height, width), np.uint8)
-    within[margin : height - margin, margin : width - margin] = 255
+    within[margin_px : height - margin_px, margin_px : width - margin_px] = 255
     flags = cv2.INTER_NEAREST | cv2.WARP_INVERSE_MAP
     return np.asarray(cv2.warpAffine(within, matrix, (width, height), flags=flags, borderValue=0.0), np.uint8)
 
@@ -186,7 +177,8 @@ def scaled(matrix: Matrix, factor_x: float, factor_y: float) -> Matrix:
     return np.asarray((up @ np.vstack([matrix, [0, 0, 1]]) @ np.linalg.inv(up))[:2])
 
 
-def _by_features(sent: Bytes, answer: Bytes, outside: Bytes) -> _Start | None:
+def _by_features(sent: Bytes, answer: Bytes, outside: Bytes) -> tuple[Matrix, bool] | None:
+    """Return the map that most of the matching features agree on, and whether they are enough to be sure of it."""
     height, width = sent.shape[:2]
     factor = min(1.0, _FEATURE_SIDE_PX / max(width, height))
     size = (max(8, round(width * factor)), max(8, round(height * factor)))
@@ -214,7 +206,7 @@ def _by_features(sent: Bytes, answer: Bytes, outside: Bytes) -> _Start | None:
     kept = here[np.asarray(inliers).ravel() > 0]
     cells = {(int(8 * x / size[0]), int(8 * y / size[1])) for x, y in kept}
     found = scaled(affine, width / size[0], height / size[1])
-    return _Start(found, is_sure=len(kept) >= 30 and len(cells) >= 8)
+    return found, len(kept) >= 30 and len(cells) >= 8
 
 
 def _by_phase(template: Grey, moving: Grey, clear: Bytes, nominal: Matrix) -> Matrix:
@@ -223,11 +215,6 @@ def _by_phase(template: Grey, moving: Grey, clear: Bytes, nominal: Matrix) -> Ma
     shifted = nominal.copy()
     shifted[:, 2] += nominal[:, :2] @ np.array([x, y])
     return shifted
-
-
-def _levels(frame: Bytes) -> int:
-    """Return the coarsest level of the pyramid: how many times the frame may be halved, at most three."""
-    return max(0, min(3, int(math.log2(max(1.0, min(frame.shape) / _COARSEST_SIDE_PX)))))
 
 
 def _refined(template: Grey, moving: Grey, clear: Bytes, start: Matrix, levels: Iterable[int]) -> Alignment:
@@ -272,9 +259,14 @@ def _agreeing(template: Grey, moving: Grey, clear: Bytes, matrix: Matrix) -> Byt
     chosen = residual[where > 0]
     if chosen.size < _LEAST_PIXELS:
         return where
-    middle = float(np.median(chosen))
-    spread = float(np.median(np.abs(chosen - middle)))
-    return np.where((where > 0) & (residual <= middle + 3 * 1.4826 * spread), 255, 0).astype(np.uint8)
+    usual, spread = usual_and_spread(chosen)
+    return np.where((where > 0) & (residual <= usual + 3 * 1.4826 * spread), 255, 0).astype(np.uint8)
+
+
+def usual_and_spread(values: NDArray[np.floating | np.integer]) -> tuple[float, float]:
+    """Return the median of the values, and the median of their distances from it."""
+    usual = float(np.median(values))
+    return usual, float(np.median(np.abs(values - usual)))
 
 
 def shrunk(free: Bytes, pixels: int) -> Bytes:
@@ -287,7 +279,6 @@ def shrunk(free: Bytes, pixels: int) -> Bytes:
 Bends = NDArray[np.float32]
 
 _TILE_PX = 24
-_FIRST_CLEARANCE_PX = 8
 # The first measurement keeps a distance from anything the edit drew beyond the mask; later ones can recognise that.
 _CLEARANCES_PX = (8, 3, 3)
 _LENGTH_PX = 80.0
@@ -315,12 +306,11 @@ def bends_of(template: Grey, moving: Grey, outside: Bytes, matrix: Matrix) -> Be
 
     Takes the normalised pictures at the work frame's size; `outside` is 255 where nothing should have changed.
     """
-    clear = shrunk(outside, _FIRST_CLEARANCE_PX)
-    if not _wobbles(template, moving, clear, matrix):
+    if not _wobbles(template, moving, shrunk(outside, _CLEARANCES_PX[0]), matrix):
         return None
     bends: Bends | None = None
     for clearance_px in _CLEARANCES_PX:
-        rest = _measured(template, moving, shrunk(outside, clearance_px), matrix, bends, _TILE_PX)
+        rest = _measured(template, moving, shrunk(outside, clearance_px), matrix, bends)
         flow = rest.flow if bends is None else rest.flow + bends
         bends = _fitted(_Tiles(flow, rest.weight, rest.centres), np.ones(rest.weight.shape, np.bool_), _LENGTH_PX)
     return bends
@@ -333,13 +323,8 @@ def _wobbles(template: Grey, moving: Grey, clear: Bytes, matrix: Matrix) -> bool
     other = np.asarray(cv2.resize(moving, (width, height), interpolation=cv2.INTER_AREA), np.float32)
     free = np.asarray(cv2.resize(clear, (width, height), interpolation=cv2.INTER_NEAREST), np.uint8)
     smaller = scaled(matrix, width / template.shape[1], height / template.shape[0])
-    tiles = _measured(one, other, free, smaller, None, _TILE_PX)
+    tiles = _measured(one, other, free, smaller, None)
     return int((tiles.weight > _LEAST_WEIGHT).sum()) >= _LEAST_TILES and _helps(one, other, free, smaller, tiles)
-
-
-def spread_out(bends: Bends, width: int, height: int) -> Bends:
-    """Return the bend upsampled to every pixel of a frame (height, width, x and y)."""
-    return np.asarray(cv2.resize(bends, (width, height), interpolation=cv2.INTER_CUBIC), np.float32)
 
 
 def places(matrix: Matrix, shape: tuple[int, ...], bends: Bends | None) -> tuple[Grey, Grey]:
@@ -347,7 +332,7 @@ def places(matrix: Matrix, shape: tuple[int, ...], bends: Bends | None) -> tuple
     height, width = shape[:2]
     rows, columns = np.mgrid[0:height, 0:width].astype(np.float32)
     if bends is not None:
-        field = spread_out(bends, width, height)
+        field = cv2.resize(bends, (width, height), interpolation=cv2.INTER_CUBIC)
         columns, rows = columns + field[..., 0], rows + field[..., 1]
     x = matrix[0, 0] * columns + matrix[0, 1] * rows + matrix[0, 2]
     y = matrix[1, 0] * columns + matrix[1, 1] * rows + matrix[1, 2]
@@ -362,16 +347,16 @@ def seen_through(picture: NDArray[np.generic], matrix: Matrix, bends: Bends | No
     return np.asarray(shown, np.float32)
 
 
-def _measured(template: Grey, moving: Grey, clear: Bytes, matrix: Matrix, bends: Bends | None, tile_px: int) -> _Tiles:
+def _measured(template: Grey, moving: Grey, clear: Bytes, matrix: Matrix, bends: Bends | None) -> _Tiles:
     shown = seen_through(moving, matrix, bends)
-    valid = (clear & inside_answer(matrix, clear.shape, 2.0)) > 0
+    valid = (clear & inside_answer(matrix, clear.shape, 2)) > 0
     # The edit's own drawing must not influence the flow: inside the mask both pictures are made identical.
     filled = np.where(clear > 0, shown, template)
     finder = cv2.DISOpticalFlow.create(cv2.DISOpticalFlow_PRESET_MEDIUM)
     no_flow = np.zeros((*template.shape, 2), np.float32)
     flow = np.asarray(finder.calc(_as_bytes(template), _as_bytes(filled), no_flow), np.float32)
     weight = _trust(template, filled, flow, valid)
-    return _by_tile(flow, weight, tile_px)
+    return _by_tile(flow, weight)
 
 
 def _trust(template: Grey, filled: Grey, flow: Bends, valid: NDArray[np.bool_]) -> Grey:
@@ -392,9 +377,9 @@ def _trust(template: Grey, filled: Grey, flow: Bends, valid: NDArray[np.bool_]) 
     return np.asarray(agrees * np.minimum(1, detail / 0.1), np.float32)
 
 
-def _by_tile(flow: Bends, weight: Grey, tile_px: int) -> _Tiles:
+def _by_tile(flow: Bends, weight: Grey) -> _Tiles:
     height, width = weight.shape
-    side = max(tile_px, int(np.ceil(np.sqrt(height * width / _MOST_TILES))))
+    side = max(_TILE_PX, int(np.ceil(np.sqrt(height * width / _MOST_TILES))))
     size = (max(2, round(width / side)), max(2, round(height / side)))
     weights = np.asarray(cv2.resize(weight, size, interpolation=cv2.INTER_AREA), np.float64)
     weighted = cv2.resize(flow * weight[..., None], size, interpolation=cv2.INTER_AREA)
@@ -428,24 +413,14 @@ def _helps(template: Grey, moving: Grey, clear: Bytes, matrix: Matrix, tiles: _T
     rows, columns = np.indices(tiles.weight.shape)
     half = (rows // 2 + columns // 2) % 2 == 0
     straight = seen_through(moving, matrix, None)
-    within = clear & inside_answer(matrix, clear.shape, 4.0)
-    return all(
-        _gain(
-            template,
-            moving,
-            straight,
-            matrix,
-            _fitted(tiles, fitted, _LENGTH_PX / 2),
-            within & _over(~fitted, clear.shape),
-        )
-        >= _LEAST_GAIN
-        for fitted in (half, ~half)
-    )
-
-
-def _gain(template: Grey, moving: Grey, straight: Grey, matrix: Matrix, bends: Bends, where: Bytes) -> float:
-    bent = seen_through(moving, matrix, bends)
-    return (1 - correlated(template, straight, where)) / max(1e-6, 1 - correlated(template, bent, where))
+    within = clear & inside_answer(matrix, clear.shape, 4)
+    for fitted in (half, ~half):
+        bent = seen_through(moving, matrix, _fitted(tiles, fitted, _LENGTH_PX / 2))
+        where = within & _over(~fitted, clear.shape)
+        gain = (1 - correlated(template, straight, where)) / max(1e-6, 1 - correlated(template, bent, where))
+        if gain < _LEAST_GAIN:
+            return False
+    return True
 
 
 def _over(chosen: NDArray[np.bool_], shape: tuple[int, ...]) -> Bytes:

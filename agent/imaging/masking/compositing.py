@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.imaging.masking.alignment import Bends, Matrix
+from agent.imaging.masking.alignment import Bends, Matrix, usual_and_spread
 from agent.imaging.masking.masks import box_of, smoothstep
 from agent.imaging.masking.values import Box
 from agent.pixels import (
@@ -88,8 +88,7 @@ def _alike(original: Floats, shown: Floats, comparable: Bytes) -> NDArray[np.boo
     # Smoothed, so that grain added by the model does not flatten the line.
     difference = cv2.GaussianBlur(of_channels(np.add, np.abs(original - shown)) / 3, (0, 0), 3)
     some = difference[where][::7]
-    usual = float(np.median(some))
-    spread = float(np.median(np.abs(some - usual)))
+    usual, spread = usual_and_spread(some)
     return np.asarray(where & (difference <= usual + 4 * max(spread, 1.0)))
 
 
@@ -107,8 +106,8 @@ def _table(wanted: Floats, got: Floats) -> Floats:
     # Rare levels take most of their value from their neighbours.
     trust = counts / (counts + 200.0)
     kernel = np.array([0.25, 1.0, 0.25])
-    smooth = np.convolve(heights * trust, kernel, "same") / np.maximum(np.convolve(trust, kernel, "same"), 1e-6)
-    smooth *= np.minimum(1, np.convolve(trust, kernel, "same"))
+    near = np.convolve(trust, kernel, "same")
+    smooth = np.convolve(heights * trust, kernel, "same") / np.maximum(near, 1e-6) * np.minimum(1, near)
     centres = (np.arange(_CURVE_STEPS) + 0.5) * 256 / _CURVE_STEPS - 0.5
     curve = np.clip(np.interp(levels, centres, smooth), -_MOST_LEVELS, _MOST_LEVELS)
     return np.asarray(straight + curve, np.float32)
@@ -145,9 +144,8 @@ def _membrane(difference: Floats, outside: Bytes, comparable: Bytes) -> Floats:
     changed = cv2.GaussianBlur(of_channels(np.add, np.abs(difference)) / 3, (0, 0), 2)
     # The limit uses all comparable pixels, not the band: an edit that spills over its mask may fill the band.
     some = changed[comparable > 0][::7]
-    usual = float(np.median(some))
-    spread = 1.4826 * float(np.median(np.abs(some - usual)))
-    weight = (band & (changed <= max(_ALIKE_LEVELS, usual + 3 * spread))).astype(np.float32)
+    usual, spread = usual_and_spread(some)
+    weight = (band & (changed <= max(_ALIKE_LEVELS, usual + 3 * (1.4826 * spread)))).astype(np.float32)
     kept = np.clip(difference, -_MOST_LEVELS, _MOST_LEVELS) * weight[..., None]
     return _pulled_and_pushed(
         np.asarray(cv2.resize(kept, size, interpolation=cv2.INTER_AREA), np.float32),
@@ -188,12 +186,14 @@ _DRAWN_FROM, _DRAWN_TO = 8.0, 32.0
 
 @dataclass(frozen=True)
 class PlacedAnswer:
-    """An answer (8-bit RGB as received) and its alignment with a box of the picture, expressed in the work frame."""
+    """An answer (8-bit RGB as received) and its alignment with a box of the picture, expressed in the work frame.
+
+    `work_size` is the size of the work frame, width first.
+    """
 
     answer: Bytes
     box: Box
-    work_width: int
-    work_height: int
+    work_size: tuple[int, int]
     matrix: Matrix
     bends: Bends | None
     correction: Correction
@@ -207,7 +207,7 @@ def pasted(picture: Raster, mask: Bytes, placed_answer: PlacedAnswer, feather_px
     """
     pixels = picture.pixels.copy()
     area = box_of(mask).within(placed_answer.box)
-    fade = _Fade(mask, area, feather_px * placed_answer.box.width / placed_answer.work_width)
+    fade = _Fade(mask, area, feather_px * placed_answer.box.width / placed_answer.work_size[0])
     for band in _bands(area):
         weight = fade.weight(band)
         rows, columns = slice(band.top, band.bottom), slice(band.left, band.right)
@@ -217,20 +217,19 @@ def pasted(picture: Raster, mask: Bytes, placed_answer: PlacedAnswer, feather_px
     return Raster(pixels, picture.profile)
 
 
-def replaced(picture: Raster, mask: Bytes, part: Raster, box: Box, feather_px: float) -> Raster:
-    """Return the picture with `part` (same bit depth and profile) in the box; outside the mask nothing changes.
+def replaced(picture: Raster, mask: Bytes, other: Raster, feather_px: float) -> Raster:
+    """Return the picture with `other` (same size, bit depth and profile) inside the mask; outside nothing changes.
 
-    `feather_px` is in pixels of the picture; the feather is narrower in thin parts of the mask, as in `pasted`. A part
-    in colour becomes grey in a grey picture.
+    `feather_px` is in pixels of the picture; the feather is narrower in thin parts of the mask, as in `pasted`. Colours
+    become grey in a grey picture.
     """
-    pixels = picture.pixels.copy()
-    fade = _Fade(mask, box_of(mask), feather_px)
-    for band in _bands(box_of(mask)):
+    pixels, area = picture.pixels.copy(), box_of(mask)
+    fade = _Fade(mask, area, feather_px)
+    for band in _bands(area):
         share = fade.weight(band)[..., None]
         rows, columns = slice(band.top, band.bottom), slice(band.left, band.right)
-        before = picture.pixels[rows, columns]
-        after = part.pixels[band.top - box.top : band.bottom - box.top, band.left - box.left : band.right - box.left]
-        if picture.colours < part.colours:
+        before, after = picture.pixels[rows, columns], other.pixels[rows, columns]
+        if picture.colours < other.colours:
             grey = np.rint(after[..., :3] @ LUMA)[..., None].astype(before.dtype)
             after = np.concatenate([grey, after[..., 3:]], axis=2)
         if picture.has_alpha:
@@ -309,13 +308,13 @@ def _bands(area: Box) -> Iterator[Box]:
 
 def _sampled(placed_answer: PlacedAnswer, band: Box) -> Floats:
     """Return the answer's corrected colours (0 to 255) at the band's pixels of the picture."""
-    box, (work_width, work_height) = placed_answer.box, (placed_answer.work_width, placed_answer.work_height)
+    box, (work_width, work_height) = placed_answer.box, placed_answer.work_size
     x = (np.arange(band.left, band.right, dtype=np.float32) - box.left + 0.5) * (work_width / box.width) - 0.5
     y = (np.arange(band.top, band.bottom, dtype=np.float32) - box.top + 0.5) * (work_height / box.height) - 0.5
     columns, rows = (np.ascontiguousarray(axis, np.float32) for axis in np.meshgrid(x, y))
-    tint = _looked_up(placed_answer.correction.field, columns, rows, work_width, work_height)
+    tint = _looked_up(placed_answer.correction.field, columns, rows, placed_answer.work_size)
     if placed_answer.bends is not None:
-        bend = _looked_up(placed_answer.bends, columns, rows, work_width, work_height, cv2.INTER_CUBIC)
+        bend = _looked_up(placed_answer.bends, columns, rows, placed_answer.work_size, cv2.INTER_CUBIC)
         columns, rows = columns + bend[..., 0], rows + bend[..., 1]
     matrix = placed_answer.matrix
     across = matrix[0, 0] * columns + matrix[0, 1] * rows + matrix[0, 2]
@@ -354,11 +353,11 @@ def _resampled(
 
 
 def _looked_up(
-    field: Floats, columns: Floats, rows: Floats, width: int, height: int, way: int = cv2.INTER_LINEAR
+    field: Floats, columns: Floats, rows: Floats, size: tuple[int, int], way: int = cv2.INTER_LINEAR
 ) -> Floats:
-    """Return the values of a coarse field over the work frame, interpolated at the given positions."""
-    x = (columns + 0.5) * (field.shape[1] / width) - 0.5
-    y = (rows + 0.5) * (field.shape[0] / height) - 0.5
+    """Return a coarse field's values at positions of the work frame (`size`, width first), interpolated."""
+    x = (columns + 0.5) * (field.shape[1] / size[0]) - 0.5
+    y = (rows + 0.5) * (field.shape[0] / size[1]) - 0.5
     found = cv2.remap(
         field, x.astype(np.float32), y.astype(np.float32), interpolation=way, borderMode=cv2.BORDER_REPLICATE
     )

@@ -54,13 +54,7 @@ def chosen_crop(mask_box: Box, width: int, height: int, frames: Sequence[Frame])
     if not frames:
         return None
     whole = Box(0, 0, width, height)
-    basic = _near_a_megapixel(frames)
-    ranked = [
-        (rank, box, frame)
-        for frame in basic
-        if (ranking := _box_for(mask_box, whole, frame))
-        for rank, box in [ranking]
-    ]
+    ranked = [(*_ranked_box(mask_box, whole, frame), frame) for frame in _near_a_megapixel(frames)]
     _, box, frame = min(ranked, key=lambda each: each[0])
     return Crop(box, _sized(box, frame, frames))
 
@@ -71,8 +65,8 @@ def whole_crop(width: int, height: int, frames: Sequence[Frame]) -> Crop | None:
         return None
     whole = Box(0, 0, width, height)
     boxes = [(_around(whole, frame), frame) for frame in _near_a_megapixel(frames)]
-    _, frame = min(boxes, key=lambda each: (each[0].width * each[0].height, each[1].width_px))
-    return Crop(_around(whole, frame), _sized(_around(whole, frame), frame, frames))
+    box, frame = min(boxes, key=lambda each: (_area(each[0]), each[1].width_px))
+    return Crop(box, _sized(box, frame, frames))
 
 
 def cut(picture: Raster, crop: Crop) -> Bytes:
@@ -140,18 +134,19 @@ def marked(sent: Bytes, area: Bytes) -> tuple[Bytes, str]:
     return shown, name
 
 
-def _box_for(mask_box: Box, whole: Box, frame: Frame) -> tuple[tuple[bool, float, float], Box] | None:
+def _ranked_box(mask_box: Box, whole: Box, frame: Frame) -> tuple[tuple[bool, float, float], Box]:
+    """Return the best crop for this frame and its rank; the smallest rank is the best."""
     needed = _needed(mask_box, whole)
     least = mask_box.grown(MIN_CONTEXT_PX, MIN_CONTEXT_PX).within(whole)
     full = _around(needed, frame)
     if full.width <= whole.width and full.height <= whole.height:
-        return (False, 0.0, _area(full)), _shifted(full, whole)
+        return (False, 0.0, _area(full)), _kept_near(full, whole)
     stretched = whole.width / whole.height / (frame.width_px / frame.height_px)
     if abs(math.log(stretched)) <= _MAX_STRETCH:
         return (False, 0.0, _area(whole)), whole
     inner = _largest(whole, frame)
     if inner.width >= least.width and inner.height >= least.height:
-        placed = _shifted(_centred(inner, needed), whole)
+        placed = _kept_near(_centred(inner, needed), whole)
         if placed.holds(least):
             return (False, 1 - _area(placed) / _area(full), _area(placed)), placed
     return (True, _area(full) / max(1.0, _area(full.within(whole))), _area(full)), _kept_near(full, whole)
@@ -184,28 +179,18 @@ def _centred(box: Box, over: Box) -> Box:
     return Box(left, top, box.width, box.height)
 
 
-def _shifted(box: Box, whole: Box) -> Box:
-    left = min(max(box.left, whole.left), whole.right - box.width)
-    top = min(max(box.top, whole.top), whole.bottom - box.height)
-    return Box(left, top, box.width, box.height)
-
-
 def _kept_near(box: Box, whole: Box) -> Box:
     # On an axis on which it fits, the crop stays within the picture; on the other, the picture stays within the crop.
-    left = min(max(box.left, whole.left), whole.right - box.width)
-    top = min(max(box.top, whole.top), whole.bottom - box.height)
-    if box.width > whole.width:
-        left = min(max(box.left, whole.right - box.width), whole.left)
-    if box.height > whole.height:
-        top = min(max(box.top, whole.bottom - box.height), whole.top)
+    # The middle of the three places is the wanted one, held between the two others, whichever of them is smaller.
+    _, left, _ = sorted((whole.left, box.left, whole.right - box.width))
+    _, top, _ = sorted((whole.top, box.top, whole.bottom - box.height))
     return Box(left, top, box.width, box.height)
 
 
 def _sized(box: Box, frame: Frame, frames: Sequence[Frame]) -> Frame:
     same = sorted((each for each in frames if each.ratio == frame.ratio), key=lambda each: each.width_px)
-    fitting = [each for each in same if Crop(box, each).softness <= MAX_SOFTNESS]
-    basic = next((each for each in fitting if each.width_px >= frame.width_px), None)
-    return basic or same[-1]
+    larger = (each for each in same if each.width_px >= frame.width_px)
+    return next((each for each in larger if Crop(box, each).softness <= MAX_SOFTNESS), same[-1])
 
 
 def _near_a_megapixel(frames: Sequence[Frame]) -> list[Frame]:

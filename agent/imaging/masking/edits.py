@@ -56,7 +56,8 @@ def plan_edit(
 
     Raises MaskRefused for an unreadable picture, a mask of another size, an empty mask, and when there is no frame.
     """
-    picture, values = _opened(original, mask)
+    picture = _read(original)
+    values = _values(mask, picture)
     if is_in_place:
         return _in_place(original, picture, mask, feather_px)
     crop = crops.chosen_crop(masks.box_of(values), picture.width, picture.height, frames)
@@ -80,10 +81,10 @@ def change_inside(
     `change` gets the picture and flags (height, width) of the area, and must keep size and bit depth; its changes
     outside the area are ignored. Raises MaskRefused as `plan_edit` does.
     """
-    picture, values = _opened(original, mask)
-    whole = Box(0, 0, picture.width, picture.height)
+    picture = _read(original)
+    values = _values(mask, picture)
     feather_px = _feather(feather_px) * picture.width / crops.work_size(picture.width, picture.height)[0]
-    made = compositing.replaced(picture, values, change(picture, values > 0), whole, feather_px)
+    made = compositing.replaced(picture, values, change(picture, values > 0), feather_px)
     composite = encode_png(made)
     return EditOutcome(
         Judgement(verdict="good", reason=Reason.SAME_PICTURE, correlation=1.0, tile_share=1.0),
@@ -94,13 +95,8 @@ def change_inside(
     )
 
 
-def _opened(original: bytes, mask: Mask) -> tuple[Raster, Bytes]:
-    """Return the picture and the values of its mask, not all of which are 0."""
-    picture = _read(original)
-    return picture, _values(mask, picture)
-
-
 def _values(mask: Mask, picture: Raster) -> Bytes:
+    """Return the values of the picture's mask, not all of which are 0."""
     if (mask.width, mask.height) != (picture.width, picture.height):
         raise MaskRefused(MaskProblem.WRONG_RATIO)
     values = masks.unpacked(mask)
@@ -114,10 +110,6 @@ def _read(data: bytes, problem: MaskProblem = MaskProblem.PICTURE_UNREADABLE) ->
         return open_picture(data)
     except RequestRefused:
         raise MaskRefused(problem) from None
-
-
-def _read_answer(data: bytes) -> Raster:
-    return _read(data, MaskProblem.ANSWER_UNREADABLE)
 
 
 def _feather(feather_px: float) -> float:
@@ -138,7 +130,6 @@ def planned(
     sent = crops.cut(picture, crop)
     area = crops.in_frame(values, crop.box, (crop.frame.width_px, crop.frame.height_px))
     shown, marker = crops.marked(sent, area)
-    covers_all = bool((values > 0).all())
     return EditPlan(
         original=original,
         mask=mask,
@@ -149,7 +140,7 @@ def planned(
         crop=encode_png(Raster(sent)),
         marked=encode_png(Raster(shown)),
         marker=marker,
-        notices=tuple(_notices(picture, values, crop, areas, frames, sent, covers_all)),
+        notices=tuple(_notices(picture, values, crop, areas, frames, sent)),
         feather_px=_feather(feather_px),
     )
 
@@ -162,7 +153,7 @@ def finish_edit(plan: EditPlan, answer: bytes) -> EditOutcome:
 
     Raises MaskRefused for an unreadable answer.
     """
-    part = _read_answer(answer)
+    part = _read(answer, MaskProblem.ANSWER_UNREADABLE)
     if plan.is_in_place:
         return change_inside(plan.original, plan.mask, lambda _picture, _area: part, plan.feather_px)
     frame = (plan.frame.width_px, plan.frame.height_px)
@@ -190,25 +181,19 @@ def regrow(original: bytes, answer: bytes, mask: Mask, placement: Placement, jud
 
 def outcome(surface: Surface, values: Bytes, answer: Bytes, fit: Fit, placement: Placement) -> EditOutcome:
     """Return the pasted picture as a file with its counts and notices; a refused answer is not pasted."""
-    if fit.judgement.verdict == "refused":
-        return EditOutcome(fit.judgement, placement=placement, outside=int((values == 0).sum()))
+    judgement, outside = fit.judgement, int((values == 0).sum())
+    if judgement.verdict == "refused":
+        return EditOutcome(judgement, placement=placement, outside=outside)
     made = overlay.paste(surface, values, answer, fit, placement.feather_px)
-    return _counted(surface, values, made, placement, fit.judgement)
-
-
-def _counted(
-    surface: Surface, values: Bytes, made: overlay.Paste, placement: Placement, judgement: Judgement
-) -> EditOutcome:
     composite = encode_png(made.picture)
-    # Counted on the encoded file, so that a change outside the mask by paste or encoder cannot go unnoticed.
-    changed = compositing.changed_outside(surface.picture, open_picture(composite), values)
     is_unsure = judgement.verdict == "unsure"
     return EditOutcome(
         judgement=judgement,
         composite=composite,
         placement=placement,
-        changed_outside=changed,
-        outside=int((values == 0).sum()),
+        # Counted on the encoded file, so that a change outside the mask by paste or encoder cannot go unnoticed.
+        changed_outside=compositing.changed_outside(surface.picture, open_picture(composite), values),
+        outside=outside,
         spill_px=made.spill_px,
         grown_mask=masks.packed(_grown_within(values, made.spill_px, surface.box)) if made.spill_px else None,
         before=overlay.preview(surface.picture, surface) if is_unsure else None,
@@ -241,17 +226,10 @@ def _grown_within(values: Bytes, pixels: int, box: Box) -> Bytes:
 
 
 def _notices(
-    picture: Raster,
-    values: Bytes,
-    crop: Crop,
-    areas: Sequence[Box],
-    frames: Sequence[Frame],
-    sent: Bytes,
-    covers_all: bool,
+    picture: Raster, values: Bytes, crop: Crop, areas: Sequence[Box], frames: Sequence[Frame], sent: Bytes
 ) -> list[EditNotice]:
     notices = []
-    whole = Box(0, 0, picture.width, picture.height)
-    if covers_all:
+    if values.all():
         notices.append(_notice(Notice.COVERS_ALL))
     else:
         size = crops.work_size(crop.frame.width_px, crop.frame.height_px)
@@ -261,7 +239,7 @@ def _notices(
             notices.append(_notice(Notice.LITTLE_TO_ALIGN_BY, tiles=tiles, needed=verdicts.TILES_NEEDED))
     if crop.softness > crops.MAX_SOFTNESS:
         notices.append(_softer(picture, crop, areas, frames))
-    inside = crop.box.within(whole)
+    inside = crop.box.within(Box(0, 0, picture.width, picture.height))
     beyond = 1 - inside.width * inside.height / (crop.box.width * crop.box.height)
     if beyond > _BEYOND_SAID:
         notices.append(_notice(Notice.BEYOND_THE_PICTURE, share=round(beyond, 3)))
@@ -279,10 +257,11 @@ def _softer(picture: Raster, crop: Crop, areas: Sequence[Box], frames: Sequence[
 
 def margins_for(width: int, height: int, ratio: float) -> Margins:
     """Return the margins to add evenly on both sides of one axis to give the picture this ratio of width to height."""
-    wider, higher = round(height * ratio), round(width / ratio)
-    if wider > width:
-        return Margins(left=(wider - width) // 2, right=wider - width - (wider - width) // 2)
-    return Margins(top=max(0, higher - height) // 2, bottom=max(0, higher - height) - max(0, higher - height) // 2)
+    across, down = round(height * ratio) - width, round(width / ratio) - height
+    if across > 0:
+        return Margins(left=across // 2, right=across - across // 2)
+    down = max(0, down)
+    return Margins(top=down // 2, bottom=down - down // 2)
 
 
 def plan_expansion(
@@ -319,11 +298,11 @@ def plan_expansion(
         crop = crops.chosen_crop(masks.box_of(values), *canvas_size, frames)
     if crop is None:
         raise MaskRefused(MaskProblem.NO_FRAME)
-    whole = [Box(0, 0, canvas.width, canvas.height)]
+    whole = [Box(0, 0, *canvas_size)]
     return planned(encode_png(canvas), canvas, masks.packed(values), values, crop, frames, whole, feather_px)
 
 
-_EDGE_PX = 3.0
+_EDGE_PX = 3
 # This share of the tiles that both pictures show must be alike; with unrelated pictures it stays below 0.1.
 _COMPARABLE_SHARE = 0.3
 _LEAST_SHOWN = 0.25
@@ -334,15 +313,13 @@ def drift(original: bytes, edited: bytes) -> Drift:
 
     Parts that the edited picture no longer shows are not marked as changed. Raises MaskRefused for unreadable pictures.
     """
-    surface, edited_picture = _whole(original), _read_answer(edited)
-    answer = shown_rgb(edited_picture.pixels, edited_picture.profile)
-    size = (surface.work_width, surface.work_height)
+    surface, answer = _whole(original, edited)
+    size = surface.size
     everywhere = np.full(size[::-1], 255, np.uint8)
     small, nominals = overlay.fitted(answer, size), overlay.nominal_maps(answer, size)
     template, moving = alignment.normalised(surface.sent), alignment.normalised(small)
     found = alignment.align(surface.sent, small, template, moving, everywhere, nominals)
-    is_plausible = alignment.is_plausible(found.matrix, nominals, *size)
-    judgement = verdicts.judged(surface.sent, small, template, moving, everywhere, found, is_plausible)
+    judgement = verdicts.judged(surface.sent, small, template, moving, everywhere, found.matrix, nominals)
     comparable = alignment.inside_answer(found.matrix, everywhere.shape, _EDGE_PX)
     is_comparable = _is_comparable(judgement, comparable)
     changed = everywhere
@@ -357,17 +334,18 @@ def keep_only(original: bytes, edited: bytes, area: Mask, feather_px: float = DE
 
     Raises MaskRefused for unreadable pictures, an empty area, and an area of another size than the original.
     """
-    surface, edited_picture = _whole(original), _read_answer(edited)
-    answer = shown_rgb(edited_picture.pixels, edited_picture.profile)
+    surface, answer = _whole(original, edited)
     values, size = _values(area, surface.picture), (surface.picture.width, surface.picture.height)
     fit = overlay.aligned(surface, values, answer)
     return outcome(surface, values, answer, fit, overlay.placed(surface, fit, size, feather_px))
 
 
-def _whole(original: bytes) -> Surface:
-    picture = _read(original)
-    box = Box(0, 0, picture.width, picture.height)
-    return Surface.over(picture, box, crops.work_size(picture.width, picture.height))
+def _whole(original: bytes, edited: bytes) -> tuple[Surface, Bytes]:
+    """Return the surface of the whole original, and the edited picture as 8-bit RGB."""
+    picture, answer = _read(original), _read(edited, MaskProblem.ANSWER_UNREADABLE)
+    size = (picture.width, picture.height)
+    surface = Surface.over(picture, Box(0, 0, *size), crops.work_size(*size))
+    return surface, shown_rgb(answer.pixels, answer.profile)
 
 
 def _is_comparable(judgement: Judgement, comparable: Bytes) -> bool:
@@ -388,9 +366,7 @@ def _changed(surface: Surface, small: Bytes, matrix: Matrix, bends: alignment.Be
 def _drift_of(
     surface: Surface, answer: Bytes, matrix: Matrix, changed: Bytes, is_comparable: bool, judgement: Judgement
 ) -> Drift:
-    picture = surface.picture
-    size = (surface.work_width, surface.work_height)
-    share = float((changed > 0).mean())
+    picture, size = surface.picture, surface.size
     large = crops.in_frame(changed, Box(0, 0, *size), (picture.width, picture.height))
     height, width = answer.shape[:2]
     # The map refers to the answer resized to the frame: the real zoom follows from the answer's real shape.
@@ -400,7 +376,7 @@ def _drift_of(
     factor = picture.width / size[0]
     return Drift(
         changed=masks.packed(large),
-        changed_share=share,
+        changed_share=float((changed > 0).mean()),
         shift_px=(across * factor, down * factor),
         scale=zoom,
         turn_deg=turn_deg,

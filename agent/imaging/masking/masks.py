@@ -83,9 +83,9 @@ def box_of(values: Bytes) -> Box:
 
 def areas_of(values: Bytes) -> list[Box]:
     """Return the boxes of the connected areas, the largest area first."""
-    count, _, rows, _ = cv2.connectedComponentsWithStats((values > 0).astype(np.uint8), connectivity=8)
-    by_size = sorted((tuple(map(int, row)) for row in rows[1:count]), key=lambda row: -row[4])
-    return [Box(*row[:4]) for row in by_size]
+    # The first row is that of the background; a row is left, top, width, height and area.
+    _, _, rows, _ = cv2.connectedComponentsWithStats((values > 0).astype(np.uint8), connectivity=8)
+    return [Box(*row[:4]) for row in sorted(rows[1:].tolist(), key=lambda row: -row[4])]
 
 
 def smoothstep(values: Floats) -> Floats:

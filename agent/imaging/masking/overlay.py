@@ -77,9 +77,9 @@ def changed_area(sent: Bytes, shown: Floats, comparable: Bytes) -> Bytes:
     where = comparable > 0
     if not where.any():
         return np.full(comparable.shape, 255, np.uint8)
-    usual = float(np.median(difference[where]))
-    spread = 1.4826 * float(np.median(np.abs(difference[where] - usual)))
-    differs = np.where((difference > max(_LEAST_LEVELS, usual + 6 * spread)) & where, 255, 0).astype(np.uint8)
+    usual, spread = alignment.usual_and_spread(difference[where])
+    limit = max(_LEAST_LEVELS, usual + 6 * (1.4826 * spread))
+    differs = np.where((difference > limit) & where, 255, 0).astype(np.uint8)
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (5, 5))
     clean = cv2.morphologyEx(differs, cv2.MORPH_OPEN, kernel)
     return np.asarray(cv2.morphologyEx(clean, cv2.MORPH_CLOSE, kernel, iterations=2), np.uint8)
@@ -107,7 +107,7 @@ def _touching(differs: NDArray[np.bool_], mask: Bytes) -> NDArray[np.bool_]:
     return np.asarray((body > 0) & np.isin(labels, own[own > 0]))
 
 
-_EDGE_PX = 2.0
+_EDGE_PX = 2
 _OTHER_RATIO = 0.004
 # If the edit keeps this many feather widths away from the border, the feather can be that much wider, which is less
 # visible. Otherwise a wider feather would leave the edit half transparent.
@@ -125,27 +125,24 @@ class Paste:
 
 @dataclass(frozen=True)
 class Surface:
-    """A picture, its box that an answer covers, and the work frame over the box; `sent` is the box in that frame."""
+    """A picture, its box that an answer covers, and the size (width, height) of the work frame over the box.
+
+    `sent` is the box in that frame.
+    """
 
     picture: Raster
     box: Box
-    work_width: int
-    work_height: int
+    size: tuple[int, int]
     sent: Bytes
 
     @classmethod
     def over(cls, picture: Raster, box: Box, size: tuple[int, int]) -> Surface:
         """Return the surface for the box of a picture, with a work frame of this size (width, height)."""
-        shown = crops.filled(picture, box)
-        return cls(picture, box, *size, fitted(shown, size))
-
-    def masked(self, values: Bytes) -> Bytes:
-        """Return the mask in the work frame: 255 inside it."""
-        return crops.in_frame(values, self.box, (self.work_width, self.work_height))
+        return cls(picture, box, size, fitted(crops.filled(picture, box), size))
 
     def outside(self, values: Bytes) -> Bytes:
         """Return 255 in the work frame within the picture and outside the mask."""
-        return 255 - crops.in_frame(values, self.box, (self.work_width, self.work_height), beyond=255)
+        return 255 - crops.in_frame(values, self.box, self.size, beyond=255)
 
 
 @dataclass(frozen=True)
@@ -176,7 +173,7 @@ def aligned(surface: Surface, mask: Bytes, answer: Bytes) -> Fit:
 
     When nothing is outside the mask, the answer is used without alignment.
     """
-    size = (surface.work_width, surface.work_height)
+    size = surface.size
     outside = surface.outside(mask)
     nominals = nominal_maps(answer, size)
     if not outside.any():
@@ -184,8 +181,7 @@ def aligned(surface: Surface, mask: Bytes, answer: Bytes) -> Fit:
     small = fitted(answer, size)
     template, moving = alignment.normalised(surface.sent), alignment.normalised(small)
     found = alignment.align(surface.sent, small, template, moving, outside, nominals)
-    is_plausible = alignment.is_plausible(found.matrix, nominals, *size)
-    judgement = verdicts.judged(surface.sent, small, template, moving, outside, found, is_plausible)
+    judgement = verdicts.judged(surface.sent, small, template, moving, outside, found.matrix, nominals)
     if judgement.verdict == "refused":
         return Fit(found.matrix, None, judgement)
     if judgement.reason == Reason.LITTLE_TO_ALIGN_BY and found.correlation < verdicts.TRUSTED_CORRELATION:
@@ -204,7 +200,7 @@ def placed(surface: Surface, fit: Fit, frame: tuple[int, int], feather_px: float
         box=(box.left, box.top, box.width, box.height),
         frame=frame,
         feather_px=feather_px,
-        work=(surface.work_width, surface.work_height),
+        work=surface.size,
         matrix=tuple(float(value) for value in fit.matrix.ravel()),
         bends=b"" if bends is None else bends.astype(np.float16).tobytes(),
         bends_rows=rows,
@@ -226,14 +222,13 @@ def paste(surface: Surface, mask: Bytes, answer: Bytes, fit: Fit, feather_px: fl
 
     The feather is twice as wide if the edit keeps at least that distance from the whole border.
     """
-    size = (surface.work_width, surface.work_height)
-    matrix, bends = fit.matrix, fit.bends
-    shown = alignment.seen_through(fitted(answer, size), matrix, bends)
+    size = surface.size
+    shown = alignment.seen_through(fitted(answer, size), fit.matrix, fit.bends)
     outside = surface.outside(mask)
-    comparable = outside & alignment.inside_answer(matrix, outside.shape, _EDGE_PX)
+    comparable = outside & alignment.inside_answer(fit.matrix, outside.shape, _EDGE_PX)
     correction = compositing.colour_correction(surface.sent, shown, outside, comparable)
-    placed_answer = compositing.PlacedAnswer(answer, surface.box, *size, matrix, bends, correction)
-    inside = surface.masked(mask)
+    placed_answer = compositing.PlacedAnswer(answer, surface.box, size, fit.matrix, fit.bends, correction)
+    inside = crops.in_frame(mask, surface.box, size)
     toned = true_colours(correction, shown)
     wide_px = _CLEAR_TIMES * feather_px
     reach = reach_of(surface.sent, toned, inside, comparable, wide_px)
@@ -267,8 +262,7 @@ def nominal_maps(answer: Bytes, size: tuple[int, int]) -> list[Matrix]:
 
 def preview(picture: Raster, surface: Surface) -> bytes:
     """Return the surface's box of a picture as a PNG at the work frame's size."""
-    shown = crops.filled(picture, surface.box)
-    return encode_png(Raster(fitted(shown, (surface.work_width, surface.work_height))))
+    return encode_png(Raster(fitted(crops.filled(picture, surface.box), surface.size)))
 
 
 def _centred(across: float, down: float, size: tuple[int, int]) -> Matrix:

@@ -6,13 +6,13 @@ plausibility of the map detects another framing, and the correlation everything 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.imaging.masking.alignment import Alignment, Grey, correlated, inside_answer, moved, parts
+from agent.imaging.masking.alignment import Grey, Matrix, correlated, inside_answer, is_plausible, moved, parts
 from agent.imaging.masking.values import Reason
 from agent.pictures import EditVerdict, Judgement
 from agent.pixels import Bytes
@@ -33,38 +33,39 @@ _GOOD_SHARE = 0.65
 TRUSTED_CORRELATION = 0.45
 
 
-@dataclass(frozen=True)
-class _Tiles:
-    textured: NDArray[np.bool_]
-    correlating: NDArray[np.bool_]
-
-
 def textured_tiles(picture: Bytes, outside: Bytes) -> int:
     """Return the number of 48-pixel tiles outside the mask with structure to align by, not counting grain."""
     return int(_lasting(picture, outside).sum())
 
 
 def judged(
-    sent: Bytes, answer: Bytes, template: Grey, moving: Grey, outside: Bytes, alignment: Alignment, is_plausible: bool
+    sent: Bytes, answer: Bytes, template: Grey, moving: Grey, outside: Bytes, matrix: Matrix, nominals: Sequence[Matrix]
 ) -> Judgement:
-    """Return the verdict on an aligned answer; all pictures are in the work frame, `outside` is 255 outside the mask.
+    """Return the verdict on an answer aligned by `matrix`.
 
-    `template` is `sent`, normalised, and `moving` is `answer`, normalised.
+    All pictures are in the work frame; `outside` is 255 outside the mask. `template` is `sent`, normalised, and
+    `moving` is `answer`, normalised. `nominals` are the maps that the model may have applied on purpose.
     """
     height, width = sent.shape[:2]
-    matrix = alignment.matrix
     where = outside & inside_answer(matrix, outside.shape)
     fitted = moved(moving, matrix)
-    tiles = _tiles(template, fitted, _textured(_grey(sent), where), where)
-    count = int(tiles.textured.sum())
-    share = float(tiles.correlating.sum() / count) if count else 0.0
+    textured = _textured(_grey(sent), where)
+    count = int(textured.sum())
+    share = float((textured & _correlating(template, fitted, where)).sum() / count) if count else 0.0
     correlation = correlated(template, fitted, where)
     shift, scale, turn_deg = parts(matrix, width, height)
     lasting = _lasting(sent, where)
     added = _lasting(answer, outside) & ~lasting
     # On a plain picture, only structure that the answer adds can count against it.
     is_filled = added.sum() > _FILLED * _by_tile(np.asarray(outside > 0, np.float32)).sum()
-    verdict, reason = _verdict(correlation, share, count, int(lasting.sum()), is_plausible, is_filled=bool(is_filled))
+    verdict, reason = _verdict(
+        correlation,
+        share,
+        count,
+        int(lasting.sum()),
+        is_plausible(matrix, nominals, width, height),
+        is_filled=bool(is_filled),
+    )
     return Judgement(
         verdict=verdict,
         reason=reason,
@@ -123,7 +124,8 @@ def _textured(grey: Grey, outside: Bytes) -> NDArray[np.bool_]:
     return np.asarray((share >= _LEAST_OF_A_TILE) & (np.sqrt(power) >= _TEXTURED_LEVELS))
 
 
-def _tiles(template: Grey, fitted: Grey, textured: NDArray[np.bool_], where: Bytes) -> _Tiles:
+def _correlating(template: Grey, fitted: Grey, where: Bytes) -> NDArray[np.bool_]:
+    """Return the tiles in which the two normalised pictures correlate over the pixels set in `where`."""
     free = (where > 0).astype(np.float32)
     share = np.maximum(_by_tile(free), 1e-6)
 
@@ -133,4 +135,4 @@ def _tiles(template: Grey, fitted: Grey, textured: NDArray[np.bool_], where: Byt
     one, other = mean(template), mean(fitted)
     both = mean(template * fitted) - one * other
     power = (mean(template * template) - one * one) * (mean(fitted * fitted) - other * other)
-    return _Tiles(textured, textured & (both / np.sqrt(np.maximum(power, 1e-9)) > _TILE_CORRELATES))
+    return np.asarray(both / np.sqrt(np.maximum(power, 1e-9)) > _TILE_CORRELATES)

@@ -19,14 +19,11 @@ from agent.imaging.provenance.containers import CONTAINERS, Block, Container, Ex
 from agent.imaging.provenance.foreign import foreign_recipe
 from agent.imaging.provenance.recipe import (
     ForeignRecipe,
-    ForeignTool,
     FoundRecipe,
-    ParentDigest,
     Recipe,
     RecipeRefusal,
     RecipeSettings,
     RefusedRecipe,
-    SourceType,
     from_json,
     is_ours,
     parameters_text,
@@ -37,14 +34,11 @@ from agent.imaging.provenance.recipe import (
 
 __all__ = [
     "ForeignRecipe",
-    "ForeignTool",
     "FoundRecipe",
-    "ParentDigest",
     "Recipe",
     "RecipeRefusal",
     "RecipeSettings",
     "RefusedRecipe",
-    "SourceType",
     "clean",
     "embed",
     "has_credentials",

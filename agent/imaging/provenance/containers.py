@@ -72,7 +72,21 @@ _PNG_KEPT = frozenset(
 )
 
 
-class _Png:
+class _Container:
+    """What most containers have in common."""
+
+    has_texts = False
+    most: int | None = None
+    max_packet_bytes = sys.maxsize
+
+    def join(self, blocks: Sequence[Block]) -> bytes:
+        return b"".join(block.raw for block in blocks)
+
+    def bare(self, block: Block) -> bytes | memoryview:
+        return block.raw
+
+
+class _Png(_Container):
     """The PNG container, with the recipe right before the pixels.
 
     Readers that stop at the pixels find it there, and content credentials (`caBX`), which come first, keep their
@@ -81,8 +95,6 @@ class _Png:
 
     signature = b"\x89PNG\r\n\x1a\n"
     has_texts = True
-    most: int | None = None
-    max_packet_bytes = sys.maxsize
 
     def split(self, data: bytes) -> Iterator[Block]:
         view, place = memoryview(data), len(self.signature)
@@ -123,9 +135,6 @@ class _Png:
         text = value.decode("utf-8" if name == b"iTXt" else "latin-1", "replace")
         return Block(kind, raw, text=text, keyword=keyword)
 
-    def join(self, blocks: Sequence[Block]) -> bytes:
-        return b"".join(block.raw for block in blocks)
-
     def place(self, blocks: Sequence[Block]) -> int:
         for number, block in enumerate(blocks):
             if block.kind is Kind.PIXELS and block.raw[4:8] in (b"IDAT", b"fcTL"):
@@ -142,9 +151,6 @@ class _Png:
             name, body = b"iTXt", _PNG_NAMES[kind] + bytes(5) + value
         raw = struct.pack(">I", len(body)) + name + body
         return Block(kind, raw + struct.pack(">I", zlib.crc32(raw[4:])))
-
-    def bare(self, block: Block) -> bytes | memoryview:
-        return block.raw
 
 
 def _text_of_chunk(name: bytes, body: bytes) -> bytes:
@@ -182,7 +188,7 @@ _APP1_HEADS = {Kind.EXIF: b"Exif\0\0", Kind.XMP: b"http://ns.adobe.com/xap/1.0/\
 _JFIF_BYTES, _ADOBE_BYTES = 14, 12
 
 
-class _Jpeg:
+class _Jpeg(_Container):
     """The JPEG container, with the recipe in an XMP segment.
 
     Its packet has at most 65,502 bytes (XMP specification, part 3, 1.1.3). Everything from the first scan on is one
@@ -190,7 +196,6 @@ class _Jpeg:
     """
 
     signature = b"\xff\xd8\xff"
-    has_texts = False
     most = 1
     max_packet_bytes = 65_502
 
@@ -250,9 +255,6 @@ class _Jpeg:
         )
         return Block(Kind.PIXELS if is_kept else Kind.OTHER, raw)
 
-    def join(self, blocks: Sequence[Block]) -> bytes:
-        return b"".join(block.raw for block in blocks)
-
     def place(self, blocks: Sequence[Block]) -> int:
         # The loop ends because the last block is the pixels.
         place = 1
@@ -287,7 +289,7 @@ _FLAGS = {Kind.EXIF: 0x08, Kind.XMP: 0x04}
 _ALPHA_FLAG = 0x10
 
 
-class _WebP:
+class _WebP(_Container):
     """The WebP container, with the recipe after the pixels.
 
     The extended header, whose flags announce XMP and EXIF, is added or removed as needed. Blocks have no padding,
@@ -295,9 +297,6 @@ class _WebP:
     """
 
     signature = b"RIFF"
-    has_texts = False
-    most: int | None = None
-    max_packet_bytes = sys.maxsize
 
     def split(self, data: bytes) -> Iterator[Block]:
         view, place, end = memoryview(data), 12, 8 + int.from_bytes(data[4:8], "little")
@@ -355,9 +354,6 @@ class _WebP:
 
     def made(self, kind: Kind, value: bytes) -> Block:
         return Block(kind, _riff(_WEBP_NAMES[kind], value))
-
-    def bare(self, block: Block) -> bytes | memoryview:
-        return block.raw
 
 
 def _riff(name: bytes, body: bytes) -> bytes:

@@ -20,12 +20,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agent.imaging.provenance.recipe import RAW_TEXT_CHARACTERS, ForeignRecipe, ForeignTool
+from agent.imaging.provenance.recipe import LONG_TEXT_CHARACTERS, RAW_TEXT_CHARACTERS, ForeignRecipe, ForeignTool
 
 _MOST_BYTES = 4 << 20
 _MOST_NODES = 5_000
 _MOST_STEPS = 2_000
-_LONGEST_TEXT = 20_000
 
 # The inputs in which nodes hold text, in the order in which the texts are joined.
 _TEXT_INPUTS = (
@@ -162,7 +161,7 @@ class _Graph:
             if not words and not found:
                 found = self._passed_on(node, slot, side)
             waiting += reversed(found)
-        return "\n".join(dict.fromkeys(texts))[:_LONGEST_TEXT]
+        return "\n".join(dict.fromkeys(texts))[:LONG_TEXT_CHARACTERS]
 
     def _passed_on(self, node: _Node, slot: int, side: str) -> list[tuple[str, int]]:
         """Return the links from which a node that changes a prompt, or only passes it on, gets it."""
@@ -188,9 +187,7 @@ class _Graph:
 
 
 def _scalar(value: object) -> str:
-    if isinstance(value, str):
-        return value.strip()[:200]
-    return _number(value)[:40]
+    return value.strip()[:200] if isinstance(value, str) else _number(value)[:40]
 
 
 def _number(value: object) -> str:
@@ -240,13 +237,13 @@ def foreign_recipe(parameters: str, texts: Mapping[str, str]) -> ForeignRecipe |
     """
     if parameters.strip():
         return _of_json(parameters) or _of_lines(parameters[:RAW_TEXT_CHARACTERS])
-    if (found := _of_graph(texts.get("prompt", ""))) is not None:
-        return found
-    if (found := _of_json(texts.get("invokeai_metadata", ""))) is not None:
+    found = _of_graph(texts.get("prompt", "")) or _of_json(texts.get("invokeai_metadata", ""))
+    if found is not None:
         return found
     if texts.get("Software", "").strip() == "NovelAI" and (found := _of_json(texts.get("Comment", ""))) is not None:
         description = texts.get("Description", "").strip()
-        return found if found.prompt else found.model_copy(update={"prompt": description})
+        # Built anew, because a copy would take the text without cutting it to its limit.
+        return found if found.prompt else ForeignRecipe(**{**dict(found), "prompt": description})
     return _of_midjourney(texts.get("Description", ""))
 
 
@@ -257,7 +254,7 @@ def _of_graph(text: str) -> ForeignRecipe | None:
 
 def _of_lines(text: str) -> ForeignRecipe:
     lines = text.strip().replace("\r\n", "\n").split("\n")
-    has_details = lines[-1].startswith("Steps:") or sum(1 for _ in _PAIR.finditer(lines[-1])) >= _MIN_PAIRS
+    has_details = lines[-1].startswith("Steps:") or len(_PAIR.findall(lines[-1])) >= _MIN_PAIRS
     details = lines.pop() if len(lines) > 1 and has_details else ""
     start = next((number for number, line in enumerate(lines) if line.startswith(_NEGATIVE)), len(lines))
     pairs = {name.strip().casefold(): _unquoted(value.strip()) for name, value in _PAIR.findall(details)}

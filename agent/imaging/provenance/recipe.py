@@ -305,7 +305,6 @@ def recipe_of(
     parents: Iterable[Picture] = (),
     *,
     conversation_title: str = "",
-    reference_mode: ReferenceMode | None = None,
     secrets: Sequence[SecretStr] = (),
 ) -> Recipe:
     """Return the recipe of a picture made with these settings; the recipe of an upload has little more than its origin.
@@ -363,8 +362,7 @@ def recipe_of(
         margins = picture.edit.margins
         fields |= {"edit": picture.edit.kind, "margins": margins.model_dump() if margins else None}
     if settings is not None:
-        chosen = settings.model_dump(include=set(RecipeSettings.model_fields))
-        fields["settings"] = chosen | {"reference_mode": reference_mode}
+        fields["settings"] = settings.model_dump(include=set(RecipeSettings.model_fields))
     return Recipe.model_validate(fields)
 
 

@@ -146,11 +146,15 @@ def test_a_recipe_tells_all_that_making_it_again_needs() -> None:
         price_usd=0.04,
         seconds=12.5,
     )
-    settings = TurnSettings(image_model="pro", aspect_ratio="16:9", number_of_images=3, allow_search=True)
-    one = picture(3, parents=("#1",), told=told)
-    found = recipe_of(
-        one, settings, (PHOTO, MADE), conversation_title="Kiosk", reference_mode=ReferenceMode.LAST_GENERATED
+    settings = TurnSettings(
+        image_model="pro",
+        aspect_ratio="16:9",
+        number_of_images=3,
+        allow_search=True,
+        reference_mode=ReferenceMode.LAST_GENERATED,
     )
+    one = picture(3, parents=("#1",), told=told)
+    found = recipe_of(one, settings, (PHOTO, MADE), conversation_title="Kiosk")
     assert (found.words, found.prompt, found.model_label) == (
         "a quokka please",
         "A quokka at a kiosk.",

@@ -453,6 +453,11 @@ def test_texts_in_json_of_other_programs_are_read(tool: ForeignTool) -> None:
     assert {name: getattr(found, name) for name in said} == said
 
 
+def test_a_description_in_the_place_of_a_prompt_is_cut_to_its_limit() -> None:
+    found = found_in(Software="NovelAI", Comment='{"prompt": "", "uc": "text"}', Description="a\x01fox" * 10_000)
+    assert found.prompt == ("afox" * 10_000)[:20_000]
+
+
 def test_a_description_of_midjourney_is_parted_from_its_switches() -> None:
     found = found_in(
         Description="a fox, ink on paper --ar 3:2 --no text --v 6.1 --seed 12 Job ID: 1b2c3d4e-0000-4000-8000-123456789"
