@@ -106,11 +106,6 @@ class SearchDocument:
             yield from _shown_snippets(turn_id, components)
 
 
-def search_words(document: SearchDocument) -> str:
-    """Return the words of a conversation as they go into the full-text table."""
-    return words_of("\n".join(dict.fromkeys(passage.text for passage in document.snippets() if passage.text)))
-
-
 def hit_of(info: ConversationInfo, document: SearchDocument, query: str) -> ConversationHit:
     """Return the search hit for a conversation: its first passage that contains most of the query's words."""
     best = max(document.snippets(), key=lambda passage: found_in(passage.text, query))
@@ -142,28 +137,32 @@ def _text(value: JsonValue, name: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-class StaleDocument(NamedTuple):
-    """A conversation whose words must be indexed again, as it was when they were read."""
+class StaleWords(NamedTuple):
+    """The words of a conversation for the full-text table, and the conversation as it was when they were read."""
 
-    document: SearchDocument
+    id: str
+    title: str
     updated_at: datetime
+    words: str
 
 
-def stale_documents(connection: Connection, after: str, limit: int) -> list[StaleDocument]:
-    """Return conversations that changed since they were indexed, ordered by id, starting after the id `after`."""
+def stale_words(connection: Connection, after: str, limit: int) -> list[StaleWords]:
+    """Return the words of conversations that changed since they were indexed, by id, starting after the id `after`."""
     rows = connection.execute(STALE, {"after": after, "page": limit}).all()
-    documents = _documents(connection, {row.id: row.title for row in rows})
-    return [StaleDocument(one, row.updated_at) for one, row in zip(documents, rows, strict=True)]
+    found = []
+    for row, document in zip(rows, _documents(connection, {row.id: row.title for row in rows}), strict=True):
+        texts = dict.fromkeys(passage.text for passage in document.snippets() if passage.text)
+        found.append(StaleWords(row.id, row.title, row.updated_at, words_of("\n".join(texts))))
+    return found
 
 
-def index_documents(connection: Connection, words: Sequence[tuple[StaleDocument, str]]) -> None:
+def index_words(connection: Connection, words: Sequence[StaleWords]) -> None:
     """Write the words of conversations into the full-text table, replacing those that were there."""
-    for one, split in words:
-        document = one.document
-        seen = {"key": document.id, "seen": one.updated_at, "seen_title": document.title}
+    for one in words:
+        seen = {"key": one.id, "seen": one.updated_at, "seen_title": one.title}
         number = connection.execute(_INDEXED, seen).scalar_one_or_none()
         if number is not None:
-            connection.execute(_PUT, {"number": number, "words": split})
+            connection.execute(_PUT, {"number": number, "words": one.words})
 
 
 def matching_documents(connection: Connection, owner: str, match: str, limit: int) -> list[SearchDocument]:
