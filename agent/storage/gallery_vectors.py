@@ -348,7 +348,8 @@ class PictureMeaning:
     async def _vector_of(self, asked: _Asked, embedder: TextEmbedder) -> list[float] | None:
         """Return the vector of the text, or None when the model failed; computed even if the caller stops waiting."""
         if asked not in self._asked:
-            await self._tasks.begin(asked, lambda: self._ask(asked, embedder), patience_s=None)
+            # An owner may be called like the words: the task that reads their pictures has their name.
+            await self._tasks.begin(("asked", asked), lambda: self._ask(asked, embedder), patience_s=None)
         return self._asked.get(asked)
 
     async def _ask(self, asked: _Asked, embedder: TextEmbedder) -> None:
