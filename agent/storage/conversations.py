@@ -42,7 +42,7 @@ from agent.storage.rows import (
 )
 from agent.storage.tables import CONVERSATIONS, PICTURES, TURN_QUEUE, TURNS
 from agent.storage.titles import checked_title
-from agent.storage.turns import ADD_PICTURE, CHANGED, LAST_POSITION, TOUCH, TurnStore, touched
+from agent.storage.turns import ADD_PICTURE, CHANGED, LAST_POSITION, ONE_TURN, TOUCH, TurnStore, touched
 from agent.storage.word_index import match_query
 from agent.storage.workspace import add_files, files_of
 
@@ -112,20 +112,19 @@ _HEAD = select(_C.head).where(_KEPT)
 _PARENTS = select(_T.id, _T.parent).where(_T.conversation_id == bindparam("key")).order_by(_T.position)
 _SWITCH = _CHANGE.where(_KEPT).values(head=bindparam("new_head"))
 _WHOLE = select(_C.title, _C.created_at, _C.updated_at, _C.is_named, _C.is_pinned, _C.head).where(_KEPT)
-_TURNS = select(TURNS, _T.id.label("turn_id")).where(_T.conversation_id == bindparam("key")).order_by(_T.position)
+_TURNS_HERE = select(*TURN_COLUMNS).where(_T.conversation_id == bindparam("key"))
+_TURNS = _TURNS_HERE.order_by(_T.position)
 _PICTURES = select(PICTURES).where(_P.conversation_id == bindparam("key")).order_by(_P.position)
 _TAKEN = select(_T.id).where(_T.id.in_(bindparam("these", expanding=True)))
 _ADD_CONVERSATION = insert(CONVERSATIONS)
 _BEGUN_BY = select(_C.id, _C.deleted_at).where(_C.owner == bindparam("whose"), _C.request_id == bindparam("request"))
 _FREE_REQUEST = update(CONVERSATIONS).where(_C.id == bindparam("key")).values(request_id=None)
-_ONE_TURN = select(*TURN_COLUMNS).where(_T.conversation_id == bindparam("key"), _T.id == bindparam("turn"))
 _THIS_PICTURE = and_(_P.conversation_id == bindparam("key"), _P.handle == bindparam("name"))
-_THIS_ONE = select(*PICTURE_COLUMNS).where(_THIS_PICTURE)
+_PICTURES_HERE = select(*PICTURE_COLUMNS).where(_P.conversation_id == bindparam("key"))
+_THIS_ONE = _PICTURES_HERE.where(_P.handle == bindparam("name"))
 _REPLACE_PICTURE = update(PICTURES).where(_THIS_PICTURE, _P.digest == bindparam("content"))
 _SET_DETAILS = update(PICTURES).where(_THIS_PICTURE).values(details=bindparam("new_details"), is_indexed=False)
-_BROUGHT_BY = select(*PICTURE_COLUMNS).where(
-    _P.conversation_id == bindparam("key"), _P.turn_id == bindparam("turn"), _P.call == bindparam("by"), _P.call != ""
-)
+_BROUGHT_BY = _PICTURES_HERE.where(_P.turn_id == bindparam("turn"), _P.call == bindparam("by"), _P.call != "")
 _ANSWER = select(_P.answer).where(_THIS_PICTURE)
 _ADD_TURNS = insert(TURNS)
 _ADD_PICTURES = insert(PICTURES)
@@ -139,17 +138,11 @@ _DELETE_ALIKE = (
         .scalar_subquery()
     )
 )
-_TURNS_OF_PAGE = select(*TURN_COLUMNS).where(
-    _T.conversation_id == bindparam("key"), _T.id.in_(bindparam("these", expanding=True))
-)
-_PICTURES_OF_PAGE = (
-    select(*PICTURE_COLUMNS)
-    .where(
-        and_(_P.conversation_id == bindparam("key"), _P.deleted_at.is_(None)),
-        or_(_P.turn_id.in_(bindparam("these", expanding=True)), _P.handle.in_(bindparam("named", expanding=True))),
-    )
-    .order_by(_P.position)
-)
+_TURNS_OF_PAGE = _TURNS_HERE.where(_T.id.in_(bindparam("these", expanding=True)))
+_PICTURES_OF_PAGE = _PICTURES_HERE.where(
+    _P.deleted_at.is_(None),
+    or_(_P.turn_id.in_(bindparam("these", expanding=True)), _P.handle.in_(bindparam("named", expanding=True))),
+).order_by(_P.position)
 
 
 class PictureFindings(TypedDict, total=False):
@@ -295,7 +288,7 @@ class ConversationStore:
         this = {"key": conversation_id, "turn": turn_id}
 
         def read(on: Connection) -> Turn | None:
-            row = on.execute(_ONE_TURN, this).one_or_none()
+            row = on.execute(ONE_TURN, this).one_or_none()
             return turn_of(row) if row else None
 
         return await self.db.read(read)
