@@ -180,7 +180,7 @@ class Gallery:
         (by_words, are_read), meant, alike = await asyncio.gather(
             self._by_words(owner, query), self._by_meaning(owner, query, embedder), self._alike(owner, query.similar_to)
         )
-        lists = [(GalleryFoundBy.WORDS, by_words), (GalleryFoundBy.MEANING, meant)] if query.words.strip() else []
+        lists = [(GalleryFoundBy.WORDS, by_words), (GalleryFoundBy.MEANING, meant)]
         likeness, is_whole = alike.found, are_read and alike.is_whole
         if query.similar_to is not None:
             if query.words.strip():

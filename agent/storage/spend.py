@@ -117,7 +117,7 @@ class SpendBook:
         def read(on: Connection) -> Spent:
             spent, gone = _spent(on, _OF_DAYS, _moments(owner, first, following)), _gone(on, owner, first, following)
             price_usd = spent.price_usd + gone.price_usd
-            return gone.model_copy(update={"price_usd": price_usd, "usage": spent.usage})
+            return Spent(price_usd=price_usd, usage=spent.usage, other_tokens=gone.other_tokens)
 
         return await self._db.read(read)
 
