@@ -229,8 +229,8 @@ async def _whole_of_context(messages: Sequence[ContextMessage], images: ImageSto
     taken: list[list[CleanPicture]] = []
     for message in messages:
         check_request(message.text, len(message.pictures))
-        named = [(name or f"Picture {number}", data) for number, (name, data) in enumerate(message.pictures, 1)]
-        taken.append([await take_in_image(data, name) for name, data in named])
+        numbered = enumerate(message.pictures, 1)
+        taken.append([await take_in_image(data, name or f"Picture {number}") for number, (name, data) in numbered])
     now = datetime.now(UTC)
     turns: list[Turn] = []
     pictures: list[Picture] = []

@@ -99,7 +99,8 @@ class Importer:
     async def _take_in(self, contents: Contents) -> ImportReport:
         reader, names = self._reader, self._reader.pictures
         digests = sorted(self._used & contents.pictures.keys())
-        new = await asyncio.to_thread(self._without_file, [*digests, *reader.blobs])
+        every = (*digests, *reader.blobs)
+        new = await asyncio.to_thread(lambda: [digest for digest in every if not any(self._files_of(digest))])
         added: list[ImportedConversation] = []
         adoption = ImportAdapter(reader, contents)
         try:
@@ -167,9 +168,6 @@ class Importer:
         with contextlib.suppress(AivistaError):
             named = await self._store.named_digests()
             await asyncio.to_thread(self._remove, [digest for digest in new if digest not in named])
-
-    def _without_file(self, digests: Iterable[str]) -> list[str]:
-        return [digest for digest in digests if not any(self._files_of(digest))]
 
     def _remove(self, digests: Iterable[str]) -> None:
         """Remove the files of these digests, with what was made from them."""

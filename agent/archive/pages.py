@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Literal, TypeAlias, assert_never
 from urllib.parse import quote, urlsplit
@@ -139,7 +139,7 @@ class _PageBuilder:
 
     def __init__(self, whole: WholeConversation, language: ArchiveLanguage, addresses: Mapping[str, str]) -> None:
         self._whole = whole
-        self._language = language
+        self._word = partial(_word, language)
         self._addresses = addresses
         self._numbers = {turn.id: number for number, turn in enumerate(whole.turns, 1)}
         self._pictures = {picture.handle: picture for picture in whole.pictures}
@@ -282,9 +282,6 @@ class _PageBuilder:
             if len(shown) < len(text):
                 yield Note(self._word("cut", count=f"{len(text) - len(shown):,}"))
 
-    def _word(self, key: str, **parameters: object) -> str:
-        return _word(self._language, key, **parameters)
-
 
 def _word(language: ArchiveLanguage, key: str, **parameters: object) -> str:
     return str(sentences("archive", language)[key]).format(**parameters)
@@ -379,7 +376,7 @@ _MOST_INDENTED = 40
 
 def markdown(page: Page) -> str:
     """Return the page as Markdown, ending with a line break."""
-    return "\n\n".join(_markdown_block(block) for block in page.blocks) + "\n"
+    return "\n\n".join(map(_markdown_block, page.blocks)) + "\n"
 
 
 def escaped(text: str) -> str:

@@ -22,6 +22,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from graphlib import CycleError, TopologicalSorter
 from typing import BinaryIO, get_args
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
@@ -400,10 +401,10 @@ def _check_pictures(conversation: ArchivedConversation) -> None:
         _require(all(tag and tag == plain_tag(tag) for tag in tags), "not a tag")
         _require(len({tag.casefold() for tag in tags}) == len(tags), "a tag twice")
     # No picture may descend from itself, whatever their order.
-    waiting = {picture.handle: known.intersection(picture.parents) for picture in conversation.pictures}
-    while gone := frozenset(handle for handle, parents in waiting.items() if not parents):
-        waiting = {handle: parents - gone for handle, parents in waiting.items() if handle not in gone}
-    _require(not waiting, "a picture that descends from itself")
+    try:
+        TopologicalSorter({picture.handle: picture.parents for picture in conversation.pictures}).prepare()
+    except CycleError as error:
+        raise _Inconsistent("a picture that descends from itself") from error
 
 
 def _check_files(files: Sequence[ArchivedWorkspaceFile], sizes: Mapping[str, int]) -> None:

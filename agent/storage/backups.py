@@ -24,7 +24,13 @@ from pathlib import Path
 
 from agent.errors import ErrorCode, StorageFailure
 from agent.storage.database import upgrade
-from agent.storage.private_files import make_private_folder, remove_database, rename_database, storage_failure
+from agent.storage.private_files import (
+    make_private_folder,
+    remove_database,
+    rename_database,
+    storage_failure,
+    translated_os_errors,
+)
 from agent.storage.process_lock import ProcessLock
 from agent.storage.upgrade import HEAD, NAME
 
@@ -87,7 +93,7 @@ class Backups:
     def all(self) -> list[Backup]:
         """Return the backups, the newest first."""
         found = []
-        with contextlib.suppress(FileNotFoundError):
+        with translated_os_errors(), contextlib.suppress(FileNotFoundError):
             for path in self._folder.iterdir():
                 match = _BACKUP.fullmatch(path.name)
                 if match:
@@ -108,12 +114,10 @@ class Backups:
 
     def make_if_due(self, now: datetime) -> Backup | None:
         """Make a backup if the newest is older than a day or dated in the future; log what prevents it."""
-        newest = next(iter(self.all()), None)
-        is_fresh = newest is not None and timedelta(0) <= now - newest.made_at < _EVERY
-        if is_fresh or not (self._home / NAME).is_file():
-            return None
         try:
-            return self.make(now)
+            newest = next(iter(self.all()), None)
+            is_fresh = newest is not None and timedelta(0) <= now - newest.made_at < _EVERY
+            return self.make(now) if not is_fresh and (self._home / NAME).is_file() else None
         except StorageFailure as failure:
             _log.warning("no backup of the database was made: %s", failure)
             return None
@@ -154,7 +158,11 @@ class Backups:
             kept.update(list(newest.values())[:count])
         for one in every:
             if one.path not in kept:
-                one.path.unlink(missing_ok=True)
+                try:
+                    one.path.unlink(missing_ok=True)
+                except OSError as error:
+                    # The new backup is good all the same.
+                    _log.warning("the old backup %s could not be removed: %s", one.name, error.strerror)
 
     def restore(self, name: str, now: datetime) -> RestoreReport:
         """Restore a backup; the present database is set aside.

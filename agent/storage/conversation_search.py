@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -88,27 +89,23 @@ class Snippet(NamedTuple):
 class SearchDocument:
     """The texts of one conversation as its rows store them.
 
-    `turns` holds the id, text and components of each turn, oldest first; `pictures` the turn id and receipt of each.
+    `turns` holds the id, text and components of each turn, oldest first; `receipts` those of each turn's pictures.
     """
 
     id: str
     title: str
     turns: Sequence[tuple[str, str, str]]
-    pictures: Sequence[tuple[str, str | None]]
+    receipts: Mapping[str, Sequence[str]]
 
     def snippets(self) -> Iterator[Snippet]:
         """Yield every text, the title first, then those of the newest turn."""
         yield Snippet("title", self.title)
         for turn_id, message, components in reversed(self.turns):
             yield Snippet("said", message, turn_id)
-            for written in dict.fromkeys(_prompts(turn_id, self.pictures)):
+            prompts = (_text(_JSON.validate_json(one), "prompt") for one in self.receipts.get(turn_id, ()))
+            for written in dict.fromkeys(prompts):
                 yield Snippet("prompt", written, turn_id)
             yield from _shown_snippets(turn_id, components)
-
-
-def search_words(document: SearchDocument) -> str:
-    """Return the words of a conversation as they go into the full-text table."""
-    return words_of("\n".join(dict.fromkeys(passage.text for passage in document.snippets() if passage.text)))
 
 
 def hit_of(info: ConversationInfo, document: SearchDocument, query: str) -> ConversationHit:
@@ -116,12 +113,6 @@ def hit_of(info: ConversationInfo, document: SearchDocument, query: str) -> Conv
     best = max(document.snippets(), key=lambda passage: found_in(passage.text, query))
     excerpt = excerpt_of(best.text, query)
     return ConversationHit(info=info, place=best.place, excerpt=excerpt.text, marks=excerpt.marks, turn_id=best.turn_id)
-
-
-def _prompts(turn_id: str, pictures: Iterable[tuple[str, str | None]]) -> Iterator[str]:
-    for made_in, receipt in pictures:
-        if made_in == turn_id and receipt:
-            yield _text(_JSON.validate_json(receipt), "prompt")
 
 
 def _shown_snippets(turn_id: str, components: str) -> Iterator[Snippet]:
@@ -142,28 +133,32 @@ def _text(value: JsonValue, name: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-class StaleDocument(NamedTuple):
-    """A conversation whose words must be indexed again, as it was when they were read."""
+class StaleWords(NamedTuple):
+    """The words of a conversation for the full-text table, and the conversation as it was when they were read."""
 
-    document: SearchDocument
+    id: str
+    title: str
     updated_at: datetime
+    words: str
 
 
-def stale_documents(connection: Connection, after: str, limit: int) -> list[StaleDocument]:
-    """Return conversations that changed since they were indexed, ordered by id, starting after the id `after`."""
+def stale_words(connection: Connection, after: str, limit: int) -> list[StaleWords]:
+    """Return the words of conversations that changed since they were indexed, by id, starting after the id `after`."""
     rows = connection.execute(STALE, {"after": after, "page": limit}).all()
-    documents = _documents(connection, {row.id: row.title for row in rows})
-    return [StaleDocument(one, row.updated_at) for one, row in zip(documents, rows, strict=True)]
+    found = []
+    for row, document in zip(rows, _documents(connection, {row.id: row.title for row in rows}), strict=True):
+        texts = dict.fromkeys(passage.text for passage in document.snippets() if passage.text)
+        found.append(StaleWords(row.id, row.title, row.updated_at, words_of("\n".join(texts))))
+    return found
 
 
-def index_documents(connection: Connection, words: Sequence[tuple[StaleDocument, str]]) -> None:
+def index_words(connection: Connection, words: Sequence[StaleWords]) -> None:
     """Write the words of conversations into the full-text table, replacing those that were there."""
-    for one, split in words:
-        document = one.document
-        seen = {"key": document.id, "seen": one.updated_at, "seen_title": document.title}
+    for one in words:
+        seen = {"key": one.id, "seen": one.updated_at, "seen_title": one.title}
         number = connection.execute(_INDEXED, seen).scalar_one_or_none()
         if number is not None:
-            connection.execute(_PUT, {"number": number, "words": split})
+            connection.execute(_PUT, {"number": number, "words": one.words})
 
 
 def matching_documents(connection: Connection, owner: str, match: str, limit: int) -> list[SearchDocument]:
@@ -173,12 +168,11 @@ def matching_documents(connection: Connection, owner: str, match: str, limit: in
 
 
 def _documents(connection: Connection, titles: dict[str, str]) -> list[SearchDocument]:
-    turns: dict[str, list[tuple[str, str, str]]] = {one: [] for one in titles}
-    pictures: dict[str, list[tuple[str, str | None]]] = {one: [] for one in titles}
-    if titles:
-        these = {"these": list(titles)}
-        for row in connection.execute(_TEXTS, these):
-            turns[row.conversation_id].append((row.id, row.text, row.components))
-        for made in connection.execute(_RECEIPTS, these):
-            pictures[made.conversation_id].append((made.turn_id, made.receipt))
-    return [SearchDocument(one, title, turns[one], pictures[one]) for one, title in titles.items()]
+    these = {"these": list(titles)}
+    turns: defaultdict[str, list[tuple[str, str, str]]] = defaultdict(list)
+    for row in connection.execute(_TEXTS, these):
+        turns[row.conversation_id].append((row.id, row.text, row.components))
+    receipts: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for row in connection.execute(_RECEIPTS, these):
+        receipts[row.conversation_id][row.turn_id].append(row.receipt)
+    return [SearchDocument(one, title, turns[one], receipts[one]) for one, title in titles.items()]

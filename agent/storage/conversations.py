@@ -24,14 +24,7 @@ from agent.pictures import DriftRecord, EditRecord, Picture, Review
 from agent.storage import gallery_rows, purging
 from agent.storage.branches import as_copy, fit_for_record, newest_below, shown
 from agent.storage.conversation_cache import Change, ConversationCache
-from agent.storage.conversation_search import (
-    ConversationHit,
-    hit_of,
-    index_documents,
-    matching_documents,
-    search_words,
-    stale_documents,
-)
+from agent.storage.conversation_search import ConversationHit, hit_of, index_words, matching_documents, stale_words
 from agent.storage.database import Database
 from agent.storage.images import ImageStore
 from agent.storage.journal import next_slots, reserved_slot
@@ -49,13 +42,12 @@ from agent.storage.rows import (
 )
 from agent.storage.tables import CONVERSATIONS, PICTURES, TURN_QUEUE, TURNS
 from agent.storage.titles import checked_title
-from agent.storage.turns import ADD_PICTURE, CHANGED, LAST_POSITION, TOUCH, TurnStore, touched
+from agent.storage.turns import ADD_PICTURE, CHANGED, LAST_POSITION, ONE_TURN, TOUCH, TurnStore, touched
 from agent.storage.word_index import match_query
 from agent.storage.workspace import add_files, files_of
 
 # Turns write between two batches: each batch takes the database's thread for some milliseconds.
 _INDEXED_AT_ONCE = 32
-_ROWS_AT_ONCE = 500
 
 _C, _T, _P, _Q = CONVERSATIONS.c, TURNS.c, PICTURES.c, TURN_QUEUE.c
 _OWN = and_(_C.id == bindparam("key"), _C.owner == bindparam("whose"))
@@ -120,20 +112,19 @@ _HEAD = select(_C.head).where(_KEPT)
 _PARENTS = select(_T.id, _T.parent).where(_T.conversation_id == bindparam("key")).order_by(_T.position)
 _SWITCH = _CHANGE.where(_KEPT).values(head=bindparam("new_head"))
 _WHOLE = select(_C.title, _C.created_at, _C.updated_at, _C.is_named, _C.is_pinned, _C.head).where(_KEPT)
-_TURNS = select(TURNS, _T.id.label("turn_id")).where(_T.conversation_id == bindparam("key")).order_by(_T.position)
+_TURNS_HERE = select(*TURN_COLUMNS).where(_T.conversation_id == bindparam("key"))
+_TURNS = _TURNS_HERE.order_by(_T.position)
 _PICTURES = select(PICTURES).where(_P.conversation_id == bindparam("key")).order_by(_P.position)
 _TAKEN = select(_T.id).where(_T.id.in_(bindparam("these", expanding=True)))
 _ADD_CONVERSATION = insert(CONVERSATIONS)
 _BEGUN_BY = select(_C.id, _C.deleted_at).where(_C.owner == bindparam("whose"), _C.request_id == bindparam("request"))
 _FREE_REQUEST = update(CONVERSATIONS).where(_C.id == bindparam("key")).values(request_id=None)
-_ONE_TURN = select(*TURN_COLUMNS).where(_T.conversation_id == bindparam("key"), _T.id == bindparam("turn"))
 _THIS_PICTURE = and_(_P.conversation_id == bindparam("key"), _P.handle == bindparam("name"))
-_THIS_ONE = select(*PICTURE_COLUMNS).where(_THIS_PICTURE)
+_PICTURES_HERE = select(*PICTURE_COLUMNS).where(_P.conversation_id == bindparam("key"))
+_THIS_ONE = _PICTURES_HERE.where(_P.handle == bindparam("name"))
 _REPLACE_PICTURE = update(PICTURES).where(_THIS_PICTURE, _P.digest == bindparam("content"))
 _SET_DETAILS = update(PICTURES).where(_THIS_PICTURE).values(details=bindparam("new_details"), is_indexed=False)
-_BROUGHT_BY = select(*PICTURE_COLUMNS).where(
-    _P.conversation_id == bindparam("key"), _P.turn_id == bindparam("turn"), _P.call == bindparam("by"), _P.call != ""
-)
+_BROUGHT_BY = _PICTURES_HERE.where(_P.turn_id == bindparam("turn"), _P.call == bindparam("by"), _P.call != "")
 _ANSWER = select(_P.answer).where(_THIS_PICTURE)
 _ADD_TURNS = insert(TURNS)
 _ADD_PICTURES = insert(PICTURES)
@@ -147,17 +138,11 @@ _DELETE_ALIKE = (
         .scalar_subquery()
     )
 )
-_TURNS_OF_PAGE = select(*TURN_COLUMNS).where(
-    _T.conversation_id == bindparam("key"), _T.id.in_(bindparam("these", expanding=True))
-)
-_PICTURES_OF_PAGE = (
-    select(*PICTURE_COLUMNS)
-    .where(
-        and_(_P.conversation_id == bindparam("key"), _P.deleted_at.is_(None)),
-        or_(_P.turn_id.in_(bindparam("these", expanding=True)), _P.handle.in_(bindparam("named", expanding=True))),
-    )
-    .order_by(_P.position)
-)
+_TURNS_OF_PAGE = _TURNS_HERE.where(_T.id.in_(bindparam("these", expanding=True)))
+_PICTURES_OF_PAGE = _PICTURES_HERE.where(
+    _P.deleted_at.is_(None),
+    or_(_P.turn_id.in_(bindparam("these", expanding=True)), _P.handle.in_(bindparam("named", expanding=True))),
+).order_by(_P.position)
 
 
 class PictureFindings(TypedDict, total=False):
@@ -303,7 +288,7 @@ class ConversationStore:
         this = {"key": conversation_id, "turn": turn_id}
 
         def read(on: Connection) -> Turn | None:
-            row = on.execute(_ONE_TURN, this).one_or_none()
+            row = on.execute(ONE_TURN, this).one_or_none()
             return turn_of(row) if row else None
 
         return await self.db.read(read)
@@ -348,21 +333,17 @@ class ConversationStore:
         match = match_query(query)
         if match is None:
             return []
-        after: str | None = ""
-        while after is not None:
-            after = await self._index_some(after)
-        wordings = await self.db.read(lambda on: matching_documents(on, owner, match, limit))
-        infos = await self.db.read(lambda on: _infos(on, [one.id for one in wordings]))
-        by_id = {one.id: one for one in wordings}
-        return await asyncio.to_thread(lambda: [hit_of(info, by_id[info.id], query) for info in infos])
+        after = ""
+        while words := await self.db.read(partial(stale_words, after=after, limit=_INDEXED_AT_ONCE)):
+            await self.db.write(partial(index_words, words=words), is_spare=True)
+            after = words[-1].id
 
-    async def _index_some(self, after: str) -> str | None:
-        """Index the words of a few conversations; return the id to continue after, or None."""
-        stale = await self.db.read(lambda on: stale_documents(on, after, _INDEXED_AT_ONCE))
-        if stale:
-            words = await asyncio.to_thread(lambda: [(one, search_words(one.document)) for one in stale])
-            await self.db.write(lambda on: index_documents(on, words), is_spare=True)
-        return stale[-1].document.id if len(stale) == _INDEXED_AT_ONCE else None
+        def find(on: Connection) -> Sequence[ConversationHit]:
+            documents = matching_documents(on, owner, match, limit)
+            infos = _infos(on, [one.id for one in documents])
+            return [hit_of(info, document, query) for info, document in zip(infos, documents, strict=True)]
+
+        return await self.db.read(find)
 
     # Changes
 
@@ -549,9 +530,8 @@ class ConversationStore:
         for table in purging.tables_with_texts():
             after: int | None = 0
             while after is not None:
-                some = partial(purging.texts_of, table=table, after=after, limit=_ROWS_AT_ONCE)
-                after, texts = await self.db.read(some)
-                named |= await asyncio.to_thread(purging.digests_in, texts)
+                after, found = await self.db.read(partial(purging.named_digests, table=table, after=after))
+                named |= found
         return named
 
     # Copies
@@ -602,7 +582,14 @@ class ConversationStore:
         key = secrets.token_hex(16)
         own = whole.model_dump(include={"title", "created_at", "updated_at", "is_named", "is_pinned", "head"})
         own |= {"id": key, "owner": owner, "file_version": max((one.version for one in whole.files), default=0)}
-        turns = self._turn_rows(key, whole, is_imported=copy_of is None)
+        turns = [
+            {
+                **{"conversation_id": key, "id": turn.id, "position": position, "parent": turn.parent},
+                **{"runner": self._runner, "is_imported": copy_of is None or turn.is_imported},
+                **turn_row(turn),
+            }
+            for position, turn in enumerate(whole.turns)
+        ]
         pictures = _picture_rows(key, owner, whole)
 
         def add(on: Connection) -> None:
@@ -618,15 +605,6 @@ class ConversationStore:
 
         await self.db.write(add, is_spare=True)
         return await self.get(key, owner)
-
-    def _turn_rows(self, key: str, whole: WholeConversation, *, is_imported: bool) -> Sequence[dict[str, Any]]:
-        rows = []
-        for position, turn in enumerate(whole.turns):
-            own = {"conversation_id": key, "id": turn.id, "position": position, "parent": turn.parent}
-            own |= {"runner": self._runner, "request_id": turn.request_id}
-            own |= {"is_imported": is_imported or turn.is_imported}
-            rows.append(own | turn_row(turn))
-        return rows
 
 
 def _picture_rows(key: str, owner: str, whole: WholeConversation) -> Sequence[dict[str, Any]]:
@@ -650,11 +628,8 @@ def _branches(connection: Connection, conversation_id: str, owner: str) -> tuple
 
 def _infos(connection: Connection, ids: list[str]) -> list[ConversationInfo]:
     """Return the list entries of these conversations, in their order."""
-    if not ids:
-        return []
-    rows = connection.execute(_INFOS, {"these": ids})
-    found = {row.id: ConversationInfo(**row._asdict()) for row in rows}
-    return [found[one] for one in ids if one in found]
+    found = {row.id: ConversationInfo(**row._asdict()) for row in connection.execute(_INFOS, {"these": ids})}
+    return [found[one] for one in ids]
 
 
 def _named(turn: Turn) -> Iterator[str]:

@@ -27,6 +27,7 @@ from agent.cancellation import on_thread, shielded
 from agent.errors import ErrorCode, StorageFailure
 from agent.storage.private_files import (
     aside_path,
+    is_unreadable,
     make_private_folder,
     remove_database,
     rename_database,
@@ -55,9 +56,11 @@ def open_database(home: Path) -> tuple[Engine, Path | None]:
     try:
         return _opened(path), None
     except DatabaseError as error:
-        if not _is_unreadable(error):
+        if not is_unreadable(error.orig):
             raise _failure_of(error) from error
-    aside = _set_aside(path)
+    aside = aside_path(path)
+    with translated_os_errors():
+        rename_database(path, aside)
     _log.warning("the database was unreadable and has been set aside as %s", aside.name)
     try:
         return _opened(path), aside
@@ -66,7 +69,10 @@ def open_database(home: Path) -> tuple[Engine, Path | None]:
 
 
 def _opened(path: Path) -> Engine:
-    _make_private(path)
+    with translated_os_errors():
+        make_private_folder(path.parent)
+        # SQLite gives its journals the mode of the database.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     engine = engine_of(path, is_writing=True)
     try:
         _bring_up_to_date(engine)
@@ -102,13 +108,6 @@ def _failure_of(error: DBAPIError | sqlite3.Error) -> StorageFailure:
     return StorageFailure(ErrorCode.STORAGE_BROKEN, detail=str(cause))
 
 
-def _make_private(path: Path) -> None:
-    with translated_os_errors():
-        make_private_folder(path.parent)
-        # SQLite gives its journals the mode of the database.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-
-
 def engine_of(path: Path, *, is_writing: bool, connections: int = 1) -> Engine:
     """Return an engine on an existing database file, for writing or read-only."""
     url = URL.create("sqlite", database=str(path))
@@ -124,10 +123,8 @@ def engine_of(path: Path, *, is_writing: bool, connections: int = 1) -> Engine:
 def _set_pragmas(connection: Any, _record: object) -> None:
     # We begin each transaction ourselves: the driver would begin one only at the first write, after the reads for it.
     connection.isolation_level = None
-    cursor = connection.cursor()
-    for pragma in (f"busy_timeout={_BUSY_TIMEOUT_S * 1000:.0f}", "foreign_keys=ON", "synchronous=NORMAL"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
+    for pragma in ("foreign_keys=ON", "synchronous=NORMAL"):
+        connection.execute(f"PRAGMA {pragma}").close()
 
 
 @contextmanager
@@ -193,19 +190,6 @@ def _revision(connection: Connection) -> str | None:
     return str(found)
 
 
-def _is_unreadable(error: DBAPIError) -> bool:
-    # The low byte is the primary error code; the rest is the extended code.
-    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
-    return code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
-
-
-def _set_aside(path: Path) -> Path:
-    aside = aside_path(path)
-    with translated_os_errors():
-        rename_database(path, aside)
-    return aside
-
-
 @dataclass
 class _Write:
     """`work` writes to the database; `remember` receives its result after the commit and updates memory.
@@ -215,7 +199,7 @@ class _Write:
     """
 
     work: Callable[[Connection], Any]
-    remember: Callable[[Any], None] | None
+    remember: Callable[[Any], object]
     done: asyncio.Future[Any]
     is_durable: bool = False
     is_spare: bool = False
@@ -313,7 +297,7 @@ class Database:
     async def write(
         self,
         work: Callable[[Connection], T],
-        remember: Callable[[T], None] | None = None,
+        remember: Callable[[T], object] = lambda _: None,
         *,
         is_durable: bool = False,
         is_spare: bool = False,
@@ -335,7 +319,7 @@ class Database:
         Later writes come after it. Return its future, which has the exception that the work raises.
         """
         loop = asyncio.get_running_loop()
-        one = _Write(work, None, loop.create_future(), is_spare=is_spare)
+        one = _Write(work, lambda _: None, loop.create_future(), is_spare=is_spare)
         self._waiting.append(one)
         if not self._is_at_work:
             loop.call_later(_SOON_S, self._begin)
@@ -362,7 +346,10 @@ class Database:
 
     def _written(self, batch: list[_Write]) -> list[Exception | None]:
         is_recorded = len(batch) > 1 and _failure(self._record, *batch) is None
-        return [(None if is_recorded else _failure(self._record, one)) or _failure(_remember, one) for one in batch]
+        return [
+            (None if is_recorded else _failure(self._record, one)) or _failure(one.remember, one.result)
+            for one in batch
+        ]
 
     def _record(self, *batch: _Write) -> None:
         if self._engine is None:
@@ -382,11 +369,6 @@ class Database:
                 one.done.set_exception(error)
         self._is_at_work = False
         self._begin()
-
-
-def _remember(one: _Write) -> None:
-    if one.remember is not None:
-        one.remember(one.result)
 
 
 def _is_disk_full(error: Exception | None) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 import diskcache  # type: ignore[import-untyped]  # it has no types of its own
 
-from agent.storage.private_files import aside_path, make_private_folder, rename_database
+from agent.storage.private_files import aside_path, is_unreadable, make_private_folder, rename_database
 
 _MODE_RAW, _MODE_BINARY = 1, 2
 _VALUE_FILE = re.compile(r"[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{28}\.val")
@@ -83,7 +83,7 @@ def open_disk_cache(folder: Path, limit_bytes: int) -> Any:
     try:
         _probe(folder)
     except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode & 0xFF not in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
+        if not is_unreadable(error):
             raise
         _set_aside(folder)
         _probe(folder)

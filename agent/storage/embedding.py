@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from agent.messages import Value
 
+_PAUSE_S = 60.0
 # Wishes that name no style: a model's similarities for them are chance.
 PLAIN_WISHES = (
     "a red car",
@@ -57,6 +60,23 @@ class EmbeddingModel(Value):
     def of(cls, embedder: TextEmbedder) -> EmbeddingModel:
         """Return the id and dimension of this model."""
         return cls(id=embedder.model_id, dimension=embedder.dimension)
+
+
+class ModelPauses:
+    """The models that are not called, each for a minute after a failure: not every search should wait for it.
+
+    Two keys of one model are two models here: one may succeed where the other fails.
+    """
+
+    def __init__(self) -> None:
+        self._until_s: WeakKeyDictionary[TextEmbedder, float] = WeakKeyDictionary()
+
+    def begin(self, embedder: TextEmbedder) -> None:
+        """Pause a model that has just failed."""
+        self._until_s[embedder] = time.monotonic() + _PAUSE_S
+
+    def __contains__(self, embedder: TextEmbedder) -> bool:
+        return time.monotonic() < self._until_s.get(embedder, float("-inf"))
 
 
 async def embedded(texts: Sequence[str], embedder: TextEmbedder) -> list[list[float]]:

@@ -10,10 +10,9 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from cachetools import LRUCache, TTLCache
 from sqlalchemy import Connection
@@ -61,14 +60,13 @@ _PRIVATE_FILE = 0o100600 << 16
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 
-@dataclass(frozen=True)
-class Ranking:
+class Ranking(NamedTuple):
     """A search result, the best first: picture ids, why and how similar; and whether every picture was searched."""
 
     ids: tuple[int, ...]
-    found_by: Mapping[int, tuple[GalleryFoundBy, ...]] = field(default_factory=dict)
-    likeness: Mapping[int, float] = field(default_factory=dict)
-    is_whole: bool = True
+    found_by: Mapping[int, tuple[GalleryFoundBy, ...]]
+    likeness: Mapping[int, float]
+    is_whole: bool
 
 
 class Gallery:
@@ -99,8 +97,9 @@ class Gallery:
         self._facets: LRUCache[str, tuple[float, GalleryFacets]] = LRUCache(_MOST_KEPT)
         self._rankings: TTLCache[tuple[str, GalleryQuery], Ranking] = TTLCache(_MOST_KEPT, _RANKINGS_LIVE_S, clock)
         self._zipping = ThreadPoolExecutor(1, thread_name_prefix="gallery-zip")
-        self._tasks = Tasks()
-        vectors = PictureVectors(database, self._read)
+        self._tasks = Tasks(database)
+        self._read = self._tasks.read
+        vectors = PictureVectors(database, self._tasks)
         self._similar = SimilarPictures(vectors, images, self._tasks)
         self._meaning = PictureMeaning(vectors, self._tasks)
 
@@ -181,7 +180,7 @@ class Gallery:
         (by_words, are_read), meant, alike = await asyncio.gather(
             self._by_words(owner, query), self._by_meaning(owner, query, embedder), self._alike(owner, query.similar_to)
         )
-        lists = [(GalleryFoundBy.WORDS, by_words), (GalleryFoundBy.MEANING, meant)] if query.words.strip() else []
+        lists = [(GalleryFoundBy.WORDS, by_words), (GalleryFoundBy.MEANING, meant)]
         likeness, is_whole = alike.found, are_read and alike.is_whole
         if query.similar_to is not None:
             if query.words.strip():
@@ -227,7 +226,7 @@ class Gallery:
     async def _matched(self, owner: str, words: str, ranking: Ranking, start: int, end: int) -> tuple[GalleryItem, ...]:
         """Return the pictures from `start` to `end` of the ranking that still exist, with why they were found."""
         ids = ranking.ids[start:end]
-        terms = gallery_words.terms_of(words) if words.strip() else ()
+        terms = gallery_words.terms_of(words)
 
         def read(connection: Connection) -> tuple[GalleryItem, ...]:
             rows = gallery_rows.rows_of(connection, owner, ids)
@@ -251,10 +250,6 @@ class Gallery:
             await self._tasks.turn()
             # Between two batches, turns get their writes on the same thread.
             is_more = await self._db.write(gallery_words.read_some, is_spare=True) > 0
-
-    async def _read(self, work: Callable[[Connection], T]) -> T:
-        with self._tasks.standing_back():
-            return await self._db.read(work)
 
     # Changing
 

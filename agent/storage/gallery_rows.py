@@ -30,7 +30,7 @@ from sqlalchemy import (
 
 from agent.library import GalleryFacets, GalleryItem, GalleryQuery, moment_of
 from agent.pictures import Picture
-from agent.storage.rows import picture_of
+from agent.storage.rows import PICTURE_COLUMNS, picture_of
 from agent.storage.tables import CONVERSATIONS, PICTURE_TAGS, PICTURE_VECTORS, PICTURES, TURNS
 
 _C, _P, _T = CONVERSATIONS.c, PICTURES.c, PICTURE_TAGS.c
@@ -185,7 +185,7 @@ def ids_without_vector(connection: Connection, owner: str, kind: str) -> list[in
 
 def deleted_of(connection: Connection, owner: str, conversation_id: str) -> list[Picture]:
     """Return the pictures of the owner's conversation that were deleted, the oldest first."""
-    statement = select(*ITEM).select_from(WITH_CONVERSATION).where(_P.conversation_id == conversation_id)
+    statement = select(*PICTURE_COLUMNS).select_from(WITH_CONVERSATION).where(_P.conversation_id == conversation_id)
     gone = statement.where(_owner_unindexed == owner, _P.deleted_at.is_not(None), _C.deleted_at.is_(None))
     return [picture_of(row) for row in connection.execute(gone.order_by(_P.position))]
 
@@ -206,8 +206,7 @@ def add_tags(connection: Connection, owner: str, conversation_id: str, tags: Map
 def star(connection: Connection, owner: str, ids: Sequence[int], is_starred: bool) -> tuple[int, ...]:
     """Star the pictures, or remove the star. Return those that are the owner's."""
     own = _own(connection, owner, ids)
-    for some in _in_portions(own):
-        connection.execute(update(PICTURES).where(_P.id.in_(some)).values(is_starred=is_starred))
+    _update(connection, own, is_starred=is_starred)
     return own
 
 
@@ -218,7 +217,7 @@ def tag(connection: Connection, owner: str, ids: Sequence[int], name: str) -> tu
     if own:
         rows = [{"picture_id": one, "tag": spelling} for one in own]
         connection.execute(insert(PICTURE_TAGS).prefix_with("OR IGNORE"), rows)
-        _read_anew(connection, own)
+    _update(connection, own, is_indexed=False)
     return own
 
 
@@ -228,7 +227,7 @@ def untag(connection: Connection, owner: str, ids: Sequence[int], name: str) -> 
     spelling = spellings(connection, owner, [name])[name]
     for some in _in_portions(own):
         connection.execute(delete(PICTURE_TAGS).where(_T.picture_id.in_(some), _T.tag == spelling))
-    _read_anew(connection, own)
+    _update(connection, own, is_indexed=False)
     return own
 
 
@@ -273,9 +272,9 @@ def spellings(connection: Connection, owner: str, names: Iterable[str]) -> dict[
     return {name: known.setdefault(name.casefold(), name) for name in names}
 
 
-def _read_anew(connection: Connection, ids: Sequence[int]) -> None:
+def _update(connection: Connection, ids: Sequence[int], **values: object) -> None:
     for some in _in_portions(ids):
-        connection.execute(update(PICTURES).where(_P.id.in_(some)).values(is_indexed=False))
+        connection.execute(update(PICTURES).where(_P.id.in_(some)).values(**values))
 
 
 # Filter values

@@ -11,18 +11,16 @@ import hashlib
 import itertools
 import logging
 import statistics
-import time
 from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Any, NamedTuple, TypeVar
 
 from cachetools import LRUCache
 from sqlalchemy import Connection, delete, insert, literal, select
 
 from agent.errors import AivistaError, RequestRefused, StorageFailure
 from agent.storage.database import Database
-from agent.storage.embedding import PLAIN_WISHES, EmbeddingModel, TextEmbedder, cosines, embedded
+from agent.storage.embedding import PLAIN_WISHES, ModelPauses, TextEmbedder, cosines, embedded
 from agent.storage.gallery_rows import ItemRow, ids_without_vector, rows_of
 from agent.storage.images import ImageStore
 from agent.storage.rows import picture_of
@@ -45,8 +43,6 @@ _READ_AT_ONCE = 32
 _MOST_READ_A_SEARCH = 256
 _MOST_MEANT = 40
 _LONGEST_TEXT = 2000
-# How long a model is not called after a failure: not every search should wait for it.
-_PAUSE_S = 60.0
 _MOST_KEPT = 64
 
 _V, _P = PICTURE_VECTORS.c, PICTURES.c
@@ -54,9 +50,13 @@ _log = logging.getLogger(__name__)
 
 
 class Tasks:
-    """Background tasks by name. A failing task logs its failure and raises nothing for those who wait."""
+    """Background tasks by name, which make way for reading of the records.
 
-    def __init__(self) -> None:
+    A failing task logs its failure and raises nothing for those who wait.
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
         self._under_way: dict[Hashable, asyncio.Task[bool]] = {}
         self._readers = 0
         self._is_quiet = asyncio.Event()
@@ -88,6 +88,11 @@ class Tasks:
             if not self._readers:
                 self._is_quiet.set()
 
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """Run the work on a snapshot of the records and return its result; running tasks stand back meanwhile."""
+        with self.standing_back():
+            return await self._db.read(work)
+
     async def turn(self) -> None:
         """Return when nobody reads; the work must await this before each batch."""
         await self._is_quiet.wait()
@@ -114,14 +119,6 @@ async def _logging_failure(work: Coroutine[Any, Any, None]) -> bool:
     return True
 
 
-class Reading(Protocol):
-    """A function that runs work on the records, off the event loop."""
-
-    async def __call__(self, work: Callable[[Connection], T]) -> T:
-        """Return the result of the work."""
-        ...
-
-
 class Near(NamedTuple):
     """A picture, the digest of what its vector was made from, and the cosine."""
 
@@ -136,13 +133,13 @@ class PictureVectors:
     `content` is the digest of what a vector was made from: with another content, the vector is outdated.
     """
 
-    def __init__(self, db: Database, reading: Reading) -> None:
+    def __init__(self, db: Database, tasks: Tasks) -> None:
         self._db = db
-        self.reading = reading
+        self._read = tasks.read
 
     async def missing(self, kind: str, owner: str) -> list[int]:
         """Return the ids of the owner's pictures that have no vector of this kind, the newest first."""
-        return await self.reading(lambda on: ids_without_vector(on, owner, kind))
+        return await self._read(lambda on: ids_without_vector(on, owner, kind))
 
     async def put(self, kind: str, vectors: Mapping[int, tuple[bytes, Sequence[float]]]) -> None:
         """Store vectors, each with its content, by picture id; a picture that is gone is ignored."""
@@ -167,7 +164,7 @@ class PictureVectors:
     async def of(self, kind: str, picture_id: int, content: bytes) -> list[float] | None:
         """Return the picture's vector made from this content, or None."""
         one = select(_V.vector).where(_V.picture_id == picture_id, _V.kind == kind, _V.content == content)
-        found: bytes | None = await self.reading(lambda on: on.scalar(one))
+        found: bytes | None = await self._read(lambda on: on.scalar(one))
         return _unpacked(found) if found is not None else None
 
     async def nearest(self, kind: str, owner: str, vector: Sequence[float], least: float, limit: int) -> list[Near]:
@@ -187,12 +184,12 @@ class PictureVectors:
             near = (Near(rows[at].picture_id, rows[at].content, float(likeness[at])) for at in order)
             return [one for one in near if one.cosine > least]
 
-        return await self.reading(nearest)
+        return await self._read(nearest)
 
     async def background(self, kind: str) -> float | None:
         """Return the cosine that unrelated things reach, or None when it was never measured."""
         measured = select(VECTOR_KINDS.c.background).where(VECTOR_KINDS.c.kind == kind)
-        found: float | None = await self.reading(lambda on: on.scalar(measured))
+        found: float | None = await self._read(lambda on: on.scalar(measured))
         return found
 
     async def set_background(self, kind: str, background: float) -> None:
@@ -277,7 +274,7 @@ class SimilarPictures:
 
     async def _digests(self, ids: Sequence[int]) -> dict[int, str]:
         there = select(_P.id, _P.digest).where(_P.id.in_(ids), _P.deleted_at.is_(None))
-        return await self._vectors.reading(lambda on: {row.id: row.digest for row in on.execute(there)})
+        return await self._tasks.read(lambda on: {row.id: row.digest for row in on.execute(there)})
 
     async def _looks_of(self, digest: str) -> list[float] | None:
         try:
@@ -294,13 +291,6 @@ def _looks_at(thumbnail: bytes) -> list[float] | None:
     return appearance_vector(thumbnail)
 
 
-class _Asked(NamedTuple):
-    """A text to embed with a model."""
-
-    model: EmbeddingModel
-    words: str
-
-
 class PictureMeaning:
     """Find pictures by the meaning of their texts, with a given model; vectors of two models are kept apart.
 
@@ -310,9 +300,10 @@ class PictureMeaning:
     def __init__(self, vectors: PictureVectors, tasks: Tasks) -> None:
         self._vectors = vectors
         self._tasks = tasks
-        self._paused_until_s: WeakKeyDictionary[TextEmbedder, float] = WeakKeyDictionary()
+        self._pauses = ModelPauses()
         # A search is repeated for its next page, or while pictures are being read: its words are paid for only once.
-        self._asked: LRUCache[_Asked, list[float]] = LRUCache(_MOST_KEPT)
+        # By the model's kind of vectors, and the words.
+        self._asked: LRUCache[tuple[str, str], list[float]] = LRUCache(_MOST_KEPT)
         # Uploads without any text.
         self._wordless: set[int] = set()
 
@@ -321,73 +312,75 @@ class PictureMeaning:
 
         Pictures without a vector are read in the background, some hundred after each search.
         """
-        if time.monotonic() < self._paused_until_s.get(embedder, float("-inf")):
+        if embedder in self._pauses:
             return []
-        model = EmbeddingModel.of(embedder)
         try:
-            await self._tasks.begin((model, owner), lambda: self._read_some(owner, embedder, model))
+            await self._tasks.begin((_kind_of(embedder), owner), lambda: self._read_some(owner, embedder))
             async with asyncio.timeout(patience_s):
-                return await self._closest(owner, words[:_LONGEST_TEXT], embedder, model)
+                return await self._closest(owner, words[:_LONGEST_TEXT], embedder)
         except TimeoutError:
-            _log.warning("the embedding model %s takes too long; pictures are found by their words", model.id)
+            _log.warning("the embedding model %s takes too long; pictures are found by their words", embedder.model_id)
         except (AivistaError, ValueError) as error:
-            self._pause(embedder, model, error)
+            self._pause(embedder, error)
         return []
 
-    async def _closest(self, owner: str, words: str, embedder: TextEmbedder, model: EmbeddingModel) -> list[int]:
-        kind = _kind_of(model)
+    async def _closest(self, owner: str, words: str, embedder: TextEmbedder) -> list[int]:
+        kind = _kind_of(embedder)
         background = await self._vectors.background(kind)
-        vector = await self._vector_of(_Asked(model, words), embedder) if background is not None else None
+        vector = await self._vector_of(words, embedder) if background is not None else None
         if vector is None or background is None:
             return []
         near = await self._vectors.nearest(kind, owner, vector, background, _MOST_MEANT)
-        rows = await self._vectors.reading(lambda on: rows_of(on, owner, [one.id for one in near]))
+        rows = await self._tasks.read(lambda on: rows_of(on, owner, [one.id for one in near]))
         contents = {row.id: _digest_of(_text_of(row)) for row in rows}
         return [one.id for one in await self._vectors.current(kind, near, contents)]
 
-    async def _vector_of(self, asked: _Asked, embedder: TextEmbedder) -> list[float] | None:
+    async def _vector_of(self, words: str, embedder: TextEmbedder) -> list[float] | None:
         """Return the vector of the text, or None when the model failed; computed even if the caller stops waiting."""
+        asked = _kind_of(embedder), words
+
+        async def ask() -> None:
+            try:
+                [self._asked[asked]] = await embedded([words], embedder)
+            except (AivistaError, ValueError) as error:
+                self._pause(embedder, error)
+
         if asked not in self._asked:
-            await self._tasks.begin(asked, lambda: self._ask(asked, embedder), patience_s=None)
+            # An owner may be called like the words: the task that reads their pictures has their name.
+            await self._tasks.begin(("asked", *asked), ask, patience_s=None)
         return self._asked.get(asked)
 
-    async def _ask(self, asked: _Asked, embedder: TextEmbedder) -> None:
+    async def _read_some(self, owner: str, embedder: TextEmbedder) -> None:
+        kind = _kind_of(embedder)
         try:
-            self._asked[asked] = (await embedded([asked.words], embedder))[0]
-        except (AivistaError, ValueError) as error:
-            self._pause(embedder, asked.model, error)
-
-    async def _read_some(self, owner: str, embedder: TextEmbedder, model: EmbeddingModel) -> None:
-        try:
-            missing = [one for one in await self._vectors.missing(_kind_of(model), owner) if one not in self._wordless]
+            missing = [one for one in await self._vectors.missing(kind, owner) if one not in self._wordless]
             missing = missing[:_MOST_READ_A_SEARCH]
             for start in range(0, len(missing), _READ_AT_ONCE):
                 await self._tasks.turn()
-                await self._read_these(owner, missing[start : start + _READ_AT_ONCE], embedder, model)
+                await self._read_these(owner, missing[start : start + _READ_AT_ONCE], embedder, kind)
         except (AivistaError, ValueError) as error:
-            self._pause(embedder, model, error)
+            self._pause(embedder, error)
 
-    async def _read_these(self, owner: str, ids: Sequence[int], embedder: TextEmbedder, model: EmbeddingModel) -> None:
-        rows = await self._vectors.reading(lambda on: rows_of(on, owner, ids))
+    async def _read_these(self, owner: str, ids: Sequence[int], embedder: TextEmbedder, kind: str) -> None:
+        rows = await self._tasks.read(lambda on: rows_of(on, owner, ids))
         texts = {row.id: text for row in rows if (text := _text_of(row))}
         self._wordless.update(row.id for row in rows if row.id not in texts)
         if not texts:
             return
-        kind = _kind_of(model)
         if await self._vectors.background(kind) is None:
             await self._vectors.set_background(kind, await _measured(embedder))
         vectors = await embedded(list(texts.values()), embedder)
         made = zip(texts.items(), vectors, strict=True)
         await self._vectors.put(kind, {one: (_digest_of(text), vector) for (one, text), vector in made})
 
-    def _pause(self, embedder: TextEmbedder, model: EmbeddingModel, error: Exception) -> None:
-        self._paused_until_s[embedder] = time.monotonic() + _PAUSE_S
-        _log.warning("pictures are found by their words, and not by meaning with %s: %s", model.id, error)
+    def _pause(self, embedder: TextEmbedder, error: Exception) -> None:
+        self._pauses.begin(embedder)
+        _log.warning("pictures are found by their words, and not by meaning with %s: %s", embedder.model_id, error)
 
 
-def _kind_of(model: EmbeddingModel) -> str:
+def _kind_of(embedder: TextEmbedder) -> str:
     """Return the kind that only this model's vectors have."""
-    return f"{model.dimension}:{model.id}"
+    return f"{embedder.dimension}:{embedder.model_id}"
 
 
 def _digest_of(text: str) -> bytes:

@@ -278,7 +278,9 @@ class _Sweep:
             blobs=blobs,
             leftovers=leftover,
             signs=self._tried(self._signs, 0),
-            vectors=self._tried(self._vectors, 0),
+            vectors=self._tried(
+                lambda: self._records.forget_vectors(self._deleted_before, is_dry_run=self._is_dry_run), 0
+            ),
             problems=tuple(self._problems),
             free_bytes=_free_bytes(self._home),
         )
@@ -301,11 +303,9 @@ class _Sweep:
             )
             return FileTotals(), FileTotals(), FileTotals()
         # Listed before the records are read: a file recorded meanwhile is in this list or too young.
-        files = {folder: self._old(stored_files(self._home, folder)) for folder in (PICTURES, ORIGINALS, BLOBS)}
+        stored = [self._old(stored_files(self._home, folder)) for folder in (PICTURES, ORIGINALS, BLOBS)]
         named = self._records.named_digests() - self._records.purgeable_digests(self._deleted_before)
-        pictures, originals, blobs = (
-            [one for one in files[folder] if one.digest not in named] for folder in (PICTURES, ORIGINALS, BLOBS)
-        )
+        pictures, originals, blobs = ([one for one in files if one.digest not in named] for files in stored)
         return (
             self._removed([*(one for one in pictures if not one.is_thumbnail), *originals]),
             self._removed(one for one in pictures if one.is_thumbnail),
@@ -319,9 +319,6 @@ class _Sweep:
             return 0
         life = ProcessLock(self._home / SIGNS)
         return sum(not life.is_alive(one.path.name) and not one.path.exists() for one in old)
-
-    def _vectors(self) -> int:
-        return self._records.forget_vectors(self._deleted_before, is_dry_run=self._is_dry_run)
 
     def _old(self, files: Iterable[StoredFile]) -> list[StoredFile]:
         return [one for one in files if one.written_at_s < self._written_before_s]
@@ -377,13 +374,15 @@ class _Check:
             have = {one.digest for one in originals}
             kept = list(self._records.pictures(before))
             self._missing_pictures(kept, have)
-            self._missing_blobs({one.digest for one in blobs})
+            missing = sorted(self._records.blob_digests() - {one.digest for one in blobs})
+            self._findings += [Finding(trouble=CheckProblem.BLOB_MISSING, what=digest[:16]) for digest in missing]
             totals["files"] = self._workspace_files()
             named = self._records.named_digests() - self._records.purgeable_digests(before)
             totals["unnamed"] = _totals(one for one in (*originals, *blobs) if one.digest not in named)
             totals["thumbnails"] = _totals(one for one in pictures if one.is_thumbnail and one.digest not in have)
             totals |= {"conversations": self._records.conversations(), "records": len(kept)}
-        self._indexes()
+        unreadable = unreadable_tables(self._home / STYLES)
+        self._findings += [Finding(trouble=CheckProblem.STYLE_INDEX_UNREADABLE, what=one) for one in unreadable]
         return CheckReport(findings=tuple(self._findings), free_bytes=_free_bytes(self._home), **totals)
 
     def _database(self) -> bool:
@@ -421,10 +420,6 @@ class _Check:
                 what = f"{one.handle} in “{one.title}”{part} ({digest[:8]})"
                 self._findings.append(Finding(trouble=CheckProblem.PICTURE_MISSING, what=what))
 
-    def _missing_blobs(self, have: set[str]) -> None:
-        missing = sorted(self._records.blob_digests() - have)
-        self._findings += [Finding(trouble=CheckProblem.BLOB_MISSING, what=digest[:16]) for digest in missing]
-
     def _workspace_files(self) -> FileTotals:
         files = list(self._records.files())
         for one in files:
@@ -432,10 +427,6 @@ class _Check:
                 what = f"{one.name} in “{one.title}”"
                 self._findings.append(Finding(trouble=CheckProblem.WORKSPACE_FILE_DAMAGED, what=what))
         return _totals(files)
-
-    def _indexes(self) -> None:
-        unreadable = unreadable_tables(self._home / STYLES)
-        self._findings += [Finding(trouble=CheckProblem.STYLE_INDEX_UNREADABLE, what=one) for one in unreadable]
 
 
 def _totals(files: Iterable[StoredFile | ReferencedFile]) -> FileTotals:

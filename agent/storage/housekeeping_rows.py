@@ -10,13 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import Integer, delete, func, literal_column, select, text
+from sqlalchemy import Integer, bindparam, delete, func, literal_column, select, text
 
 from agent.errors import ErrorCode, StorageFailure
 from agent.pictures import Picture
 from agent.storage import purging
 from agent.storage.database import engine_of, transaction
-from agent.storage.rows import picture_of
+from agent.storage.rows import PICTURE_COLUMNS, picture_of
 from agent.storage.tables import CALLS, CONVERSATIONS, PICTURE_VECTORS, PICTURES, TURNS, WORKSPACE_FILES
 from agent.storage.upgrade import HEAD, NAME
 
@@ -29,10 +29,9 @@ _NUMBER = literal_column("workspace_files._rowid_", Integer)
 _FILES = select(
     _NUMBER.label("number"), _F.name, _F.size_bytes, _F.digest, _F.content, CONVERSATIONS.c.title
 ).select_from(WORKSPACE_FILES.join(CONVERSATIONS))
-_PICTURE = (_P.id, _P.handle, _P.turn_id, _P.created_at, _P.receipt, _P.details)
 _FORGET_WORDS = text(
     "DELETE FROM picture_words WHERE rowid IN (SELECT id FROM pictures WHERE deleted_at < :moment AND is_indexed = 1)"
-)
+).bindparams(bindparam("moment", type_=_P.deleted_at.type))
 _ASTRAY = (
     text(
         "SELECT 'a turn of “' || c.title || '” follows one that is not there before it' AS what "
@@ -127,8 +126,8 @@ class RecordsOnDisk:
             after: int | None = 0
             while after is not None:
                 with self._reading() as connection:
-                    after, texts = purging.texts_of(connection, table, after, _ROWS_AT_ONCE)
-                named |= purging.digests_in(texts)
+                    after, found = purging.named_digests(connection, table, after)
+                named |= found
         return named
 
     def purgeable_digests(self, before: datetime) -> set[str]:
@@ -138,7 +137,7 @@ class RecordsOnDisk:
         other files: the model's output before it was pasted, and the parts to compare.
         """
         with self._reading() as connection:
-            gone = connection.execute(select(*_PICTURE).where(_P.deleted_at < before)).all()
+            gone = connection.execute(select(*PICTURE_COLUMNS).where(_P.deleted_at < before)).all()
         mine = {digest for row in gone for digest in _shown_by(picture_of(row))}
         if not mine:
             return mine
@@ -149,7 +148,7 @@ class RecordsOnDisk:
     def forget_words(self, before: datetime) -> None:
         """Remove the words of pictures that were deleted before the moment from the full text."""
         with self._writing() as connection:
-            connection.execute(_FORGET_WORDS, {"moment": f"{before:%Y-%m-%d %H:%M:%S.%f}"})
+            connection.execute(_FORGET_WORDS, {"moment": before})
 
     def forget_vectors(self, before: datetime, *, is_dry_run: bool) -> int:
         """Remove the vectors of pictures that were deleted before the moment; return how many there are."""

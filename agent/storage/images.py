@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from cachetools import LRUCache
 
@@ -36,13 +35,6 @@ _LARGE_SIGNATURE_BYTES = 4096
 _FRESH_BYTES = 32 << 20
 # The limit for pictures kept in memory because the disk is full.
 _MOST_UNSAVED_BYTES = 1 << 30
-
-
-class _Fresh(NamedTuple):
-    """The bytes of a picture just written, and the state of its file at that time."""
-
-    data: bytes
-    written: object
 
 
 @dataclass(frozen=True)
@@ -77,7 +69,8 @@ class ImageStore:
         self._blobs = ContentFolder(home / "blobs")
         # A 48-megapixel photo takes 200 MB while it is decoded.
         self._decoding = asyncio.Semaphore(2)
-        self._fresh: LRUCache[str, _Fresh] = LRUCache(_FRESH_BYTES, lambda one: len(one.data))
+        # By digest, the bytes of pictures just written, and the state of their files at that time.
+        self._fresh: LRUCache[str, tuple[bytes, object]] = LRUCache(_FRESH_BYTES, lambda fresh: len(fresh[0]))
         self.reserve = DiskReserve(home)
         # By digest, with the file's suffix; threads change it, one entry at a time.
         self._unsaved: dict[str, tuple[bytes, str]] = {}
@@ -91,7 +84,7 @@ class ImageStore:
         """
         image, written = await asyncio.to_thread(self._write, data, mime_type, origin)
         if written is not None and len(data) <= _FRESH_BYTES:
-            self._fresh[image.digest] = _Fresh(data, written)
+            self._fresh[image.digest] = data, written
         return image
 
     def _write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> tuple[ImagePart, object]:
@@ -175,8 +168,8 @@ class ImageStore:
         Raises RequestRefused(PICTURE_FILE_MISSING) when the file is missing or damaged.
         """
         fresh, suffix = self._fresh.get(image.digest), _suffix(image.mime_type)
-        if fresh is not None and fresh.written == file_state(self._pictures.path(image.digest, suffix)):
-            return fresh.data
+        if fresh is not None and fresh[1] == file_state(self._pictures.path(image.digest, suffix)):
+            return fresh[0]
         return await asyncio.to_thread(self._find, image.digest, suffix, image.handle)
 
     def _find(self, digest: str, first_suffix: str = "", handle: str | None = None) -> bytes:

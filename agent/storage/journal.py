@@ -21,7 +21,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from pydantic import Field
-from sqlalchemy import Connection, and_, bindparam, exists, func, insert, or_, select, union_all, update
+from sqlalchemy import Connection, Row, and_, bindparam, exists, func, insert, or_, select, union_all, update
 
 from agent.conversation import TurnState
 from agent.errors import ErrorCode
@@ -78,7 +78,11 @@ _C = CALLS.c
 _THIS = and_(_C.turn_id == bindparam("turn"), _C.name == bindparam("call"))
 _ADD = insert(CALLS)
 _CHANGE = update(CALLS).where(_THIS)
-_OF = select(CALLS).where(_C.turn_id == bindparam("turn")).order_by(_C.created_at)
+_OF = (
+    select(*(_C[name] for name in CallRecord.model_fields))
+    .where(_C.turn_id == bindparam("turn"))
+    .order_by(_C.created_at)
+)
 _SENT = and_(_C.turn_id == bindparam("turn"), _C.state == CallState.SENT.value)
 _LOSE = update(CALLS).where(_SENT).values(state=CallState.UNKNOWN.value, reserved_usd=0.0)
 _GIVE_UP = _LOSE.where(_C.model.in_(bindparam("free", expanding=True))).values(state=CallState.CANCELLED.value)
@@ -92,10 +96,6 @@ IS_OVER = or_(
 _OLD_ANSWERS = (
     select(_C.turn_id).join(TURNS, TURNS.c.id == _C.turn_id).where(_C.answer.is_not(None), IS_OVER).distinct()
 )
-_FIELDS = {
-    *("conversation_id", "turn_id", "name", "model", "attempts", "created_at", "updated_at", "price_usd"),
-    "reserved_usd",
-}
 _SLOTS = select(_C.name, _C.handle).where(_C.turn_id == bindparam("turn"))
 _HAS_NO_PICTURE = _C.state.in_((CallState.QUEUED.value, CallState.FAILED.value, CallState.CANCELLED.value))
 _RELEASE = (
@@ -164,7 +164,7 @@ class Journal:
 
     async def calls(self, turn_id: str) -> dict[str, CallRecord]:
         """Return the calls of a turn by name, the oldest first."""
-        found = await self._db.write(lambda on: [_call(row._mapping) for row in on.execute(_OF, {"turn": turn_id})])
+        found = await self._db.write(lambda on: list(map(_call, on.execute(_OF, {"turn": turn_id}))))
         return {call.name: call for call in found}
 
     def _soon(self, record: Callable[[Connection], object]) -> None:
@@ -203,24 +203,14 @@ def _change(connection: Connection, call: CallRecord) -> None:
 
 
 def _row(call: CallRecord) -> dict[str, Any]:
-    return {
-        **{name: getattr(call, name) for name in _FIELDS},
-        "state": call.state.value,
-        "error_code": call.error_code.value if call.error_code else None,
-        "answer": call.answer.model_dump_json() if call.answer else None,
-    }
+    # Without the handle: `reserve` gives it, and `release` takes it.
+    row = call.model_dump(exclude={"answer", "handle"})
+    return {**row, "answer": call.answer.model_dump_json() if call.answer else None}
 
 
-def _call(row: Any) -> CallRecord:
-    return CallRecord.model_validate(
-        {
-            **{name: row[name] for name in _FIELDS},
-            "state": row["state"],
-            "error_code": row["error_code"],
-            "handle": row["handle"],
-            "answer": CallAnswer.model_validate_json(row["answer"]) if row["answer"] else None,
-        }
-    )
+def _call(row: Row[*tuple[Any, ...]]) -> CallRecord:
+    answer = CallAnswer.model_validate_json(row.answer) if row.answer else None
+    return CallRecord.model_validate({**row._mapping, "answer": answer})
 
 
 class PictureSlot(NamedTuple):

@@ -9,9 +9,9 @@ import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from pydantic import BeforeValidator, TypeAdapter, ValidationError
+from pydantic import OnErrorOmit, TypeAdapter, ValidationError
 
 from agent.errors import ErrorCode, RequestRefused
 from agent.library import Preferences, Preset
@@ -23,31 +23,15 @@ _MOST_OWNERS = 2000
 MOST_PRESETS = 40
 MAX_PRESET_NAME_CHARACTERS = 60
 
-_PRESETS_NAME = "presets.json"
-
-
-def _readable(value: object) -> object:
-    """Drop presets of a list that this version cannot read: the others are still good."""
-    return [one for one in value if _is_preset(one)] if isinstance(value, list) else value
-
-
-def _is_preset(value: object) -> bool:
-    try:
-        Preset.model_validate(value)
-    except ValidationError:
-        return False
-    return True
-
-
-_Presets = Annotated[tuple[Preset, ...], BeforeValidator(_readable)]
-_PRESETS_FILE: TypeAdapter[dict[str, tuple[Preset, ...]]] = TypeAdapter(dict[str, _Presets])
+# A preset that this version cannot read is left out: the others are still good.
+_PRESETS_FILE: TypeAdapter[dict[str, tuple[Preset, ...]]] = TypeAdapter(dict[str, tuple[OnErrorOmit[Preset], ...]])
 
 
 class PresetStore:
     """The presets of every owner, in order of creation. Every change may raise StorageFailure."""
 
     def __init__(self, home: Path) -> None:
-        self._file = OwnerFile(home / _PRESETS_NAME, _PRESETS_FILE)
+        self._file = OwnerFile(home / "presets.json", _PRESETS_FILE)
 
     async def of(self, owner: str) -> tuple[Preset, ...]:
         """Return the owner's presets."""
@@ -228,10 +212,6 @@ def _newest(kept: dict[str, T]) -> dict[str, T]:
     return {owner: entry for owner, entry in kept.items() if owner not in gone}
 
 
-_NAME = "preferences.json"
-_DEFAULTS = "defaults.json"
-
-
 _FILE = TypeAdapter(dict[str, Preferences])
 _DEFAULTS_FILE = TypeAdapter(dict[str, TurnSettings | None])
 
@@ -241,8 +221,8 @@ class PreferenceStore:
 
     def __init__(self, settings: Settings) -> None:
         self.presets = PresetStore(settings.home)
-        self._file = OwnerFile(settings.home / _NAME, _FILE)
-        self._defaults = OwnerFile(settings.home / _DEFAULTS, _DEFAULTS_FILE)
+        self._file = OwnerFile(settings.home / "preferences.json", _FILE)
+        self._defaults = OwnerFile(settings.home / "defaults.json", _DEFAULTS_FILE)
         self._default = Preferences(
             cap_conversation_usd=settings.cap_conversation_usd, cap_day_usd=settings.cap_day_usd
         )

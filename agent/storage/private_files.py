@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import shutil
+import sqlite3
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -79,6 +80,12 @@ def file_state(path: Path) -> object:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def is_unreadable(error: BaseException | None) -> bool:
+    """Whether SQLite failed because a file is no database, or a damaged one."""
+    # The low byte is the primary error code; the rest is the extended code.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
 
 
 def aside_path(path: Path) -> Path:

@@ -13,7 +13,7 @@ import secrets
 import sys
 from pathlib import Path
 
-from agent.storage.private_files import make_private_folder
+from agent.storage.private_files import make_private_folder, translated_os_errors
 
 _NAME = re.compile(r"[0-9a-f]{32}")
 
@@ -27,9 +27,10 @@ class ProcessLock:
         self.name = secrets.token_hex(16)
 
     def hold(self) -> None:
-        """Create and lock the file. Raises OSError when the folder cannot be written."""
-        make_private_folder(self._folder)
-        self._descriptor = os.open(self._folder / self.name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        """Create and lock the file. Raises StorageFailure when the folder cannot be written."""
+        with translated_os_errors():
+            make_private_folder(self._folder)
+            self._descriptor = os.open(self._folder / self.name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         _try_lock(self._descriptor)
 
     def release(self) -> None:

@@ -13,6 +13,7 @@ from agent.storage.spend import keep_spend
 from agent.storage.tables import CHECKPOINT_TABLES, CONVERSATIONS, METADATA, TURNS
 
 _C = CONVERSATIONS.c
+_ROWS_AT_ONCE = 500
 _DIGEST = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _OWN = select(_C.id).where(_C.id == bindparam("key"), _C.owner == bindparam("whose"))
 _DELETED = select(_C.id).where(_C.owner == bindparam("whose"), _C.deleted_at.is_not(None))
@@ -53,7 +54,7 @@ def delete_forever(
     meant = meant if before is None else meant.where(_C.deleted_at < before)
     if connection.execute(meant).first() is None:
         return False
-    keep_spend(connection, [conversation_id])
+    keep_spend(connection, conversation_id)
     _remove(connection, conversation_id)
     return True
 
@@ -66,14 +67,14 @@ def remove(connection: Connection, conversation_id: str, owner: str) -> bool:
     return is_own
 
 
-def texts_of(connection: Connection, table: Table, after: int, limit: int) -> tuple[int | None, list[str]]:
-    """Return the texts of a page of a table's rows, and the row number to continue after; None after the last page."""
+def named_digests(connection: Connection, table: Table, after: int) -> tuple[int | None, set[str]]:
+    """Return the row number to continue after, None after the last page, and the digests that a page of rows names."""
     number = literal_column(f"{table.name}._rowid_", Integer()).label("number")
     columns = _text_columns(table)
     found = select(number, *columns).select_from(table).where(number > bindparam("after"))
-    rows = connection.execute(found.order_by(number).limit(limit), {"after": after}).all()
-    texts = [cell for row in rows for cell in row[1:] if cell is not None]
-    return (rows[-1][0] if len(rows) == limit else None), texts
+    rows = connection.execute(found.order_by(number).limit(_ROWS_AT_ONCE), {"after": after}).all()
+    digests = digests_in(cell for row in rows for cell in row[1:])
+    return (rows[-1][0] if len(rows) == _ROWS_AT_ONCE else None), digests
 
 
 def tables_with_texts() -> tuple[Table, ...]:

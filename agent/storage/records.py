@@ -17,7 +17,6 @@ from agent.storage.conversations import ConversationStore
 from agent.storage.database import Database
 from agent.storage.images import ImageStore
 from agent.storage.journal import Journal
-from agent.storage.private_files import translated_os_errors
 from agent.storage.process_lock import ProcessLock
 from agent.storage.tables import TURNS
 from agent.storage.traces import LIMIT_BYTES, Traces
@@ -64,7 +63,7 @@ class Records:
         """
         try:
             await self.db.open()
-            await self.db.call(self._hold)
+            await self.db.call(self._process.hold)
             # `abandoned` reports these turns, together with turns that no process could resume so far: this process may
             # have another provider.
             await self.turns.newly_abandoned()
@@ -73,10 +72,6 @@ class Records:
         except BaseException:
             await self.aclose()
             raise
-
-    def _hold(self) -> None:
-        with translated_os_errors():
-            self._process.hold()
 
     async def aclose(self) -> None:
         """Finish pending writes and close the database."""

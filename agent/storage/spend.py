@@ -11,7 +11,7 @@ counted where it was, so no day, month or cap includes it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from functools import reduce
 from typing import Any, TypeVar
@@ -80,7 +80,7 @@ _DAY = func.substr(_T.started_at, 1, 10)
 _LEAVING = (
     select(_C.owner, _DAY.label("day"), _SUM.label("price_usd"), func.sum(_TOTAL).label("tokens"))
     .select_from(_JOINED)
-    .where(_C.id.in_(bindparam("leaving", expanding=True)), _SPENT_HERE)
+    .where(_C.id == bindparam("key"), _SPENT_HERE)
     .group_by(_C.owner, _DAY)
 )
 _ADD_DAY = insert(SPEND_DAYS)
@@ -117,7 +117,7 @@ class SpendBook:
         def read(on: Connection) -> Spent:
             spent, gone = _spent(on, _OF_DAYS, _moments(owner, first, following)), _gone(on, owner, first, following)
             price_usd = spent.price_usd + gone.price_usd
-            return gone.model_copy(update={"price_usd": price_usd, "usage": spent.usage})
+            return Spent(price_usd=price_usd, usage=spent.usage, other_tokens=gone.other_tokens)
 
         return await self._db.read(read)
 
@@ -185,9 +185,9 @@ def _before(on: Connection, owner: str, conversation_id: str, turn_id: str, day:
     return SoFar(conversation_usd=here + pending_here, day_usd=in_days + gone_usd + pending)
 
 
-def keep_spend(connection: Connection, conversation_ids: Sequence[str]) -> None:
-    """Add the cost of the conversations to their owners' days, right before they are removed for good."""
-    rows = connection.execute(_LEAVING, {"leaving": list(conversation_ids)}).all()
+def keep_spend(connection: Connection, conversation_id: str) -> None:
+    """Add the cost of the conversation to its owner's days, right before it is removed for good."""
+    rows = connection.execute(_LEAVING, {"key": conversation_id})
     kept = [row._asdict() for row in rows if row.price_usd or row.tokens]
     if kept:
         connection.execute(_KEEP_DAY, kept)

@@ -30,7 +30,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib import resources
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from agent.library import MatchKind, MatchReason, Style, StyleMatch
@@ -109,9 +109,7 @@ class Words:
         found = list(_TOKEN.finditer(self.text))
         self.words = [match.group() for match in found]
         self.joined = "".join(self.words)
-        self.starts = [0]
-        for word in self.words:
-            self.starts.append(self.starts[-1] + len(word))
+        self.starts = [0, *accumulate(map(len, self.words))]
         self._places = [match.span() for match in found]
 
     @cached_property
@@ -321,19 +319,17 @@ class StyleNames:
         from rapidfuzz.distance import OSA
 
         for first, end, letters in _spans(request, longest=4):
-            text_between = request.words[first:end]
-            if len(letters) < _SHORTEST_SPLIT_NAME - 1 or (
-                request.has_ideographs and any(map(is_ideograph, text_between))
-            ):
+            words = request.words[first:end]
+            if len(letters) < _SHORTEST_SPLIT_NAME - 1 or (request.has_ideographs and any(map(is_ideograph, words))):
                 continue
-            if len(text_between) == 1 and letters in ordinary_words():
+            if len(words) == 1 and letters in ordinary_words():
                 continue
             for joined in self._joined_by_letter.get(letters[0], ()):
                 if abs(len(joined) - len(letters)) <= 1 and OSA.distance(joined, letters, score_cutoff=1) == 1:
                     for name in self._by_letters[joined]:
                         count = len(name.words.words)
-                        is_torn_well = len(text_between) < count or min(map(len, text_between)) >= _SHORTEST_SPLIT_WORD
-                        if len(text_between) != count and is_torn_well and not name.is_loose:
+                        is_torn_well = len(words) < count or min(map(len, words)) >= _SHORTEST_SPLIT_WORD
+                        if len(words) != count and is_torn_well and not name.is_loose:
                             yield _Place(name, first, end, 1 - 1.5 / len(joined))
 
     def _by_phrases(self, request: Words) -> Iterator[tuple[str, Naming]]:
@@ -341,13 +337,14 @@ class StyleNames:
         found: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
         for style_id, text, words in self._phrases:
             offset = request.joined.find(words.joined)
-            first = request.word_at(offset) if offset >= 0 else None
-            end = request.word_at(offset + len(words.joined)) if offset >= 0 else None
+            if offset < 0:
+                continue
+            first, end = request.word_at(offset), request.word_at(offset + len(words.joined))
             if first is not None and end is not None:
                 found[style_id].append((text, first, end))
-        for style_id, text_between in found.items():
-            text, first, end = text_between[0]
-            similarity = _PHRASES_FOUND[min(len(text_between), len(_PHRASES_FOUND) - 1)]
+        for style_id, phrases in found.items():
+            text, first, end = phrases[0]
+            similarity = _PHRASES_FOUND[min(len(phrases), len(_PHRASES_FOUND) - 1)]
             reason = MatchReason(kind=MatchKind.PHRASE, text=text, words=request.text_between(first, end))
             yield style_id, Naming(similarity, reason, first, end)
 
@@ -506,16 +503,16 @@ class _Text(NamedTuple):
     weighs: float
 
 
+@dataclass
 class _Evidence:
     """The evidence for a style: total `weight`, number of telling words met, `heaviest` word, and `pairs`."""
 
-    def __init__(self) -> None:
-        self.weight = 0.0
-        self.met = 0
-        self.heaviest = 0.0
-        self.pairs = 0.0
-        self.closest = 0.0
-        self.description = ""
+    weight: float = 0.0
+    met: int = 0
+    heaviest: float = 0.0
+    pairs: float = 0.0
+    closest: float = 0.0
+    description: str = ""
 
     @property
     def total(self) -> float:
@@ -758,11 +755,11 @@ def find_styles(
     needed += _BESIDE_A_NAME if surest >= FLOOR else 0.0
     ranked = []
     for style in (style for style_set in style_sets for style in style_set.styles):
-        naming, text_between, by_meaning = named.get(style.id), described.get(style.id), meaning.get(style.id, 0.0)
+        naming, description, by_meaning = named.get(style.id), described.get(style.id), meaning.get(style.id, 0.0)
         if surest >= SURELY_NAMED:
             by_meaning *= _BESIDE_A_NAMED_ONE
         by_name = naming.similarity if naming else 0.0
-        as_described = _similarity(text_between.log_odds - needed) if text_between else 0.0
+        as_described = _similarity(description.log_odds - needed) if description else 0.0
         # Two guesses that agree are surer than either alone.
         guessed = min(_SUREST_GUESS, 1 - (1 - by_meaning) * (1 - as_described))
         similarity = max(by_name, guessed)
@@ -772,8 +769,8 @@ def find_styles(
         is_said = naming is not None and naming.reason.kind is MatchKind.PHRASE and by_name >= FLOOR
         if naming is not None and (by_name == similarity or is_said):
             reason, length = naming.reason, naming.end - naming.first
-        elif text_between is not None and as_described >= by_meaning:
-            reason = MatchReason(kind=MatchKind.DESCRIPTION, text=text_between.description)
+        elif description is not None and as_described >= by_meaning:
+            reason = MatchReason(kind=MatchKind.DESCRIPTION, text=description.description)
         else:
             its_own = style.description.en or style.description.zh or style.title
             reason = MatchReason(kind=MatchKind.MEANING, text=its_own)

@@ -10,14 +10,12 @@ import contextlib
 import logging
 import shutil
 import statistics
-import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from pydantic import ValidationError
 
@@ -25,7 +23,7 @@ from agent.cancellation import shielded
 from agent.errors import AivistaError, ErrorCode, StorageFailure
 from agent.library import Style
 from agent.messages import Value
-from agent.storage.embedding import PLAIN_WISHES, EmbeddingModel, TextEmbedder, cosines, embedded
+from agent.storage.embedding import PLAIN_WISHES, EmbeddingModel, ModelPauses, TextEmbedder, cosines, embedded
 from agent.storage.private_files import make_private_folder, storage_failure
 from agent.storage.style_match import FLOOR, StyleSet, digest_of
 
@@ -40,8 +38,6 @@ _NO_ROOM = ("No space left", "File too large", "quota exceeded")
 _EMBEDDED_ALIASES = 8
 _NAMING_WISHES = ("a fox in the style of {en}", "{zh}风格的一座小城")
 _NAMED_EVERY = 4
-# How long a model is not called after a failure: not every search should wait for it.
-_PAUSE_S = 60.0
 _MOST_CANDIDATES = 12
 _SUREST = 0.95
 
@@ -112,9 +108,10 @@ class _Tables:
         try:
             return work()
         except Exception as error:  # LanceDB raises RuntimeError, ValueError, OSError and Rust's panics alike
-            if _has_no_room(error):
+            failure = _failure_of(error)
+            if failure.code is ErrorCode.DISK_FULL:
                 # The existing data is still good.
-                raise StorageFailure(ErrorCode.DISK_FULL) from error
+                raise failure from error
             _log.warning("the index of styles is made anew: %s", type(error).__name__)
         self.close()
         with contextlib.suppress(OSError):
@@ -122,13 +119,7 @@ class _Tables:
         try:
             return work()
         except Exception as error:
-            if _has_no_room(error):
-                raise StorageFailure(ErrorCode.DISK_FULL) from error
-            if isinstance(error, OSError) and error.errno is not None:
-                raise storage_failure(error) from error
-            # The text of LanceDB's own errors contains paths.
-            detail = f"the index of styles: {type(error).__name__}"
-            raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=detail) from error
+            raise _failure_of(error) from error
 
     def about(self, name: str) -> _About | None:
         """Return what the table was made from; None when there is no table of ours."""
@@ -181,8 +172,13 @@ class _Tables:
         return self._database
 
 
-def _has_no_room(error: Exception) -> bool:
-    return any(words in str(error) for words in _NO_ROOM)
+def _failure_of(error: Exception) -> StorageFailure:
+    if any(words in str(error) for words in _NO_ROOM):
+        return StorageFailure(ErrorCode.DISK_FULL)
+    if isinstance(error, OSError) and error.errno is not None:
+        return storage_failure(error)
+    # The text of LanceDB's own errors contains paths.
+    return StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"the index of styles: {type(error).__name__}")
 
 
 # Two keys of one model are two embedders: one may succeed where the other fails.
@@ -201,7 +197,7 @@ class StyleVectors:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="style-vectors")
         self._building = asyncio.Lock()
         self._under_way: dict[_Key, asyncio.Task[None]] = {}
-        self._paused_until_s: WeakKeyDictionary[TextEmbedder, float] = WeakKeyDictionary()
+        self._pauses = ModelPauses()
 
     async def similarities(
         self, style_sets: Sequence[StyleSet], request: str, embedder: TextEmbedder, patience_s: float
@@ -211,7 +207,7 @@ class StyleVectors:
         Work that takes longer than `patience_s` goes on without the caller, and is ready for the next search. Raises
         StorageFailure.
         """
-        if time.monotonic() < self._paused_until_s.get(embedder, float("-inf")):
+        if embedder in self._pauses:
             return None
         try:
             async with asyncio.timeout(patience_s):
@@ -223,7 +219,7 @@ class StyleVectors:
         except StorageFailure:
             raise
         except (AivistaError, ValueError) as error:
-            self._paused_until_s[embedder] = time.monotonic() + _PAUSE_S
+            self._pauses.begin(embedder)
             _log.warning("the embedding model %s failed; styles are found by their names: %s", embedder.model_id, error)
             return None
         return await self._guarded(lambda: self._closest(style_sets, vector, EmbeddingModel.of(embedder)))

@@ -186,8 +186,8 @@ def _problem_of(error: ValidationError) -> str:
     """Return the first validation problem and its place; of the input, only field names appear in it."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(part if isinstance(part, str) and part.isidentifier() else str(part)[:20] for part in first["loc"])
-    text_between = first["msg"].removeprefix("Value error, ")
-    return f"{place}: {text_between}"[:200] if place else text_between[:200]
+    problem = first["msg"].removeprefix("Value error, ")
+    return f"{place}: {problem}"[:200] if place else problem[:200]
 
 
 def _with_id(draft: StyleDraft, style_id: str | None = None) -> Style:
@@ -351,14 +351,14 @@ class StyleLibrary:
 
     async def edit(self, style_id: str, fields: StyleDraft | Mapping[str, object], owner: str = "local") -> Style:
         """Replace one of the owner's styles. Raises RequestRefused, also for a curated one."""
-        draft = _draft_of(fields)
+        style = _with_id(_draft_of(fields), style_id)
 
         def edited(kept: tuple[Style, ...]) -> tuple[Style, ...]:
             others, place = _without(kept, style_id)
-            return _with(others, _with_id(draft, style_id), place)
+            return _with(others, style, place)
 
         await self._call(lambda: self._own.change(owner, edited))
-        return _with_id(draft, style_id)
+        return style
 
     async def delete(self, style_id: str, owner: str = "local") -> None:
         """Remove one of the owner's styles. Raises RequestRefused, also for a curated one."""

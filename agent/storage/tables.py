@@ -38,9 +38,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """Return the time with its time zone."""
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        return None if value is None else value.replace(tzinfo=UTC)
 
 
 # Text, not a JSON type: it must come back unchanged, and pydantic parses it once.

@@ -69,7 +69,7 @@ class Traces:
         self._waiting: deque[Callable[[], _Row | None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._work: asyncio.Task[None] | None = None
-        self._thread: ThreadPoolExecutor | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="trace")
 
     # Writing
 
@@ -81,9 +81,7 @@ class Traces:
     def after(self, work: Callable[[], None]) -> None:
         """Run work on that thread after everything queued before, and start at once."""
         self._waiting.append(work)
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._cancel_timer()
         self._begin_in(_NOW_S)
 
     async def settled(self) -> None:
@@ -98,18 +96,19 @@ class Traces:
         """Write the queued steps and stop the thread."""
         while self._waiting or self._work is not None:
             await self.settled()
-        if self._thread is not None:
-            self._thread.shutdown()
-            self._thread = None
+        self._thread.shutdown()
 
     def _begin_in(self, seconds: float) -> None:
         if self._timer is None and self._work is None:
             self._timer = asyncio.get_running_loop().call_later(seconds, self._begin)
 
-    def _begin(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _begin(self) -> None:
+        self._cancel_timer()
         if self._work is None and self._waiting:
             self._work = asyncio.get_running_loop().create_task(self._write())
             self._work.add_done_callback(self._ended)
@@ -121,8 +120,6 @@ class Traces:
 
     async def _write(self) -> None:
         batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="trace")
         packed = await asyncio.get_running_loop().run_in_executor(self._thread, _packed, batch)
         if not packed:
             return

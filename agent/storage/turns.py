@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, and_, bindparam, case, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, Select, and_, bindparam, case, delete, func, insert, or_, select, update
 
 from agent.cancellation import shielded
 from agent.conversation import Turn, TurnState
@@ -66,10 +66,12 @@ _IS_MINE = or_(~_IS_RUNNING, _T.runner == bindparam("mine"))
 _FINISH = update(TURNS).where(_THIS_TURN, _IS_MINE).values(reserved_usd=0.0, is_stop_requested=False)
 _AMEND = update(TURNS).where(_THIS_TURN)
 _TAKE_UP = update(TURNS).where(_THIS_TURN).values(state=TurnState.RUNNING.value, is_stop_requested=False)
-_ONE_TURN = select(*TURN_COLUMNS).where(_THIS_TURN)
+ONE_TURN = select(*TURN_COLUMNS).where(_THIS_TURN)
 _REQUESTED = select(_T.id).where(_HERE, _T.request_id == bindparam("request"))
 _MAY_GO_ON = select(_T.id).where(_T.id.in_(bindparam("these", expanding=True)), ~IS_OVER)
-_RUNNING = select(_T.conversation_id, _T.id, _T.runner, _T.started_at).where(_IS_RUNNING)
+# The fields of `RunningTurn`.
+_RUN = (_T.conversation_id, _T.id, _T.runner, _T.started_at)
+_RUNNING = select(*_RUN).where(_IS_RUNNING)
 _RUNNING_HERE = _RUNNING.where(_HERE)
 _WAITING_HERE = select(_Q.id, _Q.runner, _Q.request_id).where(_Q.conversation_id == bindparam("key")).order_by(_Q.id)
 _JOIN = insert(TURN_QUEUE).returning(_Q.id)
@@ -89,7 +91,7 @@ _INTERRUPT = (
 _REQUEST_STOP = update(TURNS).where(_HERE, _IS_RUNNING, _T.runner != bindparam("mine")).values(is_stop_requested=True)
 _SEND_HOME = delete(TURN_QUEUE).where(_Q.conversation_id == bindparam("key"), _Q.runner != bindparam("mine"))
 _RESUMABLE = (
-    select(_T.conversation_id, _T.id, _T.runner, _T.started_at)
+    select(*_RUN)
     .select_from(TURNS.join(CONVERSATIONS, and_(_C.id == _T.conversation_id, _C.head == _T.id)))
     .where(_T.state == TurnState.INTERRUPTED.value, _T.started_at >= bindparam("since"), _C.deleted_at.is_(None))
     .order_by(_T.started_at)
@@ -134,12 +136,6 @@ class QueuePlace(NamedTuple):
     id: int | None
     ahead: int
     same_request: bool = False
-
-
-class _Waiting(NamedTuple):
-    id: int
-    runner: str
-    request_id: str | None
 
 
 class TurnStore:
@@ -280,7 +276,7 @@ class TurnStore:
         this = {"key": conversation_id, "turn": turn_id}
 
         def amend(on: Connection) -> Change | None:
-            row = on.execute(_ONE_TURN, this).one_or_none()
+            row = on.execute(ONE_TURN, this).one_or_none()
             changed = change(turn_of(row)) if row is not None else None
             if changed is None:
                 return None
@@ -296,7 +292,8 @@ class TurnStore:
 
         def find(on: Connection) -> set[str]:
             there = set(on.scalars(select(CHECKPOINT_TABLES[0].c.thread_id).distinct()))
-            over = there - set(on.scalars(_MAY_GO_ON, {"these": list(there)})) if there else there
+            # Usually there are none, and no index finds turns by their ids alone.
+            over = there.difference(on.scalars(_MAY_GO_ON, {"these": list(there)})) if there else there
             return over.union(turns_with_old_answers(on))
 
         if over := await self._db.read(find):
@@ -439,12 +436,15 @@ class TurnStore:
                 found.append(one)
         return found
 
-    def _waiting(self, connection: Connection, conversation_id: str) -> list[_Waiting]:
-        """Return a conversation's queue entries, first in line first. Entries of dead processes are removed."""
+    def _waiting(self, connection: Connection, conversation_id: str) -> list[Row[*tuple[Any, ...]]]:
+        """Return a conversation's queue entries (id, runner, request_id), first in line first.
+
+        Entries of dead processes are removed.
+        """
         found = []
         for row in connection.execute(_WAITING_HERE, {"key": conversation_id}).all():
             if row.runner == self._mine or self._is_alive(row.runner):
-                found.append(_Waiting(*row))
+                found.append(row)
             else:
                 connection.execute(_LEAVE, {"place": row.id})
         return found

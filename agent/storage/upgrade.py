@@ -111,8 +111,10 @@ def bring_up_to_date(connection: sa.Connection, revision: str | None) -> None:
 def _add_columns(connection: sa.Connection) -> None:
     there = sa.inspect(connection)
     for table in METADATA.sorted_tables:
-        known = {one["name"] for one in there.get_columns(table.name)} if there.has_table(table.name) else set()
-        for column in table.columns if known else ():
+        if not there.has_table(table.name):
+            continue
+        known = {one["name"] for one in there.get_columns(table.name)}
+        for column in table.columns:
             if column.name not in known:
                 added = CreateColumn(column).compile(dialect=connection.dialect)
                 connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {added}")

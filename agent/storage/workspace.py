@@ -276,9 +276,9 @@ def _refuse_taken(key: str, name: str, held: Mapping[str, FileInfo]) -> None:
 def _refuse_too_much(held: Mapping[str, FileInfo], before: FileInfo | None, new_bytes: int, limits: Limits) -> None:
     if before is None and len(held) >= limits.files:
         raise RequestRefused(ErrorCode.TOO_MANY_FILES, limit=limits.files)
-    whole = sum(one.size_bytes for one in held.values()) - (before.size_bytes if before else 0) + new_bytes
+    more_bytes = new_bytes - (before.size_bytes if before else 0)
     # An existing file may become smaller even if the workspace stays above its limit.
-    if whole > limits.total_bytes and new_bytes > (before.size_bytes if before else 0):
+    if more_bytes > 0 and sum(one.size_bytes for one in held.values()) + more_bytes > limits.total_bytes:
         raise RequestRefused(ErrorCode.WORKSPACE_FULL, limit=limits.total_bytes >> 20)
 
 

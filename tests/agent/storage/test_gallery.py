@@ -355,6 +355,15 @@ async def test_pictures_are_found_by_meaning_but_not_as_far_as_chance_and_put_to
         assert sorted(text for text in model.asked if text in prompts[::2]) == prompts[::2]
 
 
+async def test_words_that_are_the_name_of_their_owner_are_looked_for_too(kept: Filled) -> None:
+    embedder = WordEmbedder(same={"local": "kitten"})
+    conversation = await kept.conversation()
+    meant = await kept.add(conversation, "kitten")
+    await read(kept, embedder)
+    await kept.add(conversation, "steam engine")
+    assert await found(kept, "local", embedder, owner="local") == [meant], "while the owner's new picture is read"
+
+
 async def test_pictures_whose_words_match_come_before_those_that_are_only_about_the_same(kept: Filled) -> None:
     embedder = WordEmbedder(same={"feline": "kitten", "cat": "kitten"})
     conversation = await kept.conversation()

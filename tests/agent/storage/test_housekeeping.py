@@ -518,6 +518,23 @@ async def test_old_backups_go_by_the_rule(settings: Settings) -> None:
     assert [one.name[4:11] for one in backups.all()] == [*days, "0706T12", "0629T12", "0622T12"]
 
 
+async def test_what_hinders_a_daily_backup_is_logged_and_the_next_one_is_made(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with scene(settings).studio() as studio:
+        await studio.conversations.create()
+    backups, folder = Backups(settings.home), settings.home / "backups"
+    folder.write_bytes(b"not a folder")
+    assert backups.make_if_due(NOON) is None
+    assert "no backup of the database was made" in caplog.text
+    folder.unlink()
+    # Nothing that can be removed as a file.
+    (folder / "aivista-20300101T120000Z.db").mkdir(parents=True)
+    for days in range(60):
+        assert backups.make_if_due(NOON + timedelta(days=days)) is not None
+    assert "20300101T120000Z could not be removed" in caplog.text
+
+
 async def test_the_studio_makes_one_a_day_and_a_clock_that_was_ahead_hinders_none(settings: Settings) -> None:
     async with scene(settings).studio() as studio:
         await studio.conversations.create()
