@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
+import os
 import random
 import struct
 import subprocess
@@ -341,7 +342,9 @@ print(taken.width, taken.height)
 """
     small = encoded(Image.new("RGB", (8, 8))).hex()
     command = [sys.executable, "-c", script, str(path), small]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    # OpenBLAS begins a thread of its own on import: one that starts only when memory has been limited would crash.
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
     *refusals, taken = done.stdout.splitlines()
     assert len(refusals) == 4
     assert all(one.startswith("picture_too_many_pixels big.png has 63.2 megapixels; at most 16") for one in refusals)
