@@ -100,6 +100,9 @@ class _Copy:
         if reference in seen or reference == "#":
             # A cycle: replace it with a plain object, without a limit of depth.
             return {"type": "object"}
+        # Beside the limit of depth, which starts anew with each `allOf`.
+        if len(seen) > _MAX_DEPTH:
+            raise UnusableSchema("its schema is too large")
         target: Any = self._root
         for part in reference.removeprefix("#/").split("/"):
             name = part.replace("~1", "/").replace("~0", "~")
@@ -140,7 +143,7 @@ class _Copy:
 
     def _kind(self, schema: Mapping[str, Any]) -> _Schema:
         kind = schema.get("type")
-        kinds = [one for one in (kind if isinstance(kind, list) else [kind]) if one in _TYPES]
+        kinds = [one for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str) and one in _TYPES]
         choices = [schema["const"]] if "const" in schema else _list(schema.get("enum"))
         choices = [one for one in choices if _is_scalar(one)][:_MAX_NODES]
         if any(isinstance(one, str) and plain_text(one) != one for one in choices):
