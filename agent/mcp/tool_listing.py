@@ -13,6 +13,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import math
 import re
 import threading
 from collections.abc import Collection, Mapping, Sequence
@@ -187,11 +188,13 @@ class _Copy:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    # Servers may send 1e999 or NaN, which no request to a provider can hold.
+    is_finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    return is_finite and not isinstance(value, bool)
 
 
 def _is_scalar(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float | bool)
+    return value is None or isinstance(value, str | bool) or _is_number(value)
 
 
 def _list(value: object) -> list[Any]:
