@@ -91,6 +91,10 @@ class Rogue:
             case "nonsense":
                 tell(id=number, result={"content": "nothing that MCP knows"})
                 return
+            case "draw":
+                drawn = {"type": "image", "data": "\u753b", "mimeType": "image/png"}
+                tell(id=number, result={"content": [{"type": "text", "text": "Look."}, drawn]})
+                return
             case "count":
                 tell(id=number, result={"content": [], "structuredContent": {"most": math.inf, "odd": [math.nan, 1.5]}})
                 return
