@@ -118,6 +118,12 @@ async def test_text_json_and_xml_stay_as_they_are_and_their_addresses_are_links(
     assert {link.url.rstrip(")") for link in page.links} == {"https://other.test/a_(b", "http://site.test/x"}
 
 
+async def test_of_a_text_full_of_addresses_that_are_refused_only_the_first_thousand_are_looked_at() -> None:
+    refused, good = "http://a ", "https://other.test/x "
+    for count, links in ((999, (Link(good.strip()),)), (1000, ())):
+        assert (await read(FetchedPage(URL, "text/plain", refused * count + good))).links == links
+
+
 async def test_of_a_long_text_the_beginning_is_kept_and_said_to_be() -> None:
     for page in (FetchedPage(URL, "text/plain", "word " * 9000), html(f"<p>{SENTENCE * 900}</p>")):
         cut = await read(page)
