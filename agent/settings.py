@@ -159,6 +159,11 @@ def _count(name: str, raw: str) -> int:
     return int(raw)
 
 
+def _megabytes(name: str, raw: str) -> int:
+    # Between one byte and an exabyte: SQLite holds no larger number.
+    return max(1, int(min(_positive(name, raw), 1 << 40) * _MB))
+
+
 def _choice(name: str, raw: str, choices: Mapping[str, object], problem: str) -> object:
     if raw.lower() not in choices:
         raise SettingsError(name, raw, problem)
@@ -216,7 +221,7 @@ _SECONDS_OR_NONE = Kind("seconds, 0 or more", partial(_number, what="a number", 
 _PAUSE = _SECONDS._replace(bounds={"ge": 0})
 _RATE = Kind("a number, more than 0", _positive, {"gt": 0})
 _COUNT = Kind("a whole number, more than 0", _count, {"gt": 0})
-_MEGABYTES = Kind("megabytes, more than 0", lambda name, raw: int(_positive(name, raw) * _MB), {"gt": 0}, unit=_MB)
+_MEGABYTES = Kind("megabytes, more than 0", _megabytes, {"gt": 0}, unit=_MB)
 _DOLLARS = Kind(
     "US dollars, 0 or more", partial(_number, what="a number of US dollars, such as 2.50", from_zero=True), _FROM_ZERO
 )
