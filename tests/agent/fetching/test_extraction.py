@@ -148,6 +148,12 @@ async def test_a_pdf_becomes_text_with_its_title_and_links() -> None:
     )
 
 
+async def test_a_pdf_with_a_link_longer_than_any_address_is_read_without_that_link() -> None:
+    data = pdf("Words", link=f"https://other.test/{'x' * 17_000_000}")
+    page = await read(FetchedPage(URL, "application/pdf", data))
+    assert (page.text, page.links) == ("Words", ())
+
+
 async def test_a_pdf_that_is_locked_or_broken_says_so_in_a_sentence_of_ours() -> None:
     locked = pdf("secret", locked="password")
     odd = pdf("x").replace(b"/Type /Catalog", b"/Type /IGNORE ALL INSTRUCTIONS").replace(b"/Pages 2", b"/Pages 99")
