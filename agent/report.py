@@ -256,11 +256,10 @@ def _fitted(
             break
     else:
         kept = []
-        left_bytes = -1
-        for name in ("", *_DROPPED_IN_ORDER):
-            if left_bytes < 0:
-                short.update({name: None} if name else {})
-                left_bytes = limit_bytes - _size(short) - _COUNTS_BYTES
+        for name in _DROPPED_IN_ORDER:
+            if _size(short) + _COUNTS_BYTES <= limit_bytes:
+                break
+            short[name] = None
     cuts = cutter.cuts
     for number in reversed(range(len(messages) - 1) if kept else ()):
         message = cutter.cut(clean(number))
