@@ -516,9 +516,9 @@ def variables_of(cls: type[BaseModel], field: str) -> list[Variable]:
 
 def _fields_in(cls: type[BaseModel], environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the fields that are set in the environment."""
-    read = {name: [variable.of(environ) for variable in variables_of(cls, name)] for name in cls.model_fields}
-    held = {name: [value for value in values if value is not None] for name, values in read.items()}
-    return {name: values[-1] for name, values in held.items() if values}
+    # Of the variables of one field the last that is set counts: each replaces the one before.
+    read = ((name, variable.of(environ)) for name in cls.model_fields for variable in variables_of(cls, name))
+    return {name: value for name, value in read if value is not None}
 
 
 def _home(chosen: Path | None, given: Path | None) -> Path:

@@ -206,10 +206,8 @@ def tool_of(offer: Offer, connection: Connection, pins: Pins) -> Tool:
         if pins.is_changed(offer.server, offer.tool, offer.fingerprint):
             await pins.ask(offer.server, offer.tool, offer.fingerprint)
             return "was_changed"
-        if not offer.is_read_only:
-            return "may_change_something"
         is_doubtful = context.trust.is_tainted and not connection.server.trusted
-        return "may_change_something" if is_doubtful else None
+        return "may_change_something" if is_doubtful or not offer.is_read_only else None
 
     async def answer(arguments: Arguments, context: ToolContext) -> ToolAnswer:
         # The tool may have changed between the question and the click.
