@@ -169,7 +169,7 @@ def _steps(turn: Turn) -> list[JsonValue]:
         if not isinstance(component, Steps):
             continue
         ends = [*(line.at_s for line in component.lines[1:]), component.seconds]
-        for line, end in zip(component.lines, ends, strict=True):
+        for line, end in zip(component.lines, ends, strict=False):
             seconds = round(max(0.0, end - line.at_s), 3)
             parameters: Json = dict(line.parameters)
             steps.append({"step": line.step.value, "at_s": line.at_s, "seconds": seconds, "parameters": parameters})
