@@ -168,7 +168,7 @@ def _flat(image: Plane, look: StyleLook) -> Plane:
     cv2.setRNGSeed(_SEED)
     data = small.reshape(-1, 3).astype(np.float32)
     count = min(count, len(np.unique((data * 20).astype(np.uint8), axis=0)))
-    _, _, centres = cv2.kmeans(data, max(1, count), np.empty(0, np.int32), criteria, 2, cv2.KMEANS_PP_CENTERS)
+    _, _, centres = cv2.kmeans(data, count, np.empty(0, np.int32), criteria, 2, cv2.KMEANS_PP_CENTERS)
     areas = _toward_nearest(image, centres.astype(np.float32), 1.0)
     size = _odd(image, 0.006)
     eight = cv2.medianBlur((areas * 255).astype(np.uint8), min(size, 9))

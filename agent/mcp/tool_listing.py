@@ -244,9 +244,8 @@ def offers_of(
             offer = _offer(server, one, taken)
         except UnusableSchema as problem:
             left_out.append(f"{one.name[:_SHOWN_CHARACTERS]!r} ({problem})")
-            continue
-        if offer.declaration.name not in found:
-            found[offer.declaration.name] = offer
+        else:
+            found.setdefault(offer.declaration.name, offer)
     known = {one.name for one in listed}
     left_out += [f"{name!r} (it has none of that name)" for name in wanted or () if name not in known]
     return tuple(found.values()), tuple(left_out)
