@@ -77,7 +77,7 @@ class TurnSettings(Asked):
     review: ReviewChoice = "on"
     review_rounds: int = Field(default=2, ge=1, le=3)
     confirm: bool = False
-    budget_usd: float | None = Field(default=None, gt=0)
+    budget_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     cap_conversation_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     cap_day_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 

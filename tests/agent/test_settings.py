@@ -189,6 +189,7 @@ def test_a_number_that_makes_no_sense_names_its_variable(name: str, value: str) 
         {"image_model": "ultra"},
         {"text_model": "auto"},
         {"search_policy": "sometimes"},
+        {"budget_usd": float("inf")},
         {"surprise": 1},
     ],
 )
