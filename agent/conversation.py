@@ -109,7 +109,8 @@ class Turn(Value):
 
     def mask_of(self, handle: str) -> MaskedPicture | None:
         """Return the mask of a picture, or the turn's first mask when the picture has none."""
-        return next((one for one in self.masked if one.handle == handle), next(iter(self.masked), None))
+        masked = self.masked
+        return next((one for one in masked if one.handle == handle), masked[0] if masked else None)
 
     def changed_by(self, handles: Sequence[str]) -> str | None:
         """Return the masked picture that a call with these handles refers to, or `editing` when it names none."""
@@ -196,11 +197,13 @@ class EditHistory(NamedTuple):
         `known` are the pictures by handle: a move to a picture that was deleted since is ignored.
         """
         if isinstance(step, Picture):
-            is_edit = step.image.origin is ImageOrigin.EDITED and bool(step.parents)
+            if step.is_set_aside:
+                return self
+            is_edit = step.image.origin is ImageOrigin.EDITED and step.parents
             base = known.get(step.parents[0]) if is_edit else None
             # The base becomes a state first, so that undoing an edit of an older picture returns to that picture.
-            history = self if step.is_set_aside or base is None else self.with_picture(base)
-            return history if step.is_set_aside else history.with_picture(step)
+            history = self.with_picture(base) if base is not None else self
+            return history.with_picture(step)
         if not step.has_moved or step.handle not in known:
             return self
         way = {"undo": -1, "redo": 1, "back_to": 0}[step.move]

@@ -83,12 +83,9 @@ class Conversations:
 
     async def duplicate(self, conversation_id: str, owner: str = "local", title: str = "") -> Conversation:
         """Return a copy of a conversation with every branch; it keeps the title unless `title` is given."""
-        copied = await self._records.get(conversation_id, owner)
-        await self._quota.check(
-            owner,
-            new_bytes=sum(picture.image.size_bytes for picture in copied.pictures),
-            new_pictures=len(copied.pictures),
-        )
+        copied = (await self._records.get(conversation_id, owner)).all_pictures
+        sizes = (one.image.size_bytes + (one.original.size_bytes if one.original else 0) for one in copied)
+        await self._quota.check(owner, new_bytes=sum(sizes), new_pictures=len(copied))
         return await self._records.duplicate(conversation_id, owner, whole_characters(title))
 
     async def switch_branch(self, conversation_id: str, turn_id: str, owner: str = "local") -> Conversation:

@@ -50,12 +50,12 @@ def replace_history_images(messages: Sequence[PromptMessage]) -> Sequence[Prompt
 
 
 async def fetch_history_image(
-    image_id: str, conversation: Conversation, cache: ByteCache, read: ReadImage, write: WriteImage | None = None
+    image_id: str, conversation: Conversation, cache: ByteCache, read: ReadImage, write: WriteImage
 ) -> ToolResultPart:
     """Return the picture of a placeholder as a tool result, with the picture itself in `images`.
 
-    `image_id` is the MD5 or at least its first eight characters, with or without `history_` and `[Picture:…]`. With
-    `write`, a missing file is restored from the cache, which contains recently requested pictures. The result is an
+    `image_id` is the MD5 or at least its first eight characters, with or without `history_` and `[Picture:…]`. A
+    missing file is restored with `write` from the cache, which contains recently requested pictures. The result is an
     error with a message if the id is too short, not hexadecimal, ambiguous or unknown, or if the picture is gone. Only
     pictures of this conversation are returned.
     """
@@ -94,14 +94,14 @@ def _without_pictures(part: ContentPart) -> ContentPart:
     return part.model_copy(update={"content": {**part.content, "pictures": pictures}, "images": ()})
 
 
-async def _is_at_hand(image: ImagePart, cache: ByteCache, read: ReadImage, write: WriteImage | None) -> bool:
+async def _is_at_hand(image: ImagePart, cache: ByteCache, read: ReadImage, write: WriteImage) -> bool:
     """Return whether the picture's file can be read or restored, and renew the picture in the cache."""
     cached = await cache.get(image.md5, is_renewed=True)
     try:
         data = await read(image)
     except RequestRefused:
         # The cache has what models receive; for a large picture that is a reduced copy, which cannot restore the file.
-        if cached is None or write is None or sha256(cached).hexdigest() != image.digest:
+        if cached is None or sha256(cached).hexdigest() != image.digest:
             return False
         await write(cached, image.mime_type, image.origin)
         return True

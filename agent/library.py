@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
@@ -148,7 +148,9 @@ def moment_of(cursor: str | None) -> tuple[datetime, int] | None:
     moment, _, number = (cursor or "").partition("~")
     try:
         created_at = datetime.fromisoformat(moment)
-    except ValueError:
+        # The first and the last hours of all time may have no time in UTC.
+        created_at.astimezone(UTC)
+    except (ValueError, OverflowError):
         return None
     is_place = number.isdecimal() and number.isascii() and len(number) < 19 and created_at.tzinfo is not None
     return (created_at, int(number)) if is_place else None
@@ -166,7 +168,7 @@ def rank_of(cursor: str | None) -> int:
 
 
 _JOINERS = "\u200c\u200d"
-_SHORTEST_NAME = {"latin": 3, "other": 2}
+_SHORTEST_LATIN, _SHORTEST_IDEOGRAPHIC = 3, 2
 _FIRST_IDEOGRAPH = "\u2e80"
 
 
@@ -184,9 +186,9 @@ def _clean(text: str) -> str:
 def _clean_name(text: str) -> str:
     name = _clean(text)
     letters = [char for char in name if char.isalnum()]
-    is_other = any(char >= _FIRST_IDEOGRAPH for char in letters)
+    shortest = _SHORTEST_IDEOGRAPHIC if any(char >= _FIRST_IDEOGRAPH for char in letters) else _SHORTEST_LATIN
     # A name of one or two letters would match in almost every prompt.
-    if name and len(letters) < _SHORTEST_NAME["other" if is_other else "latin"]:
+    if name and len(letters) < shortest:
         raise ValueError("it is too short to be told from other words")
     return name
 

@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 from pydantic import (
     AfterValidator,
     BaseModel,
-    ConfigDict,
     Field,
     SecretStr,
     StrictBool,
@@ -27,6 +26,7 @@ from pydantic import (
 )
 
 from agent.errors import SettingsError
+from agent.messages import Value
 
 MCP_CONFIG = "mcp.toml"
 CALL_S = 30.0
@@ -59,9 +59,7 @@ def _sendable(value: SecretStr) -> SecretStr:
     return value
 
 
-class _Listed(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _Listed(Value):
     trusted: StrictBool = False
     tools: tuple[str, ...] | None = None
     timeout_s: float = Field(default=CALL_S, gt=0, le=CALL_S, strict=True)

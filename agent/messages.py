@@ -6,6 +6,7 @@ picture: those are in the image store under the part's digest.
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self, TypeAlias
@@ -69,10 +70,15 @@ def is_visible(text: str) -> bool:
 
 
 def _writable(value: Any) -> Any:
-    """Return text or JSON without lone surrogates, which a model's JSON can contain and UTF-8 files cannot store."""
+    """Return text or JSON without what files and requests cannot hold: lone surrogates, NaN and infinite numbers.
+
+    The JSON of a model or an MCP server can contain both; such a number becomes text.
+    """
     match value:
         case str():
             return value if value.isascii() else value.encode("utf-8", "replace").decode()
+        case float():
+            return value if math.isfinite(value) else str(value)
         case list():
             return [_writable(one) for one in value]
         case dict():

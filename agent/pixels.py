@@ -72,7 +72,7 @@ class Raster:
     @property
     def has_alpha(self) -> bool:
         """Whether the last channel is alpha."""
-        return self.pixels.shape[2] in {2, 4}
+        return _has_alpha(self.pixels)
 
     @property
     def colours(self) -> int:
@@ -215,7 +215,7 @@ def with_alpha_of(data: bytes, other: bytes) -> bytes:
 
 def averaged(pixels: Pixels, way: Callable[[Any], NDArray[Any]]) -> Pixels:
     """Apply `way`, a function that averages pixels, with colours weighted by their opacity."""
-    has_alpha = pixels.shape[2] in {2, 4}
+    has_alpha = _has_alpha(pixels)
     found = np.asarray(way(weighed(pixels) if has_alpha else pixels))
     # OpenCV drops the axis of a single channel.
     found = found.reshape(*found.shape[:2], -1)
@@ -224,10 +224,14 @@ def averaged(pixels: Pixels, way: Callable[[Any], NDArray[Any]]) -> Pixels:
 
 def with_opacity(pixels: Pixels) -> Pixels:
     """Return pixels with an alpha channel, which is opaque if they had none."""
-    if pixels.shape[2] in {2, 4}:
+    if _has_alpha(pixels):
         return pixels
     opaque = np.full((*pixels.shape[:2], 1), np.iinfo(pixels.dtype).max, pixels.dtype)
     return np.concatenate([pixels, opaque], axis=2)
+
+
+def _has_alpha(pixels: Pixels) -> bool:
+    return pixels.shape[2] in {2, 4}
 
 
 def weighed(pixels: Pixels) -> Floats:
@@ -257,7 +261,7 @@ def read_rgb(data: bytes) -> Bytes:
 def shown_rgb(pixels: Pixels, profile: bytes | None) -> Bytes:
     """Return pixels as 8-bit RGB in sRGB, transparent parts over white."""
     eight = eight_bits(pixels)
-    has_alpha = eight.shape[2] in {2, 4}
+    has_alpha = _has_alpha(eight)
     colour = to_srgb(eight[..., : eight.shape[2] - has_alpha], profile)
     if has_alpha:
         alpha = eight[..., -1:].astype(np.uint16)
@@ -292,7 +296,7 @@ def _transform(profile: bytes | None, channels: int, *, is_back: bool) -> ImageC
     """Return the transform from a profile to sRGB, or back; None if no conversion is needed or possible."""
     if profile is None or profile[16:20] != _COLOUR_MODELS[channels] or (channels == 3 and is_srgb(profile)):
         return None
-    own, mode = (io.BytesIO(profile), "L" if channels == 1 else "RGB")
+    own, mode = io.BytesIO(profile), "L" if channels == 1 else "RGB"
     try:
         if is_back:
             return ImageCms.buildTransform(ImageCms.createProfile("sRGB"), own, "RGB", mode)

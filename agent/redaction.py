@@ -238,9 +238,13 @@ def _clean_arguments(arguments: Any, secrets: Sequence[SecretStr]) -> Any:
 
 
 def _clean_argument(argument: object, secrets: Sequence[SecretStr]) -> object:
-    """Return the argument unchanged unless its `str` or `repr` contains a secret."""
+    """Return the argument unchanged unless its `str` or `repr` contains a secret or fails."""
     if argument is None or isinstance(argument, bool | int | float):
         return argument
-    text, shown = str(argument), repr(argument)
+    try:
+        text, shown = str(argument), repr(argument)
+    # logging catches errors of a formatter, but not those of a filter: they would reach whoever logs.
+    except Exception:
+        return f"<{type(argument).__name__}>"
     hidden = without_secrets(text, secrets)
     return argument if hidden == text and without_secrets(shown, secrets) == shown else hidden

@@ -169,7 +169,7 @@ def _steps(turn: Turn) -> list[JsonValue]:
         if not isinstance(component, Steps):
             continue
         ends = [*(line.at_s for line in component.lines[1:]), component.seconds]
-        for line, end in zip(component.lines, ends, strict=True):
+        for line, end in zip(component.lines, ends, strict=False):
             seconds = round(max(0.0, end - line.at_s), 3)
             parameters: Json = dict(line.parameters)
             steps.append({"step": line.step.value, "at_s": line.at_s, "seconds": seconds, "parameters": parameters})
@@ -256,11 +256,10 @@ def _fitted(
             break
     else:
         kept = []
-        left_bytes = -1
-        for name in ("", *_DROPPED_IN_ORDER):
-            if left_bytes < 0:
-                short.update({name: None} if name else {})
-                left_bytes = limit_bytes - _size(short) - _COUNTS_BYTES
+        for name in _DROPPED_IN_ORDER:
+            if _size(short) + _COUNTS_BYTES <= limit_bytes:
+                break
+            short[name] = None
     cuts = cutter.cuts
     for number in reversed(range(len(messages) - 1) if kept else ()):
         message = cutter.cut(clean(number))

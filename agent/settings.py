@@ -77,7 +77,7 @@ class TurnSettings(Asked):
     review: ReviewChoice = "on"
     review_rounds: int = Field(default=2, ge=1, le=3)
     confirm: bool = False
-    budget_usd: float | None = Field(default=None, gt=0)
+    budget_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     cap_conversation_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     cap_day_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
@@ -159,6 +159,11 @@ def _count(name: str, raw: str) -> int:
     return int(raw)
 
 
+def _megabytes(name: str, raw: str) -> int:
+    # Between one byte and an exabyte: SQLite holds no larger number.
+    return max(1, int(min(_positive(name, raw), 1 << 40) * _MB))
+
+
 def _choice(name: str, raw: str, choices: Mapping[str, object], problem: str) -> object:
     if raw.lower() not in choices:
         raise SettingsError(name, raw, problem)
@@ -216,7 +221,7 @@ _SECONDS_OR_NONE = Kind("seconds, 0 or more", partial(_number, what="a number", 
 _PAUSE = _SECONDS._replace(bounds={"ge": 0})
 _RATE = Kind("a number, more than 0", _positive, {"gt": 0})
 _COUNT = Kind("a whole number, more than 0", _count, {"gt": 0})
-_MEGABYTES = Kind("megabytes, more than 0", lambda name, raw: int(_positive(name, raw) * _MB), {"gt": 0}, unit=_MB)
+_MEGABYTES = Kind("megabytes, more than 0", _megabytes, {"gt": 0}, unit=_MB)
 _DOLLARS = Kind(
     "US dollars, 0 or more", partial(_number, what="a number of US dollars, such as 2.50", from_zero=True), _FROM_ZERO
 )
@@ -511,9 +516,9 @@ def variables_of(cls: type[BaseModel], field: str) -> list[Variable]:
 
 def _fields_in(cls: type[BaseModel], environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the fields that are set in the environment."""
-    read = {name: [variable.of(environ) for variable in variables_of(cls, name)] for name in cls.model_fields}
-    held = {name: [value for value in values if value is not None] for name, values in read.items()}
-    return {name: values[-1] for name, values in held.items() if values}
+    # Of the variables of one field the last that is set counts: each replaces the one before.
+    read = ((name, variable.of(environ)) for name in cls.model_fields for variable in variables_of(cls, name))
+    return {name: value for name, value in read if value is not None}
 
 
 def _home(chosen: Path | None, given: Path | None) -> Path:

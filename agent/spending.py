@@ -355,9 +355,7 @@ class _Turn:
 
     def pictures(self, outcomes: Sequence[Outcome], characters: int) -> EstimatePart:
         """Return the cost of the pictures, from the cheapest outcome to the most expensive one."""
-        settings = self.settings
-        may_ground = settings.allow_search and settings.search_policy != SearchPolicy.LLM_ONLY
-        count = settings.number_of_images or 1
+        settings, count = self.settings, self.settings.number_of_images or 1
 
         def each(outcome: Outcome, *, is_grounded: bool) -> float:
             return sum(
@@ -379,9 +377,9 @@ class _Turn:
         return EstimatePart(
             kind=PartKind.PICTURES,
             low_usd=count * min(each(one, is_grounded=False) for one in outcomes),
-            high_usd=count * max(each(one, is_grounded=may_ground) for one in outcomes),
+            high_usd=count * max(each(one, is_grounded=self._may_ground) for one in outcomes),
             most_usd=count * worst * (settings.review_rounds if self._is_reviewed(outcomes) else 1),
-            label=(" + " if self.settings.image_model == "both" else " / ").join(models),
+            label=(" + " if settings.image_model == "both" else " / ").join(models),
             count=count * max(map(len, outcomes)),
             resolution=settings.resolution or outcomes[0][0].default_resolution or "",
         )
@@ -405,13 +403,16 @@ class _Turn:
 
     def worst_picture_usd(self, model: ModelEntry, characters: int) -> float:
         """Return the maximum price of one picture by the model."""
-        settings = self.settings
-        may_ground = settings.allow_search and settings.search_policy != SearchPolicy.LLM_ONLY
         # The planner expands the user's prompt.
         prompt = 2 * _PROMPT_TOKENS + max(text_tokens(self.words), characters // 2) + _MOST_ADVICE_CHARACTERS // 2
         prompt += (self.shown + self.shown_unmarked) * SHOWN_PICTURE_TOKENS
-        grounded = may_ground and model.has_grounding
-        return worst_picture_usd(model, settings.resolution, prompt, self.on, is_grounded=grounded)
+        grounded = self._may_ground and model.has_grounding
+        return worst_picture_usd(model, self.settings.resolution, prompt, self.on, is_grounded=grounded)
+
+    @property
+    def _may_ground(self) -> bool:
+        """Whether the image model itself may search."""
+        return self.settings.allow_search and self.settings.search_policy != SearchPolicy.LLM_ONLY
 
     @property
     def _has_lettering(self) -> bool:

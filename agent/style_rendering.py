@@ -168,7 +168,7 @@ def _flat(image: Plane, look: StyleLook) -> Plane:
     cv2.setRNGSeed(_SEED)
     data = small.reshape(-1, 3).astype(np.float32)
     count = min(count, len(np.unique((data * 20).astype(np.uint8), axis=0)))
-    _, _, centres = cv2.kmeans(data, max(1, count), np.empty(0, np.int32), criteria, 2, cv2.KMEANS_PP_CENTERS)
+    _, _, centres = cv2.kmeans(data, count, np.empty(0, np.int32), criteria, 2, cv2.KMEANS_PP_CENTERS)
     areas = _toward_nearest(image, centres.astype(np.float32), 1.0)
     size = _odd(image, 0.006)
     eight = cv2.medianBlur((areas * 255).astype(np.uint8), min(size, 9))
@@ -188,11 +188,10 @@ def _swirl(image: Plane, look: StyleLook) -> Plane:
 def _stroked(image: Plane, look: StyleLook, turn: float, bristles: float) -> Plane:
     angle = _direction(image, look.cell)
     if turn:
-        height, width = angle.shape
-        y, x = np.mgrid[0:height, 0:width].astype(np.float32) / min(height, width)
+        y, x = _places(angle.shape) / min(angle.shape)
         eddies = np.sin(7 * x + 2.2 * np.sin(5 * y)) + np.cos(6 * y + 1.8 * np.sin(6 * x))
         angle = angle * (1 - 0.55 * turn) + eddies * 1.3 * turn
-    length = max(3, round(look.cell * min(image.shape[:2]) * 1.4))
+    length = max(3, round(_cell_px(image, look) * 1.4))
     noise = _noise(image.shape[:2], max(1.0, length / 9))
     streaks = _along(noise, angle, length)
     streaks = (streaks - streaks.mean()) / (streaks.std() + 1e-6)
@@ -206,9 +205,9 @@ def _thick(image: Plane, look: StyleLook) -> Plane:
     """Render thick paint with a relief: light falls on the ridges of the strokes."""
     painted = _stroked(image, look, turn=0.15, bristles=0.16)
     ridges = _along(
-        _noise(image.shape[:2], max(1.0, look.cell * min(image.shape[:2]) / 8)),
+        _noise(image.shape[:2], max(1.0, _cell_px(image, look) / 8)),
         _direction(image, look.cell),
-        max(3, round(look.cell * min(image.shape[:2]))),
+        max(3, round(_cell_px(image, look))),
     )
     height = cv2.GaussianBlur(ridges * 1.6 + _grey(painted), (0, 0), 1.0)
     lit = cv2.Sobel(height, cv2.CV_32F, 1, 0, ksize=3) + cv2.Sobel(height, cv2.CV_32F, 0, 1, ksize=3)
@@ -219,7 +218,7 @@ def _thick(image: Plane, look: StyleLook) -> Plane:
 def _dots(image: Plane, look: StyleLook) -> Plane:
     """Render overlapping round dots of pure colour on the ground."""
     height, width = image.shape[:2]
-    step = max(3, round(look.cell * min(height, width)))
+    step = max(3, round(_cell_px(image, look)))
     random = np.random.default_rng(_SEED)
     canvas = (cv2.GaussianBlur(image, (0, 0), step) * 0.6 + _colour(look.ground_colour) * 0.4).copy()
     average = cv2.blur(image, (step, step))
@@ -242,9 +241,8 @@ def _dots(image: Plane, look: StyleLook) -> Plane:
 def _halftone(image: Plane, look: StyleLook) -> Plane:
     """Render flat colours with printed dots in the middle tones."""
     areas = _flat(image, look)
-    step = max(4.0, look.cell * min(image.shape[:2]))
-    height, width = image.shape[:2]
-    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
+    step = max(4.0, _cell_px(image, look))
+    y, x = _places(image.shape)
     turned_x, turned_y = (x + y) / math.sqrt(2), (x - y) / math.sqrt(2)
     wave = (np.cos(2 * math.pi * turned_x / step) + np.cos(2 * math.pi * turned_y / step)) / 4 + 0.5
     grey = _grey(image)
@@ -258,9 +256,9 @@ def _halftone(image: Plane, look: StyleLook) -> Plane:
 def _pencil(image: Plane, look: StyleLook) -> Plane:
     """Render graphite or crayon: paper shows through strokes of one direction, and the contours are drawn."""
     grey = _grey(image)
-    blurred = cv2.GaussianBlur(1 - grey, (0, 0), max(2.0, look.cell * min(grey.shape) * 0.7))
+    blurred = cv2.GaussianBlur(1 - grey, (0, 0), max(2.0, _cell_px(image, look) * 0.7))
     sketched = np.clip(grey / np.maximum(1 - blurred, 0.02), 0, 1)
-    length = max(5, round(look.cell * min(grey.shape) * 2))
+    length = max(5, round(_cell_px(image, look) * 2))
     strokes = _along(_noise(grey.shape, 1.2), np.full(grey.shape, -0.85, np.float32), length)
     strokes = np.clip(0.5 + (strokes - strokes.mean()) / (4 * strokes.std() + 1e-6), 0, 1)
     shade = np.clip((0.80 - grey) * 1.15, 0, 1) * (0.35 + 0.85 * strokes)
@@ -277,9 +275,8 @@ def _pencil(image: Plane, look: StyleLook) -> Plane:
 def _hatching(image: Plane, look: StyleLook) -> Plane:
     """Render thin lines; darker areas have thicker lines and more crossing directions."""
     grey = cv2.GaussianBlur(_grey(image), (0, 0), 1.2)
-    height, width = grey.shape
-    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
-    step = max(3.2, look.cell * min(height, width) * 0.55)
+    y, x = _places(grey.shape)
+    step = max(3.2, _cell_px(image, look) * 0.55)
     wobble = _noise(grey.shape, step * 10) * step * 0.35 + cv2.GaussianBlur(grey, (0, 0), step * 2) * step * 2
     ink = np.zeros_like(grey)
     for slope, below in ((0.7, 0.74), (-0.7, 0.52), (0.05, 0.36), (1.5, 0.20)):
@@ -297,7 +294,7 @@ def _hatching(image: Plane, look: StyleLook) -> Plane:
 
 def _ink(image: Plane, look: StyleLook) -> Plane:
     """Render washes of thinned ink that bleed into the paper, with much of the paper left visible."""
-    spread = max(2.0, look.cell * min(image.shape[:2]))
+    spread = max(2.0, _cell_px(image, look))
     bleeding = _noise(image.shape[:2], spread * 1.5)
     blooms = _noise(image.shape[:2], spread * 7, seed=6)
     wet = cv2.edgePreservingFilter((image * 255).astype(np.uint8), flags=1, sigma_s=30, sigma_r=0.40) / 255
@@ -316,9 +313,8 @@ def _carved(image: Plane, look: StyleLook) -> Plane:
     """Render a block print: black and white, with lines cut by a gouge in the middle tones."""
     grey = cv2.createCLAHE(2.0, (4, 4)).apply((_grey(image) * 255).astype(np.uint8)).astype(np.float32) / 255
     grey = cv2.bilateralFilter(grey, 0, 0.2, 5)
-    height, width = grey.shape
-    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
-    step = max(4.0, look.cell * min(height, width))
+    y, x = _places(grey.shape)
+    step = max(4.0, _cell_px(image, look))
     wobble = _noise(grey.shape, step * 9) * step * 0.5
     # The lines follow the form: they bend with the lightness, as a gouge follows a cheek.
     form = cv2.GaussianBlur(grey, (0, 0), step * 1.6)
@@ -356,7 +352,7 @@ def _cut_out(image: Plane, look: StyleLook) -> Plane:
 def _pixels(image: Plane, look: StyleLook) -> Plane:
     """Render large square pixels with few colours."""
     height, width = image.shape[:2]
-    step = max(3, round(look.cell * min(height, width)))
+    step = max(3, round(_cell_px(image, look)))
     small = cv2.resize(image, (max(2, width // step), max(2, height // step)), interpolation=cv2.INTER_AREA)
     small = np.clip((small - 0.5) * 1.12 + 0.5, 0, 1)
     few = np.round(small * 7) / 7 if not look.palette else small
@@ -366,11 +362,11 @@ def _pixels(image: Plane, look: StyleLook) -> Plane:
 def _studs(image: Plane, look: StyleLook) -> Plane:
     """Render toy bricks: a round stud on each plate, and a seam around the plate."""
     height, width = image.shape[:2]
-    step = max(6, round(look.cell * min(height, width)))
+    step = max(6, round(_cell_px(image, look)))
     plates = (max(2, math.ceil(width / step)), max(2, math.ceil(height / step)))
     small = np.round(cv2.resize(image, plates, interpolation=cv2.INTER_AREA) * 6) / 6
     blocks = np.repeat(np.repeat(small, step, axis=0), step, axis=1)[:height, :width]
-    y, x = np.mgrid[0:height, 0:width].astype(np.float32) % step / step
+    y, x = _places(image.shape) % step / step
     radius = np.hypot(x - 0.5, y - 0.5)
     edge = np.exp(-(((radius - 0.31) / 0.045) ** 2))
     slope = (0.5 - x) + (0.5 - y)
@@ -382,11 +378,11 @@ def _studs(image: Plane, look: StyleLook) -> Plane:
 def _tiles(image: Plane, look: StyleLook) -> Plane:
     """Render small stones in grout, each slightly irregular and with its own shade."""
     height, width = image.shape[:2]
-    step = max(5, round(look.cell * min(height, width)))
+    step = max(5, round(_cell_px(image, look)))
     random = np.random.default_rng(_SEED)
     wobble = cv2.GaussianBlur(random.normal(0, 1, (height, width, 2)).astype(np.float32), (0, 0), step * 1.5)
     wobble = wobble / (wobble.std() + 1e-6) * step * 0.28
-    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
+    y, x = _places(image.shape)
     x, y = x + wobble[..., 0], y + wobble[..., 1]
     column, row = np.floor(x / step).astype(int), np.floor(y / step).astype(int)
     inside_x, inside_y = x / step - column, y / step - row
@@ -405,7 +401,7 @@ def _tiles(image: Plane, look: StyleLook) -> Plane:
 def _cells(image: Plane, look: StyleLook) -> tuple[NDArray[Any], Plane]:
     """Return the cell number of each pixel, and the mean colour of each cell; there are more cells along edges."""
     height, width = image.shape[:2]
-    step = max(6, round(look.cell * min(height, width)))
+    step = max(6, round(_cell_px(image, look)))
     random = np.random.default_rng(_SEED)
     ys, xs = np.mgrid[step // 2 : height : step, step // 2 : width : step]
     reach = max(1, round(step * 0.35))
@@ -428,7 +424,7 @@ def _cells(image: Plane, look: StyleLook) -> tuple[NDArray[Any], Plane]:
 def _facets(image: Plane, look: StyleLook) -> Plane:
     """Render flat triangles, like early computer graphics."""
     height, width = image.shape[:2]
-    step = max(8, round(look.cell * min(height, width)))
+    step = max(8, round(_cell_px(image, look)))
     random = np.random.default_rng(_SEED)
     points = {(0, 0), (width - 1, 0), (0, height - 1), (width - 1, height - 1)}
     for y in range(0, height + step, step):
@@ -465,7 +461,7 @@ def _glass(image: Plane, look: StyleLook) -> Plane:
     panes = colours[labels]
     streaky = cv2.GaussianBlur(_noise(image.shape[:2], 5.0), (0, 0), 4)
     panes = panes * (1 + 0.5 * streaky[..., None])
-    size = max(1, round(look.cell * min(image.shape[:2]) * 0.09))
+    size = max(1, round(_cell_px(image, look) * 0.09))
     lead = cv2.dilate(_seams(labels), np.ones((size, size), np.uint8))
     lead = cv2.GaussianBlur(lead, (0, 0), 0.8)[..., None]
     return np.clip(panes * (1 - lead) + _colour(look.line_colour) * lead, 0, 1).astype(np.float32)
@@ -504,7 +500,7 @@ def _streaks(image: Plane, look: StyleLook) -> Plane:
 
 def _modelled(image: Plane, look: StyleLook) -> Plane:
     """Render soft modelled matter: even colours, forms rounded by light from the upper left, a few highlights."""
-    reach = max(2.0, look.cell * min(image.shape[:2]))
+    reach = max(2.0, _cell_px(image, look))
     even = cv2.edgePreservingFilter((image * 255).astype(np.uint8), flags=1, sigma_s=45, sigma_r=0.42) / 255
     even = even.astype(np.float32)
     height = cv2.GaussianBlur(_grey(even), (0, 0), reach * 0.6)
@@ -520,7 +516,7 @@ def _modelled(image: Plane, look: StyleLook) -> Plane:
 def _panels(image: Plane, look: StyleLook) -> Plane:
     """Render rectangles of the palette's colours between straight lines, smaller where there is more detail."""
     height, width = image.shape[:2]
-    smallest = max(8, round(look.cell * min(height, width)))
+    smallest = max(8, round(_cell_px(image, look)))
     canvas = np.zeros_like(image)
     palette = _palette(look)
     thick = max(2, round(0.011 * min(height, width)))
@@ -615,7 +611,7 @@ def _on_ground(image: Plane, look: StyleLook) -> Plane:
         return image
     shape = image.shape[:2]
     unit = max(1.0, min(shape) / 700)
-    y, x = np.mgrid[0 : shape[0], 0 : shape[1]].astype(np.float32)
+    y, x = _places(shape)
     strength = 0.045
     match look.ground:
         case Ground.PAPER:
@@ -704,8 +700,18 @@ def _resized(pixels: Pixels, width: int, height: int) -> Pixels:
 
 
 def _odd(image: Plane, share: float) -> int:
-    height, width = image.shape[:2]
-    return int(max(3, round(share * min(height, width)) | 1))
+    """Return a share of the shorter side in pixels, odd and at least 3."""
+    return int(max(3, round(share * min(image.shape[:2])) | 1))
+
+
+def _cell_px(image: Plane, look: StyleLook) -> float:
+    """Return the size of the look's strokes, dots or tiles in pixels."""
+    return float(look.cell * min(image.shape[:2]))
+
+
+def _places(shape: tuple[int, ...]) -> Plane:
+    """Return the row and the column of each pixel, as two planes in one array."""
+    return np.mgrid[: shape[0], : shape[1]].astype(np.float32)
 
 
 def _noise(shape: tuple[int, ...], size: float, seed: int = 0) -> Plane:
@@ -729,8 +735,7 @@ def _direction(image: Plane, cell: float) -> Plane:
 
 def _along(values: Plane, angle: Plane, length: int) -> Plane:
     """Return the values averaged along a direction: a line integral over `length` pixels."""
-    height, width = angle.shape
-    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
+    y, x = _places(angle.shape)
     dx, dy = np.cos(angle), np.sin(angle)
     steps = min(12, max(2, length // 2))
     total = values.astype(np.float32).copy()
@@ -745,8 +750,7 @@ def _along(values: Plane, angle: Plane, length: int) -> Plane:
 
 def _pushed(image: Plane, by: Plane) -> Plane:
     """Return the picture with its pixels displaced, so that edges become uneven."""
-    height, width = by.shape
-    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
+    y, x = _places(by.shape)
     return cv2.remap(image, x + by, y + np.roll(by, 37, axis=0), cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
 
 

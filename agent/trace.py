@@ -184,10 +184,9 @@ class Cutter:
             short = [self.cut(one) for one in value[: self._entries]]
             return [*short, f"[{left} more]"] if (left := self._left(len(value), len(short))) else short
         if isinstance(value, dict):
-            fields = self._entries and max(self._entries, _LEAST_FIELDS)
-            named = {self._text(name): self.cut(one) for name, one in list(value.items())[:fields]}
-            left = self._left(len(value), len(value) if fields is None else min(len(value), fields))
-            return {**named, "[more]": left} if left else named
+            fields = list(value.items())[: self._entries and max(self._entries, _LEAST_FIELDS)]
+            named = {self._text(name): self.cut(one) for name, one in fields}
+            return {**named, "[more]": left} if (left := self._left(len(value), len(fields))) else named
         return value
 
     def _left(self, count: int, kept: int) -> int:

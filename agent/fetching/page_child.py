@@ -126,16 +126,18 @@ def read_pdf(data: bytes, job: dict[str, Any]) -> dict[str, Any]:
         information = reader.metadata
         title = one_line(str(information.title or "")) if information is not None else ""
     text = "\n\n".join(page for page in pages if page)
-    return {"text": text, "title": title, "links": links, "is_truncated": len(pages) < len(reader.pages)}
+    return {"text": text, "title": title, "links": links[:_MOST_LINKS], "is_truncated": len(pages) < len(reader.pages)}
 
 
 def annotated(page: Any) -> list[tuple[str, str]]:
-    """Return the addresses in a page's link annotations; broken annotations are skipped."""
+    """Return the addresses in a page's link annotations; broken and too long ones are skipped."""
     found: list[tuple[str, str]] = []
     with contextlib.suppress(Exception):
         for annotation in (page.get("/Annots") or [])[:_MOST_LINKS]:
             with contextlib.suppress(Exception):
-                found.append((str(annotation.get_object()["/A"]["/URI"]), ""))
+                address = str(annotation.get_object()["/A"]["/URI"])
+                if len(address) <= _MOST_URL_CHARACTERS:
+                    found.append((address, ""))
     return found
 
 

@@ -15,6 +15,7 @@ import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +30,7 @@ from agent.untrusted import plain_text
 logger = logging.getLogger(__name__)
 
 MOST_LINKS: Final = 200
+_MOST_CHECKED = 1000
 TRUNCATED: Final = "[truncated]"
 _CHILD = Path(__file__).with_name("page_child.py")
 _MAX_TITLE_CHARACTERS = 300
@@ -96,8 +98,8 @@ class PageExtraction:
             case str() if is_html(page.media_type):
                 answer = await self._in_child(page, "html", page.content.encode("utf-8", "replace"))
             case str() as text:
-                addresses = (found[0].rstrip(_AT_ITS_END) for found in _URL.finditer(text))
-                answer = _Answer(text=text, links=tuple((address, "") for address in addresses))
+                found = islice(_URL.finditer(text), _MOST_CHECKED)
+                answer = _Answer(text=text, links=tuple((one[0].rstrip(_AT_ITS_END), "") for one in found))
         return self._page(page, answer)
 
     def _page(self, page: FetchedPage, answer: _Answer) -> ReadPage:
@@ -144,7 +146,8 @@ def _packages() -> list[str]:
 
 def _links(found: Iterable[tuple[str, str]]) -> tuple[Link, ...]:
     links: dict[str, Link] = {}
-    for url, text in found:
+    # Each check takes time on the event loop, also of an address that is refused.
+    for url, text in islice(found, _MOST_CHECKED):
         spelled = normalized(url)
         if spelled and spelled not in links:
             links[spelled] = Link(spelled, plain_text(text).strip())

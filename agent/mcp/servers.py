@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import json
 import logging
 from collections.abc import Collection, Mapping, Sequence
@@ -103,7 +102,7 @@ class _Gathered:
             return
         try:
             clean = await take_in_image(base64.b64decode(encoded, validate=True), name)
-        except binascii.Error:
+        except ValueError:
             self.left_out.append(f"{name}: it is not encoded as a picture")
         except AivistaError as error:
             self.left_out.append(error.info.message)
@@ -121,7 +120,8 @@ def _says_the_same(text: str, structured: Any) -> bool:
     """Return whether the text is a copy of the structured content as JSON, which servers send for older clients."""
     try:
         return bool(json.loads(text) == structured)
-    except ValueError:
+    # The text may be nested more deeply than Python reads.
+    except (ValueError, RecursionError):
         return False
 
 
@@ -206,10 +206,8 @@ def tool_of(offer: Offer, connection: Connection, pins: Pins) -> Tool:
         if pins.is_changed(offer.server, offer.tool, offer.fingerprint):
             await pins.ask(offer.server, offer.tool, offer.fingerprint)
             return "was_changed"
-        if not offer.is_read_only:
-            return "may_change_something"
         is_doubtful = context.trust.is_tainted and not connection.server.trusted
-        return "may_change_something" if is_doubtful else None
+        return "may_change_something" if is_doubtful or not offer.is_read_only else None
 
     async def answer(arguments: Arguments, context: ToolContext) -> ToolAnswer:
         # The tool may have changed between the question and the click.

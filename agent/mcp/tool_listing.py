@@ -13,6 +13,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import math
 import re
 import threading
 from collections.abc import Collection, Mapping, Sequence
@@ -100,6 +101,9 @@ class _Copy:
         if reference in seen or reference == "#":
             # A cycle: replace it with a plain object, without a limit of depth.
             return {"type": "object"}
+        # Beside the limit of depth, which starts anew with each `allOf`.
+        if len(seen) > _MAX_DEPTH:
+            raise UnusableSchema("its schema is too large")
         target: Any = self._root
         for part in reference.removeprefix("#/").split("/"):
             name = part.replace("~1", "/").replace("~0", "~")
@@ -140,7 +144,7 @@ class _Copy:
 
     def _kind(self, schema: Mapping[str, Any]) -> _Schema:
         kind = schema.get("type")
-        kinds = [one for one in (kind if isinstance(kind, list) else [kind]) if one in _TYPES]
+        kinds = [one for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str) and one in _TYPES]
         choices = [schema["const"]] if "const" in schema else _list(schema.get("enum"))
         choices = [one for one in choices if _is_scalar(one)][:_MAX_NODES]
         if any(isinstance(one, str) and plain_text(one) != one for one in choices):
@@ -184,11 +188,13 @@ class _Copy:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    # Servers may send 1e999 or NaN, which no request to a provider can hold.
+    is_finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    return is_finite and not isinstance(value, bool)
 
 
 def _is_scalar(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float | bool)
+    return value is None or isinstance(value, str | bool) or _is_number(value)
 
 
 def _list(value: object) -> list[Any]:
@@ -238,9 +244,8 @@ def offers_of(
             offer = _offer(server, one, taken)
         except UnusableSchema as problem:
             left_out.append(f"{one.name[:_SHOWN_CHARACTERS]!r} ({problem})")
-            continue
-        if offer.declaration.name not in found:
-            found[offer.declaration.name] = offer
+        else:
+            found.setdefault(offer.declaration.name, offer)
     known = {one.name for one in listed}
     left_out += [f"{name!r} (it has none of that name)" for name in wanted or () if name not in known]
     return tuple(found.values()), tuple(left_out)

@@ -18,7 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
+from pydantic import Field, JsonValue, ValidationError, field_validator
 
 from agent.child_process import ChildFailure, ChildTooSlow, run_child
 from agent.messages import Value
@@ -80,24 +80,20 @@ class ScriptResult(Value):
     protection: Protection | None = None
 
 
-class Thrown(BaseModel):
+class Thrown(Value):
     """The error that a script threw."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str
     message: str
     line: int | None
 
 
-class Reply(BaseModel):
+class Reply(Value):
     """The answer of a child process.
 
     `stopped` names the engine's limit that ended the script, if any: `interrupted`, `jobs` or the engine's message;
     `unreadable` says why its state could not be reported; `unfiltered` says why there is no seccomp filter.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     has_limits: bool
     unfiltered: str
@@ -109,7 +105,7 @@ class Reply(BaseModel):
     console: tuple[ConsoleLine, ...] = ()
     read: tuple[str, ...] = ()
     has_listed: bool = False
-    written: dict[str, str] = {}
+    written: dict[str, str] = Field(default_factory=dict)
     is_truncated: bool = False
 
     @field_validator("result")

@@ -368,6 +368,18 @@ def test_the_secrets_are_asked_for_at_each_record() -> None:
     assert "hunter2" not in repr(vars(redacting)) + repr(redacting)
 
 
+class Unspeakable:
+    def __repr__(self) -> str:
+        raise RuntimeError("this object is closed")
+
+
+def test_an_argument_that_cannot_be_written_does_not_break_the_caller() -> None:
+    with log() as (logger, written):
+        logger.info("%s and %s", Unspeakable(), "a word")
+    assert "Unspeakable" in written()
+    assert "a word" in written()
+
+
 class Echo(BaseHTTPRequestHandler):
     """Answers with headers that quote a key, as a server that is set up badly does."""
 

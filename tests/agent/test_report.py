@@ -107,6 +107,8 @@ def test_the_steps_have_their_times() -> None:
         {"step": "thinking", "at_s": 0.5, "seconds": 1.5, "parameters": {}},
         {"step": "painting", "at_s": 2.0, "seconds": 5.25, "parameters": {"count": 2}},
     ]
+    # An archive from elsewhere may hold a list without steps.
+    assert report_of(failed_turn(components=(Steps(lines=(), seconds=1),)))["steps"] == []
 
 
 def leaky_turn() -> Turn:

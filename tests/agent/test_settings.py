@@ -155,6 +155,11 @@ def test_a_home_is_absolute_and_a_flag_wins_over_the_variable(tmp_path: Path) ->
         Settings.from_env({}, home=Path(nobodys))
 
 
+@pytest.mark.parametrize(("written", "size"), [("0.0000001", 1), ("1e305", 1 << 60)])
+def test_a_size_is_never_too_small_or_too_large_to_be_kept(written: str, size: int) -> None:
+    assert Settings.from_env({"AIVISTA_TRACE_MB": written}).trace_limit_bytes == size
+
+
 TIMES = ("AIVISTA_TEXT_TIMEOUT_S", "AIVISTA_IMAGE_TIMEOUT_S", "AIVISTA_HISTORY_CACHE_TTL_S", "AIVISTA_HISTORY_CACHE_MB")
 CAPS = ("AIVISTA_CAP_DAY_USD", "AIVISTA_CAP_CONVERSATION_USD")
 
@@ -184,6 +189,7 @@ def test_a_number_that_makes_no_sense_names_its_variable(name: str, value: str) 
         {"image_model": "ultra"},
         {"text_model": "auto"},
         {"search_policy": "sometimes"},
+        {"budget_usd": float("inf")},
         {"surprise": 1},
     ],
 )

@@ -419,6 +419,17 @@ async def test_a_copy_and_an_archive_need_room_as_well(tmp_path: Path) -> None:
         assert [one.picture_count for one in report.conversations] == [3]
 
 
+async def test_the_pictures_of_the_other_branches_need_room_in_a_copy(tmp_path: Path) -> None:
+    async with studio_of(tmp_path, visitor_limit_pictures=3) as studio:
+        key, _ = await drawn(studio, "visitor", 1)
+        (first,) = (await studio.conversations.get(key, "visitor")).turns
+        await send(studio, key, TurnRequest("draw a cat", instead_of=first.id), owner="visitor")
+        assert len((await studio.conversations.get(key, "visitor")).elsewhere) == 1
+        with pytest.raises(RequestRefused) as refused:
+            await studio.conversations.duplicate(key, "visitor")
+        assert refused.value.code is USED_UP
+
+
 @pytest.fixture
 def settings(tmp_path: Path, gemini_program: GeminiProcess) -> Settings:
     gemini_program.control(clear=True)

@@ -118,6 +118,12 @@ async def test_text_json_and_xml_stay_as_they_are_and_their_addresses_are_links(
     assert {link.url.rstrip(")") for link in page.links} == {"https://other.test/a_(b", "http://site.test/x"}
 
 
+async def test_of_a_text_full_of_addresses_that_are_refused_only_the_first_thousand_are_looked_at() -> None:
+    refused, good = "http://a ", "https://other.test/x "
+    for count, links in ((999, (Link(good.strip()),)), (1000, ())):
+        assert (await read(FetchedPage(URL, "text/plain", refused * count + good))).links == links
+
+
 async def test_of_a_long_text_the_beginning_is_kept_and_said_to_be() -> None:
     for page in (FetchedPage(URL, "text/plain", "word " * 9000), html(f"<p>{SENTENCE * 900}</p>")):
         cut = await read(page)
@@ -140,6 +146,12 @@ async def test_a_pdf_becomes_text_with_its_title_and_links() -> None:
     assert page == ReadPage(
         URL, "On foxes", "The first café\n\nThe second", (Link("https://other.test/fox"),), is_truncated=False
     )
+
+
+async def test_a_pdf_with_a_link_longer_than_any_address_is_read_without_that_link() -> None:
+    data = pdf("Words", link=f"https://other.test/{'x' * 17_000_000}")
+    page = await read(FetchedPage(URL, "application/pdf", data))
+    assert (page.text, page.links) == ("Words", ())
 
 
 async def test_a_pdf_that_is_locked_or_broken_says_so_in_a_sentence_of_ours() -> None:

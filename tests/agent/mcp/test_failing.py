@@ -94,6 +94,21 @@ async def test_a_tool_whose_schema_cannot_be_used_is_left_out_and_what_nobody_se
     assert "\u202e" not in caplog.text
 
 
+async def test_numbers_that_no_json_can_hold_reach_the_model_as_words(settings: Settings) -> None:
+    async with meeting(settings, {"rogue": rogue(trusted=True)}) as met:
+        await met.turn(calls(call(ACT, how="count")), says("So many."))
+        assert met.answer.content["result"] == {"most": "inf", "odd": ["nan", 1.5]}
+
+
+async def test_a_picture_in_other_letters_than_base64_is_left_out_and_the_words_beside_it_are_not(
+    settings: Settings,
+) -> None:
+    async with meeting(settings, {"rogue": rogue(trusted=True)}) as met:
+        await met.turn(calls(call(ACT, how="draw")), says("I see."))
+        assert met.answer.content["text"] == "Look."
+        assert met.answer.content["left_out"] == ["a picture: it is not encoded as a picture"]
+
+
 async def test_servers_that_cannot_be_used_are_left_out_of_the_turn_and_named(settings: Settings) -> None:
     servers = {
         "good": rogue(),

@@ -72,11 +72,18 @@ def doubling(levels: int) -> dict[str, Any]:
     return {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": {**both, f"d{levels}": {}}}
 
 
+def chained(length: int) -> dict[str, Any]:
+    """Return a schema in which each definition is all of the next one."""
+    links = {f"c{n}": {"allOf": [{"$ref": f"#/$defs/c{n + 1}"}]} for n in range(length)}
+    return {"properties": {"a": {"$ref": "#/$defs/c0"}}, "$defs": {**links, f"c{length}": {}}}
+
+
 TOO_LARGE = (
     {"properties": {f"p{n}": {"type": "string"} for n in range(700)}},
     {"properties": {f"{n:03}{'x' * 120}": {"type": "string"} for n in range(200)}},
     nested(40),
     doubling(11),
+    chained(500),
 )
 
 

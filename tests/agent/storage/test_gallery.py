@@ -59,7 +59,8 @@ async def test_leafing_shows_every_picture_once_whatever_is_made_meanwhile(kept:
         seen, after = seen + [item.id for item in page.items], page.next
         newest = await kept.add(conversation)
     assert (seen, after) == (made[::-1], None)
-    for cursor in ("", "x", "2026-01-01~", "2026-01-01T00:00:00~5", "~1", f"r{10**30}", "r-1", "٣~٣"):
+    nowhere = ("0001-01-01T00:00:00+10:00~3", "9999-12-31T23:59:59-10:00~3")  # no such time in UTC
+    for cursor in ("", "x", "2026-01-01~", "2026-01-01T00:00:00~5", "~1", f"r{10**30}", "r-1", "٣~٣", *nowhere):
         assert (await found(kept, after=cursor))[0] == newest
         assert len(await found(kept, "picture", after=cursor)) == 16
 
