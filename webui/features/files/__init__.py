@@ -153,13 +153,17 @@ class DeletedFiles:
         origin, deleted = self._kept.get(token, (None, ()))
         if origin != workspace:
             raise RequestRefused(ErrorCode.FILE_NOT_FOUND, name="…")
-        back = {}
-        for file in deleted:
-            back[file.name] = await workspace.write(
-                file.name, file.content, by=file.written_by, expected_version=NEW_FILE, is_untrusted=file.is_untrusted
-            )
+        back, taken = dict[str, FileInfo](), list[str]()
+        for one in deleted:
+            marks: dict[str, Any] = {"by": one.written_by, "is_untrusted": one.is_untrusted}
+            try:
+                back[one.name] = await workspace.write(one.name, one.content, expected_version=NEW_FILE, **marks)
+            except RequestRefused as error:
+                if error.code not in (ErrorCode.FILE_CHANGED, ErrorCode.FILE_NAME_TAKEN):
+                    raise
+                taken.append(one.name)
         self._kept.pop(token, None)
-        return back
+        return back, taken
 
     def _size(self) -> int:
         return sum(file.size_bytes for _, deleted in self._kept.values() for file in deleted)
@@ -272,10 +276,11 @@ async def delete(at: Context, named: Named) -> Reply:
 
 @files.action
 async def undelete(at: Context, back: Back) -> Reply:
-    """Restore deleted files."""
-    restored = await _bin.restore(_workspace(at, back), back.token)
+    """Restore deleted files, and say which names are taken by now."""
+    restored, taken = await _bin.restore(_workspace(at, back), back.token)
     versions: dict[str, Any] = {name: info.version for name, info in restored.items()}
-    return Reply(events={"undeleted": {"token": back.token, "versions": versions}})
+    toast = Toast(text=at.words("files.exists", names=", ".join(taken)), is_problem=True) if taken else None
+    return Reply(toast=toast, events={"undeleted": {"token": back.token, "versions": versions}})
 
 
 @files.action
