@@ -18,6 +18,7 @@ import pytest
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
+from agent import Step, Steps, ThoughtLog
 from tests.adapters.records import keep
 from tests.adapters.webui import ALIVE, words_of
 from tests.golden import everything
@@ -384,6 +385,13 @@ def test_what_cannot_be_read_of_files_is_one_sentence(ann: Person, act: str, arg
 
 
 # The trace and the report
+
+
+def test_a_turn_is_shown_also_when_a_model_read_what_is_no_address(operator: Person, public: PageProcess) -> None:
+    line = ThoughtLog(step=Step.TOOL, parameters={"name": "read_url", "object": "http://[cafe"})
+    scene = everything.Scene("look it up", (Steps(lines=(line,), seconds=1),))
+    [key] = asyncio.run(keep(public.home, "local", list(everything.turns("odd", [scene]))))
+    assert "http://[cafe" in operator.shown(key)
 
 
 def test_turns_and_pictures_come_a_page_at_a_time_and_only_the_newest_turn_is_open(operator: Person, long: str) -> None:
