@@ -287,6 +287,7 @@ def test_a_wish_is_written_out_for_its_person_and_nothing_is_sent(ann: Person, p
 
     assert "Draw a red fox, " in written(ann, "Draw a red fox")
     assert "without a model" in written(ann, "Draw a red fox")
+    assert "Draw a red fox, " in written(ann, "Draw a red fox", editing="none")
     assert "only prompts for new pictures" in written(ann, "make it darker", editing="#1")
     assert "只能扩写新图片" in written(person(**{"Accept-Language": "zh-CN"}), "暗一些", editing="#1")
     evil = ann.ask("page.expand", text='a "><script>x</script>')["expanded"]

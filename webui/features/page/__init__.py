@@ -288,7 +288,7 @@ async def expand(at: Context, asked: Words) -> Reply:
     wanted = PromptToExpand(
         text=asked.text,
         text_model=settings.text_model,
-        pictures=_pictures(asked, at.state.editing, at.state.references),
+        pictures=_pictures(asked, at.state),
         aspect_ratio=settings.aspect_ratio,
         number_of_images=settings.number_of_images,
     )
@@ -315,11 +315,11 @@ def _expanded(at: Context, line: str = "", *, is_bad: bool = False, **shown: str
     return at.reply({"expanded": html, LISTED: {}})
 
 
-def _pictures(asked: Words, editing: str, references: tuple[str, ...]) -> Literal["none", "beside", "change"]:
+def _pictures(asked: Words, state: PageState) -> Literal["none", "beside", "change"]:
     """Return the role of the attached pictures: one is to be changed, or they go along."""
-    if editing or asked.is_painted:
+    if asked.is_painted or state.editing not in ("", NO_PICTURE):
         return "change"
-    return "beside" if references or asked.files else "none"
+    return "beside" if state.references or asked.files else "none"
 
 
 # How a turn begins without Send: examples, retries, plans, buttons under a picture, edited messages
