@@ -28,6 +28,7 @@ from starlette.routing import Route
 
 from agent import (
     NEW_FILE,
+    AivistaError,
     ErrorCode,
     FileInfo,
     RequestRefused,
@@ -38,7 +39,7 @@ from agent import (
     checked_file_name,
     mime_type_of,
 )
-from webui.http.sessions import NO_STORE, Visitor, Work, as_json, attachment, visitor_route
+from webui.http.sessions import NO_STORE, Visitor, Work, as_json, attachment, body_of, visitor_route
 from webui.screen import Screen
 from webui.shell.actions import Context, Feature
 from webui.shell.templates import Patch, Reply, Toast
@@ -148,8 +149,8 @@ class DeletedFiles:
             del self._kept[next(iter(self._kept))]
         return token
 
-    async def restore(self, workspace: Workspace, token: str) -> dict[str, FileInfo]:
-        """Restore files, except those whose names are taken by now. Raises RequestRefused."""
+    async def restore(self, workspace: Workspace, token: str) -> tuple[dict[str, FileInfo], list[str]]:
+        """Restore files; return them by name, and the names that are taken by now. Raises RequestRefused."""
         origin, deleted = self._kept.get(token, (None, ()))
         if origin != workspace:
             raise RequestRefused(ErrorCode.FILE_NOT_FOUND, name="…")
@@ -500,24 +501,24 @@ def file_routes(screen: Screen) -> Sequence[Route]:
 
     async def upload(request: Request, visitor: Visitor) -> Response:
         """Save the body under `name`: as a new file, or with `replace` over an existing one."""
-        conversation = request.path_params["conversation"]
-        name, data = request.query_params.get("name", ""), bytearray()
-        async for some in request.stream():
-            data += some
-            if len(data) > _MOST_UPLOAD_BYTES:
-                # One byte more than a file may have makes the workspace refuse it by name.
-                del data[_MOST_UPLOAD_BYTES + 1 :]
-                break
-        if conversation == "new":
+        conversation, query = request.path_params["conversation"], request.query_params
+        name, data, is_new = query.get("name", ""), await body_of(request, _MOST_UPLOAD_BYTES), conversation == "new"
+        if data is None:
+            # One byte more than a file may have makes the workspace refuse it by name.
+            data = bytes(_MOST_UPLOAD_BYTES + 1)
+        if is_new:
             conversation = await begun(screen.studio(), visitor.owner, name)
-        # The content of an uploaded file was written by somebody else.
-        info = await workspace(visitor, conversation).write(
-            name,
-            bytes(data),
-            by="person",
-            expected_version=None if request.query_params.get("replace") == "1" else NEW_FILE,
-            is_untrusted=True,
-        )
+        version = None if query.get("replace") == "1" else NEW_FILE
+        try:
+            # The content of an uploaded file was written by somebody else.
+            info = await workspace(visitor, conversation).write(
+                name, data, by="person", expected_version=version, is_untrusted=True
+            )
+        except AivistaError:
+            if is_new:
+                await screen.studio().conversations.delete(conversation, visitor.owner)
+                await screen.studio().conversations.delete_forever(conversation, visitor.owner)
+            raise
         return JSONResponse({"conversation": conversation, "name": info.name}, headers=NO_STORE)
 
     routes: list[tuple[str, str, Work]] = [("raw", "GET", raw), ("zip", "GET", pack), ("upload", "POST", upload)]
