@@ -281,6 +281,11 @@ def test_a_draft_brings_back_its_chips_and_the_pictures_that_are_still_there(ann
     assert "aspect-ratio" not in ann.ask("page.restore", key, conversation="", chips=chips)
 
 
+def test_a_setting_that_is_not_offered_counts_as_not_chosen(ann: Person) -> None:
+    ann.press("try_example", "fox", text_model="of an older page", count="99", image_model="x")
+    assert len(gallery(ann)) == 1
+
+
 def test_a_wish_is_written_out_for_its_person_and_nothing_is_sent(ann: Person, person: Callable[..., Person]) -> None:
     def written(one: Person, text: str, **marked: str) -> str:
         return words(one.ask("page.expand", "", marked, text=text)["expanded"])

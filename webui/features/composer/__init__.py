@@ -97,10 +97,12 @@ class ChosenSettings(Value):
     def from_chips(cls, chips: Mapping[str, Any]) -> ChosenSettings:
         """Return the choices sent by a page; a value that the page does not offer counts as not chosen."""
         try:
-            return cls.model_validate(chips)
+            chosen = cls.model_validate(chips)
+            chosen.turn_settings()
         except ValidationError as error:
-            wrong = {one["loc"][0] for one in error.errors() if one["loc"]}
-            return cls.model_validate({name: value for name, value in chips.items() if name not in wrong})
+            wrong = {one["loc"][0] for one in error.errors()}
+            return cls.from_chips({name: value for name, value in chips.items() if name not in wrong})
+        return chosen
 
 
 class Composer(NamedTuple):

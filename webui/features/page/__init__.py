@@ -262,8 +262,9 @@ async def restore(at: Context, draft: PageState) -> Reply:
     conversation, updates = await at.conversation(), Updates()
     # A draft of another version may hold values that are no longer offered.
     with suppress(ValueError):
-        if draft.chips and draft.chosen.turn_settings():
-            updates = at.screen.chips(at.visitor, draft.chosen)
+        chosen = ChosenSettings.model_validate(draft.chips)
+        if draft.chips and chosen.turn_settings():
+            updates = at.screen.chips(at.visitor, chosen)
     known = {picture.handle for picture in conversation.all_pictures} if conversation is not None else set()
     editing = draft.editing if draft.editing in {*known, NO_PICTURE} else ""
     references = tuple(one for one in dict.fromkeys(draft.references) if one in known and one != editing)
