@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any
@@ -24,6 +24,7 @@ from agent import (
     ReferenceRole,
     RequestRefused,
     Studio,
+    Turn,
     TurnState,
     upload_limit_megabytes,
 )
@@ -31,10 +32,11 @@ from webui.features import composer
 from webui.features.composer import ChosenSettings, model_name
 from webui.features.thread.live import ShownTurn, resumed
 from webui.features.thread.render import (
+    TURNS_AT_ONCE,
     Article,
     article_id,
-    render_conversation,
     render_live,
+    render_turns,
     thread_update,
     top_html,
     welcome_html,
@@ -197,11 +199,11 @@ class Screen:
         return top_html(visitor.words, conversation, is_sketch=is_sketch, spent_usd=spent_usd, opened_at=opened_at)
 
     async def opened(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
-        """Return the screen with a conversation open, or a new one, and nothing marked in the composer."""
+        """Return the screen around the thread with a conversation open, or a new one, and nothing marked in the
+        composer."""
         view = self.view(visitor, conversation.id if conversation else "")
         return {
             **await self.frame(visitor, conversation, opened_at=time.monotonic_ns()),
-            THREAD: self.thread(visitor, conversation),
             "canvas": opened_canvas_html(view, conversation),
             composer.MESSAGE: {
                 "label": visitor.words("builtin.message"),
@@ -217,8 +219,11 @@ class Screen:
         conversation: Conversation | None,
         live: ShownTurn | None = None,
         more: Article | None = None,
+        *,
+        turns: Sequence[Turn] | None = None,
     ) -> list[Article]:
-        """Return the turns of a conversation: those on record, and the running one as far as it has come.
+        """Return turns of a conversation: of those on record `turns`, else the newest and at least one more than
+        `newest` takes if there are more; and the running one as far as it has come.
 
         `live` is a turn that has just begun. `more` is shown below all of them, and is not recorded.
         """
@@ -226,7 +231,8 @@ class Screen:
         if conversation is not None:
             view, live = self.view(visitor, conversation.id), live or self.at_work(conversation)
             without = live.turn_id if live is not None else ""
-            shown += render_conversation(view, conversation, without=without, is_busy=live is not None)
+            turns = conversation.turns[-TURNS_AT_ONCE - 1 :] if turns is None else turns
+            shown += render_turns(view, conversation, turns, without=without, is_busy=live is not None)
             if live is not None:
                 pictures = {picture.handle: picture for picture in conversation.pictures}
                 shown.append(render_live(view, live, 0, pictures))

@@ -91,7 +91,8 @@ async def opened(at: Context, conversation_id: str, *, has_chips: bool = True) -
     """Return the screen with a conversation and its settings, or with a new one."""
     conversation = await at.screen.conversation(at.visitor, conversation_id)
     chips = await at.screen.chips_of(at.visitor, conversation) if has_chips else {}
-    return {**await at.screen.opened(at.visitor, conversation), **chips}
+    thread = at.screen.thread(at.visitor, conversation)
+    return {**await at.screen.opened(at.visitor, conversation), THREAD: thread, **chips}
 
 
 @page.action

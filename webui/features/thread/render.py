@@ -147,15 +147,15 @@ class _Place:
         return [self.pictures[handle] for handle in handles if handle in self.pictures]
 
 
-def render_conversation(
-    view: View, conversation: Conversation, *, without: str = "", is_busy: bool = False
+def render_turns(
+    view: View, conversation: Conversation, turns: Sequence[Turn], *, without: str, is_busy: bool
 ) -> list[Article]:
-    """Return the turns of a stored conversation; `without` names a running turn that is shown live instead. While any
-    turn is running, it `is_busy`."""
+    """Return these turns of a stored conversation; `without` names a running turn that is shown live instead. While
+    any turn is running, the conversation `is_busy`."""
     pictures = {picture.handle: picture for picture in conversation.pictures}
     return [
         render_turn(view, turn, pictures, beside=conversation.forks.get(turn.id, ()), is_busy=is_busy)
-        for turn in conversation.turns
+        for turn in turns
         if turn.id != without
     ]
 
