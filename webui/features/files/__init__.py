@@ -327,9 +327,9 @@ async def _shown(
     infos = await workspace.list() if seen.conversation else ()
     bar = at.fragment("fi-bar", "files/bar.html", count=len(infos), conversation=seen.conversation)
     patches = [bar, at.fragment("fi-tree", "files/tree.html", rows=list(rows(infos)))]
-    changes = dict[str, Any]()
+    changes, named = dict[str, Any](), {one.name: one for one in infos}
     for doc in seen.docs:
-        info, notice = next((one for one in infos if one.name == doc.name), None), f"{doc.key}-notice"
+        info, notice = named.get(doc.name), f"{doc.key}-notice"
         if doc.is_dirty and (info is None or info.version != doc.version):
             version = info.version if info is not None else NEW_FILE
             # What is shown already is not sent again.
