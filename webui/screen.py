@@ -169,12 +169,11 @@ class Screen:
 
     async def frame(self, visitor: Visitor, conversation: Conversation | None, *, opened_at: int = 0) -> Updates:
         """Return what surrounds the thread: the rail, the top bar, the first page, and the next edit target."""
-        is_sketch = self.is_sketch(visitor)
         is_empty = conversation is None or not conversation.turns
         return {
             LISTED: {},
             "top": await self.top(visitor, conversation, opened_at=opened_at),
-            "welcome": await self._welcome(visitor, is_sketch=is_sketch) if is_empty else "",
+            "welcome": await self._welcome(visitor) if is_empty else "",
             **self.next_target(visitor, conversation),
         }
 
@@ -183,12 +182,11 @@ class Screen:
         view = self.view(visitor, conversation.id if conversation else "")
         return {"ctx-next": composer.next_target_html(view, conversation)}
 
-    async def _welcome(self, visitor: Visitor, *, is_sketch: bool) -> str:
+    async def _welcome(self, visitor: Visitor) -> str:
         # Only the operator can do anything about it.
         lost = await self.studio().lost_records() if visitor.owner == OPERATOR else None
-        return welcome_html(
-            visitor.words, is_sketch=is_sketch, is_kept=self.is_kept, is_shared=self.sessions.is_shared, lost=lost
-        )
+        is_sketch, is_shared = self.is_sketch(visitor), self.sessions.is_shared
+        return welcome_html(visitor.words, is_sketch=is_sketch, is_kept=self.is_kept, is_shared=is_shared, lost=lost)
 
     async def top(self, visitor: Visitor, conversation: Conversation | None, *, opened_at: int = 0) -> str:
         """Return the bar above the conversation, with the cost of all its branches."""
@@ -333,11 +331,10 @@ def limits_of(catalogue: Catalogue, diagnosis: KeyDiagnosis | None) -> Limits:
     found: dict[str, dict[str, ErrorInfo]] = {}
     for chip, roles in _ROLES.items():
         why = {value: diagnosis.why_not(catalogue.keyed(role).id) for value, role in roles.items()}
-        missing = {value: reason for value, reason in why.items() if reason is not None}
-        if chip == "image_model" and missing:
-            missing["both"] = next(iter(missing.values()))
-        found[chip] = missing
-    return {chip: missing for chip, missing in found.items() if missing}
+        if missing := {value: reason for value, reason in why.items() if reason is not None}:
+            both = {"both": next(iter(missing.values()))} if chip == "image_model" else {}
+            found[chip] = missing | both
+    return found
 
 
 def limits_html(words: Words, limits: Limits, *, is_unknown: bool) -> Markup:
