@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any
@@ -24,6 +24,7 @@ from agent import (
     ReferenceRole,
     RequestRefused,
     Studio,
+    Turn,
     TurnState,
     upload_limit_megabytes,
 )
@@ -31,10 +32,11 @@ from webui.features import composer
 from webui.features.composer import ChosenSettings, model_name
 from webui.features.thread.live import ShownTurn, resumed
 from webui.features.thread.render import (
+    TURNS_AT_ONCE,
     Article,
     article_id,
-    render_conversation,
     render_live,
+    render_turns,
     thread_update,
     top_html,
     welcome_html,
@@ -167,12 +169,11 @@ class Screen:
 
     async def frame(self, visitor: Visitor, conversation: Conversation | None, *, opened_at: int = 0) -> Updates:
         """Return what surrounds the thread: the rail, the top bar, the first page, and the next edit target."""
-        is_sketch = self.is_sketch(visitor)
         is_empty = conversation is None or not conversation.turns
         return {
             LISTED: {},
             "top": await self.top(visitor, conversation, opened_at=opened_at),
-            "welcome": await self._welcome(visitor, is_sketch=is_sketch) if is_empty else "",
+            "welcome": await self._welcome(visitor) if is_empty else "",
             **self.next_target(visitor, conversation),
         }
 
@@ -181,12 +182,11 @@ class Screen:
         view = self.view(visitor, conversation.id if conversation else "")
         return {"ctx-next": composer.next_target_html(view, conversation)}
 
-    async def _welcome(self, visitor: Visitor, *, is_sketch: bool) -> str:
+    async def _welcome(self, visitor: Visitor) -> str:
         # Only the operator can do anything about it.
         lost = await self.studio().lost_records() if visitor.owner == OPERATOR else None
-        return welcome_html(
-            visitor.words, is_sketch=is_sketch, is_kept=self.is_kept, is_shared=self.sessions.is_shared, lost=lost
-        )
+        is_sketch, is_shared = self.is_sketch(visitor), self.sessions.is_shared
+        return welcome_html(visitor.words, is_sketch=is_sketch, is_kept=self.is_kept, is_shared=is_shared, lost=lost)
 
     async def top(self, visitor: Visitor, conversation: Conversation | None, *, opened_at: int = 0) -> str:
         """Return the bar above the conversation, with the cost of all its branches."""
@@ -197,11 +197,11 @@ class Screen:
         return top_html(visitor.words, conversation, is_sketch=is_sketch, spent_usd=spent_usd, opened_at=opened_at)
 
     async def opened(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
-        """Return the screen with a conversation open, or a new one, and nothing marked in the composer."""
+        """Return the screen around the thread with a conversation open, or a new one, and nothing marked in the
+        composer."""
         view = self.view(visitor, conversation.id if conversation else "")
         return {
             **await self.frame(visitor, conversation, opened_at=time.monotonic_ns()),
-            THREAD: self.thread(visitor, conversation),
             "canvas": opened_canvas_html(view, conversation),
             composer.MESSAGE: {
                 "label": visitor.words("builtin.message"),
@@ -217,8 +217,11 @@ class Screen:
         conversation: Conversation | None,
         live: ShownTurn | None = None,
         more: Article | None = None,
+        *,
+        turns: Sequence[Turn] | None = None,
     ) -> list[Article]:
-        """Return the turns of a conversation: those on record, and the running one as far as it has come.
+        """Return turns of a conversation: of those on record `turns`, else the newest and at least one more than
+        `newest` takes if there are more; and the running one as far as it has come.
 
         `live` is a turn that has just begun. `more` is shown below all of them, and is not recorded.
         """
@@ -226,7 +229,8 @@ class Screen:
         if conversation is not None:
             view, live = self.view(visitor, conversation.id), live or self.at_work(conversation)
             without = live.turn_id if live is not None else ""
-            shown += render_conversation(view, conversation, without=without, is_busy=live is not None)
+            turns = conversation.turns[-TURNS_AT_ONCE - 1 :] if turns is None else turns
+            shown += render_turns(view, conversation, turns, without=without, is_busy=live is not None)
             if live is not None:
                 pictures = {picture.handle: picture for picture in conversation.pictures}
                 shown.append(render_live(view, live, 0, pictures))
@@ -327,11 +331,10 @@ def limits_of(catalogue: Catalogue, diagnosis: KeyDiagnosis | None) -> Limits:
     found: dict[str, dict[str, ErrorInfo]] = {}
     for chip, roles in _ROLES.items():
         why = {value: diagnosis.why_not(catalogue.keyed(role).id) for value, role in roles.items()}
-        missing = {value: reason for value, reason in why.items() if reason is not None}
-        if chip == "image_model" and missing:
-            missing["both"] = next(iter(missing.values()))
-        found[chip] = missing
-    return {chip: missing for chip, missing in found.items() if missing}
+        if missing := {value: reason for value, reason in why.items() if reason is not None}:
+            both = {"both": next(iter(missing.values()))} if chip == "image_model" else {}
+            found[chip] = missing | both
+    return found
 
 
 def limits_html(words: Words, limits: Limits, *, is_unknown: bool) -> Markup:

@@ -62,16 +62,14 @@ class Turns:
         A message is held back when the conversation has a newer turn than the page shows: it would change a picture
         that the user has not seen.
         """
-        at, studio = self.at, self.at.screen.studio()
+        at, conversation = self.at, await self.at.conversation()
         painted = read_painted(sent.mask, sent.expand, sent.editing)
         if isinstance(painted, PainterRefusal):
             sentence = at.words(painted.key, handle=painted.handle, marked=painted.marked)
-            refused = self._refused(await at.conversation(), sentence)
-            return {**refused, OVER: {sent.request: "refused"}}
-        newer = await self._newer(sent.seen) if sent.seen and not painted.editing else None
-        if newer is not None:
-            refused = self._refused(newer, at.words("sending.gone_on"))
-            top = await at.screen.top(at.visitor, newer)
+            return {**self._refused(conversation, sentence), OVER: {sent.request: "refused"}}
+        if conversation is not None and not painted.editing and self._has_gone_on(conversation, sent.seen):
+            refused = self._refused(conversation, at.words("sending.gone_on"))
+            top = await at.screen.top(at.visitor, conversation)
             return {**refused, "top": top, OVER: {sent.request: "failed"}}
         request = TurnRequest(
             text=str((message or {}).get("text") or ""),
@@ -85,9 +83,8 @@ class Turns:
             maximum_usd=shown_maximum(sent.price, sent.chosen),
             request_id=sent.request or None,
         )
-        conversation = await at.conversation()
         if conversation is None:
-            conversation = await studio.conversations.create(at.visitor.owner, sent.begun or None)
+            conversation = await at.screen.studio().conversations.create(at.visitor.owner, sent.begun or None)
         return await self.begin(conversation, request)
 
     async def say(
@@ -219,13 +216,13 @@ class Turns:
             return await self._ended(conversation.id, failed, request_id, is_answer=True)
         if ahead:
             live = replace(live, step=ThoughtLog(step=Step.WAITING, parameters={"count": ahead}))
-        return {
-            THREAD: screen.thread(visitor, conversation, live=live, is_answer=True),
-            "welcome": "",
-            # A conversation with a title is already shown with the cost of all its branches; a new one has just got its
-            # title.
-            **({} if conversation.title else {"top": await screen.top(visitor, await self._now(conversation))}),
-        }
+        updates = {THREAD: screen.thread(visitor, conversation, live=live, is_answer=True), "welcome": ""}
+        # A conversation with a title is already shown with the cost of all its branches; a new one has just got its
+        # title.
+        if not conversation.title:
+            now = await screen.conversation(visitor, conversation.id) or conversation
+            updates["top"] = await screen.top(visitor, now)
+        return updates
 
     async def _ended(
         self, conversation_id: str, live: ShownTurn, request_id: str | None = None, *, is_answer: bool = False
@@ -273,15 +270,10 @@ class Turns:
         plans = after(card.plans, decision, self.at.screen.offers(self.at.visitor))
         return PlanCard(plans=plans, state="run" if decision.run else "dropped")
 
-    async def _now(self, conversation: Conversation) -> Conversation:
-        return await self.at.screen.conversation(self.at.visitor, conversation.id) or conversation
-
-    async def _newer(self, seen: str) -> Conversation | None:
-        """Return the conversation if its newest turn has ended and this page does not show it."""
-        conversation = await self.at.conversation()
-        if conversation is None or not conversation.turns or self.at.screen.at_work(conversation):
-            return None
-        return conversation if conversation.turns[-1].id != seen else None
+    def _has_gone_on(self, conversation: Conversation, seen: str) -> bool:
+        """Whether the conversation's newest turn has ended, and is another than the page's newest, if it told one."""
+        is_another = bool(seen and conversation.turns) and conversation.turns[-1].id != seen
+        return is_another and not self.at.screen.at_work(conversation)
 
     def _refused(self, conversation: Conversation | None, sentence: str) -> Updates:
         """Return the thread with the reason why a request was refused."""

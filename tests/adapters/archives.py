@@ -45,7 +45,7 @@ def with_images(whole: WholeConversation, change: Callable[[ImagePart], ImagePar
 
 def blocks_shown(whole: WholeConversation, language: ArchiveLanguage, pictures: Iterable[ImagePart]) -> list[Any]:
     """Return what the page shows of a conversation that an import finds consistent, of pictures of 24 × 16."""
-    from webui.features.thread.render import render_conversation
+    from webui.features.thread.render import render_turns
     from webui.view import View
     from webui.words import load_words
 
@@ -57,4 +57,4 @@ def blocks_shown(whole: WholeConversation, language: ArchiveLanguage, pictures: 
     )
     told = {name: getattr(whole, name) for name in ("title", "created_at", "updated_at", "pictures")}
     conversation = Conversation(id="c", owner="local", turns=branch_shown(whole), **told)
-    return list(render_conversation(View(load_words(language), "c"), conversation))
+    return render_turns(View(load_words(language), "c"), conversation, conversation.turns, without="", is_busy=False)

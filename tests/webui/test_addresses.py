@@ -18,6 +18,7 @@ import pytest
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
+from agent import Step, Steps, ThoughtLog
 from tests.adapters.records import keep
 from tests.adapters.webui import ALIVE, words_of
 from tests.golden import everything
@@ -299,6 +300,24 @@ def test_files_are_written_kept_from_others_changes_renamed_deleted_and_brought_
     assert ann.file(key, "open", name="b.md")["files"]["fi-1"]["text"] == "two"
 
 
+def test_of_a_deleted_folder_all_comes_back_but_what_has_its_name_taken_by_now(ann: Person) -> None:
+    key = ann.begins_a_file("d/a.md")
+    for name in ("d/b.md", "d/c.md"):
+        ann.file(key, "create", name=name)
+    token = ann.file(key, "delete", name="d", is_folder=True)["deleted"]["token"]
+    ann.file(key, "create", name="d/b.md")
+    ann.file(key, "save", name="d/b.md", text="new")
+    back = ann.file(key, "undelete", token=token)
+    assert back["undeleted"]["versions"].keys() == {"d/a.md", "d/c.md"}
+    assert "d/b.md already exists." in back["toast"]
+    assert unpacked(ann.http.get(f"{FILES}/{key}/zip").content) == {"d/a.md": b"", "d/b.md": b"new", "d/c.md": b""}
+
+
+def test_a_file_that_is_refused_begins_no_conversation(ann: Person) -> None:
+    answer = ann.http.post(f"{FILES}/new/upload", params={"name": "a.md"}, content=b"x" * (2 << 20))
+    assert (answer.status_code, answer.json()["code"], ann.rows()) == (413, "file_too_large", [])
+
+
 def test_files_are_shown_by_their_bytes_and_none_as_a_page(ann: Person) -> None:
     picture = encoded(Image.new("RGB", (4, 4)))
 
@@ -366,6 +385,13 @@ def test_what_cannot_be_read_of_files_is_one_sentence(ann: Person, act: str, arg
 
 
 # The trace and the report
+
+
+def test_a_turn_is_shown_also_when_a_model_read_what_is_no_address(operator: Person, public: PageProcess) -> None:
+    line = ThoughtLog(step=Step.TOOL, parameters={"name": "read_url", "object": "http://[cafe"})
+    scene = everything.Scene("look it up", (Steps(lines=(line,), seconds=1),))
+    [key] = asyncio.run(keep(public.home, "local", list(everything.turns("odd", [scene]))))
+    assert "http://[cafe" in operator.shown(key)
 
 
 def test_turns_and_pictures_come_a_page_at_a_time_and_only_the_newest_turn_is_open(operator: Person, long: str) -> None:

@@ -39,6 +39,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(tmp_path: Path) -> None:
     home, file = ("--home", str(tmp_path)), tmp_path / "file"
     file.write_text("x")
     assert "192.0.2.1" in refused("--host", "192.0.2.1", *home)
+    assert "host a..b is not an address" in refused("--host", "a..b", *home)
     assert f"home is '{file}': it is a file" in refused("--home", str(file))
     assert f"{file} is a file; name a folder" in refused("--home", str(file / "inside"))
     assert f"AIVISTA_HOME is '{file}': it is a file" in refused(AIVISTA_HOME=str(file))

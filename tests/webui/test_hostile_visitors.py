@@ -224,7 +224,7 @@ def test_a_name_that_was_pointed_at_this_machine_finds_nothing(own: PageProcess,
         assert client.post("/gradio_api/queue/join", json={}).status_code == 403
 
 
-@each_case("origin", ["http://evil.test", "null", "http://localhost:9999", "https://{host}.evil.test"])
+@each_case("origin", ["http://evil.test", "null", "http://localhost:9999", "https://{host}.evil.test", "http://[x"])
 def test_a_page_of_another_site_cannot_read_send_or_upload(stranger: Stranger, own: PageProcess, origin: str) -> None:
     headers = {"Origin": origin.format(host="127.0.0.1")}
     for path in ("/", "/config", "/gradio_api/queue/data?session_hash=x"):

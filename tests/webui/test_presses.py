@@ -281,12 +281,18 @@ def test_a_draft_brings_back_its_chips_and_the_pictures_that_are_still_there(ann
     assert "aspect-ratio" not in ann.ask("page.restore", key, conversation="", chips=chips)
 
 
+def test_a_setting_that_is_not_offered_counts_as_not_chosen(ann: Person) -> None:
+    ann.press("try_example", "fox", text_model="of an older page", count="99", image_model="x")
+    assert len(gallery(ann)) == 1
+
+
 def test_a_wish_is_written_out_for_its_person_and_nothing_is_sent(ann: Person, person: Callable[..., Person]) -> None:
     def written(one: Person, text: str, **marked: str) -> str:
         return words(one.ask("page.expand", "", marked, text=text)["expanded"])
 
     assert "Draw a red fox, " in written(ann, "Draw a red fox")
     assert "without a model" in written(ann, "Draw a red fox")
+    assert "Draw a red fox, " in written(ann, "Draw a red fox", editing="none")
     assert "only prompts for new pictures" in written(ann, "make it darker", editing="#1")
     assert "只能扩写新图片" in written(person(**{"Accept-Language": "zh-CN"}), "暗一些", editing="#1")
     evil = ann.ask("page.expand", text='a "><script>x</script>')["expanded"]

@@ -28,20 +28,14 @@ from agent import (
 )
 from webui.api.calls import AnyCall
 from webui.api.models import Conversations, PictureView, WholeView, find_conversations, picture_view, whole_view
-from webui.api.problems import HEADERS, RefusalCode, Refused
+from webui.api.problems import RefusalCode, Refused
+from webui.http.sessions import NO_CACHE, NO_STORE
 
 conversations = APIRouter(prefix="/api/v1", tags=["conversations"])
 pictures = APIRouter(prefix="/api/v1/conversations/{conversation_id}/pictures", tags=["pictures"])
 files = APIRouter(prefix="/api/v1/conversations/{conversation_id}/files", tags=["files"])
 library = APIRouter(prefix="/api/v1", tags=["library"])
 
-# Content of users and models is never rendered as a page of ours.
-_SAFE = {
-    **HEADERS,
-    "Content-Security-Policy": "default-src 'none'; sandbox",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
-_PICTURE_HEADERS = {**_SAFE, "Cache-Control": "private, no-cache"}
 _PICTURE: dict[int | str, dict[str, Any]] = {
     200: {"description": "The picture.", "content": {"image/*": {"schema": {"type": "string"}}}}
 }
@@ -249,12 +243,12 @@ async def read_picture(
     """Return the bytes of a picture; the pixels are the same in each form. The handle is `7b` or `%237b`."""
     if form == "original":
         stored = await call.studio.picture(conversation_id, handle, call.owner)
-        return Response(stored.data, media_type=stored.mime_type, headers=_PICTURE_HEADERS)
+        return Response(stored.data, media_type=stored.mime_type, headers=NO_CACHE)
     if form == "clean":
         file = await call.studio.recipes.clean(conversation_id, handle, call.owner)
     else:
         file = await call.studio.recipes.with_recipe(conversation_id, handle, call.owner, key=call.key)
-    return Response(file.data, media_type=file.picture.image.mime_type, headers=_PICTURE_HEADERS)
+    return Response(file.data, media_type=file.picture.image.mime_type, headers=NO_CACHE)
 
 
 @pictures.get("/{handle}/thumbnail", response_class=Response, responses=_PICTURE)
@@ -263,7 +257,7 @@ async def read_thumbnail(
 ) -> Response:
     """Return a small copy as WebP, its longer edge at most `edge_px`."""
     data, mime_type = await call.studio.thumbnail(conversation_id, handle, edge_px, call.owner)
-    return Response(data, media_type=mime_type, headers=_PICTURE_HEADERS)
+    return Response(data, media_type=mime_type, headers=NO_CACHE)
 
 
 @pictures.get("/{handle}/receipt")
@@ -288,7 +282,7 @@ async def read_file(call: AnyCall, conversation_id: str, name: str) -> Response:
     last = file.name.rpartition("/")[2]
     plain = re.sub(r"[^\w. -]", "_", last, flags=re.ASCII)
     headers = {
-        **_SAFE,
+        **NO_STORE,
         "ETag": f'"{file.version}"',
         "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(last)}",
     }

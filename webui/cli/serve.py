@@ -46,8 +46,9 @@ def check_port(host: str, port: int) -> None:
             probe.bind(address)
     except PermissionError:
         raise CommandFailed(f"port {port} needs more rights than yours; choose one above 1023 with --port.") from None
-    except OSError as error:
-        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+    # A name such as `a..b` cannot even be written as one of a host.
+    except (OSError, UnicodeError) as error:
+        if isinstance(error, socket.gaierror | UnicodeError) or error.errno == errno.EADDRNOTAVAIL:
             raise CommandFailed(f"the host {host} is not an address of this machine.") from None
         raise CommandFailed(f"port {port} on {host} is in use; choose another one with --port.") from None
 

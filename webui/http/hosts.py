@@ -64,7 +64,10 @@ class HostRules:
         all."""
         if origin is None:
             return True
-        place = urlsplit(origin).netloc.lower()
+        try:
+            place = urlsplit(origin).netloc.lower()
+        except ValueError:
+            return False
         # `RootPath` appends its path.
         forwarded = headers.get("x-forwarded-host", "").partition("/")[0]
         own = {headers.get("host", "").lower(), forwarded.lower()} - {""}

@@ -47,6 +47,7 @@ _SECRET_BYTES = 32
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 _log = logging.getLogger(__name__)
+# Content of users and models is never rendered as a page of ours.
 _SAFE = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; sandbox",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import io
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -77,7 +76,7 @@ def _decoded(written: object) -> object:
         raise ValueError("the picture is larger than 20 MB")
     try:
         return base64.b64decode("".join(_DATA_URL.sub("", written, count=1).split()), validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         raise ValueError("it is not base64") from None
 
 

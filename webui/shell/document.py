@@ -27,7 +27,7 @@ from agent import MAX_UPLOAD_MEGABYTES, AivistaError
 from webui.features.composer import PANEL, ChosenSettings
 from webui.features.conversations import first_rows
 from webui.features.gallery import gallery_html
-from webui.features.thread.render import TURNS_AT_ONCE, earlier_html, log_html, newest
+from webui.features.thread.render import log_html
 from webui.features.viewer.painter import MAX_EDGE_PX, MAX_FEATHER_PX, MAX_GROWTH, MIN_FEATHER_PX
 from webui.http.sessions import Visitor
 from webui.page_assets import GRADIOS, favicon_url, script, stylesheet
@@ -215,9 +215,8 @@ async def filled(screen: Screen, visitor: Visitor, name: str) -> Updates:
     conversation = await screen.conversation(visitor, name)
     if conversation is None and name != NEW:
         conversation = await screen.newest(visitor)
-    articles = screen.articles(visitor, conversation)
     # What comes with the page needs no script to be seen.
-    earlier = earlier_html(visitor.words) if len(articles) > TURNS_AT_ONCE else ""
+    articles = screen.articles(visitor, conversation)
     rows, foot = await first_rows(screen, visitor)
     return {
         **screen.chips(visitor, ChosenSettings()),
@@ -225,5 +224,5 @@ async def filled(screen: Screen, visitor: Visitor, name: str) -> Updates:
         "rail-foot": foot,
         **await screen.opened(visitor, conversation),
         **await screen.chips_of(visitor, conversation),
-        "chat": log_html(conversation, newest(articles), earlier, is_live=screen.at_work(conversation) is not None),
+        "chat": log_html(visitor.words, conversation, articles, is_live=screen.at_work(conversation) is not None),
     }

@@ -97,10 +97,12 @@ class ChosenSettings(Value):
     def from_chips(cls, chips: Mapping[str, Any]) -> ChosenSettings:
         """Return the choices sent by a page; a value that the page does not offer counts as not chosen."""
         try:
-            return cls.model_validate(chips)
+            chosen = cls.model_validate(chips)
+            chosen.turn_settings()
         except ValidationError as error:
-            wrong = {one["loc"][0] for one in error.errors() if one["loc"]}
-            return cls.model_validate({name: value for name, value in chips.items() if name not in wrong})
+            wrong = {one["loc"][0] for one in error.errors()}
+            return cls.from_chips({name: value for name, value in chips.items() if name not in wrong})
+        return chosen
 
 
 class Composer(NamedTuple):
@@ -180,15 +182,6 @@ def painters(catalogue: Catalogue, provider: str, image_model: str) -> list[Mode
     return [catalogue.model(IMAGE_MODEL_ROLES[name], provider) for name in chosen]
 
 
-def offered(catalogue: Catalogue, provider: str, image_model: str) -> tuple[list[str], list[str]]:
-    """Return the aspect ratios and resolutions that all models of a choice accept."""
-    models = painters(catalogue, provider, image_model)
-    first = models[0]
-    ratios = [ratio for ratio in first.aspect_ratios if all(ratio in model.aspect_ratios for model in models)]
-    sizes = [size for size in first.resolutions if all(size in model.resolutions for model in models)]
-    return ratios, sizes
-
-
 def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: ChosenSettings) -> dict[str, Update]:
     """Return the update of every setting, by name: its label, its translated choices, and whether it is visible.
 
@@ -198,7 +191,10 @@ def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chos
     planner = catalogue.model(ModelRole(chosen.text_model), provider)
     # Where the text model cannot search, there is nothing to permit.
     is_sketch, can_search = planner.is_sketch, planner.has_grounding
-    ratios, sizes = offered(catalogue, provider, chosen.image_model)
+    able = painters(catalogue, provider, chosen.image_model)
+    # All models of a choice accept them.
+    ratios = [ratio for ratio in able[0].aspect_ratios if all(ratio in one.aspect_ratios for one in able)]
+    sizes = [size for size in able[0].resolutions if all(size in one.resolutions for one in able)]
     auto = words("composer.auto")
     has_two = is_sketch or len({one.id for one in painters(catalogue, provider, BOTH)}) > 1
     models = [(model_name(words, name), name) for name in (*IMAGE_MODELS, *([BOTH] if has_two else []))]
@@ -209,7 +205,7 @@ def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chos
     size = chosen.resolution if chosen.resolution in sizes and not is_sketch else AUTO
     ratio = chosen.aspect_ratio if chosen.aspect_ratio in ratios else AUTO
     # A sketch is drawn from the prompt alone, and a model that cannot change pictures is shown none.
-    takes_pictures = not is_sketch and all(one.has_edits for one in painters(catalogue, provider, chosen.image_model))
+    takes_pictures = not is_sketch and all(one.has_edits for one in able)
     mode = chosen.reference_mode if takes_pictures and chosen.reference_mode in set(ReferenceMode) else AUTO
     modes = [(auto, AUTO), *((words(key), one.value) for one, key in REFERENCE_MODES.items())]
     is_counted = mode == ReferenceMode.LAST_N

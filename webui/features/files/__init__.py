@@ -28,6 +28,7 @@ from starlette.routing import Route
 
 from agent import (
     NEW_FILE,
+    AivistaError,
     ErrorCode,
     FileInfo,
     RequestRefused,
@@ -38,7 +39,7 @@ from agent import (
     checked_file_name,
     mime_type_of,
 )
-from webui.http.sessions import NO_STORE, Visitor, Work, as_json, attachment, visitor_route
+from webui.http.sessions import NO_STORE, Visitor, Work, as_json, attachment, body_of, visitor_route
 from webui.screen import Screen
 from webui.shell.actions import Context, Feature
 from webui.shell.templates import Patch, Reply, Toast
@@ -148,18 +149,22 @@ class DeletedFiles:
             del self._kept[next(iter(self._kept))]
         return token
 
-    async def restore(self, workspace: Workspace, token: str) -> dict[str, FileInfo]:
-        """Restore files, except those whose names are taken by now. Raises RequestRefused."""
+    async def restore(self, workspace: Workspace, token: str) -> tuple[dict[str, FileInfo], list[str]]:
+        """Restore files; return them by name, and the names that are taken by now. Raises RequestRefused."""
         origin, deleted = self._kept.get(token, (None, ()))
         if origin != workspace:
             raise RequestRefused(ErrorCode.FILE_NOT_FOUND, name="…")
-        back = {}
-        for file in deleted:
-            back[file.name] = await workspace.write(
-                file.name, file.content, by=file.written_by, expected_version=NEW_FILE, is_untrusted=file.is_untrusted
-            )
+        back, taken = dict[str, FileInfo](), list[str]()
+        for one in deleted:
+            marks: dict[str, Any] = {"by": one.written_by, "is_untrusted": one.is_untrusted}
+            try:
+                back[one.name] = await workspace.write(one.name, one.content, expected_version=NEW_FILE, **marks)
+            except RequestRefused as error:
+                if error.code not in (ErrorCode.FILE_CHANGED, ErrorCode.FILE_NAME_TAKEN):
+                    raise
+                taken.append(one.name)
         self._kept.pop(token, None)
-        return back
+        return back, taken
 
     def _size(self) -> int:
         return sum(file.size_bytes for _, deleted in self._kept.values() for file in deleted)
@@ -272,10 +277,11 @@ async def delete(at: Context, named: Named) -> Reply:
 
 @files.action
 async def undelete(at: Context, back: Back) -> Reply:
-    """Restore deleted files."""
-    restored = await _bin.restore(_workspace(at, back), back.token)
+    """Restore deleted files, and say which names are taken by now."""
+    restored, taken = await _bin.restore(_workspace(at, back), back.token)
     versions: dict[str, Any] = {name: info.version for name, info in restored.items()}
-    return Reply(events={"undeleted": {"token": back.token, "versions": versions}})
+    toast = Toast(text=at.words("files.exists", names=", ".join(taken)), is_problem=True) if taken else None
+    return Reply(toast=toast, events={"undeleted": {"token": back.token, "versions": versions}})
 
 
 @files.action
@@ -321,9 +327,9 @@ async def _shown(
     infos = await workspace.list() if seen.conversation else ()
     bar = at.fragment("fi-bar", "files/bar.html", count=len(infos), conversation=seen.conversation)
     patches = [bar, at.fragment("fi-tree", "files/tree.html", rows=list(rows(infos)))]
-    changes = dict[str, Any]()
+    changes, named = dict[str, Any](), {one.name: one for one in infos}
     for doc in seen.docs:
-        info, notice = next((one for one in infos if one.name == doc.name), None), f"{doc.key}-notice"
+        info, notice = named.get(doc.name), f"{doc.key}-notice"
         if doc.is_dirty and (info is None or info.version != doc.version):
             version = info.version if info is not None else NEW_FILE
             # What is shown already is not sent again.
@@ -495,24 +501,24 @@ def file_routes(screen: Screen) -> Sequence[Route]:
 
     async def upload(request: Request, visitor: Visitor) -> Response:
         """Save the body under `name`: as a new file, or with `replace` over an existing one."""
-        conversation = request.path_params["conversation"]
-        name, data = request.query_params.get("name", ""), bytearray()
-        async for some in request.stream():
-            data += some
-            if len(data) > _MOST_UPLOAD_BYTES:
-                # One byte more than a file may have makes the workspace refuse it by name.
-                del data[_MOST_UPLOAD_BYTES + 1 :]
-                break
-        if conversation == "new":
+        conversation, query = request.path_params["conversation"], request.query_params
+        name, data, is_new = query.get("name", ""), await body_of(request, _MOST_UPLOAD_BYTES), conversation == "new"
+        if data is None:
+            # One byte more than a file may have makes the workspace refuse it by name.
+            data = bytes(_MOST_UPLOAD_BYTES + 1)
+        if is_new:
             conversation = await begun(screen.studio(), visitor.owner, name)
-        # The content of an uploaded file was written by somebody else.
-        info = await workspace(visitor, conversation).write(
-            name,
-            bytes(data),
-            by="person",
-            expected_version=None if request.query_params.get("replace") == "1" else NEW_FILE,
-            is_untrusted=True,
-        )
+        version = None if query.get("replace") == "1" else NEW_FILE
+        try:
+            # The content of an uploaded file was written by somebody else.
+            info = await workspace(visitor, conversation).write(
+                name, data, by="person", expected_version=version, is_untrusted=True
+            )
+        except AivistaError:
+            if is_new:
+                await screen.studio().conversations.delete(conversation, visitor.owner)
+                await screen.studio().conversations.delete_forever(conversation, visitor.owner)
+            raise
         return JSONResponse({"conversation": conversation, "name": info.name}, headers=NO_STORE)
 
     routes: list[tuple[str, str, Work]] = [("raw", "GET", raw), ("zip", "GET", pack), ("upload", "POST", upload)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import partial
@@ -272,8 +273,8 @@ async def reference(at: Context, which: Together) -> Reply:
     if any(item.conversation_id != at.state.conversation for item in items):
         files: list[JsonValue] = []
         for item in items:
-            view = at.screen.view(at.visitor, item.conversation_id)
-            files.append({"url": view.url(item.picture.handle), "name": download_name(item.picture)})
+            url = View(at.words, item.conversation_id).url(item.picture.handle)
+            files.append({"url": url, "name": download_name(item.picture)})
         reply = at.reply(await opened(at, ""))
         return reply.model_copy(update={"events": {**reply.events, "attach": files}})
     named = [item.picture.handle for item in items if item.picture.handle != at.state.editing]
@@ -303,12 +304,10 @@ async def _staged(at: Context, items: Sequence[GalleryItem]) -> Reply:
 
 async def _page(at: Context, shown: PageRequest) -> GalleryPage:
     """Return as many pictures as are asked for, over several pages of the gallery."""
-    items = list[GalleryItem]()
+    items, after, key = list[GalleryItem](), shown.after, at.screen.sessions.key(at.visitor)
     query = shown.query(at.state.conversation or "-")
-    after = shown.after
     while True:
         asked = {"after": after, "limit": min(MAX_GALLERY_PAGE, shown.count - len(items))}
-        key = at.screen.sessions.key(at.visitor)
         page = await at.screen.studio().gallery.page(at.visitor.owner, query.model_copy(update=asked), key=key)
         items += page.items
         after = page.next
@@ -329,14 +328,13 @@ async def _counts(at: Context, look: GalleryFilter) -> tuple[Patch, ...]:
 
 async def _tags(at: Context, ids: Sequence[int]) -> Patch:
     items = await _items(at, ids)
+    having = Counter(name for item in items for name in item.tags)
     names = dict((await at.screen.studio().gallery.facets(at.visitor.owner)).tags)
     # The counts may be some seconds old.
-    for name in (name for item in items for name in item.tags):
-        names.setdefault(name, 1)
+    names |= {name: 1 for name in having if name not in names}
 
     def state(name: str) -> str:
-        having = sum(name in item.tags for item in items)
-        return "true" if having == len(items) else "mixed" if having else "false"
+        return "true" if having[name] == len(items) else "mixed" if having[name] else "false"
 
     options = [(Option(name, number, {}), state(name)) for name, number in names.items()]
     return at.fragment("gal-tag-options", "gallery/tags.html", options=options)
@@ -473,15 +471,16 @@ def groups(words: Words, look: GalleryFilter, items: Sequence[GalleryItem]) -> l
     """Return the pictures in their groups, in order."""
     grouped: dict[str, Group] = {}
     zone = look.own_zone
+    today = datetime.now(zone).date()
     for item in items:
         key, name = "found", ""
         if look.is_by_conversation and not look.is_search:
             key, name = item.conversation_id, _title(words, item)
         elif not look.is_search:
             day = item.picture.created_at.astimezone(zone).date()
-            key, name = day.isoformat(), _day(words, day, datetime.now(zone).date())
+            key, name = day.isoformat(), _day(words, day, today)
         grouped.setdefault(key, Group(key, name, [])).cells.append(_cell(words, item))
-    return [*grouped.values()]
+    return list(grouped.values())
 
 
 def _cell(words: Words, item: GalleryItem) -> Cell:

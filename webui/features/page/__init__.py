@@ -91,7 +91,8 @@ async def opened(at: Context, conversation_id: str, *, has_chips: bool = True) -
     """Return the screen with a conversation and its settings, or with a new one."""
     conversation = await at.screen.conversation(at.visitor, conversation_id)
     chips = await at.screen.chips_of(at.visitor, conversation) if has_chips else {}
-    return {**await at.screen.opened(at.visitor, conversation), **chips}
+    thread = at.screen.thread(at.visitor, conversation)
+    return {**await at.screen.opened(at.visitor, conversation), THREAD: thread, **chips}
 
 
 @page.action
@@ -262,8 +263,9 @@ async def restore(at: Context, draft: PageState) -> Reply:
     conversation, updates = await at.conversation(), Updates()
     # A draft of another version may hold values that are no longer offered.
     with suppress(ValueError):
-        if draft.chips and draft.chosen.turn_settings():
-            updates = at.screen.chips(at.visitor, draft.chosen)
+        chosen = ChosenSettings.model_validate(draft.chips)
+        if draft.chips and chosen.turn_settings():
+            updates = at.screen.chips(at.visitor, chosen)
     known = {picture.handle for picture in conversation.all_pictures} if conversation is not None else set()
     editing = draft.editing if draft.editing in {*known, NO_PICTURE} else ""
     references = tuple(one for one in dict.fromkeys(draft.references) if one in known and one != editing)
@@ -288,7 +290,7 @@ async def expand(at: Context, asked: Words) -> Reply:
     wanted = PromptToExpand(
         text=asked.text,
         text_model=settings.text_model,
-        pictures=_pictures(asked, at.state.editing, at.state.references),
+        pictures=_pictures(asked, at.state),
         aspect_ratio=settings.aspect_ratio,
         number_of_images=settings.number_of_images,
     )
@@ -315,11 +317,11 @@ def _expanded(at: Context, line: str = "", *, is_bad: bool = False, **shown: str
     return at.reply({"expanded": html, LISTED: {}})
 
 
-def _pictures(asked: Words, editing: str, references: tuple[str, ...]) -> Literal["none", "beside", "change"]:
+def _pictures(asked: Words, state: PageState) -> Literal["none", "beside", "change"]:
     """Return the role of the attached pictures: one is to be changed, or they go along."""
-    if editing or asked.is_painted:
+    if asked.is_painted or state.editing not in ("", NO_PICTURE):
         return "change"
-    return "beside" if references or asked.files else "none"
+    return "beside" if state.references or asked.files else "none"
 
 
 # How a turn begins without Send: examples, retries, plans, buttons under a picture, edited messages

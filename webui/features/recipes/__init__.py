@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from markupsafe import Markup
 from pydantic import Field
@@ -48,6 +49,7 @@ from webui.words import Words
 recipes = Feature("recipes", routes=lambda screen: recipe_routes(screen.sessions), most_bytes=4 << 20)
 _WORDS_ON_CARD = 160
 MAX_FOUND_CHARACTERS = 2 << 20
+_Painted: TypeAlias = tuple[Conversation, Picture, Receipt]
 
 
 class FileFinding(Value):
@@ -80,11 +82,8 @@ async def found(at: Context, file: FileFinding) -> Reply:
 @recipes.action
 async def read(at: Context, file: FileFinding) -> Reply:
     """Show all that a file says."""
-    match file.found:
-        case Recipe() | ForeignRecipe() as what:
-            return at.reply({"canvas": recipe_html(at.words, what)})
-        case _:
-            return Reply()
+    what = file.found
+    return at.reply({"canvas": recipe_html(at.words, what)}) if isinstance(what, Recipe | ForeignRecipe) else Reply()
 
 
 @recipes.action
@@ -130,10 +129,10 @@ async def keep(at: Context, picture: Of) -> Reply:
 @recipes.action
 async def upscale(at: Context, asked: Of) -> Reply:
     """Paint a picture again at the size that was asked; a sketch is enlarged as it is."""
-    conversation, picture = await _picture(at, asked)
-    receipt = picture.receipt if picture is not None else None
-    if conversation is None or picture is None or receipt is None:
+    painted = await _painted(at, asked)
+    if painted is None:
         return Reply()
+    conversation, picture, receipt = painted
     offer, pixels = repainter(at.screen.offers(at.visitor), receipt), asked_pixels(receipt)
     chosen, sentence = at.state.chosen.model_copy(update={"number_of_images": "1"}), ""
     if offer is not None:
@@ -150,7 +149,7 @@ async def upscale(at: Context, asked: Of) -> Reply:
 @recipes.action
 async def reuse(at: Context, asked: Of) -> Reply:
     """Put the settings and the prompt of a picture's turn into the composer."""
-    turn = await _turn(at, asked)
+    turn = await _turn(at, await _painted(at, asked))
     if turn is None:
         return Reply()
     return at.reply(_in_composer(at, chosen_as(turn.settings, None, at.state.chosen), turn.text))
@@ -159,25 +158,28 @@ async def reuse(at: Context, asked: Of) -> Reply:
 @recipes.action
 async def other_model(at: Context, asked: Of) -> Reply:
     """Send the turn's prompt again, on the same pictures, to the image model that did not paint it."""
-    conversation, picture = await _picture(at, asked)
-    turn = await _turn(at, asked)
-    if conversation is None or picture is None or picture.receipt is None or turn is None:
+    painted = await _painted(at, asked)
+    turn = await _turn(at, painted)
+    if painted is None or turn is None:
         return Reply()
-    request = _to_another_model(at, turn, picture.receipt)
-    if request is None:
-        return Reply()
-    return at.reply(await Turns(at).begin(conversation, request))
+    conversation, _, receipt = painted
+    request = _to_another_model(at, turn, receipt)
+    return at.reply(await Turns(at).begin(conversation, request)) if request is not None else Reply()
 
 
-async def _picture(at: Context, asked: Of) -> tuple[Conversation | None, Picture | None]:
+async def _painted(at: Context, asked: Of) -> _Painted | None:
+    """Return the picture with its conversation and its receipt; None for an upload, or without a conversation."""
     conversation = await at.conversation()
-    return conversation, conversation.picture(asked.arg) if conversation is not None else None
-
-
-async def _turn(at: Context, asked: Of) -> Turn | None:
-    conversation, picture = await _picture(at, asked)
+    picture = conversation.picture(asked.arg) if conversation is not None else None
     if conversation is None or picture is None or picture.receipt is None:
         return None
+    return conversation, picture, picture.receipt
+
+
+async def _turn(at: Context, painted: _Painted | None) -> Turn | None:
+    if painted is None:
+        return None
+    conversation, picture, _ = painted
     return await at.screen.studio().recipes.turn_of(conversation.id, picture.handle, at.visitor.owner)
 
 
@@ -238,16 +240,12 @@ def card_html(words: Words, found: FoundRecipe, *, is_known: bool) -> Markup:
     return render("recipes/card.html", words, said=said, kind=kind, is_known=is_known, has_prompt=has_prompt)
 
 
-def recipe_html(words: Words, found: FoundRecipe) -> Markup:
+def recipe_html(words: Words, found: Recipe | ForeignRecipe) -> Markup:
     """Return all that a file says, for the stage."""
-    match found:
-        case Recipe():
-            own = _own(words, found)
-            return render("recipes/whole.html", words, recipe=found, foreign=None, lead=words("recipe.lead"), **own)
-        case ForeignRecipe():
-            return render("recipes/whole.html", words, foreign=found, lead=words("recipe.foreign_lead"))
-        case _:
-            return Markup()
+    if isinstance(found, ForeignRecipe):
+        return render("recipes/whole.html", words, foreign=found, lead=words("recipe.foreign_lead"))
+    own = _own(words, found)
+    return render("recipes/whole.html", words, recipe=found, foreign=None, lead=words("recipe.lead"), **own)
 
 
 def _summary(words: Words, recipe: Recipe) -> str:

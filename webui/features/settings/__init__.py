@@ -7,8 +7,11 @@ No answer holds more of a key than its last four characters.
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
 import webbrowser
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -250,12 +253,12 @@ def _newest_backup(home: Path) -> datetime | None:
 
 def _bytes_below(folder: Path) -> int:
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() and not path.is_symlink() else 0
-        except OSError:
-            # The file is gone meanwhile.
-            continue
+    # A folder that is gone meanwhile is passed over, and so is a file.
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                state = os.lstat(os.path.join(place, name))
+                total += state.st_size if stat.S_ISREG(state.st_mode) else 0
     return total
 
 

@@ -37,6 +37,7 @@ from agent import (
 from webui.screen import Screen
 from webui.shell.actions import Context, Feature
 from webui.shell.templates import Patch, Reply, Toast, Undo
+from webui.view import View
 from webui.words import Words
 
 LONGEST_QUERY = 200
@@ -176,12 +177,8 @@ async def form(at: Context, chosen: ChosenStyle) -> Reply:
     """Show the form of a style of one's own, or of a new one."""
     style = await _own(at, chosen.id) if chosen.id else None
     fields = fields_of(style, at.words.language)
-    return Reply(
-        patches=(
-            at.fragment("sty-form", "styles/form.html", "styles-box", id=style.id if style else "", fields=fields),
-        ),
-        events={"styles-form": True},
-    )
+    shown = at.fragment("sty-form", "styles/form.html", "styles-box", id=chosen.id, fields=fields)
+    return Reply(patches=(shown,), events={"styles-form": True})
 
 
 @styles.action
@@ -189,8 +186,7 @@ async def save(at: Context, form: StyleForm) -> Reply:
     """Save a style as it was written, and show one's own styles."""
     library, owner = at.screen.studio().styles, at.visitor.owner
     if form.id:
-        before = await _own(at, form.id)
-        style = await library.edit(before.id, draft_fields(form.fields, before), owner)
+        style = await library.edit(form.id, draft_fields(form.fields, await _own(at, form.id)), owner)
     else:
         style = await library.add(draft_fields(form.fields), owner)
     return await _done(at, StyleFilter(family=MINE), at.words("styles.saved", title=title_of(at.words, style)))
@@ -274,8 +270,7 @@ async def _made(at: Context) -> dict[str, str]:
     for item in page.items:
         receipt = item.picture.receipt
         for use in receipt.styles if receipt is not None else ():
-            view = at.screen.view(at.visitor, item.conversation_id)
-            made.setdefault(use.name, view.url(item.picture.handle, _MADE_PX))
+            made.setdefault(use.name, View(at.words, item.conversation_id).url(item.picture.handle, _MADE_PX))
     return made
 
 
@@ -342,16 +337,17 @@ def found(words: Words, query: str, styles: Sequence[Style], matches: Sequence[S
 
 def grouped(shown: Sequence[ListedStyle]) -> list[tuple[str, list[ListedStyle]]]:
     """Return the styles by family, one's own first."""
-    families = (MINE, *FAMILIES, "")
-    members = {family: [one for one in shown if family_of(one.style) == family] for family in families}
+    members: dict[str, list[ListedStyle]] = {family: [] for family in (MINE, *FAMILIES, "")}
+    for one in shown:
+        members[family_of(one.style)].append(one)
     return [(family, ones) for family, ones in members.items() if ones]
 
 
 def _reason(words: Words, match: StyleMatch) -> str:
-    kind = match.reason.kind
+    reason = match.reason
     # A match with a description is shown as a match of meaning.
-    kind = MatchKind.MEANING if kind is MatchKind.DESCRIPTION else kind
-    return words(f"styles.why_{kind}", text=match.reason.text)
+    kind = MatchKind.MEANING if reason.kind is MatchKind.DESCRIPTION else reason.kind
+    return words(f"styles.why_{kind}", text=reason.text)
 
 
 def _sayings(words: Words, style: Style) -> Iterator[tuple[int, str, str]]:
@@ -361,7 +357,8 @@ def _sayings(words: Words, style: Style) -> Iterator[tuple[int, str, str]]:
     for alias in (*style.aliases.en, *style.aliases.zh, *style.loose):
         yield 1, alias, "styles.why_alias"
     for tag in style.tags:
-        yield 2, family_name(words, tag) if tag in FAMILIES else tag, "styles.why_tag"
+        if tag in FAMILIES:
+            yield 2, family_name(words, tag), "styles.why_tag"
         yield 2, tag, "styles.why_tag"
     for phrase in style.phrases:
         yield 3, phrase, "styles.why_phrase"

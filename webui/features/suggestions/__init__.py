@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
@@ -38,13 +39,14 @@ class Option(NamedTuple):
 async def pictures(at: Context, sought: Sought) -> Reply:
     """Suggest pictures of the conversation, the newest first."""
     conversation, view, wanted = await at.conversation(), at.view, sought.query.casefold()
-    options = []
-    for picture in reversed(conversation.all_pictures if conversation is not None else ()):
-        description = label(at.words, picture)
-        if picture.handle.startswith(f"#{wanted}") or wanted in description.casefold():
-            image = view.url(picture.handle, _IMAGE_EDGE_PX)
-            options.append(Option(picture.handle, picture.handle, description, image))
-    return _offered(at, options[:_MOST_PICTURES])
+    newest = reversed(conversation.all_pictures if conversation is not None else ())
+    described = ((one.handle, label(at.words, one)) for one in newest)
+    options = (
+        Option(handle, handle, text, view.url(handle, _IMAGE_EDGE_PX))
+        for handle, text in described
+        if handle.startswith(f"#{wanted}") or wanted in text.casefold()
+    )
+    return _offered(at, list(islice(options, _MOST_PICTURES)))
 
 
 @suggestions.action

@@ -147,15 +147,15 @@ class _Place:
         return [self.pictures[handle] for handle in handles if handle in self.pictures]
 
 
-def render_conversation(
-    view: View, conversation: Conversation, *, without: str = "", is_busy: bool = False
+def render_turns(
+    view: View, conversation: Conversation, turns: Sequence[Turn], *, without: str, is_busy: bool
 ) -> list[Article]:
-    """Return the turns of a stored conversation; `without` names a running turn that is shown live instead. While any
-    turn is running, it `is_busy`."""
+    """Return these turns of a stored conversation; `without` names a running turn that is shown live instead. While
+    any turn is running, the conversation `is_busy`."""
     pictures = {picture.handle: picture for picture in conversation.pictures}
     return [
         render_turn(view, turn, pictures, beside=conversation.forks.get(turn.id, ()), is_busy=is_busy)
-        for turn in conversation.turns
+        for turn in turns
         if turn.id != without
     ]
 
@@ -374,15 +374,14 @@ def _model(picture: Picture) -> str:
 # The top bar, the thread, and the first page in its place
 
 
-def log_html(
-    conversation: Conversation | None, articles: Sequence[Article], earlier: str | Markup, *, is_live: bool
-) -> Markup:
+def log_html(words: Words, conversation: Conversation | None, articles: Sequence[Article], *, is_live: bool) -> Markup:
     """Return the element of the thread. Only its script changes it, by `thread_update` and the stream of a turn."""
     live = Markup(" data-live") if is_live else ""
+    come, earlier = newest(articles), _earlier_of(words, articles)
     shown = Markup(
         '<div id="log" role="log" aria-live="off" tabindex="0"><div id="thread" data-version="{}"{}>{}{}</div></div>'
     )
-    return shown.format(_version(conversation), live, earlier, Markup().join(one.html for one in articles))
+    return shown.format(_version(conversation), live, earlier, Markup().join(one.html for one in come))
 
 
 def _version(conversation: Conversation | None) -> int | str:
@@ -392,6 +391,10 @@ def _version(conversation: Conversation | None) -> int | str:
 def newest(articles: Sequence[Article]) -> Sequence[Article]:
     """Return the turns that come with a conversation."""
     return articles[-TURNS_AT_ONCE:]
+
+
+def _earlier_of(words: Words, articles: Sequence[Article]) -> str:
+    return earlier_html(words) if len(articles) > TURNS_AT_ONCE else ""
 
 
 def earlier_html(words: Words) -> Markup:
@@ -413,7 +416,7 @@ def thread_update(
         "version": _version(conversation),
         "turns": [one.id for one in shown],
         "patches": [one.patch.model_dump(exclude_defaults=True) for one in shown],
-        "earlier": earlier_html(words) if len(articles) > len(shown) else "",
+        "earlier": _earlier_of(words, articles),
         "followed": followed,
         "is_answer": is_answer,
     }

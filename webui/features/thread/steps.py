@@ -178,7 +178,9 @@ def tool_sentence(words: Words, name: str, thing: str) -> str:
     if key is None:
         return words("step.tool", name=name)
     if name == "read_url":
-        thing = urlsplit(thing).netloc or thing
+        # A model can write what is no address.
+        with suppress(ValueError):
+            thing = urlsplit(thing).netloc or thing
     return " ".join(words(key, object=thing).split())
 
 

@@ -97,14 +97,17 @@ thread = Feature("thread", routes=_routes)
 @thread.action
 async def earlier(at: Context, shown: Shown) -> Reply:
     """Show the turns before those that are shown."""
-    turns = at.screen.articles(at.visitor, await at.conversation())
-    ids = [one.id for one in turns]
+    conversation = await at.conversation()
+    turns = conversation.turns if conversation is not None else ()
+    ids = [article_id(one.id) for one in turns]
     if article_id(shown.before) not in ids:
         return Reply()
     end = ids.index(article_id(shown.before))
     until = article_id(shown.until)
     begin = ids.index(until) if until in ids[:end] else max(0, end - TURNS_AT_ONCE)
-    patches = [Patch(id=one.id, html=one.html, parent="thread", before=ids[end]) for one in turns[begin:end]]
+    articles = at.screen.articles(at.visitor, conversation, turns=turns[begin:end])
+    asked = (one for one in articles if one.id in ids[begin:end])
+    patches = [Patch(id=one.id, html=one.html, parent="thread", before=ids[end]) for one in asked]
     more = Patch(id="earlier", html=earlier_html(at.words), parent="thread", before=ids[begin]) if begin else None
     return Reply(patches=(Patch(id="earlier"), *patches, *((more,) if more else ())))
 
@@ -197,8 +200,9 @@ class Following:
             turn_id = turns[-1].id
         gone, shown = list[Patch](), list[Article]()
         if turn_id:
-            gone, name = self._unnamed_gone(), article_id(turn_id)
-            shown = [one for one in self.screen.articles(self.visitor, self.conversation) if one.id == name]
+            gone, turn = self._unnamed_gone(), self.conversation.turn(turn_id)
+            articles = self.screen.articles(self.visitor, self.conversation, turns=[turn] if turn is not None else [])
+            shown = [one for one in articles if one.id == article_id(turn_id)]
         elif isinstance(live.ending, TurnFailed):
             shown = [render_live(self._view, live, 0)]
         return Reply(patches=(*gone, *(one.patch for one in shown)), events={event: turn_id})

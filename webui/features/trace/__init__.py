@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -174,11 +175,10 @@ async def _page(at: Context, conversation: Conversation, end: int) -> dict[str, 
 
 async def _traced(at: Context, conversation: Conversation, first: int, end: int) -> list[TracedTurn]:
     turns = conversation.turns[first:end]
-    steps = await at.screen.studio().traces.summaries(conversation.id, [turn.id for turn in turns])
-    return [
-        TracedTurn(turn, place, [step for step in steps if step.turn_id == turn.id])
-        for place, turn in enumerate(turns, first + 1)
-    ]
+    steps = defaultdict[str, list[StepSummary]](list)
+    for step in await at.screen.studio().traces.summaries(conversation.id, [turn.id for turn in turns]):
+        steps[step.turn_id].append(step)
+    return [TracedTurn(turn, place, steps[turn.id]) for place, turn in enumerate(turns, first + 1)]
 
 
 async def _step(screen: Screen, conversation: Conversation, turn_id: str, number: int) -> TraceStep:

@@ -116,7 +116,9 @@ async def _shown(at: Context, seen: ShownTree) -> Patch:
 async def _tree(at: Context) -> ConversationTree:
     """Return the tree; pictures that the gallery no longer has are gone from it."""
     gallery, ids, after = at.screen.studio().gallery, dict[str, int](), None
-    if await at.conversation() is None:
+    # Read before the gallery: a picture that comes in between must not look as if it were gone.
+    conversation = await at.conversation()
+    if conversation is None:
         return ConversationTree(Lineage(), ids)
     while True:
         query = GalleryQuery(conversation_id=at.state.conversation, limit=MAX_GALLERY_PAGE, after=after)
@@ -125,14 +127,12 @@ async def _tree(at: Context) -> ConversationTree:
         after = page.next
         if after is None:
             break
+    there = {one.handle for one in conversation.all_pictures}
     # Read from the records: the cached conversation may not show the newest deletion or restoration.
-    conversation = await at.conversation()
-    pictures = conversation.all_pictures if conversation is not None else ()
-    there = {one.handle for one in pictures}
     deleted = await gallery.deleted(at.visitor.owner, at.state.conversation)
     ghosts = [one for one in deleted if one.handle not in there]
     gone = {*(there - ids.keys()), *(one.handle for one in ghosts)}
-    return ConversationTree(lineage((*pictures, *ghosts), gone), ids)
+    return ConversationTree(lineage((*conversation.all_pictures, *ghosts), gone), ids)
 
 
 # How the tree is drawn
@@ -153,24 +153,24 @@ class Node(NamedTuple):
 
 def drawn(view: View, tree: Lineage, opened: str) -> dict[str, Any]:
     """Return the drawing with its lines and pictures; `opened` is the handle of the picture on the stage."""
-    path = tree.path_to(opened)
+    path = frozenset(tree.path_to(opened))
     first = opened if path else tree.placed[-1].handle if tree.placed else ""
     return {
         "width": 2 * EDGE + tree.columns * (WIDTH + GAP_X) // 2 - GAP_X,
         "height": 2 * EDGE + tree.rows * (HEIGHT + GAP_Y) - GAP_Y,
         "lines": _lines(tree, path),
-        "nodes": [_node(view, one, path, first) for one in tree.placed],
+        "nodes": [_node(view, one, opened, first) for one in tree.placed],
     }
 
 
-def _node(view: View, one: PlacedPicture, path: Sequence[str], first: str) -> Node:
+def _node(view: View, one: PlacedPicture, opened: str, first: str) -> Node:
     return Node(
         one,
         *_corner(one),
         label=view.words("tree.gone") if one.is_gone else label(view.words, one.picture),
         parents=" ".join((*filter(None, (one.base,)), *one.references)),
         preview="" if one.is_gone else view.url(one.handle, _IMAGE_EDGE_PX),
-        is_now=path[-1:] == (one.handle,),
+        is_now=one.handle == opened,
         is_first=one.handle == first,
     )
 
@@ -217,7 +217,7 @@ def _corner(one: PlacedPicture) -> tuple[int, int]:
     return EDGE + one.column * (WIDTH + GAP_X) // 2, EDGE + one.row * (HEIGHT + GAP_Y)
 
 
-def _lines(tree: Lineage, path: Sequence[str]) -> list[tuple[str, str]]:
+def _lines(tree: Lineage, path: Collection[str]) -> list[tuple[str, str]]:
     """Return the kind and the SVG path of each line; those to the open picture come last, so that they lie on top."""
     plain: list[tuple[str, str]] = []
     thick: list[tuple[str, str]] = []
@@ -257,15 +257,14 @@ def _leaned_on(other: PlacedPicture, one: PlacedPicture) -> str:
 class PlacedPicture:
     """A picture with its position.
 
-    `column` counts half columns from the left: a picture is two wide. `row` counts from the top, `generation` from the
-    oldest of the family. `base` is the picture that this one was made from, `references` are other pictures it used.
-    `is_gone` marks a deleted picture that is kept in the tree because another was made from it.
+    `column` counts half columns from the left: a picture is two wide. `row` counts from the top. `base` is the picture
+    that this one was made from, `references` are other pictures it used. `is_gone` marks a deleted picture that is kept
+    in the tree because another was made from it.
     """
 
     picture: Picture
     column: int
     row: int
-    generation: int
     base: str = ""
     references: tuple[str, ...] = ()
     is_gone: bool = False
@@ -327,10 +326,9 @@ class Lineage:
 
 @dataclass
 class _Draft:
-    """A picture while its position is computed; `order` is its position in time."""
+    """A picture while its position is computed; `generation` counts from the oldest of the family."""
 
     picture: Picture
-    order: int
     base: str = ""
     references: tuple[str, ...] = ()
     generation: int = 0
@@ -349,17 +347,17 @@ def lineage(pictures: Sequence[Picture], gone: Collection[str] = (), *, shelf_co
     that are not among the pictures are ignored, and cycles in hostile records are cut.
     """
     drafts = _ordered(pictures)
-    _without_gone(drafts, frozenset(gone))
+    _without_gone(drafts, gone)
     _set_generations(drafts)
     families = [_placed(drafts, family) for family in _families(drafts)]
-    return _shelved(drafts, families, frozenset(gone), 2 * shelf_columns)
+    return _shelved(drafts, families, gone, 2 * shelf_columns)
 
 
 def _ordered(pictures: Sequence[Picture]) -> dict[str, _Draft]:
     """Return the pictures so that each comes after its parents, the oldest first."""
     by_time = sorted(pictures, key=lambda one: one.created_at)
     order = {one.handle: at for at, one in enumerate(by_time)}
-    drafts = {one.handle: _Draft(one, order[one.handle]) for one in by_time}
+    drafts = {one.handle: _Draft(one) for one in by_time}
     waits_for = {
         one.handle: {parent for parent in one.parents if parent in drafts and parent != one.handle} for one in by_time
     }
@@ -370,12 +368,11 @@ def _ordered(pictures: Sequence[Picture]) -> dict[str, _Draft]:
     ready = [order[handle] for handle, parents in waits_for.items() if not parents]
     heapq.heapify(ready)
     behind: dict[str, _Draft] = {}
-    for at in range(len(by_time)):
+    while len(behind) < len(drafts):
         # In a cycle nothing is ever ready: its oldest picture counts as made from what was placed already.
         handle = by_time[heapq.heappop(ready)].handle if ready else _oldest_left(by_time, behind)
         _join(drafts[handle], behind)
         behind[handle] = drafts[handle]
-        drafts[handle].order = at
         for child in awaited[handle]:
             waits_for[child].discard(handle)
             if not waits_for[child] and child not in behind:
@@ -400,7 +397,7 @@ def _without_gone(drafts: dict[str, _Draft], gone: Collection[str]) -> None:
     """Remove deleted pictures from which no existing picture was made."""
     needed: set[str] = set()
     for handle, draft in reversed(drafts.items()):
-        if (handle not in gone or handle in needed) and draft.base:
+        if draft.base and (handle not in gone or handle in needed):
             needed.add(draft.base)
     for handle in [one for one in drafts if one in gone and one not in needed]:
         del drafts[handle]
@@ -483,10 +480,8 @@ def _shelved(
             left, top, height = 0, top + height, 0
         for handle in family.members:
             one = drafts[handle]
-            place = {"column": left + one.column, "row": top + one.generation, "generation": one.generation}
-            placed.append(
-                PlacedPicture(one.picture, **place, base=one.base, references=one.references, is_gone=handle in gone)
-            )
+            column, row, is_gone = left + one.column, top + one.generation, handle in gone
+            placed.append(PlacedPicture(one.picture, column, row, one.base, one.references, is_gone))
         left, height = left + family.columns, max(height, family.rows)
         widest = max(widest, left)
     placed.sort(key=lambda one: (one.row, one.column))
