@@ -13,34 +13,13 @@ from typing import Any, TypeVar
 from pydantic import JsonValue
 
 from agent.errors import ErrorCode, RequestRefused
-from agent.imaging.arguments import (
-    GENERATE_IMAGE,
-    MAX_HANDLES,
-    MAX_IMAGES_PER_CALL,
-    GenerateImageArgs,
-    ImageAction,
-    parse_arguments,
-)
+from agent.imaging.arguments import GENERATE_IMAGE, MAX_HANDLES, MAX_IMAGES_PER_CALL, GenerateImageArgs, ImageAction
 from agent.messages import Value
 from agent.pictures import AskedKind, Fact, Picture, ReferenceRole
 from agent.prompts import declared
 from agent.providers.base import ToolDeclaration
 from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
 from agent.settings import ReferenceMode, SearchPolicy, TurnSettings
-
-__all__ = [
-    "GENERATE_IMAGE",
-    "GenerateImageArgs",
-    "ImageAction",
-    "NormalizedRequest",
-    "check_locks",
-    "declaration",
-    "final_prompt",
-    "image_models",
-    "nearest_ratio",
-    "normalize",
-    "parse_arguments",
-]
 
 DEFAULT_ASPECT_RATIO = "16:9"
 

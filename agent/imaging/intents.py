@@ -16,8 +16,6 @@ from agent.pictures import Margins
 UNSURE_AT = 0.5
 """A call with this confidence or less is not painted."""
 
-_MASK_NOTE = re.compile(r"\[The person painted a mask over #\d{1,6}[a-z]{0,3}\.\]")
-
 
 def is_unsure(arguments: GenerateImageArgs, *, has_mask: bool = False) -> bool:
     """Return whether the user must be asked first; a call without a confidence counts as sure.
@@ -49,11 +47,6 @@ def expansion_note(handle: str, width: int, height: int, margins: Margins) -> st
     grown = ", ".join(f"{share:.0%} at the {side}" for side, share in sides if share)
     stays = "What it shows stays as it is; only the new part is painted."
     return f"[The person marked {handle} to be made larger beyond its edges: {grown}. {stays}]"
-
-
-def is_mask_note(text: str) -> bool:
-    """Return whether a part of the user's message is a note made by `mask_note`."""
-    return _MASK_NOTE.fullmatch(text) is not None
 
 
 _SPELLED = re.compile(

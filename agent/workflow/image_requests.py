@@ -11,16 +11,8 @@ from pydantic import JsonValue
 
 from agent.conversation import Conversation
 from agent.errors import ErrorCode, ErrorInfo, RequestRefused, ToolArgumentError
-from agent.imaging.contract import (
-    GenerateImageArgs,
-    ImageAction,
-    NormalizedRequest,
-    check_locks,
-    final_prompt,
-    image_models,
-    normalize,
-    parse_arguments,
-)
+from agent.imaging.arguments import GenerateImageArgs, ImageAction, parse_arguments
+from agent.imaging.contract import NormalizedRequest, check_locks, final_prompt, image_models, normalize
 from agent.imaging.lettering import checklist_of
 from agent.imaging.references import (
     ResolvedReferences,

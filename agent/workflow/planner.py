@@ -19,8 +19,8 @@ from agent.conversation import Conversation, Turn
 from agent.errors import ErrorCode, ErrorInfo, ToolArgumentError
 from agent.events import AgentMessage, Component, FailureNote, SearchNote, SmartCanvas, Step, TextDelta, ThoughtDelta
 from agent.history_images import replace_history_images
-from agent.imaging.arguments import GENERATE_IMAGE
-from agent.imaging.contract import declaration, parse_arguments
+from agent.imaging.arguments import GENERATE_IMAGE, parse_arguments
+from agent.imaging.contract import declaration
 from agent.imaging.intents import claims_a_picture, holds_question, is_unsure
 from agent.messages import (
     ContentPart,

@@ -4,9 +4,10 @@ has written."""
 from __future__ import annotations
 
 from agent import IMAGE_ROLES, TEXT_ROLES, Catalogue, KeyDiagnosis, ModelEntry, ModelRole, catalogue_of
+from agent.imaging.arguments import parse_arguments
 from agent.imaging.checks import captions_in, refused_review
-from agent.imaging.contract import NormalizedRequest, declaration, image_models, normalize, parse_arguments
-from agent.imaging.intents import expansion_note, holds_question, is_mask_note, is_unsure, mask_note
+from agent.imaging.contract import NormalizedRequest, declaration, image_models, normalize
+from agent.imaging.intents import expansion_note, holds_question, is_unsure, mask_note
 from agent.imaging.references import (
     ResolvedReferences,
     build_image_messages,

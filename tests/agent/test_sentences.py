@@ -26,15 +26,7 @@ from tests.adapters.language import (
     requested_search_in_words,
     wants_lettering,
 )
-from tests.adapters.models import (
-    declaration,
-    holds_question,
-    is_mask_note,
-    is_unsure,
-    load_catalogue,
-    mask_note,
-    parse_arguments,
-)
+from tests.adapters.models import declaration, holds_question, is_unsure, load_catalogue, parse_arguments
 from tests.adapters.sketch import Draw, Edit, image_call, understand
 from tests.support.cases import each_case
 from tests.support.tables import table
@@ -422,11 +414,8 @@ def test_half_sure_or_less_and_an_unknown_action_are_unsure(arguments: dict[str,
     assert is_unsure(parse_arguments({"prompt": "a fox", **arguments})) is unsure
 
 
-def test_words_that_ask_are_told_from_words_that_announce_and_the_note_of_a_mask_from_both() -> None:
+def test_words_that_ask_are_told_from_words_that_announce() -> None:
     assert [text for text, asks in table("intents")["asks"] if holds_question(text) is not asks] == []
-    assert all(is_mask_note(mask_note(handle)) for handle in ("#3", "#7b", "#12aa"))
-    others = ("", "a mask over #3", "[The person marked #3 as the picture to change.]")
-    assert not any(map(is_mask_note, others))
 
 
 @each_case(("text", "action"), table("intents")["actions"])
