@@ -269,7 +269,8 @@ class Receipt(Value):
     """What was requested and what was delivered, for one picture.
 
     `prompt` is the prompt as sent; `user_text` the user's message; `model` the model's id and `model_label` its name on
-    the page; prices are in US dollars, times in seconds. `left_out` counts references that exceeded the model's limit.
+    the page; prices are in US dollars, times in seconds. `usage` is that of the whole call; of several pictures in one
+    answer, each has an equal share of the price. `left_out` counts references that exceeded the model's limit.
     `asked_negative_prompt`, `asked_reference_mode` and `asked_reference_count` are locks that the user set, empty where
     the agent chose. `changes` are those of an exact adjustment, for which no prompt was sent; `adjustment` has the same
     as parameters: the sum of all successive adjustments, applied once to the only one of `references`.

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import import_module
@@ -238,26 +238,24 @@ class Studio:
     async def __aexit__(self, *_: object) -> None:
         """Interrupt running turns, record their progress so that the next start resumes them, and close everything."""
         self._closing.set()
-        if self.turns.scheduler is not None:
-            await self.turns.scheduler.aclose()
-        if self._toolbox is not None:
-            # Concurrently with the rest: started MCP servers must end in any case.
-            self.keep_alive(self._toolbox.aclose())
-        await self._kept.end(_CLOSE_S)
-        if self._saving is not None:
-            await self._saving
-        if self._reader is not None:
-            await self._reader.aclose()
-        if self.turns.scheduler is not None:
-            await self.turns.scheduler.settle()
-        # Before the providers: the gallery's indexing tasks call a provider.
-        await self.gallery.aclose()
-        await self._providers.aclose()
-        await self._records.aclose()
-        await self._cache.aclose()
-        await self.styles.aclose()
-        if self._answers is not None:
-            await self._answers.aclose()
+        # Each is closed also if another one fails, the last first.
+        async with AsyncExitStack() as closing:
+            # The gallery's indexing tasks call a provider.
+            for part in (self._answers, self.styles, self._cache, self._records, self._providers, self.gallery):
+                if part is not None:
+                    closing.push_async_callback(part.aclose)
+            if self.turns.scheduler is not None:
+                closing.push_async_callback(self.turns.scheduler.settle)
+            if self._reader is not None:
+                closing.push_async_callback(self._reader.aclose)
+            if self.turns.scheduler is not None:
+                await self.turns.scheduler.aclose()
+            if self._toolbox is not None:
+                # Concurrently with the rest: started MCP servers must end in any case.
+                self.keep_alive(self._toolbox.aclose())
+            await self._kept.end(_CLOSE_S)
+            if self._saving is not None:
+                await self._saving
 
     async def wind_down(self, grace_s: float) -> None:
         """Refuse new turns, wait at most `grace_s` seconds for running ones, and record the rest as interrupted."""

@@ -64,9 +64,11 @@ class Turns:
     def start(
         self, conversation_id: str, request: TurnRequest, *, owner: str = "local", key: SecretStr | None = None
     ) -> LiveTurn:
-        """Start a turn, or return the active turn of the same request. Raises RequestRefused(TOO_MANY_TURNS)."""
-        self._count(owner)
-        return self._started().start(conversation_id, request, owner, self._key_of(owner, key))
+        """Start a turn, or follow the turn of the same request. Raises RequestRefused(TOO_MANY_TURNS)."""
+        scheduler = self._started()
+        if not scheduler.is_known(conversation_id, request, owner):
+            self._count(owner)
+        return scheduler.start(conversation_id, request, owner, self._key_of(owner, key))
 
     def decide(
         self,
@@ -90,9 +92,9 @@ class Turns:
 
         Raises RequestRefused when the conversation or the turn does not exist, and RequestRefused(TOO_MANY_TURNS).
         """
+        conversation, turn = await self._shown_turn(conversation_id, turn_id, owner)
         self._count(owner)
         scheduler, key = self._started(), self._key_of(owner, key)
-        conversation, turn = await self._shown_turn(conversation_id, turn_id, owner)
         if scheduler.can_go_on(conversation, turn, key):
             return scheduler.resume(conversation_id, turn_id, owner, key)
         request = await request_of(conversation, turn, self._images)
@@ -146,7 +148,11 @@ class Turns:
 
     async def resume_abandoned(self, abandoned: RunningTurn) -> None:
         """Resume a turn whose process died. Calls with an unknown outcome are not repeated."""
-        conversation = await self._records.conversations.of_any_owner(abandoned.conversation_id)
+        try:
+            conversation = await self._records.conversations.of_any_owner(abandoned.conversation_id)
+        except RequestRefused:
+            # Deleted meanwhile.
+            return
         turn, key = conversation.turn(abandoned.turn_id), self._key_of(conversation.owner, None)
         if turn is not None and self._started().can_go_on(conversation, turn, key):
             self._started().resume(conversation.id, turn.id, conversation.owner, key, may_repeat=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -143,6 +144,9 @@ class _PageBuilder:
         self._addresses = addresses
         self._numbers = {turn.id: number for number, turn in enumerate(whole.turns, 1)}
         self._pictures = {picture.handle: picture for picture in whole.pictures}
+        self._of_turn: dict[str, list[Picture]] = defaultdict(list)
+        for picture in whole.pictures:
+            self._of_turn[picture.turn_id].append(picture)
 
     def blocks(self, title: str) -> Iterator[Block]:
         whole = self._whole
@@ -181,8 +185,8 @@ class _PageBuilder:
         seen = {image.handle for image in turn.uploads}
         for component in turn.components:
             yield from self._component(component, seen)
-        for picture in self._whole.pictures:
-            if picture.turn_id == turn.id and picture.handle not in seen:
+        for picture in self._of_turn[turn.id]:
+            if picture.handle not in seen:
                 yield from self._picture(picture)
         if turn.state is TurnState.WAITING:
             yield Note(self._word("waiting"))

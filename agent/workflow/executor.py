@@ -479,7 +479,8 @@ async def _receipt(
         facts=prepared.facts,
         sources=prepared.sources + answer.grounding.sources,
         usage=made.spend.usage,
-        price_usd=made.spend.price_usd,
+        # Of a masked edit, one picture of the answer is kept.
+        price_usd=made.spend.price_usd / (len(answer.pictures) if prepared.part is None else 1),
         seconds=round(made.seconds, 3),
         attempts=made.attempts,
         finish_reason=answer.finish_reason,

@@ -135,6 +135,13 @@ class TurnScheduler:
         """Return the ids of an owner's conversations that have a running or queued turn."""
         return frozenset(key for key, turns in self._live.items() for live in turns if live.owner == owner)
 
+    def is_known(self, conversation_id: str, request: TurnRequest, owner: str) -> bool:
+        """Return whether the conversation has a turn of this request, queued, running or recorded."""
+        if not request.request_id:
+            return False
+        is_live = (conversation_id, owner, request.request_id) in self._requests
+        return is_live or self._services.records.requested_turn(conversation_id, request.request_id) is not None
+
     def start(
         self, conversation_id: str, request: TurnRequest, owner: str, key: SecretStr | None, *, is_again: bool = False
     ) -> LiveTurn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -277,6 +278,22 @@ async def test_a_visitor_is_told_when_it_was_too_often(tmp_path: Path) -> None:
         assert again.error.code is ErrorCode.TOO_MANY_TURNS
         assert isinstance(await one_turn(studio, "visitor-b"), TurnDone)
         assert await purse(studio) == 0
+
+
+async def test_only_what_starts_a_turn_counts(tmp_path: Path) -> None:
+    owner, request = "visitor-a", replace(FOX, request_id="one press")
+    async with Studio(Settings(home=tmp_path), limits=TurnLimits(turns_per_visitor=2)) as studio:
+        conversation = await studio.conversations.create(owner)
+        first = await all_of(studio.run_turn(conversation.id, request, owner=owner))
+        assert (await all_of(studio.run_turn(conversation.id, request, owner=owner)))[-1] == first[-1]
+        for _ in range(2):
+            [failed] = await all_of(studio.retry(conversation.id, "no-such-turn", owner=owner))
+            assert isinstance(failed, TurnFailed)
+            assert failed.error.code is ErrorCode.TURN_NOT_FOUND
+        assert isinstance(await one_turn(studio), TurnDone)
+        again = await one_turn(studio)
+        assert isinstance(again, TurnFailed)
+        assert again.error.code is ErrorCode.TOO_MANY_TURNS
 
 
 @pytest.fixture

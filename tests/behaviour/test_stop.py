@@ -213,6 +213,10 @@ async def test_all_pictures_of_an_answer_that_comes_after_stop_stand_in_its_turn
         shown = [one.handles for one in kept.turns[0].components if isinstance(one, SmartCanvas)]
         assert [sorted(handles) for handles in shown] == [["#1", "#2", "#3"]]
         assert sorted(one.handle for one in kept.pictures) == ["#1", "#2", "#3"]
+        prices = [one.receipt.price_usd for one in kept.pictures if one.receipt]
+        # One call was paid, and each picture has its share of the price.
+        assert prices == [prices[0]] * 3
+        assert 0 < sum(prices) < kept.turns[0].price_usd + 1e-9
 
 
 async def test_a_late_picture_and_an_upload_of_the_next_turn_never_share_a_handle(

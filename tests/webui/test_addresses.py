@@ -211,6 +211,7 @@ def test_pictures_are_packed_with_their_recipes_or_clean_and_fetched_once(ann: P
 
     def packed(**wanted: Any) -> httpx.Response:
         address = ann.gallery("pack", **wanted)["gallery-packed"]
+        assert ann.http.head(f"/{address}").status_code == 200
         answer = ann.http.get(f"/{address}")
         assert ann.http.get(f"/{address}").status_code == 404, "once"
         return answer
@@ -228,6 +229,14 @@ def test_pictures_are_packed_with_their_recipes_or_clean_and_fetched_once(ann: P
     waiting = [ann.gallery("pack", ids=[first])["gallery-packed"] for _ in range(4)]
     # Of many, the last few wait.
     assert [ann.http.get(f"/{one}").status_code for one in waiting] == [404, 200, 200, 200]
+
+
+def test_a_pack_that_was_cleaned_away_is_not_found(ann: Person, public: PageProcess) -> None:
+    ann.says("draw a red fox")
+    address = ann.gallery("pack", ids=found(ann))["gallery-packed"]
+    for file in (public.home / "temporary").glob("*.zip"):
+        file.unlink()
+    assert ann.http.get(f"/{address}").status_code == 404
 
 
 def test_a_picture_whose_file_is_gone_is_told(ann: Person, public: PageProcess) -> None:

@@ -23,9 +23,9 @@ from urllib.parse import quote
 from cachetools import LRUCache, TTLCache
 from pydantic import SecretStr
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
 
 from agent import OPERATOR, AivistaError, Settings, locked_file, storage_failure, write_private_file
 from webui.http.root_path import is_https
@@ -317,6 +317,19 @@ def load_secret(home: Path) -> bytes:
     except OSError as error:
         raise storage_failure(error) from error
     return fresh
+
+
+class TemporaryFile(FileResponse):
+    """A response that sends a file and removes it, also when the client has gone."""
+
+    def __init__(self, path: Path, media_type: str, name: str) -> None:
+        super().__init__(path, headers=NO_STORE, media_type=media_type, filename=name)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await asyncio.to_thread(Path(self.path).unlink, missing_ok=True)
 
 
 def as_text(sentence: str, status: int, code: str = "") -> Response:

@@ -20,9 +20,8 @@ from urllib.parse import quote
 from markupsafe import Markup
 from pydantic import Field
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from agent import (
     MAX_TITLE_CHARACTERS,
@@ -43,7 +42,7 @@ from agent import (
     make_private_folder,
     storage_failure,
 )
-from webui.http.sessions import NO_STORE, Sessions, Visitor, announced_bytes, visitor_route
+from webui.http.sessions import NO_STORE, Sessions, TemporaryFile, Visitor, announced_bytes, visitor_route
 from webui.screen import Screen
 from webui.shell.actions import Context, Feature, PageState
 from webui.shell.templates import Reply, Toast, render
@@ -293,7 +292,8 @@ def export_routes(
         return _Room(min(most, _MOST_BYTES_OF_VISITOR), _RESERVE_BYTES, free_bytes)
 
     async def export(request: Request, visitor: Visitor) -> Response:
-        return _TemporaryFile(await _made(studio(), request, visitor.owner, visitor.words))
+        made = await _made(studio(), request, visitor.owner, visitor.words)
+        return TemporaryFile(made.path, _TYPES[made.path.suffix], made.name)
 
     async def take_in(request: Request, visitor: Visitor) -> Response:
         report = await _taken_in(studio(), request, visitor.owner, room_for(visitor))
@@ -325,20 +325,6 @@ class _Room:
         """Check that so many more bytes fit on the disk. Raises StorageFailure, OSError."""
         if self.free_bytes(folder) < self.reserve_bytes + more_bytes:
             raise StorageFailure(ErrorCode.DISK_FULL)
-
-
-class _TemporaryFile(FileResponse):
-    """A response that sends a file and removes it, also when the client has gone."""
-
-    def __init__(self, made: ExportedArchive) -> None:
-        self._made = made
-        super().__init__(made.path, headers=NO_STORE, media_type=_TYPES[Path(made.name).suffix], filename=made.name)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            await asyncio.to_thread(self._made.remove)
 
 
 async def _made(studio: Studio, request: Request, owner: str, words: Words) -> ExportedArchive:

@@ -17,9 +17,8 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, JsonValue
-from starlette.background import BackgroundTask
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from agent import (
@@ -37,7 +36,7 @@ from agent import (
 from webui.features.page import opened
 from webui.features.viewer import canvas_html, compare_html
 from webui.features.viewer.image_routes import download_name
-from webui.http.sessions import NO_STORE, Visitor, as_text, visitor_route
+from webui.http.sessions import NO_STORE, TemporaryFile, Visitor, as_text, visitor_route
 from webui.screen import Screen
 from webui.shell.actions import MAX_REFERENCES, Context, Feature
 from webui.shell.templates import Patch, Reply, Toast, render
@@ -384,16 +383,12 @@ def packed_routes(screen: Screen) -> Sequence[Route]:
     async def fetch(request: Request, visitor: Visitor) -> Response:
         name = request.path_params["name"]
         found = _ready.get(name)
-        if found is None or found.owner != visitor.owner:
+        if found is None or found.owner != visitor.owner or not found.path.exists():
             return as_text(visitor.words("route.no_file"), 404)
+        if request.method == "HEAD":
+            return Response(media_type="application/zip", headers=NO_STORE)
         del _ready[name]
-        return FileResponse(
-            found.path,
-            media_type="application/zip",
-            filename=f"aivista-pictures-{found.pictures}.zip",
-            headers=NO_STORE,
-            background=BackgroundTask(found.path.unlink, missing_ok=True),
-        )
+        return TemporaryFile(found.path, "application/zip", f"aivista-pictures-{found.pictures}.zip")
 
     return [visitor_route("/aivista/gallery/zip/{name}", screen.sessions, fetch)]
 
