@@ -255,13 +255,13 @@ async def rename(at: Context, renamed: Renamed) -> Reply:
 
 @files.action
 async def delete(at: Context, named: Named) -> Reply:
-    """Delete a file, or a folder with all its files. Stops at the first file that is refused."""
+    """Delete a file, or a folder with all its files. Stops at the first that cannot be deleted."""
     workspace, gone = _workspace(at, named), list[WorkspaceFile]()
     for name in await _meant(workspace, named):
         try:
             file = await workspace.read(name)
             await workspace.delete(name, expected_version=file.version)
-        except RequestRefused:
+        except AivistaError:
             if not gone:
                 raise
             break
