@@ -266,15 +266,11 @@ def _age(moment: datetime, now: datetime) -> str:
 # Conversations as files: exported to the browser that asks, and imported from it, for their owner only
 
 
-def _free_bytes(folder: Path) -> int:
-    return shutil.disk_usage(folder).free
-
-
 def export_routes(
     studio: Callable[[], Studio],
     sessions: Sessions,
     limits: ArchiveLimits | None = None,
-    free_bytes: Callable[[Path], int] = _free_bytes,
+    free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
 ) -> list[Route]:
     """Return the routes `/export/{conversation}`, `/export` for all conversations, and `/import`.
 

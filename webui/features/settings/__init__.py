@@ -220,13 +220,14 @@ async def _around(at: Context) -> dict[str, Any]:
     studio, visitor, is_operator = at.screen.studio(), at.visitor, at.visitor.owner == OPERATOR
     servers = [one for one in studio.mcp_servers() if one.problem is None or not studio.settings.is_public]
     kept = await studio.preferences.defaults(visitor.owner)
+    backups = await asyncio.to_thread(Backups(studio.settings.home).all) if is_operator else ()
     return {
         "caps": await studio.preferences.of(visitor.owner),
         **_defaults(at, ChosenSettings.of(kept) if kept is not None else None),
         "languages": {one: load_words(one)("page.language") for one in LANGUAGES},
         "home": str(studio.settings.home) if is_operator else "",
         "can_open": not studio.settings.is_public,
-        "newest_backup": await asyncio.to_thread(_newest_backup, studio.settings.home) if is_operator else None,
+        "newest_backup": backups[0].made_at if backups else None,
         "visitors": _visitors(at) if is_operator else [],
         "lines": [_server(at.words, one) for one in servers],
         "version": program_version(),
@@ -245,10 +246,6 @@ def _visitors(at: Context) -> list[str]:
 
 def _served(planner: ModelEntry) -> str:
     return "sketch" if planner.is_sketch else "server" if planner.has_own_server else "gemini"
-
-
-def _newest_backup(home: Path) -> datetime | None:
-    return next((one.made_at for one in Backups(home).all()), None)
 
 
 def _bytes_below(folder: Path) -> int:

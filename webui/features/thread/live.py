@@ -160,8 +160,11 @@ def advance_all(turn: ShownTurn, events: Iterable[TurnEvent]) -> ShownTurn:
 def advance(turn: ShownTurn, event: TurnEvent) -> ShownTurn:
     """Return the turn after one event."""
     match event:
+        case TurnStarted() if turn.turn_id == event.turn_id:
+            return replace(turn, uploads=event.uploads or turn.uploads)
         case TurnStarted():
-            return _started(turn, event)
+            # A turn that was sent again as another has shown nothing yet.
+            return replace(turn, turn_id=event.turn_id, uploads=event.uploads, earlier=())
         case ThoughtLog():
             return replace(turn, step=event)
         case TextDelta():
@@ -208,13 +211,6 @@ def advance(turn: ShownTurn, event: TurnEvent) -> ShownTurn:
 
 def _with(turn: ShownTurn, block: LiveBlock) -> ShownTurn:
     return replace(turn, blocks=(*turn.blocks, block))
-
-
-def _started(turn: ShownTurn, event: TurnStarted) -> ShownTurn:
-    """Return the recorded turn; one that was sent again as another has shown nothing yet."""
-    if turn.turn_id == event.turn_id:
-        return replace(turn, uploads=event.uploads or turn.uploads)
-    return replace(turn, turn_id=event.turn_id, uploads=event.uploads, earlier=())
 
 
 def _with_words(blocks: tuple[LiveBlock, ...], text: str) -> tuple[LiveBlock, ...]:

@@ -369,8 +369,11 @@ def _ordered(pictures: Sequence[Picture]) -> dict[str, _Draft]:
     heapq.heapify(ready)
     behind: dict[str, _Draft] = {}
     while len(behind) < len(drafts):
-        # In a cycle nothing is ever ready: its oldest picture counts as made from what was placed already.
-        handle = by_time[heapq.heappop(ready)].handle if ready else _oldest_left(by_time, behind)
+        if ready:
+            handle = by_time[heapq.heappop(ready)].handle
+        else:
+            # In a cycle nothing is ever ready: its oldest picture counts as made from what was placed already.
+            handle = next(one.handle for one in by_time if one.handle not in behind)
         _join(drafts[handle], behind)
         behind[handle] = drafts[handle]
         for child in awaited[handle]:
@@ -378,10 +381,6 @@ def _ordered(pictures: Sequence[Picture]) -> dict[str, _Draft]:
             if not waits_for[child] and child not in behind:
                 heapq.heappush(ready, order[child])
     return behind
-
-
-def _oldest_left(by_time: Sequence[Picture], behind: Mapping[str, _Draft]) -> str:
-    return next(one.handle for one in by_time if one.handle not in behind)
 
 
 def _join(draft: _Draft, behind: Mapping[str, _Draft]) -> None:
