@@ -145,8 +145,7 @@ def _toward_nearest(image: Plane, palette: Plane, share: float) -> Plane:
         distance = ((light - lit) * 0.7) ** 2 + (first - one) ** 2 + (second - other) ** 2
         nearest[distance < best] = number
         np.minimum(best, distance, out=best)
-    mixed: Plane = image * (1 - share) + palette[nearest] * share
-    return mixed
+    return image * (1 - share) + palette[nearest] * share
 
 
 def _grey(image: Plane) -> Plane:
