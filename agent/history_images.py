@@ -59,7 +59,8 @@ async def fetch_history_image(
     error with a message if the id is too short, not hexadecimal, ambiguous or unknown, or if the picture is gone. Only
     pictures of this conversation are returned.
     """
-    found = _find(_md5_of(image_id), conversation)
+    match = _ID.match(image_id.strip().lower())
+    found = _find(match[1] if match else "", conversation)
     if isinstance(found, str):
         return _refusal(found)
     if not await _is_at_hand(found.image, cache, read, write):
@@ -108,11 +109,6 @@ async def _is_at_hand(image: ImagePart, cache: ByteCache, read: ReadImage, write
     if cached is None:
         await cache.put(image.md5, data)
     return True
-
-
-def _md5_of(image_id: str) -> str:
-    match = _ID.match(image_id.strip().lower())
-    return match[1] if match else ""
 
 
 def _find(wanted: str, conversation: Conversation) -> Picture | str:

@@ -63,7 +63,12 @@ def turn_report(
         "conversation": conversation.id,
         "turn": _turn(turn),
         "error": _error(turn),
-        "said": _request(turn),
+        "said": {
+            "text": turn.text,
+            "uploads": [image_json(image) for image in turn.uploads],
+            "editing": turn.editing,
+            "references": list(turn.references),
+        },
         "settings": turn.settings.model_dump(mode="json"),
         "steps": _steps(turn),
         "calls": _calls(turn, calls, conversation.all_pictures),
@@ -72,7 +77,9 @@ def turn_report(
         "left_out": {"messages": 0, "cuts": 0},
         "messages": [],
     }
-    messages = _messages(conversation, turn)
+    # The history up to the turn, oldest first, each message with its turn.
+    before = takewhile(lambda one: one.id != turn.id, conversation.turns)
+    messages = [(one, message) for one in (*before, turn) for message in one.messages]
     return _fitted(object_without_secrets(frame, secrets), messages, secrets, max(limit_bytes, _LEAST_BYTES))
 
 
@@ -153,15 +160,6 @@ def _error(turn: Turn) -> Json | None:
     }
 
 
-def _request(turn: Turn) -> Json:
-    return {
-        "text": turn.text,
-        "uploads": [image_json(image) for image in turn.uploads],
-        "editing": turn.editing,
-        "references": list(turn.references),
-    }
-
-
 def _steps(turn: Turn) -> list[JsonValue]:
     """Return each step with its start and the seconds until the next step, or until the end of its list."""
     steps: list[JsonValue] = []
@@ -213,12 +211,6 @@ def _picture(picture: Picture) -> Json:
         "receipt": picture.receipt.model_dump(mode="json") if picture.receipt else None,
         "review": picture.review.model_dump(mode="json") if picture.review else None,
     }
-
-
-def _messages(conversation: Conversation, turn: Turn) -> list[tuple[Turn, PromptMessage]]:
-    """Return the history up to the turn, oldest first, each message with its turn."""
-    before = takewhile(lambda one: one.id != turn.id, conversation.turns)
-    return [(one, message) for one in (*before, turn) for message in one.messages]
 
 
 def _trace(steps: Sequence[TraceStep]) -> list[JsonValue]:

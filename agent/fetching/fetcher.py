@@ -69,12 +69,6 @@ def is_markup(media_type: str) -> bool:
     return is_html(media_type) or media_type.endswith(("/xml", "+xml"))
 
 
-def charset_of(declared: str) -> str:
-    """Return the character set named in a Content-Type header, in lower case, or ""."""
-    found = re.search(r";\s*charset\s*=\s*[\"']?([\w.:-]{1,40})", declared, re.ASCII | re.IGNORECASE)
-    return found[1].lower() if found else ""
-
-
 def _looked_at(head: bytes) -> str:
     if head.startswith(b"%PDF-"):
         return PDF
@@ -305,7 +299,8 @@ def _page(place: WebUrl, declared: str, data: bytes, is_cut: bool, name: str) ->
         if is_cut:
             raise unreadable(name, "the PDF is too large")
         return FetchedPage(str(place), media_type, data)
-    text = decoded(data, charset_of(declared), is_markup=is_markup(media_type))
+    named = re.search(r";\s*charset\s*=\s*[\"']?([\w.:-]{1,40})", declared, re.ASCII | re.IGNORECASE)
+    text = decoded(data, named[1].lower() if named else "", is_markup=is_markup(media_type))
     return FetchedPage(str(place), media_type, text, is_cut)
 
 

@@ -227,7 +227,7 @@ class StdioLink:
                 await _has_ended(process)
         finally:
             # Kill its child processes too, even when it has already exited or when we are cancelled here.
-            _kill(process)
+            _signal(process, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
             for task in self._tasks:
                 task.cancel()
             for stream in self._streams:
@@ -292,10 +292,6 @@ def _signal(process: Process, number: signal.Signals) -> None:
             process.kill()
         else:
             os.killpg(process.pid, number)
-
-
-def _kill(process: Process) -> None:
-    _signal(process, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
 
 
 _MOST_PAGES = 20
