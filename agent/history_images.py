@@ -66,7 +66,15 @@ async def fetch_history_image(
     if not await _is_at_hand(found.image, cache, read, write):
         return _refusal(f"Picture {found.handle} has expired and its file is gone. Ask the user to add it again.")
     image = found.image.unsigned().model_copy(update={"handle": found.handle})
-    return ToolResultPart(name=TOOL_NAME, content=_description(found), images=(image,))
+    content: dict[str, JsonValue] = {
+        "image_id": f"history_{image.md5}",
+        "handle": found.handle,
+        "origin": _ORIGIN_WORDS[image.origin],
+        "width": image.width,
+        "height": image.height,
+        "size_bytes": image.size_bytes,
+    }
+    return ToolResultPart(name=TOOL_NAME, content=content, images=(image,))
 
 
 def placeholder(image: ImagePart) -> str:
@@ -123,18 +131,6 @@ def _find(wanted: str, conversation: Conversation) -> Picture | str:
     if len(matches) > 1:
         return f"The image id {wanted} fits several pictures. Give all of the md5 of the placeholder."
     return next(iter(matches.values()))
-
-
-def _description(picture: Picture) -> dict[str, JsonValue]:
-    image = picture.image
-    return {
-        "image_id": f"history_{image.md5}",
-        "handle": picture.handle,
-        "origin": _ORIGIN_WORDS[image.origin],
-        "width": image.width,
-        "height": image.height,
-        "size_bytes": image.size_bytes,
-    }
 
 
 def _refusal(sentence: str) -> ToolResultPart:

@@ -94,13 +94,9 @@ def log_report(report: Json) -> None:
     It contains no text of the user or of a model, because other people may read the log. The full report is only for
     the owner of the conversation.
     """
-    _log.error("%s", json.dumps(_codes(report), allow_nan=False))
-
-
-def _codes(report: Json) -> Json:
     turn, error = _object(report.get("turn")), _object(report.get("error"))
     steps = [(step, _object(step.get("error"))) for step in _objects(report.get("trace"))]
-    return {
+    codes: Json = {
         "conversation": report.get("conversation"),
         "turn": {name: turn.get(name) for name in ("id", "state", "provider", "seconds", "price_usd")},
         "error": {name: error.get(name) for name in ("code", "node", "who_must_act", "charged")} if error else None,
@@ -114,6 +110,7 @@ def _codes(report: Json) -> Json:
         ],
         "versions": report.get("versions"),
     }
+    _log.error("%s", json.dumps(codes, allow_nan=False))
 
 
 def _object(value: JsonValue) -> Json:

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from agent.storage.conversations import ConversationStore
     from agent.storage.images import ImageStore
 
-_KNOWN_TYPES = frozenset(MIME_OF_SUFFIX.values())
-
 
 class ImportedConversation(Value):
     """A conversation that was imported, with its new id."""
@@ -206,7 +204,7 @@ class ImportAdapter:
         """Return the reference with the real size of its file, and with the real type if it states an unknown one."""
         facts = self._contents.pictures.get(image.digest)
         update: dict[str, object] = {}
-        if image.mime_type not in _KNOWN_TYPES:
+        if image.mime_type not in MIME_OF_SUFFIX.values():
             update["mime_type"] = facts.mime_type if facts is not None else "image/png"
         if facts is None:
             # The digest of a picture listed as lost could be that of another user's picture.

@@ -25,7 +25,6 @@ from agent.fetching.urls import WebUrl, refused, resolve_link, web_url
 
 HTML = "text/html"
 PDF = "application/pdf"
-_XHTML = "application/xhtml+xml"
 _HEAD_BYTES = 1024
 _TEXT = re.compile(r"text/[\w.+-]+|application/(?:json|xml|[\w.-]+\+(?:json|xml))", re.ASCII)
 _LOOKS_LIKE_HTML = re.compile(rb"\s*(?:<!--.*?-->\s*)?<(?:!doctype\s+html|html|head|body|title|meta)\b", re.I | re.S)
@@ -61,12 +60,7 @@ def readable_type(declared: str, data: bytes, name: str) -> str:
 
 def is_html(media_type: str) -> bool:
     """Return whether the media type is that of a web page."""
-    return media_type in {HTML, _XHTML}
-
-
-def is_markup(media_type: str) -> bool:
-    """Return whether a document of this type can declare its own character set."""
-    return is_html(media_type) or media_type.endswith(("/xml", "+xml"))
+    return media_type in {HTML, "application/xhtml+xml"}
 
 
 def _looked_at(head: bytes) -> str:
@@ -123,7 +117,6 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codec
 _NAMED_INSIDE = re.compile(rb"<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*[\"']?([\w.:-]{1,40})", re.I)
 # UTF-8 first. Strict GB 2312 requires bytes above 0xA0 in pairs, which is rare in Western text.
 _GUESSES = ("utf-8", "gb2312")
-_LAST_RESORT = "cp1252"
 
 
 def decoded(data: bytes, charset: str, *, is_markup: bool) -> str:
@@ -144,7 +137,7 @@ def decoded(data: bytes, charset: str, *, is_markup: bool) -> str:
             return _read(data, codec, "strict")
         except UnicodeDecodeError:
             continue
-    return _read(data, _LAST_RESORT, "replace")
+    return _read(data, "cp1252", "replace")
 
 
 def _named_inside(data: bytes) -> str | None:
@@ -300,7 +293,8 @@ def _page(place: WebUrl, declared: str, data: bytes, is_cut: bool, name: str) ->
             raise unreadable(name, "the PDF is too large")
         return FetchedPage(str(place), media_type, data)
     named = re.search(r";\s*charset\s*=\s*[\"']?([\w.:-]{1,40})", declared, re.ASCII | re.IGNORECASE)
-    text = decoded(data, named[1].lower() if named else "", is_markup=is_markup(media_type))
+    is_markup = is_html(media_type) or media_type.endswith(("/xml", "+xml"))
+    text = decoded(data, named[1].lower() if named else "", is_markup=is_markup)
     return FetchedPage(str(place), media_type, text, is_cut)
 
 

@@ -489,8 +489,7 @@ class Connection:
         return CallFailed(f"{self.name} answers with an error: {self._hidden(message)}")
 
     def _shown(self, error: Exception) -> str:
-        text = "; ".join(f"{type(one).__name__} {one}".strip() for one in _single(error))
-        return self._hidden(text)
+        return self._hidden("; ".join(f"{type(one).__name__} {one}".strip() for one in _single(error)))
 
     def _hidden(self, text: str) -> str:
         return without_secrets(" ".join(plain_text(text).split()), self.server.secrets)[:_SAID_CHARACTERS]

@@ -34,7 +34,6 @@ from agent.storage.private_files import (
 from agent.storage.process_lock import ProcessLock
 from agent.storage.upgrade import HEAD, NAME
 
-_FOLDER = "backups"
 _STAMP = "%Y%m%dT%H%M%SZ"
 _BACKUP = re.compile(r"aivista-(\d{8}T\d{6}Z)\.db")
 _EVERY = timedelta(days=1)
@@ -88,7 +87,7 @@ class Backups:
 
     def __init__(self, home: Path, folder: Path | None = None) -> None:
         self._home = home
-        self._folder = folder or home / _FOLDER
+        self._folder = folder or home / "backups"
 
     def all(self) -> list[Backup]:
         """Return the backups, the newest first."""

@@ -19,12 +19,12 @@ _OWN = select(_C.id).where(_C.id == bindparam("key"), _C.owner == bindparam("who
 _DELETED = select(_C.id).where(_C.owner == bindparam("whose"), _C.deleted_at.is_not(None))
 _OLD = select(_C.id).where(_C.deleted_at < bindparam("moment")).order_by(_C.deleted_at, _C.id)
 _TURNS_OF_IT = select(TURNS.c.id).where(TURNS.c.conversation_id == bindparam("key"))
-_FORGET = (
+_REMOVE = (
     *(delete(table).where(table.c.thread_id.in_(_TURNS_OF_IT)) for table in CHECKPOINT_TABLES),
     text("DELETE FROM conversation_words WHERE rowid = (SELECT word_id FROM conversations WHERE id = :key)"),
     text("DELETE FROM picture_words WHERE rowid IN (SELECT id FROM pictures WHERE conversation_id = :key)"),
+    delete(CONVERSATIONS).where(_C.id == bindparam("key")),
 )
-_REMOVE = delete(CONVERSATIONS).where(_C.id == bindparam("key"))
 
 
 def digests_in(values: Iterable[object]) -> set[str]:
@@ -83,10 +83,8 @@ def tables_with_texts() -> tuple[Table, ...]:
 
 
 def _remove(connection: Connection, conversation_id: str) -> None:
-    key = {"key": conversation_id}
-    for statement in _FORGET:
-        connection.execute(statement, key)
-    connection.execute(_REMOVE, key)
+    for statement in _REMOVE:
+        connection.execute(statement, {"key": conversation_id})
 
 
 def _text_columns(table: Table) -> list[Any]:
