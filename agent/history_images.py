@@ -44,8 +44,7 @@ def replace_history_images(messages: Sequence[PromptMessage]) -> Sequence[Prompt
         return messages
     replaced = list(messages)
     for n, message in past:
-        parts = tuple(map(_without_pictures, message.parts))
-        replaced[n] = message.model_copy(update={"parts": parts})
+        replaced[n] = message.model_copy(update={"parts": tuple(map(_without_pictures, message.parts))})
     return tuple(replaced)
 
 

@@ -44,8 +44,7 @@ def readable_type(declared: str, data: bytes, name: str) -> str:
     does not match the declared type. `name` is used in the error message.
     """
     head = data[:_HEAD_BYTES]
-    stated = declared.partition(";")[0].strip().lower()
-    media_type = stated or _looked_at(head)
+    media_type = declared.partition(";")[0].strip().lower() or _looked_at(head)
     if media_type == PDF:
         if b"%PDF-" not in head:
             raise unreadable(name, "it calls itself a PDF and is none")

@@ -460,8 +460,7 @@ class ConversationStore:
                 raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=handle)
             picture = picture_of(row).model_copy(update=dict(findings))
             on.execute(_SET_DETAILS, {**place, "new_details": picture_details(picture)})
-            version = on.execute(CHANGED, {"key": conversation_id}).scalar_one()
-            return Change(version, pictures=(picture,))
+            return Change(on.execute(CHANGED, {"key": conversation_id}).scalar_one(), pictures=(picture,))
 
         await self.db.write(change, lambda change: self._cache.apply(conversation_id, change))
 

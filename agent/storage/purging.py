@@ -70,8 +70,7 @@ def remove(connection: Connection, conversation_id: str, owner: str) -> bool:
 def named_digests(connection: Connection, table: Table, after: int) -> tuple[int | None, set[str]]:
     """Return the row number to continue after, None after the last page, and the digests that a page of rows names."""
     number = literal_column(f"{table.name}._rowid_", Integer()).label("number")
-    columns = _text_columns(table)
-    found = select(number, *columns).select_from(table).where(number > bindparam("after"))
+    found = select(number, *_text_columns(table)).select_from(table).where(number > bindparam("after"))
     rows = connection.execute(found.order_by(number).limit(_ROWS_AT_ONCE), {"after": after}).all()
     digests = digests_in(cell for row in rows for cell in row[1:])
     return (rows[-1][0] if len(rows) == _ROWS_AT_ONCE else None), digests

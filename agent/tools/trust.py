@@ -144,8 +144,7 @@ def comparable(urls: Iterable[str]) -> tuple[str, ...]:
 
 def urls_in(text: str) -> tuple[str, ...]:
     """Return the web addresses in a text as they are written, without trailing punctuation."""
-    found = (match[0] for match in _URL.finditer(text))
-    return tuple(dict.fromkeys(_without_ending(one) for one in found))
+    return tuple(dict.fromkeys(_without_ending(match[0]) for match in _URL.finditer(text)))
 
 
 def _without_ending(url: str) -> str:
