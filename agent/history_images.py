@@ -78,10 +78,8 @@ async def fetch_history_image(
 
 def placeholder(image: ImagePart) -> str:
     """Return the placeholder text for an earlier picture."""
-    words = [_ORIGIN_WORDS[image.origin]]
-    if image.handle:
-        words.insert(0, image.handle)
-    return f"[Picture:history_{image.md5}] ({', '.join(words)})"
+    words = ", ".join(filter(None, (image.handle, _ORIGIN_WORDS[image.origin])))
+    return f"[Picture:history_{image.md5}] ({words})"
 
 
 def _has_pictures(message: PromptMessage) -> bool:

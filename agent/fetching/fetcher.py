@@ -231,9 +231,8 @@ class Fetcher:
                 return await self._fetch(asked)
         except (TimeoutError, httpx2.TimeoutException) as error:
             seconds = max(1, round(time.monotonic() - started_s))
-            detail = type(error).__name__
             raise NetworkFailure(
-                ErrorCode.PAGE_TOO_SLOW, provider_detail=detail, name=asked.host, seconds=seconds
+                ErrorCode.PAGE_TOO_SLOW, provider_detail=type(error).__name__, name=asked.host, seconds=seconds
             ) from error
         except (httpx2.NetworkError, httpx2.ProtocolError, ValueError) as error:
             raise _out_of_reach(asked.host, error) from error
