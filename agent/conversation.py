@@ -187,10 +187,6 @@ class EditHistory(NamedTuple):
         """Return the history `steps` forward, at most to its end."""
         return self._at(min(self.position + steps, len(self.states) - 1))
 
-    def back_at(self, picture: Picture) -> EditHistory:
-        """Return the history after the user went back to this picture."""
-        return self.with_picture(picture)._replace(was_moved=True)
-
     def after(self, step: Picture | TargetChanged, known: Mapping[str, Picture]) -> EditHistory:
         """Return the history after a new picture, or after the user moved the edit target.
 
@@ -210,7 +206,7 @@ class EditHistory(NamedTuple):
         place = self.position + way * step.steps
         is_there = way and 0 <= place < len(self.states) and self.states[place].handle == step.handle
         # A picture in between may have been deleted since, so the target counts, not the number of steps.
-        return self._at(place) if is_there else self.back_at(known[step.handle])
+        return self._at(place) if is_there else self.with_picture(known[step.handle])._replace(was_moved=True)
 
     def _at(self, position: int) -> EditHistory:
         return self._replace(position=position, was_moved=True)

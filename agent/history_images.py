@@ -44,8 +44,7 @@ def replace_history_images(messages: Sequence[PromptMessage]) -> Sequence[Prompt
         return messages
     replaced = list(messages)
     for n, message in past:
-        parts = tuple(map(_without_pictures, message.parts))
-        replaced[n] = message.model_copy(update={"parts": parts})
+        replaced[n] = message.model_copy(update={"parts": tuple(map(_without_pictures, message.parts))})
     return tuple(replaced)
 
 
@@ -59,21 +58,28 @@ async def fetch_history_image(
     error with a message if the id is too short, not hexadecimal, ambiguous or unknown, or if the picture is gone. Only
     pictures of this conversation are returned.
     """
-    found = _find(_md5_of(image_id), conversation)
+    match = _ID.match(image_id.strip().lower())
+    found = _find(match[1] if match else "", conversation)
     if isinstance(found, str):
         return _refusal(found)
     if not await _is_at_hand(found.image, cache, read, write):
         return _refusal(f"Picture {found.handle} has expired and its file is gone. Ask the user to add it again.")
     image = found.image.unsigned().model_copy(update={"handle": found.handle})
-    return ToolResultPart(name=TOOL_NAME, content=_description(found), images=(image,))
+    content: dict[str, JsonValue] = {
+        "image_id": f"history_{image.md5}",
+        "handle": found.handle,
+        "origin": _ORIGIN_WORDS[image.origin],
+        "width": image.width,
+        "height": image.height,
+        "size_bytes": image.size_bytes,
+    }
+    return ToolResultPart(name=TOOL_NAME, content=content, images=(image,))
 
 
 def placeholder(image: ImagePart) -> str:
     """Return the placeholder text for an earlier picture."""
-    words = [_ORIGIN_WORDS[image.origin]]
-    if image.handle:
-        words.insert(0, image.handle)
-    return f"[Picture:history_{image.md5}] ({', '.join(words)})"
+    words = ", ".join(filter(None, (image.handle, _ORIGIN_WORDS[image.origin])))
+    return f"[Picture:history_{image.md5}] ({words})"
 
 
 def _has_pictures(message: PromptMessage) -> bool:
@@ -110,11 +116,6 @@ async def _is_at_hand(image: ImagePart, cache: ByteCache, read: ReadImage, write
     return True
 
 
-def _md5_of(image_id: str) -> str:
-    match = _ID.match(image_id.strip().lower())
-    return match[1] if match else ""
-
-
 def _find(wanted: str, conversation: Conversation) -> Picture | str:
     """Return the picture (the newest of identical ones) whose MD5 starts with `wanted`, or an error for the model."""
     if not _HEX.fullmatch(wanted):
@@ -127,18 +128,6 @@ def _find(wanted: str, conversation: Conversation) -> Picture | str:
     if len(matches) > 1:
         return f"The image id {wanted} fits several pictures. Give all of the md5 of the placeholder."
     return next(iter(matches.values()))
-
-
-def _description(picture: Picture) -> dict[str, JsonValue]:
-    image = picture.image
-    return {
-        "image_id": f"history_{image.md5}",
-        "handle": picture.handle,
-        "origin": _ORIGIN_WORDS[image.origin],
-        "width": image.width,
-        "height": image.height,
-        "size_bytes": image.size_bytes,
-    }
 
 
 def _refusal(sentence: str) -> ToolResultPart:

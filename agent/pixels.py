@@ -167,8 +167,7 @@ def of_channels(combine: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
     """Return the channels of each pixel combined, such as their sum.
 
     NumPy's own reduction along the last axis takes seven times as long."""
-    found: NDArray[Any] = functools.reduce(combine, np.moveaxis(values, 2, 0))
-    return found
+    return functools.reduce(combine, np.moveaxis(values, 2, 0))
 
 
 def eight_bits(pixels: Pixels) -> Bytes:
@@ -366,8 +365,7 @@ def upright(pixels: Pixels, orientation: int) -> Pixels:
     elif orientation in {4, 5}:
         pixels = pixels[::-1]
     quarters = {3: 2, 5: 3, 6: 3, 7: 3, 8: 1}.get(orientation, 0)
-    turned: Pixels = np.ascontiguousarray(np.rot90(pixels, quarters))
-    return turned
+    return np.ascontiguousarray(np.rot90(pixels, quarters))
 
 
 def pixels_of(image: Image.Image) -> Pixels:

@@ -63,7 +63,12 @@ def turn_report(
         "conversation": conversation.id,
         "turn": _turn(turn),
         "error": _error(turn),
-        "said": _request(turn),
+        "said": {
+            "text": turn.text,
+            "uploads": [image_json(image) for image in turn.uploads],
+            "editing": turn.editing,
+            "references": list(turn.references),
+        },
         "settings": turn.settings.model_dump(mode="json"),
         "steps": _steps(turn),
         "calls": _calls(turn, calls, conversation.all_pictures),
@@ -72,7 +77,9 @@ def turn_report(
         "left_out": {"messages": 0, "cuts": 0},
         "messages": [],
     }
-    messages = _messages(conversation, turn)
+    # The history up to the turn, oldest first, each message with its turn.
+    before = takewhile(lambda one: one.id != turn.id, conversation.turns)
+    messages = [(one, message) for one in (*before, turn) for message in one.messages]
     return _fitted(object_without_secrets(frame, secrets), messages, secrets, max(limit_bytes, _LEAST_BYTES))
 
 
@@ -87,13 +94,9 @@ def log_report(report: Json) -> None:
     It contains no text of the user or of a model, because other people may read the log. The full report is only for
     the owner of the conversation.
     """
-    _log.error("%s", json.dumps(_codes(report), allow_nan=False))
-
-
-def _codes(report: Json) -> Json:
     turn, error = _object(report.get("turn")), _object(report.get("error"))
     steps = [(step, _object(step.get("error"))) for step in _objects(report.get("trace"))]
-    return {
+    codes: Json = {
         "conversation": report.get("conversation"),
         "turn": {name: turn.get(name) for name in ("id", "state", "provider", "seconds", "price_usd")},
         "error": {name: error.get(name) for name in ("code", "node", "who_must_act", "charged")} if error else None,
@@ -107,6 +110,7 @@ def _codes(report: Json) -> Json:
         ],
         "versions": report.get("versions"),
     }
+    _log.error("%s", json.dumps(codes, allow_nan=False))
 
 
 def _object(value: JsonValue) -> Json:
@@ -150,15 +154,6 @@ def _error(turn: Turn) -> Json | None:
         "can_retry": error.can_retry,
         "charged": error.charged.value,
         "parameters": dict(error.parameters),
-    }
-
-
-def _request(turn: Turn) -> Json:
-    return {
-        "text": turn.text,
-        "uploads": [image_json(image) for image in turn.uploads],
-        "editing": turn.editing,
-        "references": list(turn.references),
     }
 
 
@@ -213,12 +208,6 @@ def _picture(picture: Picture) -> Json:
         "receipt": picture.receipt.model_dump(mode="json") if picture.receipt else None,
         "review": picture.review.model_dump(mode="json") if picture.review else None,
     }
-
-
-def _messages(conversation: Conversation, turn: Turn) -> list[tuple[Turn, PromptMessage]]:
-    """Return the history up to the turn, oldest first, each message with its turn."""
-    before = takewhile(lambda one: one.id != turn.id, conversation.turns)
-    return [(one, message) for one in (*before, turn) for message in one.messages]
 
 
 def _trace(steps: Sequence[TraceStep]) -> list[JsonValue]:

@@ -54,8 +54,7 @@ def render_in_style(pixels: Pixels, look: StyleLook) -> Pixels:
     image = _finished(image, look)
     rendered = np.clip(image * 255 + 0.5, 0, 255).astype(np.uint8)
     if scale != 1.0:
-        is_sharp = look.technique is Technique.PIXELS
-        how = cv2.INTER_NEAREST if is_sharp else cv2.INTER_CUBIC
+        how = cv2.INTER_NEAREST if look.technique is Technique.PIXELS else cv2.INTER_CUBIC
         rendered = cv2.resize(rendered, (width, height), interpolation=how).astype(np.uint8)
     return _bordered(rendered, look)
 
@@ -145,8 +144,7 @@ def _toward_nearest(image: Plane, palette: Plane, share: float) -> Plane:
         distance = ((light - lit) * 0.7) ** 2 + (first - one) ** 2 + (second - other) ** 2
         nearest[distance < best] = number
         np.minimum(best, distance, out=best)
-    mixed: Plane = image * (1 - share) + palette[nearest] * share
-    return mixed
+    return image * (1 - share) + palette[nearest] * share
 
 
 def _grey(image: Plane) -> Plane:
@@ -170,8 +168,7 @@ def _flat(image: Plane, look: StyleLook) -> Plane:
     count = min(count, len(np.unique((data * 20).astype(np.uint8), axis=0)))
     _, _, centres = cv2.kmeans(data, count, np.empty(0, np.int32), criteria, 2, cv2.KMEANS_PP_CENTERS)
     areas = _toward_nearest(image, centres.astype(np.float32), 1.0)
-    size = _odd(image, 0.006)
-    eight = cv2.medianBlur((areas * 255).astype(np.uint8), min(size, 9))
+    eight = cv2.medianBlur((areas * 255).astype(np.uint8), min(_odd(image, 0.006), 9))
     return eight.astype(np.float32) / 255
 
 
@@ -192,8 +189,7 @@ def _stroked(image: Plane, look: StyleLook, turn: float, bristles: float) -> Pla
         eddies = np.sin(7 * x + 2.2 * np.sin(5 * y)) + np.cos(6 * y + 1.8 * np.sin(6 * x))
         angle = angle * (1 - 0.55 * turn) + eddies * 1.3 * turn
     length = max(3, round(_cell_px(image, look) * 1.4))
-    noise = _noise(image.shape[:2], max(1.0, length / 9))
-    streaks = _along(noise, angle, length)
+    streaks = _along(_noise(image.shape[:2], max(1.0, length / 9)), angle, length)
     streaks = (streaks - streaks.mean()) / (streaks.std() + 1e-6)
     painted = _along(image, angle, length)
     painted = cv2.medianBlur((painted * 255).astype(np.uint8), min(_odd(image, look.cell * 0.25), 7))
@@ -268,8 +264,7 @@ def _pencil(image: Plane, look: StyleLook) -> Plane:
         tint = np.clip(image * 0.85 + 0.10, 0, 1)
         cover = np.clip((1 - lead) * 1.3 + (0.25 + 0.75 * strokes) * (1.02 - grey) * 1.1, 0, 1)[..., None]
         return (paper * (1 - cover) + tint * cover * (0.55 + 0.45 * lead[..., None])).astype(np.float32)
-    dark = _ink_colour(look)
-    return (paper * lead[..., None] + dark * (1 - lead[..., None])).astype(np.float32)
+    return (paper * lead[..., None] + _ink_colour(look) * (1 - lead[..., None])).astype(np.float32)
 
 
 def _hatching(image: Plane, look: StyleLook) -> Plane:
@@ -284,12 +279,10 @@ def _hatching(image: Plane, look: StyleLook) -> Plane:
         wave = 0.5 + 0.5 * np.cos(2 * math.pi * along / step)
         width_of_line = np.clip((below - grey) / below, 0, 1)
         ink = np.maximum(ink, np.clip((wave - (1 - 0.55 * width_of_line)) * 6, 0, 1) * (grey < below))
-    contour = _contours(grey, 0.9)
-    ink = np.clip(np.maximum(ink, contour), 0, 1)[..., None]
+    ink = np.clip(np.maximum(ink, _contours(grey, 0.9)), 0, 1)[..., None]
     paper = _colour(look.ground_colour)
     tint = paper if look.saturation < 0.1 else paper * 0.72 + np.clip(image * 0.8 + 0.2, 0, 1) * 0.28
-    dark = _ink_colour(look)
-    return (tint * (1 - ink) + dark * ink).astype(np.float32)
+    return (tint * (1 - ink) + _ink_colour(look) * ink).astype(np.float32)
 
 
 def _ink(image: Plane, look: StyleLook) -> Plane:
@@ -323,12 +316,11 @@ def _carved(image: Plane, look: StyleLook) -> Plane:
     is_light = np.clip((grey - 0.22 - 0.52 * gouge) * 14, 0, 1)
     is_light = np.where(grey > 0.80, 1.0, np.where(grey < 0.20, 0.0, is_light))
     is_light = is_light * (1 - _contours(grey, 1.4))
-    ink = _ink_colour(look)
     paper = _colour(look.ground_colour)
     light = is_light.astype(np.float32)[..., None]
     if look.saturation > 0.2:
         paper = np.clip(_flat(image, look) * 0.85 + 0.2, 0, 1)
-    return (ink * (1 - light) + paper * light).astype(np.float32)
+    return (_ink_colour(look) * (1 - light) + paper * light).astype(np.float32)
 
 
 def _cut_out(image: Plane, look: StyleLook) -> Plane:
@@ -340,13 +332,12 @@ def _cut_out(image: Plane, look: StyleLook) -> Plane:
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (_odd(image, 0.008),) * 2)
     shape = cv2.morphologyEx(cv2.morphologyEx(shape, cv2.MORPH_OPEN, kernel), cv2.MORPH_CLOSE, kernel)
     soft = cv2.GaussianBlur(shape, (0, 0), 1.1).astype(np.float32)[..., None] / 255
-    dark = _ink_colour(look)
     light = _colour(look.ground_colour)
     if look.glow and len(look.palette) > 2:
         # Lit from behind: the cut shapes show their dyed colours.
         dyed = _toward_nearest(image, _palette(look), 0.85)
         return (light * (1 - soft) + dyed * 0.75 * soft).astype(np.float32)
-    return (light * (1 - soft) + dark * soft).astype(np.float32)
+    return (light * (1 - soft) + _ink_colour(look) * soft).astype(np.float32)
 
 
 def _pixels(image: Plane, look: StyleLook) -> Plane:
@@ -407,8 +398,7 @@ def _cells(image: Plane, look: StyleLook) -> tuple[NDArray[Any], Plane]:
     reach = max(1, round(step * 0.35))
     xs = np.clip(xs.ravel() + random.integers(-reach, reach + 1, xs.size), 0, width - 1)
     ys = np.clip(ys.ravel() + random.integers(-reach, reach + 1, ys.size), 0, height - 1)
-    edges = _contours(_grey(image), 1.0)
-    on_edge = np.flatnonzero(edges.ravel() > 0.5)
+    on_edge = np.flatnonzero(_contours(_grey(image), 1.0).ravel() > 0.5)
     if on_edge.size:
         extra = random.choice(on_edge, min(on_edge.size, xs.size), replace=False)
         xs, ys = np.concatenate([xs, extra % width]), np.concatenate([ys, extra // width])

@@ -118,10 +118,9 @@ class _Tree:
         spans: dict[int, Span] = {}
         for step in steps:
             kind = SpanKind.CLIENT if step.kind is StepKind.MODEL else SpanKind.INTERNAL
-            span = self._span(
+            span = spans[step.number] = self._span(
                 _name(step), kind, step.began_at, self._attributes(step), spans.get(step.within or 0, turn)
             )
-            spans[step.number] = span
             self._mark_trouble(span, step)
         for step in steps:
             spans[step.number].end(_nanoseconds(_end(step)))

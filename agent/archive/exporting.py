@@ -201,7 +201,12 @@ class ReadableExport:
 
         It is html, md, or md.zip for Markdown with pictures, because Markdown cannot embed them.
         """
-        shown = await self._pictures(whole)
+        # The pictures that still exist and can be shown, by digest, each with its address.
+        shown: dict[str, tuple[str, ImagePart]] = {}
+        for digest, image in _images_of(whole).items():
+            _, suffix = await _read(self._images, image)
+            if suffix is not None:
+                shown[digest] = (f"pictures/{digest}.{suffix}", image)
         page = conversation_page(whole, self._language, {digest: name for digest, (name, _) in shown.items()})
         if kind == "html":
             await self._write_page(web_page(page, is_alone=True), shown)
@@ -218,15 +223,6 @@ class ReadableExport:
                 self._grow(len(data))
                 await asyncio.to_thread(folder.writestr, name, data)
         return "md.zip"
-
-    async def _pictures(self, whole: WholeConversation) -> dict[str, tuple[str, ImagePart]]:
-        """Return the pictures that still exist and can be shown, by digest, each with its address."""
-        found: dict[str, tuple[str, ImagePart]] = {}
-        for digest, image in _images_of(whole).items():
-            _, suffix = await _read(self._images, image)
-            if suffix is not None:
-                found[digest] = (f"pictures/{digest}.{suffix}", image)
-        return found
 
     async def _write_page(self, html: str, shown: Mapping[str, tuple[str, ImagePart]]) -> None:
         """Write a web page with the addresses of pictures replaced by data URLs."""

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,8 +32,6 @@ from agent.storage.branches import fit_for_record
 if TYPE_CHECKING:
     from agent.storage.conversations import ConversationStore
     from agent.storage.images import ImageStore
-
-_KNOWN_TYPES = frozenset(MIME_OF_SUFFIX.values())
 
 
 class ImportedConversation(Value):
@@ -102,7 +100,7 @@ class Importer:
         every = (*digests, *reader.blobs)
         new = await asyncio.to_thread(lambda: [digest for digest in every if not any(self._files_of(digest))])
         added: list[ImportedConversation] = []
-        adoption = ImportAdapter(reader, contents)
+        secret = secrets.token_bytes(32)
         try:
             for digest in digests:
                 # The origin is stored in each reference; for the file it does not matter.
@@ -113,7 +111,7 @@ class Importer:
                 await self._images.write_blob(await asyncio.to_thread(reader.read, f"blobs/{digest}"))
                 self._go_on()
             for listed in reader.manifest.conversations:
-                whole = await asyncio.to_thread(adoption.adapted, listed.folder)
+                whole = await asyncio.to_thread(_adapted, reader, listed.folder, contents.pictures, secret)
                 conversation = await self._store.add_whole(self._owner, whole)
                 counts = {"turn_count": len(whole.turns), "picture_count": len(whole.pictures)}
                 added.append(ImportedConversation(id=conversation.id, title=whole.title, **counts))
@@ -180,8 +178,10 @@ class Importer:
         return [path for name in ("pictures", "blobs") for path in (self._home / name / digest[:2]).glob(f"{digest}*")]
 
 
-class ImportAdapter:
-    """An adapter of an archive's conversations to this studio: it drops what is valid only in the studio of origin.
+def _adapted(
+    reader: ArchiveReader, folder: str, pictures: Mapping[str, PictureFacts], secret: bytes
+) -> WholeConversation:
+    """Return the conversation of a folder as it is stored here, without what is valid only in the studio of origin.
 
     * Turns get new ids: the journal of paid calls and the checkpoints use them as keys, and an archive could contain
       the ids of another user's turns. The records stop a turn that was running or waiting, since it has neither here.
@@ -189,32 +189,25 @@ class ImportAdapter:
     * A provider's search suggestions are HTML that is shown unchanged; in an archive their origin is unknown, so they
       are removed.
     """
+    whole = unpacked(reader.conversation(folder), reader.read)
+    whole = changed(whole, ImagePart, lambda image: _as_it_is(image, pictures.get(image.digest), secret))
+    whole = changed(whole, SearchNote, lambda note: note.model_copy(update={"suggestions_html": ""}))
+    whole = changed(whole, WorkspaceFile, lambda file: file.model_copy(update={"is_untrusted": True}))
+    return fit_for_record(whole, {turn.id for turn in whole.turns})
 
-    def __init__(self, reader: ArchiveReader, contents: Contents) -> None:
-        self._reader = reader
-        self._contents = contents
-        self._secret = secrets.token_bytes(32)
 
-    def adapted(self, folder: str) -> WholeConversation:
-        """Return the conversation of a folder in the form in which it is stored."""
-        whole = changed(unpacked(self._reader.conversation(folder), self._reader.read), ImagePart, self._image)
-        whole = changed(whole, SearchNote, lambda note: note.model_copy(update={"suggestions_html": ""}))
-        whole = changed(whole, WorkspaceFile, lambda file: file.model_copy(update={"is_untrusted": True}))
-        return fit_for_record(whole, {turn.id for turn in whole.turns})
-
-    def _image(self, image: ImagePart) -> ImagePart:
-        """Return the reference with the real size of its file, and with the real type if it states an unknown one."""
-        facts = self._contents.pictures.get(image.digest)
-        update: dict[str, object] = {}
-        if image.mime_type not in _KNOWN_TYPES:
-            update["mime_type"] = facts.mime_type if facts is not None else "image/png"
-        if facts is None:
-            # The digest of a picture listed as lost could be that of another user's picture.
-            update["digest"] = hashlib.sha256(self._secret + image.digest.encode()).hexdigest()
-            return image.model_copy(update=update)
-        has_size = image.width is not None and image.height is not None
-        size = {"width": facts.width, "height": facts.height} if has_size else {"width": None, "height": None}
-        measured = {**size, "bit_depth": facts.bit_depth}
-        update.update({name: value for name, value in measured.items() if getattr(image, name) != value})
-        # When nothing needs to change, return the same object.
-        return image.model_copy(update=update) if update else image
+def _as_it_is(image: ImagePart, facts: PictureFacts | None, secret: bytes) -> ImagePart:
+    """Return the reference with the real size of its file, and with the real type if it states an unknown one."""
+    update: dict[str, object] = {}
+    if image.mime_type not in MIME_OF_SUFFIX.values():
+        update["mime_type"] = facts.mime_type if facts is not None else "image/png"
+    if facts is None:
+        # The digest of a picture listed as lost could be that of another user's picture.
+        update["digest"] = hashlib.sha256(secret + image.digest.encode()).hexdigest()
+        return image.model_copy(update=update)
+    has_size = image.width is not None and image.height is not None
+    size = {"width": facts.width, "height": facts.height} if has_size else {"width": None, "height": None}
+    measured = {**size, "bit_depth": facts.bit_depth}
+    update.update({name: value for name, value in measured.items() if getattr(image, name) != value})
+    # When nothing needs to change, return the same object.
+    return image.model_copy(update=update) if update else image

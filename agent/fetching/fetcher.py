@@ -25,7 +25,6 @@ from agent.fetching.urls import WebUrl, refused, resolve_link, web_url
 
 HTML = "text/html"
 PDF = "application/pdf"
-_XHTML = "application/xhtml+xml"
 _HEAD_BYTES = 1024
 _TEXT = re.compile(r"text/[\w.+-]+|application/(?:json|xml|[\w.-]+\+(?:json|xml))", re.ASCII)
 _LOOKS_LIKE_HTML = re.compile(rb"\s*(?:<!--.*?-->\s*)?<(?:!doctype\s+html|html|head|body|title|meta)\b", re.I | re.S)
@@ -45,8 +44,7 @@ def readable_type(declared: str, data: bytes, name: str) -> str:
     does not match the declared type. `name` is used in the error message.
     """
     head = data[:_HEAD_BYTES]
-    stated = declared.partition(";")[0].strip().lower()
-    media_type = stated or _looked_at(head)
+    media_type = declared.partition(";")[0].strip().lower() or _looked_at(head)
     if media_type == PDF:
         if b"%PDF-" not in head:
             raise unreadable(name, "it calls itself a PDF and is none")
@@ -61,18 +59,7 @@ def readable_type(declared: str, data: bytes, name: str) -> str:
 
 def is_html(media_type: str) -> bool:
     """Return whether the media type is that of a web page."""
-    return media_type in {HTML, _XHTML}
-
-
-def is_markup(media_type: str) -> bool:
-    """Return whether a document of this type can declare its own character set."""
-    return is_html(media_type) or media_type.endswith(("/xml", "+xml"))
-
-
-def charset_of(declared: str) -> str:
-    """Return the character set named in a Content-Type header, in lower case, or ""."""
-    found = re.search(r";\s*charset\s*=\s*[\"']?([\w.:-]{1,40})", declared, re.ASCII | re.IGNORECASE)
-    return found[1].lower() if found else ""
+    return media_type in {HTML, "application/xhtml+xml"}
 
 
 def _looked_at(head: bytes) -> str:
@@ -129,7 +116,6 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codec
 _NAMED_INSIDE = re.compile(rb"<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*[\"']?([\w.:-]{1,40})", re.I)
 # UTF-8 first. Strict GB 2312 requires bytes above 0xA0 in pairs, which is rare in Western text.
 _GUESSES = ("utf-8", "gb2312")
-_LAST_RESORT = "cp1252"
 
 
 def decoded(data: bytes, charset: str, *, is_markup: bool) -> str:
@@ -150,7 +136,7 @@ def decoded(data: bytes, charset: str, *, is_markup: bool) -> str:
             return _read(data, codec, "strict")
         except UnicodeDecodeError:
             continue
-    return _read(data, _LAST_RESORT, "replace")
+    return _read(data, "cp1252", "replace")
 
 
 def _named_inside(data: bytes) -> str | None:
@@ -245,9 +231,8 @@ class Fetcher:
                 return await self._fetch(asked)
         except (TimeoutError, httpx2.TimeoutException) as error:
             seconds = max(1, round(time.monotonic() - started_s))
-            detail = type(error).__name__
             raise NetworkFailure(
-                ErrorCode.PAGE_TOO_SLOW, provider_detail=detail, name=asked.host, seconds=seconds
+                ErrorCode.PAGE_TOO_SLOW, provider_detail=type(error).__name__, name=asked.host, seconds=seconds
             ) from error
         except (httpx2.NetworkError, httpx2.ProtocolError, ValueError) as error:
             raise _out_of_reach(asked.host, error) from error
@@ -305,7 +290,9 @@ def _page(place: WebUrl, declared: str, data: bytes, is_cut: bool, name: str) ->
         if is_cut:
             raise unreadable(name, "the PDF is too large")
         return FetchedPage(str(place), media_type, data)
-    text = decoded(data, charset_of(declared), is_markup=is_markup(media_type))
+    named = re.search(r";\s*charset\s*=\s*[\"']?([\w.:-]{1,40})", declared, re.ASCII | re.IGNORECASE)
+    is_markup = is_html(media_type) or media_type.endswith(("/xml", "+xml"))
+    text = decoded(data, named[1].lower() if named else "", is_markup=is_markup)
     return FetchedPage(str(place), media_type, text, is_cut)
 
 

@@ -161,8 +161,7 @@ def main() -> None:
     except Exception:
         # Any other error is caused by a broken page, and its message may contain text of the page, so it is dropped.
         answer = {"problem": "it is broken"}
-    room = job["max_characters"] + 1
-    answer["text"] = str(answer.get("text", ""))[:room]
+    answer["text"] = str(answer.get("text", ""))[: job["max_characters"] + 1]
     with open(output, "wb") as file:
         file.write(json.dumps(answer).encode("ascii"))
     # Skip the normal exit: freeing the objects of a large page would only take time.

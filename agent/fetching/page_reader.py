@@ -100,9 +100,6 @@ class PageExtraction:
             case str() as text:
                 found = islice(_URL.finditer(text), _MOST_CHECKED)
                 answer = _Answer(text=text, links=tuple((one[0].rstrip(_AT_ITS_END), "") for one in found))
-        return self._page(page, answer)
-
-    def _page(self, page: FetchedPage, answer: _Answer) -> ReadPage:
         # Cut before and after cleaning, so that of a page of three megabytes only a small part is processed.
         limit = self._limits.max_characters
         whole = answer.text

@@ -227,7 +227,13 @@ def _host(written: str, url: str) -> str:
         return _public(written[1:-1], url)
     host = written.lower().removesuffix(".")
     if not host.isascii():
-        host = _in_ascii(host, url)
+        composed = unicodedata.normalize("NFC", host)
+        if len(host) > 253 or unicodedata.normalize("NFKC", host) != composed or _OTHER_DOTS & set(host):
+            raise refused(url, "its host has characters that stand for others")
+        try:
+            host = idna.encode(composed).decode("ascii")
+        except (idna.IDNAError, UnicodeError):
+            raise refused(url, "its host is malformed") from None
     labels = host.split(".")
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
         raise refused(url, "its host is malformed")
@@ -238,16 +244,6 @@ def _host(written: str, url: str) -> str:
     if host in _METADATA_HOSTS:
         raise refused(url, "its host answers only to the machines of a cloud")
     return host
-
-
-def _in_ascii(host: str, url: str) -> str:
-    folds = unicodedata.normalize("NFKC", host) != unicodedata.normalize("NFC", host)
-    if len(host) > 253 or folds or _OTHER_DOTS & set(host):
-        raise refused(url, "its host has characters that stand for others")
-    try:
-        return idna.encode(unicodedata.normalize("NFC", host)).decode("ascii")
-    except (idna.IDNAError, UnicodeError):
-        raise refused(url, "its host is malformed") from None
 
 
 def _public(address: str, url: str) -> str:

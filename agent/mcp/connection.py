@@ -227,7 +227,7 @@ class StdioLink:
                 await _has_ended(process)
         finally:
             # Kill its child processes too, even when it has already exited or when we are cancelled here.
-            _kill(process)
+            _signal(process, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
             for task in self._tasks:
                 task.cancel()
             for stream in self._streams:
@@ -292,10 +292,6 @@ def _signal(process: Process, number: signal.Signals) -> None:
             process.kill()
         else:
             os.killpg(process.pid, number)
-
-
-def _kill(process: Process) -> None:
-    _signal(process, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
 
 
 _MOST_PAGES = 20
@@ -493,8 +489,7 @@ class Connection:
         return CallFailed(f"{self.name} answers with an error: {self._hidden(message)}")
 
     def _shown(self, error: Exception) -> str:
-        text = "; ".join(f"{type(one).__name__} {one}".strip() for one in _single(error))
-        return self._hidden(text)
+        return self._hidden("; ".join(f"{type(one).__name__} {one}".strip() for one in _single(error)))
 
     def _hidden(self, text: str) -> str:
         return without_secrets(" ".join(plain_text(text).split()), self.server.secrets)[:_SAID_CHARACTERS]

@@ -68,7 +68,10 @@ async def answer_of(
             content["result"] = structured
     if gathered.left_out:
         content["left_out"] = list(gathered.left_out)
-    shown = object_without_secrets(content, secrets) if _holds_any(content, secrets) else content
+    # Checked first: if no secret is present, text that only looks like one is left as it is.
+    whole = json.dumps(content, ensure_ascii=False)
+    holds_any = any(json.dumps(one.get_secret_value(), ensure_ascii=False)[1:-1] in whole for one in secrets)
+    shown = object_without_secrets(content, secrets) if holds_any else content
     return ToolAnswer(shown, tuple(gathered.pictures), source=source_of(server))
 
 
@@ -125,12 +128,6 @@ def _says_the_same(text: str, structured: Any) -> bool:
         return False
 
 
-def _holds_any(content: dict[str, JsonValue], secrets: Sequence[SecretStr]) -> bool:
-    # Checked first: if none is present, text that only looks like a secret is left as it is.
-    whole = json.dumps(content, ensure_ascii=False)
-    return any(json.dumps(one.get_secret_value(), ensure_ascii=False)[1:-1] in whole for one in secrets)
-
-
 _log = logging.getLogger(__name__)
 
 
@@ -164,7 +161,10 @@ class McpServers:
         self.ensure_connected()
         await self._wait(wait_s)
         offered = [(offer, one) for one in self._connections for offer in one.offers]
-        self._log_left_out(frozenset(offer.declaration.name for offer, _ in offered[_MOST_TOOLS:]))
+        left_out = frozenset(offer.declaration.name for offer, _ in offered[_MOST_TOOLS:])
+        if left_out and left_out != self._logged:
+            _log.warning("more than %d tools of MCP servers; left out: %s", _MOST_TOOLS, ", ".join(sorted(left_out)))
+        self._logged = left_out
         lost = [(offer, one) for one in self._connections for offer in one.away]
         return {
             **{offer.declaration.name: away_tool_of(offer, one) for offer, one in lost},
@@ -188,11 +188,6 @@ class McpServers:
         finally:
             for wait in waits:
                 wait.cancel()
-
-    def _log_left_out(self, left_out: frozenset[str]) -> None:
-        if left_out and left_out != self._logged:
-            _log.warning("more than %d tools of MCP servers; left out: %s", _MOST_TOOLS, ", ".join(sorted(left_out)))
-        self._logged = left_out
 
 
 def tool_of(offer: Offer, connection: Connection, pins: Pins) -> Tool:

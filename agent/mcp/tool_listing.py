@@ -146,7 +146,7 @@ class _Copy:
         kind = schema.get("type")
         kinds = [one for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str) and one in _TYPES]
         choices = [schema["const"]] if "const" in schema else _list(schema.get("enum"))
-        choices = [one for one in choices if _is_scalar(one)][:_MAX_NODES]
+        choices = [one for one in choices if one is None or isinstance(one, str | bool) or _is_number(one)][:_MAX_NODES]
         if any(isinstance(one, str) and plain_text(one) != one for one in choices):
             raise UnusableSchema("its schema hides characters in a value")
         found: _Schema = {"enum": choices} if choices else {}
@@ -191,10 +191,6 @@ def _is_number(value: object) -> bool:
     # Servers may send 1e999 or NaN, which no request to a provider can hold.
     is_finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
     return is_finite and not isinstance(value, bool)
-
-
-def _is_scalar(value: object) -> bool:
-    return value is None or isinstance(value, str | bool) or _is_number(value)
 
 
 def _list(value: object) -> list[Any]:
@@ -263,13 +259,10 @@ def _offer(server: str, listed: ListedTool, taken: Collection[str]) -> Offer:
         parameters=reduced(listed.input_schema),
     )
     is_read_only = listed.annotations is not None and listed.annotations.read_only_hint is True
-    return Offer(server, listed.name, declaration, is_read_only, _fingerprint(listed, is_read_only))
-
-
-def _fingerprint(listed: ListedTool, is_read_only: bool) -> str:
     # The hint is included: a tool that suddenly declares itself read-only would otherwise need no click any more.
     whole = [listed.name, listed.description, listed.input_schema, is_read_only]
-    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+    fingerprint = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+    return Offer(server, listed.name, declaration, is_read_only, fingerprint)
 
 
 def offered_name(server: str, tool: str, taken: Collection[str]) -> str:

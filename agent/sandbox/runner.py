@@ -132,7 +132,6 @@ def read_reply(spoken: bytes) -> Reply | None:
 
 
 _CHILD = Path(__file__).with_name("child.py")
-_ENGINE = "_quickjs"
 
 _log = logging.getLogger(__name__)
 
@@ -184,7 +183,7 @@ class Sandbox:
         return await asyncio.to_thread(self._result_of, spoken, seconds)
 
     async def _in_child(self, job: bytes) -> bytes:
-        engine = importlib.util.find_spec(_ENGINE)
+        engine = importlib.util.find_spec("_quickjs")
         if engine is None or engine.origin is None:
             raise ChildFailure("the package quickjs-ng is not installed")
         folder = str(Path(engine.origin).parent)
@@ -255,19 +254,11 @@ class Sandbox:
         if self._has_logged:
             return
         self._has_logged = True
-        match reply.protection:
-            case Protection.SECCOMP:
-                _log.info("Scripts run in a process of their own, under resource limits and seccomp.")
-            case Protection.PROCESS_LIMITS:
-                _log.warning(
-                    "Scripts run in a process of their own, under resource limits but without seccomp (%s).",
-                    reply.unfiltered,
-                )
-            case Protection.ENGINE_LIMITS:
-                _log.warning(
-                    "Scripts run in a process of their own, under the engine's limits and a clock alone (%s).",
-                    reply.unfiltered,
-                )
+        if reply.protection is Protection.SECCOMP:
+            _log.info("Scripts run in a process of their own, under resource limits and seccomp.")
+            return
+        limits = "resource limits but without seccomp" if reply.has_limits else "the engine's limits and a clock alone"
+        _log.warning("Scripts run in a process of their own, under %s (%s).", limits, reply.unfiltered)
 
 
 def _refusal(code: str, files: Mapping[str, str]) -> ScriptError | None:

@@ -44,8 +44,7 @@ def appearance_vector(thumbnail: bytes) -> list[float] | None:
     parts = (_colours(lab), _layout(lab[..., 0]), _edges(lab[..., 0]))
     weighted = [part * numpy.float32(share) ** 0.5 for part, share in zip(parts, _SHARES, strict=True)]
     looks = numpy.concatenate(weighted)
-    found: list[float] = (looks / numpy.linalg.norm(looks)).astype(numpy.float32).tolist()
-    return found
+    return (looks / numpy.linalg.norm(looks)).astype(numpy.float32).tolist()
 
 
 def _colours(lab: NDArray[float32]) -> NDArray[float32]:

@@ -34,7 +34,6 @@ from agent.storage.private_files import (
 from agent.storage.process_lock import ProcessLock
 from agent.storage.upgrade import HEAD, NAME
 
-_FOLDER = "backups"
 _STAMP = "%Y%m%dT%H%M%SZ"
 _BACKUP = re.compile(r"aivista-(\d{8}T\d{6}Z)\.db")
 _EVERY = timedelta(days=1)
@@ -88,7 +87,7 @@ class Backups:
 
     def __init__(self, home: Path, folder: Path | None = None) -> None:
         self._home = home
-        self._folder = folder or home / _FOLDER
+        self._folder = folder or home / "backups"
 
     def all(self) -> list[Backup]:
         """Return the backups, the newest first."""
@@ -151,7 +150,7 @@ class Backups:
         every = self.all()
         kept = {one.path for one in every[:_NEWEST]}
         # By calendar day and week, so that the newest of a day stays the newest of that day as time goes on.
-        for period, count in ((datetime.date, _DAYS), (_week, _WEEKS)):
+        for period, count in ((datetime.date, _DAYS), (lambda moment: moment.isocalendar()[:2], _WEEKS)):
             newest: dict[object, Path] = {}
             for one in every:
                 newest.setdefault(period(one.made_at), one.path)
@@ -219,10 +218,6 @@ class Backups:
         return sum(not any((folder / digest[:2]).glob(f"{digest}.*")) for digest in digests)
 
 
-def _week(moment: datetime) -> tuple[int, int]:
-    return moment.isocalendar()[:2]
-
-
 def _reader(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=30.0)
 
@@ -283,7 +278,11 @@ def _taken_over(newer: Path, restored: Path) -> tuple[int, int, bool]:
         by_id = {(str(row["conversation_id"]), str(row["id"])): row for row in rows["turns"]}
         turns: set[tuple[str, str]] = set()
         for row in new:
-            turns |= _with_those_before((str(row["conversation_id"]), str(row["turn_id"])), by_id)
+            key = (str(row["conversation_id"]), str(row["turn_id"]))
+            # With those before it.
+            while key in by_id and key not in turns:
+                turns.add(key)
+                key = key[0], str(by_id[key].get("parent"))
         conversations = {row["conversation_id"] for row in new}
         wanted = {
             "conversations": [row for row in rows["conversations"] if row["id"] in conversations],
@@ -304,14 +303,6 @@ def _taken_over(newer: Path, restored: Path) -> tuple[int, int, bool]:
         there = set(target.execute("SELECT conversation_id, id FROM turns"))
     is_whole = all(is_readable for _, is_readable in tables.values())
     return len(new), sum(key not in there for key in by_id), is_whole
-
-
-def _with_those_before(key: tuple[str, str], turns: dict[tuple[str, str], dict[str, object]]) -> set[tuple[str, str]]:
-    found: set[tuple[str, str]] = set()
-    while key in turns and key not in found:
-        found.add(key)
-        key = key[0], str(turns[key].get("parent"))
-    return found
 
 
 def _readable_rows(database: sqlite3.Connection, table: str) -> tuple[list[dict[str, object]], bool]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -32,7 +32,11 @@ def shown(head: str | None, parents: Parents) -> ShownBranch:
         return ShownBranch((), {})
     known = head if head in parents else list(parents)[-1]
     path = path_to(newest_below(known or "", parents), parents)
-    return ShownBranch(path, _forks(path, parents))
+    children: defaultdict[str | None, list[str]] = defaultdict(list)
+    for one, parent in parents.items():
+        children[parent].append(one)
+    forks = {one: tuple(children[parents[one]]) for one in path if len(children[parents[one]]) > 1}
+    return ShownBranch(path, forks)
 
 
 def path_to(turn_id: str, parents: Parents) -> tuple[str, ...]:
@@ -53,13 +57,6 @@ def newest_below(turn_id: str, parents: Parents) -> str:
             family.add(one)
             newest = one
     return newest
-
-
-def _forks(path: Sequence[str], parents: Parents) -> dict[str, tuple[str, ...]]:
-    children: defaultdict[str | None, list[str]] = defaultdict(list)
-    for one, parent in parents.items():
-        children[parent].append(one)
-    return {one: tuple(children[parents[one]]) for one in path if len(children[parents[one]]) > 1}
 
 
 _MAY_GO_ON = frozenset({TurnState.RUNNING, TurnState.WAITING, TurnState.INTERRUPTED})

@@ -105,7 +105,9 @@ class Checkpoints(SqliteSaver):
         It is written a moment later, and not at all when the next one comes before that.
         """
         turn_id = config["configurable"]["thread_id"]
-        if metadata.get("step", 0) >= 0 and _has_next(checkpoint):
+        # LangGraph has a channel for each node that is to run.
+        has_next = any(channel.startswith("branch:to:") for channel in checkpoint["channel_values"])
+        if metadata.get("step", 0) >= 0 and has_next:
             self._new.discard(turn_id)
             if not self._newest:
                 asyncio.get_running_loop().call_later(_SOON_S, self._hand_over)
@@ -145,11 +147,6 @@ class Checkpoints(SqliteSaver):
             return work()
 
         return run
-
-
-def _has_next(checkpoint: Checkpoint) -> bool:
-    """Whether a node is scheduled: LangGraph has a channel for each node that is to run."""
-    return any(channel.startswith("branch:to:") for channel in checkpoint["channel_values"])
 
 
 def _log_failure(written: asyncio.Future[None]) -> None:

@@ -126,8 +126,6 @@ _REPLACE_PICTURE = update(PICTURES).where(_THIS_PICTURE, _P.digest == bindparam(
 _SET_DETAILS = update(PICTURES).where(_THIS_PICTURE).values(details=bindparam("new_details"), is_indexed=False)
 _BROUGHT_BY = _PICTURES_HERE.where(_P.turn_id == bindparam("turn"), _P.call == bindparam("by"), _P.call != "")
 _ANSWER = select(_P.answer).where(_THIS_PICTURE)
-_ADD_TURNS = insert(TURNS)
-_ADD_PICTURES = insert(PICTURES)
 _ORIGINAL = PICTURES.alias("original")
 _DELETE_ALIKE = (
     update(PICTURES)
@@ -462,8 +460,7 @@ class ConversationStore:
                 raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=handle)
             picture = picture_of(row).model_copy(update=dict(findings))
             on.execute(_SET_DETAILS, {**place, "new_details": picture_details(picture)})
-            version = on.execute(CHANGED, {"key": conversation_id}).scalar_one()
-            return Change(version, pictures=(picture,))
+            return Change(on.execute(CHANGED, {"key": conversation_id}).scalar_one(), pictures=(picture,))
 
         await self.db.write(change, lambda change: self._cache.apply(conversation_id, change))
 
@@ -595,9 +592,9 @@ class ConversationStore:
         def add(on: Connection) -> None:
             on.execute(_ADD_CONVERSATION, own)
             if turns:
-                on.execute(_ADD_TURNS, turns)
+                on.execute(insert(TURNS), turns)
             if pictures:
-                on.execute(_ADD_PICTURES, pictures)
+                on.execute(insert(PICTURES), pictures)
             gallery_rows.add_tags(on, owner, key, whole.tags)
             add_files(on, key, whole.files)
             if copy_of is not None:

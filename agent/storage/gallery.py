@@ -203,7 +203,10 @@ class Gallery:
         """Return the ids of pictures that match by words, and whether every picture's words are indexed."""
         if not query.words.strip():
             return [], True
-        is_whole = await self._read_words()
+        is_whole = True
+        if await self._read(gallery_rows.has_unread):
+            # Indexing goes on in the background when it does not finish in time.
+            is_whole = await self._tasks.begin("words", self._read_all_words, self._patience_s)
         terms, has_filters = gallery_words.terms_of(query.words), query.has_filters or query.similar_to is not None
         found = await self._read(
             lambda connection: gallery_words.best_by_words(connection, owner, terms, has_filters=has_filters)
@@ -237,12 +240,6 @@ class Gallery:
             )
 
         return await self._read(read)
-
-    async def _read_words(self) -> bool:
-        """Index the words of all pictures; return whether that finished in time. It goes on in the background."""
-        if not await self._read(gallery_rows.has_unread):
-            return True
-        return await self._tasks.begin("words", self._read_all_words, self._patience_s)
 
     async def _read_all_words(self) -> None:
         is_more = True
@@ -304,15 +301,13 @@ class Gallery:
         A picture whose file is gone, or for which `bytes_of` raises RequestRefused, is left out. Raises RequestRefused
         when none is left, StorageFailure when the disk is full.
         """
-        items, loop, taken = await self.items(owner, ids), asyncio.get_running_loop(), bytes_of or self._stored
+        items, loop = await self.items(owner, ids), asyncio.get_running_loop()
+        taken = bytes_of or (lambda item: self._images.read(item.picture.image))
 
         def read(item: GalleryItem) -> bytes:
             return asyncio.run_coroutine_threadsafe(taken(item), loop).result()
 
         return await on_thread(self._zipping, lambda: _zip_pictures(self._home, items, read, name_of))
-
-    async def _stored(self, item: GalleryItem) -> bytes:
-        return await self._images.read(item.picture.image)
 
 
 def fused(lists: Sequence[Sequence[int]]) -> list[int]:

@@ -310,8 +310,7 @@ def _counts(connection: Connection, owner: str, columns: Sequence[ColumnElement[
 def count(connection: Connection, owner: str, query: GalleryQuery) -> int:
     """Return how many pictures pass the filters; words and similarity are ignored."""
     statement = _owned(select(func.count()), owner, query).where(*_conditions(query))
-    found: int = connection.execute(statement).scalar_one()
-    return found
+    return connection.execute(statement).scalar_one()
 
 
 def _most_first(counts: Iterable[tuple[str, int]]) -> dict[str, int]:

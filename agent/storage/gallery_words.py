@@ -176,12 +176,14 @@ def best_by_words(connection: Connection, owner: str, terms: Sequence[Term], *, 
     included.
     """
     most = _MOST_WITH_FILTERS if has_filters else _MOST_FOR_A_WORD
-    within = _within(connection, owner)
+    first, last = connection.execute(_OWNERS).one()
+    # A search without the owner's word is faster; it is not needed when all pictures are theirs.
+    within = "" if first == last == owner else f'"{_owner_word(owner)}" AND '
     scores: dict[int, float] = defaultdict(float)
     weights: list[float] = []
     for term in terms:
         found = _found(connection, within + term.query, most)
-        weights.append(_weight(len(found)))
+        weights.append(1 - 0.5 * min(1.0, math.log1p(len(found)) / math.log1p(_MOST_FOR_A_WORD)))
         for one in found:
             scores[one] += weights[-1]
         if len(found) == most:
@@ -192,16 +194,6 @@ def best_by_words(connection: Connection, owner: str, terms: Sequence[Term], *, 
         for one in _found(connection, within + " AND ".join(term.query for term in terms), most):
             scores[one] = max(scores[one], whole)
     return sorted(scores, key=lambda one: (scores[one], one), reverse=True)
-
-
-def _weight(count: int) -> float:
-    return 1 - 0.5 * min(1.0, math.log1p(count) / math.log1p(_MOST_FOR_A_WORD))
-
-
-def _within(connection: Connection, owner: str) -> str:
-    """Return a query prefix that limits a search to the owner's pictures; empty (faster) when all are theirs."""
-    first, last = connection.execute(_OWNERS).one()
-    return "" if first == last == owner else f'"{_owner_word(owner)}" AND '
 
 
 def _found(connection: Connection, query: str, most: int) -> list[int]:

@@ -39,7 +39,6 @@ GRACE = timedelta(hours=1)
 # A download may take this long.
 ARCHIVES_KEPT = timedelta(days=1)
 _EVERY = timedelta(days=1)
-_MARK = "tidied"
 # Folders of earlier versions: requests of MCP clients, and the vectors of pictures.
 _ONCE_KEPT = ("mcp_requests", "gallery")
 
@@ -450,7 +449,7 @@ def tidy_if_due(home: Path, now: datetime) -> SweepReport | None:
     _remove_old_archives(home, now)
     for folder in _ONCE_KEPT:
         shutil.rmtree(home / folder, ignore_errors=True)
-    mark = home / _MARK
+    mark = home / "tidied"
     try:
         before = _noted(mark)
         if before is not None and before <= now < before + _EVERY:

@@ -75,9 +75,8 @@ class CallRecord(Value):
 
 
 _C = CALLS.c
-_THIS = and_(_C.turn_id == bindparam("turn"), _C.name == bindparam("call"))
 _ADD = insert(CALLS)
-_CHANGE = update(CALLS).where(_THIS)
+_CHANGE = update(CALLS).where(_C.turn_id == bindparam("turn"), _C.name == bindparam("call"))
 _OF = (
     select(*(_C[name] for name in CallRecord.model_fields))
     .where(_C.turn_id == bindparam("turn"))

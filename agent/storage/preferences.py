@@ -212,17 +212,13 @@ def _newest(kept: dict[str, T]) -> dict[str, T]:
     return {owner: entry for owner, entry in kept.items() if owner not in gone}
 
 
-_FILE = TypeAdapter(dict[str, Preferences])
-_DEFAULTS_FILE = TypeAdapter(dict[str, TurnSettings | None])
-
-
 class PreferenceStore:
     """The preferences of every owner; the operator's settings are the default. `presets` holds the presets."""
 
     def __init__(self, settings: Settings) -> None:
         self.presets = PresetStore(settings.home)
-        self._file = OwnerFile(settings.home / "preferences.json", _FILE)
-        self._defaults = OwnerFile(settings.home / "defaults.json", _DEFAULTS_FILE)
+        self._file = OwnerFile(settings.home / "preferences.json", TypeAdapter(dict[str, Preferences]))
+        self._defaults = OwnerFile(settings.home / "defaults.json", TypeAdapter(dict[str, TurnSettings | None]))
         self._default = Preferences(
             cap_conversation_usd=settings.cap_conversation_usd, cap_day_usd=settings.cap_day_usd
         )

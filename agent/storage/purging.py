@@ -19,12 +19,12 @@ _OWN = select(_C.id).where(_C.id == bindparam("key"), _C.owner == bindparam("who
 _DELETED = select(_C.id).where(_C.owner == bindparam("whose"), _C.deleted_at.is_not(None))
 _OLD = select(_C.id).where(_C.deleted_at < bindparam("moment")).order_by(_C.deleted_at, _C.id)
 _TURNS_OF_IT = select(TURNS.c.id).where(TURNS.c.conversation_id == bindparam("key"))
-_FORGET = (
+_REMOVE = (
     *(delete(table).where(table.c.thread_id.in_(_TURNS_OF_IT)) for table in CHECKPOINT_TABLES),
     text("DELETE FROM conversation_words WHERE rowid = (SELECT word_id FROM conversations WHERE id = :key)"),
     text("DELETE FROM picture_words WHERE rowid IN (SELECT id FROM pictures WHERE conversation_id = :key)"),
+    delete(CONVERSATIONS).where(_C.id == bindparam("key")),
 )
-_REMOVE = delete(CONVERSATIONS).where(_C.id == bindparam("key"))
 
 
 def digests_in(values: Iterable[object]) -> set[str]:
@@ -70,8 +70,7 @@ def remove(connection: Connection, conversation_id: str, owner: str) -> bool:
 def named_digests(connection: Connection, table: Table, after: int) -> tuple[int | None, set[str]]:
     """Return the row number to continue after, None after the last page, and the digests that a page of rows names."""
     number = literal_column(f"{table.name}._rowid_", Integer()).label("number")
-    columns = _text_columns(table)
-    found = select(number, *columns).select_from(table).where(number > bindparam("after"))
+    found = select(number, *_text_columns(table)).select_from(table).where(number > bindparam("after"))
     rows = connection.execute(found.order_by(number).limit(_ROWS_AT_ONCE), {"after": after}).all()
     digests = digests_in(cell for row in rows for cell in row[1:])
     return (rows[-1][0] if len(rows) == _ROWS_AT_ONCE else None), digests
@@ -83,10 +82,8 @@ def tables_with_texts() -> tuple[Table, ...]:
 
 
 def _remove(connection: Connection, conversation_id: str) -> None:
-    key = {"key": conversation_id}
-    for statement in _FORGET:
-        connection.execute(statement, key)
-    connection.execute(_REMOVE, key)
+    for statement in _REMOVE:
+        connection.execute(statement, {"key": conversation_id})
 
 
 def _text_columns(table: Table) -> list[Any]:

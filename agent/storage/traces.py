@@ -36,7 +36,6 @@ _log = logging.getLogger(__name__)
 
 _S = TRACE_STEPS.c
 _CONTENTS = {"sent", "came", "cuts", "is_left_out"}
-_ADD = insert(TRACE_STEPS)
 _THERE = select(CONVERSATIONS.c.id).where(CONVERSATIONS.c.id.in_(bindparam("these", expanding=True)))
 _ALL = select(func.coalesce(func.sum(_S.size_bytes), 0))
 _OF_TURNS = and_(_S.conversation_id == bindparam("key"), _S.turn_id.in_(bindparam("these", expanding=True)))
@@ -136,7 +135,7 @@ class Traces:
         kept = [row for row in rows if row["conversation_id"] in there]
         if not kept:
             return
-        connection.execute(_ADD, kept)
+        connection.execute(insert(TRACE_STEPS), kept)
         if self._size_bytes is None:
             self._size_bytes = connection.scalar(_ALL) or 0
         else:

@@ -70,7 +70,7 @@ ONE_TURN = select(*TURN_COLUMNS).where(_THIS_TURN)
 _REQUESTED = select(_T.id).where(_HERE, _T.request_id == bindparam("request"))
 _MAY_GO_ON = select(_T.id).where(_T.id.in_(bindparam("these", expanding=True)), ~IS_OVER)
 # The fields of `RunningTurn`.
-_RUN = (_T.conversation_id, _T.id, _T.runner, _T.started_at)
+_RUN = (_T.conversation_id, _T.id, _T.runner)
 _RUNNING = select(*_RUN).where(_IS_RUNNING)
 _RUNNING_HERE = _RUNNING.where(_HERE)
 _WAITING_HERE = select(_Q.id, _Q.runner, _Q.request_id).where(_Q.conversation_id == bindparam("key")).order_by(_Q.id)
@@ -124,7 +124,6 @@ class RunningTurn(NamedTuple):
     conversation_id: str
     turn_id: str
     runner: str
-    started_at: datetime
 
 
 class QueuePlace(NamedTuple):

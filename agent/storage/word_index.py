@@ -72,8 +72,7 @@ def excerpt_of(text: str, query: str) -> Excerpt:
         for pattern in _patterns(query)
         for match in pattern.finditer(plain)
     )
-    first = spans[0][0] if spans else 0
-    start, end = _cut(text, first)
+    start, end = _cut(text, spans[0][0] if spans else 0)
     head, tail = "…" if start else "", "…" if end < len(text) else ""
     # Each replaced character keeps its width, so that the marks stay right.
     piece = re.sub(r"[\s\0]", " ", text[start:end])

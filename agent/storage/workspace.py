@@ -144,8 +144,7 @@ class Workspace:
 
         def read(on: Connection) -> int:
             self._refuse_others(on)
-            size_bytes: int = on.execute(_SIZE, {"within": self.conversation_id}).scalar_one()
-            return size_bytes
+            return on.execute(_SIZE, {"within": self.conversation_id}).scalar_one()
 
         return await self.database.read(read)
 

@@ -74,8 +74,7 @@ def foreign_picture(context: ToolContext, image: ImagePart) -> str:
     These are uploads, and pictures of another branch, where unknown external content may have been read.
     """
     is_elsewhere = any(one.handle == image.handle for one in context.conversation.elsewhere)
-    is_foreign = image.origin is ImageOrigin.UPLOADED or is_elsewhere
-    return f"picture:{image.handle}" if is_foreign else ""
+    return f"picture:{image.handle}" if image.origin is ImageOrigin.UPLOADED or is_elsewhere else ""
 
 
 Arguments = Mapping[str, JsonValue]

@@ -63,7 +63,8 @@ async def read_file(
     file = await context.workspace.read(name)
     if file.text is None:
         raise RequestRefused(ErrorCode.FILE_NOT_TEXT, name=file.name)
-    lines = _lines(file.text)
+    # The lines with their line endings, counted as in an editor.
+    lines = list(io.StringIO(file.text, newline=""))
     if from_line > max(1, len(lines)) or 0 < to_line < from_line:
         return failed(f"{file.name} has {len(lines)} lines; from_line and to_line are none of them.")
     content: dict[str, JsonValue] = {"name": file.name, "lines": len(lines), **_portion(lines, from_line, to_line)}
@@ -86,11 +87,6 @@ async def delete_file(context: ToolContext, name: Name) -> ToolAnswer:
     """Delete a file of this conversation for good. Do it only when the person wants that."""
     await context.workspace.delete(name)
     return ToolAnswer({"deleted": name})
-
-
-def _lines(text: str) -> list[str]:
-    """Return the lines with their line endings, counted as in an editor."""
-    return list(io.StringIO(text, newline=""))
 
 
 def _portion(lines: list[str], from_line: int, to_line: int) -> dict[str, JsonValue]:

@@ -121,7 +121,6 @@ async def go_back_to(
     return ToolAnswer({"handle": picture.handle, "shown": True}, target=picture.handle)
 
 
-_MOST_A_TURN = 8
 # The number of links listed for the planner: the rest of the 200 would only cost tokens.
 _LINKS_SHOWN = 40
 
@@ -136,7 +135,7 @@ async def _asks_for_a_click(arguments: Arguments, context: ToolContext) -> Reaso
     return "foreign_address" if url and url not in context.trust.urls else None
 
 
-@tool(rule=_asks_for_a_click, most_a_turn=_MOST_A_TURN)
+@tool(rule=_asks_for_a_click, most_a_turn=8)
 async def read_url(
     context: ToolContext, url: Annotated[str, "The page's full address, with http:// or https://."]
 ) -> ToolAnswer:

@@ -103,7 +103,8 @@ def _named_in(turn: Turn, shown: Sequence[Component]) -> Iterator[str]:
     if turn.is_imported:
         return
     yield from comparable(urls_in(turn.text))
-    yield from comparable(_with_schemes(turn.text))
+    without_scheme = (_without_ending(match[0]) for match in _BARE.finditer(turn.text))
+    yield from comparable(f"{scheme}://{bare}" for bare in without_scheme for scheme in ("https", "http"))
     notes = (one for one in shown if isinstance(one, SearchNote))
     yield from comparable(source.url for note in notes for source in note.sources)
 
@@ -143,16 +144,7 @@ def comparable(urls: Iterable[str]) -> tuple[str, ...]:
 
 def urls_in(text: str) -> tuple[str, ...]:
     """Return the web addresses in a text as they are written, without trailing punctuation."""
-    found = (match[0] for match in _URL.finditer(text))
-    return tuple(dict.fromkeys(_without_ending(one) for one in found))
-
-
-def _with_schemes(text: str) -> Iterator[str]:
-    """Yield the addresses that were written without a scheme, each with https and with http."""
-    for match in _BARE.finditer(text):
-        bare = _without_ending(match[0])
-        yield f"https://{bare}"
-        yield f"http://{bare}"
+    return tuple(dict.fromkeys(_without_ending(match[0]) for match in _URL.finditer(text)))
 
 
 def _without_ending(url: str) -> str:
