@@ -29,6 +29,7 @@ from .conversation import TurnState as TurnState
 from .conversation import WholeConversation as WholeConversation
 from .conversation import WorkspaceFile as WorkspaceFile
 from .conversation import Writer as Writer
+from .conversation import best_picture as best_picture
 from .conversations import Conversations as Conversations
 from .errors import Actor as Actor
 from .errors import AivistaError as AivistaError

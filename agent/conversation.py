@@ -16,7 +16,7 @@ from agent.adjusting.adjustment import Adjustment
 from agent.errors import ErrorCode, RequestRefused
 from agent.events import Component, SmartCanvas, TargetChanged, TargetNote
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, TokenUsage, Value
-from agent.pictures import PASS_SCORE, Margins, Picture, ReferenceRole
+from agent.pictures import PASS_SCORE, Margins, Picture, ReferenceRole, parse_handle
 from agent.requests import NO_PICTURE
 from agent.settings import TurnSettings
 
@@ -212,7 +212,7 @@ class EditHistory(NamedTuple):
         return self._replace(position=position, was_moved=True)
 
 
-def leading(pictures: Sequence[Picture]) -> Picture | None:
+def best_picture(pictures: Sequence[Picture]) -> Picture | None:
     """Return the best reviewed picture, the newest among equals, ignoring those set aside; None without any."""
     there = [one for one in pictures if not one.is_set_aside]
     # The newest comes first, because `max` returns the first among equals.
@@ -331,8 +331,8 @@ class TurnsPage(Value):
 
 
 def stored_handle(handle: str) -> str:
-    """Return a handle in its stored form, with `#` and in lower case."""
-    return "#" + handle.strip().lstrip("#").lower()
+    """Return a handle in its stored form, with `#` and in lower case; what is not a handle stays as it is."""
+    return str(parse_handle(handle) or handle)
 
 
 def _target_steps(turn: Turn, pictures: Sequence[Picture]) -> Iterator[Picture | TargetChanged]:
@@ -349,11 +349,11 @@ def _target_steps(turn: Turn, pictures: Sequence[Picture]) -> Iterator[Picture |
                 yield component.change
             case SmartCanvas():
                 shown.update(component.handles, component.earlier)
-                chosen = leading([made[handle] for handle in component.handles if handle in made])
+                chosen = best_picture([made[handle] for handle in component.handles if handle in made])
                 if chosen is not None:
                     yield chosen
     # The turn is still running, or ended early: these pictures have no component yet.
-    unshown = leading([one for handle, one in made.items() if handle not in shown])
+    unshown = best_picture([one for handle, one in made.items() if handle not in shown])
     if unshown is not None:
         yield unshown
 

@@ -29,6 +29,9 @@ def test_sheets_are_walked_opened_and_compared_stand_where_they_stood_and_fit_a_
     draw(page, 2, "draw a blue bird")
     expect_pictures(page, 6)
     address = page.url
+    with step("the picture whose words are shown is the one that the next message changes"):
+        shown = page.locator("#chat .sheet").nth(1).locator("figcaption:visible > .tag")
+        expect(page.locator("#ctx-next")).to_contain_text(shown.inner_text())
     with step("frames are equal, and the arrow keys go between them"):
         sheet = page.locator("#chat .sheet").first
         frames = sheet.locator(".frame")

@@ -39,6 +39,7 @@ from agent import (
     Turn,
     TurnFailed,
     TurnState,
+    best_picture,
 )
 from webui.features.thread.live import LiveBlock, Painting, ShownTurn
 from webui.features.thread.markdown import markdown_html, own_words_html
@@ -294,7 +295,8 @@ def _canvas(place: _Place, canvas: SmartCanvas) -> Iterator[Markup]:
         # Side by side, it matters which model painted which picture.
         is_told = len(set(map(_model, pictures))) > 1
         first = pictures[0].image
-        sheet = _sheet(view, pictures, first.width, first.height, _model if is_told else None)
+        best = best_picture(pictures)
+        sheet = _sheet(view, pictures, first.width, first.height, _model if is_told else None, best)
         tries = [(one.handle, shown_review(view.words, one.review)) for one in place.known(canvas.earlier)]
         yield sheet + view.render("thread/attempts.html", attempts=tries)
     # When a turn is over, all its pictures exist, unless one was deleted since.
@@ -309,23 +311,27 @@ def _sheet(
     width: int | None = None,
     height: int | None = None,
     note_of: Callable[[Picture], str] | None = None,
+    best: Picture | None = None,
 ) -> Markup:
     """Return the pictures of one request: one as wide as the thread, several as a contact sheet. A frame is None while
     its picture is being made, and holds the reason when it could not be made.
 
     `width` and `height` are those of the first picture: a sheet has equal frames, into which other shapes are fitted.
-    `note_of` returns the label on a picture.
+    `note_of` returns the label on a picture. Of a sheet, the details of one picture are shown at a time: those of the
+    `best`, which the next message changes, else of the first.
     """
     handles = [one.handle if isinstance(one, Picture) else "" for one in frames]
-    # In a sheet, the details of one picture are shown at a time; of exactly two, both are compared.
-    current = next((at for at, handle in enumerate(handles) if handle), 0)
+    current = best.handle if best is not None else next(filter(None, handles), "")
+    # Of exactly two, both are compared.
     pair = " ".join(handles) if len(handles) == 2 and all(handles) else ""
     is_sheet = len(frames) > 1
     shown = [
-        _figure(view, one, note_of(one) if note_of else "", pair, is_in_sheet=is_sheet, is_current=at == current)
+        _figure(
+            view, one, note_of(one) if note_of else "", pair, is_in_sheet=is_sheet, is_current=one.handle == current
+        )
         if isinstance(one, Picture)
         else one
-        for at, one in enumerate(frames)
+        for one in frames
     ]
     columns = _COLUMNS.get(len(frames), _COLUMNS[8])
     return view.render("thread/sheet.html", frames=shown, width=width or 1, height=height or 1, columns=columns)
