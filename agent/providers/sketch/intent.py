@@ -142,7 +142,8 @@ def _edit_or_talk(text: str, folded: str, instructions: Instructions, has_pictur
     handles = handles_in(text)
     has_some = has_pictures or bool(handles)
     is_about_picture = bool(_says("target", folded) or handles)
-    if _is_plain_question(folded, instructions):
+    asks = _says("question", folded) and not _says("how_to", folded)
+    if asks or (_says("ends_as_question", folded) and instructions == Instructions(())):
         return Talk(Topic.QUESTION)
     if instructions.operations and (is_about_picture or not _describes(folded, instructions)):
         return _edit(text, instructions, has_pictures)
@@ -161,12 +162,6 @@ def _describes(folded: str, instructions: Instructions) -> bool:
     """Whether the text describes a picture, though some words could be adjustments: "warm colours, autumn forest"."""
     is_thing = bool((instructions.left_out or instructions.unread) and re.match(r"an?\s+\w+er\b", folded))
     return is_thing or instructions.unread > len(instructions.operations) or _is_noun_phrase(folded)
-
-
-def _is_plain_question(folded: str, instructions: Instructions) -> bool:
-    if _says("question", folded) and not _says("how_to", folded):
-        return True
-    return bool(_says("ends_as_question", folded)) and instructions == Instructions(())
 
 
 def _edit(text: str, instructions: Instructions, has_pictures: bool) -> Intent:

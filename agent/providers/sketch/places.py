@@ -26,7 +26,10 @@ def mountains(canvas: Canvas, palette: Palette) -> float:
         _snow_caps(canvas, ridge, base - height * 0.62, lighter(palette.sky_low, 0.6))
     canvas.land(canvas.ridge(0.82, 0.14, 4), palette.near, mix(palette.near, palette.ground, 0.5))
     canvas.land(canvas.ridge(0.92, 0.07, 3), mix(palette.near, palette.ground, 0.75), palette.ground)
-    _pines(canvas, palette, 0.86, 9)
+    for _ in range(9):
+        side = canvas.between(0, 1)
+        x = side * 0.34 if side < 0.5 else 1 - (1 - side) * 0.34
+        _pine(canvas, x, 0.86 + canvas.between(0, 0.06), canvas.between(0.1, 0.19), palette.near, palette)
     return 0.93
 
 
@@ -42,13 +45,6 @@ def _snow_caps(canvas: Canvas, ridge: list[tuple[float, float]], line: float, co
             torn = [(px, min(line, py + (line - py) * (0.35 + 0.6 * (index % 2)))) for index, (px, py) in high]
             canvas.fill([*run, *reversed(torn)], colour, opacity=0.82)
         run = []
-
-
-def _pines(canvas: Canvas, palette: Palette, base: float, count: int) -> None:
-    for _ in range(count):
-        side = canvas.between(0, 1)
-        x = side * 0.34 if side < 0.5 else 1 - (1 - side) * 0.34
-        _pine(canvas, x, base + canvas.between(0, 0.06), canvas.between(0.1, 0.19), palette.near, palette)
 
 
 def sea(canvas: Canvas, palette: Palette) -> float:
@@ -295,17 +291,13 @@ def paint_weather(canvas: Canvas, palette: Palette) -> None:
     if "snow" in palette.moods:
         canvas.dots(150, (0, 0, 1, 1), (0.002, 0.0065), (255, 255, 255), 0.85)
     if "rain" in palette.moods:
-        _rain(canvas, palette)
+        for _ in range(110):
+            x, y, length = canvas.between(0, 1.05), canvas.between(-0.05, 1), canvas.between(0.03, 0.07)
+            canvas.stroke([(x, y), (x - length * 0.22, y + length)], lighter(palette.sky_low, 0.5), 0.0028, opacity=0.5)
     if "autumn" in palette.moods:
         _leaves(canvas, ((206, 72, 38), (232, 150, 52), (178, 58, 40)))
     if "spring" in palette.moods:
         _leaves(canvas, ((250, 190, 206), (244, 160, 186), (255, 226, 232)))
-
-
-def _rain(canvas: Canvas, palette: Palette) -> None:
-    for _ in range(110):
-        x, y, length = canvas.between(0, 1.05), canvas.between(-0.05, 1), canvas.between(0.03, 0.07)
-        canvas.stroke([(x, y), (x - length * 0.22, y + length)], lighter(palette.sky_low, 0.5), 0.0028, opacity=0.5)
 
 
 def _leaves(canvas: Canvas, colours: tuple[Colour, ...]) -> None:
