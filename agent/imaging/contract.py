@@ -283,13 +283,11 @@ def without_facts(text: str) -> str:
     kept = text
     # Repeat until none is left: the text joined by a removal may form a new tag.
     while tag := _FACTS_TAG.search(kept):
-        kept = _FACTS_TAG.sub(" ", kept, count=1) if tag[1] else _without_block(kept, tag)
+        if tag[1]:
+            kept = _FACTS_TAG.sub(" ", kept, count=1)
+        else:
+            kept = f"{kept[: tag.start()].rstrip(' ')} {kept[_end_of_block(kept, tag) :].lstrip(' ')}"
     return kept.strip() or _without_tags(text).strip()
-
-
-def _without_block(text: str, opening: re.Match[str]) -> str:
-    end = _end_of_block(text, opening)
-    return f"{text[: opening.start()].rstrip(' ')} {text[end:].lstrip(' ')}"
 
 
 def _end_of_block(text: str, opening: re.Match[str]) -> int:

@@ -108,7 +108,13 @@ class GeminiProvider:
         picture_bytes = {digest: await self._pictures.read(image) for digest, image in wanted.items()}
         signatures = {digest: await self._pictures.signature(digest) for digest in signatures_to_send(messages, model)}
         known = {digest: signature for digest, signature in signatures.items() if signature is not None}
-        config = _config({"contents": to_wire(model, messages, picture_bytes, known), **settings}, headers)
+        body = {"contents": to_wire(model, messages, picture_bytes, known), **settings}
+        config: types.GenerateContentConfigDict = {
+            "automatic_function_calling": {"disable": True},
+            "automatic_continuation": False,
+            # The body as sent; it overrides what the SDK builds from its own arguments.
+            "http_options": {"extra_body": body, "headers": headers},
+        }
         call = GeminiCall(read_timeout_s)
         reader = AnswerReader(model, call.events)
         responses = await models.generate_content_stream(model=model.id, contents=_PLACEHOLDER, config=config)
@@ -135,15 +141,6 @@ class GeminiProvider:
         signature = picture.thought_signature
         signed = {"thought_signature": signature, "signed_by": model.id if signature else None}
         return CompletionChunk(part=image.model_copy(update=signed))
-
-
-def _config(body: Wire, headers: dict[str, str]) -> types.GenerateContentConfigDict:
-    return {
-        "automatic_function_calling": {"disable": True},
-        "automatic_continuation": False,
-        # The body as sent; it overrides what the SDK builds from its own arguments.
-        "http_options": {"extra_body": body, "headers": headers},
-    }
 
 
 class GeminiEmbedder:

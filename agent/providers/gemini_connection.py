@@ -345,7 +345,10 @@ def _message(body: Mapping[str, Any]) -> str:
 def _from_body(status: int, body: Mapping[str, Any], headers: Mapping[str, str], call: ProviderCall) -> AivistaError:
     """Return the failure reported by the API itself: `body` is its error object."""
     message = _message(body)
-    key_code = _key_code(body, message)
+    # The API's error about the key itself.
+    from_sentence = next((code for pattern, code in _KEY_SENTENCES if pattern.search(message)), None)
+    reasons = (_KEY_REASONS.get(str(entry.get("reason"))) for entry in _objects(body.get("details")))
+    key_code = from_sentence or next((code for code in reasons if code is not None), None)
     match status:
         case 429:
             return _quota_failure(body, message, headers, call)
@@ -399,13 +402,6 @@ def _rejection(body: Mapping[str, Any], message: str, call: ProviderCall) -> Aiv
     return call.failure(ErrorCode.REQUEST_REJECTED, message, detail=detail)
 
 
-def _key_code(body: Mapping[str, Any], message: str) -> ErrorCode | None:
-    """Return the API's error about the key itself, or None."""
-    from_sentence = next((code for pattern, code in _KEY_SENTENCES if pattern.search(message)), None)
-    reasons = (_KEY_REASONS.get(str(entry.get("reason"))) for entry in _objects(body.get("details")))
-    return from_sentence or next((code for code in reasons if code is not None), None)
-
-
 def _quota_failure(
     body: Mapping[str, Any], message: str, headers: Mapping[str, str], call: ProviderCall
 ) -> AivistaError:
@@ -420,11 +416,7 @@ def _quota_failure(
     names = " ".join(f"{entry.get('quotaId')} {entry.get('quotaMetric')}" for entry in violations)
     if re.search(r"per_?day", f"{names} {message}", re.IGNORECASE):
         return call.failure(ErrorCode.QUOTA_EXHAUSTED, message, model=model)
-    hint_s = _retry_delay_s(body, message)
-    return rate_limited(retry_after_s(headers) if hint_s is None else hint_s, message, call)
-
-
-def _retry_delay_s(body: Mapping[str, Any], message: str) -> float | None:
     hints = [str(entry.get("retryDelay", "")).removesuffix("s") for entry in _objects(body.get("details"))]
     hints.extend(re.findall(r"retry in ([\d.]+\d)s", message))
-    return next((float(hint) for hint in hints if re.fullmatch(r"\d{1,9}(\.\d+)?", hint)), None)
+    delay_s = next((float(hint) for hint in hints if re.fullmatch(r"\d{1,9}(\.\d+)?", hint)), None)
+    return rate_limited(retry_after_s(headers) if delay_s is None else delay_s, message, call)

@@ -192,7 +192,11 @@ def chat_settings(model: ModelEntry, tools: Sequence[ToolDeclaration], options: 
     if options.google_search:
         body["tools"] = [_search(model)]
     elif tools:
-        body["tools"] = [{"functionDeclarations": [_declaration(tool) for tool in tools]}]
+        declared = [
+            {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
+            for tool in tools
+        ]
+        body["tools"] = [{"functionDeclarations": declared}]
         # VALIDATED is AUTO with the schema enforced: the model cannot call a function that was never declared.
         body["toolConfig"] = {"functionCallingConfig": {"mode": "VALIDATED"}}
     return body
@@ -225,10 +229,6 @@ def _search(model: ModelEntry) -> Wire:
 def _thinking(model: ModelEntry, level: str | None, *, shows_thoughts: bool = False) -> Wire:
     chosen = level if level in model.thinking_levels else model.thinking_level
     return {"thinkingConfig": {"thinkingLevel": chosen.upper(), "includeThoughts": shows_thoughts}} if chosen else {}
-
-
-def _declaration(tool: ToolDeclaration) -> Wire:
-    return {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
 
 
 # ---- answers

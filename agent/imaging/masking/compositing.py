@@ -270,16 +270,15 @@ class _Fade:
         reach = cv2.distanceTransform((seen > 0).astype(np.uint8), cv2.DIST_L2, 5)
         top, left = band.top - around.top, band.left - around.left
         own = (slice(top, top + band.height), slice(left, left + band.width))
-        feather = np.clip(_FEATHER_OF_INRADIUS * self._near(band), _LEAST_FEATHER_PX, self._feather_px)
-        fade = smoothstep(np.asarray(reach[own] / feather, np.float32))
-        return np.asarray(fade * (seen[own].astype(np.float32) / 255), np.float32)
-
-    def _near(self, band: Box) -> Floats:
+        # The thickness of the mask at the band's pixels is looked up on its small grid.
         rows, columns = self._inradius.shape
         x = (np.arange(band.left, band.right) - self._area.left + 0.5) * columns / self._area.width
         y = (np.arange(band.top, band.bottom) - self._area.top + 0.5) * rows / self._area.height
         down, across = np.clip(y.astype(int), 0, rows - 1), np.clip(x.astype(int), 0, columns - 1)
-        return np.asarray(self._inradius[down][:, across], np.float32)
+        inradius = self._inradius[down][:, across]
+        feather = np.clip(_FEATHER_OF_INRADIUS * inradius, _LEAST_FEATHER_PX, self._feather_px)
+        fade = smoothstep(np.asarray(reach[own] / feather, np.float32))
+        return np.asarray(fade * (seen[own].astype(np.float32) / 255), np.float32)
 
 
 def _local_inradius(mask: Bytes, area: Box, feather_px: float) -> Floats:

@@ -313,7 +313,7 @@ def _leaves(canvas: Canvas, colours: tuple[Colour, ...]) -> None:
         canvas.fill(points, colours[index % len(colours)], opacity=0.85)
 
 
-def _paint_sky(canvas: Canvas, palette: Palette, horizon: float = 0.62) -> None:
+def _paint_sky(canvas: Canvas, palette: Palette, horizon: float) -> None:
     """Cover the canvas with the sky for the palette's moods: sun and clouds, or moon and stars."""
     canvas.ground(palette.sky_top, palette.sky_low)
     if "night" in palette.moods:
