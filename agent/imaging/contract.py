@@ -39,7 +39,11 @@ def declaration(catalogue: Catalogue, provider: str, *, may_ground: bool = False
     models = image_models(catalogue, provider)
     written = declared(GENERATE_IMAGE)
     properties = _filled(written["properties"], _choices(models))
-    properties["aspect_ratio"]["description"] += _only_with(models)
+    shared = set.intersection(*(set(entry.aspect_ratios) for entry in models.values()))
+    for name, entry in models.items():
+        own = [ratio for ratio in entry.aspect_ratios if ratio not in shared]
+        if own:
+            properties["aspect_ratio"]["description"] += f" {', '.join(own)} only with {name}."
     if not (may_ground and any(entry.has_grounding for entry in models.values())):
         del properties["use_grounding"]
     parameters: dict[str, JsonValue] = {"type": "object", "properties": properties, "required": ["prompt"]}
@@ -65,12 +69,6 @@ def _filled(written: Any, choices: Mapping[str, object]) -> Any:
     if isinstance(written, dict):
         return {name: _filled(value, choices) for name, value in written.items()}
     return choices.get(written, written) if isinstance(written, str) else written
-
-
-def _only_with(models: Mapping[str, ModelEntry]) -> str:
-    shared = set.intersection(*(set(entry.aspect_ratios) for entry in models.values()))
-    notes = {name: [ratio for ratio in entry.aspect_ratios if ratio not in shared] for name, entry in models.items()}
-    return "".join(f" {', '.join(ratios)} only with {name}." for name, ratios in notes.items() if ratios)
 
 
 class NormalizedRequest(Value):

@@ -37,9 +37,6 @@ _MOST_TEXTS = 100
 T = TypeVar("T")
 _CHECK_READ_S = 20.0
 _CHECK_LIMIT_S = 30.0
-_PAGE = 1000
-# One token is enough for an answer, and far too little for a picture, which takes more than a thousand.
-_ONE_TOKEN = 1
 _QUESTION = "Answer with the word OK, and paint nothing."
 
 
@@ -224,7 +221,7 @@ async def _offered(connection: GeminiConnection, like: ModelEntry) -> frozenset[
     models = connection.client().aio.models
 
     async def listed() -> frozenset[str]:
-        pager = await models.list(config={"page_size": _PAGE})
+        pager = await models.list(config={"page_size": 1000})
         return frozenset([(one.name or "").removeprefix("models/") async for one in pager])
 
     return await connection.attend(listed(), GeminiCall(_CHECK_READ_S), like)
@@ -244,7 +241,8 @@ async def _tried(connection: GeminiConnection, model: ModelEntry, listed: ModelS
     config: types.GenerateContentConfigDict = {
         "automatic_function_calling": {"disable": True},
         "automatic_continuation": False,
-        "max_output_tokens": _ONE_TOKEN,
+        # Enough for an answer, and far too little for a picture, which takes more than a thousand.
+        "max_output_tokens": 1,
         "response_modalities": modalities,
     }
     asked = connection.client().aio.models.generate_content(model=model.id, contents=_QUESTION, config=config)

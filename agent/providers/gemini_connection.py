@@ -194,7 +194,13 @@ class GeminiConnection:
             raise KeyProblem(ErrorCode.KEY_MISSING)
         if not _may_be_a_key(self._key.get_secret_value()):
             raise KeyProblem(ErrorCode.KEY_INVALID)
-        _check_base_url(self._endpoint)
+        try:
+            url = urlsplit(self._endpoint.base_url)
+        except ValueError:
+            url = urlsplit("")
+        if url.scheme not in ("https", "http") or not url.hostname:
+            problem = "it must be an address like https://example.org"
+            raise SettingsError(self._endpoint.url_variable, self._endpoint.base_url, problem)
         if self._shared is None:
             self._http = gemini_http()
         # An explicit async client keeps the SDK from using aiohttp; the sync client, and the `ssl` argument for its web
@@ -251,15 +257,6 @@ class GeminiConnection:
 def _may_be_a_key(key: str) -> bool:
     """Return whether the key is valid in a header and is no token of the Live API."""
     return key.isascii() and key.isprintable() and " " not in key and not key.startswith("auth_tokens/")
-
-
-def _check_base_url(endpoint: Endpoint) -> None:
-    try:
-        url = urlsplit(endpoint.base_url)
-    except ValueError:
-        url = urlsplit("")
-    if url.scheme not in ("https", "http") or not url.hostname:
-        raise SettingsError(endpoint.url_variable, endpoint.base_url, "it must be an address like https://example.org")
 
 
 # ---- failures

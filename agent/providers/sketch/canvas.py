@@ -170,12 +170,12 @@ class Canvas:
         if is_sharp:
             steps = np.arange(roughness + 3)
             heights = np.interp(at, steps, np.where(steps % 2, knots * 0.4 + 0.6, knots * 0.35))
-            heights += self._jitter(140, 0.045)
+            heights += self._jitter(0.045)
         else:
             low = np.floor(at).astype(int).clip(0, roughness + 1)
             share = at - low
             share = share * share * (3 - 2 * share)
-            heights = knots[low] * (1 - share) + knots[low + 1] * share + self._jitter(140, 0.012)
+            heights = knots[low] * (1 - share) + knots[low + 1] * share + self._jitter(0.012)
         return [
             (float(x), float(base - height * y)) for x, y in zip(np.linspace(-0.02, 1.02, 140), heights, strict=True)
         ]
@@ -185,9 +185,9 @@ class Canvas:
         self.fill([*ridge, (1.02, 1.03), (-0.02, 1.03)], top, low, opacity=opacity)
         self.stroke(ridge[::3], darker(top, 0.35), 0.0025, opacity=0.35)
 
-    def _jitter(self, count: int, amount: float) -> NDArray[np.float64]:
-        coarse = self.random.uniform(-amount, amount, count // 4 + 2)
-        return np.interp(np.arange(count), np.arange(len(coarse)) * 4, coarse)
+    def _jitter(self, amount: float) -> NDArray[np.float64]:
+        coarse = self.random.uniform(-amount, amount, 140 // 4 + 2)
+        return np.interp(np.arange(140), np.arange(len(coarse)) * 4, coarse)
 
     def _gradient(self, top: Colour, low: Colour, upper: int, lower: int) -> Pixels:
         share = np.linspace(0, 1, lower - upper, dtype=np.float32)[:, None, None]

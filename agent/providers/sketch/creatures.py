@@ -12,10 +12,10 @@ _SKINS: tuple[Colour, ...] = ((244, 208, 178), (226, 178, 142), (188, 134, 98), 
 _HAIRS: tuple[Colour, ...] = ((52, 42, 44), (98, 64, 46), (178, 122, 66), (72, 58, 62), (196, 104, 58))
 
 
-def _sitting_body(frame: FigureFrame, colour: Colour, *, wide: float = 1.0, tall: float = 1.0) -> None:
+def _sitting_body(frame: FigureFrame, colour: Colour, *, tall: float = 1.0) -> None:
     body = both_sides([(0, 0), (0.52, 0.02), (0.62, 0.34), (0.46, 0.8), (0.24, 1.15)])
-    frame.shape([(x * wide, y * tall) for x, y in body], colour)
-    frame.oval(0, 0.62 * tall, 0.27 * wide, 0.42 * tall, mix(colour, _CREAM, 0.7), line=0)
+    frame.shape([(x, y * tall) for x, y in body], colour)
+    frame.oval(0, 0.62 * tall, 0.27, 0.42 * tall, mix(colour, _CREAM, 0.7), line=0)
     for side in (-1, 1):
         frame.line([(side * 0.13, 0.55 * tall), (side * 0.12, 0.25), (side * 0.13, 0.06)], 0.03, opacity=0.5)
         frame.oval(side * 0.2, 0.07, 0.18, 0.09, mix(colour, _CREAM, 0.45))

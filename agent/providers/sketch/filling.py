@@ -13,8 +13,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float32]
-Flags: TypeAlias = NDArray[np.bool_]
+from agent.pixels import Flags, Floats
+
 Places: TypeAlias = NDArray[np.intp]
 
 # The limits for the hole, and for the whole copy on which blocks are matched, in pixels: one hole of this size takes

@@ -60,7 +60,8 @@ def find_font(text: str, size: float) -> Font | None:
     built_in = ("", 0)
     chinese = [source for source in _CHINESE_FONTS if Path(source[0]).is_file()][:2]
     wide = [source for source in _WIDE_FONTS if Path(source[0]).is_file()][:2]
-    for source in [*chinese, built_in, *wide] if wording.is_chinese(text) else [built_in, *wide, *chinese]:
+    sources = [*chinese, built_in, *wide] if wording.is_chinese(text) else [built_in, *wide, *chinese]
+    for source in sources:
         font = _load(source, round(size))
         if font is None:
             continue

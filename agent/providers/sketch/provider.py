@@ -109,8 +109,9 @@ class SketchProvider:
         if isinstance(intent, Draw | Edit):
             words = text or (_CONTINUE_ZH if wording.is_chinese(said) else _CONTINUE)
             masked = masked_pictures(prompt)
-            # Once for each picture that has a mask.
-            for one in [replace(intent, handles=(handle,)) for handle in masked] if len(masked) > 1 else [intent]:
+            # The request is made once for each picture that has a mask.
+            requests = [replace(intent, handles=(handle,)) for handle in masked] if len(masked) > 1 else [intent]
+            for one in requests:
                 call = image_call(one, words, tools, is_upload=newest_is_upload(messages))
                 if call is not None:
                     yield CompletionChunk(part=call)
