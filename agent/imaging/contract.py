@@ -264,7 +264,11 @@ def final_prompt(
         lines = "\n".join(f"- {_one_line(fact.item)} ({_one_line(fact.source)})" for fact in facts)
         text += f"\n\n[FACTS]\n{lines}\n[/FACTS]"
     if len(references) > 1 or any(picture.handle in text or picture.handle in roles for picture in references):
-        text += "\n\n" + _legend(references, roles)
+        legend = []
+        for place, picture in enumerate(references, 1):
+            role = roles.get(picture.handle)
+            legend.append(f"Image {place} is {picture.handle}." + (f" {ROLE_SENTENCES[role]}" if role else ""))
+        text += "\n\n" + "\n".join(("[IMAGES]", *legend, "[/IMAGES]"))
     return text
 
 
@@ -310,11 +314,3 @@ def _without_tags(text: str) -> str:
 def _one_line(text: str) -> str:
     # A fact comes from the web: it must not open or close the block.
     return " ".join(_without_tags(text).split())
-
-
-def _legend(references: Sequence[Picture], roles: Mapping[str, ReferenceRole]) -> str:
-    lines = []
-    for place, picture in enumerate(references, 1):
-        role = roles.get(picture.handle)
-        lines.append(f"Image {place} is {picture.handle}." + (f" {ROLE_SENTENCES[role]}" if role else ""))
-    return "\n".join(("[IMAGES]", *lines, "[/IMAGES]"))
