@@ -102,7 +102,9 @@ def _table(wanted: Floats, got: Floats) -> Floats:
     for step in range(_CURVE_STEPS):
         chosen = rest[steps == step]
         counts[step] = len(chosen)
-        heights[step] = _trimmed_mean(chosen) if len(chosen) >= 50 else 0.0
+        if len(chosen) >= 50:
+            low, high = np.percentile(chosen, [10, 90])
+            heights[step] = chosen[(chosen >= low) & (chosen <= high)].mean()
     # Rare levels take most of their value from their neighbours.
     trust = counts / (counts + 200.0)
     kernel = np.array([0.25, 1.0, 0.25])
@@ -127,11 +129,6 @@ def _line(wanted: Floats, got: Floats) -> tuple[float, float]:
         if int(kept.sum()) < _LEAST_PIXELS:
             break
     return slope, offset
-
-
-def _trimmed_mean(values: Floats) -> float:
-    low, high = np.percentile(values, [10, 90])
-    return float(values[(values >= low) & (values <= high)].mean())
 
 
 def _membrane(difference: Floats, outside: Bytes, comparable: Bytes) -> Floats:

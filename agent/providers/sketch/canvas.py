@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
 from agent import wording
+from agent.pixels import Floats
 from agent.providers.sketch.palette import Colour, Palette, darker, lighter, mix
 
-Pixels: TypeAlias = NDArray[np.float32]
 Point: TypeAlias = tuple[float, float]
 
 
@@ -27,14 +27,14 @@ class Canvas:
         self.width, self.height = size
         self.unit = min(size)
         self.random = np.random.default_rng(seed)
-        self._pixels: Pixels = np.zeros((self.height, self.width, 3), dtype=np.float32)
+        self._pixels: Floats = np.zeros((self.height, self.width, 3), dtype=np.float32)
         self._is_flat = is_flat
         # A soft field between about -1 and 1 that makes a wash uneven, with fine grain in it.
         cells = (Image.fromarray(self.random.uniform(-1, 1, (n, n)).astype(np.float32)) for n in (9, 54))
         coarse, fine = (np.asarray(few.resize(size, Image.Resampling.BICUBIC)) for few in cells)
         grain = self.random.standard_normal((self.height, self.width), dtype=np.float32)
         strength = 0.0 if is_flat else 1.0
-        self._wash: Pixels = ((coarse * 0.65 + fine * 0.3 + grain * 0.16) * strength).astype(np.float32)
+        self._wash: Floats = ((coarse * 0.65 + fine * 0.3 + grain * 0.16) * strength).astype(np.float32)
 
     def image(self) -> Image.Image:
         """Return the painting as an RGB picture."""
@@ -189,7 +189,7 @@ class Canvas:
         coarse = self.random.uniform(-amount, amount, 140 // 4 + 2)
         return np.interp(np.arange(140), np.arange(len(coarse)) * 4, coarse)
 
-    def _gradient(self, top: Colour, low: Colour, upper: int, lower: int) -> Pixels:
+    def _gradient(self, top: Colour, low: Colour, upper: int, lower: int) -> Floats:
         share = np.linspace(0, 1, lower - upper, dtype=np.float32)[:, None, None]
         first, last = np.array(top, dtype=np.float32), np.array(low, dtype=np.float32)
         return (first + (last - first) * share).astype(np.float32)

@@ -173,7 +173,10 @@ def read_instructions(text: str) -> Instructions:
             operations += [lettering] if isinstance(lettering, AddText) else []
             continue
         clause = read_clause(words)
-        found = clause.operations or ([] if clause.missing else _shape_only(words))
+        found, ratio = clause.operations, find_ratio(words)
+        if ratio and not found and not clause.missing:
+            # The clause only names a shape: "make it square", "改成 16:9".
+            found = [cropped_to(*ratio)]
         names_something = _CONTENT.search(wording.pattern("edits.neutral").sub(" ", clause.rest)) is not None
         is_about_a_thing = names_something and any(
             isinstance(one, Adjustment) and (one.has_tones or one.flip or one.rotate or _is_vague_size(one))
@@ -236,9 +239,3 @@ def read_clause(words: str) -> Clause:
 
 def _blanked(words: str, start: int, end: int) -> str:
     return words[:start] + " " * (end - start) + words[end:]
-
-
-def _shape_only(words: str) -> list[Operation]:
-    """Return a crop for a clause that only names a shape ("make it square", "改成 16:9")."""
-    ratio = find_ratio(words)
-    return [cropped_to(*ratio)] if ratio else []

@@ -241,7 +241,10 @@ FindLook: TypeAlias = Callable[[str], FoundLook | None]
 def in_style(intent: Intent | Retake, text: str, found: FoundLook | None, *, has_pictures: bool) -> Intent | Retake:
     """Return the request with the style that its text asks for: for a sketch, or as an operation on a picture."""
     if found is None and isinstance(intent, Draw):
-        return replace(intent, style=_asked_in_so_many_words(text) or intent.style)
+        # Even an unknown style counts after a phrase such as "in the style of".
+        match = wording.pattern("intent.in_the_style_of", flags=re.IGNORECASE).search(text)
+        asked = next((group for group in match.groups() if group), "").strip() if match else ""
+        return replace(intent, style=asked or intent.style)
     if found is None or isinstance(intent, Retake):
         return intent
     is_all = _is_all_there_is(text, found)
@@ -261,12 +264,6 @@ def in_style(intent: Intent | Retake, text: str, found: FoundLook | None, *, has
     is_of_a_picture = is_all or bool(_says("target", fold(text)) or handles_in(text))
     can_be_one = isinstance(intent, AskBack) or intent == Talk(Topic.BEYOND)
     return _restyle(text, found) if is_of_a_picture and can_be_one else intent
-
-
-def _asked_in_so_many_words(text: str) -> str:
-    """Return the style named after a phrase such as "in the style of", even an unknown one; else an empty string."""
-    match = wording.pattern("intent.in_the_style_of", flags=re.IGNORECASE).search(text)
-    return next((group for group in match.groups() if group), "").strip() if match else ""
 
 
 def _restyle(text: str, found: FoundLook) -> Edit:

@@ -35,7 +35,7 @@ from agent.providers.sketch.intent import (
     understand,
 )
 from agent.providers.sketch.operations import Erase, Operation
-from agent.providers.sketch.phrases import has_words
+from agent.providers.sketch.phrases import has_words, nearest_shape
 from agent.providers.sketch.planning import (
     base_picture,
     has_pictures,
@@ -251,7 +251,7 @@ def _with_lock(
     Without a choice, an edit requests the ratio nearest to the picture's: then nothing is cropped.
     """
     asked = request.aspect_ratio
-    if asked is None or asked == _nearest(size, request.model.aspect_ratios):
+    if asked is None or asked == nearest_shape(*size, request.model.aspect_ratios):
         return operations
     width, _, height = asked.partition(":")
     sizes = (one.resize for one in operations if isinstance(one, Adjustment) and one.resize)
@@ -265,11 +265,3 @@ def _with_lock(
         one.model_copy(update={"crop": lock.crop}) if isinstance(one, Adjustment) and one.crop else one
         for one in operations
     )
-
-
-def _nearest(size: tuple[int, int], ratios: Sequence[str]) -> str | None:
-    def distance(ratio: str) -> float:
-        width, _, height = ratio.partition(":")
-        return abs(math.log(size[0] / size[1]) - math.log(int(width) / int(height)))
-
-    return min(ratios, key=distance, default=None)
