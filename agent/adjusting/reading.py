@@ -104,7 +104,10 @@ def read_adjustment(words: str, *, of_part: bool = False) -> Adjustment | None:
     # "This one darker and that one warmer" and "make it brighter and #3 warmer" may be about two pictures.
     names_two = all(re.search(rf"\b{word}\b", text) for word in ("this", "that"))
     is_of_two = names_two or (bool(reads) and _HANDLE_SIGN in text[scan.phrases[0].end : scan.phrases[-1].end])
-    if not reads or scan.rest.strip() or is_unclear or is_of_two or _only_asks(text, reads):
+    # "Too dark?" only asks a question about the picture.
+    is_question = re.search(r"(?:\?|吗)[ ?!.]*$", text) is not None and not _REQUESTS.match(text)
+    only_asks = is_question and all(read.is_complaint for read in reads)
+    if not reads or scan.rest.strip() or is_unclear or is_of_two or only_asks:
         return None
     return _together(_without_answered(reads))
 
@@ -133,12 +136,6 @@ def find_adjustments(words: str) -> FoundAdjustments:
 def _simplified() -> dict[int, int]:
     chinese = wording.section("zh", "adjust")
     return str.maketrans(chinese["traditional"], chinese["simplified"])
-
-
-def _only_asks(text: str, found: list[_Read]) -> bool:
-    """Return whether the text only asks a question about the picture: "too dark?"."""
-    is_question = re.search(r"(?:\?|吗)[ ?!.]*$", text) is not None
-    return is_question and all(read.is_complaint for read in found) and not _REQUESTS.match(text)
 
 
 def _without_answered(found: list[_Read]) -> list[_Read]:

@@ -118,16 +118,12 @@ def _paint_art(plan: Composition, size: tuple[int, int], *, is_variation: bool) 
         _paint_figure(plan.figure, plan, canvas, stand, is_aside=is_variation)
     if plan.place not in {"room", "space", "underwater"}:
         paint_weather(canvas, plan.palette)
-    art = canvas.image()
-    return _finish(ImageOps.mirror(art) if is_variation else art, plan.style)
-
-
-def _finish(art: Image.Image, style: str) -> Image.Image:
-    if style == "pixel art":
+    art = ImageOps.mirror(canvas.image()) if is_variation else canvas.image()
+    if plan.style == "pixel art":
         small = art.resize((max(1, art.width // 8), max(1, art.height // 8)), Image.Resampling.BOX)
         few = small.quantize(28, dither=Image.Dither.NONE).convert("RGB")
         return few.resize(art.size, Image.Resampling.NEAREST)
-    if style in {"pencil", "line art"}:
+    if plan.style in {"pencil", "line art"}:
         # Pale tones with drawn edges.
         gray = art.convert("L")
         blurred = ImageOps.invert(gray).filter(ImageFilter.GaussianBlur(max(3, min(art.size) // 90)))
