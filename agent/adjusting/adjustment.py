@@ -181,6 +181,12 @@ class Adjustment(Value):
         if self.flip is not None and other.flip is not None:
             flip = None
             rotate += 0 if self.flip is other.flip else 180
+        # This one's crop selects the same part after the picture is rotated by quarters and flipped.
+        crop = self.crop
+        for _ in range(quarters(other.rotate)[0]):
+            crop = _quarter_turned(crop)
+        if other.flip is not None:
+            crop = _flipped(crop, other.flip)
         return Adjustment(
             brightness=_limited(self.brightness + other.brightness),
             contrast=_limited(self.contrast + other.contrast),
@@ -191,7 +197,7 @@ class Adjustment(Value):
             sepia=self.sepia or other.sepia,
             blur=_limited(self.blur + other.blur),
             pixelate=_limited(self.pixelate + other.pixelate),
-            crop=_cut_from(other.crop, _carried(self.crop, other)),
+            crop=_cut_from(other.crop, crop),
             rotate=rotate,
             flip=flip,
             resize=other.resize or self.resize,
@@ -225,14 +231,6 @@ def _cut_from(crop: CropRatio | CropBox | None, whole: CropRatio | CropBox | Non
             continue
         result = one.model_copy(update={"within": result})
     return result
-
-
-def _carried(crop: CropRatio | CropBox | None, frame: Adjustment) -> CropRatio | CropBox | None:
-    """Return the crop that selects the same part after the picture is rotated by quarters and flipped."""
-    count, _ = quarters(frame.rotate)
-    for _ in range(count):
-        crop = _quarter_turned(crop)
-    return _flipped(crop, frame.flip) if frame.flip is not None else crop
 
 
 def _quarter_turned(crop: CropRatio | CropBox | None) -> CropRatio | CropBox | None:

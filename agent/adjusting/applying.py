@@ -201,7 +201,11 @@ def preview_adjustment(data: bytes, adjustment: Adjustment, edge_px: int) -> Adj
     if adjustment.resize is not None:
         raster = replace(raster, pixels=framed(raster.pixels, adjustment))
         adjustment = adjustment.model_copy(update={"rotate": 0, "flip": None, "crop": None, "resize": None})
-    small = _small(raster, adjustment, edge_px)
+    scale = edge_px / max(framed_size(raster.width, raster.height, adjustment))
+    # A preview does not need 16 bits.
+    small = replace(raster, pixels=eight_bits(raster.pixels))
+    if scale < 1:
+        small = resized(small, max(1, round(raster.width * scale)), max(1, round(raster.height * scale)))
     # Rounding at both steps may give one pixel too many.
     pixels = framed(small.pixels, adjustment)[:edge_px, :edge_px]
     return encoded(_coloured(replace(small, pixels=pixels), adjustment))
@@ -211,15 +215,6 @@ def encoded(raster: Raster) -> Adjusted:
     """Return the picture as a PNG, with its ICC profile if that has the same colour model, else without."""
     size = {"width": raster.width, "height": raster.height, "bit_depth": raster.bit_depth}
     return Adjusted(data=encode_png(raster), mime_type=MIME_TYPE, **size)
-
-
-def _small(raster: Raster, adjustment: Adjustment, edge_px: int) -> Raster:
-    scale = edge_px / max(framed_size(raster.width, raster.height, adjustment))
-    # A preview does not need 16 bits.
-    plain = replace(raster, pixels=eight_bits(raster.pixels))
-    if scale >= 1:
-        return plain
-    return resized(plain, max(1, round(raster.width * scale)), max(1, round(raster.height * scale)))
 
 
 def _coloured(raster: Raster, adjustment: Adjustment, area: Flags | None = None) -> Raster:

@@ -88,7 +88,9 @@ def read_adjustment(words: str, *, of_part: bool = False) -> Adjustment | None:
     for two pictures, the same quality twice, a number out of range, and a word with a second meaning ("cooler",
     "make it square", 清晰一点).
     """
-    text = _folded(words)
+    # Width, case, script (simplified Chinese) and spaces are normalised.
+    folded = unicodedata.normalize("NFKC", words[: MAX_CHARACTERS * 2]).lower().translate(_SIGNS)
+    text = " ".join(folded.translate(_simplified()).split())
     if len(text) > MAX_CHARACTERS or len(set(_HANDLE.findall(text))) > 1:
         return None
     text = _HANDLE.sub(_HANDLE_SIGN, text)
@@ -99,9 +101,13 @@ def read_adjustment(words: str, *, of_part: bool = False) -> Adjustment | None:
     reads = [phrase.read for phrase in scan.phrases]
     # "Reduce contrast and saturation 20": the direction of the second is ambiguous.
     is_unclear = any(read.is_moved for read in reads) and any(read.is_unsigned for read in reads)
-    # "Make it brighter and #3 warmer" is about two pictures.
-    is_of_two = _names_two(text) or (bool(reads) and _HANDLE_SIGN in text[scan.phrases[0].end : scan.phrases[-1].end])
-    if not reads or scan.rest.strip() or is_unclear or is_of_two or _only_asks(text, reads):
+    # "This one darker and that one warmer" and "make it brighter and #3 warmer" may be about two pictures.
+    names_two = all(re.search(rf"\b{word}\b", text) for word in ("this", "that"))
+    is_of_two = names_two or (bool(reads) and _HANDLE_SIGN in text[scan.phrases[0].end : scan.phrases[-1].end])
+    # "Too dark?" only asks a question about the picture.
+    is_question = re.search(r"(?:\?|吗)[ ?!.]*$", text) is not None and not _REQUESTS.match(text)
+    only_asks = is_question and all(read.is_complaint for read in reads)
+    if not reads or scan.rest.strip() or is_unclear or is_of_two or only_asks:
         return None
     return _together(_without_answered(reads))
 
@@ -126,22 +132,10 @@ def find_adjustments(words: str) -> FoundAdjustments:
     return FoundAdjustments(phrases, scan.rest + words[MAX_CHARACTERS:], scan.is_unclear)
 
 
-def _folded(words: str) -> str:
-    """Return the words with normalised width, case, script (simplified Chinese) and spaces."""
-    folded = unicodedata.normalize("NFKC", words[: MAX_CHARACTERS * 2]).lower().translate(_SIGNS)
-    return " ".join(folded.translate(_simplified()).split())
-
-
 @functools.cache
 def _simplified() -> dict[int, int]:
     chinese = wording.section("zh", "adjust")
     return str.maketrans(chinese["traditional"], chinese["simplified"])
-
-
-def _only_asks(text: str, found: list[_Read]) -> bool:
-    """Return whether the text only asks a question about the picture: "too dark?"."""
-    is_question = re.search(r"(?:\?|吗)[ ?!.]*$", text) is not None
-    return is_question and all(read.is_complaint for read in found) and not _REQUESTS.match(text)
 
 
 def _without_answered(found: list[_Read]) -> list[_Read]:
@@ -166,11 +160,6 @@ def _signs(read: _Read) -> dict[str, bool]:
 
 def _amounts(read: _Read) -> dict[str, int]:
     return {tone: amount for tone in _TONES if (amount := getattr(read.adjustment, tone))}
-
-
-def _names_two(text: str) -> bool:
-    """Return whether two pictures may be meant: "this one darker and that one warmer"."""
-    return re.search(r"\bthis\b", text) is not None and re.search(r"\bthat\b", text) is not None
 
 
 @dataclass(frozen=True)
@@ -223,7 +212,8 @@ def _longest_phrase(text: str, place: int, rules: Sequence[_Rule]) -> tuple[_Rea
     furthest = max((match.end() for match, _ in matches), default=place)
     longest = [(match, rule) for match, rule in matches if match.end() == furthest]
     read = next((one for match, rule in longest if (one := _read(rule, match)) is not None), None)
-    has_number = any(_is_number(name) for match, _ in longest for name, caught in match.groupdict().items() if caught)
+    names = [name for match, _ in longest for name, caught in match.groupdict().items() if caught]
+    has_number = any(name.startswith(("number", "stated", "angle")) for name in names)
     return read, furthest, read is None and has_number
 
 
@@ -343,10 +333,6 @@ def _toned(
         return None
     adjustment = Adjustment.model_validate({tone: amount})
     return _Read(adjustment, degree, borrows, is_moved, is_unsigned, is_complaint, is_named)
-
-
-def _is_number(group: str) -> bool:
-    return group.startswith(("number", "stated", "angle"))
 
 
 def _amount(language: str, groups: dict[str, str]) -> int:

@@ -73,12 +73,14 @@ def _adjusted_strip(
     strip: Pixels, opacity: NDArray[np.uint8] | None, adjustment: Adjustment, sigma_px: float
 ) -> Floats:
     """Return encoded values, 0 to 1 and slightly beyond, with one plane per channel: (channels, height, width)."""
-    values = _lit(_planes(strip), adjustment)
+    values = _lit(np.ascontiguousarray(strip.transpose(2, 0, 1)), adjustment)
     if adjustment.saturation and len(values) == 3:
         luma = _weighed(values)
         values = _within_range(values, np.float32(adjustment.saturation / 100) * (values - luma))
     if adjustment.sharpness > 0:
-        values = _sharpened(values, opacity, sigma_px, _UNSHARP_AT_FULL * adjustment.sharpness / 100)
+        luma = _weighed(values) if len(values) == 3 else values[0]
+        amount = np.float32(_UNSHARP_AT_FULL * adjustment.sharpness / 100)
+        values = values + amount * (luma - _blurred(luma, opacity, sigma_px))
     elif adjustment.sharpness < 0:
         values = np.stack([_blurred(plane, opacity, sigma_px) for plane in values])
     return values
@@ -175,11 +177,6 @@ def _reach_px(sigma_px: float) -> int:
     return math.ceil(3 * sigma_px)
 
 
-def _sharpened(values: Floats, opacity: NDArray[np.uint8] | None, sigma_px: float, amount: float) -> Floats:
-    luma = _weighed(values) if len(values) == 3 else values[0]
-    return values + np.float32(amount) * (luma - _blurred(luma, opacity, sigma_px))
-
-
 def _blurred(plane: Floats, opacity: NDArray[np.uint8] | None, sigma_px: float) -> Floats:
     if opacity is None:
         side = 2 * _reach_px(sigma_px) + 1
@@ -189,10 +186,6 @@ def _blurred(plane: Floats, opacity: NDArray[np.uint8] | None, sigma_px: float) 
     covered = _blurred(weight, None, sigma_px)
     # Far from any opaque pixel there is no colour to average, so the value stays.
     return np.where(covered > 0.5, _blurred(plane * weight, None, sigma_px) / np.maximum(covered, 0.5), plane)
-
-
-def _planes(strip: Pixels) -> Pixels:
-    return np.ascontiguousarray(strip.transpose(2, 0, 1))
 
 
 def _quantised(values: Floats, dtype: np.dtype[np.unsignedinteger[Any]]) -> Pixels:

@@ -184,12 +184,9 @@ def parse_arguments(arguments: Mapping[str, JsonValue]) -> GenerateImageArgs:
         first = error.errors()[0]
         place = str(first["loc"][0])
         problem = str(first["msg"]).removeprefix("Value error, ")
-        raise _bad_arguments(f"{place} {_as_predicate(problem)}") from error
-
-
-def _as_predicate(problem: str) -> str:
-    predicate = problem[:1].lower() + problem[1:]
-    return predicate.replace("input should", "must") if predicate.startswith("input should") else predicate
+        # The problem becomes the predicate of the place: "resolution must be …".
+        problem = re.sub(r"^input should", "must", problem[:1].lower() + problem[1:])
+        raise _bad_arguments(f"{place} {problem}") from error
 
 
 def _bad_arguments(problem: str) -> ToolArgumentError:

@@ -39,7 +39,11 @@ def declaration(catalogue: Catalogue, provider: str, *, may_ground: bool = False
     models = image_models(catalogue, provider)
     written = declared(GENERATE_IMAGE)
     properties = _filled(written["properties"], _choices(models))
-    properties["aspect_ratio"]["description"] += _only_with(models)
+    shared = set.intersection(*(set(entry.aspect_ratios) for entry in models.values()))
+    for name, entry in models.items():
+        own = [ratio for ratio in entry.aspect_ratios if ratio not in shared]
+        if own:
+            properties["aspect_ratio"]["description"] += f" {', '.join(own)} only with {name}."
     if not (may_ground and any(entry.has_grounding for entry in models.values())):
         del properties["use_grounding"]
     parameters: dict[str, JsonValue] = {"type": "object", "properties": properties, "required": ["prompt"]}
@@ -65,12 +69,6 @@ def _filled(written: Any, choices: Mapping[str, object]) -> Any:
     if isinstance(written, dict):
         return {name: _filled(value, choices) for name, value in written.items()}
     return choices.get(written, written) if isinstance(written, str) else written
-
-
-def _only_with(models: Mapping[str, ModelEntry]) -> str:
-    shared = set.intersection(*(set(entry.aspect_ratios) for entry in models.values()))
-    notes = {name: [ratio for ratio in entry.aspect_ratios if ratio not in shared] for name, entry in models.items()}
-    return "".join(f" {', '.join(ratios)} only with {name}." for name, ratios in notes.items() if ratios)
 
 
 class NormalizedRequest(Value):
@@ -266,7 +264,11 @@ def final_prompt(
         lines = "\n".join(f"- {_one_line(fact.item)} ({_one_line(fact.source)})" for fact in facts)
         text += f"\n\n[FACTS]\n{lines}\n[/FACTS]"
     if len(references) > 1 or any(picture.handle in text or picture.handle in roles for picture in references):
-        text += "\n\n" + _legend(references, roles)
+        legend = []
+        for place, picture in enumerate(references, 1):
+            role = roles.get(picture.handle)
+            legend.append(f"Image {place} is {picture.handle}." + (f" {ROLE_SENTENCES[role]}" if role else ""))
+        text += "\n\n" + "\n".join(("[IMAGES]", *legend, "[/IMAGES]"))
     return text
 
 
@@ -283,13 +285,11 @@ def without_facts(text: str) -> str:
     kept = text
     # Repeat until none is left: the text joined by a removal may form a new tag.
     while tag := _FACTS_TAG.search(kept):
-        kept = _FACTS_TAG.sub(" ", kept, count=1) if tag[1] else _without_block(kept, tag)
+        if tag[1]:
+            kept = _FACTS_TAG.sub(" ", kept, count=1)
+        else:
+            kept = f"{kept[: tag.start()].rstrip(' ')} {kept[_end_of_block(kept, tag) :].lstrip(' ')}"
     return kept.strip() or _without_tags(text).strip()
-
-
-def _without_block(text: str, opening: re.Match[str]) -> str:
-    end = _end_of_block(text, opening)
-    return f"{text[: opening.start()].rstrip(' ')} {text[end:].lstrip(' ')}"
 
 
 def _end_of_block(text: str, opening: re.Match[str]) -> int:
@@ -314,11 +314,3 @@ def _without_tags(text: str) -> str:
 def _one_line(text: str) -> str:
     # A fact comes from the web: it must not open or close the block.
     return " ".join(_without_tags(text).split())
-
-
-def _legend(references: Sequence[Picture], roles: Mapping[str, ReferenceRole]) -> str:
-    lines = []
-    for place, picture in enumerate(references, 1):
-        role = roles.get(picture.handle)
-        lines.append(f"Image {place} is {picture.handle}." + (f" {ROLE_SENTENCES[role]}" if role else ""))
-    return "\n".join(("[IMAGES]", *lines, "[/IMAGES]"))

@@ -74,7 +74,13 @@ def resolve_references(
             chosen, base = _by_mode(mode, count, pictures, turn_id, generated)
     if action is ImageAction.GENERATE:
         base = None
-    return _limited(chosen, base, every, max_references)
+    surplus = max(0, len(chosen) - max_references)
+    age = {picture.handle: place for place, picture in enumerate(every)}
+    # The base is dropped last: an edit without the picture to edit would be a different request.
+    by_need = sorted(chosen, key=lambda picture: (picture == base, age[picture.handle]))
+    left_out = {picture.handle for picture in by_need[:surplus]}
+    shown = tuple(picture for picture in chosen if picture.handle not in left_out)
+    return ResolvedReferences(pictures=shown, base=base if base in shown else None, left_out=surplus)
 
 
 def build_image_messages(
@@ -160,18 +166,6 @@ def _first_of_each(pictures: Sequence[Picture]) -> list[Picture]:
 
 def _newest_of_each(pictures: Sequence[Picture]) -> list[Picture]:
     return _first_of_each(pictures[::-1])[::-1]
-
-
-def _limited(
-    chosen: Sequence[Picture], base: Picture | None, pictures: Sequence[Picture], limit: int
-) -> ResolvedReferences:
-    surplus = max(0, len(chosen) - limit)
-    age = {picture.handle: place for place, picture in enumerate(pictures)}
-    # The base is dropped last: an edit without the picture to edit would be a different request.
-    by_need = sorted(chosen, key=lambda picture: (picture == base, age[picture.handle]))
-    left_out = {picture.handle for picture in by_need[:surplus]}
-    shown = tuple(picture for picture in chosen if picture.handle not in left_out)
-    return ResolvedReferences(pictures=shown, base=base if base in shown else None, left_out=surplus)
 
 
 def _replayed_answer(picture: Picture, answer: PromptMessage | None, model_id: str) -> PromptMessage | None:

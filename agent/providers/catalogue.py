@@ -151,7 +151,9 @@ class ModelEntry(Value):
 
     def price_usd(self, usage: TokenUsage, on: date) -> float:
         """Return the cost of the usage at the prices of that day."""
-        prices = self._prices_on(on)
+        valid = [prices for prices in self.prices if prices.since <= on]
+        # Before the first known day, the first known prices are a better guess than nothing.
+        prices = (valid[-1:] or list(self.prices[:1]) or [Prices(since=on)])[0]
         fresh = max(0, usage.prompt_tokens - usage.cached_tokens) + usage.tool_tokens
         per_million = (
             fresh * prices.prompt
@@ -160,11 +162,6 @@ class ModelEntry(Value):
             + usage.image_tokens * prices.image
         )
         return per_million / 1_000_000 + usage.search_queries * prices.search_query
-
-    def _prices_on(self, on: date) -> Prices:
-        valid = [prices for prices in self.prices if prices.since <= on]
-        # Before the first known day, the first known prices are a better guess than nothing.
-        return (valid[-1:] or list(self.prices[:1]) or [Prices(since=on)])[0]
 
 
 class Catalogue(Value):

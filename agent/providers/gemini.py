@@ -37,9 +37,6 @@ _MOST_TEXTS = 100
 T = TypeVar("T")
 _CHECK_READ_S = 20.0
 _CHECK_LIMIT_S = 30.0
-_PAGE = 1000
-# One token is enough for an answer, and far too little for a picture, which takes more than a thousand.
-_ONE_TOKEN = 1
 _QUESTION = "Answer with the word OK, and paint nothing."
 
 
@@ -108,7 +105,13 @@ class GeminiProvider:
         picture_bytes = {digest: await self._pictures.read(image) for digest, image in wanted.items()}
         signatures = {digest: await self._pictures.signature(digest) for digest in signatures_to_send(messages, model)}
         known = {digest: signature for digest, signature in signatures.items() if signature is not None}
-        config = _config({"contents": to_wire(model, messages, picture_bytes, known), **settings}, headers)
+        body = {"contents": to_wire(model, messages, picture_bytes, known), **settings}
+        config: types.GenerateContentConfigDict = {
+            "automatic_function_calling": {"disable": True},
+            "automatic_continuation": False,
+            # The body as sent; it overrides what the SDK builds from its own arguments.
+            "http_options": {"extra_body": body, "headers": headers},
+        }
         call = GeminiCall(read_timeout_s)
         reader = AnswerReader(model, call.events)
         responses = await models.generate_content_stream(model=model.id, contents=_PLACEHOLDER, config=config)
@@ -135,15 +138,6 @@ class GeminiProvider:
         signature = picture.thought_signature
         signed = {"thought_signature": signature, "signed_by": model.id if signature else None}
         return CompletionChunk(part=image.model_copy(update=signed))
-
-
-def _config(body: Wire, headers: dict[str, str]) -> types.GenerateContentConfigDict:
-    return {
-        "automatic_function_calling": {"disable": True},
-        "automatic_continuation": False,
-        # The body as sent; it overrides what the SDK builds from its own arguments.
-        "http_options": {"extra_body": body, "headers": headers},
-    }
 
 
 class GeminiEmbedder:
@@ -227,7 +221,7 @@ async def _offered(connection: GeminiConnection, like: ModelEntry) -> frozenset[
     models = connection.client().aio.models
 
     async def listed() -> frozenset[str]:
-        pager = await models.list(config={"page_size": _PAGE})
+        pager = await models.list(config={"page_size": 1000})
         return frozenset([(one.name or "").removeprefix("models/") async for one in pager])
 
     return await connection.attend(listed(), GeminiCall(_CHECK_READ_S), like)
@@ -247,7 +241,8 @@ async def _tried(connection: GeminiConnection, model: ModelEntry, listed: ModelS
     config: types.GenerateContentConfigDict = {
         "automatic_function_calling": {"disable": True},
         "automatic_continuation": False,
-        "max_output_tokens": _ONE_TOKEN,
+        # Enough for an answer, and far too little for a picture, which takes more than a thousand.
+        "max_output_tokens": 1,
         "response_modalities": modalities,
     }
     asked = connection.client().aio.models.generate_content(model=model.id, contents=_QUESTION, config=config)

@@ -194,7 +194,13 @@ class GeminiConnection:
             raise KeyProblem(ErrorCode.KEY_MISSING)
         if not _may_be_a_key(self._key.get_secret_value()):
             raise KeyProblem(ErrorCode.KEY_INVALID)
-        _check_base_url(self._endpoint)
+        try:
+            url = urlsplit(self._endpoint.base_url)
+        except ValueError:
+            url = urlsplit("")
+        if url.scheme not in ("https", "http") or not url.hostname:
+            problem = "it must be an address like https://example.org"
+            raise SettingsError(self._endpoint.url_variable, self._endpoint.base_url, problem)
         if self._shared is None:
             self._http = gemini_http()
         # An explicit async client keeps the SDK from using aiohttp; the sync client, and the `ssl` argument for its web
@@ -251,15 +257,6 @@ class GeminiConnection:
 def _may_be_a_key(key: str) -> bool:
     """Return whether the key is valid in a header and is no token of the Live API."""
     return key.isascii() and key.isprintable() and " " not in key and not key.startswith("auth_tokens/")
-
-
-def _check_base_url(endpoint: Endpoint) -> None:
-    try:
-        url = urlsplit(endpoint.base_url)
-    except ValueError:
-        url = urlsplit("")
-    if url.scheme not in ("https", "http") or not url.hostname:
-        raise SettingsError(endpoint.url_variable, endpoint.base_url, "it must be an address like https://example.org")
 
 
 # ---- failures
@@ -345,7 +342,10 @@ def _message(body: Mapping[str, Any]) -> str:
 def _from_body(status: int, body: Mapping[str, Any], headers: Mapping[str, str], call: ProviderCall) -> AivistaError:
     """Return the failure reported by the API itself: `body` is its error object."""
     message = _message(body)
-    key_code = _key_code(body, message)
+    # The API's error about the key itself.
+    from_sentence = next((code for pattern, code in _KEY_SENTENCES if pattern.search(message)), None)
+    reasons = (_KEY_REASONS.get(str(entry.get("reason"))) for entry in _objects(body.get("details")))
+    key_code = from_sentence or next((code for code in reasons if code is not None), None)
     match status:
         case 429:
             return _quota_failure(body, message, headers, call)
@@ -399,13 +399,6 @@ def _rejection(body: Mapping[str, Any], message: str, call: ProviderCall) -> Aiv
     return call.failure(ErrorCode.REQUEST_REJECTED, message, detail=detail)
 
 
-def _key_code(body: Mapping[str, Any], message: str) -> ErrorCode | None:
-    """Return the API's error about the key itself, or None."""
-    from_sentence = next((code for pattern, code in _KEY_SENTENCES if pattern.search(message)), None)
-    reasons = (_KEY_REASONS.get(str(entry.get("reason"))) for entry in _objects(body.get("details")))
-    return from_sentence or next((code for code in reasons if code is not None), None)
-
-
 def _quota_failure(
     body: Mapping[str, Any], message: str, headers: Mapping[str, str], call: ProviderCall
 ) -> AivistaError:
@@ -420,11 +413,7 @@ def _quota_failure(
     names = " ".join(f"{entry.get('quotaId')} {entry.get('quotaMetric')}" for entry in violations)
     if re.search(r"per_?day", f"{names} {message}", re.IGNORECASE):
         return call.failure(ErrorCode.QUOTA_EXHAUSTED, message, model=model)
-    hint_s = _retry_delay_s(body, message)
-    return rate_limited(retry_after_s(headers) if hint_s is None else hint_s, message, call)
-
-
-def _retry_delay_s(body: Mapping[str, Any], message: str) -> float | None:
     hints = [str(entry.get("retryDelay", "")).removesuffix("s") for entry in _objects(body.get("details"))]
     hints.extend(re.findall(r"retry in ([\d.]+\d)s", message))
-    return next((float(hint) for hint in hints if re.fullmatch(r"\d{1,9}(\.\d+)?", hint)), None)
+    delay_s = next((float(hint) for hint in hints if re.fullmatch(r"\d{1,9}(\.\d+)?", hint)), None)
+    return rate_limited(retry_after_s(headers) if delay_s is None else delay_s, message, call)

@@ -192,7 +192,11 @@ def chat_settings(model: ModelEntry, tools: Sequence[ToolDeclaration], options: 
     if options.google_search:
         body["tools"] = [_search(model)]
     elif tools:
-        body["tools"] = [{"functionDeclarations": [_declaration(tool) for tool in tools]}]
+        declared = [
+            {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
+            for tool in tools
+        ]
+        body["tools"] = [{"functionDeclarations": declared}]
         # VALIDATED is AUTO with the schema enforced: the model cannot call a function that was never declared.
         body["toolConfig"] = {"functionCallingConfig": {"mode": "VALIDATED"}}
     return body
@@ -225,10 +229,6 @@ def _search(model: ModelEntry) -> Wire:
 def _thinking(model: ModelEntry, level: str | None, *, shows_thoughts: bool = False) -> Wire:
     chosen = level if level in model.thinking_levels else model.thinking_level
     return {"thinkingConfig": {"thinkingLevel": chosen.upper(), "includeThoughts": shows_thoughts}} if chosen else {}
-
-
-def _declaration(tool: ToolDeclaration) -> Wire:
-    return {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
 
 
 # ---- answers
@@ -339,8 +339,13 @@ class AnswerReader:
 
     def end(self) -> Iterator[CompletionChunk]:
         """Yield the grounding, if any, then the last chunk: usage, finish reason and the problem, if any."""
-        grounding = self._grounding()
-        if grounding is not None:
+        sources = self._sources | {url: one for url, one in self._events.citations.items() if url not in self._sources}
+        if self._queries or sources or self._suggestions_html:
+            grounding = GroundingPart(
+                queries=tuple(dict.fromkeys(query for _, query in self._queries)),
+                sources=tuple(sources.values()),
+                suggestions_html=self._suggestions_html,
+            )
             yield CompletionChunk(part=grounding)
         yield CompletionChunk(usage=self.usage, finish_reason=self._finish_reason, error=self._problem())
 
@@ -355,7 +360,14 @@ class AnswerReader:
     def _part(self, part: types.Part) -> CompletionChunk | ArrivedPicture | None:
         if part.function_call is not None:
             self._has_answer = True
-            return CompletionChunk(part=self._call(part.function_call, part.thought_signature))
+            call = ToolCallPart(
+                name=part.function_call.name or "",
+                arguments=part.function_call.args or {},
+                call_id=part.function_call.id or None,
+                thought_signature=part.thought_signature,
+                signed_by=self._model_id if part.thought_signature else None,
+            )
+            return CompletionChunk(part=call)
         if part.inline_data is not None:
             return self._picture(part)
         if part.text is not None and (part.text or part.thought_signature):
@@ -378,15 +390,6 @@ class AnswerReader:
             signed_by=signed_by,
         )
         return CompletionChunk.model_construct(part=words, usage=None, finish_reason=None, error=None)
-
-    def _call(self, call: types.FunctionCall, signature: bytes | None) -> ToolCallPart:
-        return ToolCallPart(
-            name=call.name or "",
-            arguments=call.args or {},
-            call_id=call.id or None,
-            thought_signature=signature,
-            signed_by=self._model_id if signature else None,
-        )
 
     def _picture(self, part: types.Part) -> ArrivedPicture | None:
         blob = part.inline_data
@@ -412,16 +415,6 @@ class AnswerReader:
                 self._sources.setdefault(source.url, source)
         if metadata.search_entry_point is not None and metadata.search_entry_point.rendered_content:
             self._suggestions_html = metadata.search_entry_point.rendered_content
-
-    def _grounding(self) -> GroundingPart | None:
-        sources = self._sources | {url: one for url, one in self._events.citations.items() if url not in self._sources}
-        if not (self._queries or sources or self._suggestions_html):
-            return None
-        return GroundingPart(
-            queries=tuple(dict.fromkeys(query for _, query in self._queries)),
-            sources=tuple(sources.values()),
-            suggestions_html=self._suggestions_html,
-        )
 
     def _problem(self) -> ErrorInfo | None:
         if self._paints and self._has_picture:

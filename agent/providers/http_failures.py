@@ -172,7 +172,9 @@ def clean(text: str, keys: Sequence[SecretStr]) -> str:
         text = text.replace(secret, "[key]") if secret else text
     text = _KEYS.sub("[key]", text)
     if is_web_page(text):
-        text = _words_of_page(text)
+        # Only the words of the page are left, without its code and its tags.
+        without_code = re.sub(r"(?is)<(script|style)\b.*?(</\1\s*>|$)", " ", text)
+        text = html.unescape(re.sub(r"(?s)<[^>]*>?", " ", without_code))
     return " ".join(plain_text(text).split())[:_LONGEST_DETAIL]
 
 
@@ -286,11 +288,6 @@ def in_sentence(message: str, call: ProviderCall) -> str:
 def is_web_page(text: str) -> bool:
     """Return whether this is HTML, which no model API returns."""
     return bool(re.search(r"^\s*<[a-z!?][^<]*>|<(!doctype|html|head|body)\b", text[:_LONGEST_DETAIL], re.IGNORECASE))
-
-
-def _words_of_page(page: str) -> str:
-    without_code = re.sub(r"(?is)<(script|style)\b.*?(</\1\s*>|$)", " ", page)
-    return html.unescape(re.sub(r"(?s)<[^>]*>?", " ", without_code))
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:

@@ -171,10 +171,13 @@ class OpenAIProvider:
     async def _begin(self, call: ProviderCall, body: Wire) -> httpx2.Response:
         answer = await self._send(call, json=body)
         content_type = answer.headers.get("content-type", "").partition(";")[0]
-        if content_type in ("text/html", "application/json"):
-            await answer.aclose()
-            raise _not_a_stream(content_type, call)
-        return answer
+        if content_type not in ("text/html", "application/json"):
+            return answer
+        # This is no stream of events.
+        await answer.aclose()
+        if content_type == "text/html":
+            raise wrong_address(200, "", call)
+        raise may_have_been_charged(_wrong_path(f"it answers with {content_type}", call))
 
     async def _next(self, events: AsyncIterator[str], call: ProviderCall) -> Wire | None:
         """Return the next event, or None at the end."""
@@ -393,13 +396,6 @@ def _wrong_path(message: str, call: ProviderCall) -> AivistaError:
     """Return the failure that the server does not offer this path at its address; most addresses end in /v1."""
     parameters = {"address": call.endpoint.address, "path": call.path, "variable": call.endpoint.url_variable}
     return call.failure(ErrorCode.WRONG_PATH, message, **parameters)
-
-
-def _not_a_stream(content_type: str, call: ProviderCall) -> AivistaError:
-    """Return the failure of a server that did not answer with a stream of events."""
-    if content_type == "text/html":
-        return wrong_address(200, "", call)
-    return may_have_been_charged(_wrong_path(f"it answers with {content_type}", call))
 
 
 def _from_status(status: int, failed: _FailureDetails, headers: Mapping[str, str], call: ProviderCall) -> AivistaError:

@@ -57,8 +57,11 @@ def chat_body(
         body["reasoning_effort"] = level
     if options.max_output_tokens is not None:
         body[model.limit_field] = options.max_output_tokens
-    if options.response_schema is not None and model.json_mode is not JsonMode.NONE:
-        body["response_format"] = _response_format(model, options.response_schema)
+    if options.response_schema is not None and model.json_mode is JsonMode.OBJECT:
+        body["response_format"] = {"type": "json_object"}
+    elif options.response_schema is not None and model.json_mode is JsonMode.SCHEMA:
+        schema = {"name": "answer", "schema": options.response_schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
     return body
 
 
@@ -71,12 +74,6 @@ def _system(model: ModelEntry, tools: Sequence[ToolDeclaration], options: ChatOp
         schema = json.dumps(options.response_schema, ensure_ascii=False)
         texts.append(f"Answer with one JSON object of this JSON schema, and nothing else:\n{schema}")
     return "\n\n".join(text for text in texts if text)
-
-
-def _response_format(model: ModelEntry, schema: Wire) -> Wire:
-    if model.json_mode is JsonMode.OBJECT:
-        return {"type": "json_object"}
-    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
 
 
 def to_wire(
@@ -132,8 +129,9 @@ class _MessagesWriter:
     def finish(self) -> list[Wire]:
         self._flush([])
         for message in self.written:
-            if message["role"] == "user":
-                message["content"] = _simplest(message["content"])
+            # Pure text becomes one string: many servers accept parts only together with a picture.
+            if message["role"] == "user" and all(part["type"] == "text" for part in message["content"]):
+                message["content"] = "\n".join(part["text"] for part in message["content"])
         return self.written
 
     @property
@@ -192,12 +190,10 @@ class _MessagesWriter:
             return
         answer["tool_calls"] = [_call(open_call) for open_call in self._open]
         if self._model.returns_thoughts:
-            answer["reasoning_content"] = self._own_thoughts(message)
-
-    def _own_thoughts(self, message: PromptMessage) -> str:
-        """Return this model's own thoughts before its call; for other models' calls, servers require an empty text."""
-        thoughts = (part for part in message.parts if isinstance(part, TextPart) and part.is_thought)
-        return "".join(part.text for part in thoughts if part.signed_by == self._model.id)
+            # This model's own thoughts before its call; for other models' calls, servers require an empty text.
+            thoughts = [part for part in message.parts if isinstance(part, TextPart) and part.is_thought]
+            own_thoughts = [part.text for part in thoughts if part.signed_by == self._model.id]
+            answer["reasoning_content"] = "".join(own_thoughts)
 
     def _add_results(self, message: PromptMessage) -> None:
         for part in message.parts:
@@ -248,26 +244,15 @@ class _MessagesWriter:
 
     def _picture(self, image: ImagePart) -> Wire:
         if not self._model.has_vision:
-            return _text(_described(image))
+            size = f", {image.width}×{image.height}" if image.width and image.height else ""
+            name = f"Picture {image.handle}" if image.handle else "A picture"
+            return _text(f"[{name}, {_ORIGINS[image.origin]}{size}. You cannot see pictures.]")
         data = b64encode(self._bytes[image.digest]).decode("ascii")
         return {"type": "image_url", "image_url": {"url": f"data:{image.mime_type};base64,{data}"}}
 
 
 def _text(text: str) -> Wire:
     return {"type": "text", "text": text}
-
-
-def _simplest(parts: list[Wire]) -> str | list[Wire]:
-    """Return pure text as one string: many servers accept parts only together with a picture."""
-    if any(part["type"] != "text" for part in parts):
-        return parts
-    return "\n".join(part["text"] for part in parts)
-
-
-def _described(image: ImagePart) -> str:
-    size = f", {image.width}×{image.height}" if image.width and image.height else ""
-    name = f"Picture {image.handle}" if image.handle else "A picture"
-    return f"[{name}, {_ORIGINS[image.origin]}{size}. You cannot see pictures.]"
 
 
 def _call(open_call: _OpenCall) -> Wire:

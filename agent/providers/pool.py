@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 # A caller with this key is served without any key, not even the operator's.
 NO_KEY = SecretStr("")
 
-_MOST_CLIENTS = 32
 # Providers in order of preference, by the operator's choice: the first one that can serve is used.
 _IN_ORDER: Mapping[ProviderChoice | None, Sequence[ProviderChoice]] = {
     None: ("gemini", "openai", "sketch"),
@@ -50,7 +49,7 @@ class ProviderPool:
         *,
         originals: PictureBytes | None = None,
         sketch_pace_s: float = 0.0,
-        most_clients: int = _MOST_CLIENTS,
+        most_clients: int = 32,
         find_look: FindLook | None = None,
     ) -> None:
         self._settings = settings

@@ -74,16 +74,10 @@ def _undo_request(move: str, match: re.Match[str]) -> UndoRequest | None:
     rest = groups.get("rest", "").strip()
     rest = rest if wording.pattern("undo.polite", flags=re.IGNORECASE).sub("", rest) else ""
     steps = max(1, _number(groups["count"], "counts")) if "count" in groups else 1
-    match move:
-        case "undo":
-            return UndoRequest("undo", steps=steps, rest=rest)
-        case "redo":
-            return UndoRequest("redo", steps=steps, rest=rest, is_doubtful="doubtful" in groups)
-        case _:
-            return _back_to(groups, rest)
-
-
-def _back_to(groups: dict[str, str], rest: str) -> UndoRequest | None:
+    if move == "undo":
+        return UndoRequest("undo", steps=steps, rest=rest)
+    if move == "redo":
+        return UndoRequest("redo", steps=steps, rest=rest, is_doubtful="doubtful" in groups)
     if "handle" in groups or "number" in groups:
         handle = parse_handle(groups.get("handle") or groups["number"])
         return UndoRequest("back_to", handle=str(handle), rest=rest) if handle else None
@@ -171,7 +165,9 @@ def points_at_a_part(text: str, *, picture_count: int) -> bool:
     if len(folded) > _MOST_POINTING_CHARACTERS or names_a_picture(folded):
         return False
     language = "zh" if wording.is_chinese(folded) else "en"
-    clauses = [_tidied(clause, language) for clause in wording.pattern("part.clause_end").split(folded)]
+    # Emoji and punctuation around the words have no meaning here.
+    clauses = [re.sub(r"^[^\w]+|[^\w]+$", "", one) for one in wording.pattern("part.clause_end").split(folded)]
+    clauses = [_SPACES.sub("" if language == "zh" else " ", clause) for clause in clauses]
     kinds = {_kind(clause, language, picture_count) for clause in clauses if clause}
     if "else" in kinds:
         return False
@@ -193,12 +189,6 @@ def names_a_picture(text: str) -> bool:
     """Return whether the words say which picture is meant: a handle, "the last picture", 上一张."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return bool(handles_in(folded) or wording.pattern("part.named_picture").search(folded))
-
-
-def _tidied(clause: str, language: str) -> str:
-    # Emoji and punctuation around the words have no meaning here.
-    clause = re.sub(r"^[^\w]+|[^\w]+$", "", clause)
-    return _SPACES.sub("" if language == "zh" else " ", clause)
 
 
 def _kind(clause: str, language: str, picture_count: int) -> str:

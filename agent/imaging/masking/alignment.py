@@ -106,7 +106,12 @@ def _starts(
         yield nominal, False
     if features is not None and not features[1]:
         yield features
-    yield _by_phase(template, moving, clear, nominals[0]), False
+    # The last is the most likely map, shifted by phase correlation.
+    weights = cv2.GaussianBlur(clear.astype(np.float32) / 255, (0, 0), 4)
+    (x, y), _ = cv2.phaseCorrelate(template * weights, moved(moving, nominals[0]) * weights)
+    shifted = nominals[0].copy()
+    shifted[:, 2] += nominals[0][:, :2] @ np.array([x, y])
+    yield shifted, False
 
 
 def is_plausible(matrix: Matrix, nominals: Sequence[Matrix], width: int, height: int) -> bool:
@@ -207,14 +212,6 @@ def _by_features(sent: Bytes, answer: Bytes, outside: Bytes) -> tuple[Matrix, bo
     cells = {(int(8 * x / size[0]), int(8 * y / size[1])) for x, y in kept}
     found = scaled(affine, width / size[0], height / size[1])
     return found, len(kept) >= 30 and len(cells) >= 8
-
-
-def _by_phase(template: Grey, moving: Grey, clear: Bytes, nominal: Matrix) -> Matrix:
-    weights = cv2.GaussianBlur(clear.astype(np.float32) / 255, (0, 0), 4)
-    (x, y), _ = cv2.phaseCorrelate(template * weights, moved(moving, nominal) * weights)
-    shifted = nominal.copy()
-    shifted[:, 2] += nominal[:, :2] @ np.array([x, y])
-    return shifted
 
 
 def _refined(template: Grey, moving: Grey, clear: Bytes, start: Matrix, levels: Iterable[int]) -> Alignment:
@@ -414,18 +411,15 @@ def _helps(template: Grey, moving: Grey, clear: Bytes, matrix: Matrix, tiles: _T
     half = (rows // 2 + columns // 2) % 2 == 0
     straight = seen_through(moving, matrix, None)
     within = clear & inside_answer(matrix, clear.shape, 4)
+    height, width = clear.shape
     for fitted in (half, ~half):
         bent = seen_through(moving, matrix, _fitted(tiles, fitted, _LENGTH_PX / 2))
-        where = within & _over(~fitted, clear.shape)
+        others = np.where(fitted, 0, 255).astype(np.uint8)
+        where = within & np.asarray(cv2.resize(others, (width, height), interpolation=cv2.INTER_NEAREST), np.uint8)
         gain = (1 - correlated(template, straight, where)) / max(1e-6, 1 - correlated(template, bent, where))
         if gain < _LEAST_GAIN:
             return False
     return True
-
-
-def _over(chosen: NDArray[np.bool_], shape: tuple[int, ...]) -> Bytes:
-    values = np.where(chosen, 255, 0).astype(np.uint8)
-    return np.asarray(cv2.resize(values, (shape[1], shape[0]), interpolation=cv2.INTER_NEAREST), np.uint8)
 
 
 def _as_bytes(structure: Grey) -> Bytes:

@@ -102,7 +102,9 @@ def _table(wanted: Floats, got: Floats) -> Floats:
     for step in range(_CURVE_STEPS):
         chosen = rest[steps == step]
         counts[step] = len(chosen)
-        heights[step] = _trimmed_mean(chosen) if len(chosen) >= 50 else 0.0
+        if len(chosen) >= 50:
+            low, high = np.percentile(chosen, [10, 90])
+            heights[step] = chosen[(chosen >= low) & (chosen <= high)].mean()
     # Rare levels take most of their value from their neighbours.
     trust = counts / (counts + 200.0)
     kernel = np.array([0.25, 1.0, 0.25])
@@ -127,11 +129,6 @@ def _line(wanted: Floats, got: Floats) -> tuple[float, float]:
         if int(kept.sum()) < _LEAST_PIXELS:
             break
     return slope, offset
-
-
-def _trimmed_mean(values: Floats) -> float:
-    low, high = np.percentile(values, [10, 90])
-    return float(values[(values >= low) & (values <= high)].mean())
 
 
 def _membrane(difference: Floats, outside: Bytes, comparable: Bytes) -> Floats:
@@ -270,16 +267,15 @@ class _Fade:
         reach = cv2.distanceTransform((seen > 0).astype(np.uint8), cv2.DIST_L2, 5)
         top, left = band.top - around.top, band.left - around.left
         own = (slice(top, top + band.height), slice(left, left + band.width))
-        feather = np.clip(_FEATHER_OF_INRADIUS * self._near(band), _LEAST_FEATHER_PX, self._feather_px)
-        fade = smoothstep(np.asarray(reach[own] / feather, np.float32))
-        return np.asarray(fade * (seen[own].astype(np.float32) / 255), np.float32)
-
-    def _near(self, band: Box) -> Floats:
+        # The thickness of the mask at the band's pixels is looked up on its small grid.
         rows, columns = self._inradius.shape
         x = (np.arange(band.left, band.right) - self._area.left + 0.5) * columns / self._area.width
         y = (np.arange(band.top, band.bottom) - self._area.top + 0.5) * rows / self._area.height
         down, across = np.clip(y.astype(int), 0, rows - 1), np.clip(x.astype(int), 0, columns - 1)
-        return np.asarray(self._inradius[down][:, across], np.float32)
+        inradius = self._inradius[down][:, across]
+        feather = np.clip(_FEATHER_OF_INRADIUS * inradius, _LEAST_FEATHER_PX, self._feather_px)
+        fade = smoothstep(np.asarray(reach[own] / feather, np.float32))
+        return np.asarray(fade * (seen[own].astype(np.float32) / 255), np.float32)
 
 
 def _local_inradius(mask: Bytes, area: Box, feather_px: float) -> Floats:

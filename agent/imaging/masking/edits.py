@@ -187,6 +187,11 @@ def outcome(surface: Surface, values: Bytes, answer: Bytes, fit: Fit, placement:
     made = overlay.paste(surface, values, answer, fit, placement.feather_px)
     composite = encode_png(made.picture)
     is_unsure = judgement.verdict == "unsure"
+    notices = []
+    if made.spill_px:
+        notices.append(_notice(Notice.SPILLS, pixels=made.spill_px))
+    if made.is_unchanged and judgement.reason != Reason.COVERS_ALL:
+        notices.append(_notice(Notice.NOTHING_CHANGED))
     return EditOutcome(
         judgement=judgement,
         composite=composite,
@@ -198,17 +203,8 @@ def outcome(surface: Surface, values: Bytes, answer: Bytes, fit: Fit, placement:
         grown_mask=masks.packed(_grown_within(values, made.spill_px, surface.box)) if made.spill_px else None,
         before=overlay.preview(surface.picture, surface) if is_unsure else None,
         after=overlay.preview(made.picture, surface) if is_unsure else None,
-        notices=tuple(_outcome_notices(made, judgement)),
+        notices=tuple(notices),
     )
-
-
-def _outcome_notices(made: overlay.Paste, judgement: Judgement) -> list[EditNotice]:
-    notices = []
-    if made.spill_px:
-        notices.append(_notice(Notice.SPILLS, pixels=made.spill_px))
-    if made.is_unchanged and judgement.reason != Reason.COVERS_ALL:
-        notices.append(_notice(Notice.NOTHING_CHANGED))
-    return notices
 
 
 def _notice(notice: Notice, **parameters: float | str) -> EditNotice:
@@ -325,7 +321,9 @@ def drift(original: bytes, edited: bytes) -> Drift:
     changed = everywhere
     if is_comparable:
         bends = alignment.bends_of(template, moving, everywhere, found.matrix)
-        changed = _changed(surface, small, found.matrix, bends, comparable)
+        shown = alignment.seen_through(small, found.matrix, bends)
+        correction = compositing.colour_correction(surface.sent, shown, everywhere, comparable)
+        changed = overlay.changed_area(surface.sent, overlay.true_colours(correction, shown), comparable)
     return _drift_of(surface, answer, found.matrix, changed, is_comparable, judgement)
 
 
@@ -354,13 +352,6 @@ def _is_comparable(judgement: Judgement, comparable: Bytes) -> bool:
     if judgement.reason == Reason.LITTLE_TO_ALIGN_BY:
         return judgement.correlation >= verdicts.TRUSTED_CORRELATION
     return judgement.tile_share >= _COMPARABLE_SHARE
-
-
-def _changed(surface: Surface, small: Bytes, matrix: Matrix, bends: alignment.Bends | None, comparable: Bytes) -> Bytes:
-    shown = alignment.seen_through(small, matrix, bends)
-    nowhere = np.full(comparable.shape, 255, np.uint8)
-    correction = compositing.colour_correction(surface.sent, shown, nowhere, comparable)
-    return overlay.changed_area(surface.sent, overlay.true_colours(correction, shown), comparable)
 
 
 def _drift_of(

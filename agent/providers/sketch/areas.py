@@ -35,6 +35,7 @@ _BLUE = (36, 92, 204)
 _WHITE = (248, 248, 246)
 _DARK = (44, 48, 64)
 _LIGHT_SUM = 560
+_PATTERNS = (PatternKind.DOTS, PatternKind.CHECKS, PatternKind.STRIPES)
 
 
 @functools.cache
@@ -76,7 +77,10 @@ def read_area_intent(text: str) -> Edit | AskBack | Talk:
     if not has_words(text):
         return AskBack(Reason.PICTURE_ONLY)
     plain = _plainly(text)
-    if _is_talk(plain):
+    # Without its polite words, it may be a question, a greeting or the like.
+    topics = {Topic.GREETING, Topic.THANKS, Topic.ABILITIES, Topic.QUESTION, Topic.SEARCH}
+    said = understand(plain, has_pictures=True)
+    if isinstance(said, Talk) and said.topic in topics:
         intent = understand(text, has_pictures=True)
         return intent if isinstance(intent, Talk) else Talk(Topic.MASK)
     lettering, rest = _read_lettering(plain)
@@ -93,13 +97,6 @@ def read_area_intent(text: str) -> Edit | AskBack | Talk:
     if not operations:
         return Talk(Topic.MASK)
     return Edit(tuple(dict.fromkeys(operations)), tuple(left_out))
-
-
-def _is_talk(plain: str) -> bool:
-    """Whether the text, without polite words, is a question, a greeting or the like."""
-    intent = understand(plain, has_pictures=True)
-    topics = {Topic.GREETING, Topic.THANKS, Topic.ABILITIES, Topic.QUESTION, Topic.SEARCH}
-    return isinstance(intent, Talk) and intent.topic in topics
 
 
 def _plainly(text: str) -> str:
@@ -131,9 +128,13 @@ def _area_operation(clause: str) -> Operation | None:
         return Erase()
     pattern = _patterned(clause)
     colours = find_colours(clause)
-    rest = re.sub(colour_words(), " ", _without_patterns(rest))
+    for kind in _PATTERNS:
+        rest = _words(kind).sub(" ", rest)
+    rest = re.sub(colour_words(), " ", rest)
     if pattern:
-        return _fill(pattern, colours) if _is_understood(rest) else None
+        first = colours[0] if colours else _BLUE
+        second = colours[1] if len(colours) > 1 else _DARK if sum(first) > _LIGHT_SUM else _WHITE
+        return Fill(pattern, first, second) if _is_understood(rest) else None
     if len(colours) != 1 or read_adjustment(clause) or _says("thing", clause) or not _is_understood(rest):
         return None
     if _says("plain", clause):
@@ -147,23 +148,10 @@ def _is_understood(rest: str) -> bool:
 
 def _patterned(clause: str) -> PatternKind | None:
     """Return the pattern that the words name; the direction of stripes is a word of its own."""
-    kinds = (PatternKind.DOTS, PatternKind.CHECKS, PatternKind.STRIPES)
-    kind = next((one for one in kinds if _says(one, clause)), None)
+    kind = next((one for one in _PATTERNS if _says(one, clause)), None)
     if kind is PatternKind.STRIPES:
         return next((one for one in (PatternKind.ACROSS, PatternKind.UPRIGHT) if _says(one, clause)), kind)
     return kind
-
-
-def _without_patterns(words: str) -> str:
-    for kind in (PatternKind.DOTS, PatternKind.CHECKS, PatternKind.STRIPES):
-        words = _words(kind).sub(" ", words)
-    return words
-
-
-def _fill(kind: PatternKind, colours: tuple[Colour, ...]) -> Fill:
-    first = colours[0] if colours else _BLUE
-    second = colours[1] if len(colours) > 1 else _DARK if sum(first) > _LIGHT_SUM else _WHITE
-    return Fill(kind, first, second)
 
 
 def _whole_operations(clause: str) -> list[Operation]:

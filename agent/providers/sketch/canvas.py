@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
 from agent import wording
+from agent.pixels import Floats
 from agent.providers.sketch.palette import Colour, Palette, darker, lighter, mix
 
-Pixels: TypeAlias = NDArray[np.float32]
 Point: TypeAlias = tuple[float, float]
 
 
@@ -27,9 +27,14 @@ class Canvas:
         self.width, self.height = size
         self.unit = min(size)
         self.random = np.random.default_rng(seed)
-        self._pixels: Pixels = np.zeros((self.height, self.width, 3), dtype=np.float32)
-        self._wash = self._cloud(0.0 if is_flat else 1.0)
+        self._pixels: Floats = np.zeros((self.height, self.width, 3), dtype=np.float32)
         self._is_flat = is_flat
+        # A soft field between about -1 and 1 that makes a wash uneven, with fine grain in it.
+        cells = (Image.fromarray(self.random.uniform(-1, 1, (n, n)).astype(np.float32)) for n in (9, 54))
+        coarse, fine = (np.asarray(few.resize(size, Image.Resampling.BICUBIC)) for few in cells)
+        grain = self.random.standard_normal((self.height, self.width), dtype=np.float32)
+        strength = 0.0 if is_flat else 1.0
+        self._wash: Floats = ((coarse * 0.65 + fine * 0.3 + grain * 0.16) * strength).astype(np.float32)
 
     def image(self) -> Image.Image:
         """Return the painting as an RGB picture."""
@@ -55,11 +60,15 @@ class Canvas:
     ) -> None:
         """Fill a polygon with a gradient wash whose rim is slightly darker, like watercolour on paper."""
         scaled = [(x * self.width, y * self.height) for x, y in points]
-        box = self._box(scaled)
-        if box is None:
+        left = max(0, math.floor(min(x for x, _ in scaled)) - 1)
+        upper = max(0, math.floor(min(y for _, y in scaled)) - 1)
+        right = min(self.width, math.ceil(max(x for x, _ in scaled)) + 1)
+        lower = min(self.height, math.ceil(max(y for _, y in scaled)) + 1)
+        if left >= right or upper >= lower:
             return
-        left, upper, right, lower = box
-        mask_image = self._mask(scaled, box)
+        double = Image.new("L", ((right - left) * 2, (lower - upper) * 2), 0)
+        ImageDraw.Draw(double).polygon([((x - left) * 2, (y - upper) * 2) for x, y in scaled], fill=255)
+        mask_image = double.reduce(2)
         mask = np.asarray(mask_image, dtype=np.float32) / 255
         paint = self._gradient(top, low or top, upper, lower)
         shade = 1 + self._wash[upper:lower, left:right] * 0.06
@@ -161,12 +170,12 @@ class Canvas:
         if is_sharp:
             steps = np.arange(roughness + 3)
             heights = np.interp(at, steps, np.where(steps % 2, knots * 0.4 + 0.6, knots * 0.35))
-            heights += self._jitter(140, 0.045)
+            heights += self._jitter(0.045)
         else:
             low = np.floor(at).astype(int).clip(0, roughness + 1)
             share = at - low
             share = share * share * (3 - 2 * share)
-            heights = knots[low] * (1 - share) + knots[low + 1] * share + self._jitter(140, 0.012)
+            heights = knots[low] * (1 - share) + knots[low + 1] * share + self._jitter(0.012)
         return [
             (float(x), float(base - height * y)) for x, y in zip(np.linspace(-0.02, 1.02, 140), heights, strict=True)
         ]
@@ -176,36 +185,14 @@ class Canvas:
         self.fill([*ridge, (1.02, 1.03), (-0.02, 1.03)], top, low, opacity=opacity)
         self.stroke(ridge[::3], darker(top, 0.35), 0.0025, opacity=0.35)
 
-    def _jitter(self, count: int, amount: float) -> NDArray[np.float64]:
-        coarse = self.random.uniform(-amount, amount, count // 4 + 2)
-        return np.interp(np.arange(count), np.arange(len(coarse)) * 4, coarse)
+    def _jitter(self, amount: float) -> NDArray[np.float64]:
+        coarse = self.random.uniform(-amount, amount, 140 // 4 + 2)
+        return np.interp(np.arange(140), np.arange(len(coarse)) * 4, coarse)
 
-    def _gradient(self, top: Colour, low: Colour, upper: int, lower: int) -> Pixels:
+    def _gradient(self, top: Colour, low: Colour, upper: int, lower: int) -> Floats:
         share = np.linspace(0, 1, lower - upper, dtype=np.float32)[:, None, None]
         first, last = np.array(top, dtype=np.float32), np.array(low, dtype=np.float32)
         return (first + (last - first) * share).astype(np.float32)
-
-    def _cloud(self, strength: float) -> Pixels:
-        """Return a soft field between about -1 and 1 that makes a wash uneven, with fine grain in it."""
-        size = (self.width, self.height)
-        cells = (Image.fromarray(self.random.uniform(-1, 1, (n, n)).astype(np.float32)) for n in (9, 54))
-        coarse, fine = (np.asarray(few.resize(size, Image.Resampling.BICUBIC)) for few in cells)
-        grain = self.random.standard_normal((self.height, self.width), dtype=np.float32)
-        return ((coarse * 0.65 + fine * 0.3 + grain * 0.16) * strength).astype(np.float32)
-
-    def _box(self, points: Sequence[Point]) -> tuple[int, int, int, int] | None:
-        left = max(0, math.floor(min(x for x, _ in points)) - 1)
-        upper = max(0, math.floor(min(y for _, y in points)) - 1)
-        right = min(self.width, math.ceil(max(x for x, _ in points)) + 1)
-        lower = min(self.height, math.ceil(max(y for _, y in points)) + 1)
-        return (left, upper, right, lower) if left < right and upper < lower else None
-
-    @staticmethod
-    def _mask(points: Sequence[Point], box: tuple[int, int, int, int]) -> Image.Image:
-        left, upper, right, lower = box
-        mask = Image.new("L", ((right - left) * 2, (lower - upper) * 2), 0)
-        ImageDraw.Draw(mask).polygon([((x - left) * 2, (y - upper) * 2) for x, y in points], fill=255)
-        return mask.reduce(2)
 
 
 def smooth(points: Sequence[Point], *, closed: bool = False, steps: int = 8) -> list[Point]:

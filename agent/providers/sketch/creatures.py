@@ -12,10 +12,10 @@ _SKINS: tuple[Colour, ...] = ((244, 208, 178), (226, 178, 142), (188, 134, 98), 
 _HAIRS: tuple[Colour, ...] = ((52, 42, 44), (98, 64, 46), (178, 122, 66), (72, 58, 62), (196, 104, 58))
 
 
-def _sitting_body(frame: FigureFrame, colour: Colour, *, wide: float = 1.0, tall: float = 1.0) -> None:
+def _sitting_body(frame: FigureFrame, colour: Colour, *, tall: float = 1.0) -> None:
     body = both_sides([(0, 0), (0.52, 0.02), (0.62, 0.34), (0.46, 0.8), (0.24, 1.15)])
-    frame.shape([(x * wide, y * tall) for x, y in body], colour)
-    frame.oval(0, 0.62 * tall, 0.27 * wide, 0.42 * tall, mix(colour, _CREAM, 0.7), line=0)
+    frame.shape([(x, y * tall) for x, y in body], colour)
+    frame.oval(0, 0.62 * tall, 0.27, 0.42 * tall, mix(colour, _CREAM, 0.7), line=0)
     for side in (-1, 1):
         frame.line([(side * 0.13, 0.55 * tall), (side * 0.12, 0.25), (side * 0.13, 0.06)], 0.03, opacity=0.5)
         frame.oval(side * 0.2, 0.07, 0.18, 0.09, mix(colour, _CREAM, 0.45))
@@ -225,49 +225,32 @@ def person(frame: FigureFrame, colour: Colour) -> None:
     if frame.names("long_hair"):
         back = [(0, 2.0), (0.5, 1.85), (0.62, 1.3), (0.66, 0.72), (0.4, 0.5)]
         frame.shape(both_sides(back), darker(hair, 0.12))
-    _shoulders(frame, skin, colour)
-    for side in (-1, 1):
-        frame.oval(side * 0.43, 1.26, 0.08, 0.12, skin)
-    head = [(0, 1.76), (0.4, 1.56), (0.42, 1.2), (0.24, 0.86), (0, 0.76)]
-    frame.shape(both_sides(head), skin)
-    _face(frame, skin, hair)
-    _fringe(frame, hair)
-    if frame.names("hat"):
-        _hat(frame, colour)
-
-
-def _shoulders(frame: FigureFrame, skin: Colour, colour: Colour) -> None:
     chest = [(0.2, 0.66), (0.55, 0.58), (0.95, 0.34), (1.05, -0.3)]
     frame.shape(both_sides(chest), colour)
     frame.shape([(-0.17, 0.95), (0.17, 0.95), (0.22, 0.62), (0, 0.46), (-0.22, 0.62)], darker(skin, 0.12), line=0.3)
     frame.line([(-0.3, 0.64), (0, 0.4), (0.3, 0.64)], 0.06, lighter(colour, 0.4))
     for side in (-1, 1):
         frame.line([(side * 0.62, 0.1), (side * 0.66, -0.15)], 0.025, opacity=0.4)
-
-
-def _fringe(frame: FigureFrame, hair: Colour) -> None:
-    top = both_sides([(-0.46, 1.28), (-0.5, 1.62), (-0.34, 1.9), (0, 2.0)])
-    frame.shape([*top, (0.36, 1.52), (0.1, 1.66), (-0.16, 1.56), (-0.36, 1.5)], hair)
-    for x in (-0.2, 0.05, 0.25):
-        frame.line([(x, 1.94), (x * 1.5 + 0.02, 1.74)], 0.022, lighter(hair, 0.25), opacity=0.6)
-
-
-def _hat(frame: FigureFrame, colour: Colour) -> None:
-    crown = both_sides([(-0.46, 1.72), (-0.42, 2.1), (-0.2, 2.3)])
-    frame.shape(crown, darker(colour, 0.06))
-    frame.shape(
-        [(-0.86, 1.68), (-0.4, 1.82), (0.4, 1.82), (0.86, 1.68), (0.4, 1.62), (-0.4, 1.62)], darker(colour, 0.12)
-    )
-    frame.line([(-0.46, 1.86), (0, 1.92), (0.46, 1.86)], 0.1, lighter(colour, 0.5))
-
-
-def _face(frame: FigureFrame, skin: Colour, hair: Colour) -> None:
+    for side in (-1, 1):
+        frame.oval(side * 0.43, 1.26, 0.08, 0.12, skin)
+    head = [(0, 1.76), (0.4, 1.56), (0.42, 1.2), (0.24, 0.86), (0, 0.76)]
+    frame.shape(both_sides(head), skin)
     for side in (-1, 1):
         frame.oval(side * 0.26, 1.06, 0.09, 0.06, mix(skin, (232, 110, 100), 0.4), line=0)
         frame.line([(side * 0.09, 1.4), (side * 0.17, 1.44), (side * 0.27, 1.4)], 0.032, darker(hair, 0.2))
     frame.eyes(1.27, 0.17, 0.05)
     frame.line([(0.01, 1.24), (0.05, 1.11), (-0.01, 1.09)], 0.022, darker(skin, 0.45), opacity=0.7)
     frame.line([(-0.1, 0.97), (0, 0.935), (0.1, 0.97)], 0.034, (176, 82, 78))
+    top = both_sides([(-0.46, 1.28), (-0.5, 1.62), (-0.34, 1.9), (0, 2.0)])
+    frame.shape([*top, (0.36, 1.52), (0.1, 1.66), (-0.16, 1.56), (-0.36, 1.5)], hair)
+    for x in (-0.2, 0.05, 0.25):
+        frame.line([(x, 1.94), (x * 1.5 + 0.02, 1.74)], 0.022, lighter(hair, 0.25), opacity=0.6)
+    if frame.names("hat"):
+        crown = both_sides([(-0.46, 1.72), (-0.42, 2.1), (-0.2, 2.3)])
+        frame.shape(crown, darker(colour, 0.06))
+        brim = [(-0.86, 1.68), (-0.4, 1.82), (0.4, 1.82), (0.86, 1.68), (0.4, 1.62), (-0.4, 1.62)]
+        frame.shape(brim, darker(colour, 0.12))
+        frame.line([(-0.46, 1.86), (0, 1.92), (0.46, 1.86)], 0.1, lighter(colour, 0.5))
 
 
 def robot(frame: FigureFrame, colour: Colour) -> None:

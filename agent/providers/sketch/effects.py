@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import math
 from dataclasses import replace
-from typing import TypeAlias
 
 import cv2
 import numpy as np
@@ -21,7 +20,7 @@ from agent.adjusting.effects import box_of
 from agent.errors import ErrorCode, RequestRefused
 from agent.pixels import Flags, Floats, Pixels, Raster, eight_bits, from_srgb, in_colour
 from agent.providers.sketch.filling import filled
-from agent.providers.sketch.lettering import letters_for
+from agent.providers.sketch.lettering import Box, letters_for
 from agent.providers.sketch.operations import (
     AddText,
     Erase,
@@ -34,8 +33,6 @@ from agent.providers.sketch.operations import (
 )
 from agent.providers.sketch.palette import Colour
 from agent.style_rendering import render_in_style
-
-Box: TypeAlias = tuple[int, int, int, int]
 
 _BAND_ROWS = 256
 _WHITE: Colour = (255, 255, 255)

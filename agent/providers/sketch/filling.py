@@ -13,8 +13,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float32]
-Flags: TypeAlias = NDArray[np.bool_]
+from agent.pixels import Flags, Floats
+
 Places: TypeAlias = NDArray[np.intp]
 
 # The limits for the hole, and for the whole copy on which blocks are matched, in pixels: one hole of this size takes
@@ -37,10 +37,13 @@ def filled(pixels: Floats, hole: Flags) -> Floats:
     if hole.all():
         return np.broadcast_to(np.median(pixels, axis=(0, 1)), pixels.shape).copy()
     top, bottom, left, right = _surroundings(hole)
+    place = np.s_[top:bottom, left:right]
+    part, hole = np.ascontiguousarray(pixels[place]), np.ascontiguousarray(hole[place])
+    factor = min(1.0, _HOLE_PIXELS / int(hole.sum()), _SEARCHED_PIXELS / hole.size) ** 0.5
+    size = (max(1, round(hole.shape[0] * factor)), max(1, round(hole.shape[1] * factor)))
+    source = _sources(*_shrunk(part, hole, size))
     result = pixels.copy()
-    result[top:bottom, left:right] = _filled_part(
-        np.ascontiguousarray(pixels[top:bottom, left:right]), np.ascontiguousarray(hole[top:bottom, left:right])
-    )
+    result[place] = _carried_in(part, hole) if source is None else _taken_over(part, hole, source)
     return result
 
 
@@ -53,13 +56,6 @@ def _surroundings(hole: Flags) -> tuple[int, int, int, int]:
         room = max(_LEAST_CONTEXT_PX, round((last - first) * _CONTEXT))
         limits += [max(0, first - room), min(hole.shape[1 - axis], last + room)]
     return limits[0], limits[1], limits[2], limits[3]
-
-
-def _filled_part(pixels: Floats, hole: Flags) -> Floats:
-    factor = min(1.0, _HOLE_PIXELS / int(hole.sum()), _SEARCHED_PIXELS / hole.size) ** 0.5
-    size = (max(1, round(hole.shape[0] * factor)), max(1, round(hole.shape[1] * factor)))
-    source = _sources(*_shrunk(pixels, hole, size))
-    return _carried_in(pixels, hole) if source is None else _taken_over(pixels, hole, source)
 
 
 def _shrunk(pixels: Floats, hole: Flags, size: tuple[int, int]) -> tuple[Floats, Flags]:

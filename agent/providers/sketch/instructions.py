@@ -98,7 +98,9 @@ def read_inscription(text: str) -> tuple[AddText | str, str]:
     if quoted:
         clause = _clause_around(marked, match)
         rest = marked.replace(clause, ",§,", 1)
-        return AddText(quoted[0], _position(_opening(marked, match) + clause)), rest
+        # The place may be named before the verb too: "在顶部" of "在顶部加上…".
+        opening = wording.pattern("edits.lettering_end").split(marked[: match.start()])[-1]
+        return AddText(quoted[0], _position(opening + clause)), rest
     return _bare_lettering(text, marked, match)
 
 
@@ -113,11 +115,6 @@ def _bare_lettering(text: str, marked: str, match: re.Match[str]) -> tuple[AddTe
     if not words or wording.pattern("edits.no_words").fullmatch(words):
         return MISSING, before
     return AddText(words, _position(fold(text[bare.start() :]))), before + ",§,"
-
-
-def _opening(marked: str, match: re.Match[str]) -> str:
-    """Return the text before the verb in its own clause ("在顶部" of "在顶部加上…")."""
-    return wording.pattern("edits.lettering_end").split(marked[: match.start()])[-1]
 
 
 def _clause_around(marked: str, match: re.Match[str]) -> str:
@@ -176,8 +173,11 @@ def read_instructions(text: str) -> Instructions:
             operations += [lettering] if isinstance(lettering, AddText) else []
             continue
         clause = read_clause(words)
-        found = clause.operations or ([] if clause.missing else _shape_only(words))
-        names_something = _names_something(clause.rest)
+        found, ratio = clause.operations, find_ratio(words)
+        if ratio and not found and not clause.missing:
+            # The clause only names a shape: "make it square", "改成 16:9".
+            found = [cropped_to(*ratio)]
+        names_something = _CONTENT.search(wording.pattern("edits.neutral").sub(" ", clause.rest)) is not None
         is_about_a_thing = names_something and any(
             isinstance(one, Adjustment) and (one.has_tones or one.flip or one.rotate or _is_vague_size(one))
             for one in found
@@ -239,13 +239,3 @@ def read_clause(words: str) -> Clause:
 
 def _blanked(words: str, start: int, end: int) -> str:
     return words[:start] + " " * (end - start) + words[end:]
-
-
-def _names_something(words: str) -> bool:
-    return _CONTENT.search(wording.pattern("edits.neutral").sub(" ", words)) is not None
-
-
-def _shape_only(words: str) -> list[Operation]:
-    """Return a crop for a clause that only names a shape ("make it square", "改成 16:9")."""
-    ratio = find_ratio(words)
-    return [cropped_to(*ratio)] if ratio else []

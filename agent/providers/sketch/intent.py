@@ -142,7 +142,8 @@ def _edit_or_talk(text: str, folded: str, instructions: Instructions, has_pictur
     handles = handles_in(text)
     has_some = has_pictures or bool(handles)
     is_about_picture = bool(_says("target", folded) or handles)
-    if _is_plain_question(folded, instructions):
+    asks = _says("question", folded) and not _says("how_to", folded)
+    if asks or (_says("ends_as_question", folded) and instructions == Instructions(())):
         return Talk(Topic.QUESTION)
     if instructions.operations and (is_about_picture or not _describes(folded, instructions)):
         return _edit(text, instructions, has_pictures)
@@ -161,12 +162,6 @@ def _describes(folded: str, instructions: Instructions) -> bool:
     """Whether the text describes a picture, though some words could be adjustments: "warm colours, autumn forest"."""
     is_thing = bool((instructions.left_out or instructions.unread) and re.match(r"an?\s+\w+er\b", folded))
     return is_thing or instructions.unread > len(instructions.operations) or _is_noun_phrase(folded)
-
-
-def _is_plain_question(folded: str, instructions: Instructions) -> bool:
-    if _says("question", folded) and not _says("how_to", folded):
-        return True
-    return bool(_says("ends_as_question", folded)) and instructions == Instructions(())
 
 
 def _edit(text: str, instructions: Instructions, has_pictures: bool) -> Intent:
@@ -246,7 +241,10 @@ FindLook: TypeAlias = Callable[[str], FoundLook | None]
 def in_style(intent: Intent | Retake, text: str, found: FoundLook | None, *, has_pictures: bool) -> Intent | Retake:
     """Return the request with the style that its text asks for: for a sketch, or as an operation on a picture."""
     if found is None and isinstance(intent, Draw):
-        return replace(intent, style=_asked_in_so_many_words(text) or intent.style)
+        # Even an unknown style counts after a phrase such as "in the style of".
+        match = wording.pattern("intent.in_the_style_of", flags=re.IGNORECASE).search(text)
+        asked = next((group for group in match.groups() if group), "").strip() if match else ""
+        return replace(intent, style=asked or intent.style)
     if found is None or isinstance(intent, Retake):
         return intent
     is_all = _is_all_there_is(text, found)
@@ -266,12 +264,6 @@ def in_style(intent: Intent | Retake, text: str, found: FoundLook | None, *, has
     is_of_a_picture = is_all or bool(_says("target", fold(text)) or handles_in(text))
     can_be_one = isinstance(intent, AskBack) or intent == Talk(Topic.BEYOND)
     return _restyle(text, found) if is_of_a_picture and can_be_one else intent
-
-
-def _asked_in_so_many_words(text: str) -> str:
-    """Return the style named after a phrase such as "in the style of", even an unknown one; else an empty string."""
-    match = wording.pattern("intent.in_the_style_of", flags=re.IGNORECASE).search(text)
-    return next((group for group in match.groups() if group), "").strip() if match else ""
 
 
 def _restyle(text: str, found: FoundLook) -> Edit:

@@ -57,7 +57,11 @@ def find_font(text: str, size: float) -> Font | None:
     best: Font | None = None
     best_count = 0
     wanted = {char for char in text if not char.isspace()}
-    for source in _candidates(wording.is_chinese(text)):
+    built_in = ("", 0)
+    chinese = [source for source in _CHINESE_FONTS if Path(source[0]).is_file()][:2]
+    wide = [source for source in _WIDE_FONTS if Path(source[0]).is_file()][:2]
+    sources = [*chinese, built_in, *wide] if wording.is_chinese(text) else [built_in, *wide, *chinese]
+    for source in sources:
         font = _load(source, round(size))
         if font is None:
             continue
@@ -108,7 +112,12 @@ def fit(text: str, width: float, size: float, max_lines: int) -> tuple[Font, lis
         found = _lines_of(text, width, size * shrink)
         if found is None or (found[2] and len(found[1]) <= max_lines):
             return found and found[:2]
-    return found and (found[0], [_shortened(line, found[0], width) for line in _cut(found[1], max_lines)])
+    if found is None:
+        return None
+    font, lines, _ = found
+    if len(lines) > max_lines:
+        lines = [*lines[: max_lines - 1], lines[max_lines - 1] + "…"]
+    return font, [_shortened(line, font, width) for line in lines]
 
 
 def _lines_of(text: str, width: float, size: float) -> tuple[Font, list[str], bool] | None:
@@ -155,7 +164,8 @@ def letters_for(size: tuple[int, int], text: str, place: Position | Box) -> tupl
     letters = Image.new("L", size, 0)
     part = max(1, box[2] - box[0]), max(1, box[3] - box[1])
     letters.paste(_letter_mask(part, font, lines, position), box[:2])
-    return letters, _shade(letters, font.size)
+    soft = letters.filter(ImageFilter.MaxFilter(3)).filter(ImageFilter.GaussianBlur(max(1.5, font.size / 7)))
+    return letters, soft.point([min(215, round(value * 1.5)) for value in range(256)])
 
 
 def _largest(text: str, width: float, height: float) -> tuple[Font, list[str]] | None:
@@ -167,11 +177,6 @@ def _largest(text: str, width: float, height: float) -> tuple[Font, list[str]] |
             return found and found[:2]
         size *= 0.9
     return fit(text, width, _LEAST_SIZE, max_lines=max(1, int(height / (_LEAST_SIZE * _LINE_STEP))))
-
-
-def _shade(letters: Image.Image, size: float) -> Image.Image:
-    soft = letters.filter(ImageFilter.MaxFilter(3)).filter(ImageFilter.GaussianBlur(max(1.5, size / 7)))
-    return soft.point([min(215, round(value * 1.5)) for value in range(256)])
 
 
 def _letter_mask(size: tuple[int, int], font: Font, lines: list[str], position: Position) -> Image.Image:
@@ -186,21 +191,10 @@ def _letter_mask(size: tuple[int, int], font: Font, lines: list[str], position: 
     return mask
 
 
-def _cut(lines: list[str], max_lines: int) -> list[str]:
-    return [*lines[: max_lines - 1], lines[max_lines - 1] + "…"] if len(lines) > max_lines else lines
-
-
 def _shortened(line: str, font: Font, width: float) -> str:
     while len(line) > 2 and font.getlength(line) > width:
         line = line.rstrip("…")[:-1] + "…"
     return line
-
-
-def _candidates(has_chinese: bool) -> list[tuple[str, int]]:
-    built_in = ("", 0)
-    chinese = [source for source in _CHINESE_FONTS if Path(source[0]).is_file()][:2]
-    wide = [source for source in _WIDE_FONTS if Path(source[0]).is_file()][:2]
-    return [*chinese, built_in, *wide] if has_chinese else [built_in, *wide, *chinese]
 
 
 @lru_cache(maxsize=64)

@@ -81,7 +81,10 @@ def paint(
     only the label.
     """
     plan = compose(description, style, take)
-    left, top, right, bottom = frame = _frame(size)
+    width, height = size
+    # Below the painting is a band for the caption.
+    margin, band = round(min(size) * 0.04), round(min(size) * 0.088)
+    left, top, right, bottom = frame = margin, margin, width - margin, height - margin - band
     art = _paint_art(plan, (right - left, bottom - top), is_variation=is_variation)
     if look is not None:
         # This import loads OpenCV, which most sketches do not need.
@@ -91,7 +94,9 @@ def paint(
     quoted = find_quoted(description)
     if quoted:
         art = lettering.write_into(art, quoted[0], Position.TOP)
-    page = _paper(size, plan.seed)
+    paper = Canvas(size, plan.seed ^ 0x5EED)
+    paper.ground(PAPER, mix(PAPER, (232, 224, 208), 0.4))
+    page = paper.image()
     page.paste(art, (left, top), _torn_edge(art.size, plan.seed))
     _write_below(page, frame, caption, is_in_chinese=wording.is_chinese(description + caption))
     return page
@@ -113,40 +118,19 @@ def _paint_art(plan: Composition, size: tuple[int, int], *, is_variation: bool) 
         _paint_figure(plan.figure, plan, canvas, stand, is_aside=is_variation)
     if plan.place not in {"room", "space", "underwater"}:
         paint_weather(canvas, plan.palette)
-    art = canvas.image()
-    return _finish(ImageOps.mirror(art) if is_variation else art, plan.style)
-
-
-def _finish(art: Image.Image, style: str) -> Image.Image:
-    if style == "pixel art":
+    art = ImageOps.mirror(canvas.image()) if is_variation else canvas.image()
+    if plan.style == "pixel art":
         small = art.resize((max(1, art.width // 8), max(1, art.height // 8)), Image.Resampling.BOX)
         few = small.quantize(28, dither=Image.Dither.NONE).convert("RGB")
         return few.resize(art.size, Image.Resampling.NEAREST)
-    if style in {"pencil", "line art"}:
-        return _as_pencil(art)
+    if plan.style in {"pencil", "line art"}:
+        # Pale tones with drawn edges.
+        gray = art.convert("L")
+        blurred = ImageOps.invert(gray).filter(ImageFilter.GaussianBlur(max(3, min(art.size) // 90)))
+        lines = ImageChops.add(gray, blurred)
+        drawn = ImageChops.multiply(lines, gray.point([96 + value * 159 // 255 for value in range(256)]))
+        return ImageOps.colorize(drawn, black=(40, 40, 46), white=PAPER)
     return art
-
-
-def _as_pencil(art: Image.Image) -> Image.Image:
-    """Return the picture as a pencil drawing: pale tones with drawn edges."""
-    gray = art.convert("L")
-    blurred = ImageOps.invert(gray).filter(ImageFilter.GaussianBlur(max(3, min(art.size) // 90)))
-    lines = ImageChops.add(gray, blurred)
-    drawn = ImageChops.multiply(lines, gray.point([96 + value * 159 // 255 for value in range(256)]))
-    return ImageOps.colorize(drawn, black=(40, 40, 46), white=PAPER)
-
-
-def _frame(size: tuple[int, int]) -> tuple[int, int, int, int]:
-    """Return the rectangle of the painting on its paper: left, top, right, bottom."""
-    width, height = size
-    margin, band = round(min(size) * 0.04), round(min(size) * 0.088)
-    return margin, margin, width - margin, height - margin - band
-
-
-def _paper(size: tuple[int, int], seed: int) -> Image.Image:
-    canvas = Canvas(size, seed ^ 0x5EED)
-    canvas.ground(PAPER, mix(PAPER, (232, 224, 208), 0.4))
-    return canvas.image()
 
 
 def _torn_edge(size: tuple[int, int], seed: int) -> Image.Image:

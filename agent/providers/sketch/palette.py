@@ -147,7 +147,10 @@ def palette_for(text: str, style: str, seed: int) -> Palette:
     colour_name = find("painted_colours", text)
     subject = _PAINTED_COLOURS[colour_name] if colour_name else None
     moods = moods if style != "cyberpunk" else (*moods, "night")
-    return _in_style(replace(palette, subject=subject, accent=subject or palette.accent, moods=moods), style)
+    palette = replace(palette, subject=subject, accent=subject or palette.accent, moods=moods)
+    if style not in {"ink wash", "pencil", "line art"}:
+        return palette
+    return replace(_recoloured(palette, _as_ink), light=_as_ink(palette.light), accent=palette.accent)
 
 
 def mix(first: Colour, second: Colour, share: float) -> Colour:
@@ -182,12 +185,6 @@ def _recoloured(palette: Palette, change: Callable[[Colour], Colour]) -> Palette
 def _turned(colour: Colour, turn: float) -> Colour:
     hue, light, saturation = colorsys.rgb_to_hls(*(value / 255 for value in colour))
     return _colour(value * 255 for value in colorsys.hls_to_rgb((hue + turn) % 1, light, saturation))
-
-
-def _in_style(palette: Palette, style: str) -> Palette:
-    if style not in {"ink wash", "pencil", "line art"}:
-        return palette
-    return replace(_recoloured(palette, _as_ink), light=_as_ink(palette.light), accent=palette.accent)
 
 
 def _as_ink(colour: Colour) -> Colour:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 from math import log
 
@@ -114,15 +115,19 @@ def find_shape(text: str) -> tuple[int, int] | None:
         width, height = (int(side) for side in size.groups() if side)
         is_format = f"{width}:{height}" in _SHAPES
         if is_format or (size[1] and 0.2 < width / max(height, 1) < 5):
-            return nearest_shape(width, height)
+            across, down = nearest_shape(width, height).split(":")
+            return int(across), int(down)
     return None
 
 
-def nearest_shape(width: int, height: int) -> tuple[int, int]:
-    """Return the common ratio nearest to these sides."""
-    sides = [tuple(map(int, shape.split(":"))) for shape in _SHAPES]
-    across, down = min(sides, key=lambda one: abs(log(one[0] / one[1]) - log(width / height)))
-    return across, down
+def nearest_shape(width: int, height: int, shapes: Sequence[str] = _SHAPES) -> str:
+    """Return the ratio nearest to these sides, by default of the common ones; empty when there are none."""
+
+    def distance(shape: str) -> float:
+        across, down = map(int, shape.split(":"))
+        return abs(log(across / down) - log(width / height))
+
+    return min(shapes, key=distance, default="")
 
 
 def without_ratio(text: str) -> str:

@@ -192,22 +192,20 @@ def _drawing(intent: Draw) -> dict[str, JsonValue]:
 
 
 def _editing(intent: Edit, text: str, *, is_upload: bool) -> dict[str, JsonValue]:
+    named = handles_in(text)
+    if intent.handles and named and named[0] != intent.handles[0]:
+        # The first picture that the text names is the one to change.
+        text = f"{intent.handles[0]}: {text}"
     mode = ReferenceMode.USER_UPLOADED_ONLY if is_upload else ReferenceMode.LAST_GENERATED
     return {
         "confidence": 0.95,
-        "prompt": _naming_first(intent.handles, text),
+        "prompt": text,
         "style": next((one.name for one in intent.operations if isinstance(one, Restyle)), None),
         "aspect_ratio": intent.aspect_ratio,
         "number_of_images": intent.number_of_images,
         "reference_mode": mode.value,
         "handles": list(intent.handles) or None,
     }
-
-
-def _naming_first(handles: Sequence[str], text: str) -> str:
-    """Return the text so that the first picture it names is the one to change."""
-    named = handles_in(text)
-    return f"{handles[0]}: {text}" if handles and named and named[0] != handles[0] else text
 
 
 def _action(schema: JsonValue, names: Sequence[str]) -> str | None:

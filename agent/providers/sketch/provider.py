@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from agent import wording
 from agent.adjusting import Adjustment
-from agent.adjusting.applying import encoded
+from agent.adjusting.applying import MIME_TYPE, encoded
 from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
 from agent.messages import CompletionChunk, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, TokenUsage
 from agent.pictures import handles_in
@@ -35,7 +35,7 @@ from agent.providers.sketch.intent import (
     understand,
 )
 from agent.providers.sketch.operations import Erase, Operation
-from agent.providers.sketch.phrases import has_words
+from agent.providers.sketch.phrases import has_words, nearest_shape
 from agent.providers.sketch.planning import (
     base_picture,
     has_pictures,
@@ -55,7 +55,6 @@ from agent.providers.sketch.replies import closing, fill_form, reply
 from agent.providers.sketch.subjects import Retake, Take
 from agent.wording.requests import read_expansion
 
-_PNG = "image/png"
 _DONE = "STOP"
 _DEFAULT_RATIO = "16:9"
 _DEFAULT_SIZE = (1376, 768)
@@ -103,11 +102,16 @@ class SketchProvider:
             found = await self._found(text)
             intent = _planned(prompt, text, messages, found)
             answer = self._sentence(intent, messages, said)
-        async for chunk in self._say(answer):
-            yield chunk
+        for match in _PIECES.finditer(answer):
+            yield CompletionChunk(part=TextPart(text=match[0]))
+            if self._pace_s:
+                await asyncio.sleep(self._pace_s)
         if isinstance(intent, Draw | Edit):
             words = text or (_CONTINUE_ZH if wording.is_chinese(said) else _CONTINUE)
-            for one in _each_masked(intent, prompt):
+            masked = masked_pictures(prompt)
+            # The request is made once for each picture that has a mask.
+            requests = [replace(intent, handles=(handle,)) for handle in masked] if len(masked) > 1 else [intent]
+            for one in requests:
                 call = image_call(one, words, tools, is_upload=newest_is_upload(messages))
                 if call is not None:
                     yield CompletionChunk(part=call)
@@ -121,7 +125,7 @@ class SketchProvider:
         done inside it.
         """
         data, origin = await self._made(request)
-        yield CompletionChunk(part=await self._pictures.write(data, _PNG, origin))
+        yield CompletionChunk(part=await self._pictures.write(data, MIME_TYPE, origin))
         yield CompletionChunk(usage=_usage(request.messages, ""), finish_reason=_DONE)
 
     def embedder(self, model: ModelEntry) -> None:
@@ -148,7 +152,9 @@ class SketchProvider:
         if base is not None and isinstance(intent, Edit):
             return await self._changed(base, intent, request), ImageOrigin.EDITED
         take = replace(take, number=take.number + request.take - 1)
-        painted = await asyncio.to_thread(_sketched, intent, text, _pixels(request), take, found)
+        ratio = request.aspect_ratio or _DEFAULT_RATIO
+        size = request.model.pixels(ratio, request.resolution) or request.model.pixels(ratio, None) or _DEFAULT_SIZE
+        painted = await asyncio.to_thread(_sketched, intent, text, size, take, found)
         return painted, ImageOrigin.GENERATED
 
     async def _changed(self, base: ImagePart, intent: Edit, request: ImageRequest) -> bytes:
@@ -163,16 +169,11 @@ class SketchProvider:
     def _sentence(self, intent: Intent | None, messages: Sequence[PromptMessage], text: str) -> str:
         if intent is None:
             return closing(tool_problem(messages[-1]), in_chinese=wording.is_chinese(text))
-        # Gibberish has no language: it is answered in the language of the previous message.
-        is_gibberish = intent == AskBack(Reason.UNCLEAR) and not (wording.is_chinese(text) or _ENGLISH.search(text))
-        model_text = _previous_text(messages) if is_gibberish else text
-        return reply(intent, in_chinese=wording.is_chinese(model_text))
-
-    async def _say(self, answer: str) -> AsyncIterator[CompletionChunk]:
-        for match in _PIECES.finditer(answer):
-            yield CompletionChunk(part=TextPart(text=match[0]))
-            if self._pace_s:
-                await asyncio.sleep(self._pace_s)
+        if intent == AskBack(Reason.UNCLEAR) and not (wording.is_chinese(text) or _ENGLISH.search(text)):
+            # Gibberish has no language: it is answered in the language of the previous message.
+            texts = [person_text(message) for message in messages if message.role is Role.PROMPT]
+            text = texts[-2] if len(texts) > 1 else ""
+        return reply(intent, in_chinese=wording.is_chinese(text))
 
 
 def _planned(
@@ -204,18 +205,6 @@ def _planned_area(text: str, marked: str, *, is_to_grow: bool) -> Intent:
     return replace(intent, handles=(marked,)) if isinstance(intent, Edit) else intent
 
 
-def _each_masked(intent: Draw | Edit, prompt: PromptMessage) -> list[Draw | Edit]:
-    """Return the request, once for each picture that has a mask."""
-    masked = masked_pictures(prompt)
-    return [replace(intent, handles=(handle,)) for handle in masked] if len(masked) > 1 else [intent]
-
-
-def _previous_text(messages: Sequence[PromptMessage]) -> str:
-    """Return the user's previous message."""
-    texts = [person_text(message) for message in messages if message.role is Role.PROMPT]
-    return texts[-2] if len(texts) > 1 else ""
-
-
 def _usage(messages: Sequence[PromptMessage], answer: str) -> TokenUsage:
     """Return an estimate from lengths: one token per Chinese character, a quarter per Latin one."""
     pictures = sum(len(message.images) for message in messages)
@@ -226,11 +215,6 @@ def _usage(messages: Sequence[PromptMessage], answer: str) -> TokenUsage:
 def _tokens(text: str) -> int:
     chinese = sum("\u3400" <= char <= "\u9fff" for char in text)
     return chinese + math.ceil((len(text) - chinese) / 4)
-
-
-def _pixels(request: ImageRequest) -> tuple[int, int]:
-    ratio = request.aspect_ratio or _DEFAULT_RATIO
-    return request.model.pixels(ratio, request.resolution) or request.model.pixels(ratio, None) or _DEFAULT_SIZE
 
 
 def _sketched(intent: Intent | Retake, text: str, size: tuple[int, int], take: Take, found: FoundLook | None) -> bytes:
@@ -267,7 +251,7 @@ def _with_lock(
     Without a choice, an edit requests the ratio nearest to the picture's: then nothing is cropped.
     """
     asked = request.aspect_ratio
-    if asked is None or asked == _nearest(size, request.model.aspect_ratios):
+    if asked is None or asked == nearest_shape(*size, request.model.aspect_ratios):
         return operations
     width, _, height = asked.partition(":")
     sizes = (one.resize for one in operations if isinstance(one, Adjustment) and one.resize)
@@ -281,11 +265,3 @@ def _with_lock(
         one.model_copy(update={"crop": lock.crop}) if isinstance(one, Adjustment) and one.crop else one
         for one in operations
     )
-
-
-def _nearest(size: tuple[int, int], ratios: Sequence[str]) -> str | None:
-    def distance(ratio: str) -> float:
-        width, _, height = ratio.partition(":")
-        return abs(math.log(size[0] / size[1]) - math.log(int(width) / int(height)))
-
-    return min(ratios, key=distance, default=None)

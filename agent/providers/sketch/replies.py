@@ -103,7 +103,9 @@ def _fill(schema: JsonValue, text: str, name: str, definitions: JsonValue, depth
         return options[0]
     kind = _kind(chosen)
     if kind == "object":
-        return _fill_object(chosen, text, definitions, depth)
+        properties = chosen.get("properties")
+        members = properties.items() if isinstance(properties, dict) else ()
+        return {member: _fill(inner, text, member, definitions, depth + 1) for member, inner in members}
     if kind == "array":
         count = chosen.get("minItems")
         items = chosen.get("items")
@@ -112,13 +114,6 @@ def _fill(schema: JsonValue, text: str, name: str, definitions: JsonValue, depth
         least = chosen.get("minimum")
         return least if isinstance(least, int | float) else 0
     return {"boolean": False, "null": None}.get(kind, _words(chosen, text, name))
-
-
-def _fill_object(schema: dict[str, JsonValue], text: str, definitions: JsonValue, depth: int) -> JsonValue:
-    properties = schema.get("properties")
-    if not isinstance(properties, dict):
-        return {}
-    return {name: _fill(inner, text, name, definitions, depth + 1) for name, inner in properties.items()}
 
 
 def _words(schema: dict[str, JsonValue], text: str, name: str) -> str:

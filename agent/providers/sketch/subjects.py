@@ -24,7 +24,9 @@ def find_subject(text: str) -> tuple[str, str]:
     if _drawing("empty", form=r"^(?:{}|\s)*$").match(description):
         return "", ""
     subject = re.sub(r"\s+", " ", _without_ratio_and_tail(description)) or description
-    return _shorten(subject), description
+    if len(subject) > _MAX_SUBJECT_CHARACTERS:
+        subject = subject[: _MAX_SUBJECT_CHARACTERS - 1].rsplit(" ", 1)[0].rstrip(" ,，。") + "…"
+    return subject, description
 
 
 def find_style(folded: str) -> str:
@@ -61,12 +63,6 @@ def _without_end(text: str) -> str:
 
 def _drawing(name: str, *languages: str, form: str = "{}") -> re.Pattern[str]:
     return wording.pattern(f"drawing.{name}", *languages, flags=re.IGNORECASE, form=form)
-
-
-def _shorten(subject: str) -> str:
-    if len(subject) <= _MAX_SUBJECT_CHARACTERS:
-        return subject
-    return subject[: _MAX_SUBJECT_CHARACTERS - 1].rsplit(" ", 1)[0].rstrip(" ,，。") + "…"
 
 
 # ---- repeating a request

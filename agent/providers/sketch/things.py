@@ -241,7 +241,7 @@ def tree(frame: FigureFrame, colour: Colour) -> None:
         frame.oval(x, y, size, size * 0.86, mix(leaf, frame.palette.light, 0.08 + (y - 1.3) * 0.2), line=0.35)
     for _ in range(26):
         x, y = frame.canvas.between(-0.9, 0.9), frame.canvas.between(1.15, 2.2)
-        if (x / 1.0) ** 2 + ((y - 1.6) / 0.66) ** 2 < 1:
+        if x**2 + ((y - 1.6) / 0.66) ** 2 < 1:
             frame.dot(x, y, 0.028, lighter(leaf, frame.canvas.between(0.1, 0.5)))
 
 
