@@ -14,7 +14,7 @@ from typing import TypeAlias
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
-from tests.browser.screens import plan, screens
+from tests.browser.screens import open_dialog, plan, screens, show_tab
 from tests.page import PageProcess
 from tests.page.hands import open_at, open_page
 
@@ -134,3 +134,14 @@ def test_no_screen_has_a_fault_a_word_of_another_language_or_too_small_a_target(
     found += [f"plan: {one}" for one in [*faults(page), *left(page), *small_targets(page)]]
     context.close()
     assert found == []
+
+
+def test_what_is_chosen_is_told_apart_where_the_system_gives_the_colours(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    page.emulate_media(forced_colors="active")
+    grounds = "all => new Set(all.map(one => getComputedStyle(one).backgroundColor)).size"
+    page.get_by_role("button", name="Picture panel").click()
+    show_tab(page, "gallery")
+    assert page.locator("#tabs [role=tab]").evaluate_all(grounds) == 2
+    open_dialog(page, "setup")
+    assert page.locator("#setup #review label").evaluate_all(grounds) == 2
