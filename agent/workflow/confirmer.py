@@ -29,11 +29,13 @@ def must_confirm(state: TurnProgress, deps: Deps, all_prepared: Mapping[int, Pre
     """Return whether the user must see the plan first: by setting, for untrusted content, or if the edit may fail."""
     if state["decision"] is not None:
         return False
-    return (
-        deps.turn.settings.confirm
-        or _is_beyond_trust(state, deps, all_prepared)
-        or any(_needs_consent(one) for prepared in all_prepared.values() for one in prepared.each)
+    # Free pictures need no consent.
+    needs_consent = any(
+        one.part is not None and one.part.needs_consent and not one.request.model.is_free
+        for prepared in all_prepared.values()
+        for one in prepared.each
     )
+    return deps.turn.settings.confirm or needs_consent or _is_beyond_trust(state, deps, all_prepared)
 
 
 def _is_beyond_trust(state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest]) -> bool:
@@ -82,8 +84,7 @@ async def shown_first(
     state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest], caps: Sequence[CapPassed]
 ) -> Next:
     """Record the plan, show it, and pause the turn at `decision`; `caps` are those that it would exceed."""
-    plans = tuple(_plan(deps, index, prepared, caps) for index, prepared in all_prepared.items())
-    card = PlanCard(plans=plans)
+    card = PlanCard(plans=tuple(_plan(deps, index, prepared, caps) for index, prepared in all_prepared.items()))
     await put_on_record(deps, {**state, "plan": card}, TurnState.WAITING)
     return Next("decision", {"plan": show(deps, card)})
 
@@ -125,11 +126,6 @@ def _as_edited(deps: Deps, plan: Plan, decided: Decision) -> Plan:
         chosen = list(models.values()) if edit.model == "both" else [models[edit.model]]
         changed |= {"model_label": " + ".join(model.label for model in chosen), "prices": ()}
     return plan.model_copy(update=changed)
-
-
-def _needs_consent(prepared: PreparedImageRequest) -> bool:
-    # Free pictures need no consent.
-    return prepared.part is not None and prepared.part.needs_consent and not prepared.request.model.is_free
 
 
 def _plan(deps: Deps, index: int, prepared: PreparedImageRequest, caps: Sequence[CapPassed]) -> Plan:

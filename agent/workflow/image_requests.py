@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import NamedTuple, TypeVar
 
-from pydantic import JsonValue
-
 from agent.conversation import Conversation
 from agent.errors import ErrorCode, ErrorInfo, RequestRefused, ToolArgumentError
 from agent.imaging.arguments import GenerateImageArgs, ImageAction, parse_arguments
@@ -22,7 +20,7 @@ from agent.imaging.references import (
     part_messages,
     resolve_references,
 )
-from agent.messages import ImageOrigin, PromptMessage, Source, ToolCallPart
+from agent.messages import ImageOrigin, PromptMessage, Source
 from agent.pictures import AskedItem, Fact, MissingStyle, Picture, ReferenceRole, StyleUse
 from agent.providers.catalogue import ModelEntry, ModelRole
 from agent.requests import PlanEdit
@@ -201,8 +199,9 @@ async def prepare_image_request(state: TurnProgress, deps: Deps, index: int) -> 
 
 async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSettings) -> PreparedImageRequest:
     """Return the prepared request for one image model."""
-    call, edit = state["calls"][index], _edit_of(state, index)
-    planned = parse_arguments(_edited(call, edit))
+    edit = _edit_of(state, index)
+    edited = {"prompt": edit.prompt} if edit and edit.prompt else {}
+    planned = parse_arguments({**state["calls"][index].arguments, **edited})
     matches = state["styles"].get(index, [])
     arguments = _without_shape(deps, with_styles(planned, matches, is_sketch=deps.text_model.is_sketch))
     arguments = _with_locks(arguments, settings)
@@ -211,7 +210,9 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
 
     roles = merged_roles(deps.turn.roles, arguments.reference_roles)
     changed = deps.turn.changed_by(arguments.handles)
-    named = _named(deps, arguments, roles, changed)
+    # These take precedence over any mode: the picture to change, the agent's, the references.
+    handles = [*([changed] if changed else []), *arguments.handles, *deps.turn.references, *roles]
+    named = list(dict.fromkeys(handles))
     history = deps.edit_history(state)
 
     def shown_to(model: ModelEntry) -> ResolvedReferences:
@@ -360,18 +361,6 @@ def _locks(settings: TurnSettings, edit: PlanEdit | None) -> TurnSettings:
 def _edit_of(state: TurnProgress, index: int) -> PlanEdit | None:
     decision = state["decision"]
     return next((edit for edit in decision.edits if edit.call == index), None) if decision else None
-
-
-def _edited(call: ToolCallPart, edit: PlanEdit | None) -> dict[str, JsonValue]:
-    return {**call.arguments, "prompt": edit.prompt} if edit and edit.prompt else dict(call.arguments)
-
-
-def _named(
-    deps: Deps, arguments: GenerateImageArgs, roles: Mapping[str, ReferenceRole], changed: str | None
-) -> list[str]:
-    """Return the handles that take precedence over any mode: the picture to change, the agent's, the references."""
-    edited = [changed] if changed else []
-    return list(dict.fromkeys([*edited, *arguments.handles, *deps.turn.references, *roles]))
 
 
 def _marked(deps: Deps) -> set[str]:
