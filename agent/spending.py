@@ -323,8 +323,7 @@ class _Turn:
         """Yield the planner's cost for text and for thoughts; a link in the text adds a page to the maximum."""
         prompt = _PLANNER_PROMPT_TOKENS + characters // _CHARACTERS_A_TOKEN + self.shown * SHOWN_PICTURE_TOKENS
         spent = TokenUsage(prompt_tokens=prompt, output_tokens=_PLANNER_OUTPUT_TOKENS)
-        letters = max(text_tokens(self.words), characters // 2)
-        most = letters + self.shown * SHOWN_PICTURE_TOKENS
+        most = max(text_tokens(self.words), characters // 2) + self.shown * SHOWN_PICTURE_TOKENS
         usage = self._answer(most)
         if _LINK.search(self.words):
             usage += self._answer(most + _MOST_PAGE_TOKENS)
