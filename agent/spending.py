@@ -460,8 +460,7 @@ def caps_of(settings: TurnSettings) -> Caps:
 
 def passed(caps: Caps, so_far: SoFar, price_usd: float) -> tuple[CapPassed, ...]:
     """Return the caps that spending this price would exceed; a cap that is reached exactly is not exceeded."""
-    each = _each(caps, so_far, price_usd)
-    return tuple(one for one in each if price_usd > 0 and one.over_usd > A_TRIFLE_USD)
+    return tuple(one for one in _each(caps, so_far, price_usd) if price_usd > 0 and one.over_usd > A_TRIFLE_USD)
 
 
 def used_up(caps: Caps, so_far: SoFar) -> CapPassed | None:

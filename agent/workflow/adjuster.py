@@ -174,7 +174,13 @@ async def adjusted(request: AdjustmentRequest, name: str, deps: Deps) -> tuple[P
     say(deps, Step.ADJUSTING, base=handle)
     width, height = framed_size(request.base.width or 1, request.base.height or 1, request.adjustment)
     emit(deps, PaintingStarted(count=1, width=width, height=height, model_label=EXACT_ADJUSTMENT_LABEL))
-    total = _added_up(deps.conversation, request)
+    found = deps.conversation.adjusted_from(handle) if request.masked is None else None
+    if found is not None and found[1].adds_up_with(request.adjustment):
+        original, before = found[0].image, found[1]
+        fixed = with_fixed_crops(before, original.width or 1, original.height or 1)
+        total = _CombinedAdjustment(fixed.combine(request.adjustment), original)
+    else:
+        total = _CombinedAdjustment(request.adjustment, request.base)
     picture = await _record(deps, request, total, await _make(deps, total, request.masked), name)
     emit(deps, PictureReady(index=0, picture=picture))
     say(deps, Step.ADJUSTED, base=handle, handle=picture.handle)
@@ -210,15 +216,6 @@ async def adjuster(state: TurnProgress, deps: Deps) -> Next:
     note = f"[The studio adjusted {request.base.handle} exactly: {request.done}. The result is {picture.handle}.]"
     message = PromptMessage(role=Role.MODEL, parts=(TextPart(text=f"{note} {placeholder(picture.image)}"),))
     return Next("presenter", {"messages": [message], "components": shown(picture, total)})
-
-
-def _added_up(conversation: Conversation, request: AdjustmentRequest) -> _CombinedAdjustment:
-    found = conversation.adjusted_from(request.base.handle or "") if request.masked is None else None
-    if found is None or not found[1].adds_up_with(request.adjustment):
-        return _CombinedAdjustment(request.adjustment, request.base)
-    original, before = found[0].image, found[1]
-    fixed = with_fixed_crops(before, original.width or 1, original.height or 1)
-    return _CombinedAdjustment(fixed.combine(request.adjustment), original)
 
 
 async def _make(deps: Deps, total: _CombinedAdjustment, masked: MaskedPicture | None) -> _Made:

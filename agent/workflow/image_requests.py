@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from agent.conversation import Conversation
 from agent.errors import ErrorCode, ErrorInfo, RequestRefused, ToolArgumentError
@@ -151,14 +151,6 @@ def without_signatures_call(name: str) -> str:
     return f"{name}.unsigned"
 
 
-class FirstAttempt(NamedTuple):
-    """One picture of a prepared request. `own` is the request for its model: the prepared one, or its partner."""
-
-    prepared: PreparedImageRequest
-    own: PreparedImageRequest
-    is_due: bool
-
-
 def picture_call(state: TurnProgress, index: int, slot: int, number: int) -> str:
     """Return the journal name of the call for one picture: planner step, call index, slot and round."""
     return f"picture:{state['planner_steps']}.{index}.{slot}.{number}"
@@ -166,18 +158,18 @@ def picture_call(state: TurnProgress, index: int, slot: int, number: int) -> str
 
 def first_round(
     state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest]
-) -> Iterator[FirstAttempt]:
-    """Yield every picture of the first round, and whether it is still to be paid for.
+) -> Iterator[tuple[PreparedImageRequest, PreparedImageRequest, bool]]:
+    """Yield for every picture of the first round its prepared request, its own, and whether it is still to be paid for.
 
-    A picture with an answer in the journal is not requested again when a turn resumes, so it does not count again
-    towards caps and the maximum.
+    Its own request is the one for its model: the prepared one, or its partner. A picture with an answer in the journal
+    is not requested again when a turn resumes, so it does not count again towards caps and the maximum.
     """
     for index, prepared in all_prepared.items():
         for slot in range(prepared.picture_count):
             own, _ = prepared.of_slot(slot)
             name = picture_call(state, index, slot, 1)
             answers = (deps.ledger.answered(one, own.request.model) for one in (name, without_signatures_call(name)))
-            yield FirstAttempt(prepared, own, is_due=not any(answers))
+            yield prepared, own, not any(answers)
 
 
 async def prepare_image_request(state: TurnProgress, deps: Deps, index: int) -> PreparedImageRequest:
