@@ -63,7 +63,7 @@ _WISH_OUTPUT_TOKENS = 160
 # An earlier picture is one line of text in the history, and another one in the list of all pictures.
 _LINE_TOKENS = 60
 # The number of messages in the history window; each turn has at least one message.
-_MOST_TURNS = _MOST_MESSAGES = 50
+_MOST_MESSAGES = 50
 # The declared functions that are not tools, and all tools of the studio when they are not loaded yet.
 _SEARCH_TOKENS, _TOOLS_TOKENS = 200, 1900
 _RULES = ("planner", "search_allowed", "search_both", "search_by_painter")
@@ -273,7 +273,7 @@ def _context_tokens(
     )
     if conversation is None:
         return tokens
-    messages = [message for turn in conversation.turns[-_MOST_TURNS:] for message in turn.messages]
+    messages = [message for turn in conversation.turns[-_MOST_MESSAGES:] for message in turn.messages]
     history = message_tokens(messages[-_MOST_MESSAGES:], _LINE_TOKENS)
     return tokens + history + _LINE_TOKENS * len(conversation.pictures)
 

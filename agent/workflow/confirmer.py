@@ -91,7 +91,14 @@ async def shown_first(
 
 async def decision(state: TurnProgress, deps: Deps, answer: object) -> Next:
     """Pause until the user decides: run the plan, with optional changes, or drop it."""
-    decided = _after(state["decision"], Decision.model_validate(answer))
+    decided = Decision.model_validate(answer)
+    # Merged with the edits of an earlier decision about the same plan.
+    before = state["decision"]
+    edits = {edit.call: edit for edit in before.edits} if before else {}
+    for edit in decided.edits:
+        changed = edit.model_dump(exclude_none=True)
+        edits[edit.call] = edits.get(edit.call, PlanEdit(call=edit.call)).model_copy(update=changed)
+    decided = decided.model_copy(update={"edits": tuple(edits.values())})
     card = state["plan"] or PlanCard(plans=())
     if decided.run:
         plans = tuple(_as_edited(deps, plan, decided) for plan in card.plans)
@@ -104,15 +111,6 @@ async def decision(state: TurnProgress, deps: Deps, answer: object) -> Next:
     }
     _, settled = settle(state, answers)
     return Next("presenter", {**settled, "plan": card.model_copy(update={"state": "dropped"})})
-
-
-def _after(before: Decision | None, decided: Decision) -> Decision:
-    """Return the decision merged with the edits of an earlier decision about the same plan."""
-    earlier = {edit.call: edit for edit in before.edits} if before else {}
-    for edit in decided.edits:
-        changed = edit.model_dump(exclude_none=True)
-        earlier[edit.call] = earlier.get(edit.call, PlanEdit(call=edit.call)).model_copy(update=changed)
-    return decided.model_copy(update={"edits": tuple(earlier.values())})
 
 
 def _as_edited(deps: Deps, plan: Plan, decided: Decision) -> Plan:

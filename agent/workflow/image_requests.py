@@ -177,21 +177,29 @@ async def prepare_image_request(state: TurnProgress, deps: Deps, index: int) -> 
 
     Raises ToolArgumentError for errors that the planner must correct, RequestRefused for those that the user must.
     """
-    settings = _locks(deps.turn.settings, _edit_of(state, index))
+    settings, decision = deps.turn.settings, state["decision"]
+    edit = next((edit for edit in decision.edits if edit.call == index), None) if decision else None
+    if edit is not None:
+        # The user's edits of the plan are additional locks.
+        chosen = edit.model_dump(include={"aspect_ratio", "resolution", "number_of_images"}, exclude_none=True)
+        if edit.model is not None:
+            chosen["image_model"] = edit.model
+        settings = settings.model_copy(update=chosen)
     if settings.image_model != "both":
-        return await _for_one(state, deps, index, settings)
+        return await _for_one(state, deps, index, settings, edit)
     models = image_models(deps.services.catalogue, deps.provider_name)
     if models["flash"].id == models["pro"].id:
         raise RequestRefused(ErrorCode.ONE_PAINTER_ONLY, model=models["flash"].label)
     flash, pro = [
-        await _for_one(state, deps, index, settings.model_copy(update={"image_model": name})) for name in models
+        await _for_one(state, deps, index, settings.model_copy(update={"image_model": name}), edit) for name in models
     ]
     return replace(flash, partner=pro)
 
 
-async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSettings) -> PreparedImageRequest:
-    """Return the prepared request for one image model."""
-    edit = _edit_of(state, index)
+async def _for_one(
+    state: TurnProgress, deps: Deps, index: int, settings: TurnSettings, edit: PlanEdit | None
+) -> PreparedImageRequest:
+    """Return the prepared request for one image model. `settings` include the locks of `edit`, an edit of the plan."""
     edited = {"prompt": edit.prompt} if edit and edit.prompt else {}
     planned = parse_arguments({**state["calls"][index].arguments, **edited})
     matches = state["styles"].get(index, [])
@@ -338,21 +346,6 @@ def _without_own(conversation: Conversation, turn_id: str) -> Sequence[Picture]:
         for picture in conversation.pictures
         if picture.turn_id != turn_id or picture.image.origin is ImageOrigin.UPLOADED
     ]
-
-
-def _locks(settings: TurnSettings, edit: PlanEdit | None) -> TurnSettings:
-    """Return the settings with the user's edits of the plan as additional locks."""
-    if edit is None:
-        return settings
-    chosen = edit.model_dump(include={"aspect_ratio", "resolution", "number_of_images"}, exclude_none=True)
-    if edit.model is not None:
-        chosen["image_model"] = edit.model
-    return settings.model_copy(update=chosen)
-
-
-def _edit_of(state: TurnProgress, index: int) -> PlanEdit | None:
-    decision = state["decision"]
-    return next((edit for edit in decision.edits if edit.call == index), None) if decision else None
 
 
 def _marked(deps: Deps) -> set[str]:
