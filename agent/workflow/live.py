@@ -55,8 +55,7 @@ class LiveTurn:
         self._work: Callable[[LiveTurn], Awaitable[None]] | None = work
         self._on_stop: Callable[[LiveTurn], Awaitable[TurnStopped | TurnPaused]] | None = on_stop
         self._on_end = on_end
-        # Set when the last event has been published.
-        self.is_done = False
+        self._is_done = False
         self._task = asyncio.create_task(self._run())
         self._task.add_done_callback(self._end)
 
@@ -106,6 +105,11 @@ class LiveTurn:
         async for _, event in self.follow(len(self._told)):
             return event
         return None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the last event has been published."""
+        return self._is_done
 
     async def stop(self) -> None:
         """Cancel the turn and wait until its progress is recorded. A second call only waits."""
@@ -159,7 +163,7 @@ class LiveTurn:
         if not self.has_ended:
             closing = TurnFailed(error=ErrorInfo(code=ErrorCode.STUDIO_CLOSING))
             self.publish(closing if self.cut.is_set() else TurnStopped())
-        self.is_done = True
+        self._is_done = True
         # The events are kept for a while; the callbacks and their objects are released.
         self._work = self._on_stop = None
         self._wake()
